@@ -2,16 +2,16 @@
  * the folders below.
  *
  *   flows/         ids and hooks of flow tracing
- *   track_event/   categories, slices, tracks: one event to each session
+ *   track_event/   categories, slices, tracks
  *   data_path/     trace buffers, shared memory, queues    protozero/  messages
  *   common/        arguments, text, errors
  *
- * Folders use those below them only.  The bindings only convert arguments: a
- * type is a thin shell around one struct of native/core, and each .c file holds
- * one Python type, with a header for the files that use it.
+ * A folder includes only headers of the folders below it.  The bindings only
+ * convert arguments: a type wraps one struct of native/core, and each .c file
+ * holds one Python type; it has a header if other files use the type.
  *
  * Life cycle: an object is complete when tp_new returns, and keeps strong
- * references to the objects whose core structs its own one points to:
+ * references to the objects whose core structs it points to:
  *
  *   TraceWriter -> Arbiter -> ProducerEndpointCore -> BufferTable
  *                          -> SendQueue <- IpcThread      ^
@@ -25,19 +25,19 @@
  */
 #include "bind/common/module_state.h"
 
-/* In this order: later parts may use the types of earlier ones. */
-#define PARTS(X)                                                            \
-  X(clock), X(descriptors), X(own_work), X(pending_calls), X(buffer_table), \
-      X(readback), X(producer_endpoint), X(send_queue), X(ipc_thread),      \
-      X(arbiter), X(trace_writer), X(request_key), X(trace_scan),           \
-      X(trace_slices), X(byte_range), X(message_writer), X(message_field),  \
-      X(message_writer_class), X(message_decoder), X(decoded_field),        \
-      X(typed_decoder), X(selector), X(tokenizer), X(message_filter),       \
-      X(message_reader), X(argument_errors), X(process_track), X(track),    \
-      X(own_tracks), X(flow), X(task_track), X(misuse), X(event_options),   \
-      X(emit), X(slice), X(category), X(event_template),                    \
-      X(instance_functions), X(track_event_capsule), X(flow_ids),           \
-      X(message_hook)
+/* The order matters: later parts use types that earlier ones added. */
+#define PARTS(X)                                                         \
+  X(clock), X(descriptors), X(untraced_calls), X(pending_calls),         \
+      X(buffer_table), X(readback), X(producer_endpoint), X(send_queue), \
+      X(ipc_thread), X(arbiter), X(trace_writer), X(request_key),        \
+      X(trace_scan), X(trace_slices), X(byte_range), X(message_writer),  \
+      X(message_field), X(message_writer_class), X(message_decoder),     \
+      X(decoded_field), X(typed_decoder), X(selector), X(tokenizer),     \
+      X(message_filter), X(message_reader), X(argument_errors),          \
+      X(process_track), X(track), X(own_tracks), X(flow), X(task_track), \
+      X(misuse), X(event_options), X(emit), X(slice), X(category),       \
+      X(event_template), X(instance_functions), X(track_event_capsule),  \
+      X(flow_ids), X(message_hook)
 
 #define DECLARATOR(name) st_bind_add_##name(PyObject*)
 int PARTS(DECLARATOR);
@@ -45,9 +45,10 @@ int PARTS(DECLARATOR);
 #define POINTER(name) st_bind_add_##name
 static int (*const kParts[])(PyObject*) = {PARTS(POINTER)};
 
-/* A process has one set of tracing instances and threads, and they hold
- * objects of one interpreter.  In others `import stretto` gets the side that
- * does nothing. */
+/* Allows one interpreter per process: a process has one set of tracing
+ * instances and threads, and they hold objects of that interpreter.  In other
+ * interpreters `import stretto` falls back to the pure Python package, which
+ * records nothing. */
 static bool is_main_interpreter(void) {
   if (PyInterpreterState_Get() == PyInterpreterState_Main())
     return true;

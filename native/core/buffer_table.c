@@ -8,16 +8,16 @@ enum { BUFFER_IDS = 65536 };
 struct entry {
   struct st_trace_buffer* buffer;
   uint32_t users;
-  bool removed; /* the last user destroys it */
+  bool removed; /* references; the last release destroys the buffer */
 };
 
 struct st_buffer_table {
-  pthread_mutex_t mutex; /* guards entries */
+  pthread_mutex_t mutex; /* guards `entries` */
   struct entry entries[BUFFER_IDS];
 };
 
 struct st_buffer_table* st_buffer_table_create(void) {
-  /* Large enough to come as zero pages: what isn't used costs nothing. */
+  /* Large enough that calloc maps zero pages: unused entries cost no memory. */
   struct st_buffer_table* t = calloc(1, sizeof *t);
   if (t)
     pthread_mutex_init(&t->mutex, NULL);
@@ -45,7 +45,7 @@ bool st_buffer_table_add(struct st_buffer_table* t, uint16_t id,
   return added;
 }
 
-/* Takes the buffer out of the table if nobody is left who needs it there. */
+/* Removes the buffer from the table when its last reference is released. */
 static struct st_trace_buffer* take_unused(struct entry* entry) {
   struct st_trace_buffer* buffer = entry->buffer;
   if (!entry->removed || entry->users)

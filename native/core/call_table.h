@@ -1,17 +1,19 @@
-/* Call table: the encoded BEGINs of calls, by the code object's address.
+/* Call table: encoded BEGINs of calls, keyed by the code object's address.
  *
- * Open addressing within groups of eight slots.  The places of a code object
- * are those of the group that its hash lies in, in an order of its own:
+ * Open addressing within groups of eight slots.  A code object may be in any
+ * slot of the group of its hash.  Its slots are searched in this order:
  *
  *   home ^ 0, home ^ 1, ... home ^ 7         home = hash & mask
  *
- * A look-up ends at the code, at an empty slot, or after eight slots: it ends
- * in a full table, too.  The table doubles when half of it, or one group, is
- * full: the codes of a group go to one of two groups, so they always fit.  At
- * ST_MAX_CALLS slots a new code pushes out the one at its home.
+ * A lookup ends at the code, at an empty slot, or after eight slots, so it also
+ * ends in a full table.  The table doubles when half of it, or one group, is
+ * full.  The codes of one group then belong to one of two groups, so they
+ * always fit.  At ST_MAX_CALLS slots the table no longer grows: a new code
+ * replaces the one in its home slot.
  *
- * The caller owns the codes: he keeps an object alive while it is in a slot,
- * and frees what the slots hold before he destroys the table.
+ * The caller owns the references to the codes: it keeps an object alive while
+ * the object is in a slot, and drops all references before it destroys the
+ * table.
  */
 #pragma once
 
@@ -23,18 +25,18 @@
 enum { ST_MIN_CALLS = 64, ST_MAX_CALLS = 4096, ST_CALL_GROUP = 8 };
 
 struct st_call_slot {
-  void* code;     /* NULL: empty */
-  uint32_t epoch; /* in which the block's ids hold */
+  void* code;     /* NULL: the slot is empty */
+  uint32_t epoch; /* epoch in which the block's ids are valid */
   struct st_event_block block;
 };
 
-/* All zero is an empty one. */
+/* A zeroed struct is an empty table. */
 struct st_call_table {
   struct st_call_slot* slots;
   uint32_t mask, count;
 };
 
-/* The slot of the code, of any epoch, or NULL. */
+/* Returns the slot of the code, of any epoch, or NULL. */
 static inline struct st_call_slot* st_call_table_find(
     const struct st_call_table* t, const void* code) {
   if (__builtin_expect(!t->slots, 0))
@@ -50,8 +52,8 @@ static inline struct st_call_slot* st_call_table_find(
   return NULL;
 }
 
-/* The slot of the code, else one for the caller to put it in: it is empty, or
- * holds another code, which is pushed out.  NULL: no memory. */
+/* Returns the slot of the code.  If it has none, returns an empty slot, or one
+ * that holds another code, for the caller to fill.  NULL when out of memory. */
 struct st_call_slot* st_call_table_place(struct st_call_table* t,
                                          const void* code);
 /* Frees the slots. */

@@ -1,11 +1,12 @@
-/* Fragments of a chunk that somebody is still writing. */
+/* Copies fragments out of a chunk that its writer is still filling. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies the first `fragments` of a payload of `size` bytes, and reads nothing
- * else: what lies behind them is being written.  Each is `varint size, bytes`;
- * what it says is not trusted.  Returns how many are good. */
+/* Copies the first `fragments` fragments of a payload of `size` bytes.  Reads
+ * no bytes after them, because their writer may be changing these.  Each
+ * fragment is `varint size, bytes`; the size is checked.  Returns the number of
+ * valid fragments. */
 uint32_t st_copy_fragments(const uint8_t* from, size_t size, uint32_t fragments,
                            uint8_t* to);

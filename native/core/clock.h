@@ -1,16 +1,16 @@
 /* The trace clock.
  *
- * Perfetto's default trace clock on Linux is CLOCK_BOOTTIME: monotonic, and
- * it counts suspended time, so that processes and the kernel agree.  A read
- * goes through the vDSO and costs about 22 ns; it is the largest single part
- * of an event's cost, so an event reads it exactly once.
+ * Perfetto's default trace clock on Linux is CLOCK_BOOTTIME: monotonic,
+ * including suspended time, and the same for all processes and the kernel.  A
+ * read goes through the vDSO and costs about 22 ns; it is the largest single
+ * part of an event's cost, so an event reads it exactly once.
  */
 #pragma once
 
 #include <stdint.h>
 #include <time.h>
 
-/* ids of ClockSnapshot.Clock (clock_snapshot.proto) */
+/* Ids of ClockSnapshot.Clock (clock_snapshot.proto). */
 enum {
   ST_CLOCK_REALTIME = 1,
   ST_CLOCK_REALTIME_COARSE = 2,
@@ -19,10 +19,10 @@ enum {
   ST_CLOCK_MONOTONIC_RAW = 5,
   ST_CLOCK_BOOTTIME = 6,
   ST_CLOCK_TSC = 9,
-  ST_CLOCK_SEQUENCE_INCREMENTAL = 64, /* first sequence-scoped id */
+  ST_CLOCK_SEQUENCE_INCREMENTAL = 64, /* the first sequence-scoped id */
 };
 
-/* Now, in nanoseconds of CLOCK_BOOTTIME. */
+/* Returns CLOCK_BOOTTIME in nanoseconds. */
 static inline uint64_t st_boottime_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_BOOTTIME, &t);

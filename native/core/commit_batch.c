@@ -16,11 +16,11 @@ enum {
   ONE_PATCH_OFFSET = 1,
   ONE_PATCH_DATA = 2,
 
-  WRITER_ID = 1, /* in RegisterTraceWriter and UnregisterTraceWriter */
+  WRITER_ID = 1, /* of RegisterTraceWriter and UnregisterTraceWriter */
   WRITER_BUFFER = 2,
 
   MAX_ONE_PATCH = 2 + 6 + 2 + ST_PATCH_SIZE,
-  /* How far back in the batch a patch looks for its chunk. */
+  /* Number of last moves that are searched for the chunk of a patch. */
   MAX_DIRECT_SEARCH = 256,
 };
 
@@ -40,7 +40,9 @@ static bool invoke(struct st_commit_batch* b, uint32_t method,
                               size, true, -1) != 0;
 }
 
-/* A chunk that patches may still go into is given away only if it leaves. */
+/* Returns whether a request can be sent.  A request turns chunks that may still
+ * be patched directly into Complete ones, so it must not be built for a full
+ * queue. */
 static bool may_leave(struct st_commit_batch* b, size_t limit) {
   return !b->pending.shm ||
          st_send_queue_has_room(b->queue, limit + ST_IPC_INVOKE_OVERHEAD);
@@ -48,7 +50,7 @@ static bool may_leave(struct st_commit_batch* b, size_t limit) {
 
 enum sent { SENT_NOTHING, SENT_SOME, SENT_ALL };
 
-/* Sends one request, with as much as it can hold. */
+/* Sends one request with as many entries as fit. */
 static enum sent send_request(struct st_commit_batch* b) {
   uint8_t bytes[ST_COMMIT_MAX_REQUEST];
   struct st_commit_request request = {.bytes = bytes, .limit = sizeof bytes};
@@ -68,7 +70,7 @@ static enum sent send_request(struct st_commit_batch* b) {
   return request.is_last ? SENT_ALL : SENT_SOME;
 }
 
-/* False: something that may leave is still there. */
+/* Sends all commits.  Returns false if some could not be sent. */
 static bool send_commits(struct st_commit_batch* b) {
   enum sent sent = SENT_ALL;
   if (b->pending.moves.size || b->pending.patches.size ||
@@ -91,14 +93,15 @@ static bool send_change(struct st_commit_batch* b, uint16_t writer_id,
     p = st_put_u64_field(p, WRITER_BUFFER, buffer);
     method = b->methods.register_trace_writer;
   }
-  /* A service that doesn't know the method can't scrape, which is all it is
-   * for. */
+  /* A service without the method does not scrape, so it needs no
+   * registration. */
   return method == 0 || invoke(b, method, args, (size_t)(p - args));
 }
 
-/* False: the queue is full.  *keep: it is too early to tell. */
-static bool tell(struct st_commit_batch* b, struct st_writer_change change,
-                 bool* keep) {
+/* Sends one change.  Returns false if the queue is full.  Sets *keep if the
+ * target buffer is not bound yet. */
+static bool send_resolved_change(struct st_commit_batch* b,
+                                 struct st_writer_change change, bool* keep) {
   uint16_t buffer;
   *keep =
       !st_commit_pending_resolve(&b->pending, change.target_buffer, &buffer);
@@ -112,7 +115,7 @@ static void send_changes(struct st_commit_batch* b) {
   for (; at < b->changes.size; at += sizeof change) {
     bool keep;
     memcpy(&change, b->changes.data + at, sizeof change);
-    if (!tell(b, change, &keep))
+    if (!send_resolved_change(b, change, &keep))
       break;
     if (!keep)
       continue;
@@ -153,8 +156,8 @@ bool st_commit_batch_bind_target(struct st_commit_batch* b,
 
 /* --- scraping, under emulation --- */
 
-/* Sends what a chunk holds that is being written.  No chunk becomes free while
- * the mutex is held.  False: the queue is full. */
+/* Sends the finished fragments of a chunk that is being written.  No chunk
+ * becomes free while the mutex is held.  Returns false if the queue is full. */
 static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
                             uint32_t index) {
   uint32_t bitmap = st_page_bitmap(b->pending.shm, page);
@@ -175,7 +178,7 @@ static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
       !buffer)
     return true;
 
-  /* The request lies behind the chunk's copy in the same memory. */
+  /* b->request holds the copy of the chunk, and after it the request. */
   uint8_t* copy = b->request;
   memset(copy, 0, chunk.size);
   struct st_chunk_header start = {atomic_load(&header->chunk_id), writer,
@@ -188,7 +191,8 @@ static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
   return invoke(b, b->methods.commit_data, request.bytes, request.size);
 }
 
-/* Chunks in the batch come first: a sequence is better read in its order. */
+/* Sends the finished fragments of all chunks that are being written.  Batched
+ * chunks are sent first, to keep each sequence in order. */
 static void send_what_is_written(struct st_commit_batch* b) {
   if (!b->writer_buffer || !b->queue || !send_commits(b))
     return;
@@ -204,7 +208,7 @@ void st_commit_batch_notify_flush_complete(struct st_commit_batch* b,
                                            uint64_t id) {
   pthread_mutex_lock(&b->mutex);
   send_what_is_written(b);
-  /* A service takes an id for itself and all before it. */
+  /* The service takes an acknowledgement for all flushes up to that id. */
   if (id > b->pending.flush_request_id)
     b->pending.flush_request_id = id;
   send_all(b);
@@ -257,7 +261,7 @@ static bool chunk_unpatched(void* self, const struct st_chunk* chunk,
   return stays;
 }
 
-/* The chunk that patches are for, if it is still in the batch. */
+/* Returns the batched chunk that the patches belong to, or NULL. */
 static struct st_pending_move* find_unpatched(
     struct st_commit_batch* b, const struct st_chunk_patches* patches) {
   size_t count;
@@ -292,7 +296,7 @@ static uint8_t* put_one_patch(uint8_t* p, const struct st_patch* patch) {
   return st_put_bytes_field(p, PATCH_PATCHES, body, (size_t)(end - body));
 }
 
-/* Appends one entry of `count` patches from `patch` on; returns the patch
+/* Appends one entry with `count` patches, from `patch` on.  Returns the patch
  * after them. */
 static const struct st_patch* append_patches(
     struct st_commit_batch* b, const struct st_chunk_patches* chunk,
@@ -345,8 +349,9 @@ static void flush(void* self) {
   st_commit_batch_flush(self);
 }
 
-/* Takes back the word that a writer has come, if it hasn't left yet. */
-static bool take_back(struct st_commit_batch* b, uint16_t writer_id) {
+/* Removes the registration of a writer that was not sent yet.  Returns false if
+ * there is none. */
+static bool cancel_registration(struct st_commit_batch* b, uint16_t writer_id) {
   struct st_writer_change change;
   for (size_t at = 0; at < b->changes.size; at += sizeof change) {
     memcpy(&change, b->changes.data + at, sizeof change);
@@ -376,7 +381,7 @@ static void change_writer(struct st_commit_batch* b, uint16_t writer_id,
   pthread_mutex_lock(&b->mutex);
   if (b->writer_buffer)
     b->writer_buffer[writer_id] = target_buffer;
-  if (target_buffer || !take_back(b, writer_id))
+  if (target_buffer || !cancel_registration(b, writer_id))
     append_change(b, change);
   send_all(b);
   pthread_mutex_unlock(&b->mutex);
@@ -400,7 +405,7 @@ const struct st_commit_sink st_commit_batch_sink = {
     .unregister_writer = unregister_writer,
 };
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static void on_room(void* self) {
   st_commit_batch_flush(self);
@@ -445,7 +450,8 @@ bool st_commit_batch_init(struct st_commit_batch* b,
 void st_commit_batch_bind(struct st_commit_batch* b,
                           struct st_send_queue* queue,
                           const struct st_producer_methods* methods) {
-  /* Behind the queue, whose mutex is taken under ours. */
+  /* The queue's mutex is taken under the batch's, so the batch must be
+   * registered after the queue (fork_guard.h). */
   st_fork_unregister(&b->fork);
   st_fork_register(&b->fork);
   pthread_mutex_lock(&b->mutex);
@@ -463,7 +469,8 @@ void st_commit_batch_patch_directly(struct st_commit_batch* b,
   pthread_mutex_unlock(&b->mutex);
 }
 
-/* Writers that have come before this memory was known to be emulated. */
+/* Stores the buffers of writers that registered before the memory was known to
+ * be emulated. */
 static void note_writers(struct st_commit_batch* b) {
   struct st_writer_change change;
   for (size_t at = 0; at < b->changes.size; at += sizeof change) {

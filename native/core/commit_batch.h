@@ -9,44 +9,45 @@
  *     3 flush_request_id
  *   }
  *
- * A batch leaves when the chunks in it add up to `batch_bytes` (0: each chunk
- * at once), when a patch joins it, on flush, or when a writer registers or
- * goes.  What the queue refuses stays in the batch, in order, and leaves with
- * the next attempt: the next chunk, or the queue's word that it has room
- * again.  Chunks in the batch are already Complete in shared memory, so a
- * service that scrapes after our death finds them all.
+ * A batch is sent when its chunks add up to `batch_bytes` (0: each chunk at
+ * once), when a patch is added, on flush, or when a writer registers or
+ * unregisters.  Entries that the queue refuses stay in the batch, in order, and
+ * are sent again with the next chunk, or when the queue reports that it has
+ * room.  Chunks in the batch are already Complete in shared memory, so a
+ * service that scrapes after this process died finds them all.
  *
- * Order: moves, patches and the flush acknowledgement as in a request, split
- * over several where they are too many for one; then the writers that came
- * and went, in their order.
+ * Order: moves, patches, then the flush acknowledgement, in several requests if
+ * they are too many for one; then registered and unregistered writers, in their
+ * order.
  *
- * Direct patching.  A chunk that patches will follow for stays BeingWritten
- * for as long as it is in the batch, and a patch that comes in time is written
- * into it; nobody else hears of it.  The chunk becomes Complete with the last
- * of them, or when the batch leaves.
+ * Direct patching.  A chunk that needs patches stays BeingWritten while it is
+ * in the batch, and a patch that comes in time is written into the chunk
+ * instead of the request.  The chunk becomes Complete with its last patch, or
+ * when the batch is sent.
  *
  * Emulation.  No memory is shared with the service (TCP, vsock, a relay), so a
- * move carries the chunk itself, header and all, and the chunk is free as soon
- * as its request is in the queue.  Until then it lies in our memory, whose
- * size bounds what a slow service can make us hold:
+ * move contains the chunk itself, with its header, and the chunk is free as
+ * soon as its request is in the queue.  Until then it stays in the producer's
+ * buffer, whose size limits how much data a slow service can pile up here:
  *
  *   1 chunks_to_move  { 3 target_buffer, 4 data, 5 chunk_incomplete }*
  *
- * The service can't scrape such memory.  Before a flush is acknowledged the
- * batch therefore sends what chunks that are being written hold so far, if the
- * producer is one that may be scraped.
+ * The service cannot scrape such memory.  So before a flush is acknowledged,
+ * the batch sends the finished fragments of chunks that are being written, if
+ * the producer may be scraped.
  *
- * Startup.  A batch without a queue keeps everything, until there is one.  What
- * targets a reservation (arbiter.h) stays, with all that follows it there,
- * until the reservation is bound; the rest leaves as ever.  A reservation that
- * is bound to no buffer has its chunks freed and its data dropped.
+ * Startup.  A batch without a queue keeps all entries until it gets one.
+ * Entries for a reservation (arbiter.h) stay until the reservation is bound;
+ * the others are sent as usual.  If a reservation is bound to no buffer, its
+ * data is dropped and its chunks are freed.
  *
- * One mutex; a batch is sent while it is held, so that order holds.  The
- * queue's mutex is the only one taken under it.  Encoding is commit_request.h's.
+ * Locks: one mutex, held while a batch is sent, so that the order is kept.  The
+ * queue's mutex is the only one taken under it.  commit_request.h encodes.
  *
- * Fork: the child's copy is empty, and its queue is broken.
+ * Fork: the child's copy is emptied, and its queue refuses all frames.
  *
- * Source: docs/formats/shared_memory.md, "Patches", "Commit batching", "Emulation".
+ * Source: docs/formats/shared_memory.md, "Patches", "Commit batching",
+ * "Emulation".
  */
 #pragma once
 
@@ -67,7 +68,7 @@ struct st_producer_methods {
   uint32_t unregister_trace_writer;
 };
 
-/* A writer that came (its buffer) or went (0). */
+/* A registered writer (with its buffer) or an unregistered one (0). */
 struct st_writer_change {
   uint16_t writer_id;
   uint32_t target_buffer;
@@ -79,47 +80,53 @@ struct st_commit_batch {
   struct st_producer_methods methods;
   uint32_t batch_bytes;
 
-  pthread_mutex_t mutex; /* guards all below, and what bind gives */
+  /* guards the members below, and those that bind sets */
+  pthread_mutex_t mutex;
   struct st_commit_pending pending;
-  uint32_t* writer_buffer; /* emulated, if it may be scraped: by writer id */
-  uint8_t* request;        /* emulated: room for one */
+  /* for scraping under emulation: buffer by writer id */
+  uint32_t* writer_buffer;
+  uint8_t* request;                /* emulation: memory for one request */
   struct st_growing_bytes changes; /* of struct st_writer_change */
-  uint64_t chunk_bytes; /* sum of the sizes of the chunks in the batch */
+  uint64_t chunk_bytes;            /* total size of the chunks in the batch */
 };
 
-extern const struct st_commit_sink st_commit_batch_sink; /* self: the batch */
+/* The sink functions; `self` is the batch. */
+extern const struct st_commit_sink st_commit_batch_sink;
 
-/* The batch becomes the queue's room listener.  A batch with neither queue nor
- * methods is bound later.  False: out of memory. */
+/* Initialises a batch, which becomes the queue's room listener.  A batch
+ * without queue and methods is bound later.  Returns false when out of
+ * memory. */
 bool st_commit_batch_init(struct st_commit_batch* b,
                           struct st_send_queue* queue,
                           const struct st_producer_methods* methods,
                           uint32_t batch_bytes);
 void st_commit_batch_destroy(struct st_commit_batch* b);
 
-/* Patches chunks of this memory, which outlives the batch, directly. */
+/* Switches direct patching on for chunks of this memory, which outlives the
+ * batch. */
 void st_commit_batch_patch_directly(struct st_commit_batch* b,
                                     const struct st_shm* shm);
 
-/* Gives a batch without a queue one.  The batch moves to the end of the fork
- * guard's list, where whoever calls it must follow. */
+/* Gives the batch its queue.  Registers the batch again with the fork guard, as
+ * the last entry; users of the batch must do the same afterwards. */
 void st_commit_batch_bind(struct st_commit_batch* b,
                           struct st_send_queue* queue,
                           const struct st_producer_methods* methods);
 
-/* Binds a reservation, once, to a buffer or to none (0).  False: out of
- * memory, or no such number. */
+/* Binds a reservation to a buffer or to none (0), once.  Returns false when out
+ * of memory, or if there is no such reservation. */
 bool st_commit_batch_bind_target(struct st_commit_batch* b,
                                  uint32_t reservation, uint16_t buffer);
 
-/* This memory isn't shared: chunks go inside requests.  `scrapable`: what they
- * hold while they are written, too.  False: out of memory. */
+/* Switches emulation on: the memory is not shared, so requests contain the
+ * chunks.  `scrapable`: unfinished chunks are sent as well before a flush is
+ * acknowledged.  Returns false when out of memory. */
 bool st_commit_batch_emulate(struct st_commit_batch* b,
                              const struct st_shm* shm, bool scrapable);
 
-/* Sends everything now. */
+/* Sends all entries now. */
 void st_commit_batch_flush(struct st_commit_batch* b);
 
-/* Acknowledges flush `id` behind all chunks returned so far. */
+/* Acknowledges flush `id`, after all chunks returned so far. */
 void st_commit_batch_notify_flush_complete(struct st_commit_batch* b,
                                            uint64_t id);

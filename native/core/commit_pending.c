@@ -63,7 +63,7 @@ bool st_commit_pending_bind(struct st_commit_pending* pending,
     uint8_t* p = st_commit_pending_reserve(pending, list, added);
     if (!p)
       return false;
-    memset(p, 0xff, added); /* -1 each */
+    memset(p, 0xff, added); /* -1 in each: not bound */
     list->size = end;
   }
   if (bound_at(pending, reservation) < 0)

@@ -17,7 +17,7 @@ enum {
 
   PATCH_BUFFER = 1,
 
-  /* Of an entry, without a chunk in it. */
+  /* bound of an entry, not counting a chunk in it */
   MAX_MOVE = 32,
   MAX_PATCH_HEAD = 2 * ST_MAX_TAG + ST_MAX_VARINT + 6,
   MAX_FLUSH_ID = 1 + ST_MAX_VARINT,
@@ -69,7 +69,7 @@ static void put_move(struct st_commit_pending* pending,
   r->size = (size_t)(p - r->bytes);
 }
 
-/* Puts in what fits; false if something remains. */
+/* Adds the moves that fit.  Returns false if some did not. */
 static bool put_moves(struct st_commit_pending* pending,
                       struct st_commit_request* r) {
   size_t count;
@@ -86,8 +86,8 @@ static bool put_moves(struct st_commit_pending* pending,
   return true;
 }
 
-/* What was sent, or has no buffer, is gone; under emulation its chunk is free
- * again. */
+/* Removes moves that were sent or have no buffer.  Under emulation their chunks
+ * become free. */
 static void take_out_moves(struct st_commit_pending* pending) {
   size_t count, kept = 0;
   struct st_pending_move* moves = st_commit_pending_moves(pending, &count);
@@ -120,7 +120,7 @@ static uint8_t* put_patch_entry(uint8_t* p, uint16_t buffer,
   return p;
 }
 
-/* Puts in what fits; false if something remains. */
+/* Adds the patches that fit.  Returns false if some did not. */
 static bool put_patches(struct st_commit_pending* pending,
                         struct st_commit_request* r) {
   struct st_pending_patches head;
@@ -168,7 +168,7 @@ static void keep_patches(struct st_commit_pending* pending) {
   }
 }
 
-/* --- the whole --- */
+/* --- the whole request --- */
 
 void st_commit_request_build(struct st_commit_pending* pending,
                              struct st_commit_request* r) {

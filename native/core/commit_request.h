@@ -1,33 +1,33 @@
-/* One CommitDataRequest from pending commits (commit_pending.h), as full as
- * possible.
+/* Builds a CommitDataRequest from pending commits (commit_pending.h), as full
+ * as possible.
  *
  *   build  encodes what fits: moves, then patches, then the acknowledgement
- *   sent   removes it from the pending commits
- *   kept   leaves it there, because the send queue is full
+ *   sent   removes the encoded entries from the pending commits
+ *   kept   keeps them pending, because the send queue is full
  *
- * Called with the batch's mutex; between `build` and one of the others nothing
- * is appended.
+ * Called with the batch's mutex held.  No entry is appended between `build` and
+ * `sent` or `kept`.
  */
 #pragma once
 
 #include "commit_pending.h"
 
 enum {
-  /* Largest request, on the stack of the sending thread. */
+  /* Limit of a request without chunks in it, which is built on the stack. */
   ST_COMMIT_MAX_REQUEST = 8192,
-  /* Of a request with chunks in it. */
+  /* Limit of a request with chunks in it. */
   ST_COMMIT_MAX_EMULATED_REQUEST = 128 * 1024 - 512,
-  /* More ready patches than this for one chunk become several entries, so
-   * that each fits into a request. */
+  /* Maximal patches per entry, so that an entry fits into a request.  More
+   * ready patches of one chunk become several entries. */
   ST_COMMIT_MAX_PATCHES_PER_ENTRY = 256,
-  /* Of the rest of an entry with so many. */
+  /* Maximal bytes of the rest of an entry. */
   ST_COMMIT_MAX_PATCH_ENTRY = 32 + ST_COMMIT_MAX_PATCHES_PER_ENTRY * 14,
 };
 
 struct st_commit_request {
   uint8_t* bytes;
   size_t size, limit;
-  bool is_last; /* nothing that may leave is pending any more */
+  bool is_last; /* all entries that can be sent are in this request */
 };
 
 void st_commit_request_build(struct st_commit_pending* pending,
@@ -36,7 +36,8 @@ void st_commit_request_sent(struct st_commit_pending* pending,
                             const struct st_commit_request* r);
 void st_commit_request_kept(struct st_commit_pending* pending);
 
-/* Appends a chunk that is still being written: a copy of what it has. */
+/* Appends a chunk that is still being written: a copy of its finished
+ * fragments. */
 void st_commit_request_put_incomplete(struct st_commit_request* r,
                                       const uint8_t* data, size_t size,
                                       uint16_t buffer);

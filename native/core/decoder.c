@@ -2,8 +2,8 @@
 
 #define ST_MAX_FIELD_NUMBER ((1u << 24) - 1)
 
-/* The varint in the 8 bytes at p, if it ends there: finds the first byte
- * without bit 7, and moves the groups of 7 bits together, pair by pair. */
+/* Decodes the varint in the 8 bytes at p, if it ends there: finds the first
+ * byte without bit 7, then joins the groups of 7 bits, pair by pair. */
 static const uint8_t* get_short_varint(const uint8_t* p, uint64_t* out) {
   uint64_t v;
   memcpy(&v, p, sizeof v);
@@ -28,7 +28,8 @@ static inline const uint8_t* get_varint(const uint8_t* p, const uint8_t* end,
   return after ? after : st_get_varint(p, end, out);
 }
 
-/* Parses the value behind a tag.  Returns the position after it, or NULL. */
+/* Parses the value after a tag.  Returns the position after the value, or
+ * NULL. */
 static inline const uint8_t* read_value(const uint8_t* p, const uint8_t* end,
                                         struct st_field* f) {
   size_t left = (size_t)(end - p);
@@ -60,7 +61,7 @@ static inline const uint8_t* read_value(const uint8_t* p, const uint8_t* end,
   }
 }
 
-/* True if readers are to see this one. */
+/* Returns whether the field is returned to the caller, or skipped. */
 static bool is_in_range(const struct st_field* f) {
   return f->number <= ST_MAX_FIELD_NUMBER &&
          (f->wire_type != ST_WIRE_DELIMITED || f->size <= ST_MAX_MESSAGE_SIZE);

@@ -7,10 +7,11 @@
  *   while (st_decoder_next(&d, &f)) ...
  *   if (st_decoder_left(&d)) ... malformed from here on
  *
- * next() returns false, and doesn't move, at the end of input and at anything
- * it can't parse: an unterminated varint, field number 0, a tag with nothing
- * after it, a length past the end, a cut fixed value, wire types 3, 4, 6, 7.
- * Fields numbered above 2^24 - 1 and delimited ones above 256 MiB are skipped.
+ * next() returns false, and keeps its position, at the end of input and at
+ * malformed input: an unterminated varint, field number 0, a tag without a
+ * value, a length that exceeds the input, an incomplete fixed value, or wire
+ * types 3, 4, 6, 7. Fields numbered above 2^24 - 1 and delimited ones above 256
+ * MiB are skipped.
  *
  * Source: docs/formats/protozero.md, "Decoding".
  */
@@ -25,9 +26,9 @@
 struct st_field {
   uint32_t number;
   uint32_t wire_type;
-  uint64_t value;      /* varint, fixed32, fixed64 */
-  const uint8_t* data; /* delimited */
-  size_t size;         /* delimited */
+  uint64_t value;      /* of varint, fixed32, fixed64 */
+  const uint8_t* data; /* of delimited */
+  size_t size;         /* of delimited */
 };
 
 struct st_decoder {
@@ -47,7 +48,7 @@ static inline size_t st_decoder_left(const struct st_decoder* d) {
 
 bool st_decoder_next(struct st_decoder* d, struct st_field* out);
 
-/* Reads an element of a packed field.  Returns the position after it, or NULL:
- * it is cut off, or the wire type is none of an element. */
+/* Reads an element of a packed field.  Returns the position after it; NULL if
+ * it is incomplete, or if its wire type cannot be packed. */
 const uint8_t* st_get_element(const uint8_t* p, const uint8_t* end,
                               uint32_t wire_type, uint64_t* out);

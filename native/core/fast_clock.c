@@ -10,9 +10,9 @@
 
 enum {
   SPAN_NS = 100000,
-  MIN_WINDOW_NS = 10000000,   /* shortest baseline of a rate */
-  MAX_WINDOW_NS = 1000000000, /* the baseline starts anew after that */
-  MAX_READ_COUNTS = 2000,     /* a clock read that took longer was torn */
+  MIN_WINDOW_NS = 10000000,   /* shortest window for measuring the rate */
+  MAX_WINDOW_NS = 1000000000, /* longest window; a new one starts then */
+  MAX_READ_COUNTS = 2000,     /* longest duration of a valid pair of reads */
   ATTEMPTS = 4,
 };
 
@@ -24,7 +24,7 @@ static bool available;
 /* The window over which the rate is measured. */
 static pthread_mutex_t window_mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t window_counter, window_ns;
-static _Atomic uint64_t current_rate; /* 0: not known yet */
+static _Atomic uint64_t current_rate; /* 0: not measured yet */
 
 static bool clock_source_is_counter(void) {
   char name[16] = "";
@@ -55,7 +55,8 @@ bool st_fast_clock_available(void) {
   return available;
 }
 
-/* Reads both, close together.  False: it was interrupted every time. */
+/* Reads counter and clock as a pair.  Returns false if every attempt was
+ * interrupted. */
 static bool read_pair(uint64_t* counter, uint64_t* ns) {
   for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
     uint64_t before = st_counter();
@@ -68,7 +69,8 @@ static bool read_pair(uint64_t* counter, uint64_t* ns) {
   return false;
 }
 
-/* Measures the rate over the window, and starts a new one when it is long. */
+/* Measures the rate over the window, and starts a new window when it is
+ * long. */
 static void update_rate(uint64_t counter, uint64_t ns) {
   uint64_t counts = counter - window_counter, elapsed = ns - window_ns;
   if (window_ns && elapsed < MIN_WINDOW_NS)
@@ -97,7 +99,7 @@ uint64_t st_fast_clock_sync(void) {
   }
   uint64_t rate = atomic_load_explicit(&current_rate, memory_order_relaxed);
   if (ns < p->last)
-    ns = p->last; /* the pair before ran ahead by some ns */
+    ns = p->last; /* the previous pair may have been ahead by some ns */
   p->last = ns;
   if (!good || !rate)
     return ns;

@@ -1,26 +1,28 @@
-/* Fast clock: CLOCK_BOOTTIME for less than half of what reading it costs.
+/* Fast clock: reads CLOCK_BOOTTIME at less than half the cost of clock_gettime.
  *
- * Problem: a read of the clock is the largest part of an event's cost, about
- * 22 ns, of which the time stamp counter is 10.  The kernel's clock is that
- * counter, scaled; so each thread keeps a recent pair of both and scales by
- * itself, for a short span, then reads the clock again:
+ * Problem: a read of the clock takes about 22 ns, the largest part of an
+ * event's cost; a read of the CPU's time stamp counter takes 10. The kernel
+ * computes the clock from this counter by scaling.  So each thread keeps a
+ * recent pair of counter and clock, scales the counter itself for a short span,
+ * and then reads a new pair:
  *
  *   now = ns + ((counter - base) * rate >> 24)     while counter - base < span
  *
  *   |-- span, about 100 us --|-- span --| ...      a thread's time
  *   ^ pair                   ^ pair
  *
- * Error: a pair is good to some 10 ns (the counter is read before and after
- * the clock; pairs that an interrupt tore apart are read again), the rate to
- * well below 1 part in 10^5, which is 1 ns over a span.  So a thread's time is
- * within some 20 ns of the clock, never runs backwards, and different threads
- * agree to some 50 ns: less than a message between them takes.
+ * Error: a pair is accurate to about 10 ns (the counter is read before and
+ * after the clock; a pair interrupted in between is read again). The rate is
+ * accurate to well below 1 part in 10^5, which is 1 ns over a span.  So a
+ * thread's time differs from the clock by about 20 ns at most and never
+ * decreases.  The times of two threads agree within about 50 ns, less than the
+ * latency of a message between them.
  *
- * The rate is measured over windows of 10 ms and more, and measured again all
- * the time, so it follows the kernel's own corrections (at most 500 ppm).
- * Until the first window has passed, where the counter isn't the kernel's clock
- * source, isn't invariant, or the machine isn't x86-64, the clock is read as
- * usual.  A counter that jumps (suspend, migration) ends the span at once.
+ * The rate is measured over windows of at least 10 ms, again and again, so it
+ * follows the kernel's own corrections (at most 500 ppm). The clock is read as
+ * usual until the first window has passed, and always if the machine is not
+ * x86-64 or the counter is not invariant or not the kernel's clock source.  A
+ * jump of the counter (suspend, migration) ends the span at once.
  *
  * Threads: the pair is thread-local; the rate is one atomic.
  */
@@ -48,19 +50,19 @@ static inline uint64_t st_counter(void) {
 enum { ST_RATE_SHIFT = 24 };
 
 struct st_clock_pair {
-  uint64_t base; /* counter */
-  uint64_t span; /* counts for which the pair is good; 0: not at all */
-  uint64_t rate; /* ns per count, shifted by ST_RATE_SHIFT */
+  uint64_t base; /* in counts of the counter */
+  uint64_t span; /* counts for which the pair is valid; 0: no pair */
+  uint64_t rate; /* ns per count, shifted left by ST_RATE_SHIFT */
   uint64_t ns;
-  uint64_t last; /* handed out */
+  uint64_t last; /* the last returned time */
 };
 
 extern _Thread_local struct st_clock_pair st_clock_pair;
 
-/* Reads the clock, and makes a new pair if it can. */
+/* Reads the clock, and starts a new span if possible. */
 uint64_t st_fast_clock_sync(void);
 
-/* Now, in nanoseconds of CLOCK_BOOTTIME. */
+/* Returns CLOCK_BOOTTIME in nanoseconds. */
 static inline uint64_t st_fast_now(void) {
   struct st_clock_pair* p = &st_clock_pair;
   uint64_t elapsed = st_counter() - p->base;
@@ -69,5 +71,5 @@ static inline uint64_t st_fast_now(void) {
   return p->last = p->ns + ((elapsed * p->rate) >> ST_RATE_SHIFT);
 }
 
-/* Whether the counter is what the kernel's clock is made of. */
+/* Returns whether the kernel's clock is based on the counter. */
 bool st_fast_clock_available(void);

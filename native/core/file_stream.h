@@ -1,19 +1,18 @@
-/* File stream: a stream that is written out as it grows, by a function like
- * write(2).
+/* File stream: writes a stream to a file while the stream grows, by a function
+ * like write(2).
  *
- * What was written out can't be changed, but the length of a message that is
- * still open has to be.  So slices stay in memory from the one that holds the
- * first such length on:
+ * Written bytes cannot be changed, but the length of an open message is filled
+ * in later.  So the slices from the first open length on stay in memory:
  *
  *   written out | slice  slice  slice | room
  *                   ^ size field of the outermost open message
  *
- * Nothing seeks: pipes and sockets will do.  Memory is bounded by the largest
- * message directly below the root.
+ * The file is never sought, so it may be a pipe or a socket.  Memory is bounded
+ * by the largest message directly below the root.
  *
- * Life cycle: init, messages, finalize the root, st_file_stream_finish, free.
- * Once a write has failed, nothing more is written, and all bytes are
- * discarded and counted in the stream's `overflowed`.
+ * Life cycle: init, write messages, finalize the root, st_file_stream_finish,
+ * free.  After a failed write all further bytes are discarded and counted in
+ * the stream's `overflowed`.
  */
 #pragma once
 
@@ -21,7 +20,7 @@
 
 struct st_file_stream {
   struct st_heap_stream slices;
-  /* False: failed.  Whole or not at all. */
+  /* Writes all `size` bytes.  Returns false if it failed. */
   bool (*write)(void* self, const void* data, size_t size);
   void* self;
   bool failed;
@@ -30,7 +29,8 @@ struct st_file_stream {
 void st_file_stream_init(struct st_file_stream* f, struct st_stream_writer* w,
                          bool (*write)(void*, const void*, size_t), void* self);
 
-/* Writes out what is left.  False: not all of it has been written. */
+/* Writes the remaining bytes.  Returns false if some bytes could not be
+ * written. */
 bool st_file_stream_finish(struct st_file_stream* f,
                            struct st_stream_writer* w);
 

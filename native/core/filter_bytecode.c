@@ -6,7 +6,7 @@
 #include "wire.h"
 
 enum {
-  DIRECT_LIMIT = 128, /* fields below it have a word of their own */
+  DIRECT_LIMIT = 128, /* fields below it have one rule word each, in a table */
   RANGE_WORDS = 3,
   TRIPLET_WORDS = 3,
   MAX_FIELD = UINT32_MAX >> 3,
@@ -39,7 +39,7 @@ static uint64_t hash_word(uint64_t hash, uint32_t word) {
   return hash;
 }
 
-/* Decodes the varints and takes the checksum off. */
+/* Decodes the varints and removes the checksum. */
 static const char* read_words(const uint8_t* p, size_t size,
                               struct st_filter_words* out) {
   const uint8_t* end = p + size;
@@ -70,7 +70,8 @@ struct loader {
   uint32_t direct[DIRECT_LIMIT];
   uint32_t direct_count;
   struct st_filter_words ranges;
-  uint32_t highest_nested; /* number of a message that is referred to */
+  /* highest message number that a nested field refers to */
+  uint32_t highest_nested;
 };
 
 static const char* add_range(struct loader* l, uint32_t first, uint32_t end,
@@ -93,8 +94,8 @@ static const char* add_field(struct loader* l, uint32_t field, uint32_t rule) {
   return NULL;
 }
 
-/* A range may begin below the limit and end above.  One that would end above
- * 2^32 is empty. */
+/* Adds a rule for a range, which may begin below the table's limit and end
+ * above it.  A range whose end would exceed 2^32 is empty. */
 static const char* add_fields(struct loader* l, uint32_t first,
                               uint32_t count) {
   uint32_t end = first + count;
@@ -119,8 +120,9 @@ static const char* end_message(struct loader* l) {
 
 /* --- the overlay --- */
 
-/* The two highest types would make the rule another one, which lets the string
- * pass. What is said of strings with types above 127 is the same for all. */
+/* Limits the type to MAX_SEMANTIC_TYPE. The two highest 16-bit types would turn
+ * the rule into ST_FILTER_RULE_STRING or _SIMPLE; all types above 127 are
+ * handled the same, so the limit changes no result. */
 static uint32_t semantic_type(uint32_t argument) {
   uint32_t type = argument & SEMANTIC_TYPE_MASK;
   return type < MAX_SEMANTIC_TYPE ? type : MAX_SEMANTIC_TYPE;
@@ -139,7 +141,7 @@ static uint32_t rule_of(uint32_t opcode, uint32_t argument) {
   }
 }
 
-/* Sorts triplets, which are words, by message and field. */
+/* Sorts triplets of words by message and field. */
 static uint64_t triplet_key(const uint32_t* triplet) {
   return (uint64_t)triplet[0] << 32 | triplet[1] >> 3;
 }
@@ -157,8 +159,8 @@ static const char* check_overlay(const struct st_filter_words* overlay) {
   return NULL;
 }
 
-/* Takes over the overlay's fields of the current message up to `field`.  If
- * there is one for `field` itself it replaces *rule. */
+/* Applies the overlay's fields of the current message up to `field`. If there
+ * is one for `field` itself, it replaces *rule. */
 static const char* merge_overlay(struct loader* l, uint32_t field,
                                  uint32_t* rule) {
   uint32_t message = (uint32_t)l->out->offsets.count;
@@ -239,7 +241,7 @@ static const char* load_messages(struct loader* l) {
                                                                : kOutOfMemory;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static const char* load(struct loader* l, const uint8_t* data, size_t size,
                         const uint8_t* overlay, size_t overlay_size) {

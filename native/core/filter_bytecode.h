@@ -1,8 +1,8 @@
-/* Filter bytecode: which fields of which messages may stay in a trace.
+/* Filter bytecode: tells which fields of which messages may stay in a trace.
  *
- * On the wire it is a row of varints, 32-bit words.  The last one is a
- * checksum: the low half of FNV-1a-64 over the others, each as four bytes,
- * little endian.  A word is (field_number << 3) | opcode:
+ * It is encoded as a sequence of varints, each a 32-bit word.  The last word is
+ * a checksum: the low half of FNV-1a-64 over the other words, each as four
+ * bytes in little-endian order.  A word is (field_number << 3) | opcode:
  *
  *   0 end of message              messages are numbered as they end, from 0
  *   1 simple field                any scalar, string, bytes, opaque message
@@ -11,19 +11,20 @@
  *   4 string to be rewritten
  *   5 the same, with a type       next word: its semantic type, 16 bits
  *
- * An overlay, encoded in the same way, corrects it for readers that know more
- * opcodes.  It is a row of triplets, sorted by message and field:
+ * An overlay, encoded in the same way, changes rules for readers that support
+ * more opcodes.  It is a sequence of triplets, sorted by message and field:
  *
  *   [message number, (field_number << 3) | opcode 1, 4 or 5, argument]
  *
- * Loaded, each message is a table: the rules of fields below 128 by number,
- * then ranges (first, end, rule) for the rest, ascending:
+ * After loading, each message is a table: the rules of fields below 128,
+ * indexed by field number, then ascending ranges (first, end, rule) for the
+ * others:
  *
  *   words    | n | rule 0 .. rule n-1 | first end rule | first end rule | ...
  *   offsets    ^ message 0                             ^ message 1    ^ end
  *
- * Memory: at most 520 bytes for each two words of bytecode.  A loaded table
- * doesn't change; any number of threads may query it.
+ * Memory: at most 520 bytes for each two words of bytecode.  A loaded table is
+ * immutable, so any number of threads may query it.
  *
  * Source: docs/formats/protozero.md, "Filter bytecode".
  */
@@ -49,11 +50,11 @@ struct st_filter_words {
 
 struct st_filter_bytecode {
   struct st_filter_words words;
-  struct st_filter_words offsets; /* one more than there are messages */
+  struct st_filter_words offsets; /* number of messages + 1 */
 };
 
-/* Loads bytecode, and an overlay unless its size is 0.  Returns NULL, or what
- * is wrong as a phrase ("..."); then there is nothing to free. */
+/* Loads bytecode, and an overlay unless its size is 0. Returns NULL, or the
+ * reason for the failure as a phrase ("..."); then there is nothing to free. */
 const char* st_filter_bytecode_load(struct st_filter_bytecode* b,
                                     const uint8_t* data, size_t size,
                                     const uint8_t* overlay,
@@ -65,12 +66,14 @@ size_t st_filter_bytecode_messages(const struct st_filter_bytecode* b);
 /* --- rules --- */
 
 #define ST_FILTER_DENIED 0u
-#define ST_FILTER_ALLOWED 0x80000000u /* set in every other rule */
+/* set in each rule but ST_FILTER_DENIED */
+#define ST_FILTER_ALLOWED 0x80000000u
 #define ST_FILTER_RULE_SIMPLE 0xFFFFFFFFu
 #define ST_FILTER_RULE_STRING 0xFFFFFFFEu
-#define ST_FILTER_RULE_TYPED_STRING 0xFFFF0000u /* or'ed with the type */
+/* combined with the type by bitwise or */
+#define ST_FILTER_RULE_TYPED_STRING 0xFFFF0000u
 
-/* The rule of a field; denied for messages that don't exist. */
+/* Returns the rule of a field.  Fields of unknown messages are denied. */
 uint32_t st_filter_bytecode_query(const struct st_filter_bytecode* b,
                                   uint32_t message, uint32_t field);
 

@@ -3,7 +3,8 @@
 #include <pthread.h>
 #include <stddef.h>
 
-static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER; /* all below */
+/* guards the list */
+static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct st_fork_entry* g_newest;
 static struct st_fork_entry* g_oldest;
 static uint32_t g_generation;
@@ -65,6 +66,6 @@ void st_fork_unregister(struct st_fork_entry* entry) {
 }
 
 uint32_t st_fork_generation(void) {
-  /* Changes only inside fork, when this process has one thread. */
+  /* Changes only inside fork(), where this process has one thread. */
   return g_generation;
 }

@@ -1,24 +1,23 @@
-/* Fork guard: tells native objects that they now live in a forked child.
+/* Fork guard: calls handlers of native objects around each fork().
  *
- * Problem: fork copies memory but only the calling thread.  A mutex that
- * another thread held stays locked for ever in the child, a structure that it
- * was changing stays half changed, and a socket or shared memory that both
- * processes think they own gets corrupted.
+ * Problem: fork copies memory but only the calling thread.  In the child, a
+ * mutex that another thread held stays locked for ever, a structure that it was
+ * changing stays half changed, and a socket or shared memory that both
+ * processes use gets corrupted.
  *
- * So each object that has such a thing registers an entry.  Around every
- * fork(), whoever calls it, even from C:
+ * So each object with a lock, a socket or shared memory registers an entry with
+ * three handlers.  They run around every fork(), even if C code calls it:
  *
- *   prepare   before, in the parent: take your lock (all whole, then)
+ *   prepare   before, in the parent: take the lock, so no change is in progress
  *   parent    after, in the parent: release it
- *   child     after, in the child: release it, and give up what is the parent's
+ *   child     after, in the child: release it, and drop the parent's resources
  *
- * Order: prepare goes from the entry registered last to the first one; who
- * calls into another object under its own lock must therefore be registered
- * after that object.
+ * Order: prepare runs from the last registered entry to the first.  So an
+ * object that calls another one under its own lock must be registered after it.
  *
- * Limits: vfork and posix_spawn don't come by here, and needn't: nothing of
- * this process runs in their child.  The handlers may only do what is safe in
- * a forked child; none allocates.  Any of the three may be NULL.
+ * Limits: vfork and posix_spawn do not run the handlers, and need not: no code
+ * of this process runs in their child.  Handlers may call only functions that
+ * are safe in a forked child; none allocates.  Each of the three may be NULL.
  */
 #pragma once
 
@@ -33,10 +32,11 @@ struct st_fork_entry {
   struct st_fork_entry* older;
 };
 
-/* The entry is part of its object; it is unregistered before that dies. */
+/* Registers an entry.  It is a member of its object, and has to be unregistered
+ * before the object is freed. */
 void st_fork_register(struct st_fork_entry* entry);
 void st_fork_unregister(struct st_fork_entry* entry);
 
-/* Number of forks between the first process and this one.  Remember it at
- * creation to know later that you are a copy. */
+/* Returns the number of forks between the first process and this one.  An
+ * object that stores it at creation can tell later that it is a copy. */
 uint32_t st_fork_generation(void);

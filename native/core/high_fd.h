@@ -1,8 +1,9 @@
-/* High descriptors: ours stay out of the traced program's way.
+/* High file descriptors: moves our descriptors to high numbers.
  *
- * Programs count on the lowest free number, and daemons close all numbers below
- * some limit, ours among them.  What they open next must not get the number of
- * a descriptor that we still write to: so ours lie where hardly anybody opens.
+ * Programs rely on getting the lowest free number, and daemons close all
+ * numbers below some limit, ours included.  A file that such a daemon opens
+ * next must not get a number that we still write to.  Programs hardly ever use
+ * high numbers, so ours are moved there.
  */
 #pragma once
 
@@ -11,7 +12,8 @@
 
 enum { ST_HIGH_FD = 768 }; /* below the usual limit of 1024 */
 
-/* The descriptor under a high number, or as it is where there is no room. */
+/* Moves the descriptor to a high number.  Returns the new one, or the old one
+ * if no high number is free. */
 static inline int st_move_fd_up(int fd) {
   int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, ST_HIGH_FD);
   if (high < 0)

@@ -1,15 +1,16 @@
-/* Identity cache: objects to interning ids, by the object's address.
+/* Identity cache: maps objects to interning ids, by the object's address.
  *
- * Each object has one place, given by its hash; the one put last keeps it.  So
- * a look-up is one comparison, however full the cache is.  An id counts only
- * in the epoch it was put in.
+ * Each object has one possible slot, given by its hash; a new object replaces
+ * the one in the slot.  So a lookup is one comparison, however full the cache
+ * is.  An id is valid only in the epoch in which it was stored.
  *
  *   slots   | key, epoch, iid | ...      ST_MIN_IDENTITIES to ST_MAX_IDENTITIES
  *
- * The cache doubles while entries of the current epoch push each other out.
+ * The cache doubles when entries of the current epoch replace each other.
  *
- * The caller owns the keys: he keeps an object alive while it is in a slot,
- * and frees what the slots hold before he destroys the cache.
+ * The caller owns the references to the keys: it keeps an object alive while
+ * the object is in a slot, and drops all references before it destroys the
+ * cache.
  */
 #pragma once
 
@@ -18,23 +19,23 @@
 enum { ST_MIN_IDENTITIES = 64, ST_MAX_IDENTITIES = 4096 };
 
 struct st_identity_slot {
-  void* key; /* NULL: empty */
+  void* key; /* NULL: the slot is empty */
   uint32_t epoch;
   uint32_t iid;
 };
 
 struct st_identity_cache {
-  struct st_identity_slot* slots; /* NULL: none yet */
+  struct st_identity_slot* slots; /* NULL: not allocated yet */
   uint32_t mask, conflicts;
 };
 
-/* High bits of a multiple of the golden ratio: objects lie at regular
- * distances, and these spread them evenly. */
+/* Takes the high bits of a multiple of the golden ratio: objects are placed at
+ * regular distances, and these bits are evenly spread. */
 static inline uint32_t st_identity_hash(const void* key) {
   return (uint32_t)(((uintptr_t)key >> 4) * 0x9E3779B97F4A7C15u >> 32);
 }
 
-/* The id that was put in this epoch, or 0. */
+/* Returns the id that was stored in this epoch, or 0. */
 static inline uint32_t st_identity_find(const struct st_identity_cache* c,
                                         uint32_t epoch, const void* key) {
   if (__builtin_expect(!c->slots, 0))
@@ -43,8 +44,8 @@ static inline uint32_t st_identity_find(const struct st_identity_cache* c,
   return s->key == key && s->epoch == epoch ? s->iid : 0;
 }
 
-/* The slot where the key belongs, for the caller to fill: it holds the key,
- * another one or none.  NULL: no memory. */
+/* Returns the slot for the key, for the caller to fill.  It holds this key,
+ * another key, or none.  NULL when out of memory. */
 struct st_identity_slot* st_identity_place(struct st_identity_cache* c,
                                            uint32_t epoch, const void* key);
 /* Frees the slots. */

@@ -50,7 +50,7 @@ static bool matches(const struct st_intern_table* t,
          (size == 0 || memcmp(t->arena + slot->offset, data, size) == 0);
 }
 
-/* The string's slot, or the empty one where it belongs. */
+/* Returns the string's slot, or the empty slot where it belongs. */
 static struct st_intern_slot* find(const struct st_intern_table* t,
                                    uint32_t hash, enum st_intern_kind kind,
                                    const void* data, size_t size) {
@@ -61,7 +61,7 @@ static struct st_intern_slot* find(const struct st_intern_table* t,
   return &t->slots[i];
 }
 
-/* Keeps half of the slots empty, so that find() ends soon. */
+/* Keeps at least half of the slots empty, so that find() is short. */
 static bool grow_slots(struct st_intern_table* t) {
   if (t->capacity > 0 && t->count * 2 <= t->capacity)
     return true;

@@ -1,20 +1,20 @@
-/* Intern table: strings of one sequence to interning ids, by value.
+/* Intern table: maps the strings of one sequence to interning ids, by value.
  *
- * A sequence writes a string once, with an id, and refers to the id from then
- * on.  The table answers "which id, and is it new?"; ids are separate for
- * each kind of string (event names, categories, ...), start at 1 and restart
- * when the incremental state is cleared.
+ * A sequence writes a string once, with an id, and afterwards writes only the
+ * id.  The table returns the id of a string, and whether it is new.  Each kind
+ * of string (event names, categories, ...) has its own ids, which start at 1
+ * and restart when the incremental state is cleared.
  *
  * Bounded: at most ST_INTERN_MAX_STRINGS entries and ST_INTERN_MAX_BYTES of
- * string data; strings above ST_INTERN_MAX_LENGTH are never taken.  Beyond
- * that lookups of new strings answer 0 and the caller writes them inline, so
- * ten million distinct names leave memory flat.
+ * string data; strings above ST_INTERN_MAX_LENGTH are never stored.  Beyond
+ * these limits a lookup of a new string returns 0 and the caller writes the
+ * string inline, so ten million distinct names use no more memory.
  *
  *   slots (open addressing, power of two)      arena
  *   | hash, kind, iid, offset, length | ...    | bytes of all strings |
  *
- * Cleared in O(slots), and not at all if it is empty.  Memory grows from
- * nothing by doubling; one thread owns it.
+ * Clearing takes O(slots), or no time if the table is empty.  Memory starts at
+ * zero and grows by doubling.  One thread owns a table.
  */
 #pragma once
 
@@ -41,7 +41,7 @@ struct st_intern_slot {
   uint32_t hash;
   uint32_t offset;
   uint16_t length;
-  uint16_t iid; /* 0: empty */
+  uint16_t iid; /* 0: the slot is empty */
   uint8_t kind;
 };
 
@@ -56,13 +56,13 @@ struct st_intern_table {
 void st_intern_init(struct st_intern_table* t);
 void st_intern_destroy(struct st_intern_table* t);
 
-/* The id of the string, 0 if it must go inline.  *is_new: the caller has to
- * write the entry into the packet's interned_data. */
+/* Returns the id of the string; 0 if it must be written inline.  If *is_new is
+ * set, the caller has to write the entry into the packet's interned_data. */
 uint32_t st_intern(struct st_intern_table* t, enum st_intern_kind kind,
                    const void* data, size_t size, bool* is_new);
 
-/* An id for a string that the caller remembers by himself, and writes; 0: no
- * more ids. */
+/* Returns a new id for a string that the caller stores and writes itself; 0 if
+ * no id is left. */
 uint32_t st_intern_take_id(struct st_intern_table* t, enum st_intern_kind kind);
 
 void st_intern_clear(struct st_intern_table* t);

@@ -17,15 +17,15 @@ struct st_io_thread {
   _Atomic bool stopping;
   _Atomic bool running; /* written under the mutex */
 
-  pthread_mutex_t mutex; /* one start or stop at a time */
+  pthread_mutex_t mutex; /* serialises start and stop */
   pthread_t thread;
 
-  /* Only for the thread itself. */
+  /* The members below belong to the thread itself. */
   bool reading;
-  bool orphaned; /* destroyed from within the callback */
+  bool orphaned; /* destroyed by its own callback */
 };
 
-/* Which of them the calling thread is. */
+/* The st_io_thread that runs on the calling thread, or NULL. */
 static _Thread_local struct st_io_thread* t_current;
 
 static void release(struct st_io_thread* t) {
@@ -40,7 +40,8 @@ static void release(struct st_io_thread* t) {
 static void wait_for_events(struct st_io_thread* t, struct pollfd* fds) {
   bool writing = t->queue && st_send_queue_pending(t->queue) > 0;
   short events = (short)((t->reading ? POLLIN : 0) | (writing ? POLLOUT : 0));
-  /* Without events a closed peer would still be reported, for ever. */
+  /* Leaves out a descriptor without events: poll would report a closed peer
+   * again and again. */
   fds[SOCKET] = (struct pollfd){events ? t->socket : -1, events, 0};
   fds[WAKE] = (struct pollfd){t->wake.polled.fd, POLLIN, 0};
   pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
@@ -50,14 +51,16 @@ static void wait_for_events(struct st_io_thread* t, struct pollfd* fds) {
     fds[SOCKET].revents = fds[WAKE].revents = 0;
 }
 
-/* By the program: poll would return at once, for ever, or hear of others. */
+/* The program has closed a descriptor: poll would return at once for ever, or
+ * report events of another file. */
 static bool call_back_closed(struct st_io_thread* t) {
   if (t->reading)
     t->on_readable(t->self);
   return false;
 }
 
-/* False: this thread has lost its owner, is to stop, or has nothing to do. */
+/* Returns false if the thread has to end: its owner is gone, it was stopped, or
+ * nothing is left to poll. */
 static bool handle_events(struct st_io_thread* t, const struct pollfd* fds) {
   bool closed = fds[WAKE].revents && !st_wake_pipe_read(&t->wake);
   if (atomic_load(&t->stopping))
@@ -77,7 +80,8 @@ static bool handle_events(struct st_io_thread* t, const struct pollfd* fds) {
 static void* run(void* arg) {
   struct st_io_thread* t = arg;
   struct pollfd fds[FD_COUNT];
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* but while it polls */
+  /* enabled only while it polls */
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
   t_current = t;
   t->reading = true;
   bool go_on = st_own_fd_is_ours(&t->wake.polled) || call_back_closed(t);
@@ -92,7 +96,8 @@ static void* run(void* arg) {
 
 /* --- start and stop --- */
 
-/* Who leaves bytes in the queue wakes the thread, while there is one. */
+/* Sets the queue's wake pipe while a thread polls, so that a push that leaves
+ * bytes wakes it. */
 static void set_wake(struct st_io_thread* t, const struct st_wake_pipe* wake) {
   if (t->queue)
     st_send_queue_set_wake(t->queue, wake);
@@ -144,10 +149,10 @@ bool st_io_thread_running(struct st_io_thread* t) {
   return atomic_load(&t->running);
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
-/* The thread exists only in the parent; if it was the one that forked, it
- * ends in the child when its callback returns. */
+/* The child of a fork has no such thread.  If the forking thread was this
+ * thread itself, it ends in the child when its callback returns. */
 static void forget_in_child(void* self) {
   struct st_io_thread* t = self;
   if (t_current == t)

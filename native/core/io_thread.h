@@ -1,35 +1,37 @@
-/* IPC thread: a native thread that watches one descriptor, a socket mostly.
+/* IPC thread: a native thread that polls one file descriptor, usually a socket.
  *
- * Problem: commands of the service have to be heard while the program is busy
- * in one long call, and bytes that the socket did not take have to leave even
- * if no thread writes another event.
+ * Problem: commands of the service have to be received while the program is
+ * busy in one long call, and bytes that the socket did not take have to be sent
+ * even if no thread writes another event.
  *
  *   poll( socket: POLLIN while reading, POLLOUT while the queue has bytes
  *         wake:   written by the queue, and by stop )
  *     POLLOUT or wake -> st_send_queue_drain
  *     POLLIN, POLLHUP -> on_readable(self), on this thread
  *
- * While the callback runs nothing else is polled.  When it returns false the
- * thread reads no more, but goes on to drain.  It has all signals blocked: the
- * program's handlers run where they would without us.
+ * While the callback runs the thread does not poll.  After the callback has
+ * returned false the thread no longer reads, but still drains.  All signals are
+ * blocked on it, so the program's handlers run on the same threads as without
+ * tracing.
  *
- * Life cycle: create, start, stop (joins), start again ..., destroy.  Start
- * and stop may be called from any thread but this one; destroy from within
- * the callback detaches the thread, which then frees everything itself.  A
- * caller who holds a lock that the callback takes must release it first.
+ * Life cycle: create, start, stop (joins), start again ..., destroy.  Start and
+ * stop may be called from any thread but this one.  A destroy within the
+ * callback detaches the thread, which then frees everything itself.  A caller
+ * must not hold a lock that the callback takes.
  *
- * Without a queue there is nothing to drain: the thread ends where it would
- * read no more, and a stop joins it.  So a timer may be watched (timerfd): the
- * callback sets it again, or returns false.
+ * Without a queue the thread ends when the callback returns false, and a stop
+ * joins it.  That serves timers (timerfd): the callback sets the timer again,
+ * or returns false.
  *
- * A program may close every descriptor that it doesn't know, ours too.  A poll
- * that goes on hears of nothing but the socket's peer: the callback is then
- * called once more, to find out, and the thread ends; at its next start, too.
- * A stop can't wake it, and cancels it.  What has their numbers by then is left
- * alone.
+ * A program may close all descriptors that it did not open, ours included.  A
+ * running poll then reports only a close by the socket's peer: the callback is
+ * called once more, so that it notices the loss, and the thread ends.  At the
+ * next start the thread does the same.  A stop cannot wake such a thread
+ * through the pipe, so it cancels the thread.  Files that got the numbers
+ * meanwhile are not touched.
  *
- * Fork: stop before, start after, in both processes if need be; where that
- * was not done the child's copy has no thread, and only forgets about it.
+ * Fork: stop before, and start after, in each process that needs the thread.
+ * Otherwise the child's copy has no thread, and is marked as not running.
  */
 #pragma once
 
@@ -37,22 +39,23 @@
 
 #include "send_queue.h"
 
-/* False: stop reading. */
+/* Called when the descriptor is readable.  Returns false to stop reading. */
 typedef bool (*st_on_readable)(void* self);
 
 struct st_io_thread; /* opaque */
 
-/* socket and queue (or NULL) are borrowed.  NULL, with errno, when out of
- * resources. */
+/* Creates a stopped thread.  It borrows the socket and the queue, which may be
+ * NULL. Returns NULL with errno when out of resources. */
 struct st_io_thread* st_io_thread_create(int socket,
                                          struct st_send_queue* queue,
                                          st_on_readable on_readable,
                                          void* self);
 
-/* Returns 0, also if it runs already, or an errno. */
+/* Starts the thread.  Returns 0, also if it runs already, or an errno. */
 int st_io_thread_start(struct st_io_thread* t);
 
-/* Joins the thread if it runs.  EDEADLK: called from the thread itself. */
+/* Stops and joins the thread if it runs.  Returns EDEADLK if called from the
+ * thread itself. */
 int st_io_thread_stop(struct st_io_thread* t);
 
 bool st_io_thread_running(struct st_io_thread* t);

@@ -45,7 +45,8 @@ size_t st_ipc_frame_put_invoke(uint8_t* out,
   return (size_t)(p - out);
 }
 
-/* A repeated message field merges, hence no reset of *out here. */
+/* *out is not reset: protobuf merges the occurrences of a repeated
+ * submessage. */
 static bool get_invoke_method(const uint8_t* data, size_t size,
                               struct st_ipc_invoke* out) {
   struct st_decoder d;

@@ -6,13 +6,14 @@
 #include "setters.h"
 #include "trace_writer.h"
 
-enum { MARK_ROOM = 64 /* bound of the first packet and one mark */ };
+/* bound of the first packet and one mark */
+enum { MARK_ROOM = 64 };
 
 struct st_loss_marks {
   struct st_loss_marks* next;
   uint32_t target_buffer;
   uint32_t users;
-  uint64_t owed; /* losses that no mark stands for yet */
+  uint64_t owed; /* losses that are not marked yet */
   struct st_trace_writer writer;
 };
 
@@ -24,8 +25,8 @@ static struct st_loss_marks** find(struct st_arbiter* a,
   return m;
 }
 
-/* A writer that is dropping never waits for a chunk: somebody may need the
- * mutex who holds what we would wait for. */
+/* Keeps the writer in drop mode, in which it never waits for a chunk.  A wait
+ * would hold the mutex, and the thread that could free a chunk may need it. */
 static void stay_in_drop_mode(struct st_loss_marks* m) {
   m->writer.dropping = m->writer.needs_prefix = true;
 }
@@ -67,7 +68,7 @@ static bool add_buffer(struct st_arbiter* a, uint32_t target_buffer) {
 
 static void close_writer(struct st_loss_marks* m) {
   write_mark(m);
-  m->writer.dropping = false; /* or it would owe a mark itself */
+  m->writer.dropping = false; /* else destroy would report a loss of its own */
   st_trace_writer_destroy(&m->writer);
 }
 

@@ -1,21 +1,21 @@
 /* Append-only protobuf messages over a stream writer.
  *
- * Problem: a nested message is preceded by its length, which is known only
- * when it ends; by then its beginning may be in a buffer that is gone.
+ * Problem: a nested message is preceded by its length, which is known only when
+ * it ends; by then its beginning may be in a buffer that is gone.
  *
  * So opening a nested message reserves four contiguous bytes; finalizing it
- * writes the length there as a redundant varint.  If the message turned out
- * to be at most 127 bytes and still lies whole in the current buffer, it is
+ * writes the length there as a redundant varint.  If the message turned out to
+ * be at most 127 bytes and is still completely in the current buffer, it is
  * moved back by three bytes and gets a one-byte length instead.
  *
  *   open       tag | 4 reserved | ...
  *   compact    tag | n | payload                     n <= 127, one buffer
  *   redundant  tag | n+80 .. n | payload
- *   patched    tag | 00 00 00 00 | ...  and the size goes through a patch
+ *   patched    tag | 00 00 00 00 | ...  and the size is sent as a patch
  *
- * Life cycle: messages nest like a stack.  Each struct lives in the caller's
- * frame (or arena), has at most one open child, and appending to a parent
- * finalizes its open descendants first.  Finalizing twice is harmless.
+ * Life cycle: messages nest like a stack.  Each struct is in the caller's stack
+ * frame (or in an arena) and has at most one open child, and appending to a
+ * parent finalizes its open descendants first.  Finalizing twice is harmless.
  * Appending to a finalized message is discarded (`misuse` counts it).
  *
  *   struct st_message root, event;
@@ -25,14 +25,14 @@
  *   st_message_append_varint(&event, 9, type);
  *   st_message_finalize(&root);
  *
- * The root has no size field: who owns the stream frames it.
+ * The root has no size field: the owner of the stream frames it.
  *
- * The usual field goes into the current buffer, inline; a call is made only
- * where that is full, or a child must be ended first.
+ * A field that fits into the current buffer is written inline.  A function is
+ * called only if the buffer is full, or a child must be finalized first.
  *
- * Limits: a stream of messages holds at most ST_MAX_MESSAGE_SIZE bytes, since
- * a size field can't say more; what goes beyond is discarded and counted in
- * the stream's `overflowed`.
+ * Limits: a stream of messages holds at most ST_MAX_MESSAGE_SIZE bytes, the
+ * maximum of a size field.  Bytes beyond that are discarded and counted in the
+ * stream's `overflowed`.
  */
 #pragma once
 
@@ -44,29 +44,30 @@
 
 void st_message_init_root(struct st_message* m,
                           struct st_stream_writer* stream);
-/* Returns the size of the payload. */
+/* Ends the message and its open descendants.  Returns the size of the
+ * payload. */
 uint32_t st_message_finalize(struct st_message* m);
 
 /* --- room in the current buffer --- */
 
-/* Where n contiguous bytes can be written to m at once; NULL if m isn't the
- * innermost open message, or the buffer hasn't got them. */
+/* Returns n contiguous bytes in the current buffer, to be written at once.
+ * NULL if m is not the innermost open message, or the buffer is too full. */
 static inline uint8_t* st_message_room(const struct st_message* m, size_t n) {
   const struct st_stream_writer* s = m->stream;
   return s->innermost == m && (size_t)(s->end - s->cur) >= n ? s->cur : NULL;
 }
 
-/* What lies between st_message_room()'s result and `end` is written. */
+/* Commits the bytes between st_message_room()'s result and `end`. */
 static inline void st_message_advance(struct st_message* m, uint8_t* end) {
   m->size += (uint32_t)(end - m->stream->cur);
   m->stream->cur = end;
 }
 
-/* --- fields: at once where there is room, else the slow way --- */
+/* --- fields: inline if they fit, else by a call --- */
 
 enum { ST_MAX_SIMPLE_FIELD = ST_MAX_TAG + ST_MAX_VARINT };
 
-/* Bytes that go wherever the stream has room, over buffers if need be. */
+/* Appends bytes that may be split over several buffers. */
 void st_message_append_slow(struct st_message* m, const void* data,
                             size_t size);
 void st_message_append_bytes_slow(struct st_message* m, uint32_t field,
@@ -74,7 +75,7 @@ void st_message_append_bytes_slow(struct st_message* m, uint32_t field,
 void st_message_begin_nested_slow(struct st_message* parent,
                                   struct st_message* child, uint32_t field);
 
-/* Already encoded fields, without a tag of their own. */
+/* Appends encoded fields, without a tag of their own. */
 static inline void st_message_append_raw(struct st_message* m, const void* data,
                                          size_t size) {
   uint8_t* p = st_message_room(m, size);

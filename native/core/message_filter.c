@@ -8,10 +8,11 @@ enum { PACKET_TAG = 0x0A }; /* Trace.packet */
 
 /* A message that is being filtered. */
 struct frame {
-  const uint8_t* end; /* of the input */
+  const uint8_t* end; /* positions in the input */
   uint32_t message;
   uint32_t length_width;
-  uint8_t* length; /* where its length goes; the outermost one has none */
+  /* position of its length field; the outermost message has none */
+  uint8_t* length;
 };
 
 struct run {
@@ -23,7 +24,7 @@ struct run {
   struct frame frames[ST_FILTER_MAX_DEPTH];
 };
 
-/* Most varints have one byte. */
+/* Fast path: most varints have one byte. */
 static inline const uint8_t* get_varint(const uint8_t* p, const uint8_t* end,
                                         uint64_t* out) {
   if (p == end || *p >= 0x80)
@@ -164,7 +165,7 @@ bool st_message_filter_set_root(struct st_message_filter* f,
 enum st_filter_result st_message_filter_run(const struct st_message_filter* f,
                                             const uint8_t* data, size_t size,
                                             uint8_t* out, size_t* out_size) {
-  struct run run; /* its frames are written before they are read */
+  struct run run; /* entries are written before they are read */
   run.filter = f;
   run.in = data;
   run.out = out;
@@ -182,7 +183,7 @@ enum st_filter_result st_message_filter_run(const struct st_message_filter* f,
   return ST_FILTER_DONE;
 }
 
-/* The packet that begins at p, or NULL. */
+/* Returns the packet that begins at p, or NULL. */
 static const uint8_t* open_packet(const uint8_t* p, const uint8_t* end,
                                   size_t* size) {
   uint64_t value;
@@ -195,7 +196,7 @@ static const uint8_t* open_packet(const uint8_t* p, const uint8_t* end,
   return p;
 }
 
-/* Puts tag and length before a packet that lies `room` bytes behind `out`. */
+/* Writes tag and length before a packet that is `room` bytes after `out`. */
 static uint8_t* close_packet(uint8_t* out, size_t room, size_t size) {
   const uint8_t* packet = out + room;
   *out++ = PACKET_TAG;

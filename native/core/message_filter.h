@@ -1,28 +1,28 @@
 /* Message filter: copies a message without the fields that a bytecode denies.
  *
- * What it makes of a field depends on the rule that the bytecode has for it:
+ * Each field is handled by the rule that the bytecode has for it:
  *
  *   simple   numbers re-encoded with the fewest bytes, delimited ones copied
  *   nested   its fields filtered in turn; a number in its place is dropped
- *   string   copied, then given to the string filter to be overwritten
+ *   string   copied, then overwritten by the string filter
  *   denied   dropped
  *
  * A nested message shrinks after its length was written, so the length keeps
- * the width of the original's and is filled in as a redundant varint:
+ * its width and is filled in as a redundant varint:
  *
  *   in    12 84 00  08 07  18 01     field 2, four bytes: fields 1 and 3
  *   out   12 02     08 07            minimal width, filled in when 3 was gone
  *
- * Output is never longer than input, which is what lets `out` be a plain
- * buffer of the input's size.
+ * Output is never longer than input, so `out` can be a plain buffer of the
+ * input's size.
  *
- * Malformed is a message that has a token that is cut off or reaches past the
- * message around it, a wire type other than 0, 1, 2 and 5, a tag above 32 bits
- * or of field 0, a length above ST_MAX_MESSAGE_SIZE, or allowed messages
- * nested deeper than ST_FILTER_MAX_DEPTH.  Nothing of it is passed on.
+ * A message is malformed if it contains a token that is incomplete or exceeds
+ * the enclosing message, a wire type other than 0, 1, 2 and 5, a tag above 32
+ * bits or of field 0, a length above ST_MAX_MESSAGE_SIZE, or allowed messages
+ * nested deeper than ST_FILTER_MAX_DEPTH. A malformed message gives no output.
  *
- * No allocation, no recursion; the filter itself doesn't change while it runs,
- * so that threads may share it if its string filter allows.
+ * The filter does not allocate or recurse, and it does not change while it
+ * runs, so threads may share it if its string filter allows that.
  *
  * Source: docs/formats/protozero.md, "Filter bytecode".
  */
@@ -36,26 +36,27 @@
 
 enum { ST_FILTER_MAX_DEPTH = 512 };
 
-/* Overwrites a string in place; its length stays.  False: stop everything. */
+/* Overwrites a string in place; its length must not change.  Returns false to
+ * stop the whole run. */
 typedef bool (*st_string_filter)(void* context, uint8_t* data, size_t size,
                                  uint32_t semantic_type);
 
 struct st_message_filter {
   const struct st_filter_bytecode* bytecode;
-  uint32_t root;                  /* number of the outermost message */
-  st_string_filter string_filter; /* NULL: strings stay as they are */
-  void* context;                  /* of string_filter */
+  uint32_t root;                  /* message number of the outermost message */
+  st_string_filter string_filter; /* NULL: strings stay unchanged */
+  void* context;                  /* passed to string_filter */
 };
 
-/* Moves the root to the message that is reached through these fields. False,
- * and nothing happens, if one of them isn't a nested message. */
+/* Makes the nested message at this path of field numbers the root.  Returns
+ * false, and changes nothing, if one of the fields is not a nested message. */
 bool st_message_filter_set_root(struct st_message_filter* f,
                                 const uint32_t* fields, size_t count);
 
 enum st_filter_result {
   ST_FILTER_DONE,
   ST_FILTER_MALFORMED,
-  ST_FILTER_STOPPED, /* by the string filter */
+  ST_FILTER_STOPPED, /* stopped by the string filter */
 };
 
 /* Filters one message into `out`, which has room for `size` bytes. */
@@ -66,14 +67,14 @@ enum st_filter_result st_message_filter_run(const struct st_message_filter* f,
 struct st_filter_counts {
   uint64_t packets;
   uint64_t malformed;
-  uint64_t packet_bytes;   /* of packets, without tag and length */
-  uint64_t filtered_bytes; /* of what is left of them */
+  uint64_t packet_bytes;   /* size of the packets, without tag and length */
+  uint64_t filtered_bytes; /* size of the filtered packets */
   size_t out_size;
 };
 
-/* Filters each packet of a trace (0a, length, packet, ...).  A malformed
- * packet becomes an empty one.  False: stopped by the string filter, or `data`
- * isn't a row of whole packets. */
+/* Filters each packet of a trace (0a, length, packet, ...). A malformed packet
+ * becomes an empty one.  Returns false if the string filter stopped the run, or
+ * if `data` is not a sequence of complete packets. */
 bool st_message_filter_run_trace(const struct st_message_filter* f,
                                  const uint8_t* data, size_t size, uint8_t* out,
                                  struct st_filter_counts* counts);

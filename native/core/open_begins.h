@@ -1,21 +1,23 @@
-/* Open begins: which BEGINs of begin() were written, by track and session.
+/* Open begins: records which BEGINs of begin() were written, by track and
+ * session.
  *
- * An END without its BEGIN closes whatever slice encloses it, so end() has to
- * know what became of the begin() it belongs to: written, lost, or called
- * before the session started.  Tracks are told apart by uuid, for two Track
- * objects of the same name are the same row.
+ * An END without its BEGIN closes the enclosing slice.  So end() needs the
+ * outcome of its begin(): written, lost, or called before the session started.
+ * Tracks are identified by uuid, because two Track objects of the same name are
+ * the same row.
  *
  *   buckets   by hash of uuid -> track -> track ...     chains
  *   track     uuid | per session: depth, was each BEGIN written?
  *
- * An entry lives from a track's first open BEGIN to its last END; entries of
- * sessions that are over go when a session starts.
+ * An entry exists from a track's first open BEGIN to its last END. Entries of
+ * ended sessions are removed when a session starts.
  *
- * Limits.  Deeper than 64 the outermost BEGINs count as written.  Tracks above
- * ST_MAX_OPEN_TRACKS share one entry: their ENDs are written as often as their
- * BEGINs were, but a lost BEGIN may cost the END of another one of them.
+ * Limits.  Beyond a depth of 64 the outermost BEGINs count as written.  Tracks
+ * beyond ST_MAX_OPEN_TRACKS share one entry: as many of their ENDs are written
+ * as BEGINs were, but a lost BEGIN may suppress the END of another of these
+ * tracks.
  *
- * The caller locks.
+ * Threads: the caller has to lock.
  */
 #pragma once
 
@@ -29,9 +31,10 @@ enum {
 };
 
 struct st_open_begins {
-  uint32_t generation; /* of the session; of another one: nothing is open */
+  /* generation of the session; of another session: no open BEGIN */
+  uint32_t generation;
   uint32_t depth;
-  uint64_t bits; /* newest lowest: was it written? */
+  uint64_t bits; /* bit per BEGIN, newest lowest: was it written? */
 };
 
 struct st_open_track {
@@ -40,28 +43,28 @@ struct st_open_track {
   struct st_open_begins sessions[ST_BEGIN_SESSIONS];
 };
 
-/* All zero is an empty one. */
+/* A zeroed struct is an empty table. */
 struct st_open_tracks {
   struct st_open_track* buckets[ST_BEGIN_BUCKETS];
-  struct st_open_track others; /* of the tracks above the limit */
+  struct st_open_track others; /* entry of the tracks above the limit */
   uint32_t count;
 };
 
-/* The sessions that run now, by slot: their generations, 0 where none runs. */
+/* Generations of the sessions, by slot; 0 where no session runs. */
 struct st_begin_sessions {
   uint32_t generations[ST_BEGIN_SESSIONS];
 };
 
-/* begin() was called on the track, for the sessions in mask; it was written to
- * those in `written`. */
+/* Records a begin() on the track for the sessions in mask.  Its BEGIN was
+ * written to the sessions in `written`. */
 void st_open_begins_push(struct st_open_tracks* t,
                          const struct st_begin_sessions* now, uint64_t uuid,
                          uint32_t mask, uint32_t written);
-/* The sessions in mask that got the BEGIN which an end() of the track belongs
- * to. */
+/* Removes the innermost begin() of the track.  Returns the sessions in mask
+ * that got its BEGIN. */
 uint32_t st_open_begins_pop(struct st_open_tracks* t,
                             const struct st_begin_sessions* now, uint64_t uuid,
                             uint32_t mask);
-/* Drops what only sessions know that are over. */
+/* Removes the entries of ended sessions. */
 void st_open_begins_forget_ended(struct st_open_tracks* t,
                                  const struct st_begin_sessions* now);

@@ -1,15 +1,15 @@
-/* Own descriptor: one that is known again after the program may have closed it.
+/* Own file descriptor: detects that the program has closed it.
  *
- * Daemons close every number that they don't know.  What they open next may get
- * the number of a descriptor of ours: we must neither write to that file, nor
- * read from it, nor close it.  So each use of such a number asks first whether
- * it still is what it was: same device, same inode.  That costs one fstat,
- * where a send costs several times as much.
+ * Daemons close all descriptors that they did not open.  A file that they open
+ * next may get the number of one of ours: we must neither write to that file,
+ * nor read from it, nor close it.  So each use of such a number first checks
+ * that it still has the same device and inode.  That costs one fstat; a send
+ * costs several times as much.
  *
- * Only for files that have an inode of their own: sockets, pipes, files.  All
- * eventfds and the like share one.
+ * This works only for files with an inode of their own: sockets, pipes, files.
+ * All eventfds, timerfds and so on share one inode.
  *
- * Limit: a thread that closes and opens between the question and the use.
+ * Limit: a thread that closes and opens files between the check and the use.
  */
 #pragma once
 
@@ -25,7 +25,8 @@ struct st_own_fd {
 
 #define ST_NO_FD ((struct st_own_fd){.fd = -1})
 
-/* One that isn't open is nobody's. */
+/* Stores the identity of an open descriptor.  Returns ST_NO_FD if it is not
+ * open. */
 static inline struct st_own_fd st_own_fd_from(int fd) {
   struct stat s;
   if (fd < 0 || fstat(fd, &s) != 0)

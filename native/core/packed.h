@@ -3,8 +3,8 @@
  *
  *   tag | length | element | element | ...
  *
- * Elements gather in an array inside the struct, which the caller keeps on its
- * stack; what needs more than 8,160 bytes goes on to the heap.
+ * Elements are collected in an array inside the struct, which the caller keeps
+ * on its stack.  Above 8,160 bytes they are moved to the heap.
  *
  *   struct st_packed packed;
  *   st_packed_init(&packed);
@@ -12,11 +12,11 @@
  *   st_message_append_packed(&message, 4, &packed);
  *   st_packed_free(&packed);
  *
- * A field without elements is written too, with length 0: it says that the
- * field is there.
+ * A field without elements is written with length 0, so that readers see that
+ * it is present.
  *
- * Limits: ST_MAX_MESSAGE_SIZE bytes.  An add that finds no memory, or would go
- * beyond, returns false and changes nothing.
+ * Limits: ST_MAX_MESSAGE_SIZE bytes.  An add that is out of memory or would
+ * exceed the limit returns false and changes nothing.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ enum { ST_PACKED_INLINE = 8192 - 32 };
 struct st_packed {
   uint8_t* cur;
   uint8_t* end;
-  uint8_t* begin; /* inline_bytes, or on the heap */
+  uint8_t* begin; /* inline_bytes, or a heap array */
   uint8_t inline_bytes[ST_PACKED_INLINE];
 };
 
@@ -40,7 +40,7 @@ static inline size_t st_packed_size(const struct st_packed* p) {
   return (size_t)(p->cur - p->begin);
 }
 
-/* Makes room for n more bytes. */
+/* Makes room for n more bytes.  Returns false on failure. */
 bool st_packed_grow(struct st_packed* p, size_t n);
 
 static inline bool st_packed_add_varint(struct st_packed* p, uint64_t value) {
@@ -51,7 +51,7 @@ static inline bool st_packed_add_varint(struct st_packed* p, uint64_t value) {
   return true;
 }
 
-/* The low `size` bytes (4 or 8) of a value. */
+/* Appends the low `size` bytes (4 or 8) of a value. */
 static inline bool st_packed_add_fixed(struct st_packed* p, uint64_t value,
                                        size_t size) {
   if ((size_t)(p->end - p->cur) < size && !st_packed_grow(p, size))

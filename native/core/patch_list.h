@@ -1,17 +1,17 @@
-/* Patches: lengths that became known after their chunk had been handed over.
+/* Patches: message lengths that become known after their chunk was returned.
  *
- * When a nested message runs on into another chunk, its four-byte size field
- * stays behind in a chunk that no longer belongs to the writer.  The writer
- * then redirects the size field to a patch: a slot in this FIFO.  Once the
- * message ends, the size lands in the slot, and the patch travels to the
- * service beside the next chunk.
+ * When a nested message continues in another chunk, its four-byte size field
+ * remains in a chunk that the writer no longer owns.  So the writer redirects
+ * the size field to a patch, a slot in this FIFO. At its end the message writes
+ * its size to the slot, and the patch is sent to the service with the next
+ * chunk.
  *
  *   slot empty   00 00 00 00
  *   slot ready   xx 80 80 00     redundant varint: byte 0 is never 0
  *
- * The writer's open messages keep raw pointers into slots, so that slots never
- * move while the list grows.  Patches leave in order, from the front only.
- * The list belongs to one writer, hence to one thread: no lock.
+ * The writer's open messages point into slots, so slots never move while the
+ * list grows.  Patches are removed in order, from the front only.  A list
+ * belongs to one writer, and so to one thread: it needs no lock.
  */
 #pragma once
 
@@ -40,13 +40,13 @@ static inline bool st_patch_list_has_ready(const struct st_patch_list* list) {
   return list->front && st_patch_is_ready(list->front);
 }
 
-/* Appends an empty patch.  NULL when out of memory: the caller drops the
- * packet. */
+/* Appends an empty patch.  Returns NULL when out of memory: the caller then
+ * drops the packet. */
 struct st_patch* st_patch_list_add(struct st_patch_list* list,
                                    uint32_t chunk_id, uint16_t offset);
 
-/* Removes and frees the front. */
+/* Removes and frees the patch at the front. */
 void st_patch_list_pop(struct st_patch_list* list);
 
-/* Frees everything, ready or not. */
+/* Frees all patches, ready or not. */
 void st_patch_list_clear(struct st_patch_list* list);

@@ -37,7 +37,7 @@ void st_producer_endpoint_set_shm(struct st_producer_endpoint* e,
   e->shm = *shm;
 }
 
-/* --- who may write where --- */
+/* --- permissions: the buffers that a writer may write to --- */
 
 void st_producer_endpoint_allow_buffer(struct st_producer_endpoint* e,
                                        uint16_t buffer, bool allow) {
@@ -108,8 +108,9 @@ void st_endpoint_trust_finished(struct st_chunk_copy* copy) {
   copy->flags &= ST_CHUNK_FIRST_CONTINUES;
 }
 
-/* The buffer that a writer may write to: the one that it was registered for,
- * if it was.  With the mutex held. */
+/* Returns the target buffer if the writer may write to it: it is allowed for
+ * the producer, and the writer is registered for it or not registered at all.
+ * Called with the mutex held. */
 static struct st_trace_buffer* acquire_target(struct st_producer_endpoint* e,
                                               uint16_t writer,
                                               uint16_t target) {
@@ -138,13 +139,14 @@ void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
   struct st_chunk c;
   if (page >= e->shm.num_pages || chunk >= ST_MAX_CHUNKS_PER_PAGE ||
       !st_chunk_try_acquire_for_reading(&e->shm, page, chunk, &c))
-    return; /* There is nothing to be moved, so nothing is lost. */
+    return; /* No chunk to move, so no data is lost. */
   struct st_chunk_copy copy = st_endpoint_read_header(e, st_chunk_header(&c));
   copy.complete = true;
   copy.payload = c.begin + ST_CHUNK_HEADER_SIZE;
   copy.payload_size = c.size - ST_CHUNK_HEADER_SIZE;
-  /* Not while a scraper looks at it: what it saw would be copied after what
-   * became of it, or while the next writer writes there. */
+  /* With the mutex, so that no scraper copies this chunk meanwhile: its older
+   * copy would reach the buffer after this one, or hold bytes of the next
+   * writer. */
   pthread_mutex_lock(&e->mutex);
   st_endpoint_copy_chunk(e, &copy, target_buffer);
   st_chunk_release_as_free(&e->shm, &c);
@@ -153,8 +155,8 @@ void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
 
 /* --- scraping --- */
 
-/* What one chunk holds for the buffers that are to be scraped.  While the
- * mutex is held no chunk is freed. */
+/* Copies one chunk for a scrape, and returns its target buffer; 0 if there is
+ * none.  No chunk is freed while the mutex is held. */
 static uint16_t scrape_chunk(struct st_producer_endpoint* e, uint32_t page,
                              uint32_t index, struct st_chunk_copy* copy,
                              uint8_t* scratch) {
@@ -245,7 +247,7 @@ static void sink_patch(void* self, const struct st_chunk_patches* patches) {
 }
 
 static void sink_flush(void* self) {
-  (void)self; /* nothing is batched */
+  (void)self; /* chunks are moved at once */
 }
 
 static void sink_register_writer(void* self, uint16_t writer_id,

@@ -1,14 +1,15 @@
-/* What a producer asks for in a CommitDataRequest: all moves, then all
- * patches, then the acknowledgement of a flush. */
+/* Handles a producer's CommitDataRequest: all moves, then all patches, then the
+ * acknowledgement of a flush. */
 #include <string.h>
 
 #include "decoder.h"
 #include "producer_endpoint_internal.h"
 #include "wire.h"
 
-enum { MAX_PATCHES = 1024 /* of one chunk in one request */ };
+/* maximum for one chunk in one request */
+enum { MAX_PATCHES = 1024 };
 
-/* CommitDataRequest and its parts. */
+/* Fields of CommitDataRequest and its submessages. */
 enum {
   REQUEST_CHUNKS_TO_MOVE = 1,
   REQUEST_CHUNKS_TO_PATCH = 2,
@@ -30,14 +31,15 @@ enum {
   PATCH_DATA = 2,
 };
 
-/* The low 32 bits, as a field of type uint32 has them. */
+/* Returns the low 32 bits, which protobuf defines as the value of a uint32
+ * field. */
 static uint32_t number_of(const struct st_field* f) {
   return f->wire_type == ST_WIRE_VARINT ? (uint32_t)f->value : 0;
 }
 
 struct move {
   uint32_t page, chunk, target_buffer;
-  const uint8_t* data; /* emulation: the chunk, with its header */
+  const uint8_t* data; /* emulation: the chunk with its header */
   size_t size;
   bool incomplete;
 };
@@ -64,8 +66,8 @@ static bool parse_move(const struct st_field* message, struct move* m) {
   return !st_decoder_left(&d);
 }
 
-/* A chunk that came inside the request: most often of a producer that has no
- * shared memory.  The page doesn't matter then. */
+/* Copies a chunk that the request contains, usually of a producer without
+ * shared memory.  Then the page does not matter. */
 static void move_data(struct st_producer_endpoint* e, const struct move* m) {
   if (m->size < ST_CHUNK_HEADER_SIZE || m->size >= ST_MAX_PAGE_SIZE)
     return;
@@ -99,8 +101,8 @@ static bool handle_move(struct st_producer_endpoint* e,
 struct to_patch {
   uint32_t target_buffer, writer_id, chunk_id;
   bool has_more;
-  uint32_t refused; /* patches of a wrong size */
-  uint32_t count;   /* patches; may be more than there is room for */
+  uint32_t refused; /* number of patches with a wrong size */
+  uint32_t count;   /* number of valid patches; may exceed MAX_PATCHES */
   struct st_patch_data patches[MAX_PATCHES];
 };
 
@@ -160,7 +162,8 @@ static bool handle_patches(struct st_producer_endpoint* e,
   struct to_patch t;
   if (!parse_to_patch(message, &t))
     return false;
-  /* A producer finds only its own chunks, in whatever buffer it looks. */
+  /* No permission check is needed: patches apply only to chunks of the same
+   * producer, in whichever buffer. */
   struct st_trace_buffer* buffer = NULL;
   uint16_t writer = (uint16_t)t.writer_id, target = (uint16_t)t.target_buffer;
   if (t.count + t.refused <= MAX_PATCHES && st_is_writer_id(writer))
@@ -175,7 +178,8 @@ static bool handle_patches(struct st_producer_endpoint* e,
   return true;
 }
 
-/* Handles the entries of one kind; what isn't of its type is malformed. */
+/* Handles all entries with a field number.  Returns false if one is
+ * malformed. */
 static bool handle_entries(struct st_producer_endpoint* e,
                            const uint8_t* request, size_t size, uint32_t number,
                            bool (*handle)(struct st_producer_endpoint*,

@@ -1,4 +1,4 @@
-/* Producer endpoint, inside: what moving, committing and scraping share. */
+/* Internal header of the producer endpoint, for its two .c files. */
 #pragma once
 
 #include "producer_endpoint.h"
@@ -7,21 +7,20 @@ static inline bool st_is_writer_id(uint64_t id) {
   return id >= 1 && id <= ST_MAX_WRITER_ID;
 }
 
-/* Adds to one of the endpoint's stats. */
+/* Adds n to one of the endpoint's counters. */
 void st_endpoint_count(struct st_producer_endpoint* e, uint64_t* counter,
                        uint64_t n);
 
-/* What a chunk's header says, each field read once.  The payload, and whether
- * it is complete, is for the caller to say. */
+/* Reads each field of a chunk's header once.  The caller sets the payload and
+ * `complete`. */
 struct st_chunk_copy st_endpoint_read_header(
     const struct st_producer_endpoint* e, struct st_chunk_header* h);
 
-/* Of a chunk that isn't complete only the fragments before its last one are to
- * be trusted. */
+/* Drops the last fragment of an incomplete chunk, which may be unfinished. */
 void st_endpoint_trust_finished(struct st_chunk_copy* copy);
 
-/* Copies the chunk to the buffer, or counts it as discarded.  With the mutex
- * held. */
+/* Copies the chunk to the buffer, or counts it as discarded.  Called with the
+ * mutex held. */
 void st_endpoint_copy_chunk(struct st_producer_endpoint* e,
                             const struct st_chunk_copy* copy,
                             uint32_t target_buffer);

@@ -17,14 +17,14 @@ enum {
 
 enum {
   TRACE_PACKET_TAG = 0x0A, /* Trace.packet */
-  SUFFIX_SIZE = 48,        /* all trusted fields but the last: at most 33 */
+  SUFFIX_SIZE = 48,        /* bound of all trusted fields but the last */
   LOSS_SIZE = 8,
-  COPY_SIZE = 64, /* what a short packet is copied as */
+  COPY_SIZE = 64, /* number of bytes that are copied for a short packet */
   FIRST_SEQUENCE_ID = 2,
   GROWTH_STEP = 64 * 1024,
 };
 
-/* One sequence's trusted fields, ready to be copied. */
+/* The encoded trusted fields of one sequence. */
 struct trusted {
   uint32_t key; /* producer << 16 | writer */
   uint32_t sequence_id;
@@ -32,16 +32,16 @@ struct trusted {
   uint32_t uid;
   int32_t pid;
   uint32_t machine_id;
-  uint32_t suffix_size; /* 0: not made yet */
+  uint32_t suffix_size; /* 0: not encoded yet */
   uint8_t suffix[SUFFIX_SIZE];
 };
 
 struct st_readback {
   struct trusted* sequences;
   uint32_t* buckets;        /* by hash of key: index + 1 */
-  uint32_t count, capacity; /* a power of two, or 0 */
+  uint32_t count, capacity; /* of both arrays; a power of two, or 0 */
   uint32_t machine_id;
-  uint32_t latest; /* index of the last one that was asked for */
+  uint32_t latest; /* index of the most recently used sequence */
   uint64_t packets, invalid_packets;
 };
 
@@ -106,8 +106,8 @@ void st_readback_destroy(struct st_readback* r) {
   free(r);
 }
 
-/* The high bits of multiples of the golden ratio are evenly spread, so that
- * one producer can't find many writer ids for the same bucket. */
+/* The high bits of multiples of the golden ratio are evenly spread, so a
+ * producer cannot choose many writer ids that share a bucket. */
 static uint32_t* bucket_of(struct st_readback* r, uint32_t key) {
   unsigned shift = (unsigned)__builtin_clz(r->capacity) + 1;
   return &r->buckets[key * 0x9E3779B1u >> shift];
@@ -147,7 +147,7 @@ static struct trusted* add_sequence(struct st_readback* r, uint32_t key) {
   return t;
 }
 
-/* NULL when out of memory. */
+/* Returns the sequence, a new one if needed; NULL when out of memory. */
 static struct trusted* find_sequence(struct st_readback* r, uint32_t key) {
   uint32_t i = r->capacity ? *bucket_of(r, key) : 0;
   while (i && r->sequences[i - 1].key != key)
@@ -171,7 +171,7 @@ uint64_t st_readback_packets(const struct st_readback* r) {
 
 /* --- validation --- */
 
-/* Bit n: field n is the service's. */
+/* Bit n is set for each field n that only the service may write. */
 static const uint64_t reserved_fields[3] = {
     1ull << 3 | 1ull << 10 | 1ull << 33 | 1ull << 35 | 1ull << 36 | 1ull << 50,
     1ull << (69 - 64) | 1ull << (79 - 64) | 1ull << (98 - 64) |
@@ -179,8 +179,8 @@ static const uint64_t reserved_fields[3] = {
     1ull << (133 - 128),
 };
 
-/* Readers differ in what they make of field 0, or of a tag above 32 bits;
- * nobody writes them but who wants to hide what follows. */
+/* Refuses field 0 and tags above 32 bits: parsers disagree about them, so they
+ * could hide a reserved field from this check. */
 static bool is_allowed(uint64_t tag) {
   uint64_t field = tag >> 3;
   if (!field || tag > UINT32_MAX)
@@ -238,7 +238,7 @@ bool st_packet_is_valid(const uint8_t* data, size_t size) {
 
 /* --- packets --- */
 
-/* int32 on the wire: negative values take ten bytes. */
+/* Writes an int32 field.  Negative values take ten bytes. */
 static uint8_t* put_int32_field(uint8_t* p, uint32_t field, int32_t value) {
   return st_put_u64_field(p, field, (uint64_t)(int64_t)value);
 }
@@ -275,7 +275,7 @@ static struct trusted* trusted_fields(struct st_readback* r,
   return t;
 }
 
-/* False: out of memory. */
+/* Returns false when out of memory. */
 static bool append_packet(struct st_bytes* out, const struct trusted* t,
                           const struct st_packet* packet) {
   uint8_t loss[LOSS_SIZE];
@@ -290,8 +290,8 @@ static bool append_packet(struct st_bytes* out, const struct trusted* t,
     return false;
   *p++ = TRACE_PACKET_TAG;
   p = st_put_varint(p, size);
-  /* Copies of a size that the compiler knows are much faster; what is too
-   * much is overwritten or lies behind the end. */
+  /* memcpy with a constant size is much faster.  Surplus bytes are overwritten
+   * or are after the end. */
   if (packet->size <= COPY_SIZE)
     memcpy(p, packet->data, COPY_SIZE);
   else

@@ -1,20 +1,20 @@
-/* Read-back: packets out of trace buffers and into trace bytes.
+/* Read-back: converts packets of trace buffers to trace bytes.
  *
- * Each packet of a producer is validated at its top level (a producer may not
- * write the fields by which the service vouches for it) and gets the trusted
- * fields appended, in this order:
+ * The top level of each packet is validated, because a producer must not write
+ * the trusted fields, which only the service may set.  Then the trusted fields
+ * are appended, in this order:
  *
  *   3 trusted_uid, 10 trusted_packet_sequence_id, 79 trusted_pid if known,
  *   98 machine_id if not 0, 42 previous_packet_dropped if not 0
  *
- * and in a trace file is preceded by 0a and its length.
+ * Before each packet stand 0a and the packet's length.
  *
  * Sequence ids: 1 is the service; each (producer, writer) gets 2, 3, ... when
- * its first packet is read; kept as long as the session.
+ * its first packet is read, and keeps its id during the session.
  *
  * A packet is refused, and counted, if a top-level field is one of 3 10 33 35
  * 36 50 69 79 98 124 125 133, has a wire type other than 0, 1, 2, 5, a varint
- * above 10 bytes, or reaches past the end.
+ * above 10 bytes, or exceeds the packet.
  *
  * Source: docs/formats/service.md, "Trusted fields".
  */
@@ -26,19 +26,19 @@
 
 #include "trace_buffer.h"
 
-/* Growing output; data is malloc'ed and belongs to the caller. */
+/* Growing output.  `data` is malloc'ed and belongs to the caller. */
 struct st_bytes {
   uint8_t* data;
   size_t size, capacity;
 };
-/* Room for n more bytes, or NULL when out of memory. */
+/* Returns room for n more bytes, or NULL when out of memory. */
 uint8_t* st_bytes_reserve(struct st_bytes* out, size_t n);
 
-struct st_readback; /* the session's sequence ids and counters */
-/* machine_id is that of producers whose buffer knows none. */
+struct st_readback; /* The session's sequence ids and counters. */
+/* Creates a read-back.  machine_id is used for producers without one. */
 struct st_readback* st_readback_create(uint32_t machine_id);
-/* A copy that goes on with the same sequence ids and counts.  NULL when out of
- * memory. */
+/* Returns a copy that continues the same sequence ids and counters; NULL when
+ * out of memory. */
 struct st_readback* st_readback_copy(const struct st_readback* r);
 void st_readback_destroy(struct st_readback* r);
 
@@ -51,6 +51,6 @@ bool st_packet_is_valid(const uint8_t* data, size_t size);
 
 /* Appends packets of the buffer's current pass as trace bytes until `limit`
  * bytes are reached.  Returns true if there may be more in this pass.  Call
- * st_trace_buffer_begin_read first. */
+ * st_trace_buffer_begin_read before. */
 bool st_readback_run(struct st_readback* r, struct st_trace_buffer* buffer,
                      struct st_bytes* out, size_t limit);

@@ -4,7 +4,7 @@
 
 enum {
   NUMBER_DIGITS = 16,
-  TRACE = 3, /* offsets */
+  TRACE = 3, /* offsets in the text */
   SPAN = 36,
   FLAGS = 53,
   SIZE = 55,
@@ -40,8 +40,8 @@ uint64_t st_traceparent_key(const char* text, size_t size) {
     return 0;
   if (!(high | low) || !span)
     return 0;
-  /* Some give the first span of a trace the trace's own number, and some just
-   * count: so one of them is multiplied. */
+  /* Some tracers use the trace id's low half as the first span id, and some
+   * number their spans: multiplying one of the two keeps such keys distinct. */
   uint64_t key = low * kOdd ^ high ^ span;
   return key ? key : 1;
 }

@@ -1,11 +1,11 @@
-/* What names a request at both its ends: the headers that it carries.
+/* Request key: identifies a request at both peers, by a header that it carries.
  *
  *   traceparent      VERSION-TRACE-SPAN-FLAGS[-...] of W3C Trace Context;
  *                    2, 32, 16 and 2 hexadecimal digits in lower case
  *   x-stretto-flow   the key itself, 16 such digits
  *
- * A key is 64 bits, and 0 where the text is anything else: what comes from a
- * peer may be anything. */
+ * A key has 64 bits.  It is 0 if the text, which is untrusted, has another
+ * form. */
 #pragma once
 
 #include <stddef.h>

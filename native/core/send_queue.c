@@ -29,7 +29,7 @@ static void mark_broken(struct st_send_queue* q) {
   atomic_store(&q->broken, true);
 }
 
-/* Makes room for `size` bytes at bytes[tail]; the limit is kept elsewhere. */
+/* Makes room for `size` bytes at bytes[tail]. The caller checks the limit. */
 static bool reserve(struct st_send_queue* q, size_t size) {
   if (q->capacity - q->tail >= size)
     return true;
@@ -84,8 +84,9 @@ static void drop_front_fd(struct st_send_queue* q) {
   memmove(q->fds, q->fds + 1, q->fd_count * sizeof *q->fds);
 }
 
-/* Sends one run of bytes: up to the next frame with a descriptor, or from
- * such a frame on.  False when the socket takes no more. */
+/* Sends pending bytes up to the next frame with a descriptor.  If the first
+ * pending frame has one, sends it with that descriptor.  Returns false when the
+ * socket takes no more. */
 static bool send_run(struct st_send_queue* q) {
   unsigned next = q->fd_count > 0 && q->fds[0].offset == 0;
   int fd = next ? q->fds[0].fd.fd : -1;
@@ -105,7 +106,8 @@ static bool send_run(struct st_send_queue* q) {
   return true;
 }
 
-/* Descriptors are few, and close together: one stands for all. */
+/* Checks only the socket's number: a program that closes descriptors it did not
+ * open closes all of ours, and ours are few and close together. */
 static void send_pending(struct st_send_queue* q) {
   if (pending(q) > 0 && !st_own_fd_is_ours(&q->socket))
     mark_broken(q);
@@ -122,7 +124,7 @@ static void wake_poller(const struct st_send_queue* q) {
     st_wake_pipe_write(q->wake);
 }
 
-/* --- admission --- */
+/* --- frames in --- */
 
 static bool fits(struct st_send_queue* q, size_t size, int fd) {
   if (atomic_load(&q->broken))
@@ -132,7 +134,7 @@ static bool fits(struct st_send_queue* q, size_t size, int fd) {
   return pending(q) + size <= q->limit;
 }
 
-/* Sends what goes, if that is needed. */
+/* Sends pending bytes if the frame does not fit. */
 static bool make_room(struct st_send_queue* q, size_t size, int fd) {
   if (!fits(q, size, fd))
     send_pending(q);
@@ -149,7 +151,8 @@ bool st_send_queue_has_room(struct st_send_queue* q, size_t size) {
   return has_room;
 }
 
-/* Decides whether a frame of at most `size` bytes is taken, and makes room. */
+/* Returns whether a frame of at most `size` bytes is accepted, and makes
+ * room. */
 static bool admit(struct st_send_queue* q, size_t size, int fd) {
   return size <= ST_IPC_MAX_FRAME && make_room(q, size, fd) && reserve(q, size);
 }
@@ -165,7 +168,7 @@ static bool keep_fd(struct st_send_queue* q, int fd) {
   return true;
 }
 
-/* The frame has been written at bytes[tail]. */
+/* Sends the frame that was written at bytes[tail]. */
 static void append_and_send(struct st_send_queue* q, size_t size) {
   size_t before = pending(q);
   q->tail += size;
@@ -263,7 +266,7 @@ void st_send_queue_set_room_listener(struct st_send_queue* q,
   pthread_mutex_unlock(&q->listener_mutex);
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static void lock_for_fork(void* self) {
   pthread_mutex_lock(&((struct st_send_queue*)self)->mutex);
@@ -277,7 +280,7 @@ static void break_in_child(void* self) {
   struct st_send_queue* q = self;
   mark_broken(q);
   q->wake = NULL;
-  /* Another thread may have been inside the listener. */
+  /* Locked during the fork if another thread was calling the listener. */
   pthread_mutex_init(&q->listener_mutex, NULL);
   q->listener = NULL;
   pthread_mutex_unlock(&q->mutex);

@@ -1,36 +1,37 @@
 /* Send queue: owns every byte that leaves over one connection.
  *
  * Problem: trace data is sent by whichever thread completes a chunk, control
- * messages by Python; both share one stream socket, whose frames must not
- * interleave, and nobody may block on it.
+ * messages by Python; both share one stream socket.  Their frames must not
+ * interleave, and no thread may block on the socket.
  *
  *   threads --push--> | half-sent frame | frame | frame | --sendmsg--> socket
  *
- * push() tries to send at once (MSG_DONTWAIT); what the socket doesn't take
- * stays, and the next push or the IPC thread at POLLOUT goes on with it.  The
- * queue is bounded: a frame that doesn't fit is refused whole, and the caller
- * keeps its data (commits stay pending).  A broken connection refuses
- * everything.
+ * push() tries to send at once (MSG_DONTWAIT). Bytes that the socket does not
+ * take stay in the queue, and are sent by the next push, or by the IPC thread
+ * at POLLOUT. The queue is bounded: a frame that does not fit is refused as a
+ * whole, and the caller keeps its data (commits stay pending). A broken
+ * connection refuses all frames.
  *
- * Frames are Perfetto's: u32 little-endian length, then an IPCFrame.  The
- * queue also owns the request ids, since their order is the order of frames:
+ * Frames are Perfetto's: u32 little-endian length, then an IPCFrame.  The queue
+ * also owns the request ids, since their order is the order of frames:
  *
  *   IPCFrame { 2 request_id, 5 msg_invoke_method {
  *              1 service_id, 2 method_id, 3 args_proto, 4 drop_reply } }
  *
  * A file descriptor travels with the first byte of its frame (SCM_RIGHTS).
  *
- * Who waits for what: bytes that are left over by a push go out at POLLOUT, so
- * a push that leaves some writes to the wake pipe, if there is one, for the
- * thread that polls (io_thread.h).  Who was refused hears through the room
- * listener, on the thread that drains, once half of the limit is free.
+ * Wake-ups: a push that leaves bytes in the queue writes to the wake pipe, if
+ * there is one, so that the polling thread (io_thread.h) waits for POLLOUT.
+ * After a refused frame the draining thread calls the room listener once half
+ * of the limit is free.
  *
- * Lock: one leaf mutex, held across a non-blocking sendmsg and nothing else.
- * The listener is called without it, under a mutex of its own, so that it is
- * gone for good when st_send_queue_set_room_listener returns.
+ * Locks: one leaf mutex, held during non-blocking sendmsg calls at most.  The
+ * listener is called without it, under a second mutex, so the old listener is
+ * no longer running or called after st_send_queue_set_room_listener returns.
  *
- * A program that closes every descriptor has closed the socket, too: the queue
- * is broken from then on, and what has its number now gets no byte (own_fd.h).
+ * A program that closes all descriptors has closed the socket, too.  The queue
+ * is broken from then on, and sends no byte to a file that got the number
+ * (own_fd.h).
  *
  * Fork: in the child the queue is broken; the socket is the parent's.
  */
@@ -52,7 +53,7 @@ enum {
 };
 
 struct st_queued_fd {
-  size_t offset; /* of its frame's first byte, from the queue's head */
+  size_t offset; /* position of its frame's first byte, from the queue's head */
   struct st_own_fd fd;
 };
 
@@ -64,56 +65,60 @@ struct st_send_queue {
   _Atomic bool broken;
   _Atomic uint64_t frames_refused;
 
-  pthread_mutex_t mutex; /* guards all below */
+  pthread_mutex_t mutex; /* guards the members below */
   uint8_t* bytes;        /* bytes[head, tail) are to be sent */
   size_t head, tail, capacity, limit;
   struct st_queued_fd fds[ST_SEND_QUEUE_MAX_FDS];
   unsigned fd_count;
   uint64_t last_request_id;
   const struct st_wake_pipe* wake; /* borrowed, or NULL */
-  bool wants_room; /* a frame was refused since the listener was called */
+  bool wants_room; /* a frame was refused since the last call of the listener */
 
-  pthread_mutex_t listener_mutex; /* guards all below */
+  pthread_mutex_t listener_mutex; /* guards the listener */
   st_room_listener listener;
   void* listener_self;
 };
 
-/* False: out of memory. */
+/* Returns false when out of memory. */
 bool st_send_queue_init(struct st_send_queue* q, int socket, size_t limit);
 void st_send_queue_destroy(struct st_send_queue* q);
 
-/* Appends a ready frame (header included) and sends what goes.  fd, if not
- * -1, is duplicated.  False: full or broken; nothing was queued. */
+/* Appends a complete frame (with header) and sends as much as the socket takes.
+ * `fd` is duplicated, if it is not -1. Returns false, with nothing queued, if
+ * the queue is full or broken. */
 bool st_send_queue_push(struct st_send_queue* q, const void* frame, size_t size,
                         int fd);
 
-/* Builds and pushes an InvokeMethod frame.  Returns its request id, 0 if
- * refused. */
+/* Builds and pushes an InvokeMethod frame.  Returns its request id; 0 if the
+ * frame was refused. */
 uint64_t st_send_queue_invoke(struct st_send_queue* q, uint32_t service_id,
                               uint32_t method_id, const void* args, size_t size,
                               bool drop_reply, int fd);
 
-/* A fresh request id, for a frame that the caller builds (BindService).
+/* Returns a new request id, for a frame that the caller builds (BindService).
  * The frame must be pushed before any other thread can push: at set-up. */
 uint64_t st_send_queue_next_request_id(struct st_send_queue* q);
 
-/* Sends what the socket takes now, and calls the listener if there is room. */
+/* Sends as much as the socket takes, and calls the listener if there is
+ * room. */
 void st_send_queue_drain(struct st_send_queue* q);
 
-/* Bytes that wait; > 0 means: watch for POLLOUT. */
+/* Returns the number of unsent bytes.  Above 0 the poller has to wait for
+ * POLLOUT. */
 size_t st_send_queue_pending(struct st_send_queue* q);
 
-/* Whether a frame of `size` bytes would be taken now; if not, the listener is
- * called when there is room. */
+/* Returns whether a frame of `size` bytes would be accepted now.  If not, the
+ * listener is called when there is room. */
 bool st_send_queue_has_room(struct st_send_queue* q, size_t size);
 
-/* Frees what waits and refuses everything from now on. */
+/* Drops all unsent bytes and refuses all further frames. */
 void st_send_queue_break(struct st_send_queue* q);
 
-/* Wakes the thread that polls; NULL for none. */
+/* Sets the pipe that wakes the polling thread; NULL for none. */
 void st_send_queue_set_wake(struct st_send_queue* q,
                             const struct st_wake_pipe* wake);
 
-/* NULL for none; the queue has one.  Not to be called by the listener. */
+/* Sets the room listener; NULL for none.  A queue has one.  Must not be called
+ * by the listener. */
 void st_send_queue_set_room_listener(struct st_send_queue* q,
                                      st_room_listener listener, void* self);

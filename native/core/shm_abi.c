@@ -1,9 +1,10 @@
 #include "shm_abi.h"
 
-/* A compare-and-swap of the bitmap fails when another chunk of the same page
- * changed meanwhile.  Honest peers do that a few times; a hostile one could
- * do it for ever, hence a limit.  There is nothing to wait for in between: who
- * was faster is done, and a service that slept would keep others waiting. */
+/* The compare-and-swap of a bitmap fails when another chunk of the same page
+ * has changed meanwhile.  Correct peers cause a few failures; a hostile peer
+ * could cause them without end, so the attempts are limited.  No sleep is
+ * needed in between: the thread that was faster has finished, and a sleeping
+ * service would delay other producers. */
 enum { CAS_ATTEMPTS = 64 };
 
 static const uint8_t kLayoutChunks[8] = {0, 1, 2, 4, 7, 14, 0, 0};
@@ -68,8 +69,8 @@ bool st_page_try_partition(const struct st_shm* shm, uint32_t page,
       memory_order_relaxed);
 }
 
-/* The bitmap after a chunk went to state `to`; a page whose last chunk became
- * free is unpartitioned. */
+/* Returns the bitmap after a chunk went to state `to`. A page whose last chunk
+ * became free is unpartitioned. */
 static uint32_t bitmap_with(uint32_t bitmap, uint32_t index,
                             enum st_chunk_state to) {
   uint32_t next = (bitmap & ~(3u << (2 * index))) | (uint32_t)to << (2 * index);
@@ -78,8 +79,8 @@ static uint32_t bitmap_with(uint32_t bitmap, uint32_t index,
   return next;
 }
 
-/* One arrow of the state machine.  Fails at once when the chunk isn't there
- * or isn't in state `from`.  *layout: the page's, when it succeeded. */
+/* Changes the state of a chunk.  Fails at once if there is no such chunk, or if
+ * it is not in state `from`. On success *layout is the page's layout. */
 static bool transition(const struct st_shm* shm, uint32_t page, uint32_t index,
                        enum st_chunk_state from, enum st_chunk_state to,
                        uint32_t* layout) {
@@ -127,8 +128,8 @@ bool st_chunk_try_acquire_for_reading(const struct st_shm* shm, uint32_t page,
   return acquire(shm, page, index, ST_CHUNK_COMPLETE, ST_CHUNK_BEING_READ, out);
 }
 
-/* True if the page still holds `chunk` as it was acquired, in state `state`:
- * a tampered page must not lead us into a neighbour's chunk. */
+/* Returns true if the page still holds `chunk`, as it was acquired, in state
+ * `state`. A page that the peer corrupted must not lead to another chunk. */
 static bool still_holds(const struct st_shm* shm, const struct st_chunk* chunk,
                         enum st_chunk_state state) {
   if (chunk->page >= shm->num_pages)
@@ -148,8 +149,8 @@ bool st_chunk_release_as_complete(const struct st_shm* shm,
                     ST_CHUNK_COMPLETE, &layout);
 }
 
-/* The header goes first, so that a scraper never sees a stale one in a chunk
- * that has just been acquired again. */
+/* Clears the header before the state: a scraper must not see an old header in a
+ * chunk that was acquired again. */
 static bool release_free(const struct st_shm* shm, const struct st_chunk* chunk,
                          enum st_chunk_state from) {
   if (!still_holds(shm, chunk, from))

@@ -1,9 +1,9 @@
 /* The shared memory ABI: pages, chunks, and the state machine that lets a
  * producer and the service work on the same memory without a lock.
  *
- * The buffer is an array of equal pages.  A page is unpartitioned (all zero)
- * or divided into 1, 2, 4, 7 or 14 chunks of equal size.  One chunk belongs
- * to one trace writer from the moment it is acquired until it is complete.
+ * The buffer is an array of equal pages.  A page is unpartitioned (all zero) or
+ * divided into 1, 2, 4, 7 or 14 chunks of equal size.  One chunk belongs to one
+ * trace writer from the moment it is acquired until it is complete.
  *
  *   page:    0        4        8                            page_size
  *            +--------+--------+---------+---------+--- - - ---+
@@ -20,7 +20,7 @@
  *            u32        u16         u16: bits 9..0 packets started,
  *                                   bits 15..10 flags
  *
- * Life of a chunk (each arrow one compare-and-swap of the whole bitmap):
+ * States of a chunk (each arrow is one compare-and-swap of the whole bitmap):
  *
  *   Free --producer--> BeingWritten --producer--> Complete
  *     ^                                              |
@@ -30,12 +30,13 @@
  * unpartitioned again and may get another layout.  Under emulation (no shared
  * memory with the service) the producer frees a Complete chunk by itself.
  *
- * Trust: on the service's side the other end may change any byte at any time.
- * The functions here therefore read the bitmap once per decision, check
- * indices against that one value, and never follow anything read from shared
- * memory.  A chunk's content must be copied out before it is looked at.
+ * Trust: for the service, the producer may change any byte at any time.  So the
+ * functions read the bitmap once per decision, check indices against that
+ * value, and never use pointers or sizes from shared memory.  A chunk's content
+ * must be copied before it is parsed.
  *
- * Source: docs/formats/shared_memory.md, "Buffer geometry", "Page header", "Chunk header".
+ * Source: docs/formats/shared_memory.md, "Buffer geometry", "Page header",
+ * "Chunk header".
  */
 #pragma once
 
@@ -73,10 +74,12 @@ enum st_chunk_state {
   ST_CHUNK_COMPLETE = 3,
 };
 
-/* Flags of the chunk header, as they stand in the 6-bit field. */
+/* Flags of the chunk header, as values of its 6-bit field. */
 enum st_chunk_flags {
-  ST_CHUNK_FIRST_CONTINUES = 1, /* first fragment continues previous chunk's */
-  ST_CHUNK_LAST_CONTINUES = 2,  /* last fragment continues in the next chunk */
+  /* the first fragment continues one of the previous chunk */
+  ST_CHUNK_FIRST_CONTINUES = 1,
+  /* the last fragment continues in the next chunk */
+  ST_CHUNK_LAST_CONTINUES = 2,
   ST_CHUNK_NEEDS_PATCHING = 4,
 };
 
@@ -104,15 +107,15 @@ static_assert(offsetof(struct st_chunk_header, chunk_id) == 0, "ABI");
 static_assert(offsetof(struct st_chunk_header, writer_id) == 4, "ABI");
 static_assert(offsetof(struct st_chunk_header, packets) == 6, "ABI");
 
-/* One mapping of a shared memory buffer.  Owns nothing. */
+/* One mapping of a shared memory buffer.  Does not own the memory. */
 struct st_shm {
   uint8_t* start;
   uint32_t page_size;
   uint32_t num_pages;
 };
 
-/* A place in the buffer.  begin and size include the chunk header; they are
- * computed from indices, never read from shared memory. */
+/* A chunk's position in the buffer.  begin and size include the chunk header.
+ * They are computed from indices, never read from shared memory. */
 struct st_chunk {
   uint8_t* begin;
   uint32_t size; /* 0: no chunk */
@@ -125,18 +128,20 @@ static inline struct st_chunk_header* st_chunk_header(
   return (struct st_chunk_header*)chunk->begin;
 }
 
-/* start must be 4096-aligned, size a multiple of page_size, page_size a
- * multiple of 4096 up to 65536.  Returns false otherwise. */
+/* Fills *shm.  start must be 4096-aligned, size a multiple of page_size, and
+ * page_size a multiple of 4096 up to 65536. Returns false otherwise. */
 bool st_shm_init(struct st_shm* shm, void* start, size_t size,
                  size_t page_size);
 
-/* Number of chunks of a layout; 0 for unpartitioned and reserved values. */
+/* Returns the number of chunks of a layout; 0 for unpartitioned and reserved
+ * ones. */
 uint32_t st_layout_chunks(uint32_t layout);
 
-/* floor((page_size - 8) / n) rounded down to 4; 0 where n is 0. */
+/* Returns floor((page_size - 8) / n) rounded down to a multiple of 4, for a
+ * layout of n chunks; 0 if n is 0. */
 uint32_t st_chunk_size(uint32_t page_size, uint32_t layout);
 
-/* The page's bitmap, with acquire order. */
+/* Returns the page's bitmap, read with acquire order. */
 uint32_t st_page_bitmap(const struct st_shm* shm, uint32_t page);
 
 static inline uint32_t st_bitmap_layout(uint32_t bitmap) {
@@ -148,22 +153,24 @@ static inline enum st_chunk_state st_bitmap_state(uint32_t bitmap,
   return (enum st_chunk_state)((bitmap >> (2 * index)) & 3);
 }
 
-/* Geometry of chunk `index` in a page of `layout`; false out of range. */
+/* Computes the position of chunk `index` in a page of `layout`. Returns false
+ * if the index is out of range. */
 bool st_chunk_at(const struct st_shm* shm, uint32_t page, uint32_t layout,
                  uint32_t index, struct st_chunk* out);
 
-/* Divides an unpartitioned page.  False if somebody was faster. */
+/* Divides an unpartitioned page.  Returns false if another thread was
+ * faster. */
 bool st_page_try_partition(const struct st_shm* shm, uint32_t page,
                            enum st_page_layout layout);
 
-/* Free -> BeingWritten, then fills the header (packets last, with release).
- * packets is the raw u16 of the header. */
+/* Free -> BeingWritten, then fills the header (packets last, with release
+ * order). `packets` is the u16 of the header. */
 bool st_chunk_try_acquire_for_writing(const struct st_shm* shm, uint32_t page,
                                       uint32_t index, uint16_t writer_id,
                                       uint32_t chunk_id, uint16_t packets,
                                       struct st_chunk* out);
 
-/* BeingWritten -> Complete.  False if the page was tampered with. */
+/* BeingWritten -> Complete.  Returns false if the peer corrupted the page. */
 bool st_chunk_release_as_complete(const struct st_shm* shm,
                                   const struct st_chunk* chunk);
 
@@ -171,10 +178,11 @@ bool st_chunk_release_as_complete(const struct st_shm* shm,
 bool st_chunk_try_acquire_for_reading(const struct st_shm* shm, uint32_t page,
                                       uint32_t index, struct st_chunk* out);
 
-/* BeingRead -> Free, header zeroed first. */
+/* BeingRead -> Free.  Zeroes the header before. */
 bool st_chunk_release_as_free(const struct st_shm* shm,
                               const struct st_chunk* chunk);
 
-/* Emulation, producer side: Complete -> Free, header zeroed first. */
+/* For the producer under emulation: Complete -> Free.  Zeroes the header
+ * before. */
 bool st_chunk_release_complete_as_free(const struct st_shm* shm,
                                        const struct st_chunk* chunk);

@@ -1,17 +1,17 @@
 /* Scattered stream writer: one stream of bytes over many buffers.
  *
- * The writer is three pointers.  As long as a write fits before `end` it is a
- * copy; where it doesn't, the delegate hands out the next buffer.  The stream
- * never goes back, so the buffers can be chunks of shared memory, slices of a
- * heap, or one fixed array.
+ * The writer is three pointers.  A write that fits before `end` is a copy.  If
+ * it does not fit, the delegate provides the next buffer.  The stream never
+ * returns to an earlier buffer, so buffers can be chunks of shared memory,
+ * slices of a heap, or one fixed array.
  *
  *   begin          cur                 end
  *   |== written ==|........ room ......|      new_buffer() replaces all three
  *
  * Limits: new_buffer must provide at least ST_MIN_BUFFER bytes, or set begin =
- * cur = end = NULL to say that there is no more room: from then on writes are
- * counted in `overflowed` and discarded, never stored anywhere.  A stream ends
- * after ST_MAX_MESSAGE_SIZE bytes: a buffer that would go on is cut there.
+ * cur = end = NULL if there is no more room: from then on writes are discarded
+ * and counted in `overflowed`. A stream ends after ST_MAX_MESSAGE_SIZE bytes: a
+ * buffer that would exceed that is cut there.
  */
 #pragma once
 
@@ -26,23 +26,24 @@ enum { ST_MIN_BUFFER = 16 };
 struct st_stream_writer;
 
 struct st_stream_delegate {
-  /* Replaces begin, cur and end of w.  The old buffer is as it was left. */
+  /* Replaces begin, cur and end of w.  Keeps the bytes of the old buffer. */
   void (*new_buffer)(void* self, struct st_stream_writer* w);
-  /* The four bytes at size_field, in the current buffer, will be written only
-   * later.  Called when the current buffer is about to be left while a
-   * message is open; returns where to write instead (a patch), size_field
-   * itself if the memory stays valid, or NULL to forget it. */
+  /* Called for each open message when the current buffer is about to be left:
+   * the four bytes at size_field, in this buffer, will be written later.
+   * Returns where to write them instead (a patch), size_field itself if the
+   * memory stays valid, or NULL to drop them. */
   uint8_t* (*redirect_size_field)(void* self, uint8_t* size_field);
 };
 
-/* An open message, whose size field the stream has to follow from buffer to
- * buffer.  The functions are in message.h. */
+/* An open message.  The stream tracks its size field from buffer to buffer.
+ * The functions are in message.h. */
 struct st_message {
   struct st_stream_writer* stream;
   struct st_message* parent; /* NULL for a root */
   struct st_message* child;  /* open nested message, or NULL */
-  uint8_t* size_field;       /* NULL: root, or its buffer is gone for good */
-  uint32_t size;             /* payload so far, nested headers included */
+  /* NULL: root, or its buffer is no longer accessible */
+  uint8_t* size_field;
+  uint32_t size; /* payload so far, including nested headers */
   bool finalized;
   uint32_t misuse;
 };
@@ -51,9 +52,9 @@ struct st_stream_writer {
   uint8_t* begin;
   uint8_t* cur;
   uint8_t* end;
-  uint64_t written_before; /* bytes in buffers already left */
+  uint64_t written_before; /* bytes in earlier buffers */
   uint64_t overflowed;
-  struct st_message* innermost; /* open messages, innermost first */
+  struct st_message* innermost; /* list of open messages, innermost first */
   const struct st_stream_delegate* delegate;
   void* self;
 };
@@ -61,7 +62,7 @@ struct st_stream_writer {
 void st_stream_init(struct st_stream_writer* w,
                     const struct st_stream_delegate* delegate, void* self);
 
-/* Total bytes written so far. */
+/* Returns the number of bytes written so far. */
 static inline uint64_t st_stream_written(const struct st_stream_writer* w) {
   return w->written_before + (uint64_t)(w->cur - w->begin);
 }
@@ -82,17 +83,17 @@ static inline void st_stream_write(struct st_stream_writer* w, const void* data,
   w->cur += size;
 }
 
-/* Reserves n <= ST_MIN_BUFFER contiguous bytes, in the next buffer if need be.
- * NULL when there is no room. */
+/* Reserves n <= ST_MIN_BUFFER contiguous bytes, in the next buffer if needed.
+ * Returns NULL when there is no room. */
 uint8_t* st_stream_reserve(struct st_stream_writer* w, size_t n);
 
-/* Delegates over plain memory. */
+/* Delegates over plain memory follow. */
 
-/* One caller-owned array. */
+/* One array, owned by the caller. */
 void st_stream_init_fixed(struct st_stream_writer* w, void* buffer,
                           size_t size);
 
-/* A growing heap: slices doubling up to 128 KiB, chained. */
+/* A growing heap: a chain of slices, each twice as large, up to 128 KiB. */
 struct st_heap_slice {
   struct st_heap_slice* next;
   size_t used, capacity;
@@ -105,11 +106,11 @@ struct st_heap_stream {
 enum { ST_FIRST_SLICE = 128 };
 void st_stream_init_heap(struct st_stream_writer* w,
                          struct st_heap_stream* heap);
-/* Starts a new stream in the first slice of an old one, and frees the rest;
- * where there is none, it makes one of that capacity. */
+/* Starts a new stream in the first slice of an old one, and frees the others.
+ * Allocates a slice of `capacity` bytes if there is none. */
 void st_stream_reset_heap(struct st_stream_writer* w,
                           struct st_heap_stream* heap, size_t first_capacity);
-/* Chains one more slice; NULL: no memory. */
+/* Adds one slice to the chain.  Returns NULL when out of memory. */
 struct st_heap_slice* st_heap_stream_add(struct st_heap_stream* heap,
                                          size_t capacity);
 size_t st_heap_stream_size(const struct st_heap_stream* heap,

@@ -4,9 +4,9 @@
 
 #include "wire.h"
 
-/* A field at the beginning of some bytes. */
+/* The position of a field at the start of some bytes. */
 struct extent {
-  size_t total; /* with its tag; 0: not known yet */
+  size_t total; /* size with tag; 0: not known yet */
   const uint8_t* payload;
   size_t size;
   bool is_message;
@@ -14,7 +14,8 @@ struct extent {
 
 enum measure { WHOLE, CUT, BROKEN };
 
-/* A varint that isn't there is cut if the bytes end too soon for it. */
+/* Returns CUT if the bytes end before the varint does, BROKEN if it is too
+ * long. */
 static enum measure no_varint(const uint8_t* p, const uint8_t* end) {
   return end - p < ST_MAX_VARINT ? CUT : BROKEN;
 }
@@ -68,7 +69,7 @@ static enum measure measure(const struct st_tokenizer* t, const uint8_t* begin,
   }
 }
 
-/* --- what is kept --- */
+/* --- kept bytes: the start of an incomplete field --- */
 
 static size_t kept_left(const struct st_tokenizer* t) {
   return t->kept_size - t->kept_pos;
@@ -101,7 +102,8 @@ static void move_kept_to_front(struct st_tokenizer* t) {
   t->kept_size = size;
 }
 
-/* Takes up to n bytes of the piece; false if there are none. */
+/* Moves up to n bytes of the piece to the kept bytes.  Returns false if there
+ * are none, or when out of memory. */
 static bool keep(struct st_tokenizer* t, size_t n) {
   size_t left = (size_t)(t->end - t->cur);
   size_t part = n < left ? n : left;
@@ -116,9 +118,10 @@ static bool keep(struct st_tokenizer* t, size_t n) {
   return true;
 }
 
-/* --- damage --- */
+/* --- recovery --- */
 
-/* The longest beginning of the marker that ends its first n bytes. */
+/* Returns the size of the longest proper prefix of the marker that is also a
+ * suffix of its first n bytes (the failure function of Knuth-Morris-Pratt). */
 static size_t border(const uint8_t* marker, size_t n) {
   size_t size = n - 1;
   while (size && memcmp(marker, marker + n - size, size) != 0)
@@ -126,7 +129,7 @@ static size_t border(const uint8_t* marker, size_t n) {
   return size;
 }
 
-/* How much of the marker the bytes up to this one end with. */
+/* Returns how many bytes of the marker match after one more byte. */
 static size_t match(const struct st_tokenizer* t, uint8_t byte) {
   size_t matched = t->marker_matched;
   while (matched && t->marker[matched] != byte)
@@ -134,7 +137,8 @@ static size_t match(const struct st_tokenizer* t, uint8_t byte) {
   return t->marker[matched] == byte ? matched + 1 : 0;
 }
 
-/* Position behind the marker, or NULL with all bytes looked at. */
+/* Returns the position after the marker, or NULL if it is not in these
+ * bytes. */
 static const uint8_t* seek(struct st_tokenizer* t, const uint8_t* p,
                            const uint8_t* end) {
   while (p < end) {
@@ -148,7 +152,7 @@ static const uint8_t* seek(struct st_tokenizer* t, const uint8_t* p,
   return NULL;
 }
 
-/* False: no marker up to the end of the piece. */
+/* Skips to the end of the next marker.  Returns false if the piece has none. */
 static bool find_marker(struct st_tokenizer* t) {
   if (!t->marker_size) {
     t->skipped += (uint64_t)(t->end - t->cur);
@@ -223,7 +227,7 @@ bool st_tokenizer_next(struct st_tokenizer* t, struct st_token* out) {
   return false;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 void st_tokenizer_init(struct st_tokenizer* t, uint32_t field, size_t max_size,
                        const void* marker, size_t marker_size) {

@@ -39,8 +39,8 @@ struct st_trace_buffer* st_trace_buffer_adopt(void* mapping,
   return b;
 }
 
-/* With an fd, space is allocated at once: a full disk is an error here, and
- * not a SIGBUS at some later store. */
+/* Allocates the file's space at once: a full disk is then an error here, rather
+ * than a SIGBUS at a later store. */
 static void* map(size_t size, int fd) {
   int protection = PROT_READ | PROT_WRITE;
   if (fd < 0)
@@ -58,7 +58,7 @@ static void* map(size_t size, int fd) {
 struct st_trace_buffer* st_trace_buffer_create(size_t size,
                                                enum st_fill_policy policy,
                                                int fd) {
-  /* Places in the ring are 32 bits of 16-byte blocks. */
+  /* The index stores positions as 32-bit numbers of 16-byte blocks. */
   if (!size || size > (size_t)UINT32_MAX * ST_RECORD_ALIGN - ST_RING_PAGE) {
     errno = EINVAL;
     return NULL;

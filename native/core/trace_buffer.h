@@ -1,13 +1,13 @@
-/* Trace buffer: where the service keeps the chunks of a session.
+/* Trace buffer: stores the chunks of a session in the service.
  *
- * Problem: chunks of many producers arrive in any order, some of them before
- * they are complete (scraped), some with holes (patches to come); the oldest
- * make room for the newest; and what is read must be whole packets, in order,
- * each with word of what was lost before it.
+ * Problem: chunks of many producers arrive in any order, some before they are
+ * complete (scraped), some with sizes missing (patches follow). The newest
+ * chunks overwrite the oldest.  Yet the reader must get complete packets, in
+ * order, each with a mark if packets before it were lost.
  *
- * Storage: one ring of records, 16-byte aligned.  A record holds only the
- * bytes of a chunk that are fragments; a chunk that isn't complete reserves
- * its full size, so that its later commit can be written in place.
+ * Storage: one ring of records, 16-byte aligned.  A record holds only the used
+ * bytes of a chunk.  An incomplete chunk reserves its full size, so that its
+ * later commit can be written in place.
  *
  *   0          4           6         8          10     12      13
  *   | chunk id | producer  | writer  | fragments| size | flags | 'CHU' |
@@ -15,41 +15,44 @@
  *   u32          u16         u16       u16        u16    u8      3 bytes
  *   (16 bytes, then `size` - 16 bytes of payload, padded to 16)
  *
- * Everything that a reader needs is in the records, so a buffer in a mapped
- * file survives the process: st_trace_buffer_recover rebuilds the index.
+ * The records contain all data that a reader needs.  So a buffer in a mapped
+ * file can be read after the process has died: st_trace_buffer_recover rebuilds
+ * the index.
  *
  *   file:  | header page | producers: 65536 x {u32 uid, i32 pid, u32 machine}
  *          | ring |
  *
- * Index: a sequence is one (producer, writer).  For each sequence a list of
- * its live records in chunk-id order (ids wrap: compared as signed 32-bit
- * difference), its read position, and what was lost.
+ * Index: a sequence is one (producer, writer). The index has for each sequence
+ * a list of its records in chunk-id order (ids wrap, so they are compared by
+ * their signed 32-bit difference), its read position, and its losses.
  *
- * Policies: RING overwrites the oldest record; DISCARD refuses the first
- * record that doesn't fit before the end, and everything after it.
+ * Policies: RING overwrites the oldest record; DISCARD refuses the first record
+ * that does not fit before the end, and all later ones.
  *
- * Reading is destructive and goes in buffer order, oldest record first; at a
- * record the reader first returns what is unread in earlier chunks of its
- * sequence.  A sequence is skipped for this pass where it would have to wait:
- * a chunk that needs patching, an incomplete chunk after its readable
- * fragments, a packet whose last fragment isn't there yet.
+ * Reading is destructive and goes in buffer order, oldest record first.  At a
+ * record the reader first returns unread packets of earlier chunks of the same
+ * sequence.  A sequence is skipped for the rest of a pass if its next packet is
+ * not readable yet: its chunk needs patches, or is incomplete, or the packet's
+ * last fragment has not arrived.
  *
  * Loss is reported with the next packet of the sequence as a bit mask
  * (previous_packet_dropped), and counted in the stats.
  *
- * Re-commit: the same (producer, writer, chunk id) again is a scraped chunk
- * that has grown: rewritten in place, the read position kept; a shorter one,
- * or one whose flags vanished, is ignored.  So is everything that would change
- * a complete chunk, patches apart.  A chunk that was scraped and read to its
- * end is relocated to the write position of a RING; one that was evicted may
- * come back: only the fragments not yet read count, and what was counted as
- * overwritten with it is not lost after all.  A chunk whose turn has passed is
- * discarded, unless all of it was seen before.
+ * Re-commit: a second commit of the same (producer, writer, chunk id) is a
+ * scraped chunk that has grown.  It is rewritten in place and keeps its read
+ * position.  A commit that is shorter, or lacks a flag of the first, is
+ * ignored; so is one that would change a complete chunk.  (Patches may change
+ * it.) A scraped chunk that was read to its end is relocated to the write
+ * position of a RING. An evicted one is added again with the fragments that
+ * were not yet read, and these do not count as lost.  A chunk that comes after
+ * later chunks of its sequence were read is discarded, unless all of it was
+ * seen before.
  *
- * Locks: one leaf mutex, held for one chunk's copy at most: by a writer for
- * copying in, by the reader for copying one record out.
+ * Locks: one leaf mutex, held for the copy of one chunk at most: a writer
+ * copies a chunk in, the reader copies one record out.
  *
- * Source: docs/formats/service.md, "Trace buffer"; names as in `stats` of the trace processor.
+ * Source: docs/formats/service.md, "Trace buffer"; names as in `stats` of the
+ * trace processor.
  */
 #pragma once
 
@@ -66,7 +69,7 @@ enum st_fill_policy { ST_RING = 1, ST_DISCARD = 2 };
 
 /* Bits of TracePacket.previous_packet_dropped. */
 enum st_data_loss {
-  ST_LOSS_PRESENT = 1, /* set whenever any other is */
+  ST_LOSS_PRESENT = 1, /* set whenever another bit is */
   ST_LOSS_READ_GAP = 2,
   ST_LOSS_CHUNK_CORRUPTED = 4,
   ST_LOSS_ORPHAN_CONTINUATION = 8,
@@ -77,7 +80,7 @@ enum st_data_loss {
   ST_LOSS_SMB_FULL = 256,
 };
 
-/* TraceStats.BufferStats; all sizes count whole records. */
+/* TraceStats.BufferStats.  All sizes include record headers. */
 struct st_buffer_stats {
   uint64_t bytes_written, chunks_written;
   uint64_t bytes_overwritten, chunks_overwritten;
@@ -93,43 +96,46 @@ struct st_buffer_stats {
   uint64_t sequence_packet_loss; /* packets returned with a loss mask */
 };
 
-struct st_trace_buffer; /* opaque: trace_buffer_internal.h */
+struct st_trace_buffer; /* opaque: see trace_buffer_internal.h */
 
-/* size is rounded up to 4096.  fd >= 0: a file to map (grown to fit), else
- * anonymous memory.  NULL when out of memory. */
+/* Creates a buffer.  size is rounded up to a multiple of 4096. fd >= 0 is a
+ * file to map, which is grown to fit; otherwise the memory is anonymous.
+ * Returns NULL when out of memory. */
 struct st_trace_buffer* st_trace_buffer_create(size_t size,
                                                enum st_fill_policy policy,
                                                int fd);
 void st_trace_buffer_destroy(struct st_trace_buffer* b);
 
-/* Opens a file that a process left behind and rebuilds the index from its
- * records; torn records end the walk.  NULL if it isn't such a file. */
+/* Opens the file of a dead process and rebuilds the index from its records,
+ * up to the first incomplete record.  Returns NULL if the file is no trace
+ * buffer. */
 struct st_trace_buffer* st_trace_buffer_recover(int fd);
 
-/* Who a producer is, for the trusted fields of its packets. */
+/* Sets the identity of a producer, for the trusted fields of its packets. */
 void st_trace_buffer_set_producer(struct st_trace_buffer* b, uint16_t producer,
                                   uint32_t uid, int32_t pid);
 void st_trace_buffer_get_producer(struct st_trace_buffer* b, uint16_t producer,
                                   uint32_t* uid, int32_t* pid);
 
-/* Its machine, 0 (the default) for this one. */
+/* Sets the producer's machine.  0, the default, is this machine. */
 void st_trace_buffer_set_machine(struct st_trace_buffer* b, uint16_t producer,
                                  uint32_t machine_id);
 
-/* One chunk as it was in shared memory.  The payload may be shared memory
- * that changes under us: it is copied first and validated in the copy. */
+/* One chunk as it was in shared memory.  The payload may be shared memory that
+ * changes at any time: it is copied first, and the copy is validated. */
 struct st_chunk_copy {
   uint16_t producer_id;
   uint16_t writer_id;
   uint32_t chunk_id;
-  uint16_t fragments; /* of an incomplete chunk: the trusted ones only */
+  uint16_t fragments; /* of an incomplete chunk: number of finished ones */
   uint8_t flags;      /* enum st_chunk_flags */
   bool complete;
   const uint8_t* payload;
   size_t payload_size;
 };
 
-/* False: refused (discarded, violation, ignored re-commit); counted. */
+/* Copies a chunk into the buffer.  Returns false if it was refused, which is
+ * counted (discarded, violation, ignored re-commit). */
 bool st_trace_buffer_copy_chunk(struct st_trace_buffer* b,
                                 const struct st_chunk_copy* chunk);
 
@@ -142,9 +148,9 @@ bool st_trace_buffer_patch(struct st_trace_buffer* b, uint16_t producer_id,
                            const struct st_patch_data* patches, size_t count,
                            bool has_more);
 
-/* A packet, whole.  data stays valid until the next call; 64 bytes behind it
- * may be read as well (they hold nothing), so that short ones can be copied in
- * one go. */
+/* A complete packet.  data stays valid until the next call.  64 more bytes
+ * after it are readable, with undefined content, so that short packets can be
+ * copied with a constant size. */
 struct st_packet {
   uint16_t producer_id;
   uint16_t writer_id;
@@ -156,39 +162,40 @@ struct st_packet {
   size_t size;
 };
 
-/* Starts a read pass.  One reader at a time. */
+/* Starts a read pass.  A buffer has one reader at a time. */
 void st_trace_buffer_begin_read(struct st_trace_buffer* b);
-/* False: nothing more in this pass. */
+/* Returns the next packet.  False: no more packets in this pass. */
 bool st_trace_buffer_read_packet(struct st_trace_buffer* b,
                                  struct st_packet* out);
 
 void st_trace_buffer_stats(struct st_trace_buffer* b,
                            struct st_buffer_stats* out);
-/* Copies what is known of the writers into `out`, which is empty.  False: out
- * of memory. */
+/* Copies the statistics of the writers into `out`, which is empty.  Returns
+ * false when out of memory. */
 bool st_trace_buffer_writers(struct st_trace_buffer* b,
                              struct st_writer_stats* out);
 size_t st_trace_buffer_size(const struct st_trace_buffer* b);
-/* Bytes of records not yet read; read without the lock. */
+/* Returns the bytes of unread records, without the lock. */
 uint64_t st_trace_buffer_unread(const struct st_trace_buffer* b);
 
-/* Whether a buffer whose reader waits for a watermark is about to overwrite
- * what was not read: three times the watermark, but no more than 3/4 of its
- * size, is unread.  Without the lock. */
+/* Returns whether a buffer with a watermark is about to overwrite unread data:
+ * three times the watermark, or 3/4 of its size if that is less, is unread.
+ * Without the lock. */
 bool st_trace_buffer_congested(const struct st_trace_buffer* b);
 
-/* Writes 8 bytes to the eventfd each time the unread bytes rise above
- * `watermark`; the service then drains to its file without waiting for its
- * timer.  fd is borrowed; -1 switches it off. */
+/* Sets the watermark: 8 bytes are written to the eventfd each time the unread
+ * bytes rise above it, so that the service drains the buffer to its file before
+ * the next timer.  fd is borrowed; -1 switches the watermark off. */
 void st_trace_buffer_set_watermark(struct st_trace_buffer* b, int eventfd,
                                    uint64_t watermark);
 
-/* A copy with the same read position, for clone. */
+/* Returns a copy with the same read position, for cloned sessions. */
 struct st_trace_buffer* st_trace_buffer_clone(struct st_trace_buffer* b);
 
-/* Two buffers swap what they hold: memory, index, read position, stats.
- * Writers that are in the middle of a chunk finish it where they began.
- * A scraped chunk that comes again is new to the other memory, and taken whole.
- * Watermarks stay.  The caller keeps readers of both away meanwhile. */
+/* Exchanges the contents of two buffers: memory, index, read position, stats.
+ * A writer in the middle of a chunk finishes it in the memory where it began.
+ * A scraped chunk that is committed again after the exchange is new to the
+ * other memory and is added as a whole.  Watermarks are not exchanged.  The
+ * caller stops all readers of both buffers meanwhile. */
 void st_trace_buffer_exchange(struct st_trace_buffer* a,
                               struct st_trace_buffer* b);

@@ -2,16 +2,16 @@
 
 #include "trace_buffer_internal.h"
 
-/* A stream loses nothing, so what its reader can't have yet (a packet whose
- * end another chunk holds, a chunk that is to be patched) must not stay where
- * the writers come around.  Between two passes it is taken along:
+/* A stream must not lose data.  A record that its reader cannot read yet (the
+ * rest of a packet, or a patch, is missing) must not be overwritten.  So such
+ * records are moved to the write position between two read passes:
  *
  *   | waits | free ...          | read | unread |  free |
  *   | free ...                  | read | unread | waits |
  *
- * Limits: an eighth of the buffer in one pass.  What goes beyond that stays and
- * is overwritten in the end: a producer that never sends what it owes keeps
- * nobody else waiting. */
+ * Limits: at most an eighth of the buffer is moved in one pass.  Further
+ * records stay and are overwritten eventually, so a producer that never sends the
+ * missing data does not block the others. */
 
 enum { CARRIED_SHARE = 8 };
 
@@ -21,7 +21,7 @@ bool st_is_streamed(const struct st_trace_buffer* b) {
              UINT64_MAX;
 }
 
-/* Whether the last pass looked at the oldest record, and had to leave it. */
+/* Returns whether the last pass had to skip the oldest record. */
 static bool oldest_waits(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   const struct st_record* r = st_record_at(x, x->head);
@@ -31,8 +31,9 @@ static bool oldest_waits(struct st_trace_buffer* b) {
   return st_sequence_of(x, r)->stalled == b->reader.pass;
 }
 
-/* Room behind the write position without evicting anything, padding included,
- * and no cause to move what still is far from being overwritten. */
+/* Returns whether the oldest record has to be moved now: more than an eighth of
+ * the buffer is in use, and the record fits, padding included, without eviction.
+ */
 static bool is_due(const struct st_trace_buffer* b) {
   uint64_t used = st_write_position(b) - st_oldest(b);
   return used > b->size / CARRIED_SHARE &&
@@ -56,7 +57,7 @@ static void carry_oldest(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   struct st_record* was = st_record_at(x, x->head);
   uint32_t size = st_record_size(was);
-  uint8_t* place = st_make_place(b, size); /* which evicts nothing */
+  uint8_t* place = st_make_place(b, size); /* evicts nothing */
   memcpy(place, st_record_bytes(b, was), ST_RECORD_HEADER + was->end);
   struct st_record* r = st_append_record(b, size);
   st_uncount_unread(b, was);

@@ -1,6 +1,7 @@
 #include "trace_buffer_internal.h"
 
-/* What the next fragment of a later record is to a packet. */
+/* The role of a later record's next fragment for a packet: none, a middle
+ * fragment, the last one, or another packet. */
 enum link { LINK_NONE, LINK_MORE, LINK_END, LINK_OTHER };
 
 static enum link link_of(const struct st_record* r) {
@@ -11,7 +12,7 @@ static enum link link_of(const struct st_record* r) {
   return st_goes_on(r) ? LINK_MORE : LINK_END;
 }
 
-/* Looks at the record behind `before`.  False: the search is over. */
+/* Looks at the record after `before`. Returns false when the search is over. */
 static bool follow(const struct st_record* before, const struct st_record* r,
                    bool gap, struct st_chain* chain, enum link* link) {
   *link = LINK_NONE;

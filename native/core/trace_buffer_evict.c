@@ -2,19 +2,19 @@
 
 #include "trace_buffer_internal.h"
 
-/* Eviction reads what it gives up, as the reader would, so that the sequence
- * is told exactly what it loses, and a packet that has begun in a record that
- * goes isn't taken for a continuation later.
+/* Eviction walks over the unread fragments of a record like the reader.  So the
+ * losses of the sequence are exact, and the rest of a packet that began in an
+ * evicted record is not taken for a packet later.
  *
- * Room is counted as Perfetto counts it: what was a record stays padding until
- * something is written over it, and what is left over of one is padding
- * again.  Bytes that were never written are no padding. */
+ * Free space is counted like in Perfetto: an evicted record is padding until it
+ * is overwritten, and so is its rest after a shorter record.  Bytes that were
+ * never written are not padding. */
 
 static bool was_never_written(const struct st_record* r) {
   return (r->flags & ST_RECORD_VIRGIN) == ST_RECORD_VIRGIN;
 }
 
-/* Whether there is a packet among the whole ones that begin at r->read. */
+/* Returns whether the whole fragments from r->read on contain a packet. */
 static bool has_packet(const struct st_trace_buffer* b,
                        const struct st_record* r) {
   const uint8_t* payload = st_record_payload(b, r);
@@ -29,7 +29,7 @@ static bool has_packet(const struct st_trace_buffer* b,
   return false;
 }
 
-/* A packet goes that began in the sequence's first record. */
+/* Evicts a packet that began in the sequence's first record. */
 static void evict_chain(struct st_trace_buffer* b, struct st_sequence* s,
                         bool gap) {
   struct st_chain chain;
@@ -61,7 +61,7 @@ static void evict_first(struct st_trace_buffer* b, struct st_sequence* s,
   st_erase_first_in_ring(b, s);
 }
 
-/* Gives up a sequence's records up to this one. */
+/* Evicts a sequence's records up to this one. */
 static void evict_record(struct st_trace_buffer* b, uint32_t number) {
   struct st_index* x = &b->index;
   struct st_sequence* s = st_sequence_of(x, st_record_at(x, number));
@@ -76,7 +76,7 @@ static void evict_record(struct st_trace_buffer* b, uint32_t number) {
   }
 }
 
-/* Takes the oldest record's entry off the index. */
+/* Removes the oldest record's entry from the index. */
 static void drop_oldest(struct st_trace_buffer* b) {
   const struct st_record* r = st_record_at(&b->index, b->index.head);
   atomic_store_explicit(&b->header->oldest, st_oldest(b) + st_record_size(r),
@@ -84,7 +84,8 @@ static void drop_oldest(struct st_trace_buffer* b) {
   b->index.head++;
 }
 
-/* The oldest record becomes padding; what is padding already is cleared. */
+/* Turns the oldest record into padding; counts it as cleared if it is padding
+ * already. */
 static void clear_oldest(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   const struct st_record* r = st_record_at(x, x->head);
@@ -99,8 +100,9 @@ void st_evict_oldest(struct st_trace_buffer* b) {
   drop_oldest(b);
 }
 
-/* A process that dies in the middle of the next store must have moved
- * `oldest` before; the compiler may not reorder the two. */
+/* Keeps the compiler from moving the next store before the update of `oldest`:
+ * if the process dies in between, recovery must not read a half overwritten
+ * record. */
 static void before_store(void) {
   atomic_signal_fence(memory_order_seq_cst);
 }
@@ -152,8 +154,8 @@ static void append_padding(struct st_trace_buffer* b, uint32_t size,
   r->flags = virgin ? ST_RECORD_VIRGIN : ST_RECORD_PADDING;
 }
 
-/* The records before the end of the ring become padding of the same sizes, so
- * that the next ones begin at its start. */
+/* Turns the records before the end of the ring into padding of the same sizes,
+ * so that the next record begins at its start. */
 static void pad_to_end(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   uint64_t free = st_free_bytes(b);

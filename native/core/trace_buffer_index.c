@@ -5,7 +5,7 @@
 #include "clock.h"
 #include "trace_buffer_internal.h"
 
-/* How far behind the newest chunk of its sequence one may arrive. */
+/* Maximal distance of a late chunk from the newest chunk of its sequence. */
 enum { ST_MAX_OUT_OF_ORDER = 4096, ST_FIRST_CAPACITY = 64 };
 
 static uint32_t hash(const struct st_index* x, uint64_t key) {
@@ -148,7 +148,7 @@ static void hash_sequence(struct st_index* x, uint32_t i) {
   *bucket = i;
 }
 
-/* Only when every one of them is in use. */
+/* Called only when all entries are in use. */
 static bool grow_sequences(struct st_index* x) {
   uint32_t capacity =
       x->sequence_capacity ? 2 * x->sequence_capacity : ST_FIRST_CAPACITY;
@@ -168,7 +168,7 @@ static bool grow_sequences(struct st_index* x) {
   return true;
 }
 
-/* --- sequences of which nothing is left --- */
+/* --- sequences without records --- */
 
 static void add_empty(struct st_index* x, struct st_sequence* s) {
   uint32_t i = (uint32_t)(s - x->sequences) + 1;

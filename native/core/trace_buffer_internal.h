@@ -1,30 +1,30 @@
-/* Trace buffer, inside: what its files share.
+/* Internal header of the trace buffer, for its .c files:
  *
  *   trace_buffer.c          life cycle, memory, producers, stats, watermark
  *   trace_buffer_index.c    records and sequences in memory
  *   trace_buffer_write.c    chunks and patches in
- *   trace_buffer_evict.c    room for a record: what was there is given up
- *   trace_buffer_chain.c    packets whose fragments lie in several records
+ *   trace_buffer_evict.c    makes room for a record by evicting older ones
+ *   trace_buffer_chain.c    packets with fragments in several records
  *   trace_buffer_read.c     packets out
- *   trace_buffer_carry.c    what a stream's reader can't have yet
- *   trace_buffer_recover.c  clone, and what a dead process left in a file
- *   trace_buffer_exchange.c two buffers swap what they hold
+ *   trace_buffer_carry.c    moves records that a reader cannot read yet
+ *   trace_buffer_recover.c  clone; recovery of a dead process's file
+ *   trace_buffer_exchange.c exchanges the contents of two buffers
  *
- * Positions.  `oldest` and `write` only ever grow; a position's place in the
- * ring is its remainder by the ring's size.  [oldest, write) is live, the rest
- * is free, so that nothing special happens at a wrap:
+ * Positions.  `oldest` and `write` never decrease.  A position modulo the
+ * ring's size is the offset in the ring.  [oldest, write) is in use, the rest
+ * is free, so a wrap needs no special case:
  *
  *   ring     | C' | D' | free |  A  |  B  |pad|
  *                      ^write ^oldest
  *
  * Records have numbers in the order of their positions.  The records [head,
- * tail) are described by a circular array, one entry for each; an entry whose
- * record has nothing more to say (padding, chunks read to their end) belongs
- * to no sequence.  A number that isn't in [head, tail) is gone: that is how
- * the reader, which lets go of the lock all the time, finds out.
+ * tail) have one entry each in a circular array.  The entry of a record without
+ * unread data (padding, chunks read to their end) belongs to no sequence.  A
+ * record whose number is not in [head, tail) was evicted.  The reader checks
+ * that, because it releases the lock between two records.
  *
- * Limits: 36 bytes of memory for a record and 44 for a sequence.  A sequence
- * without records is kept to notice gaps, the newest 1024 of them.
+ * Memory: 36 bytes per record and 44 per sequence.  The newest 1024 sequences
+ * without records are kept, to detect gaps in their chunk ids.
  */
 #pragma once
 
@@ -44,41 +44,41 @@ enum {
   ST_MAX_RECORD = 65535,
   ST_KEPT_EMPTY_SEQUENCES = 1024,
   ST_MAX_EMPTY_SEQUENCES = 1152,
-  ST_READ_SLACK = 64, /* readable bytes behind every packet handed out */
+  ST_READ_SLACK = 64, /* readable bytes after each returned packet */
 };
 
-/* Flags of a record: enum st_chunk_flags in bits 0 to 2, and these. */
+/* Flags of a record: enum st_chunk_flags in bits 0 to 2, and the following. */
 enum {
   ST_RECORD_INCOMPLETE = 8,
   ST_RECORD_ABORTED = 16,   /* recovered without its last packet */
-  ST_RECORD_CORRUPTED = 32, /* a patch made a size wrong: `last` is where */
-  ST_RECORD_PADDING = 64,   /* was read or moved elsewhere: to be skipped */
-  ST_RECORD_VIRGIN = 65,    /* padding where nothing was written yet */
-  ST_RECORD_UNREAD = 128,   /* counted in `unread`; memory only */
+  ST_RECORD_CORRUPTED = 32, /* a patch made a size wrong, at offset `last` */
+  ST_RECORD_PADDING = 64,   /* was read or moved elsewhere: skip it */
+  ST_RECORD_VIRGIN = 65,    /* padding that was never written before */
+  ST_RECORD_UNREAD = 128,   /* counted in `unread`; not stored in the ring */
   ST_RECORD_BROKEN = ST_RECORD_ABORTED | ST_RECORD_CORRUPTED,
 };
 
-/* As it lies in the ring. */
+/* The record header in the ring. */
 struct st_record_header {
   uint32_t chunk_id;
   uint16_t producer_id;
   uint16_t writer_id;
   uint16_t fragments;
-  uint16_t size; /* header included, not rounded up */
+  uint16_t size; /* with the header, not rounded up */
   uint8_t flags;
   char magic[3];
 };
 static_assert(sizeof(struct st_record_header) == ST_RECORD_HEADER, "format");
 static_assert(offsetof(struct st_record_header, flags) == 12, "format");
 
-/* The first page of the mapping. */
+/* The header in the first page of the mapping. */
 struct st_ring_header {
   char magic[8];
   uint32_t version;
   uint32_t policy;
   uint64_t ring_size;
-  _Atomic uint64_t oldest; /* moves before the bytes are overwritten */
-  _Atomic uint64_t write;  /* moves after the record is whole */
+  _Atomic uint64_t oldest; /* moved before the bytes are overwritten */
+  _Atomic uint64_t write;  /* moved after the record is complete */
   struct st_buffer_stats stats;
 };
 static_assert(sizeof(struct st_ring_header) <= ST_RING_PAGE, "format");
@@ -92,16 +92,16 @@ struct st_producer_identity {
 #define ST_RING_OFFSET \
   (ST_RING_PAGE + 65536u * sizeof(struct st_producer_identity))
 
-/* What is known of one record.  Offsets count from its payload. */
+/* The index entry of one record.  Offsets count from its payload. */
 struct st_record {
-  uint32_t block; /* place in the ring, in units of 16 bytes */
+  uint32_t block; /* position in the ring, in units of 16 bytes */
   uint32_t chunk_id;
   uint32_t sequence;
   uint32_t prev, next; /* in the sequence; undefined at its ends */
-  uint32_t hash_next;  /* slot + 1 */
+  uint32_t hash_next;  /* index + 1 of the next entry in the hash bucket */
   uint16_t blocks;     /* size in the ring, in units of 16 bytes */
-  uint16_t read;       /* first byte not yet read */
-  uint16_t last;       /* where the last unread fragment begins */
+  uint16_t read;       /* offset of the first unread byte */
+  uint16_t last;       /* offset of the last unread fragment */
   uint16_t end;        /* end of the fragments */
   uint8_t flags;
 };
@@ -113,54 +113,59 @@ enum {
 };
 
 struct st_sequence {
-  uint32_t key;          /* producer << 16 | writer */
-  uint32_t first, last;  /* record numbers, in chunk-id order */
-  uint32_t records;      /* 0: first and last are undefined */
-  uint32_t last_id;      /* newest chunk erased: read to its end, or evicted */
-  uint32_t loss;         /* to be told with the next packet */
-  uint32_t stalled;      /* the read pass in which it had to wait */
-  uint32_t hash_next;    /* index + 1; also of free ones */
-  uint32_t older, newer; /* among the empty ones; index + 1 */
-  uint16_t last_end;     /* size of what chunk last_id held */
+  uint32_t key;         /* producer << 16 | writer */
+  uint32_t first, last; /* record numbers, in chunk-id order */
+  /* number of records; 0: first and last are undefined */
+  uint32_t records;
+  uint32_t last_id;      /* newest removed chunk: read to its end, or evicted */
+  uint32_t loss;         /* loss mask for the next packet */
+  uint32_t stalled;      /* the last read pass that skipped the sequence */
+  uint32_t hash_next;    /* index + 1; used in the list of free ones, too */
+  uint32_t older, newer; /* in the list of empty ones; index + 1 */
+  uint16_t last_end;     /* size of the content of chunk last_id */
   uint8_t flags;
 };
 static_assert(sizeof(struct st_sequence) == 44, "limits");
 
 struct st_index {
-  struct st_record* records; /* by number & (capacity - 1) */
-  uint32_t* record_buckets;  /* by hash of sequence and chunk id: slot + 1 */
-  uint32_t capacity;         /* of both, a power of two */
-  uint32_t head, tail;       /* record numbers, they wrap */
+  struct st_record* records; /* index: number & (capacity - 1) */
+  uint32_t* record_buckets;  /* by hash of sequence and chunk id: index + 1 */
+  uint32_t capacity;         /* of both arrays; a power of two */
+  uint32_t head, tail;       /* record numbers; they wrap */
 
   struct st_sequence* sequences;
   uint32_t* sequence_buckets; /* by hash of key: index + 1 */
-  uint32_t sequence_capacity; /* of both, a power of two */
-  uint32_t sequence_count;    /* ever used; those of free_sequence included */
-  uint32_t free_sequence;     /* index + 1 */
+  uint32_t sequence_capacity; /* of both arrays; a power of two */
+  /* entries ever used, with those in the free list */
+  uint32_t sequence_count;
+  uint32_t free_sequence;              /* index + 1 */
   uint32_t oldest_empty, newest_empty; /* index + 1 */
   uint32_t empty_count;
 
-  uint64_t seed; /* a producer can't aim at one bucket */
+  uint64_t seed; /* random: a producer cannot aim at one bucket */
 };
 
-/* The reader's own state; only next to the lock does it look at the rest. */
+/* The reader's state.  The reader accesses other members only under the
+ * lock. */
 struct st_reader {
   uint32_t pass;
   uint32_t cursor, pass_end; /* record numbers */
-  bool inside;      /* reads the sequence of the record at `cursor`, up to it */
-  bool gap;         /* a chunk was missing since it is inside */
-  uint8_t* scratch; /* one record's fragments, outside the ring */
+  /* reading the sequence of the record at `cursor`, up to that record */
+  bool inside;
+  bool gap;         /* a chunk was missing since `inside` was set */
+  uint8_t* scratch; /* copy of one record's fragments */
   const uint8_t* cur;
   const uint8_t* end;
-  uint8_t* whole; /* a packet put together of several fragments */
+  uint8_t* whole; /* a packet assembled from several fragments */
   size_t whole_capacity;
-  struct st_packet packet; /* who wrote what is in scratch; its loss */
-  uint64_t flagged;        /* packets returned with a loss, to be counted */
-  uint64_t violations;     /* likewise */
+  struct st_packet packet; /* writer and loss of the packets in scratch */
+  /* packets returned with a loss, not yet in the stats */
+  uint64_t flagged;
+  uint64_t violations; /* violations, not yet in the stats */
 };
 
 struct st_trace_buffer {
-  pthread_mutex_t mutex; /* guards everything but the last few members */
+  pthread_mutex_t mutex; /* guards all members except the last ones */
   uint8_t* mapping;
   size_t mapping_size;
   struct st_ring_header* header;
@@ -168,18 +173,19 @@ struct st_trace_buffer {
   uint8_t* ring;
   size_t size;
   enum st_fill_policy policy;
-  bool full;    /* DISCARD: for ever */
-  bool is_file; /* headers tell where the next record is, padding included */
-  uint32_t pad_ahead; /* bytes behind the write position that were records */
-  uint8_t* bounce;    /* a chunk that isn't where it belongs yet */
+  bool full;          /* DISCARD: refuses all further records */
+  bool is_file;       /* each record, padding too, needs a header in the ring */
+  uint32_t pad_ahead; /* bytes after the write position that were records */
+  uint8_t* bounce;    /* temporary copy of a chunk */
   struct st_index index;
   struct st_writer_stats writers;
 
-  struct st_reader reader; /* one thread's */
+  struct st_reader reader; /* owned by the reading thread */
 
   _Atomic uint64_t unread;
   _Atomic uint64_t watermark;
-  pthread_mutex_t signal_mutex; /* guards eventfd; taken alone */
+  /* guards eventfd; no other lock is taken under it */
+  pthread_mutex_t signal_mutex;
   struct st_own_fd eventfd;
 };
 
@@ -213,15 +219,15 @@ static inline uint8_t* st_record_payload(const struct st_trace_buffer* b,
   return st_record_bytes(b, r) + ST_RECORD_HEADER;
 }
 
-/* a before b, for ids and numbers that wrap. */
+/* Returns whether a is before b, for ids and numbers that wrap. */
 static inline bool st_is_before(uint32_t a, uint32_t b) {
   return (int32_t)(a - b) < 0;
 }
 
 /* --- trace_buffer.c --- */
 
-/* Allocates everything but the mapping, which becomes the buffer's (also
- * when this fails).  NULL when out of memory. */
+/* Allocates a buffer for a mapping, and takes ownership of the mapping, also on
+ * failure.  Returns NULL when out of memory. */
 struct st_trace_buffer* st_trace_buffer_adopt(void* mapping,
                                               size_t mapping_size, size_t size,
                                               enum st_fill_policy policy);
@@ -241,40 +247,42 @@ static inline bool st_record_exists(const struct st_index* x, uint32_t number) {
   return number - x->head < x->tail - x->head;
 }
 
-/* Room for `more` records.  False: out of memory. */
+/* Reserves `more` entries.  Returns false when out of memory. */
 bool st_index_reserve(struct st_index* x, uint32_t more);
-/* The entry of record number `tail`, which is advanced; room is reserved. */
+/* Returns the entry of record number `tail`, and increments `tail`. The entry
+ * must have been reserved. */
 struct st_record* st_index_push(struct st_index* x);
 
-/* NULL if it is unknown. */
+/* Returns the sequence, or NULL if there is none. */
 struct st_sequence* st_sequence_find(struct st_index* x, uint32_t key);
-/* Finds or adds; moves other sequences.  NULL when out of memory. */
+/* Finds or adds a sequence.  An add may move the others.  Returns NULL when out
+ * of memory. */
 struct st_sequence* st_sequence_add(struct st_index* x, uint32_t key);
 static inline struct st_sequence* st_sequence_of(struct st_index* x,
                                                  const struct st_record* r) {
   return &x->sequences[r->sequence];
 }
 
-/* Finds a sequence's live record. */
+/* Finds the record of a chunk in its sequence. */
 bool st_record_find(const struct st_index* x, const struct st_sequence* s,
                     uint32_t chunk_id, uint32_t* number);
-/* Puts the record into the sequence's list by its chunk id.  False: so far
- * out of order that looking for its place would take too long. */
+/* Inserts the record into the sequence's list, by its chunk id.  Returns false
+ * if it is so late that the search for its position would take too long. */
 bool st_sequence_link(struct st_index* x, struct st_sequence* s,
                       uint32_t number);
-/* Takes it out; the entry stays.  If nothing of the sequence is left it is
- * kept as one of the empty ones, of which the oldest may be forgotten. */
+/* Removes the record from its sequence; the entry stays.  A sequence without
+ * records becomes an empty one, and the oldest empty one may be dropped. */
 void st_sequence_unlink(struct st_index* x, uint32_t number);
-/* Lets record `number`, which is in no sequence, take the place of another. */
+/* Puts record `number`, which is in no sequence, into the position of `old`. */
 void st_sequence_replace(struct st_index* x, uint32_t old, uint32_t number);
-/* Notes if chunks are missing between the last one erased and the first one
- * that is there. */
+/* Notes a loss if chunks are missing between the last removed record and the
+ * first present one. */
 void st_sequence_note_gap(const struct st_index* x, struct st_sequence* s);
 
 /* --- trace_buffer_write.c --- */
 
-/* Payload of the fragment at p, NULL if it isn't whole before `end`; *size is
- * then what it claims, or 0. */
+/* Returns the payload of the fragment at p, or NULL if it is not complete
+ * before `end`. *size is the size that the fragment claims, or 0. */
 static inline const uint8_t* st_get_fragment(const uint8_t* p,
                                              const uint8_t* end,
                                              uint64_t* size) {
@@ -289,21 +297,22 @@ static inline const uint8_t* st_get_fragment(const uint8_t* p,
   return *size <= (size_t)(end - p) ? p : NULL;
 }
 
-/* Fragments of a payload that nobody changes any more. */
+/* The result of a scan of fragments that no writer changes any more. */
 struct st_fragments {
-  uint32_t count; /* good ones; up to `end` */
-  uint32_t last;  /* where the last good one begins */
+  uint32_t count; /* number of valid fragments, up to `end` */
+  uint32_t last;  /* offset of the last valid fragment */
   uint32_t end;
-  uint8_t broken; /* ST_RECORD_CORRUPTED or ST_RECORD_ABORTED: there were to be
-                     more of them */
+  /* ST_RECORD_CORRUPTED or ST_RECORD_ABORTED if there are fewer than
+   * announced */
+  uint8_t broken;
 };
 struct st_fragments st_scan_fragments(const uint8_t* payload, size_t size,
                                       uint32_t count);
-/* Finds the last unread fragment, or the one that a patch broke. */
+/* Finds the last unread fragment, or the one that a patch made invalid. */
 void st_find_last_fragment(const struct st_trace_buffer* b,
                            struct st_record* r);
 
-/* Counts a record as unread if there is anything left in it. */
+/* Counts a record as unread if it has unread data. */
 void st_count_unread(struct st_trace_buffer* b, struct st_record* r);
 void st_uncount_unread(struct st_trace_buffer* b, struct st_record* r);
 
@@ -311,76 +320,81 @@ void st_uncount_unread(struct st_trace_buffer* b, struct st_record* r);
 
 enum st_consumer { ST_READER, ST_EVICTION };
 
-/* A packet that begins in `first`'s last fragment. */
+/* A packet that begins in the last fragment of record `first`. */
 struct st_chain {
-  uint32_t first, last; /* record numbers of those of its fragments there are */
-  uint32_t first_id;    /* chunk id of the first one */
+  /* numbers of the first and last record with a fragment of it */
+  uint32_t first, last;
+  uint32_t first_id; /* chunk id of `first` */
   uint32_t key;
-  uint32_t loss; /* why it will never be whole; 0: it may be yet */
+  uint32_t loss; /* why it can never be completed; 0: it may still be */
 };
 
-/* Where the whole packets of a record end that follow what was read. */
+/* Returns the end of the complete packets in the unread part of a record. */
 static inline uint32_t st_whole_packets_end(const struct st_record* r) {
   bool stops = r->flags & (ST_CHUNK_LAST_CONTINUES | ST_RECORD_CORRUPTED);
   return stops ? r->last : r->end;
 }
 
-/* Whether all of it was looked at; a corrupted rest can't be. */
+/* Returns whether the record is read to its end.  A corrupted rest counts as
+ * read. */
 static inline bool st_nothing_left(const struct st_record* r) {
   return r->read >= r->end ||
          ((r->flags & ST_RECORD_CORRUPTED) && r->read >= r->last);
 }
 
-/* Whether the next fragment goes on from another chunk. */
+/* Returns whether the next fragment continues a packet of the previous
+ * chunk. */
 static inline bool st_is_continuation(const struct st_record* r) {
   return r->read == 0 && (r->flags & ST_CHUNK_FIRST_CONTINUES) &&
          !st_nothing_left(r);
 }
 
-/* Whether the next fragment goes on in another chunk. */
+/* Returns whether the next fragment's packet continues in the next chunk. */
 static inline bool st_goes_on(const struct st_record* r) {
   return r->read == r->last && (r->flags & ST_CHUNK_LAST_CONTINUES) &&
          !(r->flags & ST_RECORD_CORRUPTED);
 }
 
-/* Looks for the fragments of a packet that begins in the sequence's first
- * record.  `gap`: chunks before it are known to be missing.  False: it isn't
- * whole. */
+/* Finds the fragments of a packet that begins in the sequence's first record.
+ * `gap`: chunks before it are missing.  Returns false if the packet is not
+ * complete. */
 bool st_find_chain(const struct st_index* x, const struct st_sequence* s,
                    bool gap, struct st_chain* chain);
-/* Where the record's next fragment ends. */
+/* Returns the end of the record's next fragment. */
 uint32_t st_fragment_end(const struct st_trace_buffer* b,
                          const struct st_record* r);
-/* Notes that a record's payload is consumed up to `end`. */
+/* Marks a record's payload as consumed up to `end`. */
 void st_consume(struct st_trace_buffer* b, struct st_record* r, uint32_t end,
                 enum st_consumer consumer);
-/* The same for all fragments of a chain. */
+/* Marks all fragments of a chain as consumed. */
 void st_consume_chain(struct st_trace_buffer* b, const struct st_chain* chain,
                       enum st_consumer consumer);
-/* Skips a continuation of what nobody has. */
+/* Skips a fragment whose packet began in a missing chunk. */
 void st_skip_orphan(struct st_trace_buffer* b, struct st_sequence* s,
                     struct st_record* r, enum st_consumer consumer);
-/* Takes the first record out of its sequence, whatever is left in it.  The
- * memory of the ring keeps a record that was read, so that a ring in a file can
- * be recovered when its trace couldn't be written. */
+/* Removes the first record from its sequence.  The bytes in the ring stay
+ * valid, so that a ring in a file can be recovered if its trace could not be
+ * written. */
 void st_erase_first(struct st_trace_buffer* b, struct st_sequence* s);
-/* The same, and marks the memory as padding: recovery skips the record. */
+/* Removes the first record from its sequence, and marks it in the ring as
+ * padding, so that recovery skips it. */
 void st_erase_first_in_ring(struct st_trace_buffer* b, struct st_sequence* s);
 
 /* --- trace_buffer_evict.c --- */
 
-/* Where a record of `size` bytes, a multiple of 16, has to go; older records
- * make room.  NULL: DISCARD is full. */
+/* Makes room for a record of `size` bytes, a multiple of 16, and returns its
+ * address; evicts older records.  Returns NULL if a DISCARD buffer is full. */
 uint8_t* st_make_place(struct st_trace_buffer* b, uint32_t size);
-/* The entry of the record that was written there; the position moves on. */
+/* Adds the index entry of the record that was written there, and advances the
+ * write position. */
 struct st_record* st_append_record(struct st_trace_buffer* b, uint32_t size);
-/* Gives up the oldest record. */
+/* Evicts the oldest record. */
 void st_evict_oldest(struct st_trace_buffer* b);
-/* Bytes between the write position and the oldest record. */
+/* Returns the bytes between the write position and the oldest record. */
 static inline uint64_t st_free_bytes(const struct st_trace_buffer* b) {
   return b->size - (st_write_position(b) - st_oldest(b));
 }
-/* Bytes before the end of the ring, ST_MAX_RECORD + 1 at most. */
+/* Returns the bytes before the end of the ring, at most ST_MAX_RECORD + 1. */
 static inline uint32_t st_bytes_to_end(const struct st_trace_buffer* b) {
   uint64_t left = b->size - st_write_position(b) % b->size;
   return left > ST_MAX_RECORD ? ST_MAX_RECORD + 1 : (uint32_t)left;
@@ -393,9 +407,9 @@ void st_write_header(uint8_t* place, uint32_t key, uint32_t chunk_id,
 
 /* --- trace_buffer_carry.c --- */
 
-/* Whether a reader drains the buffer to a file as it fills. */
+/* Returns whether a reader drains the buffer to a file while it fills. */
 bool st_is_streamed(const struct st_trace_buffer* b);
-/* Between two passes of a stream's reader: moves the oldest record to the
- * write position, if it waits for something.  False: it stays.  *carried: the
- * bytes that were moved so far. */
+/* Between two passes of a stream's reader: moves the oldest record to the write
+ * position, if the last pass had to skip it.  Returns false if it stays.
+ * *carried counts the moved bytes. */
 bool st_carry_oldest(struct st_trace_buffer* b, uint64_t* carried);

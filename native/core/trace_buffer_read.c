@@ -3,21 +3,23 @@
 
 #include "trace_buffer_internal.h"
 
-/* The reader never holds the lock while it looks at fragments.  Under the
- * lock it picks a record, copies what can be read of it, and notes it as
- * read; packets are then taken out of the copy.  A packet whose fragments lie
- * in several records is put together record by record. */
+/* The reader holds no lock while it parses fragments.  Under the lock it
+ * selects a record, copies its readable fragments and marks them as read.  Then
+ * it returns packets from the copy.  A packet with fragments in several records
+ * is assembled record by record. */
 
-enum { RECORDS_AT_ONCE = 1024 /* looked at under one lock */ };
+/* records examined per lock */
+enum { RECORDS_AT_ONCE = 1024 };
 
 enum look {
-  LOOK_AGAIN, /* something was settled; go on */
+  LOOK_AGAIN, /* state has changed: look again */
   LOOK_END,   /* the pass is over */
   LOOK_COPY,  /* scratch holds fragments */
-  LOOK_CHAIN, /* a packet begins that goes on in later records */
+  LOOK_CHAIN, /* a packet continues in later records */
 };
 
-/* Of a stream: frees what has been read.  False: there is more to free. */
+/* Frees the records that a stream's reader has read.  Returns false if more can
+ * be freed. */
 static bool reclaim(struct st_trace_buffer* b, uint64_t* carried) {
   struct st_index* x = &b->index;
   if (!st_is_streamed(b))
@@ -58,8 +60,8 @@ static uint32_t take_loss(struct st_sequence* s) {
   return loss;
 }
 
-/* Counts what was handed out without the lock; a loss that no packet came to
- * carry goes back to its sequence. */
+/* Adds the counters that were collected without the lock.  A loss that was not
+ * returned with a packet goes back to its sequence. */
 static void settle(struct st_trace_buffer* b) {
   struct st_reader* reader = &b->reader;
   struct st_packet* p = &reader->packet;
@@ -85,20 +87,20 @@ static void set_writer(struct st_trace_buffer* b, uint32_t key, uint32_t loss) {
   p->loss = loss;
 }
 
-/* Goes on with the next record in the order of the buffer. */
+/* Moves the cursor to the next record in the buffer. */
 static enum look step(struct st_trace_buffer* b) {
   b->reader.inside = false;
   b->reader.cursor++;
   return LOOK_AGAIN;
 }
 
-/* The sequence has to wait for the rest of this pass. */
+/* Skips the sequence for the rest of this pass. */
 static enum look stall(struct st_trace_buffer* b, struct st_sequence* s) {
   s->stalled = b->reader.pass;
   return step(b);
 }
 
-/* Copies fragments [read, limit) to scratch. */
+/* Copies the fragments in [read, limit) to scratch. */
 static enum look copy_out(struct st_trace_buffer* b, struct st_sequence* s,
                           struct st_record* r, uint32_t limit) {
   struct st_reader* reader = &b->reader;
@@ -111,8 +113,9 @@ static enum look copy_out(struct st_trace_buffer* b, struct st_sequence* s,
   return LOOK_COPY;
 }
 
-/* Nothing is left in the sequence's first record: on to its next one, unless
- * it was the one at the cursor.  One that may still grow stays. */
+/* Leaves a record that is read to its end.  Continues with the next record of
+ * its sequence, or after the cursor's record.  An incomplete record stays,
+ * because it may still grow. */
 static enum look leave_record(struct st_trace_buffer* b,
                               struct st_sequence* s) {
   struct st_index* x = &b->index;
@@ -134,7 +137,7 @@ static enum look leave_record(struct st_trace_buffer* b,
   return LOOK_AGAIN;
 }
 
-/* A packet begins that goes on in later records. */
+/* Handles a packet that begins here and continues in later records. */
 static enum look look_for_chain(struct st_trace_buffer* b,
                                 struct st_sequence* s, struct st_chain* chain) {
   if (st_find_chain(&b->index, s, b->reader.gap, chain)) {
@@ -150,7 +153,7 @@ static enum look look_for_chain(struct st_trace_buffer* b,
   return LOOK_AGAIN;
 }
 
-/* One step in a sequence's first record. */
+/* Makes one step in a sequence's first record. */
 static enum look look_at_sequence(struct st_trace_buffer* b,
                                   struct st_sequence* s,
                                   struct st_chain* chain) {
@@ -167,7 +170,7 @@ static enum look look_at_sequence(struct st_trace_buffer* b,
   return look_for_chain(b, s, chain);
 }
 
-/* The record at the cursor, or one before it in the same sequence. */
+/* Looks at the record at the cursor, or an earlier one of the same sequence. */
 static enum look look_at_cursor(struct st_trace_buffer* b,
                                 struct st_chain* chain) {
   struct st_index* x = &b->index;
@@ -201,9 +204,9 @@ static enum look look(struct st_trace_buffer* b, struct st_chain* chain) {
   return result;
 }
 
-/* --- packets of several records --- */
+/* --- packets in several records --- */
 
-/* The chain's `i`th record, if it is still there. */
+/* Returns the chain's `i`th record, if it still exists. */
 static struct st_record* chain_record(struct st_trace_buffer* b,
                                       const struct st_chain* chain,
                                       uint32_t number, uint32_t i) {
@@ -230,8 +233,8 @@ static bool reserve_whole(struct st_reader* reader, size_t size) {
   return true;
 }
 
-/* Appends the record's next fragment, unless there is no `room`.  Empty records
- * between the others have none. */
+/* Appends the record's next fragment, unless there is no room.  Empty records
+ * inside a chain have none. */
 static bool append_fragment(struct st_trace_buffer* b, struct st_record* r,
                             bool room, size_t* size) {
   if (st_nothing_left(r))
@@ -248,7 +251,8 @@ static bool append_fragment(struct st_trace_buffer* b, struct st_record* r,
   return data && room;
 }
 
-/* Moves the fragment in the chain's `i`th record.  *number: the next record. */
+/* Moves the fragment of the chain's `i`th record.  *number becomes the next
+ * record. */
 static bool take_fragment(struct st_trace_buffer* b,
                           const struct st_chain* chain, uint32_t i,
                           uint32_t* number, size_t* size) {
@@ -264,8 +268,8 @@ static bool take_fragment(struct st_trace_buffer* b,
   return taken;
 }
 
-/* False: part of the packet went away while it was copied.  Its other records
- * continue what nobody has, and are read as that. */
+/* Assembles a packet.  Returns false if one of its records was evicted
+ * meanwhile; the fragments in its other records are then skipped as orphans. */
 static bool reassemble(struct st_trace_buffer* b, const struct st_chain* chain,
                        struct st_packet* out) {
   struct st_reader* reader = &b->reader;
@@ -295,7 +299,7 @@ static bool broken_copy(struct st_reader* reader) {
   return false;
 }
 
-/* The next packet in scratch.  Sizes were good when the chunk came in, but a
+/* Returns the next packet in scratch.  The sizes are checked again, because a
  * patch may have changed them. */
 static bool next_in_scratch(struct st_reader* reader, struct st_packet* out) {
   while (reader->cur < reader->end) {

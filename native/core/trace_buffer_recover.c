@@ -6,9 +6,9 @@
 
 #include "trace_buffer_internal.h"
 
-/* --- a file that a process left behind --- */
+/* --- the file of a dead process --- */
 
-/* Reads the whole file as a private copy: it stays as it is. */
+/* Maps the whole file as a private copy: the file does not change. */
 static void* map_file(int fd, size_t* size) {
   struct stat st;
   if (fstat(fd, &st) || st.st_size < (off_t)(ST_RING_OFFSET + ST_RING_PAGE))
@@ -28,7 +28,8 @@ static bool is_ring(struct st_ring_header* h, size_t mapping_size) {
          write - oldest <= h->ring_size;
 }
 
-/* The record at a position, if one can be there: *size is rounded up. */
+/* Reads the record header at a position.  Returns false if there is no valid
+ * one.  *size is rounded up. */
 static bool read_header(const struct st_trace_buffer* b, uint64_t position,
                         uint64_t end, struct st_record_header* h,
                         uint32_t* size) {
@@ -40,8 +41,8 @@ static bool read_header(const struct st_trace_buffer* b, uint64_t position,
          *size <= end - position;
 }
 
-/* Moved chunks are there twice if the process died before the header of the
- * first one said so: the newer one holds more. */
+/* Removes the older copy of a relocated chunk.  Both copies exist if the
+ * process died before it marked the older one as padding. */
 static void replace_older(struct st_index* x, const struct st_sequence* s,
                           uint32_t chunk_id) {
   uint32_t number;
@@ -76,9 +77,9 @@ static bool restore_record(struct st_trace_buffer* b,
   return true;
 }
 
-/* Nothing more will come.  What was trusted of an incomplete chunk is all
- * there is, and the packet that waited for patches is lost: it is the one that
- * goes on in the next chunk. */
+/* Settles records that waited for more data, which will not come.  The finished
+ * fragments of an incomplete chunk are kept.  A packet that needs patches is
+ * lost: it is the one that continues in the next chunk. */
 static void settle_waiting(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   for (uint32_t n = x->head; n != x->tail; n++) {
@@ -93,8 +94,7 @@ static void settle_waiting(struct st_trace_buffer* b) {
   }
 }
 
-/* Where older chunks of a sequence were overwritten, its first packet says
- * so. */
+/* Sets a loss for each sequence whose older chunks were overwritten. */
 static void mark_overwritten(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   if (!st_stats(b)->chunks_overwritten)
@@ -172,7 +172,7 @@ static void copy_producers(struct st_trace_buffer* to,
   }
 }
 
-/* Everything but the ring's bytes. */
+/* Copies all state except the ring's bytes. */
 static bool copy_state(struct st_trace_buffer* to,
                        struct st_trace_buffer* from) {
   pthread_mutex_lock(&from->mutex);
@@ -193,8 +193,8 @@ static bool copy_state(struct st_trace_buffer* to,
   return copied;
 }
 
-/* Copies bytes from `position` on; returns the position below which they had
- * been overwritten already. */
+/* Copies `size` bytes from `position` on.  Returns the position up to which the
+ * source had overwritten them. */
 static uint64_t copy_bytes(struct st_trace_buffer* to,
                            struct st_trace_buffer* from, uint64_t position,
                            size_t size) {

@@ -3,7 +3,7 @@
 
 #include "trace_buffer_internal.h"
 
-/* --- what is unread --- */
+/* --- the count of unread bytes --- */
 
 static bool has_unread(const struct st_record* r) {
   return r->read < r->end || (r->flags & ST_RECORD_BROKEN);
@@ -85,8 +85,8 @@ static uint8_t chunk_flags(const struct st_chunk_copy* c) {
   return c->complete ? flags : flags | ST_RECORD_INCOMPLETE;
 }
 
-/* Whether there is nothing before the end of the ring, in so many bytes, that
- * anybody wants. */
+/* Returns whether `size` bytes can be written at the write position without
+ * evicting unread data or passing the end of the ring. */
 static bool has_room(const struct st_trace_buffer* b, uint32_t size) {
   const struct st_index* x = &b->index;
   uint64_t room = st_free_bytes(b);
@@ -99,8 +99,8 @@ static bool has_room(const struct st_trace_buffer* b, uint32_t size) {
   return room >= size && st_bytes_to_end(b) >= size;
 }
 
-/* Copies the payload to where it will stay if there is room, else to the
- * bounce area. */
+/* Copies the payload to its final place if there is room, else to the bounce
+ * area. */
 static uint8_t* copy_payload(struct st_trace_buffer* b,
                              const struct st_chunk_copy* c) {
   uint32_t most = st_align_record(ST_RECORD_HEADER + (uint32_t)c->payload_size);
@@ -112,7 +112,7 @@ static uint8_t* copy_payload(struct st_trace_buffer* b,
   return copy;
 }
 
-/* Makes header and entry tell the same. */
+/* Writes the same state to the record's header and to its index entry. */
 static void describe(struct st_trace_buffer* b, struct st_record* r,
                      uint32_t size, uint8_t flags,
                      const struct st_fragments* f) {
@@ -146,7 +146,7 @@ static void note_commit(struct st_trace_buffer* b, const struct st_sequence* s,
     stats->chunks_committed_out_of_order++;
 }
 
-/* A chunk that has no record.  `skip` bytes of it have been read before. */
+/* Adds a chunk that has no record.  Its first `skip` bytes were read before. */
 static bool add_chunk(struct st_trace_buffer* b, const struct st_chunk_copy* c,
                       const uint8_t* copy, const struct st_fragments* f,
                       uint32_t skip) {
@@ -156,13 +156,13 @@ static bool add_chunk(struct st_trace_buffer* b, const struct st_chunk_copy* c,
   if (!st_index_reserve(x, 2))
     return discard(b);
   uint8_t* place = st_make_place(b, st_align_record(size));
-  /* The index may have forgotten sequences to make room: look it up now. */
+  /* Looked up after st_make_place(), which may have dropped sequences. */
   struct st_sequence* s = place ? st_sequence_add(x, chunk_key(c)) : NULL;
   if (!s)
     return discard(b);
   if (copy != place + ST_RECORD_HEADER)
     memcpy(place + ST_RECORD_HEADER, copy, f->end);
-  /* Until it has its place in the sequence there is nothing to be read. */
+  /* Padding at first: recovery must not read the record before it is linked. */
   st_write_header(place, chunk_key(c), c->chunk_id, 0, size, ST_RECORD_PADDING);
   struct st_record* r = st_append_record(b, st_align_record(size));
   r->chunk_id = c->chunk_id;
@@ -176,7 +176,7 @@ static bool add_chunk(struct st_trace_buffer* b, const struct st_chunk_copy* c,
   return true;
 }
 
-/* Whether a record may become what was committed now. */
+/* Returns whether a re-commit may replace the record. */
 static bool may_become(const struct st_trace_buffer* b,
                        const struct st_record* r, uint8_t flags,
                        const struct st_fragments* f) {
@@ -188,7 +188,7 @@ static bool may_become(const struct st_trace_buffer* b,
          (had & flags) == had;
 }
 
-/* In place; what was read of it stays read. */
+/* Rewrites the record in place.  Its read position stays. */
 static bool rewrite(struct st_trace_buffer* b, struct st_record* r,
                     const struct st_chunk_copy* c, const uint8_t* copy,
                     const struct st_fragments* f) {
@@ -212,9 +212,9 @@ static bool rewrite(struct st_trace_buffer* b, struct st_record* r,
   return true;
 }
 
-/* The chunk has a record: it was scraped, and has grown.  One that was read to
- * its end would soon be overwritten where it is, so the rest of the chunk goes
- * to the write position instead. */
+/* Handles the commit of a scraped chunk that has a record.  If the record was
+ * read to its end, it would soon be overwritten, so the rest of the chunk is
+ * added at the write position instead. */
 static bool recommit(struct st_trace_buffer* b, struct st_sequence* s,
                      uint32_t number, const struct st_chunk_copy* c,
                      const uint8_t* copy, const struct st_fragments* f) {
@@ -243,8 +243,9 @@ static void note_abort(struct st_trace_buffer* b, struct st_sequence* s) {
   s->loss |= ST_LOSS_WRITER_ABORT;
 }
 
-/* Whether its turn has passed; a chunk that was incomplete when it was erased
- * may come again with more.  *skip: bytes that were there before. */
+/* Returns whether later chunks of the sequence were read or evicted before.  A
+ * chunk that was incomplete when it was removed may come again with more data;
+ * *skip is then the size that was seen before. */
 static bool has_passed(const struct st_sequence* s,
                        const struct st_chunk_copy* c,
                        const struct st_fragments* f, uint32_t* skip) {
@@ -293,7 +294,7 @@ static bool copy_chunk(struct st_trace_buffer* b,
 static void signal_watermark(struct st_trace_buffer* b) {
   pthread_mutex_lock(&b->signal_mutex);
   uint64_t one = 1;
-  /* Fails only when the counter is full: then it is readable anyway. */
+  /* Fails only if the eventfd's counter is full; then it is readable anyway. */
   if (st_own_fd_is_ours(&b->eventfd) &&
       write(b->eventfd.fd, &one, sizeof one) < 0)
     one = 0;

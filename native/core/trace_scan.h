@@ -1,13 +1,13 @@
-/* Trace scan: what a trace holds, at the speed of memory.
+/* Trace scan: counts and finds packets in a trace without decoding them.
  *
  *   struct st_trace_scan scan = {.on_descriptor = f, .context = c};
  *   size_t parsed = st_trace_scan(&scan, data, size);
  *
- * Walks whole packets (0a, length, packet), counts those with a track event and
- * those before which something was dropped for want of shared memory, and passes
- * the TrackDescriptors on; it looks no deeper.  It stops at whatever is
- * no whole packet: the caller continues there with more data.  May be called
- * with any bytes; reads none outside of them.
+ * It walks over complete packets (0a, length, packet), counts packets with a
+ * track event and packets that mark a loss because shared memory was full, and
+ * calls on_descriptor for TrackDescriptors.  It stops at the first incomplete
+ * packet, where the caller continues with more data.  It accepts any bytes, and
+ * reads none outside of them.
  */
 #pragma once
 
@@ -22,5 +22,5 @@ struct st_trace_scan {
   void* context;
 };
 
-/* Returns how many bytes were whole packets. */
+/* Returns the total size of the complete packets. */
 size_t st_trace_scan(struct st_trace_scan* s, const uint8_t* data, size_t size);

@@ -1,18 +1,19 @@
-/* Trace slices: whole packets on their way through ReadBuffers.
+/* Trace slices: converts between trace bytes and ReadBuffers replies.
  *
  *   a trace               0a n packet            Trace.packet, repeated
  *   ReadBuffersResponse   12 m 0a n packet 10 01
  *                         slices { data, last_slice_for_packet }
  *
- * Problem: the traces of a busy machine are packets of some twenty bytes, and
- * each has to be taken out of one message and put into another.  A whole
- * packet is a slice as it stands, so that is a copy.  Perfetto's service sends
- * every packet in two slices at least: what the producer wrote, and what the
- * service has to say of it.
+ * Problem: the trace of a busy machine consists of packets of about twenty
+ * bytes, and each has to be moved from one message to another.  A complete
+ * packet, with its tag and length, is the beginning of a slice, so packing is a
+ * copy.  Perfetto's service sends each packet in at least two slices: the
+ * producer's bytes, and the trusted fields of the service.
  *
- * A packet too large for a reply stops st_slices_pack; one that isn't whole in
- * the reply, or a slice that is encoded in another way, st_slices_join.  The
- * caller handles it and goes on: stretto.ports.trace_slices.
+ * st_slices_pack stops at a packet that is too large for a reply.
+ * st_slices_join stops at a packet that is not complete in the reply, and at a
+ * slice that is encoded in another way.  The caller,
+ * stretto.ports.trace_slices, handles these and continues.
  *
  * Source: docs/formats/ipc.md, "ConsumerPort".
  */
@@ -22,17 +23,18 @@
 #include <stdint.h>
 
 enum {
-  /* What a slice may cost beside its packet, in bytes and by the protocol. */
+  /* Maximal bytes of a slice beside its packet, by the protocol. */
   ST_SLICE_OVERHEAD = 16,
 };
 
-/* Writes slices for as many packets of the trace as fit in `limit` bytes with
- * ST_SLICE_OVERHEAD each; `out` has room for `limit`.  Sets *written, and
- * returns how many bytes of the trace that took. */
+/* Writes slices for as many packets of the trace as fit into `limit` bytes with
+ * ST_SLICE_OVERHEAD each; `out` has room for `limit` bytes.  Sets *written.
+ * Returns how many bytes of the trace were converted. */
 size_t st_slices_pack(const uint8_t* trace, size_t size, size_t limit,
                       uint8_t* out, size_t* written);
 
-/* Writes the packets whose slices are all there; `out` has room for `size`
- * bytes.  Sets *written, and returns how many bytes of the reply that took. */
+/* Writes the packets whose slices are complete; `out` has room for `size`
+ * bytes.  Sets *written.  Returns how many bytes of the reply were
+ * converted. */
 size_t st_slices_join(const uint8_t* reply, size_t size, uint8_t* out,
                       size_t* written);

@@ -3,16 +3,17 @@
 #include <string.h>
 
 enum {
-  MIN_PACKET_ROOM = ST_SIZE_FIELD + 8, /* less is left unused */
+  /* a smaller rest of a chunk stays unused */
+  MIN_PACKET_ROOM = ST_SIZE_FIELD + 8,
   MAX_COMPACT_FRAGMENT = 127,
 
-  /* Fields of TracePacket that are the writer's business. */
+  /* fields of TracePacket that the writer sets */
   FIELD_PREVIOUS_PACKET_DROPPED = 42,
   FIELD_FIRST_PACKET_ON_SEQUENCE = 87,
   LOSS_PRESENT_SMB_FULL = 1 | 256,
 };
 
-/* As the size of a fragment: the packet was cut here. */
+/* The size of a fragment that means: the packet was cut here. */
 #define DROP_SENTINEL ST_MAX_MESSAGE_SIZE
 
 #define FLAG(flag) ((uint16_t)((flag) << ST_PACKETS_FLAGS_SHIFT))
@@ -28,9 +29,9 @@ static uint8_t* payload(const struct st_chunk* chunk) {
 
 /* --- chunks --- */
 
-/* A writer is in drop mode from a loss until it has a chunk again.  One that
- * has written nothing yet waits a little: what it loses may be all there ever
- * was of a thread. */
+/* Returns the policy for the next chunk.  A writer is in drop mode from a loss
+ * until it has a chunk again.  A writer that has written no packet yet waits
+ * briefly, because a short thread may lose all of its packets. */
 static enum st_exhausted_policy policy_now(const struct st_trace_writer* w) {
   bool drop_mode = w->dropping && !w->chunk.size;
   if (w->policy == ST_STALL_THEN_DROP && drop_mode)
@@ -56,7 +57,7 @@ static void install(struct st_trace_writer* w, struct st_chunk chunk,
   w->packets = packets;
 }
 
-/* Between packets: the room of the current chunk, from `cur` on. */
+/* Between packets: makes the chunk's bytes from `cur` on available. */
 static void open_room(struct st_trace_writer* w, uint8_t* cur) {
   w->cur = cur;
   w->end = w->chunk.begin + w->chunk.size;
@@ -86,14 +87,15 @@ void st_trace_writer_return_full_chunk(struct st_trace_writer* w) {
   return_chunk(w);
 }
 
-/* Between packets.  One more packet was counted than written, and there is
- * room for it: an empty one. */
+/* Returns the chunk between packets.  The count of packets is one too high
+ * then, so an empty packet is written, for which there is room. */
 static void return_chunk_early(struct st_trace_writer* w) {
   *w->cur = 0;
   return_chunk(w);
 }
 
-/* Between packets: true if there is a chunk with room for `bytes`. */
+/* Returns whether a chunk with room for `bytes` is available.  Called between
+ * packets; may take a new chunk. */
 static bool have_room(struct st_trace_writer* w, size_t bytes) {
   bool full =
       (w->packets & ST_PACKETS_COUNT_MASK) >= ST_MAX_PACKETS_PER_CHUNK - 1;
@@ -117,7 +119,7 @@ static void enter_drop_mode(struct st_trace_writer* w) {
   w->drop_count++;
 }
 
-/* A packet of which nothing was written. */
+/* Notes the loss of a packet of which no byte was written. */
 static void lose_whole_packet(struct st_trace_writer* w) {
   if (!w->dropping)
     enter_drop_mode(w);
@@ -128,8 +130,8 @@ static bool count_dropped(struct st_trace_writer* w) {
   return false;
 }
 
-/* The open packet can't go on.  What follows the sentinel isn't read, so the
- * chunk goes as well. */
+/* Cuts the open packet.  Readers ignore bytes after the sentinel, so the chunk
+ * is returned as well. */
 static void cut_packet(struct st_trace_writer* w) {
   st_put_size_field(w->fragment_size, DROP_SENTINEL);
   w->packet_lost = true;
@@ -149,8 +151,8 @@ static void begin_fragment(struct st_trace_writer* w, uint8_t* at) {
   w->stream.end = w->chunk.begin + w->chunk.size;
 }
 
-/* The next chunk of the open packet.  False: there is none, and the packet
- * will be cut. */
+/* Takes the next chunk of the open packet.  Returns false if there is none; the
+ * packet will then be cut. */
 static bool take_next_chunk(struct st_trace_writer* w) {
   if (w->next_chunk.size)
     return true;
@@ -185,7 +187,7 @@ static void new_buffer(void* self, struct st_stream_writer* s) {
   discard_rest(s);
 }
 
-/* The size of an open message stays behind in the current chunk. */
+/* The stream leaves a buffer with an open size field: adds a patch for it. */
 static uint8_t* redirect_size_field(void* self, uint8_t* size_field) {
   struct st_trace_writer* w = self;
   if (!take_next_chunk(w))
@@ -254,8 +256,8 @@ static void end_last_fragment(struct st_trace_writer* w) {
   packet_written(w, end);
 }
 
-/* A chunk that the lost packet took, but never went on to, is as good as new
- * for the next packet. */
+/* If the lost packet took a next chunk but did not use it, uses it for the next
+ * packet. */
 static void keep_next_chunk(struct st_trace_writer* w) {
   if (!w->next_chunk.size)
     return;
@@ -311,7 +313,7 @@ static uint64_t total_size(const struct st_iovec* pieces, size_t count) {
   return size;
 }
 
-/* A packet that fits in the current chunk. */
+/* Appends a packet that fits into the current chunk. */
 static void append_whole(struct st_trace_writer* w,
                          const struct st_iovec* pieces, size_t count,
                          uint64_t size) {
@@ -359,7 +361,8 @@ bool st_trace_writer_init(struct st_trace_writer* w, struct st_arbiter* a,
   w->policy = policy;
   w->first_packet = w->needs_prefix = true;
   if (st_is_reservation(target_buffer))
-    w->policy = ST_DROP; /* nobody may ever read: a wait could last for ever */
+    /* a reservation may never get a reader, so a wait could last for ever */
+    w->policy = ST_DROP;
   w->writer_id = st_arbiter_add_writer(a, target_buffer, &w->chunk_id);
   return w->writer_id != 0;
 }

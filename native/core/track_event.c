@@ -9,7 +9,7 @@ enum {
   SEQ_CLEARED = 1,
   SEQ_NEEDS_STATE = 2,
 
-  HEAD_SIZE = 96, /* bound of what stands before an event's own pieces */
+  HEAD_SIZE = 96, /* bound of the bytes before an event's own pieces */
   MAX_NAMED_CALL = 3 * ST_INTERN_MAX_LENGTH + 2 * HEAD_SIZE,
 };
 
@@ -53,7 +53,8 @@ void st_sequence_owe_end(struct st_sequence* s, uint64_t timestamp,
   s->owed[s->owed_count++] = (struct st_owed_end){timestamp, track_uuid};
 }
 
-/* The clock of the trace and the sequence's own, which counts from now. */
+/* Writes a snapshot of the trace clock and the sequence's own clock, which
+ * counts from now on. */
 static uint8_t* put_clock_snapshot(uint8_t* p, uint64_t now) {
   uint8_t clocks[64], one[32];
   uint8_t* o = st_clock_snapshot_clock_put_clock_id(one, ST_CLOCK_BOOTTIME);
@@ -98,7 +99,8 @@ static bool append_state(struct st_sequence* s, uint64_t now) {
   return append_one(s, packet, (size_t)(p - packet));
 }
 
-/* Owed ENDs carry absolute times: they lie before the new state. */
+/* Writes owed ENDs with absolute times, because they are earlier than the new
+ * state. */
 static void append_owed_ends(struct st_sequence* s) {
   uint32_t done = 0;
   for (; done < s->owed_count; done++) {
@@ -120,8 +122,8 @@ static void append_owed_ends(struct st_sequence* s) {
   memmove(s->owed, s->owed + done, s->owed_count * sizeof *s->owed);
 }
 
-/* Announces the state in the current chunk.  False: it was lost again, or ran
- * on into the next chunk, where it has to be announced once more. */
+/* Announces the state in the current chunk.  Returns false if the state was
+ * lost, or continued in the next chunk, where it has to be announced again. */
 static bool announce(struct st_sequence* s, uint64_t now) {
   s->epoch++;
   st_intern_clear(&s->interned);
@@ -141,7 +143,8 @@ bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
                          size_t room) {
   if (room > s->room_limit)
     room = s->room_limit;
-  /* Several rounds only where owed ENDs or long descriptors fill chunks. */
+  /* More than one round is needed only if owed ENDs or long descriptors fill a
+   * chunk. */
   for (int round = 0; round < 8; round++) {
     uint32_t drops = s->writer.drop_count;
     if (!st_trace_writer_ensure_room(&s->writer, room)) {
@@ -177,8 +180,8 @@ void st_sequence_declare_track(struct st_sequence* s,
   s->seen_tracks[slot].epoch = s->epoch;
 }
 
-/* Time: a difference where time runs forward, else absolute, leaving the
- * sequence's own clock alone. */
+/* Writes the time: as a difference if it does not decrease, else as an absolute
+ * time, which leaves the sequence's own clock unchanged. */
 static uint8_t* put_time(struct st_sequence* s, const struct st_event* e,
                          uint8_t* p) {
   if (e->explicit_timestamp || e->timestamp < s->last_timestamp)
@@ -246,7 +249,7 @@ bool st_make_call_block(struct st_event_block* block, uint32_t category_iid,
   size_t size = (size_t)(p - bytes);
   if (size > ST_BLOCK_BYTES)
     return false;
-  bytes[3] = (uint8_t)(size - 4); /* of track_event */
+  bytes[3] = (uint8_t)(size - 4); /* field of track_event */
   memcpy(block->bytes, bytes, ST_BLOCK_BYTES);
   block->size = (uint8_t)size;
   return true;
@@ -299,7 +302,7 @@ bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
   struct st_iovec pieces[] = {{head, (size_t)(p - head)},
                               {interned, interned_size}};
   s->last_timestamp = timestamp;
-  st_trace_writer_append(&s->writer, pieces, 2); /* there is room */
+  st_trace_writer_append(&s->writer, pieces, 2); /* room was checked above */
   s->events_written++;
   return true;
 }

@@ -1,17 +1,16 @@
 /* Track event sequence: encodes the events of one thread for one session.
  *
- * A sequence is a trace writer with incremental state on top: strings are
- * written once and referred to by id, timestamps are differences, the thread's
- * track is the default.  A reader can only follow if it has seen where that
- * state began.  So:
+ * A sequence is a trace writer with incremental state: strings are written once
+ * and then referred to by id, timestamps are differences, the thread's track is
+ * the default.  A reader needs the packet in which that state began.  So:
  *
  *   every chunk stands on its own
  *
- * The first packet in each chunk of a sequence clears the state and describes
- * it anew, and no event starts in a chunk whose state was not announced there.
- * Whatever is lost then (a dropped chunk, a ring that wrapped, a killed
- * process) costs exactly the events that were in it, and never a name, a
- * track or the time of another event.
+ * The first packet in each chunk of a sequence clears the state and announces
+ * it again.  No event starts in a chunk before its state was announced there.
+ * So a loss (a dropped chunk, a ring that wrapped, a killed process) costs only
+ * the events in the lost chunk, and never a name, a track or the time of
+ * another event.
  *
  *   chunk  | state | process | thread | event | event | track | event | ...
  *
@@ -22,19 +21,19 @@
  *            track_event { type, category_iids, name_iid, track_uuid, ... },
  *            interned_data { new strings }
  *
- * `epoch` counts state announcements: an id cached by a caller is valid while
- * the epoch it was cached in is the current one.
+ * `epoch` counts state announcements: an id that a caller has cached is valid
+ * while the epoch is the same.
  *
- * Order of work for one event (nothing between 2 and 4 may run Python):
+ * Order of calls for one event (no Python code may run between 2 and 4):
  *   1  convert arguments             2  st_sequence_prepare
  *   3  intern, declare the track     4  st_sequence_write
  *
- * Ends.  An END that can't be written is owed: it is written, with its own
- * time, as soon as there is room again, so that a loss never leaves a slice
- * open.  (A lost BEGIN is remembered by whoever holds the slice.)
+ * Ends.  An END that cannot be written is owed: it is stored, and written with
+ * its own time as soon as there is room again, so that a loss never leaves a
+ * slice open.  (The caller keeps track of lost BEGINs.)
  *
- * One thread owns a sequence.  Nothing here locks or allocates on the way of
- * an event that fits.
+ * One thread owns a sequence.  An event that fits into the chunk needs no lock
+ * and no allocation.
  */
 #pragma once
 
@@ -52,8 +51,8 @@ enum st_event_type {
   ST_COUNTER = 4,
 };
 
-/* A track: its id and its encoded TrackDescriptor, parents first.  Must
- * outlive the call it is passed to. */
+/* A track: its id and its encoded TrackDescriptor; parents are described first.
+ * Must outlive the call. */
 struct st_track {
   uint64_t uuid;
   const uint8_t* descriptor;
@@ -62,11 +61,13 @@ struct st_track {
 };
 
 enum {
-  ST_SEEN_TRACKS = 64, /* direct-mapped; a miss describes a track again */
+  /* direct-mapped; after a miss a track is described again */
+  ST_SEEN_TRACKS = 64,
   ST_MAX_OWED_ENDS = 4096,
-  ST_SMALL_EVENT = 64,       /* bound of an event that has only ids */
-  ST_EVENT_ROOM = 512,       /* an event starts only where so much is left */
-  ST_MIN_STATE_CHUNK = 1024, /* smaller chunks can't hold state and events */
+  ST_SMALL_EVENT = 64, /* bound of an event with ids only */
+  /* an event starts only if so many bytes are left */
+  ST_EVENT_ROOM = 512,
+  ST_MIN_STATE_CHUNK = 1024, /* smaller chunks cannot hold state and events */
 };
 
 struct st_owed_end {
@@ -79,9 +80,10 @@ struct st_sequence {
   uint64_t last_timestamp;
   uint32_t epoch;
   uint32_t state_chunk_id; /* chunk in which the state was announced */
-  uint32_t state_span;     /* further chunks in which it holds: 0, except where
-                              chunks are too small to stand on their own */
-  size_t room_limit;       /* most room that an event may ask for */
+  /* number of further chunks in which the state is valid: 0, unless chunks are
+   * too small to hold a state each */
+  uint32_t state_span;
+  size_t room_limit; /* maximal room that an event may request */
   bool state_valid;
   const struct st_track* thread_track; /* borrowed; outlives the sequence */
   struct st_intern_table interned;
@@ -98,26 +100,26 @@ struct st_sequence {
 struct st_event {
   enum st_event_type type;
   uint64_t timestamp;
-  bool explicit_timestamp; /* given by the caller: any order */
+  bool explicit_timestamp; /* given by the caller, in any order */
   uint32_t category_iid;
   uint32_t name_iid;
-  const char* name; /* inline, where name_iid is 0 */
+  const char* name; /* inline, if name_iid is 0 */
   size_t name_size;
   uint64_t track_uuid;
-  const uint8_t* fields; /* encoded further TrackEvent fields */
+  const uint8_t* fields; /* further encoded fields of TrackEvent */
   size_t fields_size;
-  const uint8_t* interned; /* encoded InternedData entries */
+  const uint8_t* interned; /* encoded entries of InternedData */
   size_t interned_size;
 };
 
-/* False: no writer id is left. */
+/* Initialises a sequence.  Returns false when out of writer ids. */
 bool st_sequence_init(struct st_sequence* s, struct st_arbiter* arbiter,
                       uint32_t target_buffer, enum st_exhausted_policy policy,
                       const struct st_track* thread_track);
-/* Returns the chunk and frees everything. */
+/* Returns the chunk and frees all memory. */
 void st_sequence_destroy(struct st_sequence* s);
 
-/* Where a track is remembered in seen_tracks. */
+/* Returns the index of a track in seen_tracks. */
 static inline size_t st_seen_slot(uint64_t uuid) {
   return (uuid * 0x9E3779B97F4A7C15u) >> 58;
 }
@@ -128,36 +130,39 @@ static inline bool st_sequence_is_current(const struct st_sequence* s) {
          s->writer.cur != NULL;
 }
 
-/* Whether st_sequence_prepare, for an event of the usual room, would take
- * another chunk or announce the state for another reason. */
+/* Returns whether st_sequence_prepare() would take another chunk, or announce
+ * the state, for an event of usual size. */
 static inline bool st_sequence_will_announce(struct st_sequence* s) {
   return !st_sequence_is_current(s) ||
          !st_trace_writer_reserve(&s->writer, s->room_limit);
 }
 
 /* Makes sure that `room` more bytes fit into the current chunk and that its
- * state has been announced there.  False: nothing can be written now. */
+ * state has been announced there.  Returns false if nothing can be written
+ * now. */
 bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
                          size_t room);
 
-/* Forgets the state: the next event announces it anew. */
+/* Drops the state: the next event announces it again. */
 static inline void st_sequence_clear_state(struct st_sequence* s) {
   s->state_valid = false;
 }
 
-/* Describes a track (and its parents) unless this epoch has done so. */
+/* Describes a track and its parents, unless that was done in this epoch. */
 void st_sequence_declare_track(struct st_sequence* s,
                                const struct st_track* track);
 
-/* Writes an event of any size.  False: lost and counted; an END is owed. */
+/* Writes an event of any size.  Returns false if it was lost, which is counted;
+ * an END becomes owed. */
 bool st_sequence_write(struct st_sequence* s, const struct st_event* event);
 
-/* Remembers an END that could not be written. */
+/* Stores an END that could not be written. */
 void st_sequence_owe_end(struct st_sequence* s, uint64_t timestamp,
                          uint64_t track_uuid);
 
-/* TracePacket { timestamp, sequence_flags, track_event { ... up to type: the
- * part that all small events share.  *size is where track_event's size goes. */
+/* Writes TracePacket { timestamp, sequence_flags, track_event { ... up to type,
+ * the common part of all small events.  *size becomes the position of
+ * track_event's size. */
 static inline uint8_t* st_put_small_head(struct st_sequence* s, uint8_t* p,
                                          enum st_event_type type,
                                          uint64_t timestamp, uint8_t** size) {
@@ -180,7 +185,7 @@ static inline void st_finish_small(struct st_sequence* s, uint8_t* size,
   s->events_written++;
 }
 
-/* The ids that a small event consists of; those that are 0 are left out. */
+/* Writes the ids of a small event; ids of 0 are left out. */
 static inline uint8_t* st_put_small_ids(uint8_t* p, uint32_t category_iid,
                                         uint32_t name_iid,
                                         uint64_t track_uuid) {
@@ -199,8 +204,9 @@ static inline uint8_t* st_put_small_ids(uint8_t* p, uint32_t category_iid,
   return p;
 }
 
-/* The hot path: an event made of ids alone, in time order, in a chunk whose
- * state is announced.  False: nothing happened; take the long way. */
+/* The hot path: writes an event of ids only, in time order, to a chunk whose
+ * state is announced.  Returns false, with nothing written, if
+ * st_sequence_write() is needed. */
 static inline bool st_sequence_write_small(
     struct st_sequence* s, enum st_event_type type, uint64_t timestamp,
     uint32_t category_iid, uint32_t name_iid, uint64_t track_uuid) {
@@ -216,7 +222,7 @@ static inline bool st_sequence_write_small(
   return true;
 }
 
-/* An event but for its time, encoded once for many. */
+/* An event without its time, encoded once for many calls. */
 enum { ST_BLOCK_BYTES = 23 };
 
 struct st_event_block {
@@ -224,20 +230,22 @@ struct st_event_block {
   uint8_t bytes[ST_BLOCK_BYTES];
 };
 
-/* The BEGIN of a call: named, and located in the source.  False: too long. */
+/* Encodes the BEGIN of a call, with name and source location.  Returns false if
+ * it is too long. */
 bool st_make_call_block(struct st_event_block* block, uint32_t category_iid,
                         uint32_t name_iid, uint32_t location_iid);
 
-/* What the ids in such a block stand for. */
+/* The function that the ids in such a block refer to. */
 struct st_function {
   const char *name, *file;
   size_t name_size, file_size;
   uint32_t line;
 };
 
-/* A call's BEGIN that says what its ids stand for, and the block of those that
- * follow: a function's first in a chunk.  False: nothing happened (no state,
- * no room, no ids, long names). */
+/* Writes a call's BEGIN with the interned entries of its ids, and makes the
+ * block for the function's next calls in this chunk.  Returns false, with
+ * nothing written, if there is no state, room or id, or if the names are too
+ * long. */
 bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
                                   uint32_t category_iid,
                                   const struct st_function* function,
@@ -246,8 +254,8 @@ bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
 /* An END on the default track. */
 extern const struct st_event_block st_end_block;
 
-/* As st_sequence_write_small.  Copies all bytes of a block, whatever its size:
- * that is three moves. */
+/* Like st_sequence_write_small.  Always copies all bytes of a block: a constant
+ * size takes three moves. */
 static inline bool st_sequence_write_block(struct st_sequence* s,
                                            uint64_t timestamp,
                                            const struct st_event_block* block) {

@@ -1,7 +1,8 @@
 /* Wake pipe: ends the poll of another thread.
  *
- * A pair of sockets rather than an eventfd: each has an inode of its own, by
- * which it is known again (own_fd.h), and no send ever reaches a plain file.
+ * It is a pair of sockets rather than an eventfd: a socket has an inode of its
+ * own, by which own_fd.h recognises it, and send() never writes to a plain
+ * file.
  */
 #pragma once
 
@@ -20,7 +21,7 @@ static inline void st_wake_pipe_close(struct st_wake_pipe* p) {
   st_own_fd_close(&p->written);
 }
 
-/* False, with errno: no descriptors left. */
+/* Returns false with errno when out of descriptors. */
 static inline bool st_wake_pipe_open(struct st_wake_pipe* p) {
   int fds[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
@@ -30,16 +31,16 @@ static inline bool st_wake_pipe_open(struct st_wake_pipe* p) {
   return true;
 }
 
-/* False: it is gone, the program has closed it. */
+/* Returns false if the program has closed the descriptor. */
 static inline bool st_wake_pipe_write(const struct st_wake_pipe* p) {
   if (!st_own_fd_is_ours(&p->written))
     return false;
-  /* Where there is no room it will wake up anyway. */
+  /* A full pipe wakes the thread anyway. */
   (void)!send(p->written.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   return true;
 }
 
-/* Takes what was written. */
+/* Reads all bytes. */
 static inline bool st_wake_pipe_read(const struct st_wake_pipe* p) {
   char bytes[64];
   if (!st_own_fd_is_ours(&p->polled))

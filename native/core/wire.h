@@ -1,5 +1,5 @@
-/* Protobuf wire encoding: the few byte-level operations that everything else
- * is made of.
+/* Protobuf wire encoding: the byte-level operations that all encoders and
+ * decoders use.
  *
  * A field on the wire is a tag, (field_number << 3) | wire_type as a varint,
  * followed by its value:
@@ -11,14 +11,15 @@
  *
  * A length that isn't known yet is reserved as four bytes and filled in later
  * as a *redundant* varint: the first three bytes carry bit 7 even where the
- * rest is zero, so that 26 becomes 9a 80 80 00.  Every protobuf parser
- * accepts that form.
+ * rest is zero, so that 26 becomes 9a 80 80 00. Every protobuf parser accepts
+ * that form.
  *
- * All writers here assume that the caller has made room: a varint takes at
- * most ST_MAX_VARINT bytes, a tag at most ST_MAX_TAG.  All readers take an end
- * pointer, never read at or past it, and return NULL on malformed input.
+ * The functions that write require that the caller has made room: a varint
+ * takes at most ST_MAX_VARINT bytes, a tag at most ST_MAX_TAG. The functions
+ * that read take an end pointer, never read at or after it, and return NULL on
+ * malformed input.
  *
- * Everything is inline: these run several times for every event.
+ * All functions are inline: they run several times for each event.
  */
 #pragma once
 
@@ -39,11 +40,11 @@ enum {
 
   ST_MAX_VARINT = 10,
   ST_MAX_TAG = 5,
-  ST_SIZE_FIELD = 4, /* bytes reserved for a length that comes later */
+  ST_SIZE_FIELD = 4, /* bytes reserved for a length that is written later */
 };
 
-/* The largest length a four-byte size field can hold; as the size of a
- * fragment it is the drop sentinel instead. */
+/* The largest length in a four-byte size field.  As the size of a fragment it
+ * is the drop sentinel instead. */
 #define ST_MAX_MESSAGE_SIZE 0x0FFFFFFFu
 
 static inline uint32_t st_tag(uint32_t field, uint32_t wire_type) {
@@ -51,7 +52,7 @@ static inline uint32_t st_tag(uint32_t field, uint32_t wire_type) {
 }
 
 static inline size_t st_varint_size(uint64_t v) {
-  /* 64 - clz gives the bit count; each byte carries 7 of them. */
+  /* 64 - clz is the number of bits; each byte carries 7 of them. */
   unsigned bits = 64u - (unsigned)__builtin_clzll(v | 1);
   return (bits + 6) / 7;
 }
@@ -109,8 +110,8 @@ static inline uint64_t st_zigzag(int64_t v) {
   return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
 }
 
-/* Reads a varint of at most max_bytes bytes (at most ST_MAX_VARINT).
- * Returns the position after it, or NULL when it is cut off or too long. */
+/* Reads a varint of at most max_bytes bytes (at most ST_MAX_VARINT). Returns
+ * the position after it; NULL if it is incomplete or too long. */
 static inline const uint8_t* st_get_varint_max(const uint8_t* p,
                                                const uint8_t* end,
                                                unsigned max_bytes,

@@ -1,17 +1,18 @@
-/* Writer stats: how full the chunks of each writer were.
+/* Writer stats: histograms of the chunk sizes of each writer.
  *
- * For each (producer, writer) of a buffer a histogram of the payload sizes of
- * its complete chunks, and their sums.  Also the list of who has ever written
- * into the buffer, in the order of their first chunk.
+ * For each (producer, writer) of a buffer it holds a histogram of the payload
+ * sizes of its complete chunks, and their sum.  It also lists all writers of
+ * the buffer, in the order of their first chunks.
  *
  *   bucket   0    1     2      3       ...   9        10
  *   bytes   <=8  <=32  <=128  <=512          <=16384  more
  *
- * Life cycle: all zero is an empty one; add as chunks come in; destroy.
- * Limits: the first 16384 writers; later ones aren't listed.  40 bytes for
- * each that wrote one chunk, 200 for others.
+ * Life cycle: a zeroed struct is empty; add each chunk as it arrives; destroy.
+ * Limits: only the first 16384 writers are listed.  A writer needs 40 bytes if
+ * it wrote one chunk, otherwise 200.
  *
- * Source: docs/formats/service.md, "Trace buffer", "Statistics" (TraceStats.writer_stats).
+ * Source: docs/formats/service.md, "Trace buffer", "Statistics"
+ * (TraceStats.writer_stats).
  */
 #pragma once
 
@@ -31,31 +32,34 @@ struct st_histogram {
   uint64_t sums[ST_HISTOGRAM_BUCKETS];
 };
 
-/* Most writers of a program with many short threads write one chunk. */
+/* A writer.  Most writers, of programs with many short threads, write one
+ * chunk. */
 struct st_writer_histogram {
   uint32_t key;                   /* producer << 16 | writer */
   uint32_t hash_next;             /* index + 1 */
   uint32_t only;                  /* size of the only chunk, plus 1 */
-  struct st_histogram* histogram; /* from the second chunk on */
+  struct st_histogram* histogram; /* used from the second chunk on */
 };
 
 struct st_writer_stats {
   struct st_writer_histogram* writers;
-  uint32_t* buckets;    /* by hash of key: index + 1 */
-  uint32_t count, room; /* writers; grows by a quarter: most are dead */
-  uint32_t capacity;    /* buckets; doubles */
-  uint32_t latest;      /* index of the last one that was added to */
+  uint32_t* buckets; /* by hash of key: index + 1 */
+  /* grows by a quarter, because most writers have ended */
+  uint32_t count, room;
+  uint32_t capacity; /* doubles */
+  uint32_t latest;   /* index of the writer added to last */
 };
 
-/* Lists the writer.  NULL: out of memory, or there are too many. */
+/* Lists the writer.  Returns false when out of memory, or if there are too
+ * many. */
 struct st_writer_histogram* st_writer_stats_find(struct st_writer_stats* s,
                                                  uint32_t key);
 /* Counts one complete chunk. */
 void st_writer_stats_add(struct st_writer_stats* s, uint32_t key,
                          uint32_t payload_size);
-/* All that was counted for the writer. */
+/* Returns all counters of the writer. */
 struct st_histogram st_writer_histogram_of(const struct st_writer_histogram* w);
-/* `to` is empty.  False: out of memory. */
+/* Copies the statistics; `to` is empty.  Returns false when out of memory. */
 bool st_writer_stats_copy(struct st_writer_stats* to,
                           const struct st_writer_stats* from);
 void st_writer_stats_destroy(struct st_writer_stats* s);

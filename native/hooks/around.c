@@ -25,7 +25,8 @@ static PyObject* around_new(PyTypeObject* type, PyObject* args,
   return (PyObject*)a;
 }
 
-/* Drops what an observer raised; the program's own exception stays. */
+/* Drops the exception of an observer; a pending exception of the program stays
+ * set. */
 static void tell_after(PyObject* after, PyObject* token, PyObject* outcome) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);

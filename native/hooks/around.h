@@ -1,20 +1,22 @@
-/* The Python type Around: a function with observers, without a Python frame.
+/* The Python type Around: calls observers before and after a function, without
+ * a Python frame of its own.
  *
- * A profiler that replaces `logging.Logger.callHandlers` by a Python wrapper
- * shows up in the program's tracebacks.  An Around calls
+ * A Python wrapper around `logging.Logger.callHandlers` would appear in the
+ * program's tracebacks.  An Around does not.  It calls
  *
  *   token = before(*args, **kwargs)
  *   result = function(*args, **kwargs)
  *   after(token, result)                  unless token is None
  *
- * and returns or raises what the function does; the result of a function that
- * raises is None for `after`.  Exceptions of the observers are dropped.  It
- * binds like a function, and has the function's attributes.
+ * and returns the function's result or raises its exception; `after` gets None
+ * as the result of a function that raised.  Exceptions of observers are
+ * dropped.  An Around binds to objects like a function, and has the function's
+ * attributes.
  */
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* Adds the type to the module.  -1: an exception is set. */
+/* Adds the type to the module.  Returns -1 with an exception set on failure. */
 int st_add_around(PyObject* module);

@@ -1,5 +1,5 @@
-/* How the tracer hears of calls: monitoring.c on CPython 3.12 and later,
- * profile.c on 3.11.
+/* The interface of the back ends, which report calls to the tracer:
+ * monitoring.c on CPython 3.12 and later, profile.c on 3.11.
  */
 #pragma once
 
@@ -7,14 +7,14 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* Registers callbacks on all threads, also those that start later.  False: an
- * exception is set, and nothing is registered. */
+/* Registers callbacks on all threads, including those that start later.
+ * Returns false, with an exception set and nothing registered, on failure. */
 bool st_backend_start(void);
 void st_backend_stop(void);
 
 /* Checks on which threads the program has replaced the callbacks. */
 void st_backend_check(void);
 
-/* Adds the types and functions that the back end needs.  -1: an exception is
- * set. */
+/* Adds the back end's types and functions to the module.  Returns -1 with an
+ * exception set on failure. */
 int st_backend_add(PyObject* module);

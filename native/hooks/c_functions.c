@@ -4,7 +4,8 @@ enum { SIZE = 4096, PROBES = 8 };
 
 static struct {
   const PyMethodDef* definition;
-  const char* text; /* definition->ml_name, compared by address */
+  /* address of the definition's ml_name when the name was made */
+  const char* text;
   PyObject* name;
 } table[SIZE];
 
@@ -26,7 +27,8 @@ static bool defines(PyTypeObject* type, const PyMethodDef* definition) {
   return m && m->ml_name;
 }
 
-/* The class whose method it is, else that of the object it is bound to. */
+/* Returns the name of the class that defines the method; if there is none, the
+ * name of the type of `self`. */
 static const char* class_of(PyObject* self, const PyMethodDef* definition) {
   PyTypeObject* type = PyType_Check(self) ? (PyTypeObject*)self : Py_TYPE(self);
   PyObject* mro = type->tp_mro;

@@ -1,9 +1,9 @@
-/* Names of C functions: `time.sleep`, `list.append`.
+/* Names of C functions, such as `time.sleep` and `list.append`.
  *
- * A name is made once per method definition, which a function and all methods
- * bound from it share.  An extension may make definitions at run time and free
- * them, and their addresses may be used again: the text of the name is compared
- * as well.
+ * A name is made once per method definition (PyMethodDef), which a function
+ * shares with all methods bound from it.  An extension may allocate definitions
+ * at run time and free them, and their addresses may be reused, so the address
+ * of the name's text is compared as well.
  */
 #pragma once
 
@@ -11,8 +11,9 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* Whether calls of this object are traced as C functions. */
+/* Returns whether calls of this object are traced as C functions. */
 bool st_is_c_function(PyObject* callable);
-/* A borrowed str, valid until st_c_names_clear.  NULL: no memory. */
+/* Returns a borrowed str, valid until st_c_names_clear.  NULL when out of
+ * memory. */
 PyObject* st_c_function_name(PyObject* callable);
 void st_c_names_clear(void);

@@ -9,16 +9,17 @@ enum { FIRST_CAPACITY = 64 };
 
 _Thread_local struct st_call_stack* st_thread_stack;
 
-static struct st_call_stack* all_stacks; /* under the GIL */
+static struct st_call_stack* all_stacks; /* guarded by the GIL */
 static _Atomic bool some_dead;
 static _Atomic bool forked;
-static struct st_call_stack* survivor; /* of the thread that forked */
+/* stack of the thread that called fork() */
+static struct st_call_stack* survivor;
 static pthread_key_t exit_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* ---- birth and death ---- */
+/* ---- life cycle ---- */
 
-/* Runs on the dying thread, without the GIL. */
+/* Runs on the ending thread, without the GIL. */
 static void on_thread_exit(void* stack) {
   st_thread_stack = NULL;
   atomic_store(&((struct st_call_stack*)stack)->dead, true);
@@ -54,8 +55,8 @@ static void free_stack(struct st_call_stack* s) {
   PyMem_RawFree(s);
 }
 
-/* Takes the stacks without a thread from the list, then frees them: that may
- * run Python. */
+/* Removes the stacks of ended threads from the list, then frees them.  The
+ * order matters: freeing may run Python code, which may change the list. */
 static void reap(void) {
   bool all_others = atomic_exchange(&forked, false);
   bool dead_ones = atomic_exchange(&some_dead, false);
@@ -114,7 +115,7 @@ struct st_call_stack* st_call_stack_find(uint64_t thread_id) {
   return s && s->generation == st_hooks.generation ? s : NULL;
 }
 
-/* ---- entering ---- */
+/* ---- entering a call ---- */
 
 static bool make_room(struct st_call_stack* s) {
   if (s->depth < s->capacity)
@@ -139,7 +140,9 @@ static void begin(struct st_frame* f, PyObject* subject) {
           ? api->begin_code(st_hooks.category, subject, f->timestamp, f->mask)
           : api->begin_name(st_hooks.category, subject, f->timestamp);
   f->since =
-      *api->start_counter; /* sessions may start while that runs Python */
+      /* Read after the call, which may run Python code that starts a
+       * session. */
+      *api->start_counter;
 }
 
 static void begin_waiting(struct st_frame* f) {
@@ -149,7 +152,7 @@ static void begin_waiting(struct st_frame* f) {
   Py_DECREF(subject);
 }
 
-/* Writes the BEGINs that have waited long enough by now. */
+/* Writes the waiting BEGINs whose calls have reached the minimal duration. */
 static void begin_all_due(struct st_call_stack* s, uint64_t now) {
   while (s->begun < s->depth &&
          now - s->frames[s->begun].timestamp >= st_hooks.min_duration_ns)
@@ -186,7 +189,7 @@ void st_call_stack_enter_c(PyObject* callable) {
   Py_XDECREF(name);
 }
 
-/* ---- leaving ---- */
+/* ---- leaving a call ---- */
 
 static void drop_waiting(struct st_frame* f) {
   st_hooks.counts.too_short++;
@@ -210,7 +213,8 @@ static void close_innermost(struct st_call_stack* s) {
     st_hooks.api->end(f->mask, f->since, now);
 }
 
-/* Number of frames up to the innermost one of that key; 0: none. */
+/* Returns the number of frames up to the innermost one with that key; 0 if
+ * there is none. */
 static uint32_t depth_of(const struct st_call_stack* s, const void* key) {
   uint32_t depth = s->depth;
   while (depth && s->frames[depth - 1].key != key)

@@ -1,26 +1,27 @@
-/* The calls that are open on one thread.
+/* Call stack: the open calls of one thread.
  *
- * Problem: an END closes whatever slice is innermost on its track, so an END
- * may be written only where its BEGIN was.  Tracing starts in the middle of
- * calls, sessions come and go while they last, BEGINs are lost, a program may
- * switch stacks under us (greenlets) or take our hook away for a while.
+ * Problem: an END closes the innermost slice of its track, so an END may be
+ * written only if its BEGIN was.  But tracing starts in the middle of calls,
+ * sessions start and stop during calls, BEGINs are lost, and a program may
+ * switch stacks (greenlets) or replace our hook for a while.
  *
  *   frames   [ main | load | parse ]        depth 3
- *              key    what it was entered by: compared, never followed
- *              mask   the slots whose BEGIN was written, and when
+ *              key    address of code or callable; only compared
+ *              mask   the slots to which its BEGIN was written
  *
- * leave(key) closes the innermost frame of that key, and those above it, which
- * nobody will close any more.  A key that isn't there was entered before we
- * came, and nothing happens.  Calls deeper than max_depth are only counted.
+ * leave(key) closes the innermost frame with that key, and the frames above it,
+ * whose returns were missed.  A key without a frame belongs to a call that
+ * began before tracing: leave() does nothing.  Calls deeper than max_depth are
+ * only counted.
  *
- * With a minimal duration a BEGIN waits until its call has lasted that long;
- * then it is written with its own time.  An outer call is never shorter than
- * an inner one, so the frames whose BEGIN was written are always the first
- * ones (`begun` of them), and slices nest as ever.
+ * With a minimal duration a BEGIN is written only after its call has lasted
+ * that long, with the time of the call.  An outer call is never shorter than an
+ * inner one, so the frames with a written BEGIN are always the first `begun`
+ * ones, and slices nest correctly.
  *
- * Only the owning thread touches its frames.  A start of the tracer (a new
- * generation) makes it forget them at its next event; what a dead thread
- * leaves is freed by the next thread that comes by.
+ * Only the owning thread accesses its frames.  After a start of the tracer (a
+ * new generation) it drops them at its next event.  The stack of an ended
+ * thread is freed when the next stack is made.
  */
 #pragma once
 
@@ -28,9 +29,9 @@
 
 struct st_frame {
   const void* key;
-  PyObject* subject; /* strong, while its BEGIN waits; else NULL */
+  PyObject* subject; /* strong reference while its BEGIN waits; else NULL */
   uint64_t timestamp;
-  uint32_t mask; /* while its BEGIN waits: the slots that won't get it */
+  uint32_t mask; /* while its BEGIN waits: the slots that must not get it */
   uint32_t since;
 };
 
@@ -38,29 +39,30 @@ struct st_call_stack {
   struct st_frame* frames;
   uint32_t depth, capacity, begun;
   uint32_t generation;
-  uint64_t beyond; /* open calls deeper than max_depth */
+  uint64_t beyond; /* number of open calls deeper than max_depth */
   uint64_t thread_id;
-  bool replaced; /* the program set another profiler here */
+  bool replaced; /* the program has set another profiler on this thread */
   _Atomic bool dead;
   struct st_call_stack* next;
 };
 
 extern _Thread_local struct st_call_stack* st_thread_stack;
 
-/* Makes the calling thread's stack, or empties it for a new generation.
- * NULL: no memory. */
+/* Returns the calling thread's stack, made on first use and emptied for a new
+ * generation.  NULL when out of memory. */
 struct st_call_stack* st_call_stack_prepare(void);
 
-/* The general forms of what is inline below.  subject: the code object, or
- * the name of the C function. */
+/* The general forms of the inline functions below.  `subject` is the code
+ * object, or the name of the C function. */
 void st_call_stack_enter_slowly(struct st_call_stack* s, const void* key,
                                 PyObject* subject);
 void st_call_stack_leave_slowly(struct st_call_stack* s, const void* key);
 
-/* Writes the BEGINs that waited long enough, on the calling thread. */
+/* Writes the waiting BEGINs of the calling thread whose calls have reached the
+ * minimal duration. */
 void st_call_stack_flush(void);
 struct st_call_stack* st_call_stack_find(uint64_t thread_id);
-/* In the child of a fork only the calling thread is left. */
+/* Registers the fork handler: a child keeps only the calling thread's stack. */
 void st_call_stacks_watch_forks(void);
 
 static inline struct st_call_stack* st_call_stack_get(void) {
@@ -92,7 +94,7 @@ static inline void st_call_stack_enter_code(PyObject* code) {
   f->mask = api->begin_code(st_hooks.category, code, 0, 0);
 }
 
-/* Nothing for other callables. */
+/* Enters a call of a C function; ignores other callables. */
 void st_call_stack_enter_c(PyObject* callable);
 
 static inline void st_call_stack_leave(const void* key) {

@@ -24,19 +24,21 @@ bool st_code_filter_start(void) {
   return extra_index >= 0;
 }
 
-/* The name of the module whose code runs: a borrowed str, or None. */
+/* Returns the name of the module whose code is running: a borrowed str, or
+ * None. */
 static PyObject* running_module(void) {
   PyObject* globals = PyEval_GetGlobals();
   PyObject* name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
   return name && PyUnicode_Check(name) ? name : Py_None;
 }
 
-/* An answer that fails is a yes: rather too much in the trace than too
- * little. */
-static bool ask(PyObject* code) {
+/* Calls `accepts`. If it raises, the code is traced: a trace with too much is
+ * better than one with too little. */
+static bool call_accepts(PyObject* code) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  PyObject* accepts = Py_NewRef(st_hooks.accepts); /* somebody may stop us */
+  /* a new reference: the call may stop the tracer */
+  PyObject* accepts = Py_NewRef(st_hooks.accepts);
   PyObject* module = Py_NewRef(running_module());
   PyObject* answer =
       PyObject_CallFunctionObjArgs(accepts, code, module, (PyObject*)NULL);
@@ -57,9 +59,9 @@ bool st_code_accepted(PyObject* code) {
   get_extra(code, extra_index, &extra);
   if (ST_LIKELY((uintptr_t)extra >> 1 == generation))
     return (uintptr_t)extra & 1;
-  bool accepted = ask(code);
+  bool accepted = call_accepts(code);
   if (set_extra(code, extra_index,
                 (void*)(generation << 1 | (uintptr_t)accepted)) < 0)
-    PyErr_Clear(); /* no memory: asked again next time */
+    PyErr_Clear(); /* out of memory: `accepts` is called again next time */
   return accepted;
 }

@@ -1,11 +1,13 @@
-/* Which code is traced: calls a Python function once per code object.
+/* Code filter: calls a Python function once per code object, to decide whether
+ * its calls are traced.
  *
- * The answer is kept with the code object itself, in a slot of its "extra"
- * data: it is freed with the code, and no table is searched.
+ * The result is stored in the code object itself, in a slot of its "extra"
+ * data.  So it is freed with the code, and no table has to be searched.
  *
  *   generation of the tracer << 1 | accepted        0: not known
  *
- * A new start of the tracer has a new generation, and asks again.
+ * Each start of the tracer has a new generation, for which the function is
+ * called again.
  */
 #pragma once
 
@@ -13,7 +15,9 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* False: an exception is set. */
+/* Gets a slot in the "extra" data.  Returns false with an exception set on
+ * failure. */
 bool st_code_filter_start(void);
-/* Whether calls of this code are traced.  Calls `accepts` once for each. */
+/* Returns whether calls of this code are traced.  Calls `accepts` once for each
+ * code object. */
 bool st_code_accepted(PyObject* code);

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-static PyObject* track; /* of the thread that collects now, or NULL */
+static PyObject* track; /* track of the thread that is collecting, or NULL */
 
-/* category.method([name,] **fields) */
+/* Calls category.method([name,] **fields). */
 static void write_event(PyObject* category, const char* method,
                         const char* name, PyObject* fields) {
   PyObject* function = PyObject_GetAttrString(category, method);
@@ -33,7 +33,7 @@ static void on_stop(PyObject* category, PyObject* info) {
   PyObject* collected = PyDict_GetItemString(info, "collected");
   PyObject* uncollectable = PyDict_GetItemString(info, "uncollectable");
   if (!track || !collected || !uncollectable)
-    return; /* it began before we listened */
+    return; /* the collection began before the callback was registered */
   PyObject* fields = Py_BuildValue("{sOsOsO}", "track", track, "collected",
                                    collected, "uncollectable", uncollectable);
   Py_CLEAR(track);
@@ -41,7 +41,7 @@ static void on_stop(PyObject* category, PyObject* info) {
   Py_XDECREF(fields);
 }
 
-/* callback(phase, info), with self = (category, thread_track). */
+/* The callback(phase, info); `self` is (category, thread_track). */
 static PyObject* on_phase(PyObject* self, PyObject* args) {
   const char* phase;
   PyObject* info;
@@ -52,7 +52,7 @@ static PyObject* on_phase(PyObject* self, PyObject* args) {
     on_start(category, PyTuple_GET_ITEM(self, 1), info);
   else
     on_stop(category, info);
-  PyErr_Clear(); /* no memory; events themselves raise nothing here */
+  PyErr_Clear(); /* out of memory; events raise no exceptions */
   Py_RETURN_NONE;
 }
 

@@ -1,8 +1,9 @@
-/* Runs of the garbage collector, as slices on the thread that runs them.
+/* Records runs of the garbage collector as slices, on the thread that runs
+ * them.
  *
- * A callback in gc.callbacks must not be Python code: its first instruction
- * would run the program's signal handlers, and the collector prints and drops
- * what these raise.
+ * The callback in gc.callbacks is native.  Python code would run the program's
+ * pending signal handlers at its first instruction, and the collector prints
+ * and drops the exceptions of callbacks.
  *
  * The collector runs on one thread at a time and never inside itself.
  */
@@ -11,5 +12,6 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* gc_callback(category, thread_track): a callable for gc.callbacks. */
+/* Returns the callable for gc.callbacks.  Python signature:
+ * gc_callback(category, thread_track). */
 PyObject* st_collections_callback(PyObject* module, PyObject* args);

@@ -7,8 +7,8 @@
 #include "hooks/collections.h"
 #include "hooks/tracer.h"
 
-/* Perfetto's trace processor nests at most 512 slices on a track, and muddles
- * what is deeper; the program's own slices need room, too. */
+/* Perfetto's trace processor nests at most 512 slices on a track, and shows
+ * deeper ones wrongly.  The limit leaves room for the program's own slices. */
 enum { DEFAULT_MAX_DEPTH = 400, MAX_MAX_DEPTH = 1 << 20 };
 
 struct options {
@@ -24,7 +24,8 @@ static const struct st_track_event_api* find_api(void) {
   return PyCapsule_Import(ST_TRACK_EVENT_API, 0);
 }
 
-/* The capsule trusts its caller with the type of the category. */
+/* The type of the category is not checked by the capsule's functions, so it is
+ * checked here. */
 static bool check_category(PyObject* category) {
   PyObject* module = PyImport_ImportModule("stretto._native");
   PyObject* type = module ? PyObject_GetAttrString(module, "Category") : NULL;

@@ -1,12 +1,12 @@
 /* The back end of CPython 3.12 and later: sys.monitoring.
  *
- * Each event has a callable of its own, an object with nothing but a
- * vectorcall.  Code that the filter excludes is disabled place by place, and
- * costs nothing from then on; unwinding can't be, and is told apart here.
+ * Each event has its own callable, an object with only a vectorcall.  For code
+ * that the filter excludes, the callables return DISABLE for each code
+ * location, which then has no more cost.  PY_THROW and PY_UNWIND cannot be
+ * disabled, so their callables use the filter each time.
  *
- * The tool id is 3 or 4, whichever is free: 0, 1, 2 and 5 are the debugger's,
- * coverage's, the profiler's and the optimizer's, and the program may want to
- * run those.
+ * The tool id is 3 or 4, whichever is free: 0, 1, 2 and 5 belong to debugger,
+ * coverage, profiler and optimizer, which the program may use itself.
  */
 #include "hooks/backend.h"
 
@@ -19,7 +19,7 @@
 #include <structmember.h>
 
 struct event {
-  const char* name; /* in sys.monitoring.events */
+  const char* name; /* bit in sys.monitoring.events */
   vectorcallfunc callback;
 };
 
@@ -39,7 +39,7 @@ static PyObject* on_enter(PyObject* self, PyObject* const* args, size_t count,
   Py_RETURN_NONE;
 }
 
-/* A generator that an exception is thrown into; not to be disabled. */
+/* An exception is thrown into a generator.  This event cannot be disabled. */
 static PyObject* on_throw(PyObject* self, PyObject* const* args, size_t count,
                           PyObject* names) {
   (void)self, (void)count, (void)names;
@@ -178,7 +178,7 @@ static long event_bit(const char* name) {
   return value;
 }
 
-/* Bits of the events, or -1 with an error set. */
+/* Returns the bits of the events; -1 with an exception set on failure. */
 static long add_callbacks(const struct event* events, int count, bool active) {
   long bits = 0;
   for (int i = 0; i < count; i++) {
@@ -205,7 +205,8 @@ static bool set_events(long bits) {
   return result != NULL;
 }
 
-/* What an earlier filter disabled is on again; other tools don't mind. */
+/* Enables again what an earlier filter disabled.  Other tools are not
+ * affected. */
 static bool restart_events(void) {
   PyObject* result = PyObject_CallMethod(monitoring, "restart_events", NULL);
   Py_XDECREF(result);
@@ -244,7 +245,7 @@ void st_backend_stop(void) {
   tool = -1;
 }
 
-/* Nobody can take these hooks away. */
+/* The program cannot replace these callbacks, so there is nothing to check. */
 void st_backend_check(void) {}
 
 #endif

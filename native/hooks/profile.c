@@ -1,25 +1,28 @@
 /* The back end of CPython 3.11: the profile function of each thread.
  *
  * A profile function belongs to one thread.  At the start it is set on all
- * threads there are; a thread that the program starts gets it when
- * `_thread.start_new_thread` returns in its parent, before its first call; and
- * every so many calls somebody looks for threads that came another way.
+ * existing threads.  A thread that the program starts gets it when
+ * `_thread.start_new_thread` returns in its parent, before its first call.
+ * Threads started in other ways are found by a check after a certain number of
+ * calls.
  *
- * There is one profile function per thread, and the program may set its own
- * (cProfile).  It is left in peace, and the thread counted; when it is gone,
- * ours comes back.  What we leave in sys.getprofile() is callable, and sets
- * our hook again, so that a program which restores what it found restores us.
+ * A thread has one profile function, and the program may set its own
+ * (cProfile). It stays in place, and the thread is counted; after the program
+ * has removed it, ours is set again.  sys.getprofile() returns a callable that
+ * sets our hook again, so a program that saves and restores the profile
+ * function restores ours.
  *
- * A thread that runs a profile function when it calls sys.setprofile() tells
- * the new one that the call returns.  Ours is none of the program's: without
- * it the new one would be told nothing.  So while we run, sys.setprofile() is
- * our own definition of it, which keeps that event from the new function.
+ * If a thread has a profile function when it calls sys.setprofile(), the new
+ * profile function gets an event for the return of that call.  Without our hook
+ * it would not get this event.  So while the tracer runs, sys.setprofile() has
+ * our own definition, which hides the event from the new function.
  */
 #include <patchlevel.h>
 
 #if PY_VERSION_HEX < 0x030C0000
 
-/* For a frame's code without a function call and two reference counts. */
+/* Returns the code of a frame (borrowed), without a function call and reference
+ * counts. */
 #define Py_BUILD_CORE 1
 #include "hooks/backend.h"
 
@@ -31,7 +34,7 @@
 
 enum { CALLS_BETWEEN_CHECKS = 1024 };
 
-static PyObject* rehook; /* what sys.getprofile() shows */
+static PyObject* rehook; /* the object that sys.getprofile() returns */
 static PyCFunction start_new_thread;
 static uint32_t calls_until_check;
 
@@ -92,15 +95,15 @@ static int on_event(PyObject* self, PyFrameObject* frame, int what,
 
 /* ---- threads ---- */
 
-/* Without the audit event of PyEval_SetProfile: no Python may run while the
- * list of threads is walked. */
+/* Sets the fields directly, because PyEval_SetProfile raises an audit event: no
+ * Python code may run while the list of threads is walked. */
 static void set_hook(PyThreadState* thread, Py_tracefunc hook) {
   PyObject* old = thread->c_profileobj;
   thread->c_profileobj = hook ? Py_NewRef(rehook) : NULL;
   thread->c_profilefunc = hook;
   bool tracing = thread->tracing == 0 && (hook || thread->c_tracefunc);
   thread->cframe->use_tracing = tracing ? 255 : 0;
-  Py_XDECREF(old); /* `rehook`, or NULL */
+  Py_XDECREF(old); /* `rehook`, or NULL: its deallocation runs no Python code */
 }
 
 static void count_replaced(PyThreadState* thread) {
@@ -113,7 +116,8 @@ static void count_replaced(PyThreadState* thread) {
   }
 }
 
-/* The GIL keeps threads from leaving the list; new ones come in at its head. */
+/* While the GIL is held no thread leaves the list; new ones are added at its
+ * head. */
 static PyThreadState* first_thread(void) {
   return PyInterpreterState_ThreadHead(PyInterpreterState_Main());
 }
@@ -134,12 +138,14 @@ void st_backend_check(void) {
 
 /* ---- sys.setprofile() ---- */
 
-static PyCFunctionObject* setprofile; /* strong; NULL: not ours now */
+static PyCFunctionObject* setprofile; /* strong reference; NULL: not replaced */
 static PyMethodDef* original_setprofile;
 static PyMethodDef our_setprofile;
-static Py_tracefunc program_hook; /* what sys.setprofile() registers */
+/* the C function that sys.setprofile() installs */
+static Py_tracefunc program_hook;
 
-/* Stands before the program's hook until the first event. */
+/* Installed instead of the program's hook until its first event: skips the
+ * return of sys.setprofile(). */
 static int skip_return(PyObject* self, PyFrameObject* frame, int what,
                        PyObject* arg) {
   PyThreadState_Get()->c_profilefunc = program_hook;
@@ -160,7 +166,8 @@ static PyObject* set_profile(PyObject* module, PyObject* function) {
   return result;
 }
 
-/* Where it isn't the function that we know, it stays as it is. */
+/* Replaces the definition of sys.setprofile.  Leaves it unchanged if it is not
+ * the expected C function. */
 static void follow_setprofile(void) {
   PyObject* function = PySys_GetObject("setprofile");
   if (!function || !PyCFunction_CheckExact(function) ||
@@ -181,7 +188,8 @@ static void unfollow_setprofile(void) {
 
 /* ---- registration ---- */
 
-/* The program restored what sys.getprofile() had given it. */
+/* Called when the program has restored the object from sys.getprofile(): sets
+ * our hook again. */
 static PyObject* set_again(PyObject* self, PyObject* const* args,
                            Py_ssize_t count) {
   (void)self;

@@ -1,23 +1,23 @@
 /* The tracer of function calls: its options, its state and its counters.
  *
  *   monitoring.c (3.12 and later) or profile.c (3.11)   the interpreter's events
- *        |   enter, leave: a code object or a C function
- *   call_stack.h          what is open on this thread; depth, duration
+ *        |   enter, leave of a code object or C function
+ *   call_stack.h          open calls of this thread; depth, duration
  *        |   begin, end
  *   bind/track_event/track_event_api.h   stretto._native writes the slices
  *
  *   backend.h       starts and stops monitoring.c or profile.c
- *   code_filter.h   whether a code object is traced at all
+ *   code_filter.h   decides whether a code object is traced
  *   c_functions.h   names of C functions
  *   around.h        runs an observer before and after a function, without a
  *                   Python frame of its own
- *   collections.h   runs of the garbage collector
+ *   collections.h   slices for runs of the garbage collector
  *
  * Life cycle: one tracer per process, in the main interpreter; module.c starts
  * and stops it.
  *
- * Threads: guarded by the GIL.  CPython calls no hook while one is running on
- * the same thread, so nothing here is entered twice by one thread.
+ * Threads: the GIL guards the tracer.  CPython calls no hook while another hook
+ * is running on the same thread, so the functions are never re-entered.
  *
  * Private and version-specific API of CPython is used in this folder only.
  */
@@ -34,29 +34,32 @@
 #define ST_LIKELY(x) __builtin_expect(!!(x), 1)
 #define ST_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Calls that left no slice, and why. */
+/* Counts of calls without a slice, and of threads without the hook, by reason. */
 struct st_hook_counts {
-  uint64_t too_deep;         /* deeper than max_depth */
-  uint64_t too_short;        /* shorter than min_duration_ns */
-  uint64_t unfinished;       /* closed by the return of a caller */
-  uint64_t threads_replaced; /* the program set a profiler of its own ... */
-  uint64_t threads_occupied; /* ... or has had one since before we came */
+  uint64_t too_deep;   /* deeper than max_depth */
+  uint64_t too_short;  /* shorter than min_duration_ns */
+  uint64_t unfinished; /* closed by the return of a caller */
+  /* the program set its own profiler during tracing */
+  uint64_t threads_replaced;
+  /* the program had its own profiler before tracing */
+  uint64_t threads_occupied;
 };
 
 struct st_hooks {
   const struct st_track_event_api* api;
   PyObject* category;
-  PyObject* accepts; /* callable(code, module name), or NULL: everything */
+  /* callable(code, module name) -> bool; NULL: trace all code */
+  PyObject* accepts;
   uint64_t min_duration_ns;
   uint32_t max_depth;
   bool c_functions;
   bool running;
-  uint32_t generation; /* of the last start */
+  uint32_t generation; /* number of the last start */
   struct st_hook_counts counts;
 };
 
 extern struct st_hooks st_hooks;
 
-/* Drops an exception that our own Python code raised, except one that a signal
- * handler of the program raised in it: that is raised again later. */
+/* Drops an exception that our own Python code raised.  An exception that a
+ * signal handler of the program raised meanwhile is raised again later. */
 void st_drop_error(void);

@@ -1,9 +1,10 @@
-/* How fast chunks get into a trace buffer and packets out of it.
+/* Measures the throughput of a trace buffer: chunks in, packets out.
  *
  *   bench_trace_buffer [MB]
  *
- * Chunks of 32 KiB and 4 KiB, packets of 14 bytes (a track event) and 500.
- * MB/s of chunk payload, one thread; medians of seven rounds. */
+ * It uses chunks of 32 KiB and 4 KiB, and packets of 14 bytes (a track event)
+ * and 500 bytes.  Figures are MB/s of chunk payload on one thread, medians of
+ * seven rounds. */
 #include <time.h>
 
 #include "fake_chunk.h"
@@ -27,7 +28,7 @@ static double median(double* rounds) {
   return rounds[ROUNDS / 2];
 }
 
-/* A chunk full of packets { timestamp, one delimited field }. */
+/* Makes a chunk full of packets { timestamp, one delimited field }. */
 static void make_chunk(size_t payload, size_t packet) {
   uint8_t head[16], *p = st_put_u64_field(head, 8, 1234567);
   size_t head_size = (size_t)(p - head);
@@ -47,7 +48,7 @@ static void make_chunk(size_t payload, size_t packet) {
   CHECK(used <= payload);
 }
 
-/* One round: `bytes` into a ring that has been in use, and out of it. */
+/* One round: writes `bytes` into a used ring, and reads them back. */
 static void run_round(struct st_trace_buffer* b, struct st_bytes* out,
                       size_t bytes, double* in_rate, double* out_rate) {
   struct st_readback* r = st_readback_create(0);
@@ -79,7 +80,7 @@ static void measure(size_t megabytes, size_t payload, size_t packet) {
   struct st_bytes out = {0};
   double in[ROUNDS], back[ROUNDS];
   make_chunk(payload, packet);
-  run_round(b, &out, bytes, in, back); /* touches all the memory */
+  run_round(b, &out, bytes, in, back); /* touches all of the memory */
   for (int i = 0; i < ROUNDS; i++)
     run_round(b, &out, bytes, &in[i], &back[i]);
   printf(

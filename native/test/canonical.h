@@ -1,5 +1,5 @@
-/* Canonical form of test messages, so that encodings can be compared that
- * differ in the width of their length fields only.
+/* Canonical form of test messages, to compare encodings that differ only in the
+ * width of their length fields.
  *
  * Test messages follow one rule: field 3 is a nested message, any other
  * delimited field is bytes.
@@ -29,7 +29,8 @@ static inline uint8_t* canonical_delimited(const uint8_t* p, size_t size,
       memcpy(out, p, size);
     return out + size;
   }
-  /* Written behind the longest length there is, then moved to its place. */
+  /* Reserves the longest length, writes the content after it, then moves the
+   * content. */
   uint8_t* body = out + ST_MAX_VARINT;
   size_t body_size = canonicalise(p, p + size, body);
   out = st_put_varint(out, body_size);
@@ -37,8 +38,8 @@ static inline uint8_t* canonical_delimited(const uint8_t* p, size_t size,
   return out + body_size;
 }
 
-/* Writes the message with minimal lengths; checks that it is well formed.
- * `out` needs as many bytes as the input, and ST_MAX_VARINT per level. */
+/* Writes the message with minimal lengths, and checks that it is well-formed.
+ * `out` needs as many bytes as the input, plus ST_MAX_VARINT per level. */
 static inline size_t canonicalise(const uint8_t* p, const uint8_t* end,
                                   uint8_t* out) {
   uint8_t* start = out;

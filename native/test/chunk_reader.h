@@ -1,9 +1,9 @@
-/* What a service would make of a producer's chunks: a sink that copies them,
- * applies patches, frees chunks when told to, and puts packets together.
+/* Chunk reader: a sink that acts like a service.  It copies a producer's
+ * chunks, applies patches, frees chunks on request, and reassembles packets.
  *
- * Strict, where a real service is lenient: a fragment without its beginning,
- * a packet without its end, a chunk id that leaps, or a chunk that is never
- * patched is an error of the test.
+ * It is stricter than a real service: a fragment without its beginning, a
+ * packet without its end, a gap in the chunk ids, or a chunk that is never
+ * patched fails the test.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 struct chunk_copy {
   uint16_t writer_id;
   uint32_t target_buffer;
-  uint16_t packets; /* raw */
+  uint16_t packets; /* the chunk's bytes */
   uint32_t chunk_id;
   struct st_chunk place;
   uint8_t* payload;
@@ -31,7 +31,7 @@ struct chunk_reader {
   bool free_at_once;
   unsigned patches, flushes, registered, unregistered;
   bool last_has_more;
-  unsigned behind; /* so often it says that it is */
+  unsigned behind; /* number of further calls of congested() that return true */
 };
 
 static void reader_chunk_complete(void* self, const struct st_chunk* chunk,
@@ -169,7 +169,8 @@ static inline void packet_add(struct packet_in_progress* p, const uint8_t* data,
   p->size += size;
 }
 
-/* Returns the number of packets cut by a drop sentinel (0 or 1). */
+/* Emits packets.  Returns the number of packets cut by a drop sentinel (0 or
+ * 1). */
 static inline unsigned read_fragments(const struct chunk_copy* chunk,
                                       unsigned count,
                                       struct packet_in_progress* packet,
@@ -201,8 +202,8 @@ static inline unsigned read_fragments(const struct chunk_copy* chunk,
   return 0;
 }
 
-/* Emits the packets of one writer in order, empty ones left out.  Returns the
- * number of packets that were cut in their middle. */
+/* Emits the packets of one writer in order, without empty ones.  Returns the
+ * number of packets that were cut. */
 static inline unsigned reader_packets(const struct chunk_reader* r,
                                       uint16_t writer_id, packet_callback emit,
                                       void* context) {

@@ -1,5 +1,5 @@
-/* A commit batch's surroundings: what its sink is given, and what a service
- * sees of it at the other end of a socket. */
+/* Test fixture of a commit batch: functions that call its sink, and a service
+ * that receives its requests from a socket. */
 #pragma once
 
 #include "check.h"
@@ -21,7 +21,7 @@ static struct st_send_queue g_queue;
 static struct st_commit_batch g_batch;
 static uint8_t g_received[1 << 21];
 static size_t g_have;
-static size_t g_used; /* of them, by the frame returned last */
+static size_t g_used; /* bytes used by the frames returned so far */
 
 static inline void open_batch(uint32_t batch_bytes) {
   g_have = g_used = 0;
@@ -36,14 +36,14 @@ static inline void close_batch(void) {
   socket_pair_close(&g_pair);
 }
 
-/* --- what the sink is given --- */
+/* --- calls of the sink --- */
 
 static inline void complete(uint32_t page, uint8_t index, uint32_t buffer) {
   struct st_chunk chunk = {.size = 4088, .page = page, .index = index};
   st_commit_batch_sink.chunk_complete(&g_batch, &chunk, buffer);
 }
 
-/* `count` patches for chunk `chunk_id`, at offsets 0, 4, 8, ... */
+/* Sends `count` patches for chunk `chunk_id`, at offsets 0, 4, 8, ... */
 static inline void patch(uint32_t chunk_id, uint32_t count, bool has_more) {
   struct st_patch_list list = {0};
   for (uint32_t i = 0; i < count; i++) {
@@ -71,9 +71,9 @@ static inline void patch(uint32_t chunk_id, uint32_t count, bool has_more) {
   }
 }
 
-/* --- what the service sees --- */
+/* --- the service --- */
 
-/* The next whole frame; its bytes stay valid until the next call. */
+/* Returns the next whole frame; its bytes stay valid until the next call. */
 static inline bool next_frame(struct st_ipc_invoke* out) {
   size_t used = g_used;
   memmove(g_received, g_received + used, g_have - used);
@@ -90,7 +90,7 @@ static inline bool next_frame(struct st_ipc_invoke* out) {
   return true;
 }
 
-/* Fields 1.. of a flat message of varints, by number. */
+/* Parses fields 1.. of a flat message of varints, by number. */
 static inline void get_varints(const uint8_t* data, size_t size, uint64_t* out,
                                unsigned count) {
   struct st_decoder d;
@@ -192,9 +192,9 @@ static inline void expect_writer(uint32_t method, uint64_t writer,
   CHECK_EQ(fields[2], buffer);
 }
 
-/* --- a queue that is full --- */
+/* --- a full queue --- */
 
-/* Makes the queue refuse; what fills it are frames of 1000 bytes. */
+/* Fills the queue with frames of 1000 bytes, so that it refuses more. */
 static inline void block_queue(void) {
   uint8_t filler[1000 - 4] = {0};
   uint8_t frame[1000];
@@ -203,12 +203,13 @@ static inline void block_queue(void) {
   memcpy(frame + 4, filler, sizeof filler);
   while (st_send_queue_push(&g_queue, frame, sizeof frame, -1)) {
   }
-  /* And the crumbs, so that no commit slips in. */
+  /* Smaller frames fill the rest, so that no commit fits. */
   while (st_send_queue_push(&g_queue, "\0\0\0\0", 4, -1)) {
   }
 }
 
-/* Receives the filling away, on which the room listener sends the batch. */
+/* Receives the frames of block_queue(), so that the room listener sends the
+ * batch. */
 static inline void unblock_queue(void) {
   do {
     g_have += socket_pair_receive_all(&g_pair, g_received + g_have, 1 << 16);

@@ -1,4 +1,5 @@
-/* Chunks built by hand, and what should be read of them.
+/* Test fixture for trace buffers: builds chunks, and checks the packets read
+ * from them.
  *
  *   chunk(1, 2, 0);            producer, writer, chunk id
  *   add(20, 'a');              a packet of 20 times 'a'
@@ -41,7 +42,7 @@ static inline void flags(uint8_t chunk_flags) {
   fake.flags = chunk_flags;
 }
 
-/* Bytes as they are, and `fragments` more of them. */
+/* Appends bytes unchanged, and counts `fragments` more fragments. */
 static inline void add_raw(const void* data, size_t size, uint16_t fragments) {
   memcpy(fake_payload + fake.payload_size, data, size);
   fake.payload_size += size;
@@ -55,7 +56,7 @@ static inline void add(size_t size, char fill) {
   fake.payload_size += size;
 }
 
-/* Makes the payload this long: the rest of the chunk is unused. */
+/* Sets the payload size: the rest of the chunk is unused. */
 static inline void pad_to(size_t size) {
   fake.payload_size = size;
 }
@@ -65,13 +66,14 @@ static inline bool commit(struct st_trace_buffer* b) {
   return st_trace_buffer_copy_chunk(b, &fake);
 }
 
-/* As a scraper sees it whose last fragment isn't trusted: not counted. */
+/* Commits the chunk as a scraper sees it.  The scraper does not count the last
+ * fragment, so the test's chunks contain only counted ones. */
 static inline bool scrape(struct st_trace_buffer* b) {
   fake.complete = false;
   return st_trace_buffer_copy_chunk(b, &fake);
 }
 
-/* A chunk of one packet. */
+/* Commits a chunk with one packet. */
 static inline bool commit_one(struct st_trace_buffer* b, uint16_t writer,
                               uint32_t id, size_t size, char fill) {
   chunk(1, writer, id);
@@ -89,7 +91,7 @@ static inline void begin_read(struct st_trace_buffer* b) {
   st_trace_buffer_begin_read(b);
 }
 
-/* The next packet, whatever its loss, which is left in `got`. */
+/* Reads the next packet into `got`, with any loss mask. */
 static inline void expect_lossy(struct st_trace_buffer* b, size_t size,
                                 char fill) {
   CHECK(st_trace_buffer_read_packet(b, &got));

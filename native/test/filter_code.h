@@ -1,4 +1,5 @@
-/* Bytecode for tests: words become varints with a checksum behind them. */
+/* Filter bytecode for tests: encodes words as varints with a checksum at the
+ * end. */
 #pragma once
 
 #include "filter_bytecode.h"

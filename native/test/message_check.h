@@ -1,14 +1,15 @@
-/* Writes a scripted message into buffers of awkward sizes and compares. */
+/* Writes a scripted message into buffers of various small sizes, and compares
+ * it with the plain encoder's. */
 #pragma once
 
 #include "message_script.h"
 
 enum { STITCHED_LIMIT = 2 << 20 };
 
-/* Buffers that are gone once left, like chunks: their bytes can be changed
- * only by patches, which are applied at the end. */
+/* A stream whose buffers are inaccessible after it has left them, like chunks:
+ * their bytes change only by patches, which are applied at the end. */
 struct stitcher {
-  struct script* sizes; /* of buffers */
+  struct script* sizes; /* sizes of the buffers */
   uint8_t* out;
   size_t out_size;
   uint8_t buffer[512];
@@ -25,7 +26,8 @@ static inline void stitch(struct stitcher* s, struct st_stream_writer* w) {
   if (used > 0)
     memcpy(s->out + s->out_size, s->buffer, used);
   s->out_size += used;
-  memset(s->buffer, 0xEE, sizeof s->buffer); /* too late to write there */
+  /* the old buffer must not be written any more */
+  memset(s->buffer, 0xEE, sizeof s->buffer);
 }
 
 static void stitcher_new_buffer(void* self, struct st_stream_writer* w) {
@@ -97,7 +99,8 @@ static inline void check_message(const uint8_t* data, size_t size) {
   CHECK_EQ(stitcher.out_size, root.size);
   check_same(out, stitcher.out_size, &plain);
 
-  /* Too small an array: counted, and nothing written outside it. */
+  /* Writes into an array that is too small: bytes must be counted, and none
+   * written outside the array. */
   static uint8_t small[300];
   size_t room = plain.levels[0].size < sizeof small ? 8 : sizeof small;
   struct script third = {data, data + size};

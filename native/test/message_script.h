@@ -1,9 +1,9 @@
-/* Messages made from a script of random or fuzzed bytes, written twice: by
- * the message writer under test, and by the simplest encoder there is.
+/* Makes messages from a script of random or fuzzed bytes, with two encoders:
+ * the message writer under test, and a plain encoder.
  *
- * Each step is a byte: what to append, and where (one of the open messages;
- * its open descendants end).  The plain encoder keeps the tree's bytes per
- * level and wraps a level into its parent when it ends.
+ * Each step is a byte.  It selects the field to append, and the open message
+ * that gets it; descendants of that message end.  The plain encoder keeps the
+ * tree's bytes per level and wraps a level into its parent when it ends.
  */
 #pragma once
 
@@ -33,7 +33,7 @@ struct plain_level {
 };
 struct plain_message {
   struct plain_level levels[PLAIN_LEVELS];
-  unsigned depth; /* of the innermost open level */
+  unsigned depth; /* depth of the innermost open level */
 };
 
 static inline void plain_append(struct plain_message* m, unsigned depth,
@@ -71,7 +71,7 @@ static const uint8_t* script_payload(void) {
   return bytes;
 }
 
-/* One field to message and plain level `depth`. */
+/* Appends one field to the message and to plain level `depth`. */
 static inline void script_append(struct script* s, struct st_message* m,
                                  struct plain_message* plain, unsigned depth,
                                  unsigned what) {
@@ -116,7 +116,7 @@ static inline void script_append(struct script* s, struct st_message* m,
   plain_append(plain, depth, b, (size_t)(e - b));
 }
 
-/* Fills `root` with up to `steps` steps; the plain root is levels[0]. */
+/* Fills `root` with up to `steps` steps; levels[0] is the plain root. */
 static inline void script_message(struct script* s, struct st_message* root,
                                   struct plain_message* plain, unsigned steps) {
   struct st_message nested[PLAIN_LEVELS];

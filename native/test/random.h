@@ -1,4 +1,5 @@
-/* A small seeded generator for tests: the same numbers everywhere. */
+/* A small seeded random generator for tests: gives the same numbers on all
+ * machines. */
 #pragma once
 
 #include <stddef.h>
@@ -12,7 +13,7 @@ static inline uint64_t random_next(uint64_t* state) {
   return *state * 0x2545F4914F6CDD1Du;
 }
 
-/* 0 to limit - 1. */
+/* Returns a number from 0 to limit - 1. */
 static inline uint64_t random_below(uint64_t* state, uint64_t limit) {
   return (random_next(state) >> 16) % limit;
 }

@@ -1,4 +1,4 @@
-/* Handing out chunks and writer ids, and what reaches the sink. */
+/* Tests of chunk and writer id allocation, and of the calls of the sink. */
 #include "core/arbiter.h"
 
 #include <sys/wait.h>
@@ -33,9 +33,9 @@ static struct st_chunk get(uint32_t id) {
   return st_arbiter_get_chunk(&arbiter, 1, id, 0, ST_DROP);
 }
 
-static void test_get_and_return_chunks(void) {
+static void test_returned_chunks_reach_the_sink(void) {
   start();
-  arbiter.live_writers = 1000; /* the finest layout */
+  arbiter.live_writers = 1000; /* selects the finest layout */
   struct st_chunk chunks[30];
   for (uint32_t i = 0; i < 30; i++) {
     chunks[i] = get(i);
@@ -55,7 +55,7 @@ static void test_get_and_return_chunks(void) {
   end();
 }
 
-static void test_layout_follows_live_writers(void) {
+static void test_layout_gets_finer_with_more_live_writers(void) {
   static const struct {
     uint32_t live, size;
   } kCases[] = {{0, 4088},  {3, 4088}, {4, 2044}, {7, 2044}, {8, 1020},
@@ -68,7 +68,7 @@ static void test_layout_follows_live_writers(void) {
   }
 }
 
-static void test_pages_keep_their_layout(void) {
+static void test_partitioned_pages_keep_their_layout(void) {
   start();
   CHECK_EQ(get(0).size, 4088);
   arbiter.live_writers = 5;
@@ -82,7 +82,7 @@ static void test_pages_keep_their_layout(void) {
   end();
 }
 
-static void test_drop_policy_gives_up_at_once(void) {
+static void test_drop_policy_gives_up_without_a_stall(void) {
   start();
   for (uint32_t i = 0; i < PAGES; i++)
     CHECK(get(i).size > 0);
@@ -91,7 +91,7 @@ static void test_drop_policy_gives_up_at_once(void) {
   end();
 }
 
-static void test_finds_the_freed_chunk(void) {
+static void test_search_finds_the_only_free_chunk(void) {
   start_with(BIG_PAGES);
   struct st_chunk chunks[BIG_PAGES];
   for (uint32_t i = 0; i < BIG_PAGES; i++)
@@ -109,24 +109,24 @@ static void test_finds_the_freed_chunk(void) {
   end();
 }
 
-static void test_search_in_vain_is_short(void) {
+static void test_searches_after_an_unsuccessful_one_are_short(void) {
   start_with(BIG_PAGES);
   for (uint32_t i = 0; i < BIG_PAGES; i++)
     CHECK(get(i).size > 0);
   CHECK_EQ(get(0).size, 0);
-  CHECK_EQ(arbiter.next_page, 0); /* once around */
+  CHECK_EQ(arbiter.next_page, 0); /* a full search */
   CHECK_EQ(get(0).size, 0);
-  CHECK_EQ(arbiter.next_page, 256); /* from now on a part of it */
+  CHECK_EQ(arbiter.next_page, 256); /* from now on a partial one */
   end();
 }
 
-/* --- stalls: the hooks are the clock --- */
+/* --- stalls: the hooks replace the clock --- */
 
 static uint32_t sleeps[512];
 static unsigned sleep_count, begins, ends, free_after;
 
 static void fake_sleep(uint32_t us) {
-  CHECK_EQ(begins, ends + 1); /* only between the hooks */
+  CHECK_EQ(begins, ends + 1); /* only called between the hooks */
   sleeps[sleep_count++] = us;
   if (sleep_count == free_after)
     CHECK(reader_free_one(&reader));
@@ -151,7 +151,7 @@ static void start_full(unsigned free_after_sleeps) {
     CHECK(get(i).size > 0);
 }
 
-static void test_stall_until_there_is_one(void) {
+static void test_stall_policy_waits_until_a_chunk_is_free(void) {
   static const uint32_t kSleeps[] = {0,    8,     72,     584,
                                      4680, 37448, 100000, 100000};
   start_full(8);
@@ -160,12 +160,13 @@ static void test_stall_until_there_is_one(void) {
   CHECK_EQ(chunk.size, 4088);
   CHECK_EQ(sleep_count, 8);
   CHECK(memcmp(sleeps, kSleeps, sizeof kSleeps) == 0);
-  CHECK_EQ(reader.flushes, 8); /* the service must know what it could free */
+  /* flushed, so that the service can free the chunks */
+  CHECK_EQ(reader.flushes, 8);
   CHECK_EQ(arbiter.stalls_exhausted, 0);
   end();
 }
 
-static void test_stall_gives_up(void) {
+static void test_stall_policy_gives_up_after_the_maximum(void) {
   start_full(0);
   CHECK_EQ(st_arbiter_get_chunk(&arbiter, 1, 99, 0, ST_STALL).size, 0);
   CHECK_EQ(sleep_count, 300);
@@ -192,7 +193,7 @@ static void test_writer_ids_are_unique(void) {
   st_arbiter_remove_writer(&arbiter, 1234, 55);
   CHECK_EQ(reader.unregistered, 1);
   CHECK_EQ(st_arbiter_add_writer(&arbiter, 3, &chunk_id), 1234);
-  CHECK_EQ(chunk_id, 55); /* goes on where its last owner stopped */
+  CHECK_EQ(chunk_id, 55); /* continues after its last owner */
   end();
 }
 
@@ -203,7 +204,7 @@ static void test_writer_ids_are_round_robin(void) {
     CHECK_EQ(st_arbiter_add_writer(&arbiter, 3, &chunk_id), i);
     CHECK_EQ(arbiter.live_writers, 1);
     st_arbiter_remove_writer(&arbiter, (uint16_t)i, 0);
-    st_arbiter_remove_writer(&arbiter, (uint16_t)i, 0); /* harmless */
+    st_arbiter_remove_writer(&arbiter, (uint16_t)i, 0); /* no effect */
     CHECK_EQ(arbiter.live_writers, 0);
   }
   end();
@@ -215,7 +216,7 @@ static void ready(struct st_patch* p) {
   memcpy(p->size_field, "\x81\x80\x80", 4);
 }
 
-static void test_patches_leave_from_the_front(void) {
+static void test_ready_patches_are_sent_from_the_front_of_the_list(void) {
   start();
   const uint16_t needs = ST_CHUNK_NEEDS_PATCHING << ST_PACKETS_FLAGS_SHIFT;
   for (uint32_t id = 0; id < 2; id++) {
@@ -230,11 +231,11 @@ static void test_patches_leave_from_the_front(void) {
   ready(p[1]);
   ready(p[3]);
   st_arbiter_send_patches(&arbiter, 1, 3, &list);
-  CHECK_EQ(reader.patches, 0); /* the front isn't ready */
+  CHECK_EQ(reader.patches, 0); /* the front is not ready */
   ready(p[0]);
   st_arbiter_send_patches(&arbiter, 1, 3, &list);
   CHECK_EQ(reader.patches, 2);
-  CHECK(reader.last_has_more); /* p[2] is of the same chunk */
+  CHECK(reader.last_has_more); /* p[2] belongs to the same chunk */
   CHECK(list.front == p[2]);
   ready(p[2]);
   st_arbiter_send_patches(&arbiter, 1, 3, &list);
@@ -260,10 +261,10 @@ static void use_in_child(const struct st_chunk* chunk) {
   CHECK_EQ(pthread_mutex_trylock(&arbiter.mutex), 0);
 }
 
-static void test_disabled_after_fork(void) {
+static void test_arbiter_is_disabled_in_a_forked_child(void) {
   start();
   struct st_chunk chunk = get(0);
-  pthread_mutex_lock(&arbiter.mutex); /* in the child nobody holds it */
+  pthread_mutex_lock(&arbiter.mutex); /* not locked in the child */
   pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
@@ -277,7 +278,7 @@ static void test_disabled_after_fork(void) {
   end();
 }
 
-static void test_tampered_chunk_is_counted(void) {
+static void test_chunk_on_a_corrupted_page_is_counted_as_lost(void) {
   start();
   struct st_chunk chunk = get(0);
   memset(memory, 0, PAGE);
@@ -288,18 +289,18 @@ static void test_tampered_chunk_is_counted(void) {
 }
 
 int main(void) {
-  RUN(test_get_and_return_chunks);
-  RUN(test_layout_follows_live_writers);
-  RUN(test_pages_keep_their_layout);
-  RUN(test_drop_policy_gives_up_at_once);
-  RUN(test_finds_the_freed_chunk);
-  RUN(test_search_in_vain_is_short);
-  RUN(test_stall_until_there_is_one);
-  RUN(test_stall_gives_up);
+  RUN(test_returned_chunks_reach_the_sink);
+  RUN(test_layout_gets_finer_with_more_live_writers);
+  RUN(test_partitioned_pages_keep_their_layout);
+  RUN(test_drop_policy_gives_up_without_a_stall);
+  RUN(test_search_finds_the_only_free_chunk);
+  RUN(test_searches_after_an_unsuccessful_one_are_short);
+  RUN(test_stall_policy_waits_until_a_chunk_is_free);
+  RUN(test_stall_policy_gives_up_after_the_maximum);
   RUN(test_writer_ids_are_unique);
   RUN(test_writer_ids_are_round_robin);
-  RUN(test_patches_leave_from_the_front);
-  RUN(test_disabled_after_fork);
-  RUN(test_tampered_chunk_is_counted);
+  RUN(test_ready_patches_are_sent_from_the_front_of_the_list);
+  RUN(test_arbiter_is_disabled_in_a_forked_child);
+  RUN(test_chunk_on_a_corrupted_page_is_counted_as_lost);
   return 0;
 }

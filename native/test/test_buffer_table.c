@@ -1,11 +1,11 @@
-/* Buffers by id: they live while somebody uses them. */
+/* Buffer tables: buffers exist while they are in use. */
 #include "core/buffer_table.h"
 
 #include "check.h"
 #include "fake_chunk.h"
 #include "random.h"
 
-static void ids_are_checked(void) {
+static void invalid_and_used_ids_are_refused(void) {
   struct st_buffer_table* t = st_buffer_table_create();
   struct st_trace_buffer* b = st_trace_buffer_create(4096, ST_RING, -1);
   CHECK(!st_buffer_table_add(t, 0, b));
@@ -16,23 +16,23 @@ static void ids_are_checked(void) {
   st_buffer_table_destroy(t);
 }
 
-static void buffers_live_while_in_use(void) {
+static void removed_buffer_exists_until_its_last_release(void) {
   struct st_buffer_table* t = st_buffer_table_create();
   struct st_trace_buffer* b = st_trace_buffer_create(4096, ST_RING, -1);
   CHECK(st_buffer_table_add(t, 3, b));
   CHECK(st_buffer_table_acquire(t, 3) == b);
   st_buffer_table_remove(t, 3);
   CHECK(!st_buffer_table_acquire(t, 3));
-  CHECK(commit_one(b, 1, 0, 10, 'a')); /* still alive */
+  CHECK(commit_one(b, 1, 0, 10, 'a')); /* still in use */
   struct st_trace_buffer* next = st_trace_buffer_create(4096, ST_RING, -1);
-  CHECK(!st_buffer_table_add(t, 3, next)); /* not yet */
+  CHECK(!st_buffer_table_add(t, 3, next)); /* the id is not free yet */
   st_buffer_table_release(t, 3);
   CHECK(st_buffer_table_add(t, 3, next));
   st_buffer_table_destroy(t);
 }
 
-/* Against a model: what is in the table, its users, whether it was removed. */
-static void random_ids_come_and_go(void) {
+/* A model of the table: its buffers, their users, and which were removed. */
+static void random_operations_match_a_model(void) {
   enum { IDS = 500, OPERATIONS = 100000 };
   static struct {
     struct st_trace_buffer* buffer;
@@ -68,8 +68,8 @@ static void random_ids_come_and_go(void) {
 }
 
 int main(void) {
-  RUN(ids_are_checked);
-  RUN(buffers_live_while_in_use);
-  RUN(random_ids_come_and_go);
+  RUN(invalid_and_used_ids_are_refused);
+  RUN(removed_buffer_exists_until_its_last_release);
+  RUN(random_operations_match_a_model);
   return 0;
 }

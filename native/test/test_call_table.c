@@ -1,4 +1,4 @@
-/* Call tables past their limits: look-ups end, and give what was put. */
+/* Call tables beyond their limits: lookups end, and return what was stored. */
 #include "core/call_table.h"
 
 #include <string.h>
@@ -8,12 +8,13 @@
 
 enum { CODES = 50000, ROUNDS = 20 };
 
-/* What the table is to hold; a code is an address, never followed. */
+/* The expected content of the table.  A code is an address that is never
+ * dereferenced. */
 static void* code_at(uint32_t i) {
   return (void*)(uintptr_t)(0x7f0000000000 + 16ull * (i + 1));
 }
 
-/* Codes of one hash, whatever the mask. */
+/* Returns codes with the same hash under any mask. */
 static void* colliding_code(uint64_t* seed, uint32_t hash) {
   for (;;) {
     void* code = (void*)(uintptr_t)(random_next(seed) & 0x7ffffffffff0);
@@ -38,7 +39,8 @@ static uint32_t slots_in_use(const struct st_call_table* t) {
   return used;
 }
 
-/* Puts the code, marked by its own address; returns the one pushed out. */
+/* Stores the code, with its own address as the mark; returns the replaced
+ * code. */
 static void* put(struct st_call_table* t, void* code) {
   struct st_call_slot* slot = st_call_table_place(t, code);
   CHECK(slot);
@@ -74,7 +76,7 @@ static void all_codes_are_found_while_the_table_grows(void) {
   st_call_table_destroy(&t);
 }
 
-static void put_twice_is_one_entry(void) {
+static void code_that_is_put_twice_has_one_slot(void) {
   struct st_call_table t = {0};
   for (int round = 0; round < 2; round++)
     for (uint32_t i = 0; i < 1000; i++)
@@ -84,7 +86,7 @@ static void put_twice_is_one_entry(void) {
   st_call_table_destroy(&t);
 }
 
-/* The model: a code is held from its put until it is pushed out. */
+/* Model: the table contains a code from its put until it is replaced. */
 static void fill_in_order(void** codes, uint32_t count) {
   struct st_call_table t = {0};
   uint32_t held = 0;
@@ -106,7 +108,7 @@ static void fill_in_order(void** codes, uint32_t count) {
   st_call_table_destroy(&t);
 }
 
-static void look_ups_end_in_a_full_table_filled_in_any_order(void) {
+static void lookups_end_in_a_full_table_filled_in_any_order(void) {
   static void* codes[CODES];
   uint64_t seed = 11;
   for (uint32_t i = 0; i < CODES; i++)
@@ -118,7 +120,7 @@ static void look_ups_end_in_a_full_table_filled_in_any_order(void) {
   }
 }
 
-static void every_slot_is_taken_in_the_end(void) {
+static void every_slot_is_used_eventually(void) {
   struct st_call_table t = {0};
   for (uint32_t i = 0; t.count < ST_MAX_CALLS; i++) {
     CHECK(i < 1000 * CODES);
@@ -129,7 +131,7 @@ static void every_slot_is_taken_in_the_end(void) {
   st_call_table_destroy(&t);
 }
 
-static void codes_of_one_hash_take_one_group(void) {
+static void codes_with_equal_hashes_use_one_group(void) {
   uint64_t seed = 5;
   struct st_call_table t = {0};
   void* codes[3 * ST_CALL_GROUP];
@@ -149,9 +151,9 @@ static void codes_of_one_hash_take_one_group(void) {
 
 int main(void) {
   RUN(all_codes_are_found_while_the_table_grows);
-  RUN(put_twice_is_one_entry);
-  RUN(look_ups_end_in_a_full_table_filled_in_any_order);
-  RUN(every_slot_is_taken_in_the_end);
-  RUN(codes_of_one_hash_take_one_group);
+  RUN(code_that_is_put_twice_has_one_slot);
+  RUN(lookups_end_in_a_full_table_filled_in_any_order);
+  RUN(every_slot_is_used_eventually);
+  RUN(codes_with_equal_hashes_use_one_group);
   return 0;
 }

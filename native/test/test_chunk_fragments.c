@@ -11,7 +11,7 @@ static uint32_t copy(const char* payload, size_t size, uint32_t fragments) {
   return st_copy_fragments((const uint8_t*)payload, size, fragments, g_copy);
 }
 
-static void what_was_asked_for_and_no_more(void) {
+static void only_the_requested_fragments_are_copied(void) {
   CHECK_EQ(copy("\3one\3two", 8, 1), 1);
   CHECK_EQ(memcmp(g_copy, "\3one\xEE", 5), 0);
   CHECK_EQ(copy("\3one\3two", 8, 2), 2);
@@ -20,22 +20,22 @@ static void what_was_asked_for_and_no_more(void) {
   CHECK_EQ(g_copy[0], 0xEE);
 }
 
-static void long_and_empty_sizes(void) {
+static void redundant_and_zero_sizes_are_valid(void) {
   CHECK_EQ(copy("\x81\x80\x80\0x\0\1y", 8, 3), 3);
   CHECK_EQ(memcmp(g_copy, "\x81\x80\x80\0x\0\1y", 8), 0);
 }
 
-static void what_lies_is_left_out(void) {
+static void fragments_with_wrong_sizes_are_not_copied(void) {
   CHECK_EQ(copy("\3one\4two", 8, 2), 1); /* longer than the rest */
-  CHECK_EQ(copy("\3one\x83", 5, 2), 1);  /* a size without an end */
-  CHECK_EQ(copy("\3one", 4, 2), 1);      /* one too many */
+  CHECK_EQ(copy("\3one\x83", 5, 2), 1);  /* an unterminated size */
+  CHECK_EQ(copy("\3one", 4, 2), 1);      /* one fragment too many */
   CHECK_EQ(copy("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 11, 1), 0);
   CHECK_EQ(copy("\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 10, 1), 0);
 }
 
 int main(void) {
-  RUN(what_was_asked_for_and_no_more);
-  RUN(long_and_empty_sizes);
-  RUN(what_lies_is_left_out);
+  RUN(only_the_requested_fragments_are_copied);
+  RUN(redundant_and_zero_sizes_are_valid);
+  RUN(fragments_with_wrong_sizes_are_not_copied);
   return 0;
 }

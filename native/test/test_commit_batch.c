@@ -6,7 +6,7 @@
 
 /* --- cases --- */
 
-static void each_chunk_leaves_at_once_without_batching(void) {
+static void each_chunk_is_sent_at_once_without_batching(void) {
   struct request r;
   open_batch(0);
   for (uint32_t page = 0; page < 3; page++) {
@@ -19,7 +19,7 @@ static void each_chunk_leaves_at_once_without_batching(void) {
   close_batch();
 }
 
-static void a_batch_leaves_when_it_is_full(void) {
+static void batch_is_sent_when_it_is_full(void) {
   struct request r;
   open_batch(3 * 4088);
   complete(0, 0, 3);
@@ -28,12 +28,12 @@ static void a_batch_leaves_when_it_is_full(void) {
   complete(2, 2, 3);
   CHECK(next_commit(&r));
   CHECK_EQ(r.moves, 3);
-  complete(3, 3, 3); /* the sum starts anew */
+  complete(3, 3, 3); /* the sum starts at 0 again */
   expect_nothing();
   close_batch();
 }
 
-static void flush_sends_what_there_is(void) {
+static void flush_sends_all_batched_entries(void) {
   struct request r;
   open_batch(1 << 20);
   st_commit_batch_flush(&g_batch);
@@ -45,7 +45,7 @@ static void flush_sends_what_there_is(void) {
   close_batch();
 }
 
-static void patches_take_the_batch_along(void) {
+static void adding_patches_sends_the_batch(void) {
   struct request r;
   open_batch(1 << 20);
   complete(1, 1, 3);
@@ -60,7 +60,7 @@ static void patches_take_the_batch_along(void) {
   close_batch();
 }
 
-static void many_patches_of_a_chunk_are_split(void) {
+static void many_patches_of_a_chunk_become_several_entries(void) {
   struct request r;
   unsigned patches = 0, entries = 0;
   open_batch(0);
@@ -75,7 +75,7 @@ static void many_patches_of_a_chunk_are_split(void) {
   close_batch();
 }
 
-static void flush_ids_follow_the_chunks(void) {
+static void flush_acknowledgement_follows_the_chunks(void) {
   struct request r;
   open_batch(1 << 20);
   complete(1, 1, 3);
@@ -86,11 +86,11 @@ static void flush_ids_follow_the_chunks(void) {
   complete(2, 2, 3);
   st_commit_batch_flush(&g_batch);
   CHECK(next_commit(&r));
-  CHECK_EQ(r.flush_id, 0); /* once only */
+  CHECK_EQ(r.flush_id, 0); /* only once */
   close_batch();
 }
 
-static void writers_are_announced_behind_their_predecessors_chunks(void) {
+static void writers_are_registered_after_earlier_chunks(void) {
   struct request r;
   open_batch(1 << 20);
   complete(1, 1, 3);
@@ -105,7 +105,7 @@ static void writers_are_announced_behind_their_predecessors_chunks(void) {
   close_batch();
 }
 
-static void a_service_that_knows_no_writers_is_told_of_none(void) {
+static void writers_are_not_registered_if_the_service_lacks_the_method(void) {
   open_batch(0);
   g_batch.methods.register_trace_writer = 0;
   g_batch.methods.unregister_trace_writer = 0;
@@ -115,7 +115,7 @@ static void a_service_that_knows_no_writers_is_told_of_none(void) {
   close_batch();
 }
 
-static void what_the_queue_refuses_leaves_later_in_order(void) {
+static void refused_entries_are_sent_later_in_order(void) {
   struct request r;
   open_batch(0);
   block_queue();
@@ -139,7 +139,7 @@ static void what_the_queue_refuses_leaves_later_in_order(void) {
   close_batch();
 }
 
-static void a_long_backlog_is_split_into_requests(void) {
+static void long_backlog_is_split_into_several_requests(void) {
   enum { CHUNKS = 3000 };
   struct request r;
   open_batch(0);
@@ -166,21 +166,21 @@ static void a_long_backlog_is_split_into_requests(void) {
   close_batch();
 }
 
-static void a_service_that_never_reads_cannot_grow_us(void) {
+static void memory_is_bounded_if_the_service_never_reads(void) {
   open_batch(UINT32_MAX);
   block_queue();
-  /* Large numbers: longer entries, fewer of them. */
+  /* Large numbers make entries longer, so fewer fit. */
   for (uint32_t i = 0; g_batch.pending.lost_commits < 100; i++) {
     CHECK(i < ST_COMMIT_MAX_PENDING / 8);
     complete(UINT32_MAX - i, 13, UINT16_MAX);
-    if (i % 20000 == 0) /* it looks at all of them */
+    if (i % 20000 == 0) /* checks all of them */
       st_commit_batch_flush(&g_batch);
   }
   CHECK(g_batch.pending.moves.capacity <= ST_COMMIT_MAX_PENDING);
   close_batch();
 }
 
-static void a_broken_queue_empties_the_batch(void) {
+static void batch_is_cleared_when_the_queue_breaks(void) {
   open_batch(1 << 20);
   complete(1, 1, 3);
   st_send_queue_break(&g_queue);
@@ -191,7 +191,7 @@ static void a_broken_queue_empties_the_batch(void) {
   close_batch();
 }
 
-static void destroy_sends_the_rest(void) {
+static void destroy_sends_all_batched_entries(void) {
   struct request r;
   open_batch(1 << 20);
   complete(1, 1, 3);
@@ -202,7 +202,7 @@ static void destroy_sends_the_rest(void) {
   socket_pair_close(&g_pair);
 }
 
-static void a_forked_child_commits_nothing(void) {
+static void forked_child_sends_no_commits(void) {
   struct request r;
   open_batch(1 << 20);
   complete(1, 1, 3);
@@ -234,7 +234,7 @@ static void* complete_many(void* arg) {
   return NULL;
 }
 
-static void threads_lose_no_chunk(void) {
+static void concurrent_threads_lose_no_chunk(void) {
   pthread_t threads[THREADS];
   struct request r;
   open_batch(0);
@@ -253,20 +253,20 @@ static void threads_lose_no_chunk(void) {
 }
 
 int main(void) {
-  RUN(each_chunk_leaves_at_once_without_batching);
-  RUN(a_batch_leaves_when_it_is_full);
-  RUN(flush_sends_what_there_is);
-  RUN(patches_take_the_batch_along);
-  RUN(many_patches_of_a_chunk_are_split);
-  RUN(flush_ids_follow_the_chunks);
-  RUN(writers_are_announced_behind_their_predecessors_chunks);
-  RUN(a_service_that_knows_no_writers_is_told_of_none);
-  RUN(what_the_queue_refuses_leaves_later_in_order);
-  RUN(a_long_backlog_is_split_into_requests);
-  RUN(a_service_that_never_reads_cannot_grow_us);
-  RUN(a_broken_queue_empties_the_batch);
-  RUN(destroy_sends_the_rest);
-  RUN(a_forked_child_commits_nothing);
-  RUN(threads_lose_no_chunk);
+  RUN(each_chunk_is_sent_at_once_without_batching);
+  RUN(batch_is_sent_when_it_is_full);
+  RUN(flush_sends_all_batched_entries);
+  RUN(adding_patches_sends_the_batch);
+  RUN(many_patches_of_a_chunk_become_several_entries);
+  RUN(flush_acknowledgement_follows_the_chunks);
+  RUN(writers_are_registered_after_earlier_chunks);
+  RUN(writers_are_not_registered_if_the_service_lacks_the_method);
+  RUN(refused_entries_are_sent_later_in_order);
+  RUN(long_backlog_is_split_into_several_requests);
+  RUN(memory_is_bounded_if_the_service_never_reads);
+  RUN(batch_is_cleared_when_the_queue_breaks);
+  RUN(destroy_sends_all_batched_entries);
+  RUN(forked_child_sends_no_commits);
+  RUN(concurrent_threads_lose_no_chunk);
   return 0;
 }

@@ -31,7 +31,7 @@ static void test_reservation_resolves_after_it_is_bound(void) {
 static void test_second_binding_has_no_effect(void) {
   struct st_commit_pending pending = {0};
   uint16_t buffer = 1;
-  CHECK(st_commit_pending_bind(&pending, 1, 0)); /* to no buffer */
+  CHECK(st_commit_pending_bind(&pending, 1, 0)); /* no buffer */
   CHECK(st_commit_pending_bind(&pending, 1, 5));
   CHECK(st_commit_pending_resolve(&pending, reservation(1), &buffer));
   CHECK_EQ(buffer, 0);

@@ -1,5 +1,5 @@
-/* What a request holds: chunks under emulation, and chunks that were patched
- * before they left. */
+/* Commit requests: chunks inside requests under emulation, and chunks that are
+ * patched before they are sent. */
 #include "commit_service.h"
 
 enum { PAGES = 8, PAGE_SIZE = 4096, BIG_QUEUE = 1 << 20 };
@@ -20,7 +20,7 @@ static void open_memory(bool emulated, bool scrapable) {
     st_commit_batch_patch_directly(&g_batch, &g_shm);
 }
 
-/* A chunk of writer 9 with two packets in it; the second one is open. */
+/* Makes a chunk of writer 9 with two packets; the second one is open. */
 static struct st_chunk write_chunk(uint32_t page, uint32_t chunk_id,
                                    uint16_t flags) {
   struct st_chunk chunk;
@@ -41,7 +41,7 @@ static enum st_chunk_state state_of(uint32_t page) {
   return st_bitmap_state(st_page_bitmap(&g_shm, page), 0);
 }
 
-/* The next request's only move, which holds a chunk. */
+/* Reads the next request, whose only move contains a chunk. */
 struct data_move {
   struct st_chunk_header header;
   uint64_t target, incomplete;
@@ -89,7 +89,7 @@ static bool next_data(struct data_move* m, uint64_t* flush_id) {
 
 /* --- emulation --- */
 
-static void emulated_chunks_go_inside_of_requests(void) {
+static void emulated_chunks_are_sent_inside_requests(void) {
   struct data_move m;
   uint64_t flush_id;
   open_memory(true, false);
@@ -108,7 +108,7 @@ static void emulated_chunks_go_inside_of_requests(void) {
   close_batch();
 }
 
-static void emulated_chunks_stay_while_the_queue_is_full(void) {
+static void emulated_chunks_stay_pending_while_the_queue_is_full(void) {
   struct data_move m;
   uint64_t flush_id;
   open_memory(true, false);
@@ -128,7 +128,7 @@ static void emulated_chunks_stay_while_the_queue_is_full(void) {
   close_batch();
 }
 
-static void emulated_requests_fit_into_frames(void) {
+static void emulated_requests_fit_into_a_frame(void) {
   enum { MANY = 64 };
   static _Alignas(4096) uint8_t memory[MANY * PAGE_SIZE];
   uint64_t flush_id = 0;
@@ -161,7 +161,7 @@ static void emulated_requests_fit_into_frames(void) {
   close_batch();
 }
 
-static void a_flush_shows_what_is_being_written(void) {
+static void flush_sends_finished_fragments_of_unfinished_chunks(void) {
   struct data_move m;
   uint64_t flush_id;
   open_memory(true, true);
@@ -175,7 +175,7 @@ static void a_flush_shows_what_is_being_written(void) {
   CHECK_EQ(m.header.chunk_id, 77);
   CHECK_EQ(m.header.packets, 2);
   CHECK_EQ(m.size, 4088);
-  /* The second packet isn't finished. */
+  /* The second packet is not finished. */
   CHECK_EQ(memcmp(m.payload, "\3one\0\0\0\0", 8), 0);
   CHECK_EQ(flush_id, 0);
   CHECK(next_data(&m, &flush_id));
@@ -188,12 +188,12 @@ static void a_flush_shows_what_is_being_written(void) {
   close_batch();
 }
 
-static void only_who_may_be_scraped_and_has_a_buffer_shows_it(void) {
+static void flush_skips_unfinished_chunks_without_a_buffer_or_permission(void) {
   struct data_move m;
   uint64_t flush_id;
   for (int scrapable = 0; scrapable < 2; scrapable++) {
     open_memory(true, scrapable);
-    write_chunk(2, 77, 0); /* of a writer that nobody registered */
+    write_chunk(2, 77, 0); /* of an unregistered writer */
     if (!scrapable) {
       st_commit_batch_sink.register_writer(&g_batch, 9, 3);
       expect_writer(REGISTER, 9, 3);
@@ -208,7 +208,7 @@ static void only_who_may_be_scraped_and_has_a_buffer_shows_it(void) {
 
 /* --- direct patching --- */
 
-/* As the arbiter does it. */
+/* Returns the chunk as the arbiter does. */
 static void hand_over_unpatched(const struct st_chunk* chunk) {
   CHECK(st_commit_batch_sink.chunk_unpatched(&g_batch, chunk, 3));
 }
@@ -217,7 +217,7 @@ static uint32_t flags_of(const struct st_chunk* chunk) {
   return st_chunk_header(chunk)->packets >> ST_PACKETS_FLAGS_SHIFT;
 }
 
-static void patches_that_come_in_time_go_into_the_chunk(void) {
+static void early_patches_are_written_into_the_chunk(void) {
   struct request r;
   open_memory(false, false);
   block_queue();
@@ -239,11 +239,11 @@ static void patches_that_come_in_time_go_into_the_chunk(void) {
   close_batch();
 }
 
-static void patches_that_come_late_go_to_the_service(void) {
+static void late_patches_are_sent_to_the_service(void) {
   struct request r;
   open_memory(false, false);
   struct st_chunk chunk = write_chunk(0, 77, ST_CHUNK_NEEDS_PATCHING);
-  hand_over_unpatched(&chunk); /* there is room: it leaves at once */
+  hand_over_unpatched(&chunk); /* there is room: sent at once */
   CHECK_EQ(state_of(0), ST_CHUNK_COMPLETE);
   CHECK_EQ(flags_of(&chunk), ST_CHUNK_NEEDS_PATCHING);
   CHECK(next_commit(&r));
@@ -254,7 +254,7 @@ static void patches_that_come_late_go_to_the_service(void) {
   close_batch();
 }
 
-static void another_chunks_patches_leave_it_alone(void) {
+static void patches_of_another_chunk_do_not_change_it(void) {
   struct request r;
   open_memory(false, false);
   block_queue();
@@ -270,7 +270,7 @@ static void another_chunks_patches_leave_it_alone(void) {
   close_batch();
 }
 
-static void without_memory_no_chunk_is_kept(void) {
+static void chunk_that_needs_patches_is_not_kept_without_direct_patching(void) {
   struct st_chunk chunk = {0};
   open_batch(0);
   CHECK(!st_commit_batch_sink.chunk_unpatched(&g_batch, &chunk, 3));
@@ -278,14 +278,14 @@ static void without_memory_no_chunk_is_kept(void) {
 }
 
 int main(void) {
-  RUN(emulated_chunks_go_inside_of_requests);
-  RUN(emulated_chunks_stay_while_the_queue_is_full);
-  RUN(emulated_requests_fit_into_frames);
-  RUN(a_flush_shows_what_is_being_written);
-  RUN(only_who_may_be_scraped_and_has_a_buffer_shows_it);
-  RUN(patches_that_come_in_time_go_into_the_chunk);
-  RUN(patches_that_come_late_go_to_the_service);
-  RUN(another_chunks_patches_leave_it_alone);
-  RUN(without_memory_no_chunk_is_kept);
+  RUN(emulated_chunks_are_sent_inside_requests);
+  RUN(emulated_chunks_stay_pending_while_the_queue_is_full);
+  RUN(emulated_requests_fit_into_a_frame);
+  RUN(flush_sends_finished_fragments_of_unfinished_chunks);
+  RUN(flush_skips_unfinished_chunks_without_a_buffer_or_permission);
+  RUN(early_patches_are_written_into_the_chunk);
+  RUN(late_patches_are_sent_to_the_service);
+  RUN(patches_of_another_chunk_do_not_change_it);
+  RUN(chunk_that_needs_patches_is_not_kept_without_direct_patching);
   return 0;
 }

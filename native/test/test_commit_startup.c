@@ -1,5 +1,5 @@
-/* Startup: chunks that are written before a service has answered, and what
- * becomes of them once it has. */
+/* Startup: chunks that are written before a service has answered, and are sent
+ * or dropped after it has. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -52,7 +52,7 @@ static void write_one(struct st_trace_writer* w) {
   CHECK(write_bytes(w, 2));
 }
 
-/* A writer comes, writes a packet and goes. */
+/* Registers a writer, writes one packet, and unregisters it. */
 static void write_into(uint32_t target_buffer) {
   struct st_trace_writer w;
   CHECK(st_trace_writer_init(&w, &g_arbiter, target_buffer, ST_DROP));
@@ -64,7 +64,7 @@ static enum st_chunk_state state_of(uint32_t page) {
   return st_bitmap_state(st_page_bitmap(&g_arbiter.shm, page), 0);
 }
 
-/* --- what the service sees --- */
+/* --- the service --- */
 
 struct seen {
   uint32_t method;
@@ -121,7 +121,7 @@ static bool see(struct seen* s) {
 
 /* --- cases --- */
 
-static void chunks_wait_for_service_and_buffer(void) {
+static void chunks_wait_until_service_and_buffer_are_bound(void) {
   struct seen s;
   start();
   write_into(FIRST);
@@ -137,11 +137,11 @@ static void chunks_wait_for_service_and_buffer(void) {
   CHECK_EQ(s.page[1], 1);
   CHECK_EQ(s.buffer[0], 5);
   CHECK_EQ(s.buffer[1], 5);
-  expect_nothing(); /* neither writer is there any more */
+  expect_nothing(); /* the writer has ended, so it is not registered */
   end();
 }
 
-static void bound_before_there_is_a_service(void) {
+static void reservation_may_be_bound_before_the_service(void) {
   struct seen s;
   start();
   write_into(FIRST);
@@ -153,7 +153,7 @@ static void bound_before_there_is_a_service(void) {
   end();
 }
 
-static void later_chunks_go_at_once(void) {
+static void chunks_after_the_binding_are_sent_at_once(void) {
   struct seen s;
   start();
   connect_service();
@@ -168,7 +168,7 @@ static void later_chunks_go_at_once(void) {
   end();
 }
 
-static void writers_are_told_of_once_they_have_a_buffer(void) {
+static void writers_are_registered_when_their_buffer_is_bound(void) {
   struct st_trace_writer w;
   struct seen s;
   start();
@@ -185,7 +185,7 @@ static void writers_are_told_of_once_they_have_a_buffer(void) {
   end();
 }
 
-static void others_do_not_wait(void) {
+static void entries_without_a_reservation_do_not_wait(void) {
   struct seen s;
   start();
   connect_service();
@@ -208,7 +208,8 @@ static void others_do_not_wait(void) {
   end();
 }
 
-static void without_a_buffer_the_service_frees_the_chunks(void) {
+static void chunks_of_a_reservation_without_buffer_are_freed_by_the_service(
+    void) {
   struct st_trace_writer w;
   struct seen s;
   start();
@@ -216,7 +217,7 @@ static void without_a_buffer_the_service_frees_the_chunks(void) {
   write_one(&w);
   CHECK(st_commit_batch_bind_target(&g_batch, 1, 0));
   connect_service();
-  expect_nothing(); /* not even its writer */
+  expect_nothing(); /* not even its registration */
   st_trace_writer_destroy(&w);
   CHECK(see(&s));
   CHECK_EQ(s.method, COMMIT);
@@ -224,14 +225,14 @@ static void without_a_buffer_the_service_frees_the_chunks(void) {
   CHECK_EQ(s.buffer[0], 0);
   CHECK(see(&s));
   CHECK_EQ(s.method, UNREGISTER);
-  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5)); /* too late */
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5)); /* too late: no effect */
   write_into(FIRST);
   CHECK(see(&s));
   CHECK_EQ(s.buffer[0], 0);
   end();
 }
 
-static void one_reservation_may_wait_for_longer(void) {
+static void reservations_are_bound_independently(void) {
   struct seen s;
   start();
   connect_service();
@@ -247,7 +248,7 @@ static void one_reservation_may_wait_for_longer(void) {
   end();
 }
 
-/* A message that is longer than a chunk: its size is patched when it ends. */
+/* Writes a message longer than a chunk: its size is patched when it ends. */
 static void write_long(uint32_t target_buffer) {
   struct st_trace_writer w;
   struct st_message nested;
@@ -259,7 +260,7 @@ static void write_long(uint32_t target_buffer) {
   st_trace_writer_destroy(&w);
 }
 
-static void patches_wait_with_their_chunks(void) {
+static void patches_wait_for_the_binding_of_their_chunks(void) {
   struct seen s;
   unsigned moves = 0, patches = 0;
   start();
@@ -288,7 +289,7 @@ static void patches_wait_with_their_chunks(void) {
   end();
 }
 
-static void patched_in_place_once_the_service_bears_it(void) {
+static void chunks_are_patched_directly_if_the_service_allows_it(void) {
   struct seen s;
   start();
   open_queue();
@@ -303,7 +304,7 @@ static void patched_in_place_once_the_service_bears_it(void) {
   end();
 }
 
-static void a_service_without_shared_memory_gets_the_chunks_themselves(void) {
+static void service_without_shared_memory_gets_chunks_inside_requests(void) {
   struct st_trace_writer w;
   struct seen s;
   start();
@@ -321,13 +322,13 @@ static void a_service_without_shared_memory_gets_the_chunks_themselves(void) {
   CHECK_EQ(st_page_bitmap(&g_arbiter.shm, 0), 0); /* free at once */
   expect_writer(REGISTER, 2, 5);
   st_commit_batch_notify_flush_complete(&g_batch, 1);
-  CHECK(see(&s)); /* of the writer that came before all this */
+  CHECK(see(&s)); /* of the writer that started before emulation */
   CHECK(s.has_data);
   st_trace_writer_destroy(&w);
   end();
 }
 
-static void emulated_chunks_without_a_buffer_are_free(void) {
+static void emulated_chunks_of_a_reservation_without_buffer_become_free(void) {
   start();
   write_into(FIRST);
   CHECK(st_commit_batch_bind_target(&g_batch, 1, 0));
@@ -339,7 +340,7 @@ static void emulated_chunks_without_a_buffer_are_free(void) {
   end();
 }
 
-static void nobody_waits_for_memory(void) {
+static void startup_writers_never_stall(void) {
   struct st_trace_writer w;
   start();
   CHECK(st_trace_writer_init(&w, &g_arbiter, FIRST, ST_STALL));
@@ -352,12 +353,13 @@ static void nobody_waits_for_memory(void) {
   end();
 }
 
-static void without_a_service_nothing_is_left(void) {
+static void batch_without_a_service_frees_its_memory(void) {
   start();
   write_into(FIRST);
   write_long(SECOND);
   st_arbiter_destroy(&g_arbiter);
-  st_commit_batch_destroy(&g_batch); /* the sanitizers look on */
+  /* the leak sanitizer finds chunks that are not freed */
+  st_commit_batch_destroy(&g_batch);
 }
 
 enum { THREADS = 4, ROUNDS = 400 };
@@ -373,7 +375,7 @@ static void* write_rounds(void* unused) {
   return NULL;
 }
 
-static void threads_write_while_it_is_bound(void) {
+static void threads_may_write_during_the_binding(void) {
   pthread_t threads[THREADS];
   struct seen s;
   unsigned moves = 0;
@@ -388,12 +390,13 @@ static void threads_write_while_it_is_bound(void) {
     pthread_join(threads[i], NULL);
   while (see(&s))
     moves += s.moves;
-  /* Nobody frees them; with many writers at once there are more in a page. */
+  /* Chunks are never freed here.  With many writers a page has several
+   * chunks. */
   CHECK(moves > 0 && moves <= MAX_MOVES);
   end();
 }
 
-static void a_fork_while_threads_write(void) {
+static void fork_is_safe_while_threads_write(void) {
   pthread_t threads[THREADS];
   start();
   connect_service();
@@ -414,20 +417,20 @@ static void a_fork_while_threads_write(void) {
 }
 
 int main(void) {
-  RUN(chunks_wait_for_service_and_buffer);
-  RUN(bound_before_there_is_a_service);
-  RUN(later_chunks_go_at_once);
-  RUN(writers_are_told_of_once_they_have_a_buffer);
-  RUN(others_do_not_wait);
-  RUN(without_a_buffer_the_service_frees_the_chunks);
-  RUN(one_reservation_may_wait_for_longer);
-  RUN(patches_wait_with_their_chunks);
-  RUN(patched_in_place_once_the_service_bears_it);
-  RUN(a_service_without_shared_memory_gets_the_chunks_themselves);
-  RUN(emulated_chunks_without_a_buffer_are_free);
-  RUN(nobody_waits_for_memory);
-  RUN(without_a_service_nothing_is_left);
-  RUN(threads_write_while_it_is_bound);
-  RUN(a_fork_while_threads_write);
+  RUN(chunks_wait_until_service_and_buffer_are_bound);
+  RUN(reservation_may_be_bound_before_the_service);
+  RUN(chunks_after_the_binding_are_sent_at_once);
+  RUN(writers_are_registered_when_their_buffer_is_bound);
+  RUN(entries_without_a_reservation_do_not_wait);
+  RUN(chunks_of_a_reservation_without_buffer_are_freed_by_the_service);
+  RUN(reservations_are_bound_independently);
+  RUN(patches_wait_for_the_binding_of_their_chunks);
+  RUN(chunks_are_patched_directly_if_the_service_allows_it);
+  RUN(service_without_shared_memory_gets_chunks_inside_requests);
+  RUN(emulated_chunks_of_a_reservation_without_buffer_become_free);
+  RUN(startup_writers_never_stall);
+  RUN(batch_without_a_service_frees_its_memory);
+  RUN(threads_may_write_during_the_binding);
+  RUN(fork_is_safe_while_threads_write);
   return 0;
 }

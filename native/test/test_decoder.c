@@ -11,7 +11,7 @@ static void decode(const void* data, size_t size) {
   st_decoder_init(&d, data, size);
 }
 
-static void every_wire_type(void) {
+static void fields_of_every_wire_type_are_decoded(void) {
   uint8_t m[64], *p = m;
   p = st_put_u64_field(p, 1, 300);
   p = st_put_fixed64_field(p, 2, 0x1122334455667788);
@@ -41,7 +41,7 @@ static void every_wire_type(void) {
   CHECK_EQ(st_decoder_left(&d), 0);
 }
 
-/* Exactly as many bytes as there are, so that ASan sees a read past them. */
+/* Copies to an exact heap block, so that ASan detects reads after its end. */
 static void expect_malformed(const void* data, size_t size) {
   uint8_t* copy = malloc(size);
   memcpy(copy, data, size);
@@ -50,19 +50,19 @@ static void expect_malformed(const void* data, size_t size) {
   }
   CHECK(st_decoder_left(&d) > 0);
   size_t left = st_decoder_left(&d);
-  CHECK(!st_decoder_next(&d, &f)); /* and it doesn't move */
+  CHECK(!st_decoder_next(&d, &f)); /* and the position stays */
   CHECK_EQ(st_decoder_left(&d), left);
   free(copy);
 }
 
-static void malformed(void) {
-  expect_malformed("\x80", 1);         /* cut tag */
-  expect_malformed("\x08", 1);         /* nothing behind the tag */
-  expect_malformed("\x08\xFF", 2);     /* cut varint */
+static void decoding_stops_at_malformed_fields(void) {
+  expect_malformed("\x80", 1);         /* incomplete tag */
+  expect_malformed("\x08", 1);         /* tag without a value */
+  expect_malformed("\x08\xFF", 2);     /* incomplete varint */
   expect_malformed("\x0A", 1);         /* no length */
-  expect_malformed("\x0A\x05xxxx", 6); /* length past the end */
-  expect_malformed("\x09xxxxxxx", 8);  /* cut fixed64 */
-  expect_malformed("\x0Dxxx", 4);      /* cut fixed32 */
+  expect_malformed("\x0A\x05xxxx", 6); /* length exceeds the input */
+  expect_malformed("\x09xxxxxxx", 8);  /* incomplete fixed64 */
+  expect_malformed("\x0Dxxx", 4);      /* incomplete fixed32 */
   expect_malformed("\x00\x01", 2);     /* field 0 */
   expect_malformed("\x0B\x01", 2);     /* wire type 3 */
   expect_malformed("\x0C\x01", 2);     /* wire type 4 */
@@ -70,10 +70,10 @@ static void malformed(void) {
   expect_malformed("\x0F\x01", 2);     /* wire type 7 */
   expect_malformed("\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 12);
   expect_malformed("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 11);
-  expect_malformed("\x08\x01\x0A\x05", 4); /* after a good field */
+  expect_malformed("\x08\x01\x0A\x05", 4); /* after a valid field */
 }
 
-static void every_prefix(void) {
+static void decoding_of_any_prefix_stays_inside_it(void) {
   uint8_t m[32], *p = m;
   p = st_put_u64_field(p, 1, UINT64_MAX);
   uint8_t* first = p;
@@ -112,8 +112,9 @@ static void very_large_fields_are_skipped(void) {
   free(m);
 }
 
-/* Every length of varint, redundant ones too, with any room behind it. */
-static void varints_of_every_length(void) {
+/* Checks each length of varint, redundant ones too, with any number of bytes
+ * after it. */
+static void varints_of_every_length_are_decoded(void) {
   for (unsigned size = 1; size <= ST_MAX_VARINT; size++) {
     for (unsigned room = 0; room < 10; room++) {
       uint8_t* m = malloc(1 + size + room);
@@ -134,19 +135,19 @@ static void varints_of_every_length(void) {
   }
 }
 
-static void nothing(void) {
+static void empty_input_has_no_fields(void) {
   decode(NULL, 0);
   CHECK(!st_decoder_next(&d, &f));
   CHECK_EQ(st_decoder_left(&d), 0);
 }
 
 int main(void) {
-  RUN(every_wire_type);
-  RUN(malformed);
-  RUN(every_prefix);
+  RUN(fields_of_every_wire_type_are_decoded);
+  RUN(decoding_stops_at_malformed_fields);
+  RUN(decoding_of_any_prefix_stays_inside_it);
   RUN(big_field_numbers_are_skipped);
   RUN(very_large_fields_are_skipped);
-  RUN(varints_of_every_length);
-  RUN(nothing);
+  RUN(varints_of_every_length_are_decoded);
+  RUN(empty_input_has_no_fields);
   return 0;
 }

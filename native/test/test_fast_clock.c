@@ -1,4 +1,4 @@
-/* The fast clock beside the real one. */
+/* Compares the fast clock with the kernel's clock. */
 #include "core/fast_clock.h"
 
 #include <pthread.h>
@@ -7,7 +7,8 @@
 
 enum { TOLERANCE_NS = 2000, READS = 300000, THREADS = 4 };
 
-/* Between two reads of the clock, give or take; preemption only widens that. */
+/* Reads the fast clock between two reads of the clock, with a tolerance.
+ * Preemption only widens the interval. */
 static void check_one(uint64_t* previous) {
   uint64_t before = st_boottime_ns();
   uint64_t now = st_fast_now();
@@ -18,7 +19,7 @@ static void check_one(uint64_t* previous) {
   *previous = now;
 }
 
-static void follows_the_clock_and_never_runs_back(void) {
+static void fast_clock_follows_the_clock_and_never_decreases(void) {
   uint64_t previous = 0;
   for (int i = 0; i < READS; i++)
     check_one(&previous);
@@ -32,7 +33,7 @@ static void* run(void* unused) {
   return NULL;
 }
 
-static void threads_agree_with_the_clock(void) {
+static void all_threads_agree_with_the_clock(void) {
   pthread_t threads[THREADS];
   for (int i = 0; i < THREADS; i++)
     CHECK(pthread_create(&threads[i], NULL, run, NULL) == 0);
@@ -40,26 +41,26 @@ static void threads_agree_with_the_clock(void) {
     pthread_join(threads[i], NULL);
 }
 
-static void a_counter_that_jumps_ends_the_span(void) {
+static void jump_of_the_counter_ends_the_span(void) {
   uint64_t previous = 0;
   check_one(&previous);
   st_clock_pair.base +=
-      st_clock_pair.span * 1000; /* it seems to have run back */
+      st_clock_pair.span * 1000; /* the counter seems to have decreased */
   check_one(&previous);
-  st_clock_pair.base -= st_clock_pair.span * 1000; /* or far ahead */
+  st_clock_pair.base -= st_clock_pair.span * 1000; /* or to have jumped ahead */
   check_one(&previous);
 }
 
-static void a_fresh_thread_needs_no_setup(void) {
+static void new_thread_needs_no_setup(void) {
   st_clock_pair = (struct st_clock_pair){0};
   uint64_t previous = 0;
   check_one(&previous);
 }
 
 int main(void) {
-  RUN(a_fresh_thread_needs_no_setup);
-  RUN(follows_the_clock_and_never_runs_back);
-  RUN(threads_agree_with_the_clock);
-  RUN(a_counter_that_jumps_ends_the_span);
+  RUN(new_thread_needs_no_setup);
+  RUN(fast_clock_follows_the_clock_and_never_decreases);
+  RUN(all_threads_agree_with_the_clock);
+  RUN(jump_of_the_counter_ends_the_span);
   return 0;
 }

@@ -1,4 +1,4 @@
-/* Streams that are written out while they grow. */
+/* File streams: slices are written to the file while the stream grows. */
 #include "core/file_stream.h"
 
 #include <string.h>
@@ -42,13 +42,13 @@ static bool finish(void) {
   return done;
 }
 
-static void nothing(void) {
+static void empty_stream_writes_nothing(void) {
   start();
   CHECK(finish());
   CHECK_EQ(file_size, 0);
 }
 
-static void slices_leave_when_they_are_full(void) {
+static void full_slices_are_written(void) {
   static uint8_t data[10 * SLICE];
   for (size_t i = 0; i < sizeof data; i++)
     data[i] = (uint8_t)(i * 13);
@@ -60,13 +60,15 @@ static void slices_leave_when_they_are_full(void) {
   CHECK(memcmp(file, data, sizeof data) == 0);
 }
 
-static void an_open_message_holds_its_slices(void) {
+static void slices_after_an_open_length_stay_in_memory(void) {
   static uint8_t data[SLICE];
   struct st_message outer, inner;
   start();
   st_message_append_raw(&root, data, SLICE - 2);
-  st_message_begin_nested(&root, &outer, 1); /* tag before, size in the next */
-  CHECK_EQ(file_size, SLICE - 1);            /* the size field didn't fit */
+  /* tag here, size in the next slice */
+  st_message_begin_nested(&root, &outer, 1);
+  /* the size field does not fit in this slice */
+  CHECK_EQ(file_size, SLICE - 1);
   for (int i = 0; i < 5; i++) {
     st_message_begin_nested(&outer, &inner, 2);
     st_message_append_raw(&inner, data, sizeof data);
@@ -85,7 +87,7 @@ static void an_open_message_holds_its_slices(void) {
   CHECK(p[5] == 0x12 && memcmp(p + 6, size, 4) == 0);
 }
 
-static void a_failure_is_for_good(void) {
+static void no_write_follows_a_failed_one(void) {
   static uint8_t data[3 * SLICE];
   start();
   broken = true;
@@ -99,7 +101,7 @@ static void a_failure_is_for_good(void) {
   CHECK_EQ(file_size, 0);
 }
 
-static void a_failure_at_the_end(void) {
+static void failed_last_write_is_reported(void) {
   start();
   st_message_append_varint(&root, 1, 1);
   broken = true;
@@ -107,10 +109,10 @@ static void a_failure_at_the_end(void) {
 }
 
 int main(void) {
-  RUN(nothing);
-  RUN(slices_leave_when_they_are_full);
-  RUN(an_open_message_holds_its_slices);
-  RUN(a_failure_is_for_good);
-  RUN(a_failure_at_the_end);
+  RUN(empty_stream_writes_nothing);
+  RUN(full_slices_are_written);
+  RUN(slices_after_an_open_length_stay_in_memory);
+  RUN(no_write_follows_a_failed_one);
+  RUN(failed_last_write_is_reported);
   return 0;
 }

@@ -26,7 +26,7 @@ static void expect_error(const char* part, struct code code,
   CHECK(!loaded.words.data && !loaded.offsets.data);
 }
 
-/* Loads, or ends the test. */
+/* Loads bytecode; fails the test if it cannot be loaded. */
 static void load(struct code code, struct code overlay) {
   const char* error = try_load(code, overlay);
   if (error)
@@ -47,8 +47,8 @@ static void unload(void) {
 
 /* --- the encoding --- */
 
-static void known_checksum(void) {
-  /* FNV-1a-64 of 0b 00 00 00, 01 00 00 00, 00 00 00 00, low half. */
+static void checksum_is_the_low_half_of_fnv1a_64(void) {
+  /* FNV-1a-64 of 0b 00 00 00, 01 00 00 00, 00 00 00 00, low half */
   struct code code = CODE(NESTED(1, 1), END, END);
   CHECK_EQ(code.data[0], 0x0B);
   load(code, no_overlay);
@@ -57,7 +57,7 @@ static void known_checksum(void) {
   expect_error("checksum", code, no_overlay);
 }
 
-static void empty_and_checksum_only(void) {
+static void empty_bytecode_is_refused_and_checksum_alone_is_valid(void) {
   expect_error("empty", (struct code){.size = 0}, no_overlay);
   load(make_code(NULL, 0), no_overlay);
   CHECK_EQ(st_filter_bytecode_messages(&loaded), 0);
@@ -65,13 +65,13 @@ static void empty_and_checksum_only(void) {
   unload();
 }
 
-static void cut_varint(void) {
+static void incomplete_varint_is_refused(void) {
   struct code code = CODE(SIMPLE(1), END);
   code.data[code.size - 1] |= 0x80;
   expect_error("varint", code, no_overlay);
 }
 
-static void words_are_cut_to_32_bits(void) {
+static void words_are_truncated_to_32_bits(void) {
   struct code code = CODE(SIMPLE(2), END);
   uint8_t* p = st_put_varint(code.data, 1ull << 32 | SIMPLE(2));
   struct code tail = CODE(SIMPLE(2), END);
@@ -84,7 +84,7 @@ static void words_are_cut_to_32_bits(void) {
 
 /* --- fields --- */
 
-static void end_of_message(void) {
+static void each_message_needs_its_end(void) {
   LOAD(END);
   CHECK_EQ(st_filter_bytecode_messages(&loaded), 1);
   unload();
@@ -95,7 +95,7 @@ static void end_of_message(void) {
   REFUSE("no end", END, SIMPLE(1));
 }
 
-static void simple_fields(void) {
+static void simple_fields_are_allowed(void) {
   LOAD(SIMPLE(1), SIMPLE(5), SIMPLE(127), SIMPLE(128), SIMPLE(1000),
        SIMPLE(1 << 28), END);
   const uint32_t allowed[] = {1, 5, 127, 128, 1000, 1 << 28};
@@ -109,7 +109,7 @@ static void simple_fields(void) {
   unload();
 }
 
-static void bad_words(void) {
+static void invalid_words_are_refused(void) {
   REFUSE("number 0", SIMPLE(0), END);
   REFUSE("unknown opcode", 1 << 3 | 6, END);
   REFUSE("unknown opcode", 1 << 3 | 7, END);
@@ -118,7 +118,7 @@ static void bad_words(void) {
   REFUSE("within an instruction", 1 << 3 | ST_FILTER_STRING_WITH_TYPE);
 }
 
-static void ranges(void) {
+static void ranges_allow_all_their_fields(void) {
   LOAD(RANGE(1, 3), RANGE(10, 0), RANGE(20, 1), RANGE(126, 4), RANGE(200, 100),
        RANGE(300, 1), END);
   for (uint32_t field = 0; field < 400; field++) {
@@ -130,24 +130,24 @@ static void ranges(void) {
   unload();
 }
 
-static void ranges_that_overlap(void) {
+static void overlapping_ranges_are_refused(void) {
   REFUSE("overlap", RANGE(130, 10), SIMPLE(139), END);
   REFUSE("overlap", SIMPLE(500), SIMPLE(499), END);
-  /* Those with a word of their own may: the last one counts. */
+  /* Fields with a rule word may be repeated: the last one counts. */
   LOAD(RANGE(1, 10), NESTED(5, 0), END);
   CHECK_EQ(rule(0, 5), ST_FILTER_ALLOWED);
   CHECK_EQ(rule(0, 6), ST_FILTER_RULE_SIMPLE);
   unload();
 }
 
-static void range_that_wraps_is_empty(void) {
+static void range_that_exceeds_32_bits_is_empty(void) {
   LOAD(RANGE(100, UINT32_MAX), RANGE(200, UINT32_MAX - 199), END);
   CHECK_EQ(rule(0, 100), ST_FILTER_DENIED);
   CHECK_EQ(rule(0, 200), ST_FILTER_DENIED);
   unload();
 }
 
-static void nested_messages(void) {
+static void nested_fields_refer_to_messages(void) {
   LOAD(NESTED(4, 1), NESTED(200, 2), END, SIMPLE(1), NESTED(2, 1), END,
        NESTED(3, 0), END);
   CHECK_EQ(rule(0, 4), ST_FILTER_ALLOWED | 1);
@@ -164,7 +164,7 @@ static void nested_messages(void) {
   REFUSE("refers to a message", NESTED(1, 0x7FFFFFFF), END);
 }
 
-static void strings(void) {
+static void string_fields_have_a_string_rule(void) {
   LOAD(STRING(1), TYPED(2, 3), TYPED(300, 0x10002), END);
   CHECK_EQ(rule(0, 1), ST_FILTER_RULE_STRING);
   CHECK_EQ(st_filter_semantic_type(rule(0, 1)), 0);
@@ -176,7 +176,7 @@ static void strings(void) {
   unload();
 }
 
-static void no_semantic_type_makes_a_string_pass(void) {
+static void no_semantic_type_allows_a_string_unfiltered(void) {
   LOAD(TYPED(1, 0xFFFF), TYPED(2, 0xFFFE), TYPED(3, 0xFFFD), END);
   for (uint32_t field = 1; field <= 3; field++) {
     CHECK(st_filter_is_string(rule(0, field)));
@@ -191,7 +191,7 @@ static void no_semantic_type_makes_a_string_pass(void) {
   (message), (instruction), (argument)
 #define TYPE_OPCODE(field) ((uint32_t)(field) << 3 | ST_FILTER_STRING_WITH_TYPE)
 
-static void overlay_upgrades_and_adds(void) {
+static void overlay_replaces_and_adds_rules(void) {
   load(CODE(SIMPLE(2), NESTED(5, 1), SIMPLE(300), END, SIMPLE(1), END),
        CODE(TRIPLET(0, SIMPLE(1), 0), TRIPLET(0, STRING(2), 0),
             TRIPLET(0, SIMPLE(250), 0), TRIPLET(0, TYPE_OPCODE(300), 7),
@@ -207,8 +207,8 @@ static void overlay_upgrades_and_adds(void) {
   unload();
 }
 
-static void overlay_isnt_merged_at_ranges(void) {
-  /* Field 5 is merged at field 10, behind the range, and so replaces it. */
+static void overlay_is_not_merged_at_ranges(void) {
+  /* Field 5 is merged at field 10, after the range, and so replaces it. */
   load(CODE(RANGE(3, 4), SIMPLE(10), END), CODE(TRIPLET(0, STRING(5), 0)));
   CHECK_EQ(rule(0, 4), ST_FILTER_RULE_SIMPLE);
   CHECK_EQ(rule(0, 5), ST_FILTER_RULE_STRING);
@@ -217,13 +217,13 @@ static void overlay_isnt_merged_at_ranges(void) {
                CODE(TRIPLET(0, STRING(135), 0)));
 }
 
-static void overlay_without_entries(void) {
+static void overlay_without_entries_changes_nothing(void) {
   load(CODE(SIMPLE(1), END), make_code(NULL, 0));
   CHECK_EQ(rule(0, 1), ST_FILTER_RULE_SIMPLE);
   unload();
 }
 
-static void bad_overlays(void) {
+static void invalid_overlays_are_refused(void) {
   struct code code = CODE(SIMPLE(1), END);
   struct code torn = CODE(TRIPLET(0, SIMPLE(2), 0));
   torn.data[torn.size - 1] ^= 1;
@@ -243,22 +243,22 @@ static void bad_overlays(void) {
 }
 
 int main(void) {
-  RUN(known_checksum);
-  RUN(empty_and_checksum_only);
-  RUN(cut_varint);
-  RUN(words_are_cut_to_32_bits);
-  RUN(end_of_message);
-  RUN(simple_fields);
-  RUN(bad_words);
-  RUN(ranges);
-  RUN(ranges_that_overlap);
-  RUN(range_that_wraps_is_empty);
-  RUN(nested_messages);
-  RUN(strings);
-  RUN(no_semantic_type_makes_a_string_pass);
-  RUN(overlay_upgrades_and_adds);
-  RUN(overlay_isnt_merged_at_ranges);
-  RUN(overlay_without_entries);
-  RUN(bad_overlays);
+  RUN(checksum_is_the_low_half_of_fnv1a_64);
+  RUN(empty_bytecode_is_refused_and_checksum_alone_is_valid);
+  RUN(incomplete_varint_is_refused);
+  RUN(words_are_truncated_to_32_bits);
+  RUN(each_message_needs_its_end);
+  RUN(simple_fields_are_allowed);
+  RUN(invalid_words_are_refused);
+  RUN(ranges_allow_all_their_fields);
+  RUN(overlapping_ranges_are_refused);
+  RUN(range_that_exceeds_32_bits_is_empty);
+  RUN(nested_fields_refer_to_messages);
+  RUN(string_fields_have_a_string_rule);
+  RUN(no_semantic_type_allows_a_string_unfiltered);
+  RUN(overlay_replaces_and_adds_rules);
+  RUN(overlay_is_not_merged_at_ranges);
+  RUN(overlay_without_entries_changes_nothing);
+  RUN(invalid_overlays_are_refused);
   return 0;
 }

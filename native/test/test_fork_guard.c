@@ -30,7 +30,7 @@ static struct st_fork_entry entry(char* name) {
       .prepare = prepare, .parent = parent, .child = child, .self = name};
 }
 
-/* Forks, and compares what was called on both sides. */
+/* Forks, and compares the handlers called in both processes. */
 static void expect(const char* in_parent, const char* in_child) {
   g_log[0] = 0;
   uint32_t generation = st_fork_generation();
@@ -47,7 +47,7 @@ static void expect(const char* in_parent, const char* in_child) {
   CHECK_EQ(st_fork_generation(), generation);
 }
 
-static void locks_newest_first_and_releases_oldest_first(void) {
+static void handlers_lock_newest_first_and_release_oldest_first(void) {
   struct st_fork_entry one = entry("1"), two = entry("2"), three = entry("3");
   st_fork_register(&one);
   st_fork_register(&two);
@@ -68,7 +68,7 @@ static void handlers_may_be_missing(void) {
   st_fork_unregister(&one);
 }
 
-static void a_child_can_fork_and_unregister(void) {
+static void child_can_fork_and_unregister(void) {
   struct st_fork_entry one = entry("1");
   st_fork_register(&one);
   pid_t pid = fork();
@@ -85,8 +85,8 @@ static void a_child_can_fork_and_unregister(void) {
 }
 
 int main(void) {
-  RUN(locks_newest_first_and_releases_oldest_first);
+  RUN(handlers_lock_newest_first_and_release_oldest_first);
   RUN(handlers_may_be_missing);
-  RUN(a_child_can_fork_and_unregister);
+  RUN(child_can_fork_and_unregister);
   return 0;
 }

@@ -1,9 +1,9 @@
-/* A producer that changes its memory while the service reads it.
+/* Attack test: a producer changes its memory while the service reads it.
  *
- * A child process rewrites one producer's pages as fast as it can: bitmaps,
- * chunk headers, sizes, anything.  Meanwhile the service moves, scrapes and
- * patches what that producer asks for, and reads the buffer that it shares
- * with an honest one.  Nothing may crash, reach another one's data, or wait.
+ * A child process rewrites all bytes of one producer's pages as fast as it can.
+ * Meanwhile the service moves, scrapes and patches this producer's chunks, and
+ * reads the buffer that it shares with an honest producer.  The service must
+ * not crash, block, or change the honest producer's data.
  */
 #include <sched.h>
 #include <signal.h>
@@ -26,11 +26,12 @@ enum {
   FORBIDDEN = 8,
   HOSTILE = 1,
   HONEST = 2,
-  WRITER = 5, /* of both */
+  WRITER = 5, /* shared by both producers */
   ROUNDS = 1500,
 };
 
-/* The service has other producers: it may not wait for this one. */
+/* The service must not wait for this producer, because others would wait,
+ * too. */
 int nanosleep(const struct timespec* a, struct timespec* b) {
   (void)a, (void)b;
   CHECK(!"the service slept");
@@ -50,7 +51,7 @@ struct side {
 static struct st_buffer_table* table;
 static struct st_trace_buffer *buffer, *forbidden;
 static struct side hostile, honest;
-static _Atomic uint32_t* rewrites; /* by the child, so far */
+static _Atomic uint32_t* rewrites; /* rounds of the child so far */
 static uint64_t random_state;
 
 static uint32_t below(uint32_t limit) {
@@ -100,17 +101,17 @@ static void tear_down(void) {
   munmap(rewrites, MEMORY);
 }
 
-/* --- the child --- */
+/* --- the child process --- */
 
 static void rewrite_bitmap(uint8_t* page) {
   uint32_t bitmap = (uint32_t)random_next(&random_state);
-  if (below(4)) /* a layout that exists, and chunks to be moved */
+  if (below(4)) /* a valid layout, and chunks to be moved */
     bitmap = (1 + below(5)) << ST_BITMAP_LAYOUT_SHIFT |
              (bitmap & ST_BITMAP_CHUNKS_MASK) | 0x03333333;
   atomic_store((_Atomic uint32_t*)page, bitmap);
 }
 
-/* Plausible: few writers, ids that go on, some fragments. */
+/* Plausible values: few writers, consecutive ids, some fragments. */
 static void rewrite_header(uint8_t* chunk) {
   struct st_chunk_header* h = (struct st_chunk_header*)chunk;
   atomic_store(&h->chunk_id, below(9) ? *rewrites : below(UINT32_MAX));
@@ -144,7 +145,7 @@ static _Noreturn void rewrite_for_ever(void) {
   }
 }
 
-/* Both must run: this machine may have less than two idle processors. */
+/* Lets the other process run: there may be fewer than two idle processors. */
 static void wait_for_rewrites(uint32_t* seen) {
   while (atomic_load(rewrites) == *seen)
     usleep(10);
@@ -176,8 +177,8 @@ static uint8_t* put_patch(uint8_t* p, uint32_t target, uint32_t chunk_id,
   return st_put_bytes_field(p, 2, m, (size_t)(end - m));
 }
 
-/* Moves whatever there is, and patches at random: the honest producer's
- * newest chunk, too, which has the same writer and chunk id. */
+/* Moves all chunks, and patches at random: also the honest producer's newest
+ * chunk, which has the same writer and chunk id. */
 static void serve_the_hostile_one(uint32_t honest_chunk) {
   uint8_t request[4096], *p = request;
   uint64_t flush_id;
@@ -203,7 +204,7 @@ static uint32_t put_number(struct st_chunk* c, uint32_t number) {
   return number;
 }
 
-/* Ten numbered packets, through memory as ever. */
+/* Writes ten numbered packets through the honest producer's memory. */
 static uint32_t commit_honest_chunk(uint32_t chunk_id, uint32_t number) {
   struct st_chunk c;
   CHECK(st_page_try_partition(&honest.shm, 0, ST_PAGE_DIV1));
@@ -215,7 +216,7 @@ static uint32_t commit_honest_chunk(uint32_t chunk_id, uint32_t number) {
   return number;
 }
 
-/* Returns how many of the hostile one's packets there were. */
+/* Reads the buffer.  Returns the number of the hostile producer's packets. */
 static uint64_t read_all(uint32_t* expected) {
   uint64_t hostile_packets = 0;
   begin_read(buffer);
@@ -235,7 +236,7 @@ static uint64_t read_all(uint32_t* expected) {
   return hostile_packets;
 }
 
-static void rewrites_while_it_is_read(void) {
+static void service_survives_a_producer_that_rewrites_its_memory(void) {
   random_state = 77;
   set_up();
   pid_t child = fork();
@@ -253,7 +254,7 @@ static void rewrites_while_it_is_read(void) {
   }
   kill(child, SIGKILL);
   CHECK(waitpid(child, NULL, 0) == child);
-  /* Else the attack missed. */
+  /* otherwise the attack had no effect */
   CHECK(hostile_packets > 100);
   CHECK(hostile.endpoint.stats.chunks_discarded > 100);
   CHECK_EQ(honest.endpoint.stats.chunks_discarded, 0);
@@ -262,9 +263,9 @@ static void rewrites_while_it_is_read(void) {
   tear_down();
 }
 
-/* --- a page that never stands still --- */
+/* --- a page whose bitmap changes all the time --- */
 
-/* Else both may stay on one processor, and never meet. */
+/* Otherwise both processes may stay on one processor and never conflict. */
 static void pin(int processor) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -283,8 +284,8 @@ static _Noreturn void toggle_for_ever(void) {
   }
 }
 
-/* Compare-and-swap fails for ever there: the service gives the chunk up. */
-static void never_stands_still(void) {
+/* The compare-and-swap fails each time: the service gives the chunk up. */
+static void service_gives_up_a_page_whose_bitmap_never_settles(void) {
   set_up();
   pid_t child = fork();
   CHECK(child >= 0);
@@ -304,7 +305,7 @@ static void never_stands_still(void) {
 }
 
 int main(void) {
-  RUN(rewrites_while_it_is_read);
-  RUN(never_stands_still);
+  RUN(service_survives_a_producer_that_rewrites_its_memory);
+  RUN(service_gives_up_a_page_whose_bitmap_never_settles);
   return 0;
 }

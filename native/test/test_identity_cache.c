@@ -1,4 +1,5 @@
-/* Identity caches past their limits: a look-up gives what was put, or 0. */
+/* Identity caches beyond their limits: a lookup returns what was stored, or
+ * 0. */
 #include "core/identity_cache.h"
 
 #include <stdbool.h>
@@ -8,12 +9,12 @@
 
 enum { KEYS = 50000, OPERATIONS = 400000 };
 
-/* A key is an address, never followed. */
+/* A key is an address that is never dereferenced. */
 static void* key_at(uint64_t i) {
   return (void*)(uintptr_t)(0x7f0000000000 + 16 * (i + 1));
 }
 
-/* Returns the key that was pushed out. */
+/* Stores a key; returns the replaced key. */
 static void* put(struct st_identity_cache* c, uint32_t epoch, void* key,
                  uint32_t iid) {
   struct st_identity_slot* s = st_identity_place(c, epoch, key);
@@ -23,13 +24,13 @@ static void* put(struct st_identity_cache* c, uint32_t epoch, void* key,
   return old == key ? NULL : old;
 }
 
-static void an_empty_cache_knows_nothing(void) {
+static void empty_cache_finds_no_key(void) {
   struct st_identity_cache c = {0};
   CHECK_EQ(st_identity_find(&c, 1, key_at(0)), 0);
   st_identity_destroy(&c);
 }
 
-static void ids_count_in_their_epoch(void) {
+static void ids_are_valid_in_their_epoch_only(void) {
   struct st_identity_cache c = {0};
   put(&c, 1, key_at(3), 7);
   CHECK_EQ(st_identity_find(&c, 1, key_at(3)), 7);
@@ -39,7 +40,7 @@ static void ids_count_in_their_epoch(void) {
   st_identity_destroy(&c);
 }
 
-/* The model: a key has the id of its last put until it is pushed out. */
+/* Model: a key has the id of its last put until it is replaced. */
 static void random_puts_and_look_ups(uint64_t seed, uint64_t distance) {
   static uint32_t ids[KEYS];
   for (uint32_t i = 0; i < KEYS; i++)
@@ -63,13 +64,13 @@ static void random_puts_and_look_ups(uint64_t seed, uint64_t distance) {
   st_identity_destroy(&c);
 }
 
-static void keys_at_all_distances_are_told_apart(void) {
+static void keys_at_all_distances_keep_their_own_ids(void) {
   static const uint64_t distances[] = {1, 2, 3, 8, 12, 64, 4096, 65536};
   for (size_t i = 0; i < sizeof distances / sizeof *distances; i++)
     random_puts_and_look_ups(i + 1, distances[i]);
 }
 
-static void growing_drops_no_key(void) {
+static void no_key_is_lost_while_the_cache_grows(void) {
   struct st_identity_cache c = {0};
   uint32_t held = 0;
   for (uint32_t i = 0; i < KEYS; i++) {
@@ -86,7 +87,7 @@ static void growing_drops_no_key(void) {
   st_identity_destroy(&c);
 }
 
-static void a_new_epoch_does_not_make_the_cache_grow(void) {
+static void entries_of_an_old_epoch_do_not_make_the_cache_grow(void) {
   struct st_identity_cache c = {0};
   for (uint32_t epoch = 1; epoch < KEYS; epoch++)
     put(&c, epoch, key_at(epoch), 1);
@@ -95,10 +96,10 @@ static void a_new_epoch_does_not_make_the_cache_grow(void) {
 }
 
 int main(void) {
-  RUN(an_empty_cache_knows_nothing);
-  RUN(ids_count_in_their_epoch);
-  RUN(keys_at_all_distances_are_told_apart);
-  RUN(growing_drops_no_key);
-  RUN(a_new_epoch_does_not_make_the_cache_grow);
+  RUN(empty_cache_finds_no_key);
+  RUN(ids_are_valid_in_their_epoch_only);
+  RUN(keys_at_all_distances_keep_their_own_ids);
+  RUN(no_key_is_lost_while_the_cache_grows);
+  RUN(entries_of_an_old_epoch_do_not_make_the_cache_grow);
   return 0;
 }

@@ -1,4 +1,4 @@
-/* Strings to ids, and the bounds of the table. */
+/* Intern tables: ids of strings, and the bounds of the table. */
 #include "core/intern_table.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static uint32_t intern(struct st_intern_table* t, enum st_intern_kind kind,
   return iid;
 }
 
-static void test_same_value_same_id(void) {
+static void test_equal_strings_have_the_same_id(void) {
   struct st_intern_table t;
   st_intern_init(&t);
   CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "paint", true), 1);
@@ -29,7 +29,7 @@ static void test_same_value_same_id(void) {
   st_intern_destroy(&t);
 }
 
-static void test_kinds_are_separate(void) {
+static void test_each_kind_of_string_has_its_own_ids(void) {
   struct st_intern_table t;
   st_intern_init(&t);
   for (unsigned kind = 0; kind < ST_INTERN_KINDS; kind++) {
@@ -41,10 +41,10 @@ static void test_kinds_are_separate(void) {
   st_intern_destroy(&t);
 }
 
-static void test_clear_restarts_ids(void) {
+static void test_ids_restart_at_1_after_clear(void) {
   struct st_intern_table t;
   st_intern_init(&t);
-  st_intern_clear(&t); /* nothing there yet */
+  st_intern_clear(&t); /* nothing to clear yet */
   CHECK_EQ(intern(&t, ST_INTERN_CATEGORY, "one", true), 1);
   CHECK_EQ(intern(&t, ST_INTERN_CATEGORY, "two", true), 2);
   st_intern_clear(&t);
@@ -53,11 +53,11 @@ static void test_clear_restarts_ids(void) {
   st_intern_destroy(&t);
 }
 
-static void test_ids_taken_without_a_string(void) {
+static void test_ids_without_a_string_are_unique(void) {
   struct st_intern_table t;
   st_intern_init(&t);
   CHECK_EQ(st_intern_take_id(&t, ST_INTERN_EVENT_NAME), 1);
-  st_intern_clear(&t); /* nothing but ids to clear */
+  st_intern_clear(&t); /* only ids to clear */
   CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "paint", true), 1);
   CHECK_EQ(st_intern_take_id(&t, ST_INTERN_EVENT_NAME), 2);
   CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "layout", true), 3);
@@ -70,7 +70,7 @@ static void test_ids_taken_without_a_string(void) {
   st_intern_destroy(&t);
 }
 
-static void test_long_strings_go_inline(void) {
+static void test_long_strings_get_no_id(void) {
   struct st_intern_table t;
   st_intern_init(&t);
   char text[ST_INTERN_MAX_LENGTH + 2];
@@ -87,7 +87,7 @@ static void test_long_strings_go_inline(void) {
   st_intern_destroy(&t);
 }
 
-static void test_bounded_in_strings(void) {
+static void test_number_of_strings_is_bounded(void) {
   struct st_intern_table t;
   st_intern_init(&t);
   char text[32];
@@ -106,7 +106,7 @@ static void test_bounded_in_strings(void) {
   st_intern_destroy(&t);
 }
 
-static void test_bounded_in_bytes(void) {
+static void test_number_of_bytes_is_bounded(void) {
   struct st_intern_table t;
   st_intern_init(&t);
   char text[ST_INTERN_MAX_LENGTH + 1];
@@ -123,9 +123,9 @@ static void test_bounded_in_bytes(void) {
   st_intern_destroy(&t);
 }
 
-/* Against a model, past both limits: the ids of known strings stay, and new
- * ones get the next id of their kind while there is room. */
-static void test_random_strings_past_the_limit(void) {
+/* Compares with a model beyond both limits: known strings keep their ids, and
+ * new ones get the next id of their kind while there is room. */
+static void test_random_strings_beyond_the_limits_match_a_model(void) {
   enum { STRINGS = 3 * ST_INTERN_MAX_STRINGS, OPERATIONS = 300000 };
   static uint16_t ids[ST_INTERN_KINDS][STRINGS];
   struct st_intern_table t;
@@ -153,7 +153,7 @@ static void test_random_strings_past_the_limit(void) {
   st_intern_destroy(&t);
 }
 
-/* The hash that the table gave to its only string. */
+/* Returns the hash of the table's only string. */
 static uint32_t only_hash(const struct st_intern_table* t) {
   uint32_t i = 0;
   while (!t->slots[i].iid)
@@ -161,7 +161,8 @@ static uint32_t only_hash(const struct st_intern_table* t) {
   return t->slots[i].hash;
 }
 
-/* Fills in a string of the hash, as far as the largest table looks. */
+/* Makes a string with a given hash, up to the bits that the largest table
+ * uses. */
 static void find_colliding(char* text, size_t size, uint32_t* number) {
   struct st_intern_table t;
   st_intern_init(&t);
@@ -173,7 +174,7 @@ static void find_colliding(char* text, size_t size, uint32_t* number) {
   st_intern_destroy(&t);
 }
 
-static void test_colliding_strings_are_told_apart(void) {
+static void test_strings_with_equal_hashes_have_different_ids(void) {
   enum { COLLIDING = 100 };
   static char texts[COLLIDING][16];
   uint32_t number = 0;
@@ -189,14 +190,14 @@ static void test_colliding_strings_are_told_apart(void) {
 }
 
 int main(void) {
-  RUN(test_same_value_same_id);
-  RUN(test_kinds_are_separate);
-  RUN(test_clear_restarts_ids);
-  RUN(test_ids_taken_without_a_string);
-  RUN(test_long_strings_go_inline);
-  RUN(test_bounded_in_strings);
-  RUN(test_bounded_in_bytes);
-  RUN(test_random_strings_past_the_limit);
-  RUN(test_colliding_strings_are_told_apart);
+  RUN(test_equal_strings_have_the_same_id);
+  RUN(test_each_kind_of_string_has_its_own_ids);
+  RUN(test_ids_restart_at_1_after_clear);
+  RUN(test_ids_without_a_string_are_unique);
+  RUN(test_long_strings_get_no_id);
+  RUN(test_number_of_strings_is_bounded);
+  RUN(test_number_of_bytes_is_bounded);
+  RUN(test_random_strings_beyond_the_limits_match_a_model);
+  RUN(test_strings_with_equal_hashes_have_different_ids);
   return 0;
 }

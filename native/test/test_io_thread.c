@@ -9,8 +9,8 @@
 #include "high_fd.h"
 #include "socket_pair.h"
 
-/* The fixture: a thread on one end of a socket pair.  Its callback takes what
- * is there, and does what the test asks for. */
+/* The fixture: a thread on one socket of a pair.  Its callback receives all
+ * available bytes, and then does what the test has selected. */
 enum action { GO_ON, STOP_READING, STOP_THREAD, DESTROY_THREAD };
 
 static struct socket_pair g_pair;
@@ -99,12 +99,12 @@ static void receive(size_t size) {
 
 /* --- cases --- */
 
-static void input_calls_back_with_signals_blocked(void) {
+static void callback_runs_with_signals_blocked(void) {
   open_thread();
   CHECK(!st_io_thread_running(g_thread));
   start();
   CHECK(st_io_thread_running(g_thread));
-  CHECK(!all_signals_blocked()); /* ours are as they were */
+  CHECK(!all_signals_blocked()); /* this thread's signal mask is unchanged */
   send_byte();
   wait_for_calls(1);
   CHECK(g_signals_blocked);
@@ -113,11 +113,11 @@ static void input_calls_back_with_signals_blocked(void) {
   close_thread();
 }
 
-static void stop_joins_and_start_begins_again(void) {
+static void thread_can_be_stopped_and_started_again(void) {
   open_thread();
   for (unsigned i = 0; i < 3; i++) {
     start();
-    start(); /* runs already */
+    start(); /* has no effect */
     send_byte();
     wait_for_calls(i + 1);
     CHECK_EQ(st_io_thread_stop(g_thread), 0);
@@ -127,7 +127,7 @@ static void stop_joins_and_start_begins_again(void) {
   close_thread();
 }
 
-static void input_from_before_the_start_is_heard(void) {
+static void input_that_came_before_the_start_is_reported(void) {
   open_thread();
   send_byte();
   start();
@@ -135,7 +135,7 @@ static void input_from_before_the_start_is_heard(void) {
   close_thread();
 }
 
-static void what_the_socket_did_not_take_goes_out_later(void) {
+static void unsent_bytes_are_sent_when_the_socket_has_room(void) {
   open_thread();
   start();
   uint8_t frame[10000] = {0};
@@ -144,11 +144,11 @@ static void what_the_socket_did_not_take_goes_out_later(void) {
     CHECK(st_send_queue_push(&g_queue, frame, sizeof frame, -1));
     size += sizeof frame;
   }
-  receive(size); /* hangs if nobody drains */
+  receive(size); /* blocks for ever if the thread does not drain */
   close_thread();
 }
 
-static void bytes_pushed_before_the_start_go_out(void) {
+static void bytes_pushed_before_the_start_are_sent(void) {
   open_thread();
   uint8_t frame[100000] = {0};
   for (unsigned i = 0; i < 5; i++)
@@ -158,20 +158,20 @@ static void bytes_pushed_before_the_start_go_out(void) {
   close_thread();
 }
 
-static void a_closed_peer_is_reported_once(void) {
+static void closed_peer_is_reported_once(void) {
   open_thread();
   start();
   close(g_pair.theirs);
   g_pair.theirs = -1;
   wait_for_calls(1);
   CHECK(g_saw_end);
-  /* No more calls: stopping flushes out any that came. */
+  /* Stopping joins the thread, so no further calls can come. */
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
   CHECK_EQ(g_calls, 1);
   close_thread();
 }
 
-static void false_ends_reading_but_not_sending(void) {
+static void thread_still_sends_after_the_callback_returned_false(void) {
   open_thread();
   g_action = STOP_READING;
   start();
@@ -190,7 +190,7 @@ static void false_ends_reading_but_not_sending(void) {
   close_thread();
 }
 
-static void stop_from_the_callback_is_refused(void) {
+static void stop_inside_the_callback_is_refused(void) {
   open_thread();
   g_action = STOP_THREAD;
   g_stop_result = 0;
@@ -215,7 +215,7 @@ static unsigned count_threads(void) {
   return count;
 }
 
-static void destroy_from_the_callback_lets_the_thread_end(void) {
+static void thread_ends_after_destroy_inside_the_callback(void) {
   unsigned before = count_threads();
   open_thread();
   g_action = DESTROY_THREAD;
@@ -228,7 +228,7 @@ static void destroy_from_the_callback_lets_the_thread_end(void) {
   close_thread();
 }
 
-static void without_a_queue_false_ends_the_thread(void) {
+static void thread_without_a_queue_ends_when_the_callback_returns_false(void) {
   unsigned before = count_threads();
   open_thread();
   st_io_thread_destroy(g_thread);
@@ -241,17 +241,18 @@ static void without_a_queue_false_ends_the_thread(void) {
     wait_for_calls(i);
     while (count_threads() > before)
       sched_yield();
-    CHECK(st_io_thread_running(g_thread)); /* nobody has joined it */
+    CHECK(st_io_thread_running(g_thread)); /* not joined yet */
     CHECK_EQ(st_io_thread_stop(g_thread), 0);
   }
   close_thread();
 }
 
-/* In a child, which lives on with nothing but the socket pair's memory. */
+/* Runs `body` in a child process, because it breaks the process's
+ * descriptors. */
 static void run_in_child(void (*body)(void)) {
   pid_t pid = fork();
   if (pid == 0) {
-    alarm(20); /* rather than hang */
+    alarm(20); /* fails instead of blocking for ever */
     body();
     _exit(0);
   }
@@ -269,12 +270,12 @@ static void close_our_descriptors(void) {
 static void stop_without_descriptors(void) {
   start();
   send_byte();
-  wait_for_calls(1); /* it polls, or is about to */
+  wait_for_calls(1); /* polls, or is about to */
   close_our_descriptors();
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
 }
 
-static void a_thread_whose_descriptors_were_closed_can_be_stopped(void) {
+static void thread_can_be_stopped_after_its_descriptors_were_closed(void) {
   open_thread();
   run_in_child(stop_without_descriptors);
   close_thread();
@@ -287,44 +288,46 @@ static void hear_without_descriptors(void) {
   wait_for_calls(1);
   close_our_descriptors();
   do {
-    /* Wakes the poll that goes on; the parent has the other end, and reads not. */
+    /* Ends the running poll.  The other end is open in the parent, too, which
+     * does not read. */
     send(g_pair.theirs, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     sched_yield();
   } while (count_threads() > before);
-  CHECK_EQ(st_io_thread_stop(g_thread), 0); /* joins what has ended */
+  CHECK_EQ(st_io_thread_stop(g_thread), 0); /* joins the ended thread */
   CHECK(g_calls >= 2);
   unsigned calls = g_calls;
-  start(); /* says so again */
+  start(); /* reports the loss again */
   wait_for_calls(calls + 1);
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
   CHECK_EQ(g_calls, calls + 1);
 }
 
-static void a_thread_whose_descriptors_were_closed_says_so_and_ends(void) {
+static void thread_calls_back_and_ends_after_its_descriptors_were_closed(void) {
   open_thread();
   run_in_child(hear_without_descriptors);
   close_thread();
 }
 
-static void a_forked_child_has_no_thread(void) {
+static void forked_child_has_no_thread(void) {
   open_thread();
   start();
   pid_t pid = fork();
   if (pid == 0) {
     bool good = !st_io_thread_running(g_thread);
     good = good && st_io_thread_stop(g_thread) == 0;
-    st_io_thread_destroy(g_thread); /* joins nothing */
+    st_io_thread_destroy(g_thread); /* must not join the parent's thread */
     _exit(good ? 0 : 1);
   }
   int status;
   CHECK_EQ(waitpid(pid, &status, 0), pid);
   CHECK_EQ(status, 0);
-  send_byte(); /* the parent's goes on */
+  send_byte(); /* the parent's thread continues */
   wait_for_calls(1);
   close_thread();
 }
 
-/* All of the process's but the standard ones; some files get their numbers. */
+/* Replaces all descriptors of the process, except the standard ones, by a
+ * file. */
 static void replace_all_descriptors(FILE* file) {
   for (int fd = 3; fd < 2 * ST_HIGH_FD; fd++) {
     if (fd != fileno(file) && fcntl(fd, F_GETFD) >= 0)
@@ -332,7 +335,7 @@ static void replace_all_descriptors(FILE* file) {
   }
 }
 
-static void stop_ends_a_poll_of_closed_descriptors(void) {
+static void stop_ends_a_poll_of_replaced_descriptors(void) {
   open_thread();
   start();
   send_byte();
@@ -341,8 +344,9 @@ static void stop_ends_a_poll_of_closed_descriptors(void) {
   CHECK_EQ(fputs("of the program", file) >= 0, 1);
   rewind(file);
   replace_all_descriptors(file);
-  CHECK_EQ(st_io_thread_stop(g_thread), 0); /* hangs if nothing ends it */
-  start(); /* polls the program's file, and sees it */
+  /* blocks for ever if the poll is not ended */
+  CHECK_EQ(st_io_thread_stop(g_thread), 0);
+  start(); /* detects that the descriptor is the program's file */
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
   st_io_thread_destroy(g_thread);
   g_thread = NULL;
@@ -358,19 +362,19 @@ static void stop_ends_a_poll_of_closed_descriptors(void) {
 }
 
 int main(void) {
-  RUN(input_calls_back_with_signals_blocked);
-  RUN(stop_joins_and_start_begins_again);
-  RUN(input_from_before_the_start_is_heard);
-  RUN(what_the_socket_did_not_take_goes_out_later);
-  RUN(bytes_pushed_before_the_start_go_out);
-  RUN(a_closed_peer_is_reported_once);
-  RUN(false_ends_reading_but_not_sending);
-  RUN(stop_from_the_callback_is_refused);
-  RUN(destroy_from_the_callback_lets_the_thread_end);
-  RUN(without_a_queue_false_ends_the_thread);
-  RUN(a_thread_whose_descriptors_were_closed_can_be_stopped);
-  RUN(a_thread_whose_descriptors_were_closed_says_so_and_ends);
-  RUN(a_forked_child_has_no_thread);
-  RUN(stop_ends_a_poll_of_closed_descriptors);
+  RUN(callback_runs_with_signals_blocked);
+  RUN(thread_can_be_stopped_and_started_again);
+  RUN(input_that_came_before_the_start_is_reported);
+  RUN(unsent_bytes_are_sent_when_the_socket_has_room);
+  RUN(bytes_pushed_before_the_start_are_sent);
+  RUN(closed_peer_is_reported_once);
+  RUN(thread_still_sends_after_the_callback_returned_false);
+  RUN(stop_inside_the_callback_is_refused);
+  RUN(thread_ends_after_destroy_inside_the_callback);
+  RUN(thread_without_a_queue_ends_when_the_callback_returns_false);
+  RUN(thread_can_be_stopped_after_its_descriptors_were_closed);
+  RUN(thread_calls_back_and_ends_after_its_descriptors_were_closed);
+  RUN(forked_child_has_no_thread);
+  RUN(stop_ends_a_poll_of_replaced_descriptors);
   return 0;
 }

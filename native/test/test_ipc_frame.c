@@ -12,7 +12,7 @@ static const uint8_t kFrame[] = {
     0x10, 4, 0x1a, 3, 1,    2, 3,    0x20, 1,
 };
 
-static void encodes_the_bytes_of_a_frame(void) {
+static void encoded_frame_has_the_expected_bytes(void) {
   struct st_ipc_invoke invoke = {
       .request_id = 7,
       .service_id = 1,
@@ -26,7 +26,7 @@ static void encodes_the_bytes_of_a_frame(void) {
   CHECK_EQ(memcmp(out, kFrame, sizeof kFrame), 0);
 }
 
-static void overhead_bounds_the_largest_values(void) {
+static void overhead_constant_covers_the_largest_values(void) {
   static uint8_t args[ST_IPC_MAX_FRAME];
   static uint8_t out[ST_IPC_MAX_FRAME];
   struct st_ipc_invoke invoke = {
@@ -45,7 +45,7 @@ static void overhead_bounds_the_largest_values(void) {
   CHECK_EQ(back.args_size, invoke.args_size);
 }
 
-static void parses_what_it_encodes(void) {
+static void encoded_frames_are_parsed_again(void) {
   struct st_ipc_invoke invoke;
   CHECK_EQ(st_ipc_frame_get_invoke(kFrame, sizeof kFrame, &invoke),
            sizeof kFrame);
@@ -57,17 +57,18 @@ static void parses_what_it_encodes(void) {
   CHECK_EQ(memcmp(invoke.args, kArgs, sizeof kArgs), 0);
 }
 
-static void cut_frames_are_not_there_yet(void) {
+static void incomplete_frames_are_not_parsed(void) {
   struct st_ipc_invoke invoke;
   for (size_t size = 0; size < sizeof kFrame; size++) {
-    uint8_t* copy = malloc(size + 1); /* exact, for the address sanitizer */
+    /* an exact heap block, so that ASan detects reads after its end */
+    uint8_t* copy = malloc(size + 1);
     memcpy(copy, kFrame, size);
     CHECK_EQ(st_ipc_frame_get_invoke(copy, size, &invoke), 0);
     free(copy);
   }
 }
 
-static void bytes_after_the_frame_are_left(void) {
+static void bytes_after_the_frame_are_ignored(void) {
   uint8_t two[2 * sizeof kFrame];
   memcpy(two, kFrame, sizeof kFrame);
   memcpy(two + sizeof kFrame, kFrame, sizeof kFrame);
@@ -90,15 +91,15 @@ static void other_frames_are_left_to_the_general_parser(void) {
   CHECK_EQ(PARSE(0x10, 7), 0);                      /* no message */
   CHECK_EQ(PARSE(0x10, 7, 0x1a, 0), 0);             /* bind */
   CHECK_EQ(PARSE(0x10, 7, 0x2a, 0, 0x1a, 0), 0);    /* invoke, then bind */
-  CHECK_EQ(PARSE(0x10, 7, 0x2a, 2, 0x1a, 9), 0);    /* args past the end */
-  CHECK_EQ(PARSE(0x10, 7, 0x2a, 0, 0xff), 0);       /* cut tag */
+  CHECK_EQ(PARSE(0x10, 7, 0x2a, 2, 0x1a, 9), 0);    /* args exceed the frame */
+  CHECK_EQ(PARSE(0x10, 7, 0x2a, 0, 0xff), 0);       /* incomplete tag */
   CHECK_EQ(PARSE(0x10, 7, 0x28, 1), 0);             /* wrong wire type */
   CHECK_EQ(PARSE(0x10, 7, 0x2a, 0), 8);             /* all defaults */
   CHECK_EQ(PARSE(0x0a, 1, 'x', 0x2a, 0), 9);        /* data_for_testing */
   CHECK_EQ(PARSE(0x2a, 0, 0x82, 0x7d, 1, 'x'), 10); /* unknown field */
 }
 
-static void huge_and_empty_lengths(void) {
+static void frames_with_huge_or_zero_length_are_not_parsed(void) {
   struct st_ipc_invoke invoke;
   const uint8_t huge[] = {0xff, 0xff, 0xff, 0xff, 0x10, 1};
   CHECK_EQ(st_ipc_frame_get_invoke(huge, sizeof huge, &invoke), 0);
@@ -107,12 +108,12 @@ static void huge_and_empty_lengths(void) {
 }
 
 int main(void) {
-  RUN(encodes_the_bytes_of_a_frame);
-  RUN(overhead_bounds_the_largest_values);
-  RUN(parses_what_it_encodes);
-  RUN(cut_frames_are_not_there_yet);
-  RUN(bytes_after_the_frame_are_left);
+  RUN(encoded_frame_has_the_expected_bytes);
+  RUN(overhead_constant_covers_the_largest_values);
+  RUN(encoded_frames_are_parsed_again);
+  RUN(incomplete_frames_are_not_parsed);
+  RUN(bytes_after_the_frame_are_ignored);
   RUN(other_frames_are_left_to_the_general_parser);
-  RUN(huge_and_empty_lengths);
+  RUN(frames_with_huge_or_zero_length_are_not_parsed);
   return 0;
 }

@@ -1,4 +1,4 @@
-/* What a writer lost that never wrote again stands in the trace all the same. */
+/* Loss marks: losses of writers that end without another packet are marked. */
 #include "core/loss_marks.h"
 
 #include <sys/wait.h>
@@ -40,7 +40,7 @@ static void take_all_chunks(void) {
     continue;
 }
 
-/* A thread that comes, writes one packet and goes. */
+/* Starts a writer, writes one packet, and ends the writer. */
 static bool short_life(uint16_t buffer) {
   struct st_trace_writer w;
   struct st_iovec piece = {"\x08\x01", 2};
@@ -65,7 +65,7 @@ static void read_marks(uint16_t writer_id) {
   CHECK_EQ(reader_packets(&reader, writer_id, collect, NULL), 0);
 }
 
-static void test_each_dead_writer_has_its_mark(void) {
+static void test_each_ended_writer_with_a_loss_is_marked(void) {
   start();
   CHECK(st_loss_marks_open(&arbiter, BUFFER));
   take_all_chunks();
@@ -81,20 +81,20 @@ static void test_each_dead_writer_has_its_mark(void) {
   end();
 }
 
-static void test_a_mark_is_visible_at_once(void) {
+static void test_mark_can_be_scraped_at_once(void) {
   start();
   CHECK(st_loss_marks_open(&arbiter, BUFFER));
   struct st_chunk chunk;
   CHECK(st_chunk_at(&arbiter.shm, 0, ST_PAGE_DIV1, 0, &chunk));
   struct st_chunk_header* header = st_chunk_header(&chunk);
-  CHECK_EQ(atomic_load(&header->packets), 1); /* nothing to scrape */
+  CHECK_EQ(atomic_load(&header->packets), 1); /* no finished packet yet */
   take_all_chunks();
   CHECK(!short_life(BUFFER));
   CHECK_EQ(atomic_load(&header->packets), 3);
   end();
 }
 
-static void test_without_loss_it_says_nothing(void) {
+static void test_no_mark_is_written_without_a_loss(void) {
   start();
   CHECK(st_loss_marks_open(&arbiter, BUFFER));
   CHECK(short_life(BUFFER));
@@ -104,7 +104,7 @@ static void test_without_loss_it_says_nothing(void) {
   end();
 }
 
-static void test_only_who_owes_is_marked(void) {
+static void test_writer_that_marked_its_own_loss_is_not_marked_again(void) {
   start();
   struct st_trace_writer w;
   struct st_iovec piece = {"\x08\x01", 2};
@@ -124,15 +124,15 @@ static void test_only_who_owes_is_marked(void) {
   end();
 }
 
-/* Chunk and memory full: the marks wait, and become one. */
-static void test_marks_without_room_are_added_up(void) {
+/* Chunk and memory are full: the losses wait, and share one mark. */
+static void test_losses_that_cannot_be_marked_share_a_later_mark(void) {
   enum { DEAD = 4000 };
   start();
   CHECK(st_loss_marks_open(&arbiter, BUFFER));
   take_all_chunks();
   for (int i = 0; i < DEAD; i++)
     CHECK(!short_life(BUFFER));
-  CHECK_EQ(reader.count, 1); /* it was full */
+  CHECK_EQ(reader.count, 1); /* the chunk was full */
   read_marks(1);
   unsigned before = got.marks;
   CHECK(before > 100 && before < DEAD);
@@ -143,7 +143,7 @@ static void test_marks_without_room_are_added_up(void) {
   end();
 }
 
-static void test_buffers_are_kept_apart(void) {
+static void test_losses_are_marked_in_their_own_buffer(void) {
   start();
   CHECK(st_loss_marks_open(&arbiter, BUFFER));
   CHECK(st_loss_marks_open(&arbiter, OTHER_BUFFER));
@@ -153,35 +153,37 @@ static void test_buffers_are_kept_apart(void) {
   st_loss_marks_close(&arbiter, BUFFER);
   st_loss_marks_close(&arbiter, OTHER_BUFFER);
   CHECK_EQ(reader.count, 1);        /* of BUFFER: empty */
-  CHECK(!short_life(OTHER_BUFFER)); /* there is one user left */
+  CHECK(!short_life(OTHER_BUFFER)); /* one user is left */
   st_loss_marks_close(&arbiter, OTHER_BUFFER);
   read_marks(1);
   CHECK_EQ(got.marks, 0);
   read_marks(2);
   CHECK_EQ(got.marks, 2);
-  st_loss_marks_close(&arbiter, OTHER_BUFFER); /* once too often: harmless */
+  /* one call too many: no effect */
+  st_loss_marks_close(&arbiter, OTHER_BUFFER);
   end();
 }
 
-static void test_a_first_packet_waits_briefly(void) {
+static void test_first_packet_of_a_writer_waits_briefly_for_a_chunk(void) {
   start();
   CHECK(st_loss_marks_open(&arbiter, BUFFER));
   take_all_chunks();
   CHECK(!short_life(BUFFER));
   CHECK_EQ(sleeps, 6);
-  CHECK(!short_life(BUFFER)); /* nobody waits after a wait in vain ... */
+  /* a writer does not wait after a wait without success ... */
+  CHECK(!short_life(BUFFER));
   CHECK_EQ(sleeps, 6);
   struct st_chunk chunk;
   CHECK(st_chunk_at(&arbiter.shm, 1, ST_PAGE_DIV1, 0, &chunk));
   st_arbiter_return_chunk(&arbiter, &chunk, BUFFER);
   CHECK(reader_free_one(&reader));
-  CHECK(short_life(BUFFER)); /* ... until a chunk was had again */
+  CHECK(short_life(BUFFER)); /* ... until a chunk was available again */
   CHECK(!short_life(BUFFER));
   CHECK_EQ(sleeps, 12);
   end();
 }
 
-static void test_in_a_forked_child(void) {
+static void test_forked_child_writes_no_marks(void) {
   start();
   CHECK(st_loss_marks_open(&arbiter, BUFFER));
   take_all_chunks();
@@ -198,13 +200,13 @@ static void test_in_a_forked_child(void) {
 }
 
 int main(void) {
-  RUN(test_each_dead_writer_has_its_mark);
-  RUN(test_a_mark_is_visible_at_once);
-  RUN(test_without_loss_it_says_nothing);
-  RUN(test_only_who_owes_is_marked);
-  RUN(test_marks_without_room_are_added_up);
-  RUN(test_buffers_are_kept_apart);
-  RUN(test_a_first_packet_waits_briefly);
-  RUN(test_in_a_forked_child);
+  RUN(test_each_ended_writer_with_a_loss_is_marked);
+  RUN(test_mark_can_be_scraped_at_once);
+  RUN(test_no_mark_is_written_without_a_loss);
+  RUN(test_writer_that_marked_its_own_loss_is_not_marked_again);
+  RUN(test_losses_that_cannot_be_marked_share_a_later_mark);
+  RUN(test_losses_are_marked_in_their_own_buffer);
+  RUN(test_first_packet_of_a_writer_waits_briefly_for_a_chunk);
+  RUN(test_forked_child_writes_no_marks);
   return 0;
 }

@@ -1,4 +1,4 @@
-/* Encoding of messages, nested sizes above all. */
+/* Messages: encoding, especially of nested sizes. */
 #include "core/message.h"
 
 #include "check.h"
@@ -23,7 +23,7 @@ static void expect(const char* bytes, size_t size) {
 
 #define EXPECT(literal) expect(literal, sizeof(literal) - 1)
 
-static void test_basic_types(void) {
+static void test_basic_types_are_encoded(void) {
   start();
   st_message_append_varint(&root, 1, 0);
   st_message_append_varint(&root, 2, 300);
@@ -40,7 +40,7 @@ static void test_basic_types(void) {
       "\xC2\x0C\x05hello\x08\x07");
 }
 
-static void test_empty_strings(void) {
+static void test_empty_strings_are_encoded(void) {
   start();
   st_message_append_bytes(&root, 1, "", 0);
   st_message_append_bytes(&root, 2, NULL, 0);
@@ -48,7 +48,7 @@ static void test_empty_strings(void) {
   EXPECT("\x0A\x00\x12\x00");
 }
 
-static void test_nested_is_compacted(void) {
+static void test_small_nested_message_gets_a_one_byte_length(void) {
   start();
   struct st_message a, b;
   st_message_begin_nested(&root, &a, 1);
@@ -70,12 +70,12 @@ static void test_parent_append_finalizes_descendants(void) {
   st_message_append_raw(&root, "\x08\x09", 2);
   CHECK(a.finalized && b.finalized && c.finalized);
   st_message_begin_nested(&root, &a, 1);
-  st_message_begin_nested(&root, &b, 1); /* a sibling ends it as well */
+  st_message_begin_nested(&root, &b, 1); /* a sibling finalizes it as well */
   CHECK(a.finalized);
   EXPECT("\x0A\x06\x12\x04\x1A\x02\x08\x05\x08\x09\x0A\x00\x0A\x00");
 }
 
-static void test_struct_is_used_for_each_sibling(void) {
+static void test_struct_can_be_reused_for_each_sibling(void) {
   start();
   struct st_message a;
   for (unsigned i = 1; i <= 3; i++) {
@@ -85,7 +85,7 @@ static void test_struct_is_used_for_each_sibling(void) {
   EXPECT("\x0A\x02\x08\x01\x0A\x02\x08\x02\x0A\x02\x08\x03");
 }
 
-static void test_compact_up_to_127_bytes(void) {
+static void test_nested_messages_are_compact_up_to_127_bytes(void) {
   uint8_t payload[128] = {0};
   struct st_message a;
   start();
@@ -100,12 +100,12 @@ static void test_compact_up_to_127_bytes(void) {
   CHECK(memcmp(buffer, "\x0A\x80\x81\x80\x00\x00", 6) == 0);
 }
 
-static void test_misuse_is_discarded(void) {
+static void test_append_to_finalized_message_is_discarded_and_counted(void) {
   start();
   struct st_message a, b;
   st_message_begin_nested(&root, &a, 1);
   CHECK_EQ(st_message_finalize(&a), 0);
-  CHECK_EQ(st_message_finalize(&a), 0); /* harmless */
+  CHECK_EQ(st_message_finalize(&a), 0); /* no effect */
   st_message_append_varint(&a, 1, 1);
   st_message_begin_nested(&a, &b, 1);
   st_message_append_varint(&b, 1, 1);
@@ -114,8 +114,8 @@ static void test_misuse_is_discarded(void) {
   EXPECT("\x0A\x00");
 }
 
-static void test_too_large_is_refused(void) {
-  /* Volatile: gcc 16 warns of sizes that it knows to be too large. */
+static void test_bytes_beyond_the_maximal_size_are_discarded(void) {
+  /* volatile, because gcc 16 warns of constant sizes that are too large */
   volatile size_t large = ST_MAX_MESSAGE_SIZE, huge = SIZE_MAX / 2;
   start();
   st_message_append_bytes(&root, 1, buffer, large);
@@ -125,7 +125,7 @@ static void test_too_large_is_refused(void) {
   CHECK_EQ(root.size, 0);
 }
 
-static void test_random_messages(void) {
+static void test_random_messages_match_a_plain_encoder(void) {
   static uint8_t bytes[6000];
   uint64_t state = 42;
   for (int i = 0; i < 400; i++) {
@@ -135,14 +135,14 @@ static void test_random_messages(void) {
 }
 
 int main(void) {
-  RUN(test_basic_types);
-  RUN(test_empty_strings);
-  RUN(test_nested_is_compacted);
+  RUN(test_basic_types_are_encoded);
+  RUN(test_empty_strings_are_encoded);
+  RUN(test_small_nested_message_gets_a_one_byte_length);
   RUN(test_parent_append_finalizes_descendants);
-  RUN(test_struct_is_used_for_each_sibling);
-  RUN(test_compact_up_to_127_bytes);
-  RUN(test_misuse_is_discarded);
-  RUN(test_too_large_is_refused);
-  RUN(test_random_messages);
+  RUN(test_struct_can_be_reused_for_each_sibling);
+  RUN(test_nested_messages_are_compact_up_to_127_bytes);
+  RUN(test_append_to_finalized_message_is_discarded_and_counted);
+  RUN(test_bytes_beyond_the_maximal_size_are_discarded);
+  RUN(test_random_messages_match_a_plain_encoder);
   return 0;
 }

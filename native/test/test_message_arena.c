@@ -1,4 +1,4 @@
-/* Handles on messages that outlive them. */
+/* Message arenas: handles that outlive their messages. */
 #include "core/message_arena.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static void expect(const char* bytes, size_t size) {
   CHECK(!root.deeper);
 }
 
-static void siblings_share_a_place(void) {
+static void siblings_share_a_struct_and_differ_by_serial(void) {
   start();
   struct st_arena_message* first = st_arena_begin_nested(&root, 1);
   uint64_t serial = first->serial;
@@ -34,7 +34,7 @@ static void siblings_share_a_place(void) {
   expect("\x0A\x02\x08\x01\x0A\x02\x08\x02", 8);
 }
 
-static void a_sibling_ends_what_is_below(void) {
+static void opening_a_sibling_finalizes_nested_messages(void) {
   start();
   struct st_arena_message* a = st_arena_begin_nested(&root, 1);
   struct st_arena_message* b = st_arena_begin_nested(a, 2);
@@ -42,11 +42,11 @@ static void a_sibling_ends_what_is_below(void) {
   uint64_t serial = c->serial;
   st_arena_begin_nested(&root, 4);
   CHECK(b->message.finalized && c->message.finalized);
-  CHECK_EQ(c->serial, serial); /* nobody took its place */
+  CHECK_EQ(c->serial, serial); /* no other message has reused its struct */
   expect("\x0A\x04\x12\x02\x1A\x00\x22\x00", 8);
 }
 
-static void nesting_in_a_finalized_message(void) {
+static void message_opened_in_a_finalized_one_is_finalized(void) {
   start();
   struct st_arena_message* a = st_arena_begin_nested(&root, 1);
   st_message_finalize(&a->message);
@@ -58,7 +58,7 @@ static void nesting_in_a_finalized_message(void) {
   expect("\x0A\x00", 2);
 }
 
-static void deep_and_again(void) {
+static void structs_are_reused_after_deep_nesting(void) {
   start();
   for (int round = 0; round < 2; round++) {
     struct st_arena_message* m = &root;
@@ -74,9 +74,9 @@ static void deep_and_again(void) {
 }
 
 int main(void) {
-  RUN(siblings_share_a_place);
-  RUN(a_sibling_ends_what_is_below);
-  RUN(nesting_in_a_finalized_message);
-  RUN(deep_and_again);
+  RUN(siblings_share_a_struct_and_differ_by_serial);
+  RUN(opening_a_sibling_finalizes_nested_messages);
+  RUN(message_opened_in_a_finalized_one_is_finalized);
+  RUN(structs_are_reused_after_deep_nesting);
   return 0;
 }

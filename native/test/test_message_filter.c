@@ -22,7 +22,8 @@ static void drop(void) {
 static uint8_t out[8192];
 static size_t out_size;
 
-/* The input lies at the end of a heap block: reads past it are seen. */
+/* Copies the input to the end of a heap block, so that ASan detects reads after
+ * it. */
 static enum st_filter_result run(const void* data, size_t size) {
   uint8_t* copy = malloc(size + !size);
   CHECK(copy);
@@ -40,7 +41,7 @@ static void expect(const void* data, size_t size, const void* wanted,
   CHECK(!memcmp(out, wanted, wanted_size));
 }
 
-/* Of string literals. */
+/* for string literals */
 #define EXPECT(data, wanted) \
   expect(data, sizeof(data) - 1, wanted, sizeof(wanted) - 1)
 #define MALFORMED(data) expect_malformed(data, sizeof(data) - 1)
@@ -51,7 +52,7 @@ static void expect_malformed(const void* data, size_t size) {
   CHECK_EQ(out_size, 0);
 }
 
-static void scalars(void) {
+static void scalar_fields_are_filtered_by_their_rules(void) {
   USE(RANGE(1, 3), END);
   EXPECT(
       "\x08\x07\x11"
@@ -73,7 +74,7 @@ static void scalars(void) {
   drop();
 }
 
-static void minimal_encoding(void) {
+static void numbers_are_reencoded_with_the_fewest_bytes(void) {
   USE(SIMPLE(1), NESTED(2, 0), END);
   EXPECT("\x88\x80\x00\x87\x80\x00", "\x08\x07");
   EXPECT("\x0a\x82\x80\x80\x00hi", "\x0a\x02hi");
@@ -83,16 +84,16 @@ static void minimal_encoding(void) {
   drop();
 }
 
-static void nested(void) {
+static void nested_messages_are_filtered_in_turn(void) {
   USE(NESTED(2, 1), SIMPLE(3), END, SIMPLE(1), NESTED(4, 1), END);
   EXPECT("\x12\x04\x08\x07\x10\x01", "\x12\x02\x08\x07");
   EXPECT("\x12\x02\x10\x01\x18\x05", "\x12\x00\x18\x05");
   EXPECT("\x12\x06\x22\x04\x08\x07\x10\x01", "\x12\x04\x22\x02\x08\x07");
-  /* Several end at once. */
+  /* several messages end at the same byte */
   EXPECT("\x12\x06\x22\x04\x22\x02\x10\x01\x18\x01",
          "\x12\x04\x22\x02\x22\x00\x18\x01");
   EXPECT("\x12\x00\x18\x01", "\x12\x00\x18\x01");
-  /* A number where a message should be. */
+  /* A number in place of a message. */
   EXPECT(
       "\x10\x01\x15"
       "abcd"
@@ -108,13 +109,13 @@ static void length_keeps_its_width(void) {
   drop();
 }
 
-static void opaque_message(void) {
+static void opaque_message_is_copied(void) {
   USE(SIMPLE(2), END);
   EXPECT("\x12\x06\x22\x04garb", "\x12\x06\x22\x04garb");
   drop();
 }
 
-static void malformed(void) {
+static void malformed_messages_give_no_output(void) {
   USE(SIMPLE(1), NESTED(2, 0), STRING(3), END);
   MALFORMED("\x08");
   MALFORMED("\x08\x80");
@@ -136,18 +137,18 @@ static void malformed(void) {
   MALFORMED("\x02\x01x");
   MALFORMED("\x88\x80\x80\x80\x10\x01"); /* a tag above 32 bits */
   MALFORMED("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
-  /* The same within a message, and in denied fields. */
+  /* The same inside a message, and in denied fields. */
   MALFORMED("\x12\x03\x12\x02\x08\x08\x01");
   MALFORMED("\x12\x01\x08\x01");
   MALFORMED("\x12\x02\x08\x80\x01");
   MALFORMED("\x22\x05hi");
   MALFORMED("\x20");
-  /* It can be used afterwards. */
+  /* The filter can be used afterwards. */
   EXPECT("\x08\x01", "\x08\x01");
   drop();
 }
 
-static void depth_is_bounded(void) {
+static void nesting_depth_is_bounded(void) {
   USE(NESTED(1, 0), SIMPLE(2), END);
   uint8_t in[8192];
   size_t at = sizeof in;
@@ -161,7 +162,7 @@ static void depth_is_bounded(void) {
     size = sizeof in - at;
   }
   expect(in + at, size, in + at, size);
-  /* An empty message needs no level: it takes two more to be too many. */
+  /* An empty message needs no level, so only two more levels are too many. */
   for (int more = 0; more < 2; more++) {
     CHECK_EQ(run(in + at, size), ST_FILTER_DONE);
     in[at - 1] = (uint8_t)(size >> 7);
@@ -189,7 +190,7 @@ static bool stars(void* context, uint8_t* data, size_t size, uint32_t type) {
   return true;
 }
 
-static void string_filter(void) {
+static void strings_are_passed_to_the_string_filter(void) {
   USE(STRING(1), TYPED(2, 9), SIMPLE(3), NESTED(4, 0), END);
   EXPECT("\x0a\x02hi", "\x0a\x02hi");
   filter.string_filter = stars;
@@ -208,20 +209,20 @@ static void string_filter(void) {
 
 /* --- roots and traces --- */
 
-static void root(void) {
+static void root_can_be_a_nested_message(void) {
   USE(NESTED(1, 1), SIMPLE(2), END, NESTED(5, 2), END, SIMPLE(7), END);
   CHECK(st_message_filter_set_root(&filter, WORDS(1, 5), 2));
   EXPECT("\x38\x01\x10\x01", "\x38\x01");
   CHECK(!st_message_filter_set_root(&filter, WORDS(2), 1));
   CHECK(!st_message_filter_set_root(&filter, WORDS(1, 7), 2));
   CHECK(!st_message_filter_set_root(&filter, WORDS(9), 1));
-  EXPECT("\x38\x01\x10\x01", "\x38\x01"); /* as before */
+  EXPECT("\x38\x01\x10\x01", "\x38\x01"); /* unchanged */
   CHECK(st_message_filter_set_root(&filter, NULL, 0));
   EXPECT("\x38\x01\x10\x01", "\x10\x01");
   drop();
 }
 
-static void trace(void) {
+static void each_packet_of_a_trace_is_filtered(void) {
   USE(NESTED(1, 1), END, SIMPLE(2), END);
   CHECK(st_message_filter_set_root(&filter, WORDS(1), 1));
   static const char in[] =
@@ -256,7 +257,7 @@ static void trace(void) {
   drop();
 }
 
-static void long_packet_becomes_short(void) {
+static void long_packet_may_become_short(void) {
   USE(SIMPLE(1), END);
   uint8_t in[3 + 300] = {0x0A, 0xAC, 0x02, 0x08, 0x07, 0x12, 0xA7, 0x02};
   struct st_filter_counts counts;
@@ -267,16 +268,16 @@ static void long_packet_becomes_short(void) {
 }
 
 int main(void) {
-  RUN(scalars);
-  RUN(minimal_encoding);
-  RUN(nested);
+  RUN(scalar_fields_are_filtered_by_their_rules);
+  RUN(numbers_are_reencoded_with_the_fewest_bytes);
+  RUN(nested_messages_are_filtered_in_turn);
   RUN(length_keeps_its_width);
-  RUN(opaque_message);
-  RUN(malformed);
-  RUN(depth_is_bounded);
-  RUN(string_filter);
-  RUN(root);
-  RUN(trace);
-  RUN(long_packet_becomes_short);
+  RUN(opaque_message_is_copied);
+  RUN(malformed_messages_give_no_output);
+  RUN(nesting_depth_is_bounded);
+  RUN(strings_are_passed_to_the_string_filter);
+  RUN(root_can_be_a_nested_message);
+  RUN(each_packet_of_a_trace_is_filtered);
+  RUN(long_packet_may_become_short);
   return 0;
 }

@@ -1,4 +1,4 @@
-/* Open begins past their limits: each END is written where its BEGIN was. */
+/* Open begins beyond their limits: each END is written where its BEGIN was. */
 #include "core/open_begins.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void clear(void) {
   memset(&tracks, 0, sizeof tracks);
 }
 
-static void ends_go_where_their_begins_went(void) {
+static void ends_are_written_where_their_begins_were(void) {
   struct st_begin_sessions now = {{3, 0, 5}};
   st_open_begins_push(&tracks, &now, 9, 5, 4);
   st_open_begins_push(&tracks, &now, 9, 5, 1);
@@ -37,7 +37,7 @@ static void ends_go_where_their_begins_went(void) {
   CHECK_EQ(tracks.count, 0);
 }
 
-static void another_session_in_the_slot_has_no_begin(void) {
+static void new_session_in_a_slot_has_no_begin(void) {
   struct st_begin_sessions old = {{3}}, new = {{4}};
   st_open_begins_push(&tracks, &old, 9, 1, 1);
   CHECK_EQ(st_open_begins_pop(&tracks, &new, 9, 1), 0);
@@ -46,7 +46,7 @@ static void another_session_in_the_slot_has_no_begin(void) {
   CHECK_EQ(tracks.count, 0);
 }
 
-static void the_outermost_of_many_count_as_written(void) {
+static void outermost_begins_beyond_the_depth_count_as_written(void) {
   for (int i = 0; i < 100; i++)
     push(1, 0);
   for (int i = 0; i < 100; i++)
@@ -55,7 +55,7 @@ static void the_outermost_of_many_count_as_written(void) {
   clear();
 }
 
-/* Numbers of the tracks in some order. */
+/* numbers of the tracks, in some order */
 static void order(uint64_t* seed, uint32_t* numbers) {
   for (uint32_t i = 0; i < TRACKS; i++)
     numbers[i] = i;
@@ -66,7 +66,7 @@ static void order(uint64_t* seed, uint32_t* numbers) {
   }
 }
 
-/* Uuids as they are: random, or all in one chain. */
+/* uuids: random, or all with the same bucket */
 static uint64_t spread_uuid(uint32_t i) {
   return (i + 1) * 0xD6E8FEB86659FD93u;
 }
@@ -76,7 +76,7 @@ static uint64_t colliding_uuid(uint32_t i) {
   return (i + 1) * 0xF1DE83E19937733Du;
 }
 
-static void no_end_above_the_limit_gets_lost(void) {
+static void no_end_is_lost_above_the_limit_of_tracks(void) {
   static uint32_t numbers[TRACKS];
   uint64_t seed = 3;
   for (int round = 0; round < ROUNDS; round++) {
@@ -94,7 +94,7 @@ static void no_end_above_the_limit_gets_lost(void) {
   clear();
 }
 
-static void colliding_tracks_are_told_apart(void) {
+static void tracks_with_equal_hashes_are_distinguished(void) {
   for (uint32_t i = 0; i < 4000; i++)
     push(colliding_uuid(i), i & 1);
   for (uint32_t i = 0; i < 4000; i++)
@@ -102,8 +102,8 @@ static void colliding_tracks_are_told_apart(void) {
   CHECK_EQ(tracks.count, 0);
 }
 
-/* Against a model without limits, among few tracks in many orders. */
-static void random_begins_and_ends(void) {
+/* Compares with a model without limits, with few tracks in many orders. */
+static void random_begins_and_ends_match_a_model(void) {
   enum { FEW = 2000, DEEP = 64 };
   static uint64_t bits[FEW];
   static uint32_t depth[FEW];
@@ -125,11 +125,11 @@ static void random_begins_and_ends(void) {
 }
 
 int main(void) {
-  RUN(ends_go_where_their_begins_went);
-  RUN(another_session_in_the_slot_has_no_begin);
-  RUN(the_outermost_of_many_count_as_written);
-  RUN(no_end_above_the_limit_gets_lost);
-  RUN(colliding_tracks_are_told_apart);
-  RUN(random_begins_and_ends);
+  RUN(ends_are_written_where_their_begins_were);
+  RUN(new_session_in_a_slot_has_no_begin);
+  RUN(outermost_begins_beyond_the_depth_count_as_written);
+  RUN(no_end_is_lost_above_the_limit_of_tracks);
+  RUN(tracks_with_equal_hashes_are_distinguished);
+  RUN(random_begins_and_ends_match_a_model);
   return 0;
 }

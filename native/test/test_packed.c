@@ -1,4 +1,4 @@
-/* Packed fields, in their array and beyond it. */
+/* Packed fields, in the inline array and on the heap. */
 #include "core/packed.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static size_t finish(void) {
   return st_message_finalize(&root);
 }
 
-static void elements_follow_each_other(void) {
+static void elements_are_encoded_one_after_the_other(void) {
   start();
   CHECK(st_packed_add_varint(&packed, 1));
   CHECK(st_packed_add_varint(&packed, 300));
@@ -35,7 +35,7 @@ static void elements_follow_each_other(void) {
                15) == 0);
 }
 
-static void fixed_elements(void) {
+static void fixed_elements_are_encoded(void) {
   start();
   CHECK(st_packed_add_fixed(&packed, 0x1122334455667788, 4));
   CHECK(st_packed_add_fixed(&packed, 0x1122334455667788, 8));
@@ -45,14 +45,14 @@ static void fixed_elements(void) {
                14) == 0);
 }
 
-static void none_at_all(void) {
+static void field_without_elements_has_length_0(void) {
   start();
   CHECK_EQ(finish(), 2);
   CHECK(memcmp(buffer, "\x1A\x00", 2) == 0);
 }
 
-/* Sizes around the inline array's. */
-static void growth(void) {
+/* Sizes around that of the inline array. */
+static void elements_move_to_the_heap_when_the_array_is_full(void) {
   for (uint64_t count = 0; count < 60000; count = count * 2 + 2039) {
     start();
     for (uint64_t i = 0; i < count; i++)
@@ -74,7 +74,7 @@ static void growth(void) {
   }
 }
 
-static void no_more_than_a_length_can_say(void) {
+static void elements_beyond_the_maximal_length_are_refused(void) {
   start();
   CHECK(!st_packed_grow(&packed, (size_t)ST_MAX_MESSAGE_SIZE + 1));
   CHECK(st_packed_add_varint(&packed, 1));
@@ -83,10 +83,10 @@ static void no_more_than_a_length_can_say(void) {
 }
 
 int main(void) {
-  RUN(elements_follow_each_other);
-  RUN(fixed_elements);
-  RUN(none_at_all);
-  RUN(growth);
-  RUN(no_more_than_a_length_can_say);
+  RUN(elements_are_encoded_one_after_the_other);
+  RUN(fixed_elements_are_encoded);
+  RUN(field_without_elements_has_length_0);
+  RUN(elements_move_to_the_heap_when_the_array_is_full);
+  RUN(elements_beyond_the_maximal_length_are_refused);
   return 0;
 }

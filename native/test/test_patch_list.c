@@ -1,9 +1,9 @@
-/* The FIFO of sizes that are still to come. */
+/* Patch lists: the FIFO of sizes that are not known yet. */
 #include "core/patch_list.h"
 
 #include "check.h"
 
-static void test_first_in_first_out(void) {
+static void test_patches_are_removed_in_their_order(void) {
   struct st_patch_list list = {0};
   CHECK(!st_patch_list_has_ready(&list));
   for (uint16_t i = 0; i < 3; i++)
@@ -14,26 +14,26 @@ static void test_first_in_first_out(void) {
     st_patch_list_pop(&list);
   }
   CHECK(!list.front && !list.back);
-  CHECK(st_patch_list_add(&list, 1, 1)); /* usable again */
+  CHECK(st_patch_list_add(&list, 1, 1)); /* usable after it was emptied */
   CHECK(list.front && list.front == list.back);
   st_patch_list_clear(&list);
   CHECK(!list.front && !list.back);
 }
 
-static void test_ready_by_first_byte(void) {
+static void test_patch_is_ready_when_its_first_byte_is_set(void) {
   struct st_patch_list list = {0};
   struct st_patch* first = st_patch_list_add(&list, 1, 0);
   struct st_patch* second = st_patch_list_add(&list, 1, 4);
   CHECK(!st_patch_is_ready(first));
   second->size_field[0] = 0x80;
   CHECK(st_patch_is_ready(second));
-  CHECK(!st_patch_list_has_ready(&list)); /* the front isn't */
+  CHECK(!st_patch_list_has_ready(&list)); /* the front is not ready */
   first->size_field[0] = 0x81;
   CHECK(st_patch_list_has_ready(&list));
   st_patch_list_clear(&list);
 }
 
-static void test_slots_never_move(void) {
+static void test_slots_do_not_move_while_the_list_grows(void) {
   enum { COUNT = 1000 };
   static uint8_t* slots[COUNT];
   struct st_patch_list list = {0};
@@ -49,8 +49,8 @@ static void test_slots_never_move(void) {
 }
 
 int main(void) {
-  RUN(test_first_in_first_out);
-  RUN(test_ready_by_first_byte);
-  RUN(test_slots_never_move);
+  RUN(test_patches_are_removed_in_their_order);
+  RUN(test_patch_is_ready_when_its_first_byte_is_set);
+  RUN(test_slots_do_not_move_while_the_list_grows);
   return 0;
 }

@@ -1,4 +1,4 @@
-/* The service's side of shared memory: requests, scraping, the sink. */
+/* Producer endpoints: requests, scraping, and the in-process sink. */
 #include <stdatomic.h>
 
 #include "decoder.h"
@@ -41,7 +41,7 @@ static void tear_down(void) {
   free(f.memory);
 }
 
-/* Writes packets of 20 bytes; `unfinished` more are only counted. */
+/* Writes packets of 20 bytes; `unfinished` more are counted but not written. */
 static struct st_chunk write_chunk(uint32_t page, uint16_t writer, uint32_t id,
                                    const char* fills, uint16_t unfinished) {
   struct st_chunk c;
@@ -106,7 +106,7 @@ static bool send_request(void) {
                                      &f.flush_id);
 }
 
-static void moves_complete_chunks(void) {
+static void complete_chunks_are_moved(void) {
   set_up();
   struct st_chunk a = write_chunk(0, 5, 0, "ab", 0);
   struct st_chunk b = write_chunk(0, 6, 0, "c", 0);
@@ -131,7 +131,7 @@ static void moves_complete_chunks(void) {
   tear_down();
 }
 
-static void frees_a_refused_chunk(void) {
+static void refused_chunk_is_freed(void) {
   set_up();
   const uint32_t targets[] = {OTHER, 0, 9, UINT32_MAX};
   for (size_t i = 0; i < 4; i++) {
@@ -148,7 +148,8 @@ static void frees_a_refused_chunk(void) {
   tear_down();
 }
 
-static void discards_chunks_for_another_buffer_than_registered(void) {
+static void chunks_for_a_buffer_other_than_the_registered_one_are_discarded(
+    void) {
   set_up();
   st_producer_endpoint_allow_buffer(&f.endpoint, OTHER, true);
   st_producer_endpoint_register_writer(&f.endpoint, 5, BUFFER);
@@ -173,26 +174,26 @@ static void discards_chunks_for_another_buffer_than_registered(void) {
   tear_down();
 }
 
-static void skips_what_is_not_complete(void) {
+static void moves_of_chunks_that_are_not_complete_are_skipped(void) {
   set_up();
   struct st_chunk c = write_chunk(1, 5, 0, "a", 0);
   new_request();
   put_move(1, c.index, BUFFER); /* being written */
   put_move(1, 1, BUFFER);       /* free */
   put_move(1, 2, BUFFER);       /* no such chunk in this layout */
-  put_move(1, 14, BUFFER);      /* in any layout */
+  put_move(1, 14, BUFFER);      /* no such chunk in any layout */
   put_move(2, 0, BUFFER);       /* not partitioned */
   put_move(PAGES, 0, BUFFER);   /* no such page */
   put_move(UINT32_MAX, 0, BUFFER);
   CHECK(send_request());
-  CHECK_EQ(f.endpoint.stats.chunks_discarded, 0); /* nothing is lost */
+  CHECK_EQ(f.endpoint.stats.chunks_discarded, 0); /* not counted as a loss */
   CHECK_EQ(state_of(&c), ST_CHUNK_BEING_WRITTEN);
   begin_read(f.buffer);
   expect_nothing(f.buffer);
   tear_down();
 }
 
-static void cuts_ids_to_16_bits(void) {
+static void ids_are_truncated_to_16_bits(void) {
   set_up();
   st_producer_endpoint_register_writer(&f.endpoint, 65536 + 5, 65536 + OTHER);
   struct st_chunk a = write_chunk(0, 5, 0, "a", 0);
@@ -208,7 +209,7 @@ static void cuts_ids_to_16_bits(void) {
   tear_down();
 }
 
-static void takes_chunks_of_any_writer_id(void) {
+static void chunks_of_any_writer_id_are_moved(void) {
   set_up();
   struct st_chunk a = write_chunk(0, 0, 0, "a", 0);
   struct st_chunk b = write_chunk(0, ST_MAX_WRITER_ID + 1, 0, "b", 0);
@@ -223,7 +224,7 @@ static void takes_chunks_of_any_writer_id(void) {
   tear_down();
 }
 
-static void a_registered_writer_may_write_to_no_other_buffer(void) {
+static void registered_writer_may_write_to_no_other_buffer(void) {
   set_up();
   st_producer_endpoint_allow_buffer(&f.endpoint, OTHER, true);
   st_producer_endpoint_register_writer(&f.endpoint, 5, OTHER);
@@ -237,7 +238,7 @@ static void a_registered_writer_may_write_to_no_other_buffer(void) {
   tear_down();
 }
 
-static void patches_after_all_moves(void) {
+static void patches_are_applied_after_all_moves(void) {
   set_up();
   struct st_chunk c = write_chunk(0, 5, 0, "a", 0);
   atomic_fetch_or(&st_chunk_header(&c)->packets,
@@ -254,22 +255,23 @@ static void patches_after_all_moves(void) {
   tear_down();
 }
 
-static void discards_bad_patches(void) {
+static void invalid_patches_are_discarded_and_counted(void) {
   set_up();
   CHECK(commit_one(f.buffer, 5, 0, 50, 'a'));
   new_request();
   put_patch(BUFFER, 5, 0, 1, 3); /* not four bytes */
   put_patch(BUFFER, 5, 0, 1, 5);
   put_patch(9, 5, 0, 1, 4);      /* no such buffer */
-  put_patch(BUFFER, 0, 0, 1, 4); /* no writer id */
+  put_patch(BUFFER, 0, 0, 1, 4); /* no valid writer id */
   put_patch(BUFFER, 32768, 0, 1, 4);
   CHECK(send_request());
   CHECK_EQ(f.endpoint.stats.patches_discarded, 5);
   new_request();
   put_patch(BUFFER, 5, 1, 1, 4);  /* unknown chunk */
-  put_patch(BUFFER, 5, 0, 48, 4); /* past the end */
+  put_patch(BUFFER, 5, 0, 48, 4); /* exceeds the chunk */
   put_patch(BUFFER, 5, 0, UINT32_MAX, 4);
-  put_patch(OTHER, 5, 0, 1, 4); /* not allowed: none of its chunks is there */
+  /* buffer not allowed, but it has none of this producer's chunks */
+  put_patch(OTHER, 5, 0, 1, 4);
   CHECK(send_request());
   CHECK_EQ(f.endpoint.stats.patches_discarded, 5);
   CHECK_EQ(stats_of(f.buffer).patches_failed, 3);
@@ -279,7 +281,7 @@ static void discards_bad_patches(void) {
   tear_down();
 }
 
-static void too_many_patches(void) {
+static void entry_with_too_many_patches_is_discarded(void) {
   set_up();
   CHECK(commit_one(f.buffer, 5, 0, 50, 'a'));
   static uint8_t m[16384], all[20000];
@@ -297,7 +299,7 @@ static void too_many_patches(void) {
   tear_down();
 }
 
-static void malformed_requests(void) {
+static void malformed_requests_are_counted(void) {
   set_up();
   struct st_chunk c = write_chunk(0, 5, 0, "a", 0);
   complete(&c);
@@ -314,20 +316,21 @@ static void malformed_requests(void) {
     CHECK_EQ(f.flush_id, 0);
   }
   begin_read(f.buffer);
-  expect(f.buffer, 20, 'a'); /* what could be read was done */
+  expect(f.buffer, 20, 'a'); /* valid entries were handled */
   tear_down();
 }
 
-static void scrapes_what_is_in_flight(void) {
+static void chunks_in_flight_are_scraped(void) {
   set_up();
   const uint16_t ids[] = {BUFFER};
   st_producer_endpoint_register_writer(&f.endpoint, 5, BUFFER);
   st_producer_endpoint_register_writer(&f.endpoint, 6, BUFFER);
   st_producer_endpoint_register_writer(&f.endpoint, 7, OTHER);
-  struct st_chunk a = write_chunk(0, 5, 0, "ab", 1); /* one unfinished */
-  struct st_chunk b = write_chunk(0, 6, 0, "c", 0);  /* not trusted */
-  struct st_chunk c = write_chunk(1, 7, 0, "d", 1);  /* another buffer */
-  struct st_chunk d = write_chunk(1, 8, 0, "e", 1);  /* not registered */
+  /* one fragment unfinished */
+  struct st_chunk a = write_chunk(0, 5, 0, "ab", 1);
+  struct st_chunk b = write_chunk(0, 6, 0, "c", 0); /* unfinished: ignored */
+  struct st_chunk c = write_chunk(1, 7, 0, "d", 1); /* another buffer */
+  struct st_chunk d = write_chunk(1, 8, 0, "e", 1); /* not registered */
   struct st_chunk e = write_chunk(2, 6, 1, "fg", 0);
   complete(&e);
   st_producer_endpoint_scrape(&f.endpoint, ids, 1);
@@ -348,11 +351,11 @@ static void scrapes_what_is_in_flight(void) {
   st_producer_endpoint_move_chunk(&f.endpoint, 0, a.index, BUFFER);
   st_producer_endpoint_move_chunk(&f.endpoint, 2, e.index, BUFFER);
   begin_read(f.buffer);
-  expect_nothing(f.buffer); /* the unfinished one is empty */
+  expect_nothing(f.buffer); /* the unfinished packet is empty */
   tear_down();
 }
 
-static void scrapes_unregistered_writers_of_the_dead(void) {
+static void unregistered_writers_of_a_dead_producer_are_scraped(void) {
   set_up();
   const uint16_t ids[] = {BUFFER, OTHER};
   st_producer_endpoint_register_writer(&f.endpoint, 7, OTHER);
@@ -360,7 +363,7 @@ static void scrapes_unregistered_writers_of_the_dead(void) {
   struct st_chunk b = write_chunk(1, 7, 0, "b", 0);
   complete(&a);
   complete(&b);
-  st_producer_endpoint_adopt_writers(&f.endpoint, 99); /* not allowed */
+  st_producer_endpoint_adopt_writers(&f.endpoint, 99); /* buffer not allowed */
   st_producer_endpoint_scrape(&f.endpoint, ids, 1);
   begin_read(f.buffer);
   expect_nothing(f.buffer);
@@ -372,7 +375,7 @@ static void scrapes_unregistered_writers_of_the_dead(void) {
   tear_down();
 }
 
-static void scrapes_only_allowed_buffers(void) {
+static void only_allowed_buffers_are_scraped(void) {
   set_up();
   const uint16_t ids[] = {BUFFER, OTHER};
   st_producer_endpoint_register_writer(&f.endpoint, 5, OTHER);
@@ -388,7 +391,7 @@ static void scrapes_only_allowed_buffers(void) {
   tear_down();
 }
 
-static void scrapes_hostile_sizes(void) {
+static void scrape_stays_inside_chunks_with_wrong_sizes(void) {
   set_up();
   const uint16_t ids[] = {BUFFER};
   st_producer_endpoint_register_writer(&f.endpoint, 5, BUFFER);
@@ -403,7 +406,7 @@ static void scrapes_hostile_sizes(void) {
   tear_down();
 }
 
-static void emulated_memory(void) {
+static void chunks_inside_requests_are_copied(void) {
   set_up();
   struct st_shm none = {0};
   st_producer_endpoint_set_shm(&f.endpoint, &none);
@@ -436,7 +439,8 @@ enum { THREADS = 4, PACKETS = 20000 };
 static struct st_arbiter arbiter;
 static _Atomic int running;
 
-/* A nested message larger than two chunks: its size travels as a patch. */
+/* Writes a nested message larger than two chunks: its size is sent as a
+ * patch. */
 enum { LONG_FIELD = 900, LONG_SIZE = 6000 };
 
 static void write_long_packet(struct st_trace_writer* w, uint8_t fill) {
@@ -500,8 +504,9 @@ static uint64_t read_all(uint64_t* bytes) {
   return packets;
 }
 
-/* Writers, a scraper and a reader at once: nothing is lost or comes twice. */
-static void threads_and_scrapes(void) {
+/* Runs writers, a scraper and a reader at once: no packet may be lost or
+ * duplicated. */
+static void concurrent_writers_and_scrapes_lose_no_packet(void) {
   set_up();
   st_buffer_table_remove(f.table, BUFFER);
   f.buffer = ring(64 << 20);
@@ -531,22 +536,22 @@ static void threads_and_scrapes(void) {
 }
 
 int main(void) {
-  RUN(moves_complete_chunks);
-  RUN(frees_a_refused_chunk);
-  RUN(discards_chunks_for_another_buffer_than_registered);
-  RUN(skips_what_is_not_complete);
-  RUN(cuts_ids_to_16_bits);
-  RUN(takes_chunks_of_any_writer_id);
-  RUN(a_registered_writer_may_write_to_no_other_buffer);
-  RUN(patches_after_all_moves);
-  RUN(discards_bad_patches);
-  RUN(too_many_patches);
-  RUN(malformed_requests);
-  RUN(scrapes_what_is_in_flight);
-  RUN(scrapes_unregistered_writers_of_the_dead);
-  RUN(scrapes_only_allowed_buffers);
-  RUN(scrapes_hostile_sizes);
-  RUN(emulated_memory);
-  RUN(threads_and_scrapes);
+  RUN(complete_chunks_are_moved);
+  RUN(refused_chunk_is_freed);
+  RUN(chunks_for_a_buffer_other_than_the_registered_one_are_discarded);
+  RUN(moves_of_chunks_that_are_not_complete_are_skipped);
+  RUN(ids_are_truncated_to_16_bits);
+  RUN(chunks_of_any_writer_id_are_moved);
+  RUN(registered_writer_may_write_to_no_other_buffer);
+  RUN(patches_are_applied_after_all_moves);
+  RUN(invalid_patches_are_discarded_and_counted);
+  RUN(entry_with_too_many_patches_is_discarded);
+  RUN(malformed_requests_are_counted);
+  RUN(chunks_in_flight_are_scraped);
+  RUN(unregistered_writers_of_a_dead_producer_are_scraped);
+  RUN(only_allowed_buffers_are_scraped);
+  RUN(scrape_stays_inside_chunks_with_wrong_sizes);
+  RUN(chunks_inside_requests_are_copied);
+  RUN(concurrent_writers_and_scrapes_lose_no_packet);
   return 0;
 }

@@ -5,7 +5,7 @@
 
 /* --- validation --- */
 
-/* Exactly as many bytes as there are, so that ASan sees a read past them. */
+/* Copies to an exact heap block, so that ASan detects reads after its end. */
 static bool is_valid(const void* data, size_t size) {
   uint8_t* copy = malloc(size ? size : 1);
   memcpy(copy, data, size);
@@ -24,11 +24,11 @@ static bool is_reserved(uint32_t field) {
   return false;
 }
 
-static void empty_packet(void) {
+static void empty_packet_gets_trusted_fields(void) {
   CHECK(is_valid("", 0));
 }
 
-static void every_field_number(void) {
+static void reserved_field_numbers_are_refused(void) {
   for (uint32_t field = 1; field < 3000; field++) {
     uint8_t m[32], *p = st_put_u64_field(m, 8, 5);
     p = st_put_u64_field(p, field, 0);
@@ -40,7 +40,7 @@ static void every_field_number(void) {
   }
 }
 
-static void reserved_numbers_may_be_nested(void) {
+static void reserved_numbers_are_allowed_in_nested_messages(void) {
   uint8_t inner[32], m[64], *p = inner;
   p = st_put_u64_field(p, 3, 0);
   p = st_put_u64_field(p, 10, 7);
@@ -49,15 +49,15 @@ static void reserved_numbers_may_be_nested(void) {
   CHECK(is_valid(m, (size_t)(p - m)));
 }
 
-static void redundant_tags(void) {
-  CHECK(!is_valid("\x98\x00\x01", 3));         /* field 3, in two bytes */
-  CHECK(!is_valid("\x98\x80\x80\x00\x01", 5)); /* in four */
+static void redundantly_encoded_reserved_tags_are_refused(void) {
+  CHECK(!is_valid("\x98\x00\x01", 3));         /* field 3, tag in two bytes */
+  CHECK(!is_valid("\x98\x80\x80\x00\x01", 5)); /* tag in four bytes */
   CHECK(is_valid("\xC0\x80\x00\x01", 4));      /* field 8 */
-  /* A reader that cuts the tag to 32 bits would see field 3. */
+  /* A parser that truncates the tag to 32 bits would see field 3. */
   CHECK(!is_valid("\x98\x80\x80\x80\x80\x01\x01", 7));
 }
 
-static void malformed_packets(void) {
+static void malformed_packets_are_refused(void) {
   CHECK(!is_valid("\x00\x01", 2)); /* field 0 */
   CHECK(!is_valid("\x0B", 1));
   CHECK(!is_valid("\x0C", 1));
@@ -74,7 +74,7 @@ static void malformed_packets(void) {
   CHECK(!is_valid("\x40\x01\xFF", 3)); /* trailing garbage */
 }
 
-static void every_cut_is_noticed(void) {
+static void every_truncated_packet_is_refused(void) {
   uint8_t m[64], *p = m;
   size_t ends[4];
   p = st_put_u64_field(p, 8, UINT64_MAX);
@@ -93,7 +93,7 @@ static void every_cut_is_noticed(void) {
 
 /* --- trace bytes --- */
 
-/* A packet with field 8 (timestamp) and field 900 (bytes). */
+/* Makes a packet with field 8 (timestamp) and field 900 (bytes). */
 static void add_packet(uint64_t timestamp, size_t size, char fill) {
   static uint8_t m[70000], text[65536];
   memset(text, fill, size);
@@ -107,7 +107,7 @@ static void add_packet(uint64_t timestamp, size_t size, char fill) {
 
 static struct st_decoder trace;
 
-/* The next packet of the trace: its producer's part, then the trusted
+/* Reads the next packet of the trace: the producer's bytes, then the trusted
  * fields, which are compared with `expected`. */
 static void expect_packet(uint64_t timestamp, size_t size,
                           const uint8_t* expected, size_t expected_size) {
@@ -144,7 +144,7 @@ static void expect_suffix(int64_t uid, uint32_t sequence, int64_t pid,
   suffix_size = (size_t)(p - suffix);
 }
 
-static void trusted_fields(void) {
+static void trusted_fields_are_appended_in_order(void) {
   struct st_trace_buffer* b = ring(65536);
   st_trace_buffer_set_producer(b, 1, 1000, 4242);
   st_trace_buffer_set_producer(b, 2, UINT32_MAX, -1);
@@ -181,7 +181,7 @@ static void trusted_fields(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void largest_trusted_fields(void) {
+static void trusted_fields_with_the_largest_values_fit(void) {
   struct st_trace_buffer* b = ring(65536);
   st_trace_buffer_set_producer(b, 1, UINT32_MAX, INT32_MAX);
   chunk(1, 1, 0);
@@ -202,7 +202,7 @@ static void largest_trusted_fields(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void a_copy_goes_on_with_the_same_ids(void) {
+static void copy_continues_the_same_sequence_ids(void) {
   struct st_readback* r = st_readback_create(0);
   struct st_readback* empty = st_readback_copy(r);
   CHECK_EQ(st_readback_sequence_id(empty, 9, 9), 2);
@@ -216,7 +216,7 @@ static void a_copy_goes_on_with_the_same_ids(void) {
   st_readback_destroy(empty);
 }
 
-static void each_producer_has_its_machine(void) {
+static void each_producer_has_its_machine_id(void) {
   struct st_trace_buffer* b = ring(65536);
   st_trace_buffer_set_producer(b, 1, 7, 8);
   st_trace_buffer_set_producer(b, 2, 7, 8);
@@ -240,7 +240,7 @@ static void each_producer_has_its_machine(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void who_wrote_changes_with_the_producer(void) {
+static void trusted_fields_change_with_the_producers_identity(void) {
   struct st_trace_buffer* b = ring(65536);
   struct st_readback* r = st_readback_create(0);
   struct st_bytes out = {0};
@@ -265,7 +265,7 @@ static void who_wrote_changes_with_the_producer(void) {
 static void invalid_packets_are_counted(void) {
   struct st_trace_buffer* b = ring(65536);
   chunk(1, 1, 0);
-  add(1, 0x18);                /* field 3, cut */
+  add(1, 0x18);                /* field 3, incomplete */
   add_raw("\x02\x18\0", 3, 1); /* field 3 */
   add_packet(9, 5, 'a');
   CHECK(commit(b));
@@ -283,7 +283,7 @@ static void invalid_packets_are_counted(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void stops_at_the_limit(void) {
+static void run_stops_at_the_limit(void) {
   struct st_trace_buffer* b = ring(65536);
   for (uint32_t id = 0; id < 10; id++) {
     chunk(1, 1, id);
@@ -300,7 +300,7 @@ static void stops_at_the_limit(void) {
     CHECK(out.size - before >= 1000 && out.size - before < 1200);
     before = out.size;
     if (calls % 3 == 0)
-      begin_read(b); /* a new pass loses nothing */
+      begin_read(b); /* a new pass loses no packet */
   }
   CHECK(calls > 5);
   st_decoder_init(&trace, out.data, out.size);
@@ -314,7 +314,7 @@ static void stops_at_the_limit(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void sequence_ids(void) {
+static void sequence_ids_are_assigned_in_order_of_first_packets(void) {
   struct st_readback* r = st_readback_create(0);
   for (int round = 0; round < 2; round++) {
     uint32_t id = 2;
@@ -329,19 +329,19 @@ static void sequence_ids(void) {
 }
 
 int main(void) {
-  RUN(empty_packet);
-  RUN(every_field_number);
-  RUN(reserved_numbers_may_be_nested);
-  RUN(redundant_tags);
-  RUN(malformed_packets);
-  RUN(every_cut_is_noticed);
-  RUN(trusted_fields);
-  RUN(largest_trusted_fields);
-  RUN(a_copy_goes_on_with_the_same_ids);
-  RUN(each_producer_has_its_machine);
-  RUN(who_wrote_changes_with_the_producer);
+  RUN(empty_packet_gets_trusted_fields);
+  RUN(reserved_field_numbers_are_refused);
+  RUN(reserved_numbers_are_allowed_in_nested_messages);
+  RUN(redundantly_encoded_reserved_tags_are_refused);
+  RUN(malformed_packets_are_refused);
+  RUN(every_truncated_packet_is_refused);
+  RUN(trusted_fields_are_appended_in_order);
+  RUN(trusted_fields_with_the_largest_values_fit);
+  RUN(copy_continues_the_same_sequence_ids);
+  RUN(each_producer_has_its_machine_id);
+  RUN(trusted_fields_change_with_the_producers_identity);
   RUN(invalid_packets_are_counted);
-  RUN(stops_at_the_limit);
-  RUN(sequence_ids);
+  RUN(run_stops_at_the_limit);
+  RUN(sequence_ids_are_assigned_in_order_of_first_packets);
   return 0;
 }

@@ -1,4 +1,4 @@
-/* Keys of requests: equal texts, equal keys; what is malformed has none. */
+/* Request keys: equal texts have equal keys; malformed texts have none. */
 #include "core/request_key.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static uint64_t of_flow(const char* text) {
   return st_flow_header_key(text, strlen(text));
 }
 
-/* The key after one character was put elsewhere. */
+/* Returns the key of the text with one character replaced. */
 static uint64_t with(size_t at, char c) {
   char text[sizeof kParent];
   memcpy(text, kParent, sizeof text);
@@ -24,7 +24,7 @@ static uint64_t with(size_t at, char c) {
   return of_parent(text);
 }
 
-static void a_traceparent(void) {
+static void traceparent_has_a_key(void) {
   CHECK_EQ(of_parent(kParent), 0x8448eb211c80319cu * 0x9E3779B97F4A7C15u ^
                                    0x0af7651916cd43ddu ^ 0xb7ad6b7169203331u);
   CHECK(of_parent(kParent) ==
@@ -37,7 +37,7 @@ static void a_traceparent(void) {
   }
 }
 
-static void none_of_what_is_no_traceparent(void) {
+static void malformed_traceparent_has_no_key(void) {
   for (size_t at = 0; at < sizeof kParent - 1; at++) {
     CHECK_EQ(with(at, 'A'), 0);
     CHECK_EQ(with(at, '_'), 0);
@@ -53,13 +53,13 @@ static void none_of_what_is_no_traceparent(void) {
            0);
 }
 
-static void never_zero(void) {
-  /* low * odd is 1: of a span of 1 nothing would be left. */
+static void key_of_a_valid_traceparent_is_never_0(void) {
+  /* low * odd is 1, so with a span of 1 the bits would cancel out */
   CHECK_EQ(of_parent("00-0000000000000000f1de83e19937733d-0000000000000001-00"),
            1);
 }
 
-static void our_own_header(void) {
+static void x_stretto_flow_header_is_the_key(void) {
   CHECK_EQ(of_flow("0123456789abcdef"), 0x0123456789abcdef);
   CHECK_EQ(of_flow("0000000000000000"), 0);
   CHECK_EQ(of_flow("0123456789abcde"), 0);
@@ -70,9 +70,9 @@ static void our_own_header(void) {
 }
 
 int main(void) {
-  RUN(a_traceparent);
-  RUN(none_of_what_is_no_traceparent);
-  RUN(never_zero);
-  RUN(our_own_header);
+  RUN(traceparent_has_a_key);
+  RUN(malformed_traceparent_has_no_key);
+  RUN(key_of_a_valid_traceparent_is_never_0);
+  RUN(x_stretto_flow_header_is_the_key);
   return 0;
 }

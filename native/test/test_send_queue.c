@@ -34,7 +34,7 @@ static size_t receive_all(void) {
   return socket_pair_receive_all(&g_pair, g_received, sizeof g_received);
 }
 
-/* Pushes runs of 1000 equal bytes, numbered, until one is refused. */
+/* Pushes numbered runs of 1000 equal bytes until one is refused. */
 static unsigned fill(void) {
   unsigned count = 0;
   while (push_run((uint8_t)count, 1000))
@@ -59,7 +59,7 @@ static void check_runs(const uint8_t* data, unsigned count) {
   }
 }
 
-static void sends_at_once_what_the_socket_takes(void) {
+static void frames_are_sent_at_once_if_the_socket_takes_them(void) {
   open_queue(1 << 16);
   CHECK(push_run('a', 10));
   CHECK_EQ(st_send_queue_pending(&g_queue), 0);
@@ -67,7 +67,7 @@ static void sends_at_once_what_the_socket_takes(void) {
   close_queue();
 }
 
-static void keeps_the_rest_and_its_order(void) {
+static void unsent_bytes_stay_in_order(void) {
   open_queue(1 << 16);
   unsigned count = fill();
   CHECK(st_send_queue_pending(&g_queue) > 60000);
@@ -78,7 +78,7 @@ static void keeps_the_rest_and_its_order(void) {
   close_queue();
 }
 
-static void a_later_push_goes_behind_what_waits(void) {
+static void later_push_is_sent_after_unsent_bytes(void) {
   open_queue(1 << 16);
   unsigned count = fill();
   size_t size = receive_all();
@@ -89,7 +89,7 @@ static void a_later_push_goes_behind_what_waits(void) {
   close_queue();
 }
 
-static void refuses_whole_frames_above_the_limits(void) {
+static void frames_above_the_limits_are_refused_as_a_whole(void) {
   open_queue(2 * ST_IPC_MAX_FRAME);
   CHECK(!push_run('x', ST_IPC_MAX_FRAME + 1));
   CHECK(!push_run('x', 0));
@@ -102,7 +102,7 @@ static void refuses_whole_frames_above_the_limits(void) {
   close_queue();
 }
 
-static void request_ids_count_frames_that_were_taken(void) {
+static void request_ids_count_accepted_frames(void) {
   open_queue(1 << 16);
   CHECK_EQ(st_send_queue_next_request_id(&g_queue), 1);
   CHECK_EQ(st_send_queue_invoke(&g_queue, 3, 4, "ab", 2, true, -1), 2);
@@ -127,7 +127,7 @@ static ino_t inode(int fd) {
   return s.st_ino;
 }
 
-static void a_descriptor_travels_with_its_frame(void) {
+static void descriptor_is_sent_with_its_frame(void) {
   open_queue(1 << 16);
   int pipe_fds[2];
   CHECK_EQ(pipe2(pipe_fds, O_CLOEXEC), 0);
@@ -136,7 +136,7 @@ static void a_descriptor_travels_with_its_frame(void) {
   size_t before = receive_all(); /* room in the queue again, at its end */
   st_send_queue_drain(&g_queue);
   CHECK(st_send_queue_push(&g_queue, "FD", 2, pipe_fds[0]));
-  close(pipe_fds[0]); /* the queue has its own */
+  close(pipe_fds[0]); /* the queue has its own duplicate */
   CHECK(push_run((uint8_t)(count + 1), 1000));
 
   size_t start = count * 1000, total = before, n;
@@ -160,7 +160,7 @@ static void a_descriptor_travels_with_its_frame(void) {
   close_queue();
 }
 
-static void descriptors_that_never_left_are_closed(void) {
+static void unsent_descriptors_are_closed(void) {
   open_queue(1 << 16);
   fill();
   receive_all();
@@ -177,18 +177,19 @@ static void descriptors_that_never_left_are_closed(void) {
   close(pipe_fds[1]);
   close_queue();
   char byte;
-  CHECK_EQ(read(pipe_fds[0], &byte, 1), 0); /* end of file: all are closed */
+  /* end of file: all duplicates are closed */
+  CHECK_EQ(read(pipe_fds[0], &byte, 1), 0);
   close(pipe_fds[0]);
 }
 
-static void a_bad_descriptor_is_refused(void) {
+static void bad_descriptor_is_refused(void) {
   open_queue(1 << 16);
   CHECK(!st_send_queue_push(&g_queue, "x", 1, 1 << 20));
   CHECK_EQ(receive_all(), 0);
   close_queue();
 }
 
-static void a_broken_connection_refuses_everything(void) {
+static void broken_connection_refuses_all_frames(void) {
   open_queue(1 << 16);
   fill();
   close(g_pair.theirs);
@@ -206,13 +207,13 @@ static bool was_woken(const struct st_wake_pipe* wake) {
   return recv(wake->polled.fd, &byte, 1, MSG_DONTWAIT) == 1;
 }
 
-static void bytes_left_over_wake_the_poller(void) {
+static void unsent_bytes_wake_the_poller(void) {
   struct st_wake_pipe wake;
   open_queue(1 << 16);
   CHECK(st_wake_pipe_open(&wake));
   st_send_queue_set_wake(&g_queue, &wake);
   CHECK(push_run('x', 1));
-  CHECK(!was_woken(&wake)); /* nothing was left */
+  CHECK(!was_woken(&wake)); /* nothing was left in the queue */
   fill();
   CHECK(was_woken(&wake));
   st_send_queue_set_wake(&g_queue, NULL);
@@ -226,12 +227,12 @@ static void count_call(void* self) {
   g_calls++;
 }
 
-static void who_was_refused_hears_of_room(void) {
+static void room_listener_is_called_after_a_refused_frame(void) {
   open_queue(1 << 16);
   g_calls = 0;
   st_send_queue_set_room_listener(&g_queue, count_call, &g_queue);
   st_send_queue_drain(&g_queue);
-  CHECK_EQ(g_calls, 0); /* nobody was refused */
+  CHECK_EQ(g_calls, 0); /* no frame was refused */
   fill();
   st_send_queue_drain(&g_queue);
   CHECK_EQ(g_calls, 0); /* no room yet */
@@ -241,13 +242,13 @@ static void who_was_refused_hears_of_room(void) {
   close_queue();
 }
 
-static void a_push_that_makes_room_wakes_the_poller(void) {
+static void push_that_makes_room_wakes_the_poller(void) {
   open_queue(1 << 16);
   fill();
   struct st_wake_pipe wake;
   CHECK(st_wake_pipe_open(&wake));
   st_send_queue_set_wake(&g_queue, &wake);
-  /* Another thread's pushes empty the queue; no POLLOUT will come. */
+  /* Another thread's pushes empty the queue, so POLLOUT will not come. */
   do {
     receive_all();
     push_run('x', 1);
@@ -258,8 +259,9 @@ static void a_push_that_makes_room_wakes_the_poller(void) {
   close_queue();
 }
 
-/* Another socket gets the number, as after a daemon has closed all. */
-static void what_has_our_number_now_gets_no_byte(void) {
+/* Gives the number to another socket, like a daemon that closed all
+ * descriptors. */
+static void file_that_got_the_sockets_number_gets_no_byte(void) {
   open_queue(1 << 16);
   fill();
   struct socket_pair other = socket_pair_open();
@@ -273,7 +275,7 @@ static void what_has_our_number_now_gets_no_byte(void) {
   close_queue();
 }
 
-static void a_waiting_descriptor_that_is_another_file_stays_open(void) {
+static void replaced_queued_descriptor_is_not_closed(void) {
   open_queue(1 << 16);
   fill();
   int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -291,7 +293,7 @@ static void a_waiting_descriptor_that_is_another_file_stays_open(void) {
   close_queue();
 }
 
-static void room_is_told_without_a_frame(void) {
+static void room_can_be_checked_without_a_frame(void) {
   open_queue(1 << 16);
   CHECK(st_send_queue_has_room(&g_queue, 1 << 16));
   CHECK(!st_send_queue_has_room(&g_queue, (1 << 16) + 1));
@@ -304,7 +306,7 @@ static void room_is_told_without_a_frame(void) {
   close_queue();
 }
 
-static void a_forked_child_sends_nothing(void) {
+static void forked_child_sends_nothing(void) {
   open_queue(1 << 16);
   unsigned count = fill();
   pid_t pid = fork();
@@ -338,7 +340,7 @@ static void* push_frames(void* arg) {
   return NULL;
 }
 
-/* Parses all whole frames; returns the bytes used. */
+/* Parses all complete frames; returns the number of bytes used. */
 static size_t check_frames(const uint8_t* data, size_t size, uint64_t* last_id,
                            unsigned* counts) {
   struct st_ipc_invoke invoke;
@@ -354,7 +356,7 @@ static size_t check_frames(const uint8_t* data, size_t size, uint64_t* last_id,
   return used;
 }
 
-static void threads_never_interleave_frames(void) {
+static void frames_of_several_threads_are_not_interleaved(void) {
   open_queue(1 << 14);
   pthread_t threads[THREADS];
   for (intptr_t i = 0; i < THREADS; i++)
@@ -378,22 +380,22 @@ static void threads_never_interleave_frames(void) {
 }
 
 int main(void) {
-  RUN(sends_at_once_what_the_socket_takes);
-  RUN(keeps_the_rest_and_its_order);
-  RUN(a_later_push_goes_behind_what_waits);
-  RUN(refuses_whole_frames_above_the_limits);
-  RUN(request_ids_count_frames_that_were_taken);
-  RUN(a_descriptor_travels_with_its_frame);
-  RUN(descriptors_that_never_left_are_closed);
-  RUN(a_bad_descriptor_is_refused);
-  RUN(a_broken_connection_refuses_everything);
-  RUN(bytes_left_over_wake_the_poller);
-  RUN(who_was_refused_hears_of_room);
-  RUN(a_push_that_makes_room_wakes_the_poller);
-  RUN(what_has_our_number_now_gets_no_byte);
-  RUN(a_waiting_descriptor_that_is_another_file_stays_open);
-  RUN(room_is_told_without_a_frame);
-  RUN(a_forked_child_sends_nothing);
-  RUN(threads_never_interleave_frames);
+  RUN(frames_are_sent_at_once_if_the_socket_takes_them);
+  RUN(unsent_bytes_stay_in_order);
+  RUN(later_push_is_sent_after_unsent_bytes);
+  RUN(frames_above_the_limits_are_refused_as_a_whole);
+  RUN(request_ids_count_accepted_frames);
+  RUN(descriptor_is_sent_with_its_frame);
+  RUN(unsent_descriptors_are_closed);
+  RUN(bad_descriptor_is_refused);
+  RUN(broken_connection_refuses_all_frames);
+  RUN(unsent_bytes_wake_the_poller);
+  RUN(room_listener_is_called_after_a_refused_frame);
+  RUN(push_that_makes_room_wakes_the_poller);
+  RUN(file_that_got_the_sockets_number_gets_no_byte);
+  RUN(replaced_queued_descriptor_is_not_closed);
+  RUN(room_can_be_checked_without_a_frame);
+  RUN(forked_child_sends_nothing);
+  RUN(frames_of_several_threads_are_not_interleaved);
   return 0;
 }

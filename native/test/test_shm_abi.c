@@ -1,4 +1,5 @@
-/* Pages, chunks and their state machine, for all page sizes and layouts. */
+/* The shared memory ABI: pages, chunks and their states, for all page sizes and
+ * layouts. */
 #include "core/shm_abi.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ static struct st_shm make_shm(uint32_t page_size) {
   return shm;
 }
 
-static void test_init_validates(void) {
+static void test_init_refuses_invalid_geometry(void) {
   struct st_shm shm;
   CHECK(!st_shm_init(&shm, NULL, 4096, 4096));
   CHECK(!st_shm_init(&shm, memory + 8, 4096, 4096));
@@ -30,7 +31,7 @@ static void test_init_validates(void) {
   CHECK(st_shm_init(&shm, memory, 65536, 65536));
 }
 
-static void test_chunk_sizes(void) {
+static void test_chunk_sizes_match_the_formula(void) {
   static const uint32_t kSizes4096[] = {0, 4088, 2044, 1020, 584, 292, 0, 0};
   for (uint32_t layout = 0; layout < 8; layout++)
     CHECK_EQ(st_chunk_size(4096, layout), kSizes4096[layout]);
@@ -41,7 +42,7 @@ static void test_chunk_sizes(void) {
   CHECK_EQ(st_layout_chunks(0xFFFFFFFF), 0);
 }
 
-/* One chunk once around the state machine. */
+/* Takes one chunk through all states. */
 static void walk_chunk(const struct st_shm* shm, uint32_t page, uint32_t layout,
                        uint32_t index, bool emulated) {
   struct st_chunk c, other;
@@ -89,7 +90,7 @@ static void walk_all(bool emulated) {
         CHECK(st_page_try_partition(&shm, page, layout));
         CHECK(!st_page_try_partition(&shm, page, layout));
         CHECK_EQ(st_page_bitmap(&shm, page), layout << 28);
-        /* Holds the page while the others come and go. */
+        /* keeps the page in use meanwhile */
         struct st_chunk held;
         CHECK(st_chunk_try_acquire_for_writing(&shm, page, 0, 1, 1, 0, &held));
         for (uint32_t i = 1; i < chunks; i++)
@@ -105,15 +106,15 @@ static void walk_all(bool emulated) {
   }
 }
 
-static void test_nominal_cases(void) {
+static void test_chunks_pass_through_all_states(void) {
   walk_all(false);
 }
 
-static void test_emulation(void) {
+static void test_emulated_chunk_is_freed_by_the_producer(void) {
   walk_all(true);
 }
 
-static void test_out_of_range(void) {
+static void test_indices_out_of_range_are_refused(void) {
   struct st_shm shm = make_shm(4096);
   struct st_chunk c;
   CHECK(!st_page_try_partition(&shm, PAGES, ST_PAGE_DIV1));
@@ -127,8 +128,8 @@ static void test_out_of_range(void) {
   CHECK(!st_chunk_at(&shm, 0, 7, 0, &c));
 }
 
-/* A peer that changes the layout under a chunk that we hold. */
-static void test_tampered_page(void) {
+/* A peer changes the layout of a page while a chunk of it is held. */
+static void test_chunk_on_a_corrupted_page_is_refused(void) {
   struct st_shm shm = make_shm(4096);
   struct st_chunk c;
   CHECK(st_page_try_partition(&shm, 1, ST_PAGE_DIV4));
@@ -144,11 +145,11 @@ static void test_tampered_page(void) {
 }
 
 int main(void) {
-  RUN(test_init_validates);
-  RUN(test_chunk_sizes);
-  RUN(test_nominal_cases);
-  RUN(test_emulation);
-  RUN(test_out_of_range);
-  RUN(test_tampered_page);
+  RUN(test_init_refuses_invalid_geometry);
+  RUN(test_chunk_sizes_match_the_formula);
+  RUN(test_chunks_pass_through_all_states);
+  RUN(test_emulated_chunk_is_freed_by_the_producer);
+  RUN(test_indices_out_of_range_are_refused);
+  RUN(test_chunk_on_a_corrupted_page_is_refused);
   return 0;
 }

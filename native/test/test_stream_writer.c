@@ -1,10 +1,11 @@
-/* One stream of bytes over many buffers. */
+/* Stream writers: one stream of bytes over many buffers. */
 #include "core/stream_writer.h"
 
 #include "check.h"
 #include "core/message.h"
 
-/* Hands out buffers of given sizes, next to each other in one array. */
+/* A delegate that hands out buffers of given sizes, next to each other in one
+ * array. */
 struct buffers {
   uint8_t bytes[512];
   size_t at;
@@ -37,7 +38,7 @@ static void fill(uint8_t* out, size_t size) {
     out[i] = (uint8_t)(i + 1);
 }
 
-static void test_writes_straddle_buffers(void) {
+static void test_writes_continue_in_the_next_buffer(void) {
   struct buffers b = {.sizes = {16, 20, 64}, .count = 3};
   uint8_t data[100];
   fill(data, sizeof data);
@@ -55,7 +56,7 @@ static void test_writes_straddle_buffers(void) {
   CHECK_EQ(w.overflowed, 0);
 }
 
-static void test_reserve_is_contiguous(void) {
+static void test_reserved_bytes_are_contiguous(void) {
   struct buffers b = {.sizes = {16, 16}, .count = 2};
   struct st_stream_writer w;
   st_stream_init(&w, &kDelegate, &b);
@@ -63,11 +64,12 @@ static void test_reserve_is_contiguous(void) {
   CHECK(st_stream_reserve(&w, 3) == b.bytes + 13);
   CHECK(st_stream_reserve(&w, 4) == b.bytes + 16);
   CHECK_EQ(st_stream_written(&w), 20);
-  CHECK(st_stream_reserve(&w, 13) == NULL); /* 12 are left, and no buffer */
+  /* 12 bytes are left, and no further buffer */
+  CHECK(st_stream_reserve(&w, 13) == NULL);
   CHECK_EQ(w.overflowed, 13);
 }
 
-static void test_out_of_room_counts(void) {
+static void test_bytes_without_room_are_counted(void) {
   struct buffers b = {.sizes = {16}, .count = 1};
   uint8_t data[40];
   fill(data, sizeof data);
@@ -76,14 +78,14 @@ static void test_out_of_room_counts(void) {
   st_stream_write(&w, data, sizeof data);
   CHECK_EQ(w.overflowed, 24);
   CHECK(memcmp(b.bytes, data, 16) == 0);
-  b.count = 8; /* even if there were a buffer again: never asked */
+  b.count = 8; /* not called even if there were another buffer */
   st_stream_write(&w, data, 5);
   CHECK(st_stream_reserve(&w, 4) == NULL);
   CHECK_EQ(w.overflowed, 33);
   CHECK_EQ(b.used, 1);
 }
 
-static void test_fixed(void) {
+static void test_fixed_array_is_filled_and_overflow_is_counted(void) {
   uint8_t buffer[32], data[32];
   fill(data, sizeof data);
   struct st_stream_writer w;
@@ -95,7 +97,7 @@ static void test_fixed(void) {
   CHECK_EQ(w.overflowed, 1);
 }
 
-static void test_heap_grows_and_copies(void) {
+static void test_heap_stream_grows_and_is_copied_in_order(void) {
   enum { TOTAL = 700001 };
   static uint8_t data[TOTAL], copy[TOTAL];
   fill(data, TOTAL);
@@ -118,7 +120,7 @@ static void test_heap_grows_and_copies(void) {
   CHECK(!heap.first);
 }
 
-static void test_extend_redirects_open_size_fields(void) {
+static void test_open_size_fields_are_redirected_at_the_end_of_a_buffer(void) {
   struct buffers b = {.sizes = {64, 64}, .count = 2};
   struct st_stream_writer w;
   st_stream_init(&w, &kDelegate, &b);
@@ -129,11 +131,12 @@ static void test_extend_redirects_open_size_fields(void) {
   st_stream_extend(&w);
   CHECK_EQ(b.redirects, 2);
   CHECK(!a.size_field && !inner.size_field);
-  st_stream_extend(&w); /* nothing of theirs is in the second buffer */
+  /* no bytes of these messages are in the second buffer */
+  st_stream_extend(&w);
   CHECK_EQ(b.redirects, 2);
 }
 
-static void test_a_stream_ends_at_its_limit(void) {
+static void test_stream_ends_at_the_maximal_size(void) {
   size_t size = (size_t)ST_MAX_MESSAGE_SIZE + 100;
   uint8_t* large = malloc(size);
   CHECK(large);
@@ -143,7 +146,8 @@ static void test_a_stream_ends_at_its_limit(void) {
   w.cur = w.end - 8;
   struct st_message root;
   st_message_init_root(&root, &w);
-  st_message_append_varint(&root, 1, 5); /* slow: less than the room it wants */
+  /* slow path: less than the requested room */
+  st_message_append_varint(&root, 1, 5);
   CHECK_EQ(w.overflowed, 0);
   st_message_append_fixed64(&root, 1, 5);
   CHECK_EQ(w.overflowed, 9);
@@ -151,7 +155,7 @@ static void test_a_stream_ends_at_its_limit(void) {
   free(large);
 }
 
-static void test_a_heap_starts_again(void) {
+static void test_heap_stream_can_be_reset(void) {
   struct st_stream_writer w;
   struct st_heap_stream heap = {0};
   uint8_t data[5000], out[5000];
@@ -169,13 +173,13 @@ static void test_a_heap_starts_again(void) {
 }
 
 int main(void) {
-  RUN(test_writes_straddle_buffers);
-  RUN(test_reserve_is_contiguous);
-  RUN(test_out_of_room_counts);
-  RUN(test_fixed);
-  RUN(test_heap_grows_and_copies);
-  RUN(test_extend_redirects_open_size_fields);
-  RUN(test_a_stream_ends_at_its_limit);
-  RUN(test_a_heap_starts_again);
+  RUN(test_writes_continue_in_the_next_buffer);
+  RUN(test_reserved_bytes_are_contiguous);
+  RUN(test_bytes_without_room_are_counted);
+  RUN(test_fixed_array_is_filled_and_overflow_is_counted);
+  RUN(test_heap_stream_grows_and_is_copied_in_order);
+  RUN(test_open_size_fields_are_redirected_at_the_end_of_a_buffer);
+  RUN(test_stream_ends_at_the_maximal_size);
+  RUN(test_heap_stream_can_be_reset);
   return 0;
 }

@@ -1,4 +1,5 @@
-/* Messages from pieces of any size, and what is found behind damage. */
+/* Tokenizers: messages from pieces of any size, and recovery after malformed
+ * bytes. */
 #include "tokenizer.h"
 
 #include <string.h>
@@ -27,7 +28,7 @@ static void put_raw(const void* data, size_t size) {
   stream_size += size;
 }
 
-/* The sizes of all messages, one after the other; each must hold its size. */
+/* Checks the sizes of all messages; each message contains its own size. */
 struct seen {
   size_t count;
   size_t sizes[64];
@@ -43,7 +44,8 @@ static void read_all(struct seen* seen) {
   }
 }
 
-/* A heap copy of each piece, so that ASan sees what is read too late. */
+/* Copies each piece to the heap, so that ASan detects reads after it was
+ * freed. */
 static void feed(struct seen* seen, const uint8_t* data, size_t size) {
   uint8_t* piece = malloc(size ? size : 1);
   memcpy(piece, data, size);
@@ -60,7 +62,7 @@ static void put_sized(uint8_t size) {
   put(1, payload, size);
 }
 
-static void messages_lie_in_the_piece(void) {
+static void complete_messages_are_returned_in_place(void) {
   start(0);
   put_sized(3);
   put_sized(0);
@@ -78,7 +80,7 @@ static void messages_lie_in_the_piece(void) {
   st_tokenizer_free(&t);
 }
 
-static void pieces_of_any_size(void) {
+static void messages_are_assembled_from_pieces_of_any_size(void) {
   for (size_t piece = 1; piece < 300; piece++) {
     struct seen seen = {0};
     start(0);
@@ -130,12 +132,12 @@ static void broken(const char* bytes, size_t size) {
   CHECK_EQ(seen.count, 1);
   CHECK_EQ(t.errors, 1);
   CHECK(st_tokenizer_left(&t) > 0 || t.lost);
-  feed(&seen, stream, stream_size); /* for good */
+  feed(&seen, stream, stream_size); /* permanently */
   CHECK_EQ(seen.count, 1);
   st_tokenizer_free(&t);
 }
 
-static void damage_without_a_marker(void) {
+static void reading_stops_at_malformed_bytes_without_a_marker(void) {
   broken("\x00\x01", 2);     /* field 0 */
   broken("\x0B\x01", 2);     /* a group */
   broken("\x0F\x01", 2);     /* wire type 7 */
@@ -144,7 +146,7 @@ static void damage_without_a_marker(void) {
   broken("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 12);
 }
 
-/* One message, damage, a marked message, one more. */
+/* One message, malformed bytes, a message with a marker, one more message. */
 static void put_damaged(const char* damage, size_t size) {
   start(sizeof kMarker);
   put_sized(4);
@@ -154,7 +156,7 @@ static void put_damaged(const char* damage, size_t size) {
   put_sized(3);
 }
 
-static void reading_goes_on_behind_the_marker(void) {
+static void reading_continues_after_the_marker(void) {
   for (size_t piece = 1; piece < 40; piece++) {
     struct seen seen = {0};
     put_damaged(
@@ -173,7 +175,7 @@ static void reading_goes_on_behind_the_marker(void) {
   }
 }
 
-static void a_length_past_the_end_shows_there(void) {
+static void length_beyond_the_end_is_detected_at_the_end(void) {
   for (size_t piece = 1; piece < 40; piece += 38) {
     struct seen seen = {0};
     put_damaged("\x0A\x80\x04", 3);
@@ -190,7 +192,7 @@ static void a_length_past_the_end_shows_there(void) {
   }
 }
 
-static void an_end_in_the_middle(void) {
+static void incomplete_message_at_the_end_is_an_error(void) {
   struct seen seen = {0};
   start(0);
   put_sized(9);
@@ -203,7 +205,7 @@ static void an_end_in_the_middle(void) {
   st_tokenizer_free(&t);
 }
 
-static void random_pieces(void) {
+static void random_pieces_give_the_same_messages(void) {
   uint64_t state = 7;
   for (int round = 0; round < 300; round++) {
     struct seen seen = {0};
@@ -224,13 +226,13 @@ static void random_pieces(void) {
 }
 
 int main(void) {
-  RUN(messages_lie_in_the_piece);
-  RUN(pieces_of_any_size);
+  RUN(complete_messages_are_returned_in_place);
+  RUN(messages_are_assembled_from_pieces_of_any_size);
   RUN(other_fields_are_skipped);
-  RUN(damage_without_a_marker);
-  RUN(reading_goes_on_behind_the_marker);
-  RUN(a_length_past_the_end_shows_there);
-  RUN(an_end_in_the_middle);
-  RUN(random_pieces);
+  RUN(reading_stops_at_malformed_bytes_without_a_marker);
+  RUN(reading_continues_after_the_marker);
+  RUN(length_beyond_the_end_is_detected_at_the_end);
+  RUN(incomplete_message_at_the_end_is_an_error);
+  RUN(random_pieces_give_the_same_messages);
   return 0;
 }

@@ -1,4 +1,4 @@
-/* Storage: wrapping, padding, policies, order of reading. */
+/* Trace buffers: wrapping, padding, policies, order of reading. */
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 
 enum { HEADER = 16 };
 
-/* A record of exactly `record` bytes with one packet. */
+/* Commits a record of exactly `record` bytes with one packet. */
 static bool commit_record(struct st_trace_buffer* b, uint16_t writer,
                           uint32_t id, size_t record, char fill) {
   size_t payload = record - HEADER;
@@ -18,7 +18,7 @@ static void expect_record(struct st_trace_buffer* b, size_t record, char fill) {
   expect_lossy(b, payload - (payload > 128 ? 2 : 1), fill);
 }
 
-static void empty_buffer(void) {
+static void empty_buffer_has_no_packets(void) {
   struct st_trace_buffer* b = ring(5000);
   CHECK_EQ(st_trace_buffer_size(b), 8192);
   begin_read(b);
@@ -28,7 +28,7 @@ static void empty_buffer(void) {
   CHECK(!st_trace_buffer_create(0, ST_RING, -1));
 }
 
-static void one_chunk_at_a_time(void) {
+static void each_chunk_can_be_read_after_its_commit(void) {
   struct st_trace_buffer* b = ring(4096);
   for (uint32_t i = 0; i < 1000; i++) {
     CHECK(commit_one(b, 1, i, 42 + i % 200, (char)i));
@@ -45,7 +45,7 @@ static void one_chunk_at_a_time(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void several_packets_in_a_chunk(void) {
+static void all_packets_of_a_chunk_are_read(void) {
   struct st_trace_buffer* b = ring(4096);
   chunk(1, 1, 0);
   for (int i = 0; i < 20; i++)
@@ -58,7 +58,7 @@ static void several_packets_in_a_chunk(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void buffer_order(void) {
+static void packets_are_read_in_buffer_order(void) {
   struct st_trace_buffer* b = ring(4096);
   for (uint16_t w = 9; w > 0; w--)
     CHECK(commit_one(b, w, 0, 30, (char)('a' + w)));
@@ -69,7 +69,7 @@ static void buffer_order(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void fill_exactly_then_wrap(void) {
+static void full_ring_wraps_without_padding(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_record(b, 1, 0, 1024, 'a'));
   CHECK(commit_record(b, 1, 1, 1024, 'b'));
@@ -92,12 +92,12 @@ static void fill_exactly_then_wrap(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void padding_at_the_end(void) {
+static void end_of_the_ring_is_padded(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_record(b, 1, 0, 128, 'a'));
   CHECK(commit_record(b, 2, 0, 512, 'b'));
   CHECK(commit_record(b, 3, 0, 4096 - 640 - 64, 'c'));
-  CHECK(commit_record(b, 4, 0, 256, 'd')); /* 64 are left: starts over */
+  CHECK(commit_record(b, 4, 0, 256, 'd')); /* 64 bytes are left: starts over */
   struct st_buffer_stats s = stats_of(b);
   CHECK_EQ(s.padding_bytes_written, 128 + 512 - 256); /* of record b */
   CHECK_EQ(s.write_wrap_count, 1);
@@ -111,7 +111,7 @@ static void padding_at_the_end(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void minimal_padding(void) {
+static void padding_may_be_16_bytes(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_record(b, 1, 0, 2048, 'a'));
   CHECK(commit_record(b, 1, 1, 2048 - 16, 'b'));
@@ -124,7 +124,7 @@ static void minimal_padding(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void unaligned_sizes(void) {
+static void record_sizes_are_rounded_up(void) {
   struct st_trace_buffer* b = ring(4096);
   uint32_t id = 0;
   for (size_t size = 1; size < 400; size++) {
@@ -162,7 +162,7 @@ static void empty_packets_are_skipped(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void random_chunks_come_back_in_order(void) {
+static void random_chunks_are_read_in_order(void) {
   struct st_trace_buffer* b = ring(1 << 20);
   uint32_t ids[8] = {0};
   srand(7);
@@ -182,7 +182,7 @@ static void random_chunks_come_back_in_order(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void no_loss_if_the_reader_catches_up(void) {
+static void no_loss_is_marked_if_the_reader_keeps_up(void) {
   struct st_trace_buffer* b = ring(4096);
   for (uint32_t i = 0; i < 300; i++) {
     CHECK(commit_record(b, 1, i, 512, 'a'));
@@ -201,7 +201,7 @@ static void no_loss_if_the_reader_catches_up(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void a_partly_read_record_is_overwritten_whole(void) {
+static void partly_read_record_is_overwritten_as_a_whole(void) {
   struct st_trace_buffer* b = ring(4096);
   chunk(1, 1, 0);
   flags(LAST_CONTINUES);
@@ -217,7 +217,7 @@ static void a_partly_read_record_is_overwritten_whole(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void discard_policy(void) {
+static void discard_buffer_refuses_chunks_after_it_is_full(void) {
   struct st_trace_buffer* b = st_trace_buffer_create(4096, ST_DISCARD, -1);
   CHECK(commit_record(b, 1, 0, 2048, 'a'));
   CHECK(commit_record(b, 1, 1, 1024, 'b'));
@@ -225,8 +225,8 @@ static void discard_policy(void) {
   expect_record(b, 2048, 'a');
   expect_record(b, 1024, 'b');
   expect_nothing(b);
-  CHECK(!commit_record(b, 1, 2, 2048, 'c')); /* though all has been read */
-  CHECK(!commit_record(b, 1, 3, 32, 'd'));   /* for ever */
+  CHECK(!commit_record(b, 1, 2, 2048, 'c')); /* even though all was read */
+  CHECK(!commit_record(b, 1, 3, 32, 'd'));   /* permanently */
   CHECK(!commit_record(b, 2, 0, 32, 'e'));
   begin_read(b);
   expect_nothing(b);
@@ -235,7 +235,7 @@ static void discard_policy(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void discard_fills_exactly(void) {
+static void discard_buffer_can_be_filled_exactly(void) {
   struct st_trace_buffer* b = st_trace_buffer_create(4096, ST_DISCARD, -1);
   CHECK(commit_record(b, 1, 0, 2048, 'a'));
   CHECK(commit_record(b, 1, 1, 2048, 'b'));
@@ -247,7 +247,7 @@ static void discard_fills_exactly(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void discard_half_a_packet(void) {
+static void discard_buffer_never_returns_half_a_packet(void) {
   struct st_trace_buffer* b = st_trace_buffer_create(4096, ST_DISCARD, -1);
   chunk(1, 1, 0);
   flags(LAST_CONTINUES);
@@ -264,7 +264,7 @@ static void discard_half_a_packet(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void discard_rewrites_in_place(void) {
+static void discard_buffer_rewrites_recommitted_chunks_in_place(void) {
   struct st_trace_buffer* b = st_trace_buffer_create(4096, ST_DISCARD, -1);
   chunk(1, 1, 0);
   add(10, 'a');
@@ -285,12 +285,12 @@ static void discard_rewrites_in_place(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void too_big_a_chunk(void) {
+static void chunk_larger_than_the_buffer_is_refused(void) {
   struct st_trace_buffer* b = ring(4096);
   chunk(1, 1, 0);
   add(10, 'a');
   pad_to(4096 - HEADER + 1);
-  CHECK(!scrape(b)); /* which needs room for all of it */
+  CHECK(!scrape(b)); /* needs room for the whole chunk */
   pad_to(65536);
   CHECK(!commit(b));
   CHECK_EQ(stats_of(b).abi_violations, 2);
@@ -301,7 +301,7 @@ static void too_big_a_chunk(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void largest_chunk(void) {
+static void largest_chunk_is_stored(void) {
   struct st_trace_buffer* b = ring(1 << 18);
   for (uint32_t i = 0; i < 50; i++) {
     chunk(1, 1, i);
@@ -319,7 +319,7 @@ static void largest_chunk(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void producers_are_known(void) {
+static void packets_have_the_identity_of_their_producer(void) {
   struct st_trace_buffer* b = ring(4096);
   uint32_t uid;
   int32_t pid;
@@ -338,7 +338,7 @@ static void producers_are_known(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void a_pass_is_finite(void) {
+static void read_pass_ends_while_chunks_arrive(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_one(b, 1, 0, 5, 'a'));
   begin_read(b);
@@ -350,7 +350,7 @@ static void a_pass_is_finite(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void a_new_pass_keeps_what_was_copied_out(void) {
+static void new_pass_returns_packets_that_were_copied_before(void) {
   struct st_trace_buffer* b = ring(4096);
   chunk(1, 1, 0);
   add(5, 'a');
@@ -364,7 +364,7 @@ static void a_new_pass_keeps_what_was_copied_out(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void many_small_records(void) {
+static void many_small_records_are_read_in_order(void) {
   struct st_trace_buffer* b = ring(1 << 16);
   for (uint32_t i = 0; i < 100000; i++)
     CHECK(commit_one(b, 1, i, 3, 'a'));
@@ -377,11 +377,11 @@ static void many_small_records(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void Watermark_FarBehindItIsCongestion(void) {
+static void buffer_far_above_its_watermark_is_congested(void) {
   struct st_trace_buffer* b = st_trace_buffer_create(65536, ST_RING, -1);
   for (uint32_t id = 0; id < 13; id++)
     CHECK(commit_one(b, 1, id, 4000, 'a'));
-  CHECK(!st_trace_buffer_congested(b)); /* nobody asked to be woken */
+  CHECK(!st_trace_buffer_congested(b)); /* no watermark was set */
   int fd = eventfd(0, EFD_NONBLOCK);
   st_trace_buffer_set_watermark(b, fd, 16384);
   CHECK(st_trace_buffer_congested(b));
@@ -395,28 +395,28 @@ static void Watermark_FarBehindItIsCongestion(void) {
 }
 
 int main(void) {
-  RUN(empty_buffer);
-  RUN(one_chunk_at_a_time);
-  RUN(several_packets_in_a_chunk);
-  RUN(buffer_order);
-  RUN(fill_exactly_then_wrap);
-  RUN(padding_at_the_end);
-  RUN(minimal_padding);
-  RUN(unaligned_sizes);
+  RUN(empty_buffer_has_no_packets);
+  RUN(each_chunk_can_be_read_after_its_commit);
+  RUN(all_packets_of_a_chunk_are_read);
+  RUN(packets_are_read_in_buffer_order);
+  RUN(full_ring_wraps_without_padding);
+  RUN(end_of_the_ring_is_padded);
+  RUN(padding_may_be_16_bytes);
+  RUN(record_sizes_are_rounded_up);
   RUN(empty_packets_are_skipped);
-  RUN(random_chunks_come_back_in_order);
-  RUN(no_loss_if_the_reader_catches_up);
-  RUN(a_partly_read_record_is_overwritten_whole);
-  RUN(discard_policy);
-  RUN(discard_fills_exactly);
-  RUN(discard_half_a_packet);
-  RUN(discard_rewrites_in_place);
-  RUN(too_big_a_chunk);
-  RUN(largest_chunk);
-  RUN(producers_are_known);
-  RUN(a_pass_is_finite);
-  RUN(a_new_pass_keeps_what_was_copied_out);
-  RUN(many_small_records);
-  RUN(Watermark_FarBehindItIsCongestion);
+  RUN(random_chunks_are_read_in_order);
+  RUN(no_loss_is_marked_if_the_reader_keeps_up);
+  RUN(partly_read_record_is_overwritten_as_a_whole);
+  RUN(discard_buffer_refuses_chunks_after_it_is_full);
+  RUN(discard_buffer_can_be_filled_exactly);
+  RUN(discard_buffer_never_returns_half_a_packet);
+  RUN(discard_buffer_rewrites_recommitted_chunks_in_place);
+  RUN(chunk_larger_than_the_buffer_is_refused);
+  RUN(largest_chunk_is_stored);
+  RUN(packets_have_the_identity_of_their_producer);
+  RUN(read_pass_ends_while_chunks_arrive);
+  RUN(new_pass_returns_packets_that_were_copied_before);
+  RUN(many_small_records_are_read_in_order);
+  RUN(buffer_far_above_its_watermark_is_congested);
   return 0;
 }

@@ -1,4 +1,5 @@
-/* A stream whose reader has to wait for a chunk, while others write on. */
+/* Streamed trace buffers: the reader waits for a chunk while other writers go
+ * on. */
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -21,8 +22,9 @@ static void end(struct st_trace_buffer* b) {
   st_trace_buffer_destroy(b);
 }
 
-/* Writer 9 fills the ring again and again; nothing but its packets is read,
- * a quarter of the ring at a time, as a file's drain does. */
+/* Writer 9 fills the ring again and again.  A reader reads a quarter of the
+ * ring at a time, like the drain to a file, and gets only writer 9's
+ * packets. */
 static void flood(struct st_trace_buffer* b) {
   static uint32_t id;
   uint32_t written = 0;
@@ -67,7 +69,7 @@ static void expect_no_loss(struct st_trace_buffer* b) {
   CHECK_EQ(st_trace_buffer_unread(b), 0);
 }
 
-static void half_a_packet_is_carried_along(void) {
+static void record_with_half_a_packet_is_moved(void) {
   struct st_trace_buffer* b = streamed();
   begin_packet_in_chunk_0(b);
   flood(b);
@@ -81,13 +83,13 @@ static void half_a_packet_is_carried_along(void) {
   end(b);
 }
 
-static void a_chunk_is_patched_wherever_it_is(void) {
+static void moved_chunk_can_be_patched(void) {
   struct st_trace_buffer* b = streamed();
   chunk(1, 1, 0);
   flags(NEEDS_PATCHING | LAST_CONTINUES);
   add(4, 'a');
   CHECK(commit(b));
-  chunk(1, 1, 1); /* waits behind it */
+  chunk(1, 1, 1); /* has to wait for the chunk before it */
   flags(FIRST_CONTINUES);
   add(2, 'x');
   add(20, 'b');
@@ -103,7 +105,7 @@ static void a_chunk_is_patched_wherever_it_is(void) {
   end(b);
 }
 
-static void a_ring_overwrites_it(void) {
+static void ring_without_a_stream_overwrites_waiting_records(void) {
   struct st_trace_buffer* b = ring(SIZE);
   begin_packet_in_chunk_0(b);
   flood(b);
@@ -112,7 +114,7 @@ static void a_ring_overwrites_it(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void largest_records(void) {
+static void largest_records_are_moved(void) {
   struct st_trace_buffer* b = streamed();
   chunk(1, 1, 0);
   flags(NEEDS_PATCHING | LAST_CONTINUES);
@@ -131,8 +133,8 @@ static void largest_records(void) {
   end(b);
 }
 
-/* Chunks that wait for ever take no room from the others. */
-static void who_never_pays_is_overwritten(void) {
+/* Chunks that wait for ever must not take room from the others. */
+static void records_that_wait_for_ever_are_overwritten(void) {
   struct st_trace_buffer* b = streamed();
   for (uint32_t id = 0; id < 60; id++) {
     chunk(1, (uint16_t)(id + 10), 0);
@@ -148,8 +150,8 @@ static void who_never_pays_is_overwritten(void) {
   end(b);
 }
 
-/* Twenty writers, each packet of which goes on in its next chunk; some of them
- * write once in several wraps. */
+/* Twenty writers; each packet continues in the writer's next chunk.  Some of
+ * them write once in several wraps. */
 enum { WRITERS = 20, CHUNKS = 20000 };
 
 static uint64_t read_all(struct st_trace_buffer* b) {
@@ -164,13 +166,13 @@ static uint64_t read_all(struct st_trace_buffer* b) {
   return packets;
 }
 
-static void chains_of_many_writers(void) {
+static void packets_of_many_writers_are_kept_until_they_are_complete(void) {
   struct st_trace_buffer* b = streamed();
   uint32_t ids[WRITERS] = {0}, random = 1;
   uint64_t packets = 0;
   for (int i = 0; i < CHUNKS + WRITERS; i++) {
     random = random * 1664525u + 1013904223u;
-    /* The lower its number, the rarer a writer is; in the end all finish. */
+    /* Writers with lower numbers write less often; at the end all finish. */
     uint16_t w =
         (uint16_t)(WRITERS - 1 - __builtin_ctz(random >> 12 | 1 << 19));
     bool last = i >= CHUNKS;
@@ -193,11 +195,11 @@ static void chains_of_many_writers(void) {
 }
 
 int main(void) {
-  RUN(half_a_packet_is_carried_along);
-  RUN(a_chunk_is_patched_wherever_it_is);
-  RUN(a_ring_overwrites_it);
-  RUN(largest_records);
-  RUN(who_never_pays_is_overwritten);
-  RUN(chains_of_many_writers);
+  RUN(record_with_half_a_packet_is_moved);
+  RUN(moved_chunk_can_be_patched);
+  RUN(ring_without_a_stream_overwrites_waiting_records);
+  RUN(largest_records_are_moved);
+  RUN(records_that_wait_for_ever_are_overwritten);
+  RUN(packets_of_many_writers_are_kept_until_they_are_complete);
   return 0;
 }

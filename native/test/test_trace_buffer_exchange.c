@@ -1,10 +1,10 @@
-/* Two buffers swap what they hold. */
+/* Exchange of the contents of two trace buffers. */
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "fake_chunk.h"
 
-static void what_was_in_one_is_in_the_other(void) {
+static void contents_are_exchanged(void) {
   struct st_trace_buffer* a = ring(65536);
   struct st_trace_buffer* b = ring(8192);
   st_trace_buffer_set_producer(a, 1, 1000, 11);
@@ -12,7 +12,7 @@ static void what_was_in_one_is_in_the_other(void) {
   CHECK(commit_one(a, 1, 0, 20, 'a'));
   CHECK(commit_one(a, 1, 1, 30, 'b'));
   begin_read(a);
-  expect(a, 20, 'a'); /* the read position moves along */
+  expect(a, 20, 'a'); /* the read position is exchanged, too */
   st_trace_buffer_exchange(a, b);
   CHECK_EQ(st_trace_buffer_size(a), 8192);
   CHECK_EQ(st_trace_buffer_unread(a), 0);
@@ -27,7 +27,7 @@ static void what_was_in_one_is_in_the_other(void) {
   CHECK_EQ(got.pid, 11);
   CHECK_EQ(got.machine_id, 77);
   expect_nothing(b);
-  /* The sequence goes on in the new buffer, with the same chunk ids. */
+  /* The sequence continues in the new memory, with the same chunk ids. */
   CHECK(commit_one(a, 1, 2, 40, 'c'));
   begin_read(a);
   expect(a, 40, 'c');
@@ -36,7 +36,7 @@ static void what_was_in_one_is_in_the_other(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void a_full_buffer_leaves_an_empty_one(void) {
+static void full_buffer_accepts_chunks_after_the_exchange(void) {
   struct st_trace_buffer* a = st_trace_buffer_create(4096, ST_DISCARD, -1);
   struct st_trace_buffer* b = st_trace_buffer_create(4096, ST_DISCARD, -1);
   CHECK(commit_one(a, 1, 0, 3000, 'a'));
@@ -68,7 +68,7 @@ static void* keep_writing(void* buffer) {
   return (void*)(uintptr_t)id;
 }
 
-static void nothing_is_lost_while_somebody_writes(void) {
+static void no_packet_is_lost_by_an_exchange_during_writes(void) {
   struct st_trace_buffer* a = ring(1 << 20);
   struct st_trace_buffer* b = ring(1 << 20);
   pthread_t writer;
@@ -86,8 +86,8 @@ static void nothing_is_lost_while_somebody_writes(void) {
 }
 
 int main(void) {
-  RUN(what_was_in_one_is_in_the_other);
-  RUN(a_full_buffer_leaves_an_empty_one);
-  RUN(nothing_is_lost_while_somebody_writes);
+  RUN(contents_are_exchanged);
+  RUN(full_buffer_accepts_chunks_after_the_exchange);
+  RUN(no_packet_is_lost_by_an_exchange_during_writes);
   return 0;
 }

@@ -1,7 +1,8 @@
-/* Packets in several chunks, patches, and what is said when some are lost. */
+/* Packets in several chunks, patches, and the loss marks if some are
+ * missing. */
 #include "fake_chunk.h"
 
-/* Writer 1's chunk with one fragment. */
+/* Makes a chunk of writer 1 with one fragment. */
 static bool commit_part(struct st_trace_buffer* b, uint32_t id, uint8_t f,
                         size_t size, char fill) {
   chunk(1, 1, id);
@@ -12,7 +13,7 @@ static bool commit_part(struct st_trace_buffer* b, uint32_t id, uint8_t f,
 
 static const uint8_t kMiddle = FIRST_CONTINUES | LAST_CONTINUES;
 
-static void two_fragments(void) {
+static void packet_in_two_chunks_is_assembled(void) {
   struct st_trace_buffer* b = ring(4096);
   chunk(1, 1, 0);
   flags(LAST_CONTINUES);
@@ -34,7 +35,7 @@ static void two_fragments(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void waits_for_the_last_fragment(void) {
+static void packet_waits_for_its_last_fragment(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_part(b, 0, LAST_CONTINUES, 10, 'a'));
   CHECK(commit_part(b, 1, kMiddle, 10, 'a'));
@@ -52,7 +53,7 @@ static void waits_for_the_last_fragment(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void out_of_order(void) {
+static void chunks_are_read_in_the_order_of_their_ids(void) {
   static const uint32_t firsts[] = {0, 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD};
   static const int orders[][4] = {
       {0, 2, 1, 3}, {3, 2, 1, 0}, {0, 3, 2, 1}, {2, 0, 3, 1}, {0, 1, 3, 2}};
@@ -74,7 +75,7 @@ static void out_of_order(void) {
   }
 }
 
-static void fragments_out_of_order(void) {
+static void fragments_that_arrive_out_of_order_are_assembled(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_part(b, 0xFFFFFFFF, LAST_CONTINUES, 10, 'a'));
   CHECK(commit_part(b, 2, FIRST_CONTINUES, 10, 'a'));
@@ -86,7 +87,7 @@ static void fragments_out_of_order(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void empty_chunks_are_transparent(void) {
+static void empty_chunks_inside_a_packet_are_skipped(void) {
   struct st_trace_buffer* b = ring(8192);
   for (uint32_t id = 0; id < 50; id++) {
     if (id % 3 == 0) {
@@ -102,11 +103,11 @@ static void empty_chunks_are_transparent(void) {
   begin_read(b);
   expect(b, 330, 'a');
   expect_nothing(b);
-  CHECK_EQ(stats_of(b).chunks_read, 33); /* there is nothing to read in 17 */
+  CHECK_EQ(stats_of(b).chunks_read, 33); /* 17 has no readable packet */
   st_trace_buffer_destroy(b);
 }
 
-static void an_empty_last_fragment_ends_a_packet(void) {
+static void empty_last_fragment_completes_a_packet(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_part(b, 0, LAST_CONTINUES, 10, 'a'));
   CHECK(commit_part(b, 1, FIRST_CONTINUES, 0, 'a'));
@@ -118,7 +119,7 @@ static void an_empty_last_fragment_ends_a_packet(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void long_packets(void) {
+static void packets_in_many_chunks_are_assembled(void) {
   struct st_trace_buffer* b = ring(4 << 20);
   uint32_t id = 0xFFFFFF00;
   for (int packet = 0; packet < 3; packet++) {
@@ -134,7 +135,7 @@ static void long_packets(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void fragments_fill_the_ring_exactly(void) {
+static void packet_may_fill_the_ring_exactly(void) {
   struct st_trace_buffer* b = ring(4096);
   for (uint32_t i = 0; i < 10; i++) {
     CHECK(commit_part(b, 2 * i, LAST_CONTINUES, 2048 - 18, 'a'));
@@ -149,9 +150,10 @@ static void fragments_fill_the_ring_exactly(void) {
 
 /* --- loss --- */
 
-static void read_gap(void) {
+static void gap_in_chunk_ids_is_marked(void) {
   struct st_trace_buffer* b = ring(4096);
-  CHECK(commit_one(b, 1, 5, 10, 'a')); /* a first one isn't flagged */
+  /* the first chunk of a sequence is not marked */
+  CHECK(commit_one(b, 1, 5, 10, 'a'));
   CHECK(commit_one(b, 1, 6, 10, 'b'));
   CHECK(commit_one(b, 1, 8, 10, 'c'));
   CHECK(commit_one(b, 1, 9, 10, 'd'));
@@ -166,12 +168,12 @@ static void read_gap(void) {
   expect_loss(b, 10, 'e', ST_LOSS_READ_GAP);
   expect_nothing(b);
   CHECK_EQ(stats_of(b).sequence_packet_loss, 2);
-  CHECK(!commit_one(b, 1, 10, 10, 'x')); /* its turn has passed */
+  CHECK(!commit_one(b, 1, 10, 10, 'x')); /* later chunks were read before */
   CHECK_EQ(stats_of(b).chunks_discarded, 1);
   st_trace_buffer_destroy(b);
 }
 
-static void read_gap_where_ids_wrap(void) {
+static void gap_is_marked_where_chunk_ids_wrap(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_one(b, 1, 0xFFFFFFFF, 10, 'a'));
   CHECK(commit_one(b, 1, 0, 10, 'b'));
@@ -184,7 +186,7 @@ static void read_gap_where_ids_wrap(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void gaps_are_noticed_though_nothing_is_left(void) {
+static void gap_is_marked_after_all_records_were_read(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_one(b, 1, 0, 10, 'a'));
   begin_read(b);
@@ -203,7 +205,7 @@ static void gaps_are_noticed_though_nothing_is_left(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void old_sequences_are_forgotten(void) {
+static void oldest_sequences_without_records_are_dropped(void) {
   struct st_trace_buffer* b = ring(65536);
   for (uint32_t i = 1; i <= 20000; i++) {
     CHECK(commit_one(b, (uint16_t)i, 0, 10, 'x'));
@@ -218,7 +220,7 @@ static void old_sequences_are_forgotten(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void overwrites_collapse_in_one_mark(void) {
+static void several_overwrites_share_one_mark(void) {
   struct st_trace_buffer* b = ring(4096);
   for (uint32_t i = 0; i < 6; i++)
     CHECK(commit_one(b, 1, i, 1000, 'a'));
@@ -234,7 +236,7 @@ static void overwrites_collapse_in_one_mark(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void orphan_continuation(void) {
+static void fragment_without_its_beginning_is_skipped_and_marked(void) {
   struct st_trace_buffer* b = ring(4096);
   chunk(1, 1, 3);
   flags(FIRST_CONTINUES);
@@ -253,7 +255,7 @@ static void orphan_continuation(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void broken_chain(void) {
+static void packet_without_a_continuation_is_dropped_and_marked(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_part(b, 0, LAST_CONTINUES, 10, 'x'));
   CHECK(commit_part(b, 1, 0, 10, 'a'));
@@ -263,7 +265,7 @@ static void broken_chain(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void reassembly_gap(void) {
+static void packet_with_a_missing_chunk_is_dropped_and_marked(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_part(b, 0, LAST_CONTINUES, 10, 'x'));
   CHECK(commit_part(b, 1, kMiddle, 10, 'x'));
@@ -278,7 +280,7 @@ static void reassembly_gap(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void drop_sentinel(void) {
+static void packet_cut_by_the_drop_sentinel_is_marked(void) {
   static const uint8_t sentinel[] = {0xFF, 0xFF, 0xFF, 0x7F, 'x', 'x'};
   struct st_trace_buffer* b = ring(4096);
   chunk(1, 1, 0);
@@ -288,7 +290,7 @@ static void drop_sentinel(void) {
   CHECK(commit(b));
   CHECK(commit_part(b, 1, 0, 10, 'b'));
   begin_read(b);
-  expect_loss(b, 10, 'a', ST_LOSS_WRITER_ABORT); /* as Perfetto marks it */
+  expect_loss(b, 10, 'a', ST_LOSS_WRITER_ABORT); /* marked as in Perfetto */
   expect(b, 10, 'b');
   expect_nothing(b);
   CHECK_EQ(stats_of(b).trace_writer_packet_loss, 1);
@@ -296,7 +298,7 @@ static void drop_sentinel(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void drop_sentinel_in_a_later_fragment(void) {
+static void packet_cut_in_a_later_fragment_is_marked(void) {
   static const uint8_t sentinel[] = {0xFF, 0xFF, 0xFF, 0x7F};
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_part(b, 0, LAST_CONTINUES, 10, 'x'));
@@ -324,7 +326,7 @@ static bool patch(struct st_trace_buffer* b, uint32_t id, uint32_t offset,
   return st_trace_buffer_patch(b, 1, 1, id, &data, 1, has_more);
 }
 
-static void packets_before_one_that_waits_for_patches_are_read(void) {
+static void packets_before_one_that_needs_patches_are_read(void) {
   struct st_trace_buffer* b = ring(4096);
   chunk(1, 1, 0);
   flags(LAST_CONTINUES | NEEDS_PATCHING);
@@ -346,7 +348,7 @@ static void packets_before_one_that_waits_for_patches_are_read(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void a_last_packet_that_ends_here_waits_for_no_patch(void) {
+static void last_packet_that_ends_in_its_chunk_needs_no_patch(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_part(b, 0, NEEDS_PATCHING, 12, 'a'));
   begin_read(b);
@@ -355,7 +357,7 @@ static void a_last_packet_that_ends_here_waits_for_no_patch(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void patches(void) {
+static void patches_are_written_into_the_record(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_part(b, 0, NEEDS_PATCHING | LAST_CONTINUES, 12, 'a'));
   chunk(1, 1, 1);
@@ -379,7 +381,7 @@ static void patches(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void patches_out_of_bounds(void) {
+static void patches_out_of_bounds_are_refused(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_part(b, 0, NEEDS_PATCHING, 12, 'a')); /* payload 0..12 */
   const uint32_t bad[] = {10,    11,         13,         4096,
@@ -398,7 +400,7 @@ static void patches_out_of_bounds(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void a_fragment_waits_for_patches(void) {
+static void packet_waits_for_the_patches_of_its_fragment(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_part(b, 0, LAST_CONTINUES | NEEDS_PATCHING, 8, 'a'));
   CHECK(commit_part(b, 1, kMiddle | NEEDS_PATCHING, 8, 'a'));
@@ -415,7 +417,7 @@ static void a_fragment_waits_for_patches(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void a_patch_that_comes_too_late(void) {
+static void late_patch_is_counted_as_failed(void) {
   struct st_trace_buffer* b = ring(4096);
   CHECK(commit_part(b, 0, NEEDS_PATCHING, 1000, 'a'));
   for (uint32_t i = 0; i < 4; i++)
@@ -435,7 +437,7 @@ static void a_patch_that_comes_too_late(void) {
 
 /* --- malicious chunks --- */
 
-static void sizes_past_the_end(void) {
+static void fragment_sizes_beyond_the_chunk_are_violations(void) {
   static const uint8_t bad[][10] = {
       {0x7F},
       {0xFF, 0xFF, 0x03},
@@ -462,14 +464,14 @@ static void sizes_past_the_end(void) {
   }
 }
 
-static void more_packets_than_payload(void) {
+static void packet_count_beyond_the_payload_is_a_violation(void) {
   struct st_trace_buffer* b = ring(4096);
   chunk(1, 1, 0);
   add(10, 'a');
   fake.fragments = 65535;
   CHECK(commit(b));
   chunk(1, 1, 1);
-  fake.fragments = 1; /* of nothing at all */
+  fake.fragments = 1; /* the payload is empty */
   CHECK(commit(b));
   CHECK(commit_one(b, 1, 2, 10, 'b'));
   begin_read(b);
@@ -480,7 +482,7 @@ static void more_packets_than_payload(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void flags_that_make_no_sense(void) {
+static void every_combination_of_flags_gives_whole_packets(void) {
   for (unsigned f = 0; f < 256; f++) {
     for (uint16_t n = 0; n < 3; n++) {
       struct st_trace_buffer* b = ring(4096);
@@ -502,8 +504,8 @@ static void flags_that_make_no_sense(void) {
   }
 }
 
-/* A patch may change sizes that have been found good. */
-static void patched_sizes(void) {
+/* A patch may change sizes that were valid before. */
+static void sizes_changed_by_patches_are_checked_again(void) {
   struct st_trace_buffer* b = ring(4096);
   for (uint32_t id = 0; id < 2; id++) {
     chunk(1, 1, id);
@@ -521,7 +523,7 @@ static void patched_sizes(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void far_out_of_order(void) {
+static void chunk_that_is_far_too_late_is_discarded(void) {
   struct st_trace_buffer* b = ring(1 << 20);
   CHECK(commit_one(b, 1, 0, 10, 'a'));
   for (uint32_t i = 10000; i < 20000; i++)
@@ -538,34 +540,34 @@ static void far_out_of_order(void) {
 }
 
 int main(void) {
-  RUN(two_fragments);
-  RUN(waits_for_the_last_fragment);
-  RUN(out_of_order);
-  RUN(fragments_out_of_order);
-  RUN(empty_chunks_are_transparent);
-  RUN(an_empty_last_fragment_ends_a_packet);
-  RUN(long_packets);
-  RUN(fragments_fill_the_ring_exactly);
-  RUN(read_gap);
-  RUN(read_gap_where_ids_wrap);
-  RUN(gaps_are_noticed_though_nothing_is_left);
-  RUN(old_sequences_are_forgotten);
-  RUN(overwrites_collapse_in_one_mark);
-  RUN(orphan_continuation);
-  RUN(broken_chain);
-  RUN(reassembly_gap);
-  RUN(drop_sentinel);
-  RUN(drop_sentinel_in_a_later_fragment);
-  RUN(packets_before_one_that_waits_for_patches_are_read);
-  RUN(a_last_packet_that_ends_here_waits_for_no_patch);
-  RUN(patches);
-  RUN(patches_out_of_bounds);
-  RUN(a_fragment_waits_for_patches);
-  RUN(a_patch_that_comes_too_late);
-  RUN(sizes_past_the_end);
-  RUN(more_packets_than_payload);
-  RUN(flags_that_make_no_sense);
-  RUN(patched_sizes);
-  RUN(far_out_of_order);
+  RUN(packet_in_two_chunks_is_assembled);
+  RUN(packet_waits_for_its_last_fragment);
+  RUN(chunks_are_read_in_the_order_of_their_ids);
+  RUN(fragments_that_arrive_out_of_order_are_assembled);
+  RUN(empty_chunks_inside_a_packet_are_skipped);
+  RUN(empty_last_fragment_completes_a_packet);
+  RUN(packets_in_many_chunks_are_assembled);
+  RUN(packet_may_fill_the_ring_exactly);
+  RUN(gap_in_chunk_ids_is_marked);
+  RUN(gap_is_marked_where_chunk_ids_wrap);
+  RUN(gap_is_marked_after_all_records_were_read);
+  RUN(oldest_sequences_without_records_are_dropped);
+  RUN(several_overwrites_share_one_mark);
+  RUN(fragment_without_its_beginning_is_skipped_and_marked);
+  RUN(packet_without_a_continuation_is_dropped_and_marked);
+  RUN(packet_with_a_missing_chunk_is_dropped_and_marked);
+  RUN(packet_cut_by_the_drop_sentinel_is_marked);
+  RUN(packet_cut_in_a_later_fragment_is_marked);
+  RUN(packets_before_one_that_needs_patches_are_read);
+  RUN(last_packet_that_ends_in_its_chunk_needs_no_patch);
+  RUN(patches_are_written_into_the_record);
+  RUN(patches_out_of_bounds_are_refused);
+  RUN(packet_waits_for_the_patches_of_its_fragment);
+  RUN(late_patch_is_counted_as_failed);
+  RUN(fragment_sizes_beyond_the_chunk_are_violations);
+  RUN(packet_count_beyond_the_payload_is_a_violation);
+  RUN(every_combination_of_flags_gives_whole_packets);
+  RUN(sizes_changed_by_patches_are_checked_again);
+  RUN(chunk_that_is_far_too_late_is_discarded);
   return 0;
 }

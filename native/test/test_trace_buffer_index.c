@@ -1,5 +1,5 @@
-/* The index of a trace buffer, filled far and emptied in many orders: look-ups
- * end, and find what is there. */
+/* The index of a trace buffer, filled and emptied in many orders: lookups end,
+ * and find what is present. */
 #include "core/trace_buffer_internal.h"
 
 #include "check.h"
@@ -7,7 +7,7 @@
 
 enum { RECORDS = 20000, SEQUENCES = 3 * ST_MAX_EMPTY_SEQUENCES };
 
-/* What record number n is of, or none. */
+/* The sequence of record number n, or none. */
 struct model {
   uint32_t key, chunk_id;
   bool linked;
@@ -51,7 +51,7 @@ static void check_all(uint32_t from, uint32_t to) {
   }
 }
 
-/* A permutation of 0 to count - 1. */
+/* Returns a permutation of 0 to count - 1. */
 static void order(uint64_t* seed, uint32_t* numbers, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
     uint32_t j = (uint32_t)random_below(seed, i + 1);
@@ -60,7 +60,7 @@ static void order(uint64_t* seed, uint32_t* numbers, uint32_t count) {
   }
 }
 
-static void records_are_unlinked_in_any_order(void) {
+static void records_can_be_unlinked_in_any_order(void) {
   static uint32_t numbers[RECORDS];
   for (uint64_t seed = 1; seed <= 5; seed++) {
     uint64_t state = seed;
@@ -80,7 +80,7 @@ static void records_are_unlinked_in_any_order(void) {
   }
 }
 
-static void chunks_of_one_sequence_arrive_in_any_order(void) {
+static void chunks_of_one_sequence_may_arrive_in_any_order(void) {
   enum { CHUNKS = 2000 };
   static uint32_t ids[CHUNKS];
   for (uint64_t seed = 1; seed <= 5; seed++) {
@@ -98,7 +98,7 @@ static void chunks_of_one_sequence_arrive_in_any_order(void) {
   }
 }
 
-static void empty_sequences_above_the_limit_are_forgotten_oldest_first(void) {
+static void oldest_empty_sequences_above_the_limit_are_dropped(void) {
   CHECK(st_index_init(&x));
   for (uint32_t n = 0; n < SEQUENCES; n++) {
     link_record(n, key_of(n), 0);
@@ -114,7 +114,7 @@ static void empty_sequences_above_the_limit_are_forgotten_oldest_first(void) {
   st_index_destroy(&x);
 }
 
-static void forgotten_sequences_come_again(void) {
+static void dropped_sequences_can_be_added_again(void) {
   uint64_t seed = 4;
   CHECK(st_index_init(&x));
   for (uint32_t n = 0; n < RECORDS; n++) {
@@ -129,9 +129,9 @@ static void forgotten_sequences_come_again(void) {
 }
 
 int main(void) {
-  RUN(records_are_unlinked_in_any_order);
-  RUN(chunks_of_one_sequence_arrive_in_any_order);
-  RUN(empty_sequences_above_the_limit_are_forgotten_oldest_first);
-  RUN(forgotten_sequences_come_again);
+  RUN(records_can_be_unlinked_in_any_order);
+  RUN(chunks_of_one_sequence_may_arrive_in_any_order);
+  RUN(oldest_empty_sequences_above_the_limit_are_dropped);
+  RUN(dropped_sequences_can_be_added_again);
   return 0;
 }

@@ -1,9 +1,10 @@
-/* Chunks that come again: scraped, grown, moved, evicted in between. */
+/* Re-commits: chunks that were scraped, have grown, and were moved or evicted
+ * meanwhile. */
 #include "fake_chunk.h"
 
 enum { PAYLOAD = 512 - 16 };
 
-/* Chunk `id` of writer 1 with one packet of 10 bytes for each letter. */
+/* Makes chunk `id` of writer 1 with one packet of 10 bytes for each letter. */
 static void grown(uint32_t id, const char* fills) {
   chunk(1, 1, id);
   for (; *fills; fills++)
@@ -18,7 +19,7 @@ static void expect_all(struct st_trace_buffer* b, const char* fills) {
   expect_nothing(b);
 }
 
-static void before_read(void) {
+static void recommit_before_a_read_adds_packets(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "a");
   CHECK(scrape(b));
@@ -34,12 +35,12 @@ static void before_read(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void after_read(void) {
+static void recommit_after_a_read_adds_only_new_packets(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "ab");
   CHECK(scrape(b));
   expect_all(b, "ab");
-  CHECK(scrape(b)); /* nothing new */
+  CHECK(scrape(b)); /* no new packet */
   expect_all(b, "");
   grown(0, "abc");
   CHECK(scrape(b));
@@ -53,13 +54,14 @@ static void after_read(void) {
   expect_all(b, "f");
   CHECK_EQ(stats_of(b).chunks_discarded, 1);
   CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
-  /* Whole records: the one that grew counts each time it is read to its end. */
+  /* The counters count whole records: the grown record counts each time it is
+   * read to its end. */
   CHECK_EQ(stats_of(b).chunks_written, 3);
   CHECK_EQ(stats_of(b).chunks_read, 4);
   st_trace_buffer_destroy(b);
 }
 
-static void complete_with_nothing_new(void) {
+static void commit_without_new_packets_completes_the_chunk(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "ab");
   CHECK(scrape(b));
@@ -71,7 +73,7 @@ static void complete_with_nothing_new(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void an_incomplete_chunk_holds_back_the_next(void) {
+static void chunk_after_an_incomplete_one_is_not_read(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "ab");
   CHECK(scrape(b));
@@ -85,7 +87,7 @@ static void an_incomplete_chunk_holds_back_the_next(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void shorter_is_ignored(void) {
+static void shorter_recommit_is_ignored(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "abc");
   CHECK(scrape(b));
@@ -96,12 +98,12 @@ static void shorter_is_ignored(void) {
   CHECK(!commit(b));
   grown(0, "abcdef");
   pad_to(67);
-  CHECK(commit(b)); /* a shorter payload, but more in it */
+  CHECK(commit(b)); /* a shorter payload with more fragments */
   expect_all(b, "def");
   st_trace_buffer_destroy(b);
 }
 
-static void vanished_flags_are_ignored(void) {
+static void recommit_that_lacks_a_flag_is_ignored(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(1, "xa");
   flags(FIRST_CONTINUES);
@@ -114,7 +116,7 @@ static void vanished_flags_are_ignored(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void a_complete_chunk_is_final(void) {
+static void complete_chunk_cannot_be_changed(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "ab");
   CHECK(commit(b));
@@ -128,7 +130,7 @@ static void a_complete_chunk_is_final(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void too_large_for_its_place(void) {
+static void recommit_larger_than_its_record_is_refused(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "ab");
   CHECK(scrape(b));
@@ -141,7 +143,7 @@ static void too_large_for_its_place(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void duplicates_of_what_was_read(void) {
+static void duplicates_of_read_chunks_are_discarded(void) {
   struct st_trace_buffer* b = ring(4096);
   for (uint32_t id = 0; id < 5; id++)
     CHECK(commit_one(b, 1, id, 10, 'a'));
@@ -153,7 +155,7 @@ static void duplicates_of_what_was_read(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void fragments_grow(void) {
+static void recommitted_chunk_may_end_in_half_a_packet(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "a");
   CHECK(scrape(b));
@@ -181,7 +183,7 @@ static void fragments_grow(void) {
 
 /* --- relocation --- */
 
-static void a_read_chunk_moves_to_the_write_position(void) {
+static void chunk_that_was_read_is_relocated_to_the_write_position(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "ab");
   CHECK(scrape(b));
@@ -196,7 +198,7 @@ static void a_read_chunk_moves_to_the_write_position(void) {
   grown(0, "abc");
   CHECK(commit(b));
   CHECK_EQ(stats_of(b).chunks_relocated, 1);
-  /* Where it was is overwritten first. */
+  /* Its old position is overwritten first. */
   for (uint32_t i = 6; i < 9; i++)
     CHECK(commit_one(b, 2, i, 478, 'z'));
   CHECK(commit_one(b, 1, 1, 10, 'd'));
@@ -210,7 +212,7 @@ static void a_read_chunk_moves_to_the_write_position(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void with_a_later_chunk_already_there(void) {
+static void relocated_chunk_is_read_before_later_chunks(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "a");
   CHECK(scrape(b));
@@ -236,15 +238,15 @@ static void with_a_later_chunk_already_there(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void in_place_where_something_is_unread(void) {
+static void chunk_with_unread_packets_is_rewritten_in_place(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "ab");
   CHECK(scrape(b));
   expect_all(b, "ab");
   grown(0, "abc");
-  CHECK(scrape(b)); /* not complete: in place */
+  CHECK(scrape(b)); /* incomplete: rewritten in place */
   grown(0, "abcd");
-  CHECK(commit(b)); /* `c` is unread: in place */
+  CHECK(commit(b)); /* `c` is unread: rewritten in place */
   expect_all(b, "cd");
   CHECK_EQ(stats_of(b).chunks_relocated, 0);
   CHECK_EQ(stats_of(b).chunks_rewritten, 2);
@@ -264,13 +266,14 @@ static void flood(struct st_trace_buffer* b) {
   expect_nothing(b);
 }
 
-static void comes_back_after_eviction(void) {
+static void evicted_chunk_can_be_committed_again(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "ab");
   CHECK(scrape(b));
   expect_all(b, "ab");
   flood(b);
-  CHECK_EQ(stats_of(b).chunks_overwritten, 0); /* an empty shell */
+  /* a record without unread data */
+  CHECK_EQ(stats_of(b).chunks_overwritten, 0);
   grown(0, "ab");
   CHECK(!scrape(b));
   grown(0, "abc");
@@ -283,11 +286,12 @@ static void comes_back_after_eviction(void) {
   flood(b);
   CHECK(!commit(b));
   CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
-  CHECK_EQ(stats_of(b).chunks_discarded, 2); /* those with nothing new */
+  CHECK_EQ(stats_of(b).chunks_discarded, 2); /* those without new fragments */
   st_trace_buffer_destroy(b);
 }
 
-/* A ring in which `c` is overwritten, and still where it was scraped from. */
+/* Returns a ring in which the record with `c` was overwritten, while the
+ * producer's chunk still has `c`. */
 static struct st_trace_buffer* partly_evicted(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "ab");
@@ -301,10 +305,10 @@ static struct st_trace_buffer* partly_evicted(void) {
   return b;
 }
 
-static void only_what_is_new_comes_back(void) {
+static void recommit_of_an_evicted_chunk_adds_only_new_packets(void) {
   struct st_trace_buffer* b = partly_evicted();
   grown(0, "abc");
-  CHECK(!scrape(b)); /* it was counted and marked as lost by then */
+  CHECK(!scrape(b)); /* it was already counted and marked as lost */
   grown(0, "abcd");
   CHECK(commit(b));
   begin_read(b);
@@ -316,7 +320,7 @@ static void only_what_is_new_comes_back(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void what_does_not_come_back_was_lost(void) {
+static void evicted_packets_are_lost_without_a_recommit(void) {
   struct st_trace_buffer* b = partly_evicted();
   CHECK(commit_one(b, 1, 1, 10, 'f'));
   begin_read(b);
@@ -326,7 +330,7 @@ static void what_does_not_come_back_was_lost(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void a_full_ring(void) {
+static void chunk_that_fills_the_ring_can_be_recommitted(void) {
   struct st_trace_buffer* b = ring(4096);
   chunk(1, 1, 0);
   add(10, 'a');
@@ -345,7 +349,7 @@ static void a_full_ring(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void incomplete_chunks_wrap(void) {
+static void recommits_work_over_many_wraps(void) {
   struct st_trace_buffer* b = ring(4096);
   for (uint32_t id = 0; id < 100; id++) {
     grown(id, "ab");
@@ -361,23 +365,23 @@ static void incomplete_chunks_wrap(void) {
 }
 
 int main(void) {
-  RUN(before_read);
-  RUN(after_read);
-  RUN(complete_with_nothing_new);
-  RUN(an_incomplete_chunk_holds_back_the_next);
-  RUN(shorter_is_ignored);
-  RUN(vanished_flags_are_ignored);
-  RUN(a_complete_chunk_is_final);
-  RUN(too_large_for_its_place);
-  RUN(duplicates_of_what_was_read);
-  RUN(fragments_grow);
-  RUN(a_read_chunk_moves_to_the_write_position);
-  RUN(with_a_later_chunk_already_there);
-  RUN(in_place_where_something_is_unread);
-  RUN(comes_back_after_eviction);
-  RUN(only_what_is_new_comes_back);
-  RUN(what_does_not_come_back_was_lost);
-  RUN(a_full_ring);
-  RUN(incomplete_chunks_wrap);
+  RUN(recommit_before_a_read_adds_packets);
+  RUN(recommit_after_a_read_adds_only_new_packets);
+  RUN(commit_without_new_packets_completes_the_chunk);
+  RUN(chunk_after_an_incomplete_one_is_not_read);
+  RUN(shorter_recommit_is_ignored);
+  RUN(recommit_that_lacks_a_flag_is_ignored);
+  RUN(complete_chunk_cannot_be_changed);
+  RUN(recommit_larger_than_its_record_is_refused);
+  RUN(duplicates_of_read_chunks_are_discarded);
+  RUN(recommitted_chunk_may_end_in_half_a_packet);
+  RUN(chunk_that_was_read_is_relocated_to_the_write_position);
+  RUN(relocated_chunk_is_read_before_later_chunks);
+  RUN(chunk_with_unread_packets_is_rewritten_in_place);
+  RUN(evicted_chunk_can_be_committed_again);
+  RUN(recommit_of_an_evicted_chunk_adds_only_new_packets);
+  RUN(evicted_packets_are_lost_without_a_recommit);
+  RUN(chunk_that_fills_the_ring_can_be_recommitted);
+  RUN(recommits_work_over_many_wraps);
   return 0;
 }

@@ -1,4 +1,4 @@
-/* Buffers in files, and copies of buffers. */
+/* Trace buffers in files, and clones. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,7 +22,7 @@ static struct st_trace_buffer* recovered(int fd) {
   return b;
 }
 
-static void survives_its_process(void) {
+static void buffer_in_a_file_survives_its_process(void) {
   int fd = new_file();
   pid_t child = fork();
   if (!child) {
@@ -45,13 +45,13 @@ static void survives_its_process(void) {
   expect(b, 10, 'c');
   expect_nothing(b);
   st_trace_buffer_destroy(b);
-  b = recovered(fd); /* reading doesn't change the file */
+  b = recovered(fd); /* reading does not change the file */
   expect(b, 10, 'a');
   st_trace_buffer_destroy(b);
   close(fd);
 }
 
-/* As after a trace that was read, but couldn't be written. */
+/* The state after a trace was read but could not be written. */
 static void records_that_were_read_are_recovered(void) {
   int fd = new_file();
   struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
@@ -70,7 +70,7 @@ static void records_that_were_read_are_recovered(void) {
   close(fd);
 }
 
-static void after_many_wraps(void) {
+static void wrapped_ring_is_recovered(void) {
   for (size_t size = 100; size < 3000; size += 377) {
     int fd = new_file();
     struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
@@ -93,7 +93,7 @@ static void after_many_wraps(void) {
   }
 }
 
-static void what_still_waited(void) {
+static void waiting_records_are_settled_by_recovery(void) {
   int fd = new_file();
   struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
   chunk(1, 1, 0);
@@ -106,7 +106,7 @@ static void what_still_waited(void) {
   add(10, 'x');
   add(10, 'b');
   CHECK(commit(b));
-  chunk(1, 2, 0); /* scraped, then moved */
+  chunk(1, 2, 0); /* scraped, then relocated */
   add(10, 'c');
   pad_to(500);
   CHECK(scrape(b));
@@ -131,13 +131,13 @@ static void what_still_waited(void) {
   close(fd);
 }
 
-/* A writer counts a packet before it is written: chunks may end in empty ones,
- * of which the record keeps neither bytes nor count. */
-static void empty_packets_at_the_end(void) {
+/* A writer counts a packet before it is written, so a chunk may end in empty
+ * packets.  The record stores neither their bytes nor their count. */
+static void chunks_with_empty_packets_at_the_end_are_recovered(void) {
   int fd = new_file();
   struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
   for (uint32_t id = 0; id < 3; id++) {
-    if (id == 1) { /* scraped first: its record has the chunk's size */
+    if (id == 1) { /* scraped before, so its record has the chunk's size */
       chunk(1, 1, id);
       add(10, 'a');
       pad_to(500);
@@ -160,8 +160,8 @@ static void empty_packets_at_the_end(void) {
   close(fd);
 }
 
-/* A process that died while it moved a chunk: both records look good. */
-static void half_a_move(void) {
+/* A process died while it relocated a chunk: both records look valid. */
+static void chunk_with_two_records_is_recovered_once(void) {
   int fd = new_file();
   struct st_trace_buffer* b = st_trace_buffer_create(4096, ST_RING, fd);
   for (int fragments = 1; fragments < 3; fragments++) {
@@ -177,7 +177,7 @@ static void half_a_move(void) {
     expect_nothing(b);
   }
   CHECK_EQ(stats_of(b).chunks_relocated, 1);
-  /* The first record's flags: incomplete, and no longer to be skipped. */
+  /* Changes the first record's flags: incomplete, and no longer padding. */
   off_t first = lseek(fd, 0, SEEK_END) - 4096;
   CHECK(pwrite(fd, "\x08", 1, first + 12) == 1);
   CHECK(pwrite(fd, "\x01", 1, first + 8) == 1);
@@ -190,7 +190,7 @@ static void half_a_move(void) {
   close(fd);
 }
 
-static void not_a_ring(void) {
+static void files_that_are_no_ring_are_refused(void) {
   int fd = new_file();
   CHECK(!st_trace_buffer_recover(fd));
   CHECK(!ftruncate(fd, 1 << 20));
@@ -202,8 +202,8 @@ static void not_a_ring(void) {
   close(fd);
 }
 
-/* Whatever bytes are wrong, recovery ends, and reads nothing outside. */
-static void damaged_files(void) {
+/* Recovery must end, and stay inside the file, whichever bytes are wrong. */
+static void recovery_survives_damaged_files(void) {
   int fd = new_file();
   struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
   for (uint32_t i = 0; i < 40; i++) {
@@ -242,7 +242,7 @@ static void damaged_files(void) {
 
 /* --- clone --- */
 
-static void a_clone_goes_on_where_its_source_is(void) {
+static void clone_continues_at_the_read_position_of_its_source(void) {
   struct st_trace_buffer* b = ring(4096);
   st_trace_buffer_set_producer(b, 1, 5, 6);
   chunk(1, 1, 0);
@@ -255,7 +255,7 @@ static void a_clone_goes_on_where_its_source_is(void) {
   struct st_trace_buffer* clone = st_trace_buffer_clone(b);
   CHECK(clone);
   begin_read(clone);
-  expect(clone, 10, 'b'); /* had been copied out, but not handed out */
+  expect(clone, 10, 'b'); /* copied to scratch, but not returned */
   expect(clone, 10, 'c');
   CHECK_EQ(got.uid, 5);
   CHECK_EQ(got.pid, 6);
@@ -274,7 +274,7 @@ static void a_clone_goes_on_where_its_source_is(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void a_clone_of_a_wrapped_ring(void) {
+static void wrapped_ring_can_be_cloned(void) {
   struct st_trace_buffer* b = ring(1 << 18);
   for (uint32_t i = 0; i < 2000; i++)
     CHECK(commit_one(b, 1, i, 1000, (char)i));
@@ -291,7 +291,7 @@ static void a_clone_of_a_wrapped_ring(void) {
   st_trace_buffer_destroy(b);
 }
 
-static void a_clone_waits_for_patches_too(void) {
+static void clone_of_a_chunk_that_needs_patches_waits_for_them(void) {
   struct st_trace_buffer* b = ring(4096);
   chunk(1, 1, 0);
   flags(NEEDS_PATCHING | LAST_CONTINUES);
@@ -319,7 +319,7 @@ static uint64_t signalled(int fd) {
   return read(fd, &n, sizeof n) == sizeof n ? n : 0;
 }
 
-static void watermark(void) {
+static void eventfd_is_written_when_the_watermark_is_exceeded(void) {
   struct st_trace_buffer* b = ring(4096);
   int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   st_trace_buffer_set_watermark(b, fd, 100);
@@ -351,8 +351,8 @@ enum { WRITERS = 3, CHUNKS = 2000, PACKETS = 20 };
 static struct st_trace_buffer* shared;
 static _Atomic int running;
 
-/* Packets of four bytes that count up; every other chunk ends with half of
- * one.  Behind its other half there is more that can be lost. */
+/* Writes packets of four bytes that count up.  Every other chunk ends with half
+ * a packet, whose other half is followed by more packets. */
 static void* write_chunks(void* arg) {
   uint16_t writer = (uint16_t)(intptr_t)arg;
   uint8_t payload[256];
@@ -387,7 +387,8 @@ static void* write_chunks(void* arg) {
   return NULL;
 }
 
-/* Whole packets, in order, and every hole is marked. */
+/* Checks that packets are complete and in order, and that each gap is
+ * marked. */
 static void check_packets(uint32_t* next) {
   begin_read(shared);
   while (st_trace_buffer_read_packet(shared, &got)) {
@@ -408,7 +409,7 @@ static void check_clone(void) {
   st_trace_buffer_destroy(clone);
 }
 
-/* One reader and several writers of a ring. */
+/* Runs one reader and several writers of a ring. */
 static void read_while_written(size_t size) {
   shared = ring(size);
   pthread_t threads[WRITERS];
@@ -434,8 +435,8 @@ static void read_while_written(size_t size) {
   st_trace_buffer_destroy(shared);
 }
 
-/* Small rings are written over while a packet is put together. */
-static void threads(void) {
+/* Small rings are overwritten while a packet is assembled. */
+static void concurrent_writers_and_a_reader_lose_no_packet_unmarked(void) {
   for (int i = 0; i < 20; i++)
     read_while_written(4096);
   read_while_written(65536);
@@ -443,18 +444,18 @@ static void threads(void) {
 }
 
 int main(void) {
-  RUN(survives_its_process);
+  RUN(buffer_in_a_file_survives_its_process);
   RUN(records_that_were_read_are_recovered);
-  RUN(after_many_wraps);
-  RUN(what_still_waited);
-  RUN(empty_packets_at_the_end);
-  RUN(half_a_move);
-  RUN(not_a_ring);
-  RUN(damaged_files);
-  RUN(a_clone_goes_on_where_its_source_is);
-  RUN(a_clone_of_a_wrapped_ring);
-  RUN(a_clone_waits_for_patches_too);
-  RUN(watermark);
-  RUN(threads);
+  RUN(wrapped_ring_is_recovered);
+  RUN(waiting_records_are_settled_by_recovery);
+  RUN(chunks_with_empty_packets_at_the_end_are_recovered);
+  RUN(chunk_with_two_records_is_recovered_once);
+  RUN(files_that_are_no_ring_are_refused);
+  RUN(recovery_survives_damaged_files);
+  RUN(clone_continues_at_the_read_position_of_its_source);
+  RUN(wrapped_ring_can_be_cloned);
+  RUN(clone_of_a_chunk_that_needs_patches_waits_for_them);
+  RUN(eventfd_is_written_when_the_watermark_is_exceeded);
+  RUN(concurrent_writers_and_a_reader_lose_no_packet_unmarked);
   return 0;
 }

@@ -35,7 +35,7 @@ static void add_packet(uint32_t field, const char* payload) {
   size = (size_t)(end - trace);
 }
 
-static void counts_events_and_finds_descriptors(void) {
+static void events_are_counted_and_descriptors_found(void) {
   size = 0;
   add_packet(ST_FIELD_TRACE_PACKET_TRACK_EVENT, "event");
   add_packet(ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR, "one");
@@ -51,7 +51,7 @@ static void counts_events_and_finds_descriptors(void) {
   CHECK(!strcmp(last, "two"));
 }
 
-static void counts_drops_for_want_of_memory(void) {
+static void losses_by_full_shared_memory_are_counted(void) {
   size = 0;
   static const uint64_t kReasons[] = {1, 1 | ST_LOSS_SMB_FULL,
                                       1 | ST_LOSS_OVERWRITE, ST_LOSS_SMB_FULL};
@@ -67,7 +67,7 @@ static void counts_drops_for_want_of_memory(void) {
   CHECK_EQ(parsed, size);
 }
 
-static void stops_at_a_cut_packet(void) {
+static void scan_stops_at_an_incomplete_packet(void) {
   size = 0;
   add_packet(ST_FIELD_TRACE_PACKET_TRACK_EVENT, "event");
   size_t first = size;
@@ -80,7 +80,7 @@ static void stops_at_a_cut_packet(void) {
   }
 }
 
-static void stops_at_what_is_no_trace(void) {
+static void scan_stops_at_bytes_that_are_no_packet(void) {
   size = 0;
   add_packet(ST_FIELD_TRACE_PACKET_TRACK_EVENT, "event");
   size_t whole = size, parsed;
@@ -93,9 +93,9 @@ static void stops_at_what_is_no_trace(void) {
 }
 
 int main(void) {
-  RUN(counts_events_and_finds_descriptors);
-  RUN(counts_drops_for_want_of_memory);
-  RUN(stops_at_a_cut_packet);
-  RUN(stops_at_what_is_no_trace);
+  RUN(events_are_counted_and_descriptors_found);
+  RUN(losses_by_full_shared_memory_are_counted);
+  RUN(scan_stops_at_an_incomplete_packet);
+  RUN(scan_stops_at_bytes_that_are_no_packet);
   return 0;
 }

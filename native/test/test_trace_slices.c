@@ -14,7 +14,7 @@ static void make_trace(void) {
   memset(trace + sizeof start, 'x', 200);
 }
 
-static void encodes_the_bytes_of_slices(void) {
+static void packed_slices_have_the_expected_bytes(void) {
   static const uint8_t expected[] = {0x12, 7, 0x0a, 3, 'a',  'b', 'c', 0x10, 1,
                                      0x12, 4, 0x0a, 0, 0x10, 1};
   uint8_t out[1000];
@@ -24,7 +24,7 @@ static void encodes_the_bytes_of_slices(void) {
   CHECK_EQ(memcmp(out, expected, sizeof expected), 0);
 }
 
-static void joins_what_it_packs(void) {
+static void packed_slices_are_joined_to_the_same_trace(void) {
   uint8_t out[1000], back[1000];
   size_t written, joined;
   CHECK_EQ(st_slices_pack(trace, sizeof trace, sizeof out, out, &written),
@@ -34,7 +34,7 @@ static void joins_what_it_packs(void) {
   CHECK_EQ(memcmp(back, trace, joined), 0);
 }
 
-static void stops_where_the_limit_is(void) {
+static void packing_stops_at_the_limit(void) {
   uint8_t out[1000];
   size_t written;
   size_t one = 3 + ST_SLICE_OVERHEAD, two = one + ST_SLICE_OVERHEAD;
@@ -47,7 +47,7 @@ static void stops_where_the_limit_is(void) {
            sizeof trace);
 }
 
-static void a_redundant_length_fits_too(void) {
+static void packets_with_a_redundant_length_fit(void) {
   static const uint8_t redundant[] = {0x0a, 0x81, 0x80, 0x80, 0, 'x'};
   uint8_t out[1 + 3 + ST_SLICE_OVERHEAD];
   size_t written;
@@ -57,7 +57,7 @@ static void a_redundant_length_fits_too(void) {
   CHECK(written <= sizeof out);
 }
 
-static void stops_at_what_is_no_packet(void) {
+static void packing_stops_at_bytes_that_are_no_packet(void) {
   static const uint8_t cases[][3] = {
       {0x12, 1, 'x'}, {0x0a, 2, 'x'}, {0x0a, 0xff, 0xff}};
   uint8_t out[100];
@@ -68,7 +68,7 @@ static void stops_at_what_is_no_packet(void) {
 }
 
 /* Each begins with a plain slice of 7 bytes: 12 5 0a 1 'a' 10 1. */
-static void stops_at_slices_of_another_form(void) {
+static void joining_stops_at_slices_encoded_in_another_way(void) {
   static const uint8_t cases[][16] = {
       {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 3, 0x0a, 1, 'b'},
       {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 5, 0x0a, 1, 'b', 0x10, 0},
@@ -88,7 +88,7 @@ static void stops_at_slices_of_another_form(void) {
   }
 }
 
-static void joins_the_slices_of_a_packet(void) {
+static void slices_of_one_packet_are_joined(void) {
   static const uint8_t reply[] = {0x12, 5,    0x0a, 1,    'a', 0x10, 0, 0x12, 3,
                                   0x0a, 1,    'b',  0x12, 2,   0x0a, 0, 0x12, 5,
                                   0x0a, 1,    'c',  0x10, 1,   0x12, 5, 0x0a, 1,
@@ -102,7 +102,7 @@ static void joins_the_slices_of_a_packet(void) {
   CHECK_EQ(memcmp(out, expected, sizeof expected), 0);
 }
 
-static void many_slices_need_no_more_room_than_they_have(void) {
+static void joined_trace_is_never_longer_than_its_slices(void) {
   enum { SLICES = 200, SIZE = 7 };
   static const uint8_t part[SIZE] = {0x12, 5, 0x0a, 1, 'x', 0x10, 0};
   uint8_t reply[SLICES * SIZE], out[SLICES * SIZE];
@@ -117,13 +117,13 @@ static void many_slices_need_no_more_room_than_they_have(void) {
 
 int main(void) {
   make_trace();
-  RUN(encodes_the_bytes_of_slices);
-  RUN(joins_what_it_packs);
-  RUN(stops_where_the_limit_is);
-  RUN(a_redundant_length_fits_too);
-  RUN(stops_at_what_is_no_packet);
-  RUN(stops_at_slices_of_another_form);
-  RUN(joins_the_slices_of_a_packet);
-  RUN(many_slices_need_no_more_room_than_they_have);
+  RUN(packed_slices_have_the_expected_bytes);
+  RUN(packed_slices_are_joined_to_the_same_trace);
+  RUN(packing_stops_at_the_limit);
+  RUN(packets_with_a_redundant_length_fit);
+  RUN(packing_stops_at_bytes_that_are_no_packet);
+  RUN(joining_stops_at_slices_encoded_in_another_way);
+  RUN(slices_of_one_packet_are_joined);
+  RUN(joined_trace_is_never_longer_than_its_slices);
   return 0;
 }

@@ -1,4 +1,5 @@
-/* Packets to chunks: fragments, patches, loss, and what a scraper sees. */
+/* Trace writers: fragments, patches, losses, and the packets that a scraper
+ * sees. */
 #include "core/trace_writer.h"
 
 #include "check.h"
@@ -22,13 +23,13 @@ static void start(uint32_t pages, enum st_exhausted_policy policy) {
   reader_init(&reader, &shm);
   CHECK(st_arbiter_init(&arbiter, &shm, &kReaderSink, &reader));
   CHECK(st_trace_writer_init(&writer, &arbiter, 7, policy));
-  arbiter.live_writers = 0; /* one chunk per page, however few pages */
+  arbiter.live_writers = 0; /* one chunk per page, even with few pages */
   filler(bytes, sizeof bytes, 1);
 }
 
 static struct {
   unsigned count;
-  uint8_t data[64][32]; /* the beginning of each of the first 64 */
+  uint8_t data[64][32]; /* the beginning of each of the first 64 packets */
   size_t sizes[64];
 } got;
 
@@ -51,7 +52,8 @@ static void end(void) {
   reader_destroy(&reader);
 }
 
-/* Ends the writer and reads back; returns the number of cut packets. */
+/* Ends the writer and reads the packets back; returns the number of cut
+ * packets. */
 static unsigned finish(void) {
   destroy_writer();
   got.count = 0;
@@ -74,7 +76,7 @@ static unsigned header_packets(void) {
 #define FIRST "\xB8\x05\x01"
 #define LOSS "\xD0\x02\x81\x02"
 
-static void test_only_the_first_packet_says_so(void) {
+static void test_only_the_first_packet_has_first_packet_on_sequence(void) {
   start(2, ST_DROP);
   for (int i = 0; i < 32; i++) {
     struct st_message* packet = st_trace_writer_begin_packet(&writer);
@@ -90,9 +92,9 @@ static void test_only_the_first_packet_says_so(void) {
   CHECK(STARTS_WITH(31, "\x08\x1F"));
 }
 
-static void test_bytes_of_a_chunk(void) {
+static void test_chunk_has_the_expected_bytes(void) {
   start(1, ST_DROP);
-  CHECK(append(4)); /* compacted: prefixed, by the stream */
+  CHECK(append(4)); /* compacted: has a prefix, written by the stream */
   uint8_t* p = st_trace_writer_reserve(&writer, 10);
   CHECK(p);
   memcpy(p, "\x08\x01", 2);
@@ -104,7 +106,7 @@ static void test_bytes_of_a_chunk(void) {
   st_trace_writer_flush(&writer);
   CHECK_EQ(reader.flushes, 1);
   CHECK_EQ(reader.count, 1);
-  CHECK_EQ(reader.chunks[0].packets, 4); /* the inflated one included */
+  CHECK_EQ(reader.chunks[0].packets, 4); /* with the inflated one */
   CHECK_EQ(reader.chunks[0].target_buffer, 7);
   CHECK(memcmp(reader.chunks[0].payload, "\7" FIRST, 4) == 0);
   CHECK(memcmp(reader.chunks[0].payload + 8, "\2\x08\1\4\x5A\2\x48\3\0", 9) ==
@@ -113,8 +115,8 @@ static void test_bytes_of_a_chunk(void) {
   CHECK_EQ(got.count, 3);
 }
 
-/* Packets with a size of two bytes, up to what the chunk holds. */
-static void test_wide_packets(void) {
+/* Packets with a two-byte size, up to the size of a chunk. */
+static void test_packets_with_a_two_byte_size_are_written(void) {
   start(2, ST_DROP);
   CHECK(!st_trace_writer_reserve_wide(&writer, 1)); /* no chunk yet */
   CHECK(append(4));
@@ -146,7 +148,7 @@ static void test_finished_packet_is_scrapable(void) {
   CHECK_EQ(header_packets(), 1);
   CHECK(st_trace_writer_end_packet(&writer));
   CHECK_EQ(header_packets(), 2);
-  CHECK(st_trace_writer_end_packet(&writer)); /* twice: no further one */
+  CHECK(st_trace_writer_end_packet(&writer)); /* twice: no further packet */
   CHECK_EQ(header_packets(), 2);
   CHECK_EQ(st_bitmap_state(st_page_bitmap(&reader.shm, 0), 0),
            ST_CHUNK_BEING_WRITTEN);
@@ -156,7 +158,8 @@ static void test_finished_packet_is_scrapable(void) {
   finish();
 }
 
-/* A packet that fills its chunk to the last byte, written in each way. */
+/* A packet that fills its chunk to the last byte, written in each of the three
+ * ways. */
 static void test_full_chunk_is_returned_at_once(void) {
   for (int way = 0; way < 3; way++) {
     start(2, ST_DROP);
@@ -182,7 +185,7 @@ static void test_full_chunk_is_returned_at_once(void) {
   }
 }
 
-static void test_few_bytes_are_left_unused(void) {
+static void test_small_rest_of_a_chunk_stays_unused(void) {
   start(2, ST_DROP);
   CHECK(append(DIV1_PAYLOAD - 7 - 11));
   CHECK_EQ(st_trace_writer_room(&writer), 11);
@@ -193,7 +196,7 @@ static void test_few_bytes_are_left_unused(void) {
   CHECK_EQ(got.count, 2);
 }
 
-static void test_packet_count_is_limited(void) {
+static void test_packet_count_of_a_chunk_is_limited(void) {
   start(2, ST_DROP);
   for (int i = 0; i < 1021; i++)
     CHECK(append(2));
@@ -206,7 +209,7 @@ static void test_packet_count_is_limited(void) {
   CHECK_EQ(got.count, 1022);
 }
 
-static void test_packet_larger_than_the_buffer(void) {
+static void test_packet_larger_than_the_shared_memory_is_written(void) {
   start(2, ST_DROP);
   reader.free_at_once = true;
   CHECK(append(sizeof bytes));
@@ -231,7 +234,7 @@ static void test_nested_sizes_become_patches(void) {
   CHECK_EQ(reader.chunks[1].packets >> ST_PACKETS_FLAGS_SHIFT,
            ST_CHUNK_FIRST_CONTINUES | ST_CHUNK_LAST_CONTINUES);
   st_message_finalize(&b);
-  CHECK_EQ(reader.patches, 0); /* they travel at a packet's end */
+  CHECK_EQ(reader.patches, 0); /* sent when a packet ends */
   CHECK(st_trace_writer_end_packet(&writer));
   CHECK_EQ(reader.patches, 2);
   CHECK(!reader.last_has_more);
@@ -239,12 +242,12 @@ static void test_nested_sizes_become_patches(void) {
   CHECK_EQ(got.count, 1);
 }
 
-static void test_patches_travel_with_the_next_chunk(void) {
+static void test_patches_are_sent_with_the_next_chunk(void) {
   start(4, ST_DROP);
   struct st_message *root = st_trace_writer_begin_packet(&writer), a, b;
   st_message_begin_nested(root, &a, NESTED_FIELD);
   st_message_append_bytes(&a, 2, bytes, DIV1_PAYLOAD);
-  st_message_begin_nested(root, &b, NESTED_FIELD); /* ends a */
+  st_message_begin_nested(root, &b, NESTED_FIELD); /* finalizes a */
   CHECK_EQ(reader.patches, 0);
   st_message_append_bytes(&b, 2, bytes, DIV1_PAYLOAD);
   CHECK_EQ(reader.patches, 1);
@@ -253,23 +256,24 @@ static void test_patches_travel_with_the_next_chunk(void) {
   CHECK_EQ(finish(), 0);
 }
 
-static void test_cut_in_the_middle(void) {
+static void test_packet_without_a_next_chunk_is_cut_and_marked(void) {
   start(2, ST_DROP);
   CHECK(append(10));
   struct st_message *root = st_trace_writer_begin_packet(&writer), a, b;
   st_message_begin_nested(root, &a, NESTED_FIELD);
-  st_message_append_bytes(&a, 2, bytes, DIV1_PAYLOAD); /* runs into chunk 1 */
+  /* continues in chunk 1 */
+  st_message_append_bytes(&a, 2, bytes, DIV1_PAYLOAD);
   st_message_begin_nested(&a, &b, NESTED_FIELD);
-  st_message_append_bytes(&b, 2, bytes, DIV1_PAYLOAD); /* no chunk 2 */
+  st_message_append_bytes(&b, 2, bytes, DIV1_PAYLOAD); /* there is no chunk 2 */
   CHECK_EQ(reader.count, 2);
   CHECK_EQ(reader.chunks[1].packets,
            1 | ST_CHUNK_FIRST_CONTINUES << ST_PACKETS_FLAGS_SHIFT);
   CHECK(memcmp(reader.chunks[1].payload, "\xFF\xFF\xFF\x7F", 4) == 0);
-  st_message_append_varint(&b, 1, 1); /* goes nowhere */
+  st_message_append_varint(&b, 1, 1); /* discarded */
   CHECK(!st_trace_writer_end_packet(&writer));
   CHECK_EQ(writer.packets_dropped, 1);
   CHECK_EQ(writer.drop_count, 1);
-  CHECK_EQ(reader.patches, 1); /* chunk 0's alone: it must become readable */
+  CHECK_EQ(reader.patches, 1); /* of chunk 0 only: it must become readable */
   CHECK(!append(3));
   CHECK(!st_trace_writer_reserve(&writer, 0));
   CHECK_EQ(writer.drop_count, 1); /* still the same loss */
@@ -277,7 +281,7 @@ static void test_cut_in_the_middle(void) {
   CHECK(reader_free_one(&reader));
   CHECK(append(3));
   CHECK(append(3));
-  CHECK_EQ(writer.chunk_id, 2); /* dropping uses no chunk ids */
+  CHECK_EQ(writer.chunk_id, 2); /* dropped packets use no chunk ids */
   CHECK_EQ(finish(), 1);
   CHECK_EQ(got.count, 3);
   CHECK(STARTS_WITH(0, FIRST));
@@ -286,7 +290,7 @@ static void test_cut_in_the_middle(void) {
   CHECK_EQ(got.sizes[2], 3);
 }
 
-static void test_drops_again_and_again(void) {
+static void test_each_loss_is_marked_once(void) {
   start(1, ST_DROP);
   for (unsigned i = 1; i <= 3; i++) {
     CHECK(append(5));
@@ -303,7 +307,7 @@ static void test_drops_again_and_again(void) {
   CHECK(STARTS_WITH(2, LOSS));
 }
 
-static void test_lost_first_packet(void) {
+static void test_lost_first_packet_is_marked_by_the_next(void) {
   start(1, ST_DROP);
   struct st_chunk taken = st_arbiter_get_chunk(&arbiter, 99, 0, 1, ST_DROP);
   CHECK(!append(5));
@@ -338,8 +342,9 @@ static void test_too_large_packets_are_dropped(void) {
   CHECK(STARTS_WITH(2, LOSS));
 }
 
-/* The chunk that the lost packet had already taken serves the next one. */
-static void test_too_large_with_open_messages(void) {
+/* The chunk that the lost packet had already taken is used for the next
+ * packet. */
+static void test_too_large_packet_with_open_messages_is_dropped(void) {
   start(3, ST_DROP);
   reader.free_at_once = true;
   struct st_message *root = st_trace_writer_begin_packet(&writer), a;
@@ -348,14 +353,14 @@ static void test_too_large_with_open_messages(void) {
     st_message_append_bytes(&a, 2, bytes, 1000);
   }
   CHECK(!st_trace_writer_end_packet(&writer));
-  CHECK_EQ(header_packets(), 1); /* it continues nothing any more */
+  CHECK_EQ(header_packets(), 1); /* no longer continues a packet */
   CHECK(append(3));
   CHECK_EQ(finish(), 1);
   CHECK_EQ(got.count, 1);
   CHECK(STARTS_WITH(0, LOSS FIRST));
 }
 
-static void test_too_large_field(void) {
+static void test_too_large_field_drops_the_packet(void) {
   start(1, ST_DROP);
   CHECK(append(3));
   struct st_message* root = st_trace_writer_begin_packet(&writer);
@@ -375,7 +380,7 @@ static void fake_sleep(uint32_t us) {
   sleeps++;
 }
 
-static void test_stall_then_drop_stalls_once(void) {
+static void test_stall_then_drop_policy_stalls_once_per_loss(void) {
   start(1, ST_STALL_THEN_DROP);
   arbiter.wait_hooks.sleep_us = fake_sleep;
   sleeps = 0;
@@ -383,7 +388,7 @@ static void test_stall_then_drop_stalls_once(void) {
   st_trace_writer_flush(&writer);
   CHECK(!append(3));
   CHECK_EQ(sleeps, 300);
-  CHECK(!append(3)); /* dropping: does not wait */
+  CHECK(!append(3)); /* in drop mode: does not wait */
   CHECK_EQ(sleeps, 300);
   CHECK(reader_free_one(&reader));
   CHECK(append(3));
@@ -393,7 +398,7 @@ static void test_stall_then_drop_stalls_once(void) {
   finish();
 }
 
-static void Stall_WaitsForTheReader(void) {
+static void test_stalling_writer_waits_for_the_reader(void) {
   start(4, ST_STALL_THEN_DROP);
   arbiter.wait_hooks.sleep_us = fake_sleep;
   sleeps = 0;
@@ -401,7 +406,7 @@ static void Stall_WaitsForTheReader(void) {
   struct st_iovec piece = {bytes, 100};
   CHECK(st_trace_writer_append(&writer, &piece, 1));
   CHECK_EQ(sleeps, 5);
-  reader.behind = 1000; /* for ever: goes on all the same, for what that is */
+  reader.behind = 1000; /* the stall is limited: writing goes on */
   for (int i = 0; i < 60; i++)
     CHECK(st_trace_writer_append(&writer, &piece, 1));
   CHECK_EQ(sleeps, 305);
@@ -409,7 +414,7 @@ static void Stall_WaitsForTheReader(void) {
   finish();
 }
 
-static void Stall_DroppingWritersDontWaitForTheReader(void) {
+static void test_writer_with_drop_policy_does_not_wait_for_the_reader(void) {
   start(4, ST_DROP);
   arbiter.wait_hooks.sleep_us = fake_sleep;
   sleeps = 0;
@@ -425,8 +430,8 @@ static void sleep_and_free(uint32_t us) {
   CHECK(reader_free_one(&reader));
 }
 
-/* With a chunk in hand a writer isn't in drop mode any more. */
-static void test_recovering_packet_may_stall(void) {
+/* A writer that has a chunk is no longer in drop mode. */
+static void test_packet_after_a_recovery_may_stall(void) {
   start(2, ST_STALL_THEN_DROP);
   arbiter.wait_hooks.sleep_us = fake_sleep;
   CHECK(append(DIV1_PAYLOAD));
@@ -441,7 +446,7 @@ static void test_recovering_packet_may_stall(void) {
   CHECK_EQ(got.count, 2);
 }
 
-static void test_ensure_room(void) {
+static void test_ensure_room_takes_a_chunk_or_reports_a_loss(void) {
   start(2, ST_DROP);
   CHECK(append(DIV1_PAYLOAD - 100));
   CHECK(st_trace_writer_ensure_room(&writer, 50));
@@ -458,8 +463,8 @@ static void test_ensure_room(void) {
   CHECK(STARTS_WITH(1, LOSS));
 }
 
-/* Whatever comes while a streamed packet is open ends it first. */
-static void test_open_packet_is_ended(void) {
+/* Each other call ends an open streamed packet first. */
+static void test_other_calls_end_the_open_packet(void) {
   start(2, ST_DROP);
   struct st_message nested;
   for (int i = 0; i < 4; i++) {
@@ -481,7 +486,7 @@ static void test_open_packet_is_ended(void) {
   CHECK(STARTS_WITH(4, "\x1A\x02\x08\x01"));
 }
 
-static void test_next_owner_of_an_id_goes_on(void) {
+static void test_next_owner_of_a_writer_id_continues_its_chunk_ids(void) {
   start(2, ST_DROP);
   CHECK(append(3));
   uint32_t chunk_id = 9;
@@ -492,7 +497,7 @@ static void test_next_owner_of_an_id_goes_on(void) {
   end();
 }
 
-static void test_disabled_after_fork(void) {
+static void test_writer_is_disabled_in_a_forked_child(void) {
   start(4, ST_DROP);
   CHECK(append(30));
   struct st_message *root = st_trace_writer_begin_packet(&writer), a, b;
@@ -513,7 +518,7 @@ static void test_disabled_after_fork(void) {
   end();
 }
 
-static void test_random_scripts(void) {
+static void test_random_scripts_match_the_model(void) {
   static uint8_t script[20000];
   uint64_t state = 4711;
   for (int i = 0; i < 300; i++) {
@@ -523,30 +528,30 @@ static void test_random_scripts(void) {
 }
 
 int main(void) {
-  RUN(test_only_the_first_packet_says_so);
-  RUN(test_bytes_of_a_chunk);
-  RUN(test_wide_packets);
+  RUN(test_only_the_first_packet_has_first_packet_on_sequence);
+  RUN(test_chunk_has_the_expected_bytes);
+  RUN(test_packets_with_a_two_byte_size_are_written);
   RUN(test_finished_packet_is_scrapable);
   RUN(test_full_chunk_is_returned_at_once);
-  RUN(test_few_bytes_are_left_unused);
-  RUN(test_packet_count_is_limited);
-  RUN(test_packet_larger_than_the_buffer);
+  RUN(test_small_rest_of_a_chunk_stays_unused);
+  RUN(test_packet_count_of_a_chunk_is_limited);
+  RUN(test_packet_larger_than_the_shared_memory_is_written);
   RUN(test_nested_sizes_become_patches);
-  RUN(test_patches_travel_with_the_next_chunk);
-  RUN(test_cut_in_the_middle);
-  RUN(test_drops_again_and_again);
-  RUN(test_lost_first_packet);
+  RUN(test_patches_are_sent_with_the_next_chunk);
+  RUN(test_packet_without_a_next_chunk_is_cut_and_marked);
+  RUN(test_each_loss_is_marked_once);
+  RUN(test_lost_first_packet_is_marked_by_the_next);
   RUN(test_too_large_packets_are_dropped);
-  RUN(test_too_large_with_open_messages);
-  RUN(test_too_large_field);
-  RUN(test_stall_then_drop_stalls_once);
-  RUN(test_recovering_packet_may_stall);
-  RUN(test_ensure_room);
-  RUN(test_open_packet_is_ended);
-  RUN(test_next_owner_of_an_id_goes_on);
-  RUN(test_disabled_after_fork);
-  RUN(test_random_scripts);
-  RUN(Stall_WaitsForTheReader);
-  RUN(Stall_DroppingWritersDontWaitForTheReader);
+  RUN(test_too_large_packet_with_open_messages_is_dropped);
+  RUN(test_too_large_field_drops_the_packet);
+  RUN(test_stall_then_drop_policy_stalls_once_per_loss);
+  RUN(test_packet_after_a_recovery_may_stall);
+  RUN(test_ensure_room_takes_a_chunk_or_reports_a_loss);
+  RUN(test_other_calls_end_the_open_packet);
+  RUN(test_next_owner_of_a_writer_id_continues_its_chunk_ids);
+  RUN(test_writer_is_disabled_in_a_forked_child);
+  RUN(test_random_scripts_match_the_model);
+  RUN(test_stalling_writer_waits_for_the_reader);
+  RUN(test_writer_with_drop_policy_does_not_wait_for_the_reader);
   return 0;
 }

@@ -1,5 +1,5 @@
-/* Writers of several threads on one arbiter, whose sink frees at once: nothing
- * is lost or torn, and the thread sanitizer has nothing to say. */
+/* Writers on several threads with one arbiter, whose sink frees chunks at once:
+ * no packet may be lost or torn.  The thread sanitizer checks for races. */
 #include "core/trace_writer.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ static struct st_arbiter arbiter;
 
 enum { THREADS = 8, PACKETS = 3000 };
 
-/* Runs on the writing threads: frees the chunk and counts its packets. */
+/* Frees the chunk and counts its packets.  Runs on the writing threads. */
 struct counting_sink {
   struct st_shm shm;
   _Atomic uint64_t fragments, sum;
@@ -97,7 +97,7 @@ static void* write_packets(void* seed) {
   return NULL;
 }
 
-static void test_many_threads(void) {
+static void test_writers_on_many_threads_lose_no_packet(void) {
   struct st_shm shm;
   memset(memory, 0, sizeof memory);
   CHECK(st_shm_init(&shm, memory, sizeof memory, PAGE));
@@ -118,6 +118,6 @@ static void test_many_threads(void) {
 }
 
 int main(void) {
-  RUN(test_many_threads);
+  RUN(test_writers_on_many_threads_lose_no_packet);
   return 0;
 }

@@ -1,4 +1,4 @@
-/* Sequences of track events: what a reader finds in each chunk. */
+/* Track event sequences, checked by a reader that starts at any chunk. */
 #include "core/track_event.h"
 
 #include "check.h"
@@ -31,13 +31,13 @@ static void end(void) {
   reader_destroy(&reader);
 }
 
-/* --- what a reader of the sequence knows --- */
+/* --- the reader of the sequence --- */
 
 struct model {
-  bool state; /* announced, and no packet before it in this chunk */
+  bool state; /* announced, before any other packet of this chunk */
   uint64_t clock;
   unsigned events, begins, ends, announced, tracks;
-  unsigned without_state; /* events that no reader could place */
+  unsigned without_state; /* events without an announced state */
   uint64_t last_timestamp, last_track, default_track;
   bool dropped;
 };
@@ -103,7 +103,8 @@ static void read_packet(void* context, const uint8_t* p, size_t size) {
     read_event(m, p, size, &event);
 }
 
-/* Reads the chunks from `first` on, as one that lost all before. */
+/* Reads the chunks from `first` on, like a reader that lost all earlier
+ * ones. */
 static struct model read_from(size_t first) {
   struct model m = {0};
   struct packet_in_progress packet = {0};
@@ -130,7 +131,7 @@ static bool emit(enum st_event_type type, uint64_t time) {
 
 /* --- cases --- */
 
-static void State_FirstEventIsPreceded(void) {
+static void state_is_announced_before_the_first_event(void) {
   start(PAGES, PAGE);
   CHECK(emit(ST_INSTANT, 1000));
   CHECK(emit(ST_INSTANT, 1500));
@@ -145,7 +146,7 @@ static void State_FirstEventIsPreceded(void) {
   end();
 }
 
-static void State_EveryChunkStandsOnItsOwn(void) {
+static void state_is_announced_in_every_chunk(void) {
   start(PAGES, PAGE);
   reader.free_at_once = true;
   for (uint64_t i = 1; i <= 20000; i++)
@@ -161,7 +162,7 @@ static void State_EveryChunkStandsOnItsOwn(void) {
   end();
 }
 
-static void State_ClearedAnnouncesAnew(void) {
+static void state_is_announced_again_after_clear(void) {
   start(PAGES, PAGE);
   CHECK(emit(ST_INSTANT, 10));
   uint32_t epoch = sequence.epoch;
@@ -173,7 +174,7 @@ static void State_ClearedAnnouncesAnew(void) {
   end();
 }
 
-static void State_TinyChunksShareIt(void) {
+static void tiny_chunks_share_one_state(void) {
   start(16, 4096);
   reader.free_at_once = true;
   arbiter.live_writers = 300; /* pages of 14 chunks */
@@ -187,7 +188,7 @@ static void State_TinyChunksShareIt(void) {
   end();
 }
 
-static void Time_MayRunBackwards(void) {
+static void timestamps_may_decrease(void) {
   start(PAGES, PAGE);
   CHECK(emit(ST_INSTANT, 5000));
   CHECK(emit(ST_INSTANT, 4000));
@@ -203,7 +204,7 @@ static void Time_MayRunBackwards(void) {
   end();
 }
 
-static void Loss_CostsWhatWasLost(void) {
+static void lost_chunk_costs_only_its_own_events(void) {
   start(4, PAGE);
   unsigned written = 0, lost = 0;
   for (uint64_t i = 1; i <= 20000; i++) {
@@ -225,7 +226,7 @@ static void Loss_CostsWhatWasLost(void) {
   end();
 }
 
-static void Loss_EndsAreOwedAndPaid(void) {
+static void lost_ends_are_written_later(void) {
   start(4, PAGE);
   unsigned begun = 0;
   while (emit(ST_SLICE_BEGIN, begun + 1))
@@ -249,7 +250,7 @@ static void Loss_EndsAreOwedAndPaid(void) {
   end();
 }
 
-static void Loss_OwedEndsAreBounded(void) {
+static void number_of_owed_ends_is_bounded(void) {
   start(4, PAGE);
   while (emit(ST_INSTANT, 1)) {
   }
@@ -261,7 +262,7 @@ static void Loss_OwedEndsAreBounded(void) {
   end();
 }
 
-static void Tracks_AreDescribedOncePerEpoch(void) {
+static void tracks_are_described_once_per_epoch(void) {
   start(PAGES, PAGE);
   static const uint8_t descriptor[] = {0x08, 0x07};
   struct st_track track = {7, descriptor, 2, &kThread};
@@ -274,7 +275,7 @@ static void Tracks_AreDescribedOncePerEpoch(void) {
   end();
 }
 
-static void Large_EventSpansChunks(void) {
+static void large_event_spans_several_chunks(void) {
   start(PAGES, PAGE);
   reader.free_at_once = true;
   static uint8_t fields[3 * PAGE];
@@ -299,15 +300,15 @@ static void Large_EventSpansChunks(void) {
 }
 
 int main(void) {
-  RUN(State_FirstEventIsPreceded);
-  RUN(State_EveryChunkStandsOnItsOwn);
-  RUN(State_ClearedAnnouncesAnew);
-  RUN(State_TinyChunksShareIt);
-  RUN(Time_MayRunBackwards);
-  RUN(Loss_CostsWhatWasLost);
-  RUN(Loss_EndsAreOwedAndPaid);
-  RUN(Loss_OwedEndsAreBounded);
-  RUN(Tracks_AreDescribedOncePerEpoch);
-  RUN(Large_EventSpansChunks);
+  RUN(state_is_announced_before_the_first_event);
+  RUN(state_is_announced_in_every_chunk);
+  RUN(state_is_announced_again_after_clear);
+  RUN(tiny_chunks_share_one_state);
+  RUN(timestamps_may_decrease);
+  RUN(lost_chunk_costs_only_its_own_events);
+  RUN(lost_ends_are_written_later);
+  RUN(number_of_owed_ends_is_bounded);
+  RUN(tracks_are_described_once_per_epoch);
+  RUN(large_event_spans_several_chunks);
   return 0;
 }

@@ -1,5 +1,5 @@
-/* Events written from blocks, and calls that name their function: byte for
- * byte what the general way writes. */
+/* Events written from blocks, and calls with their function's names: they must
+ * equal the bytes that st_sequence_write() writes. */
 #include "core/track_event.h"
 
 #include "check.h"
@@ -53,7 +53,8 @@ static bool write_events(struct st_sequence* s, const struct call* c) {
          st_sequence_write_small(s, ST_SLICE_END, c->end, 0, 0, 0);
 }
 
-/* The packets of all calls, without those of the state (it has the time). */
+/* Collects the packets of all calls, without those of the state, which contain
+ * the time. */
 static struct bytes record(bool (*write)(struct st_sequence*,
                                          const struct call*)) {
   static _Alignas(ST_MIN_PAGE_SIZE) uint8_t memory[PAGES * PAGE];
@@ -83,7 +84,7 @@ static struct bytes record(bool (*write)(struct st_sequence*,
   return all;
 }
 
-static void Block_IsTheSameEvent(void) {
+static void block_equals_the_general_event(void) {
   struct bytes blocks = record(write_blocks);
   struct bytes events = record(write_events);
   CHECK(blocks.size > 60);
@@ -91,13 +92,13 @@ static void Block_IsTheSameEvent(void) {
   CHECK(memcmp(blocks.data, events.data, blocks.size) == 0);
 }
 
-static void Block_HasALimit(void) {
+static void block_size_is_limited(void) {
   struct st_event_block block;
   CHECK(st_make_call_block(&block, UINT32_MAX, UINT32_MAX, 1));
   CHECK(!st_make_call_block(&block, UINT32_MAX, UINT32_MAX, UINT32_MAX));
 }
 
-static void Block_NeedsAnAnnouncedStateAndTimeInOrder(void) {
+static void block_needs_an_announced_state_and_increasing_time(void) {
   struct st_sequence s;
   memset(&s, 0, sizeof s);
   CHECK(!st_sequence_write_block(&s, 5, &st_end_block));
@@ -106,7 +107,7 @@ static void Block_NeedsAnAnnouncedStateAndTimeInOrder(void) {
   CHECK(!st_sequence_write_block(&s, 5, &st_end_block));
 }
 
-/* ---- calls that say what their ids stand for ---- */
+/* ---- calls with their function's names ---- */
 
 static const struct st_function kFunction = {"Oven.bake", "/srv/oven.py", 9, 12,
                                              300};
@@ -147,7 +148,7 @@ static bool write_named_events(struct st_sequence* s, const struct call* c) {
   return ok && st_sequence_write(s, &event);
 }
 
-static void NamedCall_IsTheSameEvent(void) {
+static void named_call_equals_the_general_event(void) {
   struct bytes named = record(write_named);
   struct bytes events = record(write_named_events);
   CHECK(named.size > 200);
@@ -175,7 +176,7 @@ static bool refuse(struct st_sequence* s, const struct call* c) {
   return write_events(s, c);
 }
 
-static void NamedCall_RefusesWhatItCantWrite(void) {
+static void named_call_is_refused_without_state_room_or_ids(void) {
   record(refuse);
 }
 
@@ -183,21 +184,21 @@ static bool fill(struct st_sequence* s, const struct call* c) {
   struct st_event_block block;
   while (st_sequence_write_named_call(s, c->end, 1, &kFunction, &block))
     continue;
-  CHECK(st_sequence_is_current(s)); /* it has changed no chunk */
+  CHECK(st_sequence_is_current(s)); /* has changed no chunk */
   s->events_written = 2 * (uint64_t)(c - kCalls + 1);
   return true;
 }
 
-static void NamedCall_StaysInItsChunk(void) {
+static void named_call_stays_in_its_chunk(void) {
   CHECK(record(fill).size > PAGE / 2);
 }
 
 int main(void) {
-  RUN(NamedCall_IsTheSameEvent);
-  RUN(NamedCall_RefusesWhatItCantWrite);
-  RUN(NamedCall_StaysInItsChunk);
-  RUN(Block_IsTheSameEvent);
-  RUN(Block_HasALimit);
-  RUN(Block_NeedsAnAnnouncedStateAndTimeInOrder);
+  RUN(named_call_equals_the_general_event);
+  RUN(named_call_is_refused_without_state_room_or_ids);
+  RUN(named_call_stays_in_its_chunk);
+  RUN(block_equals_the_general_event);
+  RUN(block_size_is_limited);
+  RUN(block_needs_an_announced_state_and_increasing_time);
   return 0;
 }

@@ -1,4 +1,4 @@
-/* Histograms by writer, alone and as a buffer keeps them. */
+/* Histograms by writer, alone and inside a trace buffer. */
 #include "core/writer_stats.h"
 
 #include "check.h"
@@ -18,7 +18,7 @@ static uint32_t bucket(const struct st_writer_histogram* w) {
   return found;
 }
 
-static void a_value_at_the_threshold_is_in_its_bucket(void) {
+static void value_at_a_threshold_is_in_the_lower_bucket(void) {
   for (uint32_t i = 0; i < ST_HISTOGRAM_BUCKETS - 1; i++) {
     struct st_writer_stats s = {0};
     st_writer_stats_add(&s, 1, st_histogram_thresholds[i]);
@@ -31,7 +31,7 @@ static void a_value_at_the_threshold_is_in_its_bucket(void) {
   }
 }
 
-static void writers_are_kept_apart_and_in_order(void) {
+static void writers_are_listed_separately_and_in_order(void) {
   struct st_writer_stats s = {0};
   for (uint32_t round = 0; round < 2; round++)
     for (uint32_t key = 0; key < 1000; key++)
@@ -53,7 +53,7 @@ static void writers_are_kept_apart_and_in_order(void) {
   st_writer_stats_destroy(&copy);
 }
 
-static void there_is_a_limit(void) {
+static void number_of_writers_is_limited(void) {
   struct st_writer_stats s = {0};
   for (uint32_t key = 0; key < ST_MAX_WRITER_STATS + 5; key++)
     st_writer_stats_add(&s, key, 1);
@@ -62,7 +62,8 @@ static void there_is_a_limit(void) {
   st_writer_stats_destroy(&s);
 }
 
-/* Adds each key twice, in an order that the seed gives; the first ones stay. */
+/* Adds each key twice, in an order given by the seed; the first ones are
+ * kept. */
 static void fill(uint32_t count, uint32_t factor, uint64_t seed) {
   static uint32_t keys[ABOVE_LIMIT];
   for (uint32_t i = 0; i < count; i++) {
@@ -87,14 +88,14 @@ static void fill(uint32_t count, uint32_t factor, uint64_t seed) {
   st_writer_stats_destroy(&s);
 }
 
-static void writers_past_the_limit_are_left_out_in_any_order(void) {
+static void writers_beyond_the_limit_are_not_listed(void) {
   for (uint64_t seed = 1; seed <= 5; seed++) {
     fill(ABOVE_LIMIT, 1, seed);
     fill(ABOVE_LIMIT, 65537, seed);
   }
 }
 
-static void colliding_writers_are_told_apart(void) {
+static void writers_with_equal_hashes_are_distinguished(void) {
   /* Multiples of the inverse of the hash's factor: all in a few buckets. */
   fill(2000, 0x0E8B2F51, 1);
 }
@@ -105,7 +106,7 @@ static struct st_writer_stats writers_of(struct st_trace_buffer* b) {
   return s;
 }
 
-static void a_buffer_counts_what_it_is_given(void) {
+static void buffer_counts_its_committed_chunks(void) {
   struct st_trace_buffer* b = ring(65536);
   chunk(1, 7, 0);
   add(20, 'a');
@@ -128,11 +129,11 @@ static void a_buffer_counts_what_it_is_given(void) {
 }
 
 int main(void) {
-  RUN(a_value_at_the_threshold_is_in_its_bucket);
-  RUN(writers_are_kept_apart_and_in_order);
-  RUN(there_is_a_limit);
-  RUN(writers_past_the_limit_are_left_out_in_any_order);
-  RUN(colliding_writers_are_told_apart);
-  RUN(a_buffer_counts_what_it_is_given);
+  RUN(value_at_a_threshold_is_in_the_lower_bucket);
+  RUN(writers_are_listed_separately_and_in_order);
+  RUN(number_of_writers_is_limited);
+  RUN(writers_beyond_the_limit_are_not_listed);
+  RUN(writers_with_equal_hashes_are_distinguished);
+  RUN(buffer_counts_its_committed_chunks);
   return 0;
 }

@@ -1,8 +1,9 @@
-/* A trace writer driven by a script of random or fuzzed bytes, beside a model
- * of what must come out: each packet that the writer accepted, whole and in
- * order, with the prefix its history asks for; each other one counted.
+/* Runs a trace writer by a script of random or fuzzed bytes, and compares it
+ * with a model: each accepted packet must be read complete and in order, with
+ * the prefix that the losses before it require.  Each other packet must be
+ * counted.
  *
- *   script:  page size, pages, writers that seem to live, policy, then steps:
+ *   script:  page size, pages, number of live writers, policy, then steps:
  *            write (A, B or C) | flush | ensure room | service frees chunks
  */
 #pragma once
@@ -19,7 +20,7 @@ enum {
 };
 
 struct expected_packet {
-  uint8_t* data; /* canonical */
+  uint8_t* data; /* in canonical form */
   size_t size;
   bool after_loss;
 };
@@ -31,10 +32,11 @@ struct model {
   struct st_trace_writer writer;
   struct expected_packet expected[MODEL_MAX_PACKETS];
   size_t accepted, dropped, seen;
-  bool lost; /* something was lost since the last accepted packet */
+  bool lost; /* a packet was lost since the last accepted one */
 };
 
-static struct model* stalled_model; /* whose service works during a stall */
+/* the model whose service runs during a stall */
+static struct model* stalled_model;
 
 static void model_sleep(uint32_t us) {
   (void)us;
@@ -58,7 +60,7 @@ static inline void model_expect(struct model* m, bool accepted,
   m->lost = false;
 }
 
-/* The payload of a packet of exactly `size` (not 1) bytes: one field. */
+/* Makes the payload of a packet of exactly `size` (not 1) bytes: one field. */
 static inline size_t filler(uint8_t* out, size_t size, uint32_t salt) {
   if (size < 2)
     return 0;
@@ -108,7 +110,7 @@ static inline void model_stream(struct model* m) {
   model_expect(m, accepted, plain.levels[0].data, plain.levels[0].size);
 }
 
-/* Between packets a scraper must see every finished one. */
+/* Checks between packets that a scraper sees every finished one. */
 static inline void check_scrapable(struct model* m, size_t before) {
   const struct st_trace_writer* w = &m->writer;
   if (!w->chunk.size)
@@ -158,7 +160,7 @@ static inline void model_step(struct model* m) {
   check_scrapable(m, before);
 }
 
-/* Takes the fields that the writer itself put in front. */
+/* Reads the fields that the writer itself has added in front. */
 static inline const uint8_t* expect_prefix(const uint8_t* p, size_t size,
                                            bool after_loss, bool first) {
   static const uint8_t kLoss[] = {0xD0, 0x02, 0x81, 0x02};
@@ -178,7 +180,7 @@ static inline const uint8_t* expect_prefix(const uint8_t* p, size_t size,
 static void model_check_packet(void* self, const uint8_t* packet, size_t size) {
   static uint8_t canonical[2 << 20];
   struct model* m = self;
-  /* The reader leaves out empty packets; they are expected nevertheless. */
+  /* The reader skips empty packets; the model expects them. */
   while (m->seen < m->accepted && m->expected[m->seen].size == 0 &&
          m->seen > 0 && !m->expected[m->seen].after_loss)
     m->seen++;

@@ -1,15 +1,15 @@
 /* Arguments of Python calls, converted to C values.
  *
- * A function describes its arguments once, in a constant signature; a call
- * then needs no format string and no dict:
+ * A function describes its arguments once, in a constant signature; a call then
+ * needs no format string and no dict:
  *
  *   static const char* const kNames[] = {"fd", "limit"};
  *   static const struct st_bind_signature kSignature = {"open", kNames, 1, 2};
  *   PyObject* in[2];
  *   if (!st_bind_arguments(&kSignature, args, count, kwnames, in)) return NULL;
  *
- * What is stored in `out` is borrowed from the call.  Each error names the
- * argument and says which values are allowed.
+ * The references stored in `out` are borrowed from the call.  Each error
+ * message names the argument and its allowed values.
  */
 #pragma once
 
@@ -17,38 +17,43 @@
 
 struct st_bind_signature {
   const char* function;
-  const char* const* names; /* `max` of them */
+  const char* const* names; /* array of `max` names */
   int required, max;
 };
 
-/* Sorts positional and keyword arguments of a FASTCALL function into
- * out[0..max); missing optional ones are NULL.  False: TypeError set. */
+/* Stores positional and keyword arguments of a FASTCALL function in out[0..max)
+ * by their names; missing optional ones are NULL. Returns false with TypeError
+ * set on failure. */
 bool st_bind_arguments(const struct st_bind_signature* signature,
                        PyObject* const* args, Py_ssize_t count,
                        PyObject* kwnames, PyObject** out);
 
-/* The same for tp_new. */
+/* Does the same for the arguments of a tp_new slot. */
 bool st_bind_new_arguments(const struct st_bind_signature* signature,
                            PyObject* args, PyObject* kwargs, PyObject** out);
 
-/* An int from min to max, else ValueError that names the argument and the
- * range (TypeError if it is no int at all).  A NULL value leaves *out. */
+/* Converts an int from min to max.  Sets ValueError, which names the argument
+ * and the range, or TypeError for other types.  A NULL value leaves *out
+ * unchanged. */
 bool st_bind_integer(PyObject* value, const char* name, int64_t min,
                      int64_t max, int64_t* out);
 
-/* A uint16_t id from 1 up. */
+/* Converts an id from 1 to 65535. */
 bool st_bind_id16(PyObject* value, const char* name, uint16_t* out);
 
-/* A buffer's id, or a reservation << 16. */
+/* Converts the id of a buffer, or a startup reservation (number << 16, see
+ * core/arbiter.h). */
 bool st_bind_target_buffer(PyObject* value, uint32_t* out);
 
-/* An open descriptor; -1 stands for none and is allowed if `optional`. */
+/* Converts a file descriptor.  -1 means "none" and is allowed if `optional`. */
 bool st_bind_fd(PyObject* value, const char* name, bool optional, int* out);
 
-/* A contiguous bytes-like object, to be released by PyBuffer_Release. */
+/* Fills a Py_buffer from a contiguous bytes-like object.  The caller releases
+ * it with PyBuffer_Release. */
 bool st_bind_bytes(PyObject* value, const char* name, Py_buffer* out);
 
-/* A tuple, for PyArg_ParseTuple; else TypeError. */
+/* Converter ("O&") of PyArg_ParseTuple: accepts a tuple, else sets
+ * TypeError. */
 static inline bool st_bind_is_row(PyObject* row) {
   if (PyTuple_Check(row))
     return true;

@@ -1,8 +1,9 @@
-/* A byte buffer that grows, from Python's raw allocator.
+/* A growing byte buffer, allocated by Python's raw allocator.
  *
- * Life cycle: all zero is an empty builder; PyMem_RawFree(b->data) ends it.  A
- * pointer into the buffer is valid until the next call that may grow it.  One
- * thread uses a builder at a time; no function needs the GIL or runs Python.
+ * Life cycle: a zeroed struct is an empty builder; PyMem_RawFree(b->data) frees
+ * it.  A pointer into the buffer is valid until the next call that may grow it.
+ * One thread uses a builder at a time; no function needs the GIL or runs
+ * Python.
  */
 #pragma once
 
@@ -13,8 +14,9 @@ struct bytes_builder {
   size_t size, capacity;
 };
 
-/* Room for n more bytes behind the end; the size stays.  NULL: no memory. */
+/* Makes room for n more bytes after the end and returns a pointer to them; the
+ * size stays as it is.  Returns NULL when out of memory. */
 uint8_t* builder_room(struct bytes_builder* b, size_t n);
 
-/* False: no memory, and nothing was appended. */
+/* Appends bytes.  Returns false, with nothing appended, when out of memory. */
 bool builder_append(struct bytes_builder* b, const void* data, size_t n);

@@ -4,7 +4,7 @@
 
 #include "bind/common/python.h"
 
-/* A uint64_t field of a struct; a list of them ends with a NULL name. */
+/* A uint64_t field of a struct.  An array of them ends with a NULL name. */
 struct st_bind_counter {
   const char* name;
   size_t offset;

@@ -1,5 +1,5 @@
-/* File descriptors of the kernel that a selector waits on: inotify watches of
- * opened files, and timers.
+/* Pollable file descriptors as Python functions: inotify watches that report
+ * opened files, and timers (timerfd).
  */
 #include "bind/common/python.h"
 
@@ -49,7 +49,8 @@ static PyObject* set_timer_fd(PyObject* Py_UNUSED(module), PyObject* args) {
                  ms);
     return NULL;
   }
-  /* All zero would disarm it. */
+  /* timerfd_settime disarms the timer when the time is 0, hence the extra
+   * nanosecond. */
   struct itimerspec when = {
       .it_value = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L + 1}};
   if (timerfd_settime(fd, 0, &when, NULL) < 0)

@@ -7,5 +7,6 @@
 
 #include "bind/common/python.h"
 
-/* Whether Python runs with -X dev.  -1: an exception is set. */
+/* Returns 1 if Python runs with -X dev, else 0; -1 with an exception set on
+ * failure. */
 int st_bind_dev_mode(void);

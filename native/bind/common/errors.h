@@ -1,7 +1,8 @@
-/* Exceptions of stretto.base.errors, set from C. The format is PyErr_Format's. */
+/* Raises the exceptions of stretto.base.errors from C. The format strings are
+ * those of PyErr_Format. */
 #pragma once
 
-/* DecodeError: what was read is damaged. */
+/* Sets DecodeError: the encoded input is damaged. */
 void set_decode_error(const char* format, ...);
-/* LocalProtocolError: the caller broke the rules of an object. */
+/* Sets LocalProtocolError: the caller broke the usage rules of an object. */
 void set_protocol_error(const char* format, ...);

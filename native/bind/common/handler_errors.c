@@ -6,15 +6,17 @@
 
 #include "bind/common/python.h"
 
-/* A bound method of a callable object in a partial is as deep as it gets. */
+/* Enough for a functools.partial of a callable object with a bound method. */
 enum { MAX_WRAPPERS = 4 };
 
-/* Python's main thread, the only one that runs handlers: also after a fork. */
+/* Returns true on the process's main thread, the only one that runs signal
+ * handlers.  Also right after a fork. */
 static bool is_main_thread(void) {
   return syscall(SYS_gettid) == getpid();
 }
 
-/* The code that runs when it is called; NULL: not Python.  Sets no error. */
+/* Returns the code object that a callable runs, a new reference; NULL if it is
+ * not written in Python.  Leaves no exception set. */
 static PyObject* code_of(PyObject* callable) {
   PyObject* code = NULL;
   Py_INCREF(callable);
@@ -32,7 +34,8 @@ static PyObject* code_of(PyObject* callable) {
   return code;
 }
 
-/* The codes of all handlers, a new list; NULL: no memory. */
+/* Returns a new list of the code objects of all signal handlers; NULL when out
+ * of memory. */
 static PyObject* handler_codes(void) {
   PyObject* module = PyImport_ImportModule("_signal");
   PyObject* codes = module ? PyList_New(0) : NULL;
@@ -58,7 +61,8 @@ static bool holds(PyObject* codes, PyObject* code) {
   return false;
 }
 
-/* The part of a traceback that begins at a handler, a new reference; NULL. */
+/* Returns the part of a traceback from a signal handler's frame on, a new
+ * reference; NULL if no handler is in it. */
 static PyObject* from_handler(PyObject* traceback) {
   PyObject* codes = handler_codes();
   PyObject* trace = Py_NewRef(traceback ? traceback : Py_None);

@@ -1,26 +1,31 @@
-/* Handler errors: what a signal handler of the program raises in our Python code.
+/* Handler errors: exceptions that the program's signal handlers raise while our
+ * Python code runs.
  *
- * Python runs the program's signal handlers wherever its main thread is: also in
- * our own functions that native code calls (hooks, observers, the filter), whose
- * exceptions are dropped.  What a handler raises is meant for the program: the
- * KeyboardInterrupt of Ctrl-C, the SystemExit of a SIGTERM, a time limit.  If it
- * were dropped here, the program would not end.
+ * Python runs signal handlers on the main thread between any two instructions.
+ * The thread may then be in one of our Python functions that native code calls
+ * (hooks, observers, filters), and native code drops the exceptions of these
+ * functions.  But an exception of a handler is meant for the program: the
+ * KeyboardInterrupt of Ctrl-C, the SystemExit of a SIGTERM, a time limit.  If
+ * it were dropped, the program would not end.
  *
  *   signal -> [ our hook  -> [ handler raises E ] ] -> error in native code
  *          -> E waits as a pending call -> raised at the program's next
- *             instruction, with the traceback that it would have had alone
+ *             instruction, with the handler's own traceback
  *
- * A handler's exception is recognised by its traceback, which holds the code of
- * an installed handler, and by not being an Exception: our code raises no such.
+ * An exception counts as a handler's if its traceback contains the code of an
+ * installed handler, or if it is not a subclass of Exception: our code raises
+ * none of these.
  *
- * Used with the GIL.
+ * All functions need the GIL.
  */
 #pragma once
 
 #include <stdbool.h>
 
-/* Takes the current exception, if a handler raised it, and raises it later.
- * False: there is none, or it is another one, which stays. */
+/* Postpones the current exception if a signal handler raised it: clears it, and
+ * raises it again at the program's next instruction.  Returns false, and leaves
+ * the exception set, if no handler raised it; false as well if none is set. */
 bool st_postpone_handler_error(void);
-/* The same; any other exception is dropped. */
+/* Postpones the current exception if a signal handler raised it; else clears
+ * it. */
 void st_drop_own_error(void);

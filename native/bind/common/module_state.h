@@ -1,6 +1,6 @@
 /* The state of the module: one struct per interpreter that imports it.
  *
- * It is zero when the module is made.  The GIL guards it.
+ * The struct is zeroed when the module is created.  The GIL guards it.
  */
 #pragma once
 
@@ -9,10 +9,10 @@
 struct st_ipc_thread_object;
 
 struct st_bind_state {
-  struct st_ipc_thread_object* running_threads; /* linked by next */
+  struct st_ipc_thread_object* running_threads; /* list, linked by `next` */
 };
 
-/* The state of the module that `type`, one of our heap types, belongs to. */
+/* Returns the state of the module that the heap type `type` belongs to. */
 static inline struct st_bind_state* st_bind_state(PyTypeObject* type) {
   return PyType_GetModuleState(type);
 }

@@ -1,12 +1,12 @@
-/* add_pending_call(): makes the main thread call a function at its next safe
- * point, from any thread.  CPython bounds the number of pending calls.
+/* add_pending_call(): schedules a call on the main thread, from any thread.
+ * The main thread makes the call between two instructions (Py_AddPendingCall).
+ * CPython limits the number of scheduled calls.
  */
 #include "bind/common/handler_errors.h"
 #include "bind/common/python.h"
 
-/* --- pending calls --- */
-
-/* Errors have nowhere to go: the main thread is in the middle of anything. */
+/* Runs on the main thread, between any two instructions of the program: an
+ * error must not reach the program, so it goes to sys.unraisablehook. */
 static int run_pending_call(void* callable) {
   PyObject* result = PyObject_CallNoArgs(callable);
   if (!result && !st_postpone_handler_error())

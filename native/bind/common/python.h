@@ -11,11 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The branch that a hot path takes, for the compiler's layout of code. */
+/* Tells the compiler which branch a hot path takes. */
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* A row of a method table for a function of FASTCALL with keywords. */
+/* Defines a row of a method table for a FASTCALL function with keywords. */
 #define ST_BIND_KEYWORDS(name, function, doc)      \
   {                                                \
     name, (PyCFunction)(void (*)(void))(function), \

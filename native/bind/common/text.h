@@ -7,12 +7,14 @@
 
 #include "bind/common/python.h"
 
-/* The UTF-8 of a str that has lone surrogates: they are written as escapes. */
+/* Encodes a str that has lone surrogates: these are written as escape
+ * sequences. */
 const char* st_bind_escaped_utf8(PyObject* string, Py_ssize_t* size,
                                  PyObject** release);
 
-/* The UTF-8 of any str.  Valid while `string` and *release live; *release is a
- * new reference or NULL.  NULL without an exception: no memory. */
+/* Returns the UTF-8 of any str, valid while `string` and *release are alive;
+ * *release becomes a new reference or NULL. Returns NULL without an exception
+ * when out of memory. */
 static inline const char* utf8_of(PyObject* string, Py_ssize_t* size,
                                   PyObject** release) {
   *release = NULL;
@@ -20,5 +22,6 @@ static inline const char* utf8_of(PyObject* string, Py_ssize_t* size,
   return LIKELY(data) ? data : st_bind_escaped_utf8(string, size, release);
 }
 
-/* The largest size up to `size` at which a character of `data` begins. */
+/* Returns the largest size up to `size` that cuts `data` between two
+ * characters. */
 size_t cut_utf8(const char* data, size_t size);

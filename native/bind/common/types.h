@@ -1,7 +1,7 @@
 /* Heap types of the extension: how they are added, and how they are recognised.
  *
  * Our types are final: no Python class derives from them, except where a type
- * says so.  An object's deallocator therefore names its type, in any
+ * says so.  So the deallocator of an object identifies its type, in any
  * interpreter and without a global pointer to the type.
  */
 #pragma once
@@ -9,12 +9,12 @@
 #include "bind/common/python.h"
 
 /* Makes a heap type from its spec and adds it to the module under its name.
- * -1: an exception is set. */
+ * Returns -1 with an exception set on failure. */
 int st_bind_add_type(PyObject* module, PyType_Spec* spec);
 
-/* The same for a type that is kept in *type, or NULL if it could not be made. */
+/* Does the same, and stores the type in *type; NULL on failure. */
 int st_bind_keep_type(PyObject* module, PyType_Spec* spec, PyTypeObject** type);
 
-/* True if `object` was made by the type whose deallocator is `dealloc`.
+/* Returns true if `object` was made by the type whose deallocator is `dealloc`.
  * Otherwise sets TypeError: "expected a `expected`, not a ...". */
 bool st_bind_check(PyObject* object, destructor dealloc, const char* expected);

@@ -1,8 +1,9 @@
-/* Python type Arbiter: a producer's shared memory and the way out of it.
+/* Python type Arbiter: a producer's shared memory, and the sink for its chunks.
  *
- * Fork.  In the child the arbiter is disabled.  Memory that is shared with a
- * service is replaced there by private zeroes at the same address: writers
- * that still point into it can neither crash nor touch the parent's chunks.
+ * Fork.  The child's copy of the arbiter is disabled.  Memory that is shared
+ * with a service is replaced in the child by private zeroed memory at the same
+ * address: writers that still point into it neither crash nor change the
+ * parent's chunks.
  */
 #include "bind/data_path/arbiter.h"
 
@@ -19,12 +20,12 @@
 
 struct arbiter {
   PyObject_HEAD
-  PyObject* way; /* ProducerEndpointCore in process, else SendQueue */
+  PyObject* sink; /* ProducerEndpointCore, SendQueue, or None: unbound */
   bool is_initialized;
   bool has_batch;
   struct st_arbiter arbiter;
-  struct st_commit_batch batch; /* over IPC */
-  void* memory;                 /* over IPC: the mapping */
+  struct st_commit_batch batch; /* over IPC only */
+  void* memory;                 /* over IPC only: the mapping */
   size_t memory_size;
   struct st_fork_entry fork;
 };
@@ -41,7 +42,7 @@ static struct st_arbiter* arbiter_of(PyObject* self) {
   return &((struct arbiter*)self)->arbiter;
 }
 
-/* --- waiting without the GIL; a thread that ends has it no more --- */
+/* --- waits: release the GIL, unless the thread is ending without it --- */
 
 static void* wait_begin(void) {
   return PyGILState_Check() ? PyEval_SaveThread() : NULL;
@@ -71,19 +72,20 @@ static void give_up_in_child(void* object) {
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
-static struct arbiter* new_arbiter(PyObject* type, PyObject* way) {
+static struct arbiter* new_arbiter(PyObject* type, PyObject* sink) {
   struct arbiter* self =
       (struct arbiter*)PyType_GenericAlloc((PyTypeObject*)type, 0);
   if (!self)
     return NULL;
-  Py_INCREF(way);
-  self->way = way;
+  Py_INCREF(sink);
+  self->sink = sink;
   return self;
 }
 
-/* The last step of both constructors; `self` is released on failure. */
+/* Initialises the core arbiter: the last step of every constructor.  Releases
+ * `self` on failure. */
 static PyObject* finish(struct arbiter* self, const struct st_shm* shm,
                         const struct st_commit_sink* sink, void* sink_self) {
   if (!st_arbiter_init(&self->arbiter, shm, sink, sink_self)) {
@@ -114,7 +116,7 @@ static void arbiter_dealloc(PyObject* object) {
     st_commit_batch_destroy(&self->batch);
   if (self->memory)
     munmap(self->memory, self->memory_size);
-  Py_XDECREF(self->way);
+  Py_XDECREF(self->sink);
   PyObject_Free(object);
   Py_DECREF(type);
 }
@@ -173,7 +175,7 @@ static bool map_shared(struct arbiter* self, int fd, size_t page_size,
   return false;
 }
 
-/* Zeroes that no one else sees. */
+/* Maps zeroed memory that only this process sees. */
 static bool map_private(struct arbiter* self, size_t size, size_t page_size,
                         struct st_shm* shm) {
   void* memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -194,9 +196,9 @@ static bool map_private(struct arbiter* self, size_t size, size_t page_size,
   return false;
 }
 
-/* The arguments that both constructors share. */
+/* Arguments that over_ipc and emulated share. */
 enum {
-  ARG_MEMORY, /* a descriptor, or a size */
+  ARG_MEMORY, /* a descriptor (over_ipc) or a size (emulated) */
   ARG_PAGE_SIZE,
   ARG_QUEUE,
   ARG_SERVICE,
@@ -217,13 +219,13 @@ static const char* const kIpcNames[ARG_COUNT] = {
 static const char* const kEmulatedNames[ARG_BATCH_BYTES] = {
     "size", COMMON_NAMES, "scrapable"};
 
-/* The queue, and what its service calls its methods. */
-struct way {
+/* The send queue, and the service's ids for its methods. */
+struct connection {
   struct st_send_queue* queue;
   struct st_producer_methods methods;
 };
 
-static bool parse_way(PyObject** in, struct way* out) {
+static bool parse_connection(PyObject** in, struct connection* out) {
   struct st_producer_methods* m = &out->methods;
   uint32_t* const ids[] = {&m->service_id, &m->commit_data,
                            &m->register_trace_writer,
@@ -240,10 +242,12 @@ static bool parse_way(PyObject** in, struct way* out) {
   return true;
 }
 
-static bool make_batch(struct arbiter* self, const struct way* way,
+static bool make_batch(struct arbiter* self,
+                       const struct connection* connection,
                        int64_t batch_bytes) {
-  self->has_batch = st_commit_batch_init(&self->batch, way->queue,
-                                         &way->methods, (uint32_t)batch_bytes);
+  self->has_batch =
+      st_commit_batch_init(&self->batch, connection->queue,
+                           &connection->methods, (uint32_t)batch_bytes);
   if (!self->has_batch)
     PyErr_NoMemory();
   return self->has_batch;
@@ -256,19 +260,19 @@ static PyObject* arbiter_over_ipc(PyObject* type, PyObject* const* args,
   PyObject* in[ARG_COUNT];
   int fd;
   int64_t page_size, batch_bytes = 0;
-  struct way way;
+  struct connection connection;
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
       !st_bind_fd(in[ARG_MEMORY], "fd", false, &fd) ||
       !st_bind_integer(in[ARG_PAGE_SIZE], "page_size", 1, INT32_MAX,
                        &page_size) ||
       !st_bind_integer(in[ARG_BATCH_BYTES], "batch_bytes", 0, UINT32_MAX,
                        &batch_bytes) ||
-      !parse_way(in, &way))
+      !parse_connection(in, &connection))
     return NULL;
   struct arbiter* self = new_arbiter(type, in[ARG_QUEUE]);
   struct st_shm shm;
   if (!self || !map_shared(self, fd, (size_t)page_size, &shm) ||
-      !make_batch(self, &way, batch_bytes)) {
+      !make_batch(self, &connection, batch_bytes)) {
     Py_XDECREF(self);
     return NULL;
   }
@@ -284,17 +288,17 @@ static PyObject* arbiter_emulated(PyObject* type, PyObject* const* args,
       "emulated", kEmulatedNames, ARG_BATCH_BYTES, ARG_BATCH_BYTES};
   PyObject* in[ARG_COUNT];
   int64_t size, page_size;
-  struct way way;
+  struct connection connection;
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
       !st_bind_integer(in[ARG_MEMORY], "size", 1, PY_SSIZE_T_MAX, &size) ||
       !st_bind_integer(in[ARG_PAGE_SIZE], "page_size", 1, INT32_MAX,
                        &page_size) ||
-      !parse_way(in, &way))
+      !parse_connection(in, &connection))
     return NULL;
   struct arbiter* self = new_arbiter(type, in[ARG_QUEUE]);
   struct st_shm shm;
   if (!self || !map_private(self, (size_t)size, (size_t)page_size, &shm) ||
-      !make_batch(self, &way, 0)) {
+      !make_batch(self, &connection, 0)) {
     Py_XDECREF(self);
     return NULL;
   }
@@ -308,7 +312,7 @@ static PyObject* arbiter_emulated(PyObject* type, PyObject* const* args,
   return made;
 }
 
-/* --- startup: before there is a service --- */
+/* --- startup: an arbiter before the service is known --- */
 
 static PyObject* arbiter_unbound(PyObject* type, PyObject* const* args,
                                  Py_ssize_t count, PyObject* kwnames) {
@@ -321,7 +325,7 @@ static PyObject* arbiter_unbound(PyObject* type, PyObject* const* args,
       !st_bind_fd(in[0], "fd", false, &fd) ||
       !st_bind_integer(in[1], "page_size", 1, INT32_MAX, &page_size))
     return NULL;
-  const struct way none = {0};
+  const struct connection none = {0};
   struct arbiter* self = new_arbiter(type, Py_None);
   struct st_shm shm;
   if (!self || !map_shared(self, fd, (size_t)page_size, &shm) ||
@@ -333,11 +337,11 @@ static PyObject* arbiter_unbound(PyObject* type, PyObject* const* args,
 }
 
 static bool check_unbound(struct arbiter* self) {
-  if (self->has_batch && self->way == Py_None)
+  if (self->has_batch && self->sink == Py_None)
     return true;
   PyErr_SetString(PyExc_ValueError,
-                  "the arbiter has its way to a service: only one that was "
-                  "made by Arbiter.unbound() can be bound, once");
+                  "the arbiter is bound to a service already: only one made by "
+                  "Arbiter.unbound() can be bound, once");
   return false;
 }
 
@@ -358,16 +362,18 @@ static PyObject* arbiter_bind(PyObject* object, PyObject* const* args,
       ARG_BATCH_BYTES - ARG_QUEUE};
   struct arbiter* self = (struct arbiter*)object;
   PyObject* in[ARG_COUNT];
-  struct way way;
+  struct connection connection;
   if (!st_bind_arguments(&signature, args, count, kwnames, in + ARG_QUEUE) ||
-      !parse_way(in, &way) || !check_unbound(self))
+      !parse_connection(in, &connection) || !check_unbound(self))
     return NULL;
   Py_INCREF(in[ARG_QUEUE]);
-  Py_SETREF(self->way, in[ARG_QUEUE]);
+  Py_SETREF(self->sink, in[ARG_QUEUE]);
   if (in[ARG_FLAG] && PyObject_IsTrue(in[ARG_FLAG]) > 0)
     st_commit_batch_patch_directly(&self->batch, &self->arbiter.shm);
-  st_commit_batch_bind(&self->batch, way.queue, &way.methods);
-  /* Behind the batch, which writers call under the arbiter's locks. */
+  st_commit_batch_bind(&self->batch, connection.queue, &connection.methods);
+  /* Writers call the batch under the arbiter's locks, so the fork guard must
+   * prepare the arbiter first: register it after the batch
+   * (core/fork_guard.h). */
   st_fork_unregister(&self->fork);
   st_fork_register(&self->fork);
   Py_RETURN_NONE;
@@ -403,7 +409,8 @@ static PyObject* arbiter_flush(PyObject* self, PyObject* Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
-/* In process the service hears of it through its endpoint object. */
+/* In process this does nothing: the service's endpoint object is notified
+ * directly. */
 static PyObject* arbiter_notify_flush_complete(PyObject* object,
                                                PyObject* request_id) {
   struct arbiter* self = (struct arbiter*)object;
@@ -472,27 +479,28 @@ static PyObject* get_lost_commits(PyObject* object, void* Py_UNUSED(closure)) {
 static PyMethodDef kMethods[] = {
     CLASS_METHOD("in_process", arbiter_in_process,
                  "Private memory; the writing thread copies its chunks."),
-    CLASS_METHOD("over_ipc", arbiter_over_ipc,
-                 "Memory from the service; chunks go out as CommitData."),
+    CLASS_METHOD(
+        "over_ipc", arbiter_over_ipc,
+        "Memory shared with the service; chunks are announced by CommitData."),
     CLASS_METHOD("emulated", arbiter_emulated,
-                 "Private memory; chunks go out inside of CommitData."),
+                 "Private memory; chunks are sent inside CommitData."),
     CLASS_METHOD("unbound", arbiter_unbound,
-                 "Memory of our own; chunks wait until there is a service."),
+                 "Memory of our own; chunks wait until a service is bound."),
     {"emulate", arbiter_emulate, METH_O,
-     "Before bind: send chunks inside of CommitData, the memory isn't shared."},
+     "Before bind: send chunks inside CommitData; the memory isn't shared."},
     {"bind", (PyCFunction)(void (*)(void))arbiter_bind,
-     METH_FASTCALL | METH_KEYWORDS, "Give an unbound arbiter its service."},
+     METH_FASTCALL | METH_KEYWORDS, "Bind an unbound arbiter to a service."},
     {"bind_startup_target_buffer",
      (PyCFunction)(void (*)(void))arbiter_bind_startup_target_buffer,
      METH_FASTCALL | METH_KEYWORDS,
-     "Give a reservation its buffer, or none (0); once."},
+     "Bind a reservation to a buffer, or to none (0); once."},
     {"flush", arbiter_flush, METH_NOARGS, "Send what is batched."},
     {"notify_flush_complete", arbiter_notify_flush_complete, METH_O,
-     "Acknowledge a flush, behind all chunks returned so far."},
+     "Acknowledge a flush, after all chunks returned so far."},
     {"open_buffer", arbiter_open_buffer, METH_O,
-     "Keep a chunk for what dying writers of this buffer have lost."},
+     "Reserve a chunk that marks losses of ended writers of this buffer."},
     {"close_buffer", arbiter_close_buffer, METH_O,
-     "Give the chunk back, behind all writers of this buffer."},
+     "Return the reserved chunk; call after all writers have ended."},
     {"disable", arbiter_disable, METH_NOARGS, "Hand out no more chunks."},
     {0},
 };
@@ -509,7 +517,7 @@ static PyType_Slot kSlots[] = {
     {Py_tp_dealloc, arbiter_dealloc},
     {Py_tp_methods, kMethods},
     {Py_tp_getset, kProperties},
-    {Py_tp_doc, "Shared memory of one producer, and its way to the service."},
+    {Py_tp_doc, "Shared memory of one producer, and the sink for its chunks."},
     {0, NULL},
 };
 

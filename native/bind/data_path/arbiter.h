@@ -11,5 +11,6 @@
 #include "bind/common/python.h"
 #include "core/arbiter.h"
 
-/* The core struct behind an Arbiter; NULL with TypeError for other types. */
+/* Returns the core struct of an Arbiter; NULL with TypeError for other
+ * types. */
 struct st_arbiter* st_bind_arbiter(PyObject* object);

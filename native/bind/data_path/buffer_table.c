@@ -13,7 +13,7 @@
 struct buffer_table {
   PyObject_HEAD
   struct st_buffer_table* table;
-  pthread_mutex_t reader; /* see st_bind_table_lock_reader */
+  pthread_mutex_t reader; /* see st_bind_table_lock_reader() */
   struct st_fork_entry fork;
 };
 
@@ -43,9 +43,9 @@ void st_bind_table_unlock_reader(PyObject* table) {
   pthread_mutex_unlock(&((struct buffer_table*)table)->reader);
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
-/* A thread of the parent may have been reading. */
+/* Unlocks the child's copy: a thread of the parent may have held the lock. */
 static void forget_reader_in_child(void* self) {
   pthread_mutex_init(&((struct buffer_table*)self)->reader, NULL);
 }
@@ -82,7 +82,7 @@ static void table_dealloc(PyObject* object) {
   Py_DECREF(type);
 }
 
-/* --- making and removing buffers --- */
+/* --- creating and removing buffers --- */
 
 static PyObject* add(struct buffer_table* self, uint16_t id,
                      struct st_trace_buffer* buffer) {
@@ -156,7 +156,8 @@ static PyObject* table_remove(PyObject* self, PyObject* buffer_id) {
 
 /* --- one buffer --- */
 
-/* The buffer that the argument names, to be released by its id. */
+/* Acquires the buffer named by an argument.  The caller releases it by its
+ * id. */
 static struct st_trace_buffer* acquire(PyObject* self, PyObject* buffer_id,
                                        uint16_t* id) {
   if (!st_bind_id16(buffer_id, "buffer_id", id))
@@ -231,7 +232,7 @@ static PyObject* table_set_producer(PyObject* self, PyObject* const* args,
   PyObject* in[5];
   uint16_t id, producer;
   int64_t uid, pid, machine_id = 0;
-  /* uid -1 is what the kernel calls "unknown". */
+  /* The kernel reports an unknown uid as -1. */
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
       !st_bind_id16(in[1], "producer_id", &producer) ||
       !st_bind_integer(in[2], "uid", -1, UINT32_MAX, &uid) ||

@@ -5,11 +5,11 @@
  * before the interpreter ends.
  *
  * The thread has no Python thread state of its own; each callback gets a fresh
- * one, of the interpreter that made the object.  So nothing of Python's is
- * left behind when the thread ends, however it ends.
+ * one, of the interpreter that made the object.  So no thread state leaks when
+ * the thread ends, even by cancellation.
  *
- * The object may die while its thread waits for the GIL to call back: `dying`
- * then tells the thread to keep its hands off.
+ * The object may be deallocated while its thread waits for the GIL to call
+ * back.  `dying` is then set, and the thread makes no callback.
  */
 #include "bind/common/arguments.h"
 #include "bind/common/module_state.h"
@@ -19,7 +19,7 @@
 
 #include <errno.h>
 
-#include "bind/common/own_work.h"
+#include "bind/common/untraced_calls.h"
 
 struct st_ipc_thread_object {
   PyObject_HEAD
@@ -34,14 +34,15 @@ struct st_ipc_thread_object {
 
 /* --- the callback --- */
 
-/* With the GIL.  The last line may destroy the object. */
+/* Calls on_readable, with the GIL. The last Py_DECREF may destroy the
+ * object. */
 static bool call_python(struct st_ipc_thread_object* self) {
   if (self->dying || !self->on_readable)
     return false;
   Py_INCREF(self);
   PyObject* callback = self->on_readable;
   Py_INCREF(callback);
-  PyObject* result = st_call_own(callback, NULL, 0);
+  PyObject* result = st_call_untraced(callback, NULL, 0);
   bool go_on = result && result != Py_False;
   if (!result)
     PyErr_WriteUnraisable(callback);
@@ -63,7 +64,7 @@ static bool on_readable(void* arg) {
   return go_on;
 }
 
-/* --- the list of running threads: they are stopped before Python ends --- */
+/* --- the list of running threads, which are stopped before Python ends --- */
 
 static void list(struct st_ipc_thread_object* self) {
   if (self->is_listed)
@@ -112,7 +113,7 @@ static PyObject* stop_all(PyObject* module, PyObject* Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static PyObject* thread_new(PyTypeObject* type, PyObject* args,
                             PyObject* kwargs) {
@@ -155,7 +156,7 @@ static int thread_traverse(PyObject* object, visitproc visit, void* arg) {
   return 0;
 }
 
-/* The queue stays: the thread may be using it. */
+/* Keeps the queue: the native thread may still use it. */
 static int thread_clear(PyObject* object) {
   Py_CLEAR(((struct st_ipc_thread_object*)object)->on_readable);
   return 0;
@@ -243,7 +244,8 @@ static PyType_Spec kSpec = {
 static PyMethodDef kStopAll = {"stop_ipc_threads", stop_all, METH_NOARGS,
                                "Stop all IPC threads of this interpreter."};
 
-/* Registered first, hence called last: after the client's own clean-up. */
+/* Registers stop_all with atexit.  Handlers run in reverse order, so this one,
+ * registered at import, runs after the client's own clean-up. */
 static int stop_at_exit(PyObject* module) {
   PyObject* function = PyCFunction_NewEx(&kStopAll, module, NULL);
   PyObject* atexit = function ? PyImport_ImportModule("atexit") : NULL;

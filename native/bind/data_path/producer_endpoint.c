@@ -15,11 +15,11 @@
 
 struct endpoint {
   PyObject_HEAD
-  PyObject* table; /* BufferTable */
+  PyObject* table; /* a BufferTable */
   bool is_initialized;
   struct st_producer_endpoint endpoint;
   struct st_fork_entry fork;
-  void* memory; /* mapped here, once; unmapped with the object */
+  void* memory; /* mapped once; unmapped with the object */
   size_t memory_size;
 };
 
@@ -36,7 +36,7 @@ struct st_producer_endpoint* st_bind_producer_endpoint(PyObject* object) {
   return self ? &self->endpoint : NULL;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static void lock_for_fork(void* self) {
   pthread_mutex_lock(&((struct endpoint*)self)->endpoint.mutex);
@@ -131,13 +131,14 @@ static bool map(struct endpoint* self, size_t size, size_t page_size, int flags,
 const struct st_shm* st_bind_endpoint_make_memory(PyObject* object, size_t size,
                                                   size_t page_size) {
   struct endpoint* self = cast(object);
-  /* Private: a forked child then has a copy, and can't disturb its parent. */
+  /* Private: a forked child has its own copy and cannot change its parent's. */
   if (!self || !map(self, size, page_size, MAP_PRIVATE | MAP_ANONYMOUS, -1))
     return NULL;
   return &self->endpoint.shm;
 }
 
-/* Whoever could shrink the file could kill the service with a SIGBUS. */
+/* Requires a memfd sealed against shrinking: shrinking a mapped file would kill
+ * the service with SIGBUS. */
 static bool check_file(int fd, int64_t size) {
   struct stat file;
   if (fstat(fd, &file) < 0) {
@@ -192,7 +193,7 @@ static PyObject* endpoint_allow_buffer(PyObject* self, PyObject* const* args,
   Py_RETURN_NONE;
 }
 
-/* Ids come from the peer: none is an error. */
+/* Accepts every uint32: the peer chooses both ids, and the core checks them. */
 static PyObject* endpoint_register_writer(PyObject* self, PyObject* const* args,
                                           Py_ssize_t count, PyObject* kwnames) {
   static const char* const names[] = {"writer_id", "buffer_id"};
@@ -284,7 +285,8 @@ static PyObject* endpoint_commit_frames(PyObject* self, PyObject* const* args,
 
 /* --- scraping --- */
 
-/* A malloc'ed array of `*count` ids, never NULL but for an error. */
+/* Converts a list of ids to a malloc'ed array of `*count` ids, which may be
+ * empty.  Returns NULL with an exception set on failure. */
 static uint16_t* id_list(PyObject* list, size_t* count) {
   PyObject* items = PySequence_List(list);
   if (!items)

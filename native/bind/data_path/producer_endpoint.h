@@ -9,11 +9,13 @@
 #include "bind/common/python.h"
 #include "core/producer_endpoint.h"
 
-/* The core struct behind the object; NULL with TypeError for other types. */
+/* Returns the core struct of the object; NULL with TypeError for other
+ * types. */
 struct st_producer_endpoint* st_bind_producer_endpoint(PyObject* object);
 
-/* Gives the endpoint private memory of `size` bytes, in pages of `page_size`
- * bytes, which lives as long as the endpoint.  NULL: an exception is set. */
+/* Maps private memory of `size` bytes, in pages of `page_size` bytes, for the
+ * endpoint, which unmaps it at its end.  Returns NULL with an exception set on
+ * failure. */
 const struct st_shm* st_bind_endpoint_make_memory(PyObject* endpoint,
                                                   size_t size,
                                                   size_t page_size);

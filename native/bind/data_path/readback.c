@@ -1,4 +1,4 @@
-/* The Python type Readback: packets read out of trace buffers, as trace bytes.
+/* The Python type Readback: reads packets from trace buffers, as trace bytes.
  *
  * It keeps a reference to its BufferTable and reads under the table's reader
  * lock, without the GIL.
@@ -9,17 +9,17 @@
 #include "bind/common/types.h"
 #include "bind/data_path/buffer_table.h"
 
-/* Scratch memory above this is not kept between two reads. */
+/* Scratch memory up to this size is kept between two reads. */
 enum { MAX_KEPT_BYTES = 4 << 20 };
 
 struct readback {
   PyObject_HEAD
-  PyObject* table; /* BufferTable; its reader lock guards all below */
+  PyObject* table; /* a BufferTable; its reader lock guards the members below */
   struct st_readback* readback;
   struct st_bytes scratch;
 };
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static PyObject* readback_new(PyTypeObject* type, PyObject* args,
                               PyObject* kwargs) {
@@ -96,8 +96,8 @@ static PyObject* take_scratch(struct readback* self) {
   return bytes;
 }
 
-/* The reader lock is held while the GIL is got back: whoever wants the lock
- * waits for it without the GIL. */
+/* The reader lock stays held while this thread gets the GIL back.  That cannot
+ * deadlock: other threads release the GIL before they wait for the lock. */
 static PyObject* readback_read(PyObject* object, PyObject* const* args,
                                Py_ssize_t count, PyObject* kwnames) {
   static const char* const names[] = {"buffer_id", "limit"};
@@ -134,7 +134,7 @@ static PyObject* readback_sequence_id(PyObject* object, PyObject* const* args,
   struct readback* self = (struct readback*)object;
   PyObject* in[2];
   uint16_t producer;
-  int64_t writer; /* a malformed chunk's may be 0 */
+  int64_t writer; /* 0 in a malformed chunk */
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
       !st_bind_id16(in[0], "producer_id", &producer) ||
       !st_bind_integer(in[1], "writer_id", 0, UINT16_MAX, &writer))

@@ -1,4 +1,5 @@
-/* request_key(): the flow key in the headers or metadata of a request.
+/* request_key(): returns the flow key found in the headers or metadata of a
+ * request.
  */
 #include "core/request_key.h"
 #include "bind/common/arguments.h"
@@ -20,8 +21,8 @@ static bool is_name(const char* text, size_t size, const char* name) {
   return size == strlen(name) && memcmp(text, name, size) == 0;
 }
 
-/* Fills in the key of a (name, value) that has one.  True: it is the last
- * word. */
+/* Sets *key if a (name, value) pair has one.  Returns true if later pairs
+ * cannot change it: x-stretto-flow takes precedence over traceparent. */
 static bool take_pair(PyObject* pair, uint64_t* key) {
   const char *name, *value;
   size_t name_size, value_size;

@@ -21,7 +21,7 @@ static struct st_send_queue* queue_of(PyObject* self) {
   return &((struct send_queue*)self)->queue;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static PyObject* queue_new(PyTypeObject* type, PyObject* args,
                            PyObject* kwargs) {
@@ -119,7 +119,8 @@ static PyObject* queue_next_request_id(PyObject* self,
       st_send_queue_next_request_id(queue_of(self)));
 }
 
-/* Without the GIL, since the room listener may be at work elsewhere. */
+/* Releases the GIL: another thread may hold the listener's mutex while its
+ * listener waits for the GIL. */
 static PyObject* queue_drain(PyObject* self, PyObject* Py_UNUSED(none)) {
   Py_BEGIN_ALLOW_THREADS
   st_send_queue_drain(queue_of(self));

@@ -1,4 +1,4 @@
-/* The Python type SendQueue: every byte that leaves over one connection.
+/* The Python type SendQueue: sends all bytes of one connection.
  *
  * The core queue has a leaf mutex; its functions never block and need no GIL.
  */
@@ -7,5 +7,6 @@
 #include "bind/common/python.h"
 #include "core/send_queue.h"
 
-/* The core struct behind a SendQueue; NULL with TypeError for other types. */
+/* Returns the core struct of a SendQueue; NULL with TypeError for other
+ * types. */
 struct st_send_queue* st_bind_send_queue(PyObject* object);

@@ -1,7 +1,8 @@
-/* tokenize() and scan_trace(): a pass over the packets of a whole trace.
+/* tokenize() and scan_trace(): walk over the packets of a whole trace.
  *
  * Both take any contiguous bytes, copy nothing, and stop at the first packet
- * that is incomplete or malformed; the result says at which byte.
+ * that is incomplete or malformed; the result holds the position of that
+ * packet.
  */
 #include "core/trace_scan.h"
 #include "bind/common/arguments.h"
@@ -9,9 +10,10 @@
 
 /* --- tokenize --- */
 
-/* The position after the packet at p, or NULL if there is no whole one. */
+/* Returns the position after the packet at p, or NULL if no whole packet is
+ * there. */
 static const uint8_t* skip_packet(const uint8_t* p, const uint8_t* end) {
-  enum { PACKET_TAG = 0x0a }; /* field 1, delimited */
+  enum { PACKET_TAG = 0x0a }; /* Trace.packet: field 1, delimited */
   if (p == end || *p++ != PACKET_TAG)
     return NULL;
   uint64_t size;

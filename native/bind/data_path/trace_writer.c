@@ -1,8 +1,9 @@
 /* Python type TraceWriter: a sequence of packets.
  *
- * A stalling policy waits without the GIL.  Whoever uses the writer from
- * another thread meanwhile breaks the rule that one thread owns it; their
- * packet is dropped and counted, and their close is done by the owner.
+ * A stalling policy waits without the GIL. If another thread uses the writer
+ * meanwhile, it breaks the rule that one thread owns a writer: its packet is
+ * dropped and counted, and its close is deferred until the owner's call
+ * returns.
  */
 #include "bind/data_path/trace_writer.h"
 
@@ -17,7 +18,7 @@ struct trace_writer {
   PyObject* arbiter;
   enum writer_state state;
   bool is_busy;
-  uint64_t refused; /* packets for a closed or busy writer */
+  uint64_t refused; /* packets dropped because the writer was closed or busy */
   struct st_trace_writer writer;
 };
 
@@ -29,7 +30,7 @@ struct st_trace_writer* st_bind_trace_writer(PyObject* object) {
              : NULL;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static PyObject* writer_new(PyTypeObject* type, PyObject* args,
                             PyObject* kwargs) {
@@ -51,7 +52,8 @@ static PyObject* writer_new(PyTypeObject* type, PyObject* args,
     return NULL;
   Py_INCREF(in[0]);
   self->arbiter = in[0];
-  /* Without a writer id it is born closed, and counts what it is given. */
+  /* Without a writer id the writer starts closed, and counts each packet as
+   * refused. */
   if (st_trace_writer_init(&self->writer, arbiter, target,
                            (enum st_exhausted_policy)policy))
     self->state = OPEN;
@@ -75,7 +77,7 @@ static void writer_dealloc(PyObject* object) {
 
 /* --- writing --- */
 
-/* False: the caller may not touch the writer now. */
+/* Marks the writer as busy.  Returns false if it is closed or busy already. */
 static bool enter(struct trace_writer* self) {
   if (self->state != OPEN || self->is_busy)
     return false;

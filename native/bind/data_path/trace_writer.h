@@ -1,4 +1,4 @@
-/* The Python type TraceWriter: a sequence of packets.
+/* The Python type TraceWriter: writes the packets of one sequence.
  *
  * One thread owns a writer.  A packet from another thread, while the owner
  * waits without the GIL, is dropped and counted.
@@ -8,12 +8,13 @@
 #include "bind/common/python.h"
 #include "core/trace_writer.h"
 
-/* The core struct behind a TraceWriter; NULL with TypeError for other types. */
+/* Returns the core struct of a TraceWriter; NULL with TypeError for other
+ * types. */
 struct st_trace_writer* st_bind_trace_writer(PyObject* object);
 bool st_bind_is_trace_writer(PyObject* object);
 
-/* Packets written as messages of unknown size.  Between begin and end the
- * writer is busy and drops other packets.  Begin returns NULL, without an
+/* Begin and end a packet whose size is not known in advance.  Between the two
+ * the writer is busy and drops other packets.  Begin returns NULL, without an
  * exception, if the writer is closed or already busy.  Both may stall. */
 struct st_message* st_bind_trace_writer_begin(PyObject* object);
 void st_bind_trace_writer_end(PyObject* object);

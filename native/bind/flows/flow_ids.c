@@ -43,7 +43,7 @@ static uint64_t numbered_id(const FlowIdsObject* ids,
   return m->answer ? flow_stream(flow_mix(request), m->answer) : request;
 }
 
-/* Of a message that has been counted. */
+/* Returns the id of a message that flow_ids_skip() has counted. */
 static uint64_t anchored_id(const FlowIdsObject* ids,
                             const struct flow_message* m) {
   const struct flow_direction* d = &ids->directions[m->outgoing];
@@ -76,7 +76,8 @@ static uint64_t sub_key(uint64_t key, uint64_t direction) {
   return sub ? sub : 1;
 }
 
-/* Asks for the key; false with an exception set. */
+/* Calls find_key() and stores the two keys.  Returns false with an exception
+ * set on failure. */
 static bool find_key(FlowIdsObject* ids) {
   PyObject* found = PyObject_CallNoArgs(ids->find_key);
   if (!found)
@@ -94,7 +95,8 @@ static bool find_key(FlowIdsObject* ids) {
 
 /* ---- methods ---- */
 
-/* (outgoing, kind, txid, ...); false with an exception set. */
+/* Reads (outgoing, kind, txid, ...) and, at position `answer_at`, the answer.
+ * Returns false with an exception set on failure. */
 static bool take_message(struct flow_message* m, PyObject* const* args,
                          Py_ssize_t count, Py_ssize_t answer_at) {
   if (count < 3) {
@@ -197,8 +199,9 @@ static PyMethodDef kMethods[] = {
      "skip(outgoing, kind, txid, answer=0, /)\n--\n\n"
      "Count a message that needs no id."},
     {"lost", ids_lost, METH_O,
-     "lost(outgoing, /)\n--\n\nMessages went uncounted."},
-    {"forsake", ids_forsake, METH_NOARGS, "Never give an id again."},
+     "lost(outgoing, /)\n--\n\nRecord that messages were not counted."},
+    {"forsake", ids_forsake, METH_NOARGS,
+     "Return 0 instead of an id from now on."},
     {NULL, NULL, 0, NULL}};
 
 static PyMemberDef kMembers[] = {
@@ -207,7 +210,8 @@ static PyMemberDef kMembers[] = {
     {NULL, 0, 0, 0, NULL}};
 
 static PyType_Slot kSlots[] = {
-    {Py_tp_doc, "Counts the messages of one end of a channel, and names them."},
+    {Py_tp_doc,
+     "Counts the messages of one peer of a channel and computes their ids."},
     {Py_tp_init, ids_init},
     {Py_tp_traverse, ids_traverse},
     {Py_tp_clear, ids_clear},

@@ -1,16 +1,17 @@
-/* FlowIds: ids that both ends of a channel compute alone.
+/* FlowIds: computes the flow ids of a channel's messages.  Both peers compute
+ * the same ids from their own counts; no id is sent.
  *
- * The rules, and their reasons, are in stretto.flows.ids, whose `AnchoredIds`
- * and `NumberedIds` are the models of this.
+ * stretto.flows.ids explains the rules; its classes `AnchoredIds` and
+ * `NumberedIds` are the models that this type must agree with.
  *
- *   numbered   id = stream(key, number), an answer's stream(mix(id), answer)
+ *   numbered   id = stream(key, number), an answer: stream(mix(id), answer)
  *   anchored   id = stream(key of the direction, anchor << 32 | count)
- *              but of a first reply: its request's */
+ *              but a first reply has its request's id */
 #pragma once
 
 #include "bind/common/python.h"
 
-/* As in stretto.base.rpc_hooks. */
+/* The same numbers as in stretto.base.rpc_hooks. */
 enum message_kind {
   MESSAGE_REQUEST,
   MESSAGE_ONE_WAY,
@@ -27,11 +28,13 @@ struct flow_direction {
 
 typedef struct {
   PyObject_HEAD
-  PyObject* owner;    /* whose state of a channel this is */
-  PyObject* find_key; /* () -> int, 0: not known yet */
+  PyObject* owner;    /* the tracer that this channel state belongs to */
+  PyObject* find_key; /* callable that returns an int; 0: key not known yet */
   bool numbered, is_server, forsaken;
-  char used;                           /* messages went through, or may have */
-  uint64_t to_server, to_client;       /* keys; 0: not known yet */
+  /* messages were counted, or may have been lost */
+  char used;
+  /* keys of the directions; 0: not known yet */
+  uint64_t to_server, to_client;
   struct flow_direction directions[2]; /* incoming, outgoing */
 } FlowIdsObject;
 
@@ -43,9 +46,9 @@ struct flow_message {
 
 extern PyTypeObject* st_flow_ids_type;
 
-/* Whether the id of a message would be known; counts nothing. */
+/* Returns whether flow_ids_next() would return an id.  Counts nothing. */
 bool flow_ids_know(const FlowIdsObject* ids, const struct flow_message* m);
-/* Counts a message that needs no id. */
+/* Counts a message without computing its id. */
 void flow_ids_skip(FlowIdsObject* ids, const struct flow_message* m);
-/* Counts a message; its id, or 0. */
+/* Counts a message and returns its id; 0 if the id is not known. */
 uint64_t flow_ids_next(FlowIdsObject* ids, const struct flow_message* m);

@@ -1,23 +1,24 @@
-/* The Python types MessageHook and MessageTemplates: the native part of a tracer
- * of messages, which handles most messages without running Python.
+/* The Python types MessageHook and MessageTemplates: the native part of the
+ * message tracer, which handles most messages without running Python.
  *
  *   hook(channel, stamp, method, kind, txid, size, handles, answer, data)
  *   hook(channel, method, kind, txid, size, handles, answer, data)
  *
- * are `sent` and `received` of the seam (stretto.base.rpc_hooks).  The
- * code between two waits of a conversation is not in the processor's caches,
- * and a few hundred lines of Python are most of what tracing adds to a call.
+ * are the hooks `sent` and `received` of stretto.base.rpc_hooks.  They are
+ * native because they run cold: between two messages of a conversation the
+ * processor's caches are lost, and a few hundred lines of Python would be most
+ * of the cost that tracing adds to a call.
  *
- * The hook is made of the function that does the same for every message
- * (stretto.flows.tracer).  It handles a message if
- *   - channel.state.ids is a FlowIds of the same owner,
- *   - no event is being recorded by this thread,
- * and then counts it, if neither its method's switch nor the transport's
- * category is on; or shows it, if
- *   - its id will be known,
- *   - method.state is a MessageTemplates of the same owner that has a template
- *     for this kind, and the method's switch is on.
- * It passes all other messages on to that function, without a side effect.
+ * A hook wraps the Python function that can handle every message
+ * (stretto.flows.tracer).  The hook handles a message itself if
+ *   - channel.state.ids is a FlowIds of the same owner, and
+ *   - this thread is not recording an event.
+ * It only counts the message if the method's switch and the transport's
+ * category are both off.  It also records an event if
+ *   - the id of the message is known, and
+ *   - the method's switch is on, and method.state is a MessageTemplates of the
+ *     same owner with a template for this kind of message.
+ * All other messages go to the Python function, without a side effect.
  */
 #include <structmember.h>
 
@@ -34,7 +35,8 @@
 typedef struct {
   PyObject_HEAD
   PyObject* owner;
-  PyObject* templates[2][MESSAGE_KINDS]; /* received, sent; or NULL */
+  /* [received, sent][kind]; NULL: no template */
+  PyObject* templates[2][MESSAGE_KINDS];
 } TemplatesObject;
 
 static PyTypeObject* templates_type;
@@ -96,23 +98,25 @@ typedef struct {
   PyObject_HEAD
   vectorcallfunc vectorcall;
   PyObject* owner;
-  PyObject* otherwise; /* does what the hook doesn't */
-  PyObject* incoming;  /* context variable: the flow that is being handled */
-  CategoryObject* transport; /* shows what has no category that is on */
+  PyObject* otherwise; /* handles the messages that this hook passes on */
+  /* context variable: the flow of the message being handled */
+  PyObject* incoming;
+  /* category of messages whose method's own category is off */
+  CategoryObject* transport;
   bool outgoing;
 } HookObject;
 
-/* The arguments from `method` on. */
+/* Positions of the arguments, counted from `method`. */
 enum { METHOD, KIND, TXID, SIZE, HANDLES, ANSWER, DATA, MESSAGE_ARGUMENTS };
 
 struct message {
   PyObject* channel;
   PyObject* const* arguments;
-  Py_ssize_t count; /* of them */
+  Py_ssize_t count; /* number of `arguments` */
   uint64_t stamp;
   struct flow_message flow;
-  FlowIdsObject* ids;         /* strong */
-  TemplatesObject* templates; /* strong */
+  FlowIdsObject* ids;         /* strong reference */
+  TemplatesObject* templates; /* strong reference */
   EventTemplateObject* template;
 };
 
@@ -124,7 +128,8 @@ static uint64_t integer(PyObject* value, bool* ok) {
   return PyLong_AsUnsignedLongLongMask(value);
 }
 
-/* False: it isn't as we know it. */
+/* Returns false if the arguments have unexpected types or an unexpected
+ * number. */
 static bool read_arguments(struct message* m, const HookObject* h,
                            PyObject* const* args, Py_ssize_t count) {
   bool ok = true;
@@ -143,7 +148,7 @@ static bool read_arguments(struct message* m, const HookObject* h,
   return ok && kind < MESSAGE_CONTROL;
 }
 
-/* A new reference to an attribute, or NULL without an exception. */
+/* Returns a new reference to an attribute, or NULL without an exception. */
 static PyObject* attribute(PyObject* object, PyObject* name) {
   PyObject* found = PyObject_GetAttr(object, name);
   if (!found)
@@ -164,12 +169,13 @@ static bool find_ids(struct message* m, PyObject* owner) {
   return true;
 }
 
-/* Py_True or Py_False, borrowed; whatever else: it is no method. */
+/* Returns method.switch.enabled, borrowed: Py_True or Py_False.  Any other
+ * result means that `method` is not a method object. */
 static PyObject* is_on(PyObject* method) {
   PyObject* on = attribute(method, switch_name);
   PyObject* enabled = on ? attribute(on, enabled_name) : NULL;
   Py_XDECREF(on);
-  Py_XDECREF(enabled); /* the two live for ever */
+  Py_XDECREF(enabled); /* Py_True and Py_False are never freed */
   return enabled;
 }
 
@@ -186,9 +192,9 @@ static bool find_template(struct message* m, PyObject* owner) {
   return m->template != NULL;
 }
 
-/* A new reference: the argument `incoming` of what is sent here.  None: there
- * is none.  With a sign, as the column trace_id of the trace processor's table
- * `flow` has it. */
+/* Returns the value of the argument `incoming` for a sent message: the flow of
+ * the message that is being handled here, or None.  The number is signed, as in
+ * column trace_id of the trace processor's table `flow`. */
 static PyObject* cause_of(const HookObject* h, const struct message* m) {
   PyObject* value = NULL;
   if (!h->outgoing || m->flow.kind == MESSAGE_REPLY)
@@ -205,7 +211,8 @@ static PyObject* given(const struct message* m, int at) {
   return m->count > at ? m->arguments[at] : Py_None;
 }
 
-/* What the seam gets: NULL is an error. */
+/* Records the event.  Returns the value for the caller of the hook: a slice or
+ * None; NULL with an exception set on failure. */
 static PyObject* show(const HookObject* h, const struct message* m,
                       PyObject* flow, PyObject* cause) {
   PyObject* handles = given(m, HANDLES);
@@ -217,7 +224,8 @@ static PyObject* show(const HookObject* h, const struct message* m,
                             .has_timestamp = h->outgoing,
                             .timestamp = m->stamp};
   template_request(&r, m->template, values, cause == Py_None ? 3 : 5);
-  /* A request's flow goes on to its reply; all others end at the receiver. */
+  /* The reply continues a request's flow; all other flows end at the
+   * receiver. */
   if (h->outgoing || m->flow.kind == MESSAGE_REQUEST)
     r.flow = flow;
   else
@@ -235,7 +243,7 @@ static PyObject* show(const HookObject* h, const struct message* m,
   Py_XDECREF(r.within);
   if (!shown || !h->outgoing || m->flow.kind == MESSAGE_REQUEST)
     return shown;
-  bool ok = slice_pass(shown); /* nobody waits for it */
+  bool ok = slice_pass(shown); /* nothing follows inside the slice */
   Py_DECREF(shown);
   return ok ? Py_NewRef(Py_None) : NULL;
 }

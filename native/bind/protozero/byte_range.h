@@ -1,22 +1,24 @@
-/* Bytes inside some Python object, which is kept alive and as it is.
+/* A range of bytes inside a Python object.  The object is kept alive, and its
+ * buffer is locked against resizing.
  *
- * Of bytes the object itself is the owner; of any other buffer it is a small
- * object that holds the buffer until the last range is gone.  Parts of a range
- * share its owner: nothing is copied. */
+ * The owner of a `bytes` object's range is the object itself.  For any other
+ * buffer it is a small object that releases the buffer with the last range.
+ * Parts of a range share its owner: nothing is copied. */
 #pragma once
 
 #include "bind/common/python.h"
 
 struct byte_range {
-  PyObject* owner; /* strong; NULL: no bytes */
+  PyObject* owner; /* strong reference; NULL: the range is empty */
   const uint8_t* data;
   size_t size;
 };
 
-/* All bytes of an object.  False: exception set. */
+/* Makes the range of all bytes of an object.  Returns false with an exception
+ * set on failure. */
 bool byte_range_from(PyObject* object, struct byte_range* out);
 
-/* A part with a reference of its own. */
+/* Returns a part of a range, with a reference of its own to the owner. */
 static inline struct byte_range byte_range_part(const struct byte_range* whole,
                                                 const uint8_t* data,
                                                 size_t size) {
@@ -29,5 +31,5 @@ static inline void byte_range_clear(struct byte_range* range) {
   range->size = 0;
 }
 
-/* A memoryview of it. */
+/* Returns a memoryview of the range. */
 PyObject* byte_range_view(const struct byte_range* range);

@@ -8,7 +8,7 @@ enum { MAX_FREE = 256 };
 
 typedef struct {
   PyObject_HEAD
-  struct byte_range range; /* of a delimited field; else empty */
+  struct byte_range range; /* bytes of a delimited field; else empty */
   uint32_t number;
   uint32_t wire_type;
   uint64_t value;
@@ -29,7 +29,7 @@ static FieldObject* cast(PyObject* self) {
   return (FieldObject*)self;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 PyObject* decoded_field_new(const struct byte_range* range,
                             const struct st_field* field) {
@@ -58,7 +58,7 @@ static void field_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-/* --- as one type or another --- */
+/* --- conversions to Python types --- */
 
 #define AS_NUMBER(name, kind)                                        \
   static PyObject* name(PyObject* self, PyObject* Py_UNUSED(none)) { \

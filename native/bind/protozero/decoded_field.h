@@ -1,4 +1,4 @@
-/* The Python type DecodedField: one field of a message, as encoded.
+/* The Python type DecodedField: one encoded field of a message.
  *
  * A delimited field shares the owner of its message's bytes.  Up to 256 freed
  * objects are kept for reuse.
@@ -8,6 +8,7 @@
 #include "bind/protozero/byte_range.h"
 #include "core/decoder.h"
 
-/* A field of the range.  NULL: an exception is set. */
+/* Returns a new DecodedField of a range's message.  NULL with an exception set
+ * on failure. */
 PyObject* decoded_field_new(const struct byte_range* range,
                             const struct st_field* field);

@@ -1,4 +1,4 @@
-/* The object of the Python type Decoder, and how one is made.
+/* The struct of the Python type Decoder, and its constructor for C.
  *
  * A decoder makes DecodedFields, and a DecodedField or a generated decoder
  * makes decoders for nested messages.  Both therefore use this unit, and
@@ -15,9 +15,9 @@ struct decoder_object {
   struct st_decoder decoder;
 };
 
-/* Set when the type is added to the module. */
+/* The Python type.  Set when the type is added to the module. */
 extern PyTypeObject* st_decoder_type;
 
-/* A decoder of the range, which it takes over, also on failure.  NULL: an
- * exception is set. */
+/* Returns a new decoder of the range, and takes ownership of the range, also on
+ * failure.  NULL with an exception set on failure. */
 PyObject* decoder_new_for(struct byte_range range);

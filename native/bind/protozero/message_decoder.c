@@ -11,7 +11,7 @@ static struct decoder_object* cast(PyObject* self) {
   return (struct decoder_object*)self;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static PyObject* decoder_new(PyTypeObject* Py_UNUSED(type), PyObject* args,
                              PyObject* kwargs) {
@@ -60,7 +60,8 @@ static PyObject* get_bytes_left(PyObject* self, void* Py_UNUSED(closure)) {
   return PyLong_FromSize_t(st_decoder_left(&cast(self)->decoder));
 }
 
-/* What Python's reader says about the field where this one stopped. */
+/* Sets the exception for the field where this decoder stopped: lets the Python
+ * decoder parse it, whose messages are detailed. */
 static void explain(const struct decoder_object* d) {
   PyObject* wire = PyImport_ImportModule("stretto.protozero.wire");
   PyObject* view = byte_range_view(&d->range);

@@ -1,8 +1,9 @@
-/* Fields of generated writers, from Python values to the wire.
+/* Encodes Python values as fields of generated writers.
  *
  * Values of the kind's exact Python type are encoded at once.  Others go
- * through `check`, a Python function that makes them so or says what is wrong
- * with them; it may run anything, so it comes before the message is touched. */
+ * through the helper `check`, a Python function that converts them or raises an
+ * error that names the problem.  It may run any Python code, so it is called
+ * before the message is changed. */
 #include "bind/protozero/message_field.h"
 
 #include "bind/common/arguments.h"
@@ -38,7 +39,7 @@ static PyObject* append_slowly(struct message_writer* w, const uint8_t* bytes,
 
 enum { NUMBER_ROOM = 16 }; /* the whole tag array, and a varint */
 
-/* Tag and value, at p. */
+/* Writes tag and value at p. */
 static inline uint8_t* put_varint(const struct message_field* f, uint8_t* p,
                                   uint64_t bits) {
   memcpy(p, f->tag, sizeof f->tag);
@@ -88,7 +89,8 @@ static PyObject* none_if(bool done) {
   return done ? Py_NewRef(Py_None) : NULL;
 }
 
-/* Surrogates make strings that only this one can encode. */
+/* Encodes a str with surrogate escapes, which PyUnicode_AsUTF8AndSize
+ * rejects. */
 static bool append_checked_string(const struct message_field* f,
                                   struct message_writer* w, PyObject* value) {
   PyObject* checked = PyObject_CallOneArg(f->helper, value);
@@ -158,7 +160,8 @@ static bool add_element(const struct message_field* f, struct st_packed* packed,
   return added;
 }
 
-/* A check may change the list that it is called for. */
+/* A helper may change the list while it is converted, so the size is read again
+ * for each element, and each element is held. */
 static bool add_elements(const struct message_field* f,
                          struct st_packed* packed, PyObject* values) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
@@ -171,7 +174,8 @@ static bool add_elements(const struct message_field* f,
   return true;
 }
 
-/* Text is a sequence, too, but a check refuses it. */
+/* Returns the elements as a list or tuple.  A str or bytes is a sequence, too:
+ * the helper raises the error for it. */
 static PyObject* elements_of(const struct message_field* f, PyObject* values) {
   bool is_text = PyUnicode_Check(values) || PyBytes_Check(values);
   return is_text ? PyObject_CallOneArg(f->helper, values)
@@ -216,7 +220,7 @@ static PyObject* open_message(struct message_field* f, struct message_writer* w,
              : NULL;
 }
 
-/* --- making one --- */
+/* --- constructor --- */
 
 static uint64_t small_max(enum value_kind kind) {
   bool is_plain = value_wire_type(kind) == ST_WIRE_VARINT &&

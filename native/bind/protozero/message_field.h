@@ -1,4 +1,5 @@
-/* A field of a generated writer: what one of its methods appends. */
+/* The Python type of one field of a generated writer: each field has one method
+ * of the writer class, which appends a value or opens a nested message. */
 #pragma once
 
 #include "bind/protozero/message_value.h"
@@ -6,19 +7,21 @@
 
 struct message_field {
   PyObject_HEAD
-  /* Appends a value, or, without one, opens a message. */
+  /* Appends `value`, or opens a nested message (kind VALUE_MESSAGE). */
   PyObject* (*append)(struct message_field* f, struct message_writer* w,
                       PyObject* value);
   PyObject* name;
-  PyObject* helper;     /* check(value); of a message: its writer, by call */
-  PyTypeObject* writer; /* of a message, once it was needed */
-  PyMethodDef method;   /* for the class of writers */
+  /* check(value); of a nested message: returns its writer class */
+  PyObject* helper;
+  PyTypeObject* writer; /* of a nested message; NULL until first used */
+  PyMethodDef method;   /* the field's row in the writer class */
   enum value_kind kind;
   uint32_t number;
-  uint64_t small_max; /* ints from 0 to this are their own varints */
+  uint64_t small_max; /* ints from 0 to this are encoded as plain varints */
   uint8_t tag_size;
-  uint8_t tag[8]; /* copied whole */
+  uint8_t tag[8]; /* copied whole; tag_size bytes count */
 };
 
-/* From (method, number, kind, is packed, helper).  NULL: exception set. */
+/* Returns a new field from the tuple (method, number, kind, is packed, helper).
+ * NULL with an exception set on failure. */
 struct message_field* message_field_new(PyObject* row);

@@ -1,4 +1,5 @@
-/* The Python type MessageFilter: removes fields of messages by a bytecode.
+/* The Python type MessageFilter: removes the fields of messages that a bytecode
+ * denies.
  *
  * Large messages are filtered without the GIL.
  */
@@ -8,14 +9,15 @@
 #include "bind/common/types.h"
 #include "core/message_filter.h"
 
-/* Getting the GIL back from a busy thread costs more than filtering this. */
+/* Releases the GIL above this size: getting it back from a busy thread takes
+ * longer than filtering a smaller message. */
 enum { MIN_BYTES_WITHOUT_GIL = 128 * 1024, MAX_ROOT_FIELDS = 16 };
 
 struct message_filter {
   PyObject_HEAD
   struct st_filter_bytecode bytecode;
   struct st_message_filter filter;
-  PyObject* string_filter; /* callable, or NULL */
+  PyObject* string_filter; /* a callable, or NULL */
 };
 
 /* --- strings: rewritten by Python, with the GIL --- */
@@ -43,7 +45,7 @@ static bool rewrite(void* context, uint8_t* data, size_t size,
   return ok;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static bool load(struct message_filter* self, PyObject* code,
                  PyObject* overlay) {
@@ -107,7 +109,8 @@ static int filter_traverse(PyObject* object, visitproc visit, void* arg) {
   return 0;
 }
 
-/* Strings aren't let pass from here on: to call what is gone is an error. */
+/* Clears the callable, but keeps `rewrite` as the string filter: a later call
+ * then fails instead of letting strings pass unfiltered. */
 static int filter_clear(PyObject* object) {
   struct message_filter* self = (struct message_filter*)object;
   Py_CLEAR(self->string_filter);
@@ -123,7 +126,7 @@ static void filter_dealloc(PyObject* object) {
   Py_DECREF(type);
 }
 
-/* --- what is allowed --- */
+/* --- root message and allowed fields --- */
 
 static PyObject* filter_set_root(PyObject* object, PyObject* path) {
   struct message_filter* self = (struct message_filter*)object;

@@ -10,8 +10,9 @@ static int free_count;
 
 /* --- destinations --- */
 
-/* How much of it write() took: a raw file or a socket may take a part. What
- * returns no number took all; -1: it failed. */
+/* Calls write() and returns how many bytes it took: a raw file or a socket may
+ * take a part of them.  A result that is not an int counts as all bytes.
+ * Returns -1 with an exception set on failure. */
 static Py_ssize_t write_some(PyObject* write, const char* data, size_t size) {
   PyObject* result = PyObject_CallFunction(write, "y#", data, (Py_ssize_t)size);
   if (!result)
@@ -23,12 +24,12 @@ static Py_ssize_t write_some(PyObject* write, const char* data, size_t size) {
     return -1;
   if (taken > 0 && (size_t)taken <= size)
     return taken;
-  PyErr_Format(PyExc_OSError, "write() says that it took %zd bytes of %zd",
+  PyErr_Format(PyExc_OSError, "write() reported that it took %zd bytes of %zd",
                taken, (Py_ssize_t)size);
   return -1;
 }
 
-/* Called while a message is open, perhaps with an exception pending. */
+/* Called while a message is open.  A pending exception stays set. */
 static bool write_to_file(void* self, const void* data, size_t size) {
   struct output* output = self;
   PyObject *type, *value, *traceback;
@@ -94,7 +95,7 @@ static bool open_destination(struct output* output, PyObject* destination) {
                                            : open_file(output, destination);
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static struct output* output_alloc(void) {
   if (!free_outputs)
@@ -105,7 +106,7 @@ static struct output* output_alloc(void) {
   return output;
 }
 
-/* The heap's first slice and the arena stay, for the next one. */
+/* Keeps the heap's first slice and the arena for the next output. */
 static void output_free(struct output* output) {
   if (output->heap.first != output->heap.last)
     st_stream_reset_heap(&output->stream, &output->heap, FIRST_SLICE);
@@ -120,7 +121,8 @@ static void output_free(struct output* output) {
   PyMem_Free(output);
 }
 
-/* Where the packet's messages go: the trace writer's stream, else our own. */
+/* Returns the stream of the open packet: the trace writer's, else the output's
+ * own. */
 static struct st_stream_writer* stream_of(struct output* output) {
   return output->kind == TO_TRACE_WRITER
              ? &st_bind_trace_writer(output->target)->stream
@@ -162,7 +164,7 @@ static bool hand_over(struct output* output) {
     case TO_FILE:
       return complete_file(output);
     case TO_TRACE_WRITER:
-      /* A lost packet is counted by the trace writer, never an error. */
+      /* A lost packet is no error: the trace writer counts it. */
       st_bind_trace_writer_end(output->target);
       return true;
   }

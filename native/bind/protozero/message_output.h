@@ -1,7 +1,7 @@
-/* Where the bytes of a message go that Python code writes.
+/* Output: the destination of a message that Python code writes.
  *
- * An output is shared by the writers of a root message and of everything
- * nested in it, and lives as long as one of them does:
+ * The writers of a root message and of its nested messages share one output.
+ * The last of these writers frees it:
  *
  *   writer (root)  --.
  *   writer (nested) -+-> output: stream, arena of open messages, destination
@@ -10,8 +10,8 @@
  * Destinations: a heap of its own (None), a writable buffer, an object with a
  * `write` method, or a stretto._native.TraceWriter, where the root is a packet.
  *
- * A destination may run Python code or let go of the GIL while a field is
- * being appended; `busy` keeps others out meanwhile. */
+ * A destination may run Python code or release the GIL while a field is
+ * appended.  `busy` is set meanwhile and makes other writes fail. */
 #pragma once
 
 #include "bind/common/python.h"
@@ -25,29 +25,33 @@ struct output {
   struct st_arena_message root;
   enum output_kind kind;
   bool busy;
-  bool is_complete; /* the destination has got everything */
+  bool is_complete; /* the destination has received all bytes */
   Py_ssize_t writers;
   struct st_heap_stream heap;
   struct st_file_stream file;
   Py_buffer buffer;
-  PyObject* target; /* a file's write method, or a TraceWriter */
+  PyObject* target; /* the write method of a file, or a TraceWriter */
   struct output* next_free;
 };
 
-/* With an open root.  NULL: exception set. */
+/* Opens a destination and its root message.  Returns NULL with an exception set
+ * on failure. */
 struct output* output_new(PyObject* destination);
 
-/* One writer less; the last one completes and frees it.  A pending exception
- * stays; one of the destination's goes to sys.unraisablehook. */
+/* Drops one writer's reference.  The last call completes the output and frees
+ * it.  A pending exception stays set; an error of the destination goes to
+ * sys.unraisablehook. */
 void output_release(struct output* output);
 
-/* Ends the root and hands over what is left.  False: exception set. */
+/* Ends the root message and writes the remaining bytes.  Returns false with an
+ * exception set on failure. */
 bool output_complete(struct output* output);
 
-/* The bytes of a complete heap. */
+/* Returns the bytes of a complete heap output. */
 PyObject* output_bytes(struct output* output);
 
-/* Appends that may call the destination.  False: exception set. */
+/* These append data and may call the destination.  They return false (or NULL)
+ * with an exception set on failure. */
 bool output_append(struct output* output, struct st_message* message,
                    const void* data, size_t size);
 bool output_append_bytes(struct output* output, struct st_message* message,

@@ -1,14 +1,15 @@
-/* merge_known_fields(): fields of an encoded message become values in the dict of
- * a stretto.protozero.message.Message.
+/* merge_known_fields(): decodes fields of a message into the dict of a
+ * stretto.protozero.message.Message.
  *
  * The rules are those of stretto.protozero.message, which calls this first and
  * handles the field at which it stops: one that the plan does not list, one
  * whose value has to be merged, or a malformed one.
  *
- * A plan is a dict by tag (number << 3 | wire type), made by Layout.read_plan;
- * the items of its entries are listed in the source.
+ * A plan is a dict from tags (number << 3 | wire type) to lists, made by
+ * Layout.read_plan.  The enum at the top of the .c file names the items of a
+ * list.
  *
- * Threads: used with the GIL.  A call handles a bounded number of fields, so
+ * Threads: used with the GIL. A call handles a bounded number of fields, so
  * that other threads may run in between.
  */
 #include "bind/common/python.h"
@@ -19,22 +20,24 @@
 
 enum {
   NAME,
-  KIND,     /* one character, see read_value */
+  KIND,     /* one character of read_value() */
   REPEATED, /* a bool */
-  RIVALS,   /* a tuple: the other names of its oneof */
-  CODEC,    /* of messages: has message_class */
-  CLASS,    /* of messages, None until the first one is read */
-  PLAN,     /* likewise */
+  RIVALS,   /* a tuple: names of the other fields of its oneof */
+  CODEC,    /* of message fields: an object with message_class, else None */
+  CLASS,    /* of message fields: the class; None until first used */
+  PLAN,     /* of message fields: the class's plan; None until first used */
 };
 
 enum {
   MAX_DEPTH = 100, /* as in stretto.protozero.message */
-  /* Of the outermost message; then other threads may run. */
+  /* The limit lets other threads run between two calls.  It counts fields of
+   * the outermost message. */
   FIELDS_PER_CALL = 1000,
 };
 
 struct wire_field {
-  uint64_t tag, value; /* of a delimited field the position of its first byte */
+  /* value; of a delimited field the position of its first byte */
+  uint64_t tag, value;
   Py_ssize_t end;
 };
 
@@ -79,7 +82,7 @@ static Py_ssize_t merge(PyObject* values, PyObject* plan,
                         const struct source* in, Py_ssize_t at, Py_ssize_t end,
                         long depth, long fields);
 
-/* Finds the class of an entry's messages, and its plan. */
+/* Stores the message class of an entry, and its plan. */
 static int resolve(PyObject* entry) {
   PyObject* made =
       PyObject_GetAttrString(PyList_GetItem(entry, CODEC), "message_class");
@@ -100,7 +103,7 @@ static int resolve(PyObject* entry) {
   return 0;
 }
 
-/* What Message.__init__ makes without arguments. */
+/* Makes the same object as Message.__init__ without arguments. */
 static PyObject* new_message(PyObject* type) {
   PyObject* none = PyTuple_New(0);
   PyObject* empty = PyBytes_FromStringAndSize(NULL, 0);
@@ -143,7 +146,8 @@ static PyObject* read_message(PyObject* entry, const struct source* in,
 static PyObject* read_value(PyObject* entry, const struct source* in,
                             const struct wire_field* field, long depth) {
   const char* text = (const char*)in->data + field->value;
-  Py_ssize_t size = field->end - (Py_ssize_t)field->value; /* if delimited */
+  /* size of a delimited field */
+  Py_ssize_t size = field->end - (Py_ssize_t)field->value;
   switch (PyUnicode_READ_CHAR(PyList_GetItem(entry, KIND), 0)) {
     case 'b':
       return PyBool_FromLong(field->value != 0);
@@ -191,7 +195,8 @@ static int append(PyObject* values, PyObject* name, PyObject* value) {
   return result;
 }
 
-/* 1: the field is in the dict, 0: it isn't for us, -1: an exception. */
+/* Stores a field in the dict.  Returns 1 if it did; 0 if the Python caller has
+ * to handle the field; -1 with an exception set on failure. */
 static int take(PyObject* values, PyObject* entry, const struct source* in,
                 const struct wire_field* field, long depth) {
   PyObject* name = PyList_GetItem(entry, NAME);
@@ -212,7 +217,8 @@ static int take(PyObject* values, PyObject* entry, const struct source* in,
   return result < 0 ? -1 : 1;
 }
 
-/* The position of the first field that wasn't handled; -1: an exception. */
+/* Merges fields until one has to be handled by the caller.  Returns the
+ * position of that field; -1 with an exception set on failure. */
 static Py_ssize_t merge(PyObject* values, PyObject* plan,
                         const struct source* in, Py_ssize_t at, Py_ssize_t end,
                         long depth, long fields) {

@@ -44,7 +44,7 @@ uint64_t value_max(enum value_kind kind) {
   return kKinds[kind].max;
 }
 
-/* --- to the wire --- */
+/* --- Python to wire --- */
 
 static bool large_to_bits(enum value_kind kind, PyObject* value, int overflow,
                           uint64_t* bits) {
@@ -98,7 +98,7 @@ bool value_to_bits(enum value_kind kind, PyObject* value, uint64_t* bits) {
   return true;
 }
 
-/* --- from the wire --- */
+/* --- wire to Python --- */
 
 static PyObject* double_from_bits(uint64_t bits) {
   double number;

@@ -1,4 +1,4 @@
-/* Python values as protobuf's scalars. */
+/* Conversion between Python values and protobuf's scalar types. */
 #pragma once
 
 #include "bind/common/python.h"
@@ -24,17 +24,18 @@ enum value_kind {
   VALUE_KINDS
 };
 
-/* The kind of a name as in .proto files; VALUE_KINDS: there is none such. */
+/* Returns the kind with a name as in .proto files; VALUE_KINDS if there is
+ * none. */
 enum value_kind value_kind_named(const char* name);
 
-/* The wire type of a kind that stands alone, not packed. */
+/* Returns the wire type of a single value of the kind (not packed). */
 uint32_t value_wire_type(enum value_kind kind);
 
-/* The largest value of an integer kind. */
+/* Returns the largest value of an integer kind. */
 uint64_t value_max(enum value_kind kind);
 
-/* A small int, at the price of a few instructions.  False: it may be an int
- * all the same, but a larger or a negative one. */
+/* Converts a small non-negative int in a few instructions.  Returns false for
+ * all other values, larger and negative ints among them. */
 static inline bool value_small_int(PyObject* value, uint64_t* out) {
   const PyLongObject* number = (const PyLongObject*)value;
   if (!PyLong_CheckExact(value))
@@ -52,14 +53,14 @@ static inline bool value_small_int(PyObject* value, uint64_t* out) {
   return small >= 0;
 }
 
-/* The bits of a number: what stands on the wire, as a varint or in the low
- * bytes.  False, without an exception: it isn't of the exact Python type for
- * the kind, or out of range.  Runs no Python code. */
+/* Converts a number to its bits on the wire: a varint, or the low bytes of a
+ * fixed value.  Returns false, without an exception, if the value is out of
+ * range or not of the exact Python type for the kind.  Runs no Python code. */
 bool value_to_bits(enum value_kind kind, PyObject* value, uint64_t* bits);
 
-/* The number that bits from the wire stand for; integers are cut to their
- * width. */
+/* Returns the number for bits from the wire.  Integers are cut to the width of
+ * their kind. */
 PyObject* value_from_bits(enum value_kind kind, uint64_t bits);
 
-/* A str; bytes that aren't UTF-8 become surrogate escapes. */
+/* Returns a str; bytes that are not UTF-8 become surrogate escapes. */
 PyObject* value_string(const uint8_t* data, size_t size);

@@ -1,10 +1,10 @@
 /* Python type MessageWriter: an append-only message.
  *
- * A writer is a handle on an open message (message_output.h).  Writing to a
- * message that has ended, or whose place another one has taken, is misuse:
- * under -X dev it raises, else it is counted and changes nothing.
+ * A writer is a handle on an open message (message_output.h). Writing to a
+ * message that has ended, or whose struct another message has reused, is
+ * misuse: under -X dev it raises; otherwise it is counted and writes nothing.
  *
- * Writers come and go with every message, so dead ones are kept for the next.
+ * Each message needs a writer object, so freed objects are kept in a free list.
  */
 #include "bind/protozero/message_writer.h"
 
@@ -21,11 +21,11 @@ static int free_count;
 static uint64_t misuse_count;
 static bool misuse_raises;
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static void writer_dealloc(PyObject* self);
 
-/* Of our own types: subclasses made in Python may be larger. */
+/* Returns true for our own types; subclasses made in Python may be larger. */
 static bool is_plain(const PyTypeObject* type) {
   return type->tp_dealloc == writer_dealloc;
 }
@@ -96,7 +96,7 @@ static bool is_current(const struct message_writer* w) {
   return w->at->serial == w->serial && !w->at->message.finalized;
 }
 
-/* What a write that is ignored returns. */
+/* Counts the misuse, sets the exception if misuse raises, and returns false. */
 static bool misused(const struct message_writer* w) {
   misuse_count++;
   if (!misuse_raises)
@@ -121,7 +121,8 @@ bool message_writer_is_open(const struct message_writer* w) {
 
 /* --- nested messages --- */
 
-/* What opening a message in one that has ended gives: it has ended, too. */
+/* The serial of a writer that was opened in a message that had ended: it counts
+ * as ended, too. */
 enum { NEVER_CURRENT = 0 };
 
 PyObject* message_writer_open(PyTypeObject* type, struct message_writer* parent,
@@ -198,7 +199,7 @@ static bool field_and_value(const char* function, PyObject* const* args,
   return true;
 }
 
-/* The low 64 bits of an integer. */
+/* Converts an integer to its low 64 bits. */
 static bool low_bits(PyObject* value, uint64_t* bits) {
   PyObject* integer = PyNumber_Index(value);
   if (!integer)
@@ -291,7 +292,7 @@ static PyObject* nested(PyObject* self, PyObject* const* args,
   return message_writer_open((PyTypeObject*)args[1], self_of(self), field);
 }
 
-/* --- the end --- */
+/* --- ending a message --- */
 
 static bool is_root(const struct message_writer* w) {
   return w->at == &w->output->root;
@@ -299,7 +300,7 @@ static bool is_root(const struct message_writer* w) {
 
 static bool end_message(struct message_writer* w) {
   if (!is_current(w))
-    return true; /* ended already: harmless */
+    return true; /* already ended: no error */
   if (!message_writer_is_open(w))
     return !PyErr_Occurred();
   if (is_root(w))
@@ -316,8 +317,8 @@ static PyObject* writer_enter(PyObject* self, PyObject* Py_UNUSED(none)) {
   return Py_NewRef(self);
 }
 
-/* The exception that ends the block is the one to tell of: that the message
- * isn't whole follows from it. */
+/* An exception of the `with` block is raised rather than our own: the message
+ * is incomplete because of it. */
 static PyObject* writer_exit(PyObject* self, PyObject* const* args,
                              Py_ssize_t count) {
   bool ended = end_message(self_of(self));
@@ -349,7 +350,7 @@ static PyObject* finish(PyObject* self, PyObject* Py_UNUSED(none)) {
                                                        : NULL;
 }
 
-/* --- properties, and what holds for all writers --- */
+/* --- properties and functions --- */
 
 static PyObject* get_size(PyObject* self, void* Py_UNUSED(closure)) {
   struct message_writer* w = self_of(self);

@@ -4,7 +4,8 @@
 #include "bind/common/python.h"
 #include "bind/protozero/message_output.h"
 
-/* A handle on a message: stale when the serials differ (message_arena.h). */
+/* A handle on a message.  It is stale when the two serials differ
+ * (message_arena.h). */
 struct message_writer {
   PyObject_HEAD
   struct output* output;
@@ -14,25 +15,28 @@ struct message_writer {
 
 extern PyTypeObject* message_writer_type;
 
-/* The largest field number there is. */
+/* Protobuf's largest field number. */
 enum { ST_MAX_NUMBER = (1 << 29) - 1 };
 
-/* Opens a message below `parent`.  NULL: exception set. */
+/* Opens a message nested in `parent`. Returns NULL with an exception set on
+ * failure. */
 PyObject* message_writer_open(PyTypeObject* type, struct message_writer* parent,
                               uint32_t field);
 
-/* True: the message is open, and nobody else is at it.  Otherwise that is
- * counted, and, where misuse raises, an exception set. */
+/* Returns true if the message is open and no write to its output is in
+ * progress.  Otherwise counts misuse, and sets an exception where misuse
+ * raises. */
 bool message_writer_is_open(const struct message_writer* w);
 
-/* As st_message_append_raw.  False: exception set. */
+/* Appends like st_message_append_raw.  Returns false with an exception set on
+ * failure. */
 bool message_writer_append(struct message_writer* w, const void* data,
                            size_t size);
-/* A delimited field with its tag. */
+/* Appends a delimited field with its tag. */
 bool message_writer_append_bytes(struct message_writer* w, uint32_t field,
                                  const void* data, size_t size);
 
-/* Room in the current buffer, or NULL: take the slow way. */
+/* Returns room in the current buffer; NULL if only the slow path can append. */
 static inline uint8_t* message_writer_room(const struct message_writer* w,
                                            size_t size) {
   return w->at->serial == w->serial && !w->output->busy
@@ -40,5 +44,5 @@ static inline uint8_t* message_writer_room(const struct message_writer* w,
              : NULL;
 }
 
-/* Gives a type made from MessageWriter its fast constructor. */
+/* Installs the fast constructor in a type made from MessageWriter. */
 void message_writer_finish_type(PyTypeObject* type);

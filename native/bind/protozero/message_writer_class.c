@@ -1,28 +1,27 @@
-/* make_writer_class(): makes the generated subclasses of MessageWriter.
+/* make_writer_class(): makes the generated subclasses of MessageWriter, with one
+ * native method per field.
  *
  * A class made in Python has instances that the garbage collector tracks and
- * that may be subclassed.  Writers need neither: the classes are closed after
- * they are made, and their instances share the free list of message_writer.h.
- *
- * Classes of generated writers, whose methods know their fields.
+ * that may be subclassed.  Writers need neither: both are removed after a class
+ * is made, and its instances share the free list of message_writer.c.
  *
  * CPython calls a method of one argument fastest when it is a plain C function;
- * but such a function is given the object and the value, and not whose method
- * it is.  So there are as many functions as a class may have fields, and each
- * knows its place in the table of the object's class:
+ * but such a function receives only the object and the value, not the field.
+ * So there are as many functions as a class may have fields, and function
+ * number n uses entry n in the field table of the object's class:
  *
  *   packet.set_timestamp(5)  ->  method_03(packet, 5)
  *     class of packet        ->  its table  ->  field 3  ->  append(5)
  *
- * The class keeps its fields in a tuple, so that the garbage collector finds
- * them; the table is the inside of that tuple.  Neither it nor the methods can
- * change, and there are no subclasses, so that the table fits the method.
+ * The class keeps its fields in a tuple, which the garbage collector can
+ * traverse; the table points to the tuple's items.  The class is immutable and
+ * has no subclasses, so a method always finds its own field.
  */
 #include "bind/protozero/message_field.h"
 
 enum { MAX_METHODS = 256 };
 
-/* A class with its table. */
+/* A writer class with its field table. */
 struct writer_class {
   PyHeapTypeObject heap_type;
   PyObject** fields;
@@ -80,7 +79,7 @@ static PyObject* make_fields(PyObject* rows) {
 
 static bool add_method(PyTypeObject* type, PyObject* field, Py_ssize_t place) {
   struct message_field* f = (struct message_field*)field;
-  const char* name = PyUnicode_AsUTF8(f->name); /* lives as long as f */
+  const char* name = PyUnicode_AsUTF8(f->name); /* owned by f->name */
   if (!name)
     return false;
   bool opens = f->kind == VALUE_MESSAGE;
@@ -102,8 +101,9 @@ static bool add_methods(PyTypeObject* type, PyObject* fields) {
   return PyObject_SetAttrString((PyObject*)type, "__fields__", fields) == 0;
 }
 
-/* Classes made in Python have collected, subclassable instances; ours hold
- * nothing that the collector could let go of, and share one free list. */
+/* Removes garbage collection and subclassing from a class made in Python:
+ * writers hold no references that could form a cycle, and their fixed size lets
+ * them share one free list. */
 static void close_class(PyTypeObject* type) {
   type->tp_dealloc = message_writer_type->tp_dealloc;
   type->tp_traverse = NULL;
@@ -115,7 +115,7 @@ static void close_class(PyTypeObject* type) {
   PyType_Modified(type);
 }
 
-/* A class of its own layout has no room in our free list. */
+/* Checks that instances have the size of the free list's objects. */
 static bool has_our_layout(const PyTypeObject* type) {
   if (type->tp_basicsize == message_writer_type->tp_basicsize &&
       !type->tp_dictoffset)

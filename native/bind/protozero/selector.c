@@ -26,7 +26,7 @@ typedef struct {
 
 static PyTypeObject* selector_type;
 
-/* --- the tree, from (number, kind, is repeated, column, children) --- */
+/* --- the tree of (number, kind, is repeated, column, children) --- */
 
 static void node_free(struct node* node) {
   for (int i = 0; i < node->child_count; i++)
@@ -112,7 +112,7 @@ static bool add_packed(PyObject* list, const struct node* node,
     uint64_t bits;
     p = st_get_element(p, end, node->wire_type, &bits);
     if (!p)
-      return true; /* torn: what was whole is there */
+      return true; /* cut off: the elements before it count */
     if (!add_value(list, value_from_bits(node->kind, bits)))
       return false;
   }
@@ -141,7 +141,7 @@ static PyObject* list_of(const struct node* node, const uint8_t* data,
 
 /* --- a message --- */
 
-/* Of each child the last field. */
+/* Finds the last field of each child of `node`. */
 static void find_fields(const struct node* node, const uint8_t* data,
                         size_t size, struct st_field* last) {
   struct st_decoder decoder;

@@ -1,4 +1,4 @@
-/* The Python type Selector: chosen fields of a message, as one tuple.
+/* The Python type Selector: decodes chosen fields of a message into one tuple.
  *
  * The paths are compiled into a tree of field numbers once:
  *
@@ -17,6 +17,6 @@
 #include "bind/common/python.h"
 
 bool is_selector(PyObject* object);
-/* The row of a message of `size` bytes, a new tuple.  NULL: an exception is
- * set. */
+/* Returns the tuple for a message of `size` bytes, a new reference.  NULL with
+ * an exception set on failure. */
 PyObject* selector_row(PyObject* selector, const uint8_t* data, size_t size);

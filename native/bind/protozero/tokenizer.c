@@ -1,9 +1,9 @@
 /* The Python type Tokenizer: splits a stream of bytes into messages.
  *
- * Each message is returned as bytes, as the row of a Selector, or as what
- * another callable makes of its bytes.  Making any of these may run Python
- * code through the garbage collector; `busy` keeps that code from advancing
- * the tokenizer.
+ * Each message is returned as bytes, as the tuple of a Selector, or as the
+ * result of another callable.  Each of these may run Python code, if only
+ * through the garbage collector; `busy` is set meanwhile and makes other calls
+ * of the tokenizer fail.
  */
 #include "core/tokenizer.h"
 #include "bind/common/arguments.h"
@@ -19,7 +19,7 @@ typedef struct {
   PyObject_HEAD
   struct st_tokenizer tokenizer;
   struct byte_range piece;
-  PyObject* make; /* NULL: bytes */
+  PyObject* make; /* NULL: messages are returned as bytes */
   PyObject* marker;
   bool busy;
 } TokenizerObject;
@@ -28,7 +28,7 @@ static TokenizerObject* cast(PyObject* self) {
   return (TokenizerObject*)self;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static bool init(TokenizerObject* t, PyObject* make, PyObject* marker,
                  int64_t field, int64_t max_size) {
@@ -90,7 +90,7 @@ static void tokenizer_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-/* --- pieces --- */
+/* --- input --- */
 
 static bool check_free(const TokenizerObject* t) {
   if (!t->busy)
@@ -143,7 +143,7 @@ static PyObject* made_from(const TokenizerObject* t,
   return made;
 }
 
-/* Nothing more in this piece: its owner may change it. */
+/* Releases the piece, whose owner may change it from now on. */
 static PyObject* exhausted(TokenizerObject* t) {
   if (t->tokenizer.cur == t->tokenizer.end) {
     st_tokenizer_append(&t->tokenizer, NULL, 0);

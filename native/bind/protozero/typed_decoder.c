@@ -1,12 +1,13 @@
-/* The Python types IndexedMessage, the base of generated decoders, and
- * DecoderField, an attribute of them.
+/* The Python types IndexedMessage, the base class of generated decoders, and
+ * DecoderField, a descriptor for one attribute of such a class.
  *
- * Making a decoder passes over the message once and notes where each field
- * lies; a value is made when its attribute is read.  Messages have few fields:
- * a search of the notes from their end finds the last value fastest.
+ * The constructor scans the message once and notes the position of each field.
+ * A value is decoded when its attribute is read.  The last occurrence of a
+ * field counts, so the notes are searched from their end; messages have few
+ * fields.
  *
- * Generated classes are final and share one free list, as those of
- * message_writer_class.h.
+ * Generated classes are final and share one free list, like those of
+ * message_writer_class.c.
  */
 #include "bind/common/arguments.h"
 #include "bind/common/types.h"
@@ -23,7 +24,7 @@ typedef struct {
   struct byte_range range;
   size_t left;
   size_t count, capacity;
-  struct st_field* fields; /* inline_fields, or on the heap */
+  struct st_field* fields; /* inline_fields, or a heap array */
   struct st_field inline_fields[INLINE_FIELDS];
 } DecoderObject;
 
@@ -31,9 +32,9 @@ typedef struct {
   PyObject_HEAD
   uint32_t number;
   enum value_kind kind;
-  PyObject* fallback;    /* the value of a field that isn't there */
-  PyObject* helper;      /* of a message: gives its decoder */
-  PyTypeObject* decoder; /* once it was needed */
+  PyObject* fallback;    /* value of a missing field */
+  PyObject* helper;      /* of a nested message: returns its decoder class */
+  PyTypeObject* decoder; /* the decoder class; NULL until first used */
 } FieldObject;
 
 static PyTypeObject* decoder_type;
@@ -45,7 +46,7 @@ static DecoderObject* cast(PyObject* self) {
   return (DecoderObject*)self;
 }
 
-/* --- life --- */
+/* --- life cycle --- */
 
 static void decoder_dealloc(PyObject* self);
 
@@ -110,7 +111,7 @@ static bool note_fields(DecoderObject* d) {
   return true;
 }
 
-/* Takes over the range. */
+/* Returns a new decoder.  Takes ownership of the range, also on failure. */
 static PyObject* decoder_for(PyTypeObject* type, struct byte_range range) {
   DecoderObject* d = decoder_alloc(type);
   if (!d) {
@@ -162,7 +163,8 @@ static const struct st_field* last_field(const DecoderObject* d,
   return NULL;
 }
 
-/* Numbers that no field can have are those of none. */
+/* Converts a field number.  A number out of range becomes 0, which no field
+ * has. */
 static bool to_number(PyObject* value, uint32_t* number) {
   if (!PyLong_Check(value)) {
     PyErr_Format(PyExc_TypeError, "a field's number is an int, not %R",

@@ -7,7 +7,8 @@
 #include "core/wire.h"
 
 enum {
-  MAX_ARGUMENT_BYTES = 4096, /* of one argument; more is cut, and marked */
+  /* of one argument; longer values are truncated and marked */
+  MAX_ARGUMENT_BYTES = 4096,
   MAX_ARGUMENT_DEPTH = 16,
 };
 
@@ -20,7 +21,7 @@ enum {
   DICT_ENTRIES = ST_FIELD_DEBUG_ANNOTATION_DICT_ENTRIES,
   ARRAY_VALUES = ST_FIELD_DEBUG_ANNOTATION_ARRAY_VALUES,
 
-  MAX_ITEMS = 1024, /* of a container: each takes five bytes at least */
+  MAX_ITEMS = 1024, /* of a container: each takes at least five bytes */
   MAX_DECIMAL_DIGITS = 2048,
 };
 
@@ -36,7 +37,8 @@ bool argument_is_plain(PyObject* value) {
          (PyLong_CheckExact(value) && fits_in_64_bits(value));
 }
 
-/* With a mark at its end, where the whole is longer: `total` of `unit`. */
+/* Appends a string value.  If it was truncated (`total` of `unit` is its full
+ * size), a mark at its end says so. */
 static void append_text(struct bytes_builder* out, const char* data,
                         size_t size, Py_ssize_t total, const char* unit) {
   char mark[64] = "";
@@ -61,7 +63,7 @@ static void append_short_text(struct bytes_builder* out, const char* text) {
   append_text(out, text, strlen(text), 0, "");
 }
 
-/* Of a long one only the part that is shown is looked at. */
+/* A long string is encoded only as far as it is written. */
 static void append_string(struct bytes_builder* out, PyObject* string,
                           Py_ssize_t total, const char* unit) {
   PyObject* part = PyUnicode_GetLength(string) > MAX_ARGUMENT_BYTES
@@ -106,8 +108,9 @@ static void append_failure(struct bytes_builder* out, const char* what) {
   append_short_text(out, text);
 }
 
-/* More than an int64 holds.  Hexadecimal beyond a few thousand: decimal
- * ones take quadratic time, and sys.set_int_max_str_digits() forbids them. */
+/* Appends an int that exceeds int64, as text.  Ints of more than a few thousand
+ * digits are written in hexadecimal: decimal conversion takes quadratic time,
+ * and sys.set_int_max_str_digits() may forbid it. */
 static void append_big_int(struct bytes_builder* out, PyObject* value) {
   PyObject* text = PyNumber_ToBase(value, 16);
   if (text && PyUnicode_GetLength(text) < MAX_DECIMAL_DIGITS) {
@@ -124,7 +127,7 @@ static void append_big_int(struct bytes_builder* out, PyObject* value) {
   Py_XDECREF(text);
 }
 
-/* False: it doesn't fit. */
+/* Returns false, and appends nothing, if the value exceeds int64. */
 static bool append_small_int(struct bytes_builder* out, PyObject* value) {
   int overflow;
   long long v = PyLong_AsLongLongAndOverflow(value, &overflow);
@@ -157,7 +160,7 @@ static void append_repr(struct bytes_builder* out, PyObject* value) {
   Py_XDECREF(text);
 }
 
-/* The repr of as many bytes as may be shown. */
+/* Appends the repr of the first MAX_ARGUMENT_BYTES bytes. */
 static void append_bytes(struct bytes_builder* out, PyObject* value) {
   Py_ssize_t total = PyObject_Size(value);
   PyObject* part = PySequence_GetSlice(value, 0, MAX_ARGUMENT_BYTES);
@@ -173,7 +176,8 @@ static void append_bytes(struct bytes_builder* out, PyObject* value) {
   Py_XDECREF(part);
 }
 
-/* Opens a nested message: four bytes for its size, filled in by close. */
+/* Opens a nested message, with four bytes for its size.  close_nested() fills
+ * them in; it takes the returned offset. */
 static size_t open_nested(struct bytes_builder* out, uint32_t field) {
   uint8_t* p = builder_room(out, 16);
   if (!p)
@@ -210,7 +214,7 @@ static void append_entry_name(struct bytes_builder* out, PyObject* key) {
   Py_XDECREF(text);
 }
 
-/* The rest of a container that is too long, as one more entry. */
+/* Appends one more entry that says how many entries were left out. */
 static void append_more(struct bytes_builder* out, uint32_t field,
                         Py_ssize_t left) {
   char text[64];
@@ -226,11 +230,11 @@ static void append_more(struct bytes_builder* out, uint32_t field,
   close_nested(out, opened);
 }
 
-/* Containers are copied before anything of them is converted, since a repr may
- * change them; and no more of them than can be shown.  The copies are made
- * without the methods of subclasses, which may do anything. */
+/* A container is copied before its items are converted, because a repr may
+ * change it.  At most MAX_ITEMS are copied.  The copies bypass the methods of
+ * subclasses, which may run any Python code. */
 
-/* [key, value, key, value, ...] */
+/* Returns the list [key, value, key, value, ...]. */
 static PyObject* copy_of_dict(PyObject* dict) {
   Py_ssize_t room = Py_MIN(PyDict_Size(dict), MAX_ITEMS);
   PyObject* pairs = PyList_New(2 * room);
@@ -324,7 +328,8 @@ static void append_array(struct bytes_builder* out, PyObject* values,
   Py_DECREF(copy);
 }
 
-/* Numbers of other libraries; false if it is none. */
+/* Appends a number of another library.  Returns false if the value is no
+ * number. */
 static bool append_foreign_number(struct bytes_builder* out, PyObject* value) {
   if (PyFloat_Check(value)) {
     append_double(out, PyFloat_AsDouble(value));
@@ -366,8 +371,9 @@ void convert_argument(struct bytes_builder* scratch, PyObject* value,
   out->size = 0;
   if (argument_is_plain(value))
     return;
-  /* Conversion may trace: nested events use the scratch above what is there
-   * and leave it as it was, so this value is built apart and copied. */
+  /* The conversion may record events of its own, which use the scratch from its
+   * current size on and restore the size.  So this value is built in a buffer
+   * of its own and then copied. */
   struct bytes_builder built = {NULL, 0, 0};
   Py_INCREF(value);
   append_value(&built, value, 0);

@@ -1,4 +1,4 @@
-/* Arguments of events that could not be converted, or were wrong: counted.
+/* The counter of event arguments that were wrong or could not be converted.
  *
  * An event never raises into the traced program.  Used with the GIL.
  */
@@ -8,6 +8,6 @@
 
 extern uint64_t st_argument_errors;
 
-/* Counts and clears the exception that is set.  A KeyboardInterrupt belongs to
- * the program: it is raised again as soon as the event is written. */
+/* Counts and clears the current exception.  A KeyboardInterrupt is meant for
+ * the program, so it is raised again after the event is written. */
 void swallow_error(void);

@@ -30,8 +30,9 @@ void call_cache_put(struct thread_sequence* s, CategoryObject* category,
   Py_XDECREF(old);
 }
 
-/* The text is the object's own.  False: it has none (lone surrogates).  No
- * exception may be set: it would be lost. */
+/* Returns the UTF-8 that is cached in the str.  Returns false if it has none
+ * (lone surrogates). Clears the current exception then, so none may be set
+ * before. */
 static bool text_of(PyObject* string, const char** text, size_t* size) {
   Py_ssize_t signed_size = 0;
   *text = PyUnicode_AsUTF8AndSize(string, &signed_size);

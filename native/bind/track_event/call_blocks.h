@@ -1,22 +1,24 @@
-/* Fills the call cache: the BEGIN of a call, encoded once per code object and
+/* Fills the call cache: encodes the BEGIN of a call once per code object and
  * epoch.
  *
- * A chunk stands on its own, so each function is named once in each chunk.  A
- * cached call of an earlier epoch is named again here, without st_emit: a
- * thousand events fill a chunk, and a program that calls a hundred functions in
- * turn would otherwise go through st_emit for every third call.
+ * Each chunk repeats the interned names that it uses, so each function is named
+ * once in each chunk.  This unit writes the names of a cached call of an
+ * earlier epoch again, without st_emit.  A chunk holds about a thousand events,
+ * so a program that calls a hundred functions in turn would otherwise need
+ * st_emit for every third call.
  */
 #pragma once
 
 #include "bind/track_event/call_cache.h"
 #include "bind/track_event/thread_sequence.h"
 
-/* Writes the BEGIN of a call whose slot is of an earlier epoch, and brings the
- * slot up to date.  False: nothing was written; call st_emit. */
+/* Writes the BEGIN of a call whose slot belongs to an earlier epoch, and
+ * updates the slot.  Returns false, with nothing written, if the caller has to
+ * use st_emit. */
 bool call_cache_begin_anew(struct thread_sequence* s, CategoryObject* category,
                            struct st_call_slot* slot, uint64_t timestamp);
 
-/* Remembers a call whose ids the sequence knows by now.  May drop the last
- * reference to another code object: not while a packet is open. */
+/* Caches a call whose names the sequence has interned.  May drop the last
+ * reference to another code object, so no packet may be open. */
 void call_cache_put(struct thread_sequence* s, CategoryObject* category,
                     PyObject* code);

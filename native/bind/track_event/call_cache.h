@@ -1,9 +1,9 @@
-/* The cache of calls that one thread traces: an encoded BEGIN by code object.
+/* The call cache of one thread: encoded BEGINs, keyed by code object.
  *
- * All that differs between two calls of a function is the time.  The rest of
- * the packet (category, name, location) stays the same as long as the
- * sequence's interned ids do, so it is kept here by the code object's address
- * (core/call_table.h).  call_blocks.h fills it.
+ * The BEGINs of two calls of a function differ only in their time.  The rest of
+ * the packet (category, name, location) is the same while the sequence's
+ * interned ids are valid, so it is cached by the code object's address
+ * (core/call_table.h). call_blocks.h fills it.
  *
  * Life cycle: made when a thread's first call is traced, owned by its
  * thread_sequence.  It keeps a reference to each code object.  Only the owning
@@ -15,11 +15,11 @@
 #include "core/call_table.h"
 
 struct call_cache {
-  CategoryObject* category; /* borrowed: categories live for ever */
+  CategoryObject* category; /* borrowed: categories are never freed */
   struct st_call_table table;
 };
 
-/* The slot of a call, of any epoch, or NULL. */
+/* Returns the slot of a call, of any epoch, or NULL. */
 static inline struct st_call_slot* call_cache_find(const struct call_cache* c,
                                                    CategoryObject* category,
                                                    PyObject* code) {

@@ -15,9 +15,10 @@ static PyObject* categories; /* dict: name -> Category */
 static PyObject* new_category_hook;
 static uint32_t category_count;
 
-/* ---- the decorator: written in Python ---- */
+/* ---- the decorator, which is written in Python ---- */
 
-static PyObject* trace_function; /* (category, target) -> target, traced */
+/* callable (category, target) -> decorated target */
+static PyObject* trace_function;
 
 static PyObject* category_traced(PyObject* self, PyObject* target) {
   if (!trace_function)

@@ -1,4 +1,4 @@
-/* The Python type Category: events are switched on and off by category.
+/* The Python type Category: switches groups of events on and off.
  *
  * One object per name, which is never freed: making a category again returns
  * the same object.  The client is called for each new category and sets the

@@ -59,7 +59,8 @@ static bool is_number(PyObject* value) {
   return PyNumber_Check(value) && !PyComplex_Check(value);
 }
 
-/* False, maybe with wrong use that is to be raised: there is no counter. */
+/* Checks the arguments of counter(). Returns false if no counter can be
+ * written, with an exception set where misuse raises. */
 static bool check_counter(struct event_request* r, PyObject* const* args,
                           Py_ssize_t count) {
   if (count < 2)
@@ -76,7 +77,8 @@ static bool check_counter(struct event_request* r, PyObject* const* args,
                  (PyObject*)Py_TYPE(args[0]));
 }
 
-/* A new reference; NULL: its name can't be had, which is counted. */
+/* Returns the counter's track, a new reference; NULL, which is counted, if the
+ * name's __str__ fails. */
 static TrackObject* track_of_counter(PyObject* name, TrackObject* parent) {
   PyObject* text = PyUnicode_Check(name) ? Py_NewRef(name) : PyObject_Str(name);
   TrackObject* track = text ? counter_track(text, (PyObject*)parent) : NULL;
@@ -116,8 +118,8 @@ PyObject* category_template(PyObject* self, PyObject* const* args,
 
 /* ---- begin and end ---- */
 
-/* The track that begin() and end() mean: the one given, else the task's or the
- * thread's. */
+/* Returns the uuid of the track of begin() and end(): the given one, else the
+ * current task's, else the thread's. */
 static uint64_t begin_track(struct thread_state* t, TrackObject* track) {
   if (track)
     return track_resolve(track)->uuid;
@@ -162,7 +164,7 @@ PyObject* category_end(PyObject* self, PyObject* const* args, Py_ssize_t count,
   Py_RETURN_NONE;
 }
 
-/* ---- the benchmark's reference: the same call that does nothing ---- */
+/* ---- the benchmarks' baseline: the same call with an empty body ---- */
 
 PyObject* category_empty(PyObject* self, PyObject* const* args,
                          Py_ssize_t count, PyObject* kwnames) {

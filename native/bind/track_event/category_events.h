@@ -22,8 +22,8 @@ PyObject* category_end(PyObject* self, PyObject* const* args, Py_ssize_t count,
                        PyObject* kwnames);
 PyObject* category_slice_for_code(PyObject* self, PyObject* code);
 
-/* The same calls with an empty body: what the benchmarks compare disabled
- * events with. */
+/* The same calls with an empty body: the benchmarks' baseline for disabled
+ * events. */
 PyObject* category_empty(PyObject* self, PyObject* const* args,
                          Py_ssize_t count, PyObject* kwnames);
 PyObject* category_empty_slice(PyObject* self, PyObject* const* args,

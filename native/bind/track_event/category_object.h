@@ -1,8 +1,8 @@
-/* The object of the Python type Category (category.h), as the emitters see it.
+/* The struct of the Python type Category (category.h).
  *
- * One object per name, which lives as long as the process: pointers to it may
- * be kept without a reference.  `enabled` has a bit per slot of instances.h; a
- * disabled event reads nothing else.  Changed with the GIL.
+ * One object per name, which is never freed: pointers to it need no reference.
+ * `enabled` has a bit per slot of instances.h; a disabled event reads nothing
+ * else.  Changed with the GIL.
  */
 #pragma once
 
@@ -12,7 +12,7 @@ enum { MAX_CATEGORIES = 65535 };
 
 typedef struct {
   PyObject_HEAD
-  uint32_t enabled; /* bit per slot */
+  uint32_t enabled; /* bit per slot that records the category */
   uint32_t index;
   PyObject* name;
   PyObject* description;

@@ -16,11 +16,12 @@
 
 enum {
   MAX_ARGUMENTS = 128,
-  MAX_NESTING = 16, /* of events in the repr of arguments of events */
+  /* of events recorded by the repr of an argument of another event */
+  MAX_NESTING = 16,
   MAX_NAME_BYTES = 4096,
-  MAX_MARK = 104, /* all of st_part_names fit */
+  MAX_MARK = 104, /* enough for all of st_part_names */
 
-  /* TrackEvent */
+  /* fields of TrackEvent */
   EVENT_DEBUG_ANNOTATIONS = ST_FIELD_TRACK_EVENT_DEBUG_ANNOTATIONS,
   EVENT_FLOW_IDS = ST_FIELD_TRACK_EVENT_FLOW_IDS,
   EVENT_TERMINATING_FLOW_IDS = ST_FIELD_TRACK_EVENT_TERMINATING_FLOW_IDS,
@@ -28,27 +29,30 @@ enum {
 
 struct argument {
   PyObject* name;    /* str */
-  PyObject* release; /* the same, if it was made here */
+  PyObject* release; /* `name` if add_argument() made it, else NULL */
   PyObject* value;
   struct converted_argument converted;
 };
 
-/* An event on its way, between its conversion and its packets. */
+/* An event that is being recorded: its converted values. */
 struct event {
   const struct event_request* request;
   PyObject* name; /* str, or NULL */
   const struct st_track* track;
   uint64_t track_uuid;
-  size_t fields_offset, fields_size; /* flows and counter value, in scratch */
+  /* flows and counter value, in the scratch */
+  size_t fields_offset, fields_size;
   struct argument* arguments;
   unsigned argument_count, argument_capacity, arguments_left_out;
-  unsigned left_out;        /* bits of enum event_part */
-  PyObject* more_arguments; /* dict: a copy, for a repr may change the given */
+  unsigned left_out; /* parts that were wrong: bits of enum event_part */
+  /* copy of the dict `args`, which a repr may change */
+  PyObject* more_arguments;
 };
 
 /* ---- conversion: may run Python ---- */
 
-/* Keys of `args=` may be anything; "?" where it has no str. */
+/* Converts a key of `args`, which may be any object; "?" if its __str__
+ * fails. */
 static PyObject* name_as_text(PyObject* name) {
   PyObject* text = PyObject_Str(name);
   if (text)
@@ -94,7 +98,8 @@ static void convert_arguments(struct thread_state* t, struct event* e) {
     add_argument(t, e, name, value);
 }
 
-/* More than a double holds: infinite. */
+/* Converts a number to double.  An int too large for a double becomes
+ * infinity. */
 static bool as_double(PyObject* value, double* out) {
   *out = PyFloat_AsDouble(value);
   if (*out != -1.0 || !PyErr_Occurred())
@@ -102,13 +107,13 @@ static bool as_double(PyObject* value, double* out) {
   if (!PyLong_Check(value) || !PyErr_ExceptionMatches(PyExc_OverflowError))
     return false;
   PyErr_Clear();
-  int sign; /* -1 or 1, as overflow says it */
+  int sign; /* set to -1 or 1 */
   PyLong_AsLongLongAndOverflow(value, &sign);
   *out = sign < 0 ? -Py_HUGE_VAL : Py_HUGE_VAL;
   return true;
 }
 
-/* An int where it is one (also one of another library), else a double. */
+/* Appends an int if the value is an int or has __index__, else a double. */
 static bool append_counter_value(struct bytes_builder* out, PyObject* value) {
   PyObject* number =
       PyIndex_Check(value) ? PyNumber_Index(value) : Py_NewRef(value);
@@ -141,10 +146,11 @@ static void convert_flows(struct event* e, struct bytes_builder* out,
   e->left_out |= 1u << part;
 }
 
-/* Flows and counter value go to the scratch.  Converting one may run Python, and
- * with it events that use the scratch above its size and restore the size; so
- * each field is appended at once, after its conversion.  False: a counter
- * without a value, which is no event. */
+/* Converts flows and counter value into the scratch.  A conversion may run
+ * Python code that records events; these use the scratch from its current size
+ * on and restore the size.  So each field is appended right after its
+ * conversion.  Returns false for a counter whose value cannot be converted: no
+ * event is written. */
 static bool convert_fields(struct thread_state* t, struct event* e) {
   const struct event_request* r = e->request;
   struct bytes_builder* out = &t->scratch;
@@ -240,7 +246,7 @@ static uint32_t location_iid(struct thread_state* t, struct thread_sequence* s,
       utf8_of(code->co_qualname, &function_size, &release_function);
   uint32_t line = (uint32_t)code->co_firstlineno;
   if (file && function) {
-    /* The key: what makes two locations the same. */
+    /* Locations are the same if line and file name are. */
     char key[ST_INTERN_MAX_LENGTH + 1];
     int size =
         snprintf(key, sizeof key, "%u:%.*s", line, ST_INTERN_MAX_LENGTH, file);
@@ -270,7 +276,8 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
     return;
   *p++ = EVENT_DEBUG_ANNOTATIONS << 3 | ST_WIRE_DELIMITED;
   size_t size_field = (size_t)(p - out->data);
-  p += iid && !a->converted.size ? 1 : ST_SIZE_FIELD; /* may grow: see below */
+  /* may grow: see the end of the function */
+  p += iid && !a->converted.size ? 1 : ST_SIZE_FIELD;
   size_t start = (size_t)(p - out->data);
   if (iid)
     p = st_debug_annotation_put_name_iid(p, iid);
@@ -301,7 +308,7 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
     st_put_size_field(out->data + size_field, (uint32_t)size);
   } else if (size < 0x80) {
     out->data[size_field] = (uint8_t)size;
-  } else { /* a long string: make room for a four-byte size after all */
+  } else { /* long string: shift it to make room for a four-byte size */
     if (!builder_room(out, 3))
       return;
     memmove(out->data + start + 3, out->data + start, size);
@@ -310,7 +317,7 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
   }
 }
 
-/* debug_annotations { name "...", string_value }: something is missing. */
+/* debug_annotations { name "...", string_value }. Marks an incomplete event. */
 static void append_mark(struct bytes_builder* out, const char* text) {
   uint8_t fields[MAX_MARK + 24];
   uint8_t* f = st_debug_annotation_put_name(fields, "...", 3);
@@ -328,7 +335,7 @@ static void append_truncated(struct bytes_builder* out, unsigned more) {
   append_mark(out, text);
 }
 
-/* "[left out: timestamp, args]": they were wrong. */
+/* Appends the mark "[left out: timestamp, args]" for wrong parts. */
 static void append_left_out(struct bytes_builder* out, unsigned parts) {
   char text[MAX_MARK];
   int size = 0;
@@ -354,7 +361,7 @@ static void append_inline_category(struct thread_state* t,
   Py_XDECREF(release);
 }
 
-/* What isn't interned and not an argument: flows, counter value. */
+/* Appends the converted fields that are no arguments: flows, counter value. */
 static void append_fields(struct thread_state* t, const struct event* e) {
   uint8_t* p = builder_room(&t->scratch, e->fields_size);
   if (!p || !e->fields_size)
@@ -412,7 +419,8 @@ static bool write_to(struct thread_state* t, struct thread_sequence* s,
   return ok;
 }
 
-/* Gets the sequence to where the event may be written. */
+/* Makes the sequence ready for the event: describes its track, in a chunk whose
+ * state is announced.  A description may fill the chunk, hence the loop. */
 static bool prepare(struct thread_sequence* s, const struct event* e,
                     uint64_t now) {
   for (int round = 0; round < 3; round++) {
@@ -459,7 +467,7 @@ static PyObject* name_as_str(PyObject* name) {
   return text;
 }
 
-/* A name that can't be interned is written inline. */
+/* Returns the name as text, which is written if it has no interned id. */
 static const char* inline_name(const struct event* e, struct st_event* out,
                                PyObject** release) {
   PyObject* name = e->request->code
@@ -475,7 +483,7 @@ static const char* inline_name(const struct event* e, struct st_event* out,
   return data;
 }
 
-/* The packets of an event that is converted; runs no Python. */
+/* Writes the packets of a converted event.  Runs no Python code. */
 static uint32_t write_to_slots(struct thread_state* t, const struct event* e,
                                uint32_t mask) {
   const struct event_request* r = e->request;
@@ -511,7 +519,8 @@ static uint32_t emit(const struct event_request* r, uint32_t mask) {
   struct thread_state* t = thread_state_get();
   if (!t || t->busy)
     return 0;
-  PyObject *error, *error_value, *traceback; /* what the program is raising */
+  /* an exception that the program is handling */
+  PyObject *error, *error_value, *traceback;
   PyErr_Fetch(&error, &error_value, &traceback);
   if (context_changed(t, PyThreadState_Get()))
     thread_state_refresh_task(t);
@@ -561,8 +570,8 @@ static PyObject* in_event(PyObject* module, PyObject* unused) {
 static PyMethodDef kFunctions[] = {
     {"in_event", in_event, METH_NOARGS,
      "in_event()\n--\n\n"
-     "Whether the calling thread is recording an event: then it was called by "
-     "the repr\nof an argument, say."},
+     "Whether the calling thread is recording an event: true in the repr of an "
+     "argument, say."},
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(emit) {

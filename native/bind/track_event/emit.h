@@ -1,4 +1,4 @@
-/* st_emit: writes one event to each session that records it.
+/* st_emit: writes an event to each session that records it.
  *
  *   Category.instant, slice, ...   category_events.h   parses the arguments
  *        |
@@ -8,8 +8,9 @@
  *        |
  *   core/track_event.h                                 bytes
  *
- * All arguments are converted to native values before a packet opens: that may
- * run Python (a repr), and with it further events.  Writing runs no Python.
+ * All arguments are converted to native values before a packet opens, because a
+ * conversion may run Python code (a repr), which may record further events.
+ * Writing a packet runs no Python code.
  *
  * Threads: called with the GIL; a stalling policy releases it while it waits.
  */
@@ -17,11 +18,11 @@
 
 #include "bind/track_event/event_request.h"
 
-/* Writes the event to the slots in `mask`.  Returns the slots that got it.
- * Never raises: what cannot be converted is counted.  A pending exception
- * stays. */
+/* Writes the event to the slots in `mask`. Returns the slots that got the
+ * event.  Never raises: failed conversions are counted.  A pending exception
+ * stays set. */
 uint32_t st_emit(const struct event_request* request, uint32_t mask);
 
-/* Events that the calling thread is recording, one within the other.  Above 0:
- * Python code that runs now was called by one of them. */
+/* Number of nested events that the calling thread is recording.  Above 0, the
+ * running Python code was called by the conversion of an argument. */
 extern _Thread_local unsigned st_events_underway;

@@ -1,4 +1,4 @@
-/* The fast path of events: one session, all ids cached, nothing to convert.
+/* The fast path of events: one session, all ids cached, no argument to convert.
  *
  * Inline, for the callers in category_events.c, slice.c and emit_plain.c.  It
  * runs no Python, allocates nothing and takes no lock, except that a full chunk
@@ -9,16 +9,17 @@
 #include "bind/track_event/task_track.h"
 #include "core/fast_clock.h"
 
-/* What a hot path needs to know, all of it cached. */
+/* The cached values that a hot path needs. */
 struct current {
   struct thread_sequence* sequence;
   int slot;
   uint32_t category_iid, name_iid;
-  uint64_t track_uuid; /* 0: the thread's own */
+  uint64_t track_uuid; /* 0: the thread's own track */
 };
 
-/* One slot, cached ids, current track; false: call st_emit.  A name of NULL
- * stands for an event without category and name (END). */
+/* Fills *out if one slot records the event, its ids are cached and the current
+ * track is described.  Returns false if the caller has to use st_emit.  A name
+ * of NULL means an event without category and name (END). */
 static inline bool find_current(struct current* c, CategoryObject* category,
                                 PyObject* name, uint32_t mask) {
   struct thread_state* t = st_thread;
@@ -49,7 +50,8 @@ static inline bool find_current(struct current* c, CategoryObject* category,
   return true;
 }
 
-/* The hot path: an event without arguments.  False: call st_emit. */
+/* Writes an event without arguments.  Returns false if the caller has to use
+ * st_emit. */
 static inline bool emit_fast(enum st_event_type type, CategoryObject* category,
                              PyObject* name, uint32_t mask) {
   struct current c;

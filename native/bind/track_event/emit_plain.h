@@ -1,10 +1,10 @@
 /* Events with a few plain arguments, written in place.
  *
- * st_emit converts, copies and checks for everything that an argument can be.
- * Most arguments are small ints, floats, bools and short strings, passed by the
- * same call site again and again.  The names of a call site are one tuple,
- * always the same object, so their ids are cached by its identity; the values
- * are encoded straight into the chunk.  In unusual cases (unknown names, other
+ * st_emit handles every type of argument, with checks and copies.  Most
+ * arguments are small ints, floats, bools and short strings, passed by the same
+ * call site again and again.  The names of a call site are one tuple, always
+ * the same object, so their ids are cached by its identity; the values are
+ * encoded straight into the chunk.  In unusual cases (unknown names, other
  * types, a packet above 127 bytes) nothing is written, and the caller uses
  * st_emit.
  */
@@ -12,16 +12,18 @@
 
 #include "bind/track_event/thread_state.h"
 
-/* False: nothing was written; call st_emit. */
+/* Writes the event.  Returns false, with nothing written, if the caller has to
+ * use st_emit. */
 bool emit_plain(enum st_event_type type, CategoryObject* category,
                 PyObject* name, uint32_t mask, PyObject* names,
                 PyObject* const* values);
 
-/* Caches the names of a call site, once the sequence has interned them. */
+/* Caches the ids of a call site's names, once the sequence has interned
+ * them. */
 void remember_keywords(struct thread_state* t, struct thread_sequence* s,
                        PyObject* names);
 
-/* An annotation with an exact int, float, bool or str.  NULL: another type, or
- * no room up to `limit`. */
+/* Writes an annotation with an exact int, float, bool or str.  Returns NULL if
+ * the value has another type or does not fit before `limit`. */
 uint8_t* put_plain_argument(uint8_t* p, const uint8_t* limit, uint32_t name_iid,
                             PyObject* value);

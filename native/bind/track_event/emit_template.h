@@ -2,18 +2,18 @@
  *
  *   packet   time | flags | track_event { type | values | flows | block }
  *   block    from template_cache.h, copied
- *   values   debug_annotations { name_iid, value } of those that were given
+ *   values   debug_annotations { name_iid, value } of the given values
  *
  * The first event in a chunk, and all unusual ones (several sessions, many
  * flows, long values or values of other types), go through st_emit with the
  * constants as their `args`.
  *
- * No event of a template is written while its thread records another event: a
- * message that is sent may be part of the recording itself.
+ * No event of a template is written while its thread records another event: the
+ * message that it describes may have been sent by the recording itself.
  */
 #pragma once
 
 #include "bind/track_event/event_request.h"
 
-/* As st_emit, for an event of request->template. */
+/* Writes an event of request->template like st_emit. */
 uint32_t emit_template(const struct event_request* request, uint32_t mask);

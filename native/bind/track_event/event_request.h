@@ -1,16 +1,16 @@
-/* What the arguments of an event call say, before anything is converted.
+/* Event request: the arguments of an event call, not yet converted.
  *
- * Every pointer is borrowed from the call, or from the object that repeats it
- * (a Slice).  Unset is NULL or 0.  Small members stand together: each slice sets
- * all of this to zero.
+ * All references are borrowed from the call, or from the Slice that keeps its
+ * arguments.  Unset members are NULL or 0. Small members are grouped to keep
+ * the struct small, because each event zeroes it.
  */
 #pragma once
 
 #include "bind/track_event/event_template_object.h"
 #include "bind/track_event/track.h"
 
-/* The parts of an event call, each of which is left out of the event if it is
- * wrong; the options of an event (keyword arguments with a meaning) come first. */
+/* Parts of an event call.  A wrong part is left out of the event.  Options
+ * (keyword arguments that are no arguments of the event) come first. */
 enum event_part {
   PART_TRACK,
   PART_FLOW,
@@ -20,29 +20,33 @@ enum event_part {
   EVENT_OPTIONS,
   PART_POSITIONAL = EVENT_OPTIONS,
   EVENT_PARTS,
-  PART_NONE = EVENT_PARTS, /* wrong, but no mark is needed */
+  PART_NONE = EVENT_PARTS, /* wrong, but the event needs no mark */
 };
 
 struct event_request {
   enum st_event_type type;
-  uint32_t since; /* of an END: st_start_counter at its BEGIN; a session that
-                     started later, while Python ran, gets nothing */
-  uint32_t skip_names; /* bit i < 32: name i is one of ours */
-  uint8_t left_out;    /* bits of enum event_part that were wrong */
+  /* for an END: st_start_counter at its BEGIN. Sessions that started later do
+   * not get the END. */
+  uint32_t since;
+  uint32_t skip_names; /* bit i < 32: name i is an option */
+  uint8_t left_out;    /* wrong parts: bits of enum event_part */
   bool has_timestamp;
-  bool on_thread_track; /* instead of a track: the thread's, even in a task */
+  bool on_thread_track; /* ignore the task's track, use the thread's */
   CategoryObject* category;
-  EventTemplateObject* template; /* where category, name and args come from */
-  PyObject* name;                /* str */
-  PyObject* code;                /* instead of name: named and located by it */
-  TrackObject* track;            /* explicit track */
-  uint64_t track_uuid;           /* instead: a track described elsewhere */
+  /* source of category, name and args, or NULL */
+  EventTemplateObject* template;
+  PyObject* name; /* str */
+  /* instead of `name`: names and locates the event */
+  PyObject* code;
+  TrackObject* track; /* the track passed by the caller */
+  /* instead of `track`: a track that is described elsewhere */
+  uint64_t track_uuid;
   uint64_t timestamp;
   PyObject* flow;
   PyObject* terminating_flow;
-  PyObject* value; /* of a counter */
+  PyObject* value; /* of a counter event */
   PyObject* const* argument_values;
-  PyObject* argument_names; /* tuple of str, as long as the values used */
+  PyObject* argument_names; /* tuple of str, one for each value */
   PyObject* more_arguments; /* dict */
-  PyObject* within; /* (context variable, its value while the slice is open) */
+  PyObject* within;         /* (context variable, its value inside the slice) */
 };

@@ -61,7 +61,8 @@ void template_request(struct event_request* r, EventTemplateObject* template,
   r->more_arguments = template->constants;
 }
 
-/* False: wrong use that is to be raised (misuse.c). */
+/* Fills the request from a call's arguments.  Returns false with an exception
+ * set if an argument is wrong and misuse raises. */
 static bool parse(struct event_request* r, EventTemplateObject* template,
                   PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
   Py_ssize_t most = template->count;
@@ -110,7 +111,8 @@ static PyObject* template_instant_at(PyObject* self, PyObject* const* args,
 
 /* ---- the type ---- */
 
-/* What stays as it is: others are shown as their text is now.  Runs Python. */
+/* Returns the value if it is plain; others are converted to str once, here.
+ * Runs Python code. */
 static PyObject* constant_of(PyObject* value) {
   if (argument_is_plain(value))
     return Py_NewRef(value);
@@ -147,7 +149,7 @@ static bool add_constants(EventTemplateObject* t, PyObject* from) {
   return ok;
 }
 
-/* `args=` of the keywords, then the others. */
+/* Stores the entries of `args`, then the other keywords. */
 static bool take_constants(EventTemplateObject* t, PyObject* const* values,
                            PyObject* names) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
@@ -166,7 +168,8 @@ static bool take_constants(EventTemplateObject* t, PyObject* const* values,
   return true;
 }
 
-/* names[n]: the first n of them. */
+/* Stores the names of the values.  names[n] is the tuple of the first n
+ * names. */
 static bool take_names(EventTemplateObject* t, PyObject* const* names,
                        Py_ssize_t count) {
   if (count > MAX_TEMPLATE_VALUES) {
@@ -214,7 +217,7 @@ PyObject* template_new(CategoryObject* category, PyObject* const* args,
   t->category = (CategoryObject*)Py_NewRef((PyObject*)category);
   t->name = Py_NewRef(args[0]);
   t->constants = PyDict_New();
-  st_events_underway++; /* the text of a constant is part of an event */
+  st_events_underway++; /* the str of a constant runs as part of an event */
   bool ok = t->constants && take_names(t, args + 1, count - 1) &&
             (!kwnames || take_constants(t, args + count, kwnames));
   st_events_underway--;

@@ -1,5 +1,4 @@
-/* The object of the Python type EventTemplate (event_template.h), as the emitters
- * see it.
+/* The struct of the Python type EventTemplate (event_template.h).
  *
  * It never changes after it is made.
  */
@@ -7,15 +6,16 @@
 
 #include "bind/track_event/category_object.h"
 
-/* Of values that differ between the events of one template. */
+/* Maximal number of values of one template. */
 enum { MAX_TEMPLATE_VALUES = 6 };
 
 typedef struct {
   PyObject_HEAD
-  uint64_t number; /* of no other template, ever */
+  uint64_t number; /* unique; never used again */
   CategoryObject* category;
   PyObject* name;      /* exact str */
-  PyObject* constants; /* dict of plain values, unchanged since */
-  unsigned count;      /* of values that differ */
-  PyObject* names[MAX_TEMPLATE_VALUES + 1]; /* tuple of the first n names */
+  PyObject* constants; /* dict of plain values; never changed */
+  unsigned count;      /* number of values */
+  /* names[n]: tuple of the first n names */
+  PyObject* names[MAX_TEMPLATE_VALUES + 1];
 } EventTemplateObject;

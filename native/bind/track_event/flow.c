@@ -59,7 +59,8 @@ static bool is_iterable(PyObject* value) {
   return Py_TYPE(value)->tp_iter || PySequence_Check(value);
 }
 
-/* An int of another library may be an array as well: then it is many. */
+/* Returns whether the value is a single flow.  An int-like object of another
+ * library that is iterable is an array: several flows. */
 static bool is_one(PyObject* value) {
   return Py_TYPE(value) == st_flow_type || PyLong_Check(value) ||
          (PyIndex_Check(value) && !is_iterable(value));
@@ -129,7 +130,7 @@ static PyObject* flow_reduce(PyObject* self, PyObject* unused) {
                        ((FlowObject*)self)->id);
 }
 
-/* The `index`th number of the stream that `key` names. */
+/* Python function: the `index`-th id of the stream of `key`. */
 static PyObject* flow_id(PyObject* module, PyObject* const* args,
                          Py_ssize_t count) {
   (void)module;

@@ -1,19 +1,22 @@
-/* The Python type Flow: an id that draws arrows between the events that carry it.
+/* The Python type Flow: an id that draws arrows between the events that carry
+ * it.
  *
  * Ids are unique across processes: a counter, mixed with the uuid of the
- * process's track.  An int is used as it is, for ids that come from elsewhere.
+ * process's track.  An int is used as the id itself, for ids that another
+ * system made.
  */
 #pragma once
 
 #include "bind/common/bytes_builder.h"
 
-/* Whether the value looks like a flow, or like an iterable of flows.  Runs no
- * Python code: the items of an iterator are checked when it is recorded. */
+/* Returns whether the value looks like a flow or an iterable of flows.  Runs
+ * no Python code: the items of an iterator are checked when the event is
+ * recorded. */
 bool may_be_flows(PyObject* value);
 
-/* Appends fixed64 fields `field` for a Flow, an int, or an iterable of them.
- * May run Python code.  False: an exception is set. */
+/* Appends a fixed64 field for a Flow or int, or for each one of an iterable.
+ * May run Python code.  Returns false with an exception set on failure. */
 bool append_flows(struct bytes_builder* out, uint32_t field, PyObject* flows);
 
-/* The id, if `flow` is exactly one Flow or int; else false. */
+/* Stores the id if `flow` is one Flow or an exact int; else returns false. */
 bool single_flow(PyObject* flow, uint64_t* id);

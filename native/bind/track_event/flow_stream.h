@@ -1,19 +1,18 @@
-/* Flow ids as the numbers of a stream that a key names.
+/* Flow streams: pseudo-random flow ids, computed from a key and an index.
  *
- * Two processes that know the key compute the same ids without a message
- * between them.
+ * Two processes that have the same key compute the same ids independently.
  */
 #pragma once
 
 #include <stdint.h>
 
-static inline uint64_t flow_mix(uint64_t x) { /* splitmix64's finalizer */
+static inline uint64_t flow_mix(uint64_t x) { /* The finalizer of splitmix64. */
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return x ^ (x >> 31);
 }
 
-/* The index-th number of the stream that key names. */
+/* Returns the index-th id of the stream of `key`. */
 static inline uint64_t flow_stream(uint64_t key, uint64_t index) {
   return flow_mix(key + 0x9E3779B97F4A7C15u * index);
 }

@@ -1,5 +1,5 @@
-/* Functions that start, stop and flush the slots of instances.h, and count what
- * was written.
+/* Python functions that start, stop and flush the slots of instances.h, and
+ * count their events.
  *
  * The client (stretto.client.track_event) decides what a slot records, by the
  * bits of the categories; these functions only start and stop slots.  All run

@@ -2,8 +2,8 @@
  *
  * Up to eight sessions record at once.  A category holds one bit per slot, and
  * an event goes to every slot whose bit is set, each with a sequence of its
- * own.  A slot that is started anew has a new generation, so what belongs to an
- * earlier session of the slot is recognised.
+ * own.  Each start of a slot increments its generation, which tells the state
+ * of an earlier session from the current one.
  *
  * Life cycle: started and stopped by instance_functions.c; the slot keeps a
  * reference to its Arbiter until the next start.
@@ -19,20 +19,20 @@ enum { MAX_INSTANCES = 8 };
 
 struct instance {
   bool active;
-  uint32_t generation; /* value of the start counter when it was started */
+  uint32_t generation; /* start counter when the slot was started */
   PyObject* arbiter_object;
   struct st_arbiter* arbiter;
   uint32_t target_buffer;
   enum st_exhausted_policy policy;
   bool filter_annotations;
-  uint64_t events_written, events_lost; /* of sequences that are gone */
+  uint64_t events_written, events_lost; /* of sequences that have been freed */
 };
 
 extern struct instance st_instances[MAX_INSTANCES];
 extern uint32_t st_start_counter;
 
-/* Whether the slot still records for the session that it recorded for when
- * st_start_counter had the value `generation`. */
+/* Returns whether the slot still records for the session that it recorded for
+ * when st_start_counter had the value `generation`. */
 static inline bool instance_runs_since(int slot, uint32_t generation) {
   return st_instances[slot].active &&
          (int32_t)(generation - st_instances[slot].generation) >= 0;

@@ -1,4 +1,5 @@
-/* Strings to interned ids: by the identity of the object first, by value second.
+/* Interning: returns the id of a string, found by the object's identity first
+ * and by its value second.
  *
  * Bytes: a string that is new to the sequence is appended to t->interned as an
  * entry of InternedData.  Runs no Python code; used by the owning thread with
@@ -8,12 +9,12 @@
 
 #include "bind/track_event/thread_state.h"
 
-/* Caches the id of an object, by a strong reference. */
+/* Caches the id of an object, with a strong reference to it. */
 void identity_put(struct thread_state* t, struct st_identity_cache* c,
                   uint32_t epoch, PyObject* key, uint32_t iid);
 
-/* The id of a str among those of `kind`.  0: it has to be written inline.  A
- * cache of NULL: look it up by value only. */
+/* Returns the id of a str of `kind`; 0 if it has to be written inline.  A cache
+ * of NULL means lookup by value only. */
 uint32_t intern_string(struct thread_state* t, struct thread_sequence* s,
                        enum st_intern_kind kind,
                        struct st_identity_cache* cache, PyObject* string);

@@ -5,7 +5,7 @@
 #include "bind/track_event/thread_state.h"
 #include "bind/track_event/track.h"
 
-/* The calling thread's track, as an object that may be passed around. */
+/* Returns the calling thread's track as a Track object. */
 static PyObject* thread_track(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;

@@ -1,7 +1,7 @@
 /* The track of this process: the parent of all other tracks.
  *
- * The client sets it at start, and again in the child of a fork.  The generation
- * then grows, and tracks bring their uuids up to date when they are used next
+ * The client sets it at start, and again in the child of a fork.  That increases
+ * the generation, and tracks update their uuids when they are used next
  * (track.h).  Written with the GIL.
  */
 #pragma once

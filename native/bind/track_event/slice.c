@@ -9,7 +9,7 @@
 
 enum { MAX_FREE = 64 };
 
-/* Out of the way of plain slices. */
+/* Keeps rarely used code out of the hot functions. */
 #define RARE __attribute__((noinline))
 
 struct entry {
@@ -26,21 +26,23 @@ typedef struct {
   TrackObject* track;
   PyObject* flow;
   PyObject* terminating_flow;
-  PyObject* names;  /* tuple: names of arguments, ours among them */
-  PyObject* values; /* tuple, as long */
+  /* tuple: names of all keyword arguments, options included */
+  PyObject* names;
+  PyObject* values; /* tuple of the same length */
   PyObject* more_arguments;
   uint64_t timestamp;
   uint32_t skip_names;
   bool has_timestamp;
-  uint8_t left_out;  /* as in event_request */
-  bool may_be_quick; /* nothing but a name and maybe plain arguments */
+  uint8_t left_out;  /* as in struct event_request */
+  bool may_be_quick; /* only a name and plain arguments, at most */
   uint32_t depth;
   struct entry first;
-  struct entry* deeper;          /* entries 1 and up */
-  EventTemplateObject* template; /* NULL: what follows isn't used */
-  uint8_t type;     /* ST_INSTANT: recorded when it is entered, and no END */
+  struct entry* deeper;          /* entries 2 and up of the stack */
+  EventTemplateObject* template; /* NULL: the members below are unused */
+  /* ST_SLICE_BEGIN, or ST_INSTANT: one event at the entry, no END */
+  uint8_t type;
   PyObject* within; /* (context variable, value), or NULL */
-  PyObject* token;  /* what resets the variable; NULL: not set */
+  PyObject* token;  /* resets the variable; NULL: the variable is not set */
 } SliceObject;
 
 static PyTypeObject* slice_type;
@@ -157,12 +159,12 @@ static struct entry pop_entry(SliceObject* s) {
   return s->depth == 0 ? s->first : s->deeper[s->depth - 1];
 }
 
-/* ---- slices of functions ----
- *
- * A call of a @traced function has a slice of its own.  Until the function is
- * entered, or the slice ends, its thread remembers the code, and which slots
- * got the slice: function tracing leaves that call out there.  (A coroutine's
- * slice stands for all of its steps, which function tracing records.) */
+/* ---- slices of functions ---- */
+
+/* Stores the code of a @traced function and the slots that got its slice, until
+ * the function is entered or the slice ends: function tracing must not add
+ * another slice for the call there.  The slice of a coroutine covers all of its
+ * steps; function tracing records these as well. */
 RARE static void remember_traced(const SliceObject* s, uint32_t written) {
   int flags = ((PyCodeObject*)s->code)->co_flags;
   struct thread_state* t = st_thread;
@@ -200,7 +202,8 @@ RARE static uint32_t write_begin(SliceObject* s, uint32_t mask) {
   return s->template ? emit_template(&r, mask) : st_emit(&r, mask);
 }
 
-/* The track that the BEGIN went to, so that the END finds it from anywhere. */
+/* Returns the uuid of the BEGIN's track, which the END needs, too: it may be
+ * written on another thread or task. */
 static uint64_t effective_track(const SliceObject* s) {
   const struct thread_state* t = st_thread;
   if (s->track)
@@ -219,19 +222,21 @@ static bool begin_quickly(SliceObject* s, uint32_t mask) {
                     &PyTuple_GET_ITEM(s->values, 0));
 }
 
-/* Looks the entry up again: an argument's repr may have entered the slice. */
+/* Begins the entry at `index`. Looks it up after the event: the repr of an
+ * argument may have entered the same slice, which moves the stack. */
 static void begin(SliceObject* s, uint32_t mask, uint32_t index) {
   uint32_t written = begin_quickly(s, mask) ? mask : write_begin(s, mask);
   if (index >= s->depth)
     return;
   struct entry* e = index == 0 ? &s->first : &s->deeper[index - 1];
-  /* Read after the event: a session may have started during its conversion. */
+  /* Read the counter after the event: a session may have started during the
+   * conversion of the arguments. */
   *e = (struct entry){written, st_start_counter, effective_track(s)};
   if (UNLIKELY(s->code))
     remember_traced(s, written);
 }
 
-/* The first entry sets the variable, and its exit resets it. */
+/* Sets the variable.  Only the first entry does so, and its exit resets it. */
 static bool set_variable(SliceObject* s) {
   if (!s->token)
     s->token = PyContextVar_Set(PyTuple_GET_ITEM(s->within, 0),
@@ -242,13 +247,13 @@ static bool set_variable(SliceObject* s) {
 RARE static void reset_variable(SliceObject* s) {
   PyObject* token = s->token;
   s->token = NULL;
-  /* In another context, where generators may end, it isn't set. */
+  /* Fails in another context, where a generator may be closed: ignore that. */
   if (token && PyContextVar_Reset(PyTuple_GET_ITEM(s->within, 0), token) < 0)
     PyErr_Clear();
   Py_XDECREF(token);
 }
 
-/* False: an exception is set. */
+/* Returns false with an exception set on failure. */
 RARE static bool enter_template(SliceObject* s) {
   uint32_t mask = s->category->enabled;
   if (s->within && !set_variable(s))

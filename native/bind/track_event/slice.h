@@ -1,9 +1,9 @@
 /* The Python type Slice: the context manager behind Category.slice.
  *
- * A slice remembers for each entry which slots got its BEGIN, the start counter
- * then, and the track; its END goes there and nowhere else.  An object may be
- * entered again, also while it is open: entries are a small stack, the first
- * one inline.
+ * A slice stores for each entry the slots that got its BEGIN, the start counter
+ * at that time, and the track.  Its END is written to these slots only.  A
+ * slice may be entered again while it is open, so entries form a small stack,
+ * with the first one inline.
  *
  * Life cycle: objects are reused through a free list, from tp_dealloc only.
  * Used with the GIL.
@@ -12,15 +12,16 @@
 
 #include "bind/track_event/event_request.h"
 
-/* A new Slice, with references to what the request says.  NULL: an exception is
- * set. */
+/* Returns a new Slice with references to the request's objects.  NULL with an
+ * exception set on failure. */
 PyObject* slice_new(const struct event_request* request);
-/* The same for an event of a template: also an instant at the entry, or with a
- * context variable set while it is open. */
+/* Returns a new Slice for an event of a template.  It may write an instant when
+ * entered, or set a context variable while open. */
 PyObject* template_slice_new(const struct event_request* request);
 
-/* Enters and leaves the slice.  False: an exception is set. */
+/* Enters and leaves the slice.  Returns false with an exception set on
+ * failure. */
 bool slice_pass(PyObject* slice);
 
-/* Does nothing; shared by all disabled categories. */
+/* An empty context manager, which all disabled categories share. */
 extern PyObject* st_empty_slice;

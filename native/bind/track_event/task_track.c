@@ -1,13 +1,14 @@
 #include "bind/track_event/task_track.h"
 
 #include "bind/common/handler_errors.h"
-#include "bind/common/own_work.h"
+#include "bind/common/untraced_calls.h"
 #include "core/identity_cache.h"
 
-static PyObject* current_track_hook; /* () -> Track | None */
-static PyObject* current_task; /* () -> Task | None, raises RuntimeError */
+static PyObject* current_track_hook; /* callable () -> Track | None */
+/* callable () -> Task | None; raises RuntimeError */
+static PyObject* current_task;
 /* The same for tasks of the class in Python, which CPython 3.14 and later keep
- * apart; else NULL. */
+ * in a list of their own; else NULL. */
 static PyObject* current_python_task;
 
 static void set_task_track(struct thread_state* t, PyObject* track) {
@@ -21,9 +22,9 @@ static void set_task_track(struct thread_state* t, PyObject* track) {
   Py_XDECREF(old);
 }
 
-/* Asks Python for the track of the task that runs. */
+/* Calls the Python hook for the track of the current task. */
 static void ask_for_task_track(struct thread_state* t) {
-  PyObject* track = st_call_own(current_track_hook, NULL, 0);
+  PyObject* track = st_call_untraced(current_track_hook, NULL, 0);
   st_drop_own_error();
   set_task_track(t, track);
   Py_XDECREF(track);
@@ -38,7 +39,7 @@ static void use_track_of(struct thread_state* t, PyObject* task) {
     Py_DECREF(reference);
     return;
   }
-  PyErr_Clear(); /* it can't be referred to weakly */
+  PyErr_Clear(); /* the task does not support weak references */
   ask_for_task_track(t);
   if (!reference || !t->task_track) {
     Py_XDECREF(reference);
@@ -49,19 +50,20 @@ static void use_track_of(struct thread_state* t, PyObject* task) {
   Py_XSETREF(known->track, t->task_track);
 }
 
-/* The running task, None, or NULL where no loop runs in this thread. */
+/* Returns the running task, None, or NULL if no event loop runs in this
+ * thread. */
 static PyObject* running_task(void) {
-  PyObject* task = st_call_own(current_task, NULL, 0);
+  PyObject* task = st_call_untraced(current_task, NULL, 0);
   if (task == Py_None && current_python_task) {
     Py_DECREF(task);
-    task = st_call_own(current_python_task, NULL, 0);
+    task = st_call_untraced(current_python_task, NULL, 0);
   }
   if (!task)
     st_drop_own_error();
   return task;
 }
 
-/* Asks asyncio first; false: it isn't there. */
+/* Uses asyncio.current_task() if it is set.  Returns false if it is not. */
 static bool use_track_of_current_task(struct thread_state* t) {
   if (!current_task)
     return false;

@@ -1,12 +1,12 @@
-/* The track of the asyncio task that runs now on a thread.
+/* The track of the asyncio task that a thread is running.
  *
  * Slices of interleaved tasks cannot nest on one thread track, so each task has
- * a track of its own.  A task's steps run in its context: while the context
- * variables of the thread are the same object in the same version, the task is
- * the same, and nothing is asked.
+ * a track of its own.  A task's steps run in its context: while the thread's
+ * context is the same object in the same version, the task is the same, and the
+ * cached track is used.
  *
- * The tracks of the last tasks are cached by the task's address; a weak
- * reference tells a new task at the same address from the old one.
+ * The tracks of recent tasks are cached by the task's address; a weak reference
+ * tells a new task at the same address from the old one.
  */
 #pragma once
 
@@ -18,6 +18,6 @@ static inline bool context_changed(const struct thread_state* t,
          python->context != t->context;
 }
 
-/* Finds the task that runs now; runs Python.  Call it only after the context
- * has changed.  A pending exception stays. */
+/* Finds the task that is running, by running Python code.  Called after the
+ * thread's context has changed.  A pending exception stays set. */
 void thread_state_refresh_task(struct thread_state* t);

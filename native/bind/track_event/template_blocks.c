@@ -6,10 +6,12 @@
 #include "core/fields.h"
 #include "core/setters.h"
 
-/* Bytes of a block; above, events of the template go through st_emit. */
+/* Maximal bytes of a block.  Events of templates with larger blocks use
+ * st_emit. */
 enum { MAX_BLOCK = 768 };
 
-/* debug_annotations { name_iid, value }; false: the name has no id. */
+/* Appends debug_annotations { name_iid, value }. Returns false if the name has
+ * no id. */
 static bool append_constant(struct bytes_builder* out,
                             struct thread_sequence* s, PyObject* name,
                             PyObject* value) {
@@ -18,7 +20,7 @@ static bool append_constant(struct bytes_builder* out,
   if (!p)
     return false;
   size_t tag = out->size;
-  out->size += 3; /* tag, and a size of two bytes */
+  out->size += 3; /* room for the tag and a two-byte size */
   p = st_debug_annotation_put_name_iid(p + 3, iid);
   out->size = (size_t)(p - out->data);
   append_plain_value(out, value);
@@ -50,7 +52,8 @@ static bool append_block(struct bytes_builder* out, struct thread_sequence* s,
   return true;
 }
 
-/* Those of values that were not given yet are 0. */
+/* Looks up the ids of the value names.  Names that have not been interned yet
+ * get 0. */
 static void find_names(struct template_entry* e, struct thread_sequence* s,
                        PyObject* names) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {

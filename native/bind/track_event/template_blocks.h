@@ -1,5 +1,5 @@
-/* Fills the template cache: what all events of a template have in common, encoded
- * for the interned ids of one sequence.
+/* Fills the template cache: encodes the constant part of a template's events
+ * with the interned ids of one sequence.
  *
  *   block    category_iid, name_iid, debug_annotations of all constants
  */

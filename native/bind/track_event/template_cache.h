@@ -1,4 +1,4 @@
-/* The cache of event templates that one thread uses: an encoded block by template.
+/* The template cache of one thread: encoded blocks, keyed by template.
  *
  * Entries are found by the template's number, which is never used again, so an
  * entry needs no reference to its template.  template_blocks.h fills it.
@@ -13,7 +13,7 @@
 enum { TEMPLATE_CACHE_ENTRIES = 256 };
 
 struct template_entry {
-  uint64_t number; /* of the template; 0: empty */
+  uint64_t number; /* number of the template; 0: empty */
   uint32_t epoch;
   uint32_t size, capacity;
   uint8_t* block;
@@ -24,11 +24,12 @@ struct template_cache {
   struct template_entry entries[TEMPLATE_CACHE_ENTRIES];
 };
 
-/* The entry that the template has, or would have: compare its number. */
+/* Returns the cache entry for a template.  Compare its number: another template
+ * may occupy it. */
 static inline struct template_entry* template_cache_entry(
     struct template_cache* c, const EventTemplateObject* template) {
   return &c->entries[template->number & (TEMPLATE_CACHE_ENTRIES - 1)];
 }
 
-/* NULL is allowed. */
+/* Frees the cache.  NULL is allowed. */
 void template_cache_free(struct template_cache* cache);

@@ -1,12 +1,13 @@
 /* A thread's sequence of packets for one slot, with its caches of interned ids.
  *
- * Ids hold for one epoch of the core sequence: its state is announced anew in
- * each chunk, and after a loss.  A cached object is kept by a strong reference,
- * so that the address of an object that was freed never names another one.
+ * Interned ids are valid for one epoch of the core sequence: its state is
+ * announced again in each chunk, and after a loss.  The caches hold strong
+ * references to their objects, so a cached address never belongs to a new
+ * object.
  *
  * Life cycle: made with a thread's first event for a slot (thread_state.h).
- * `close` returns the chunk and the ids, also without the GIL, on a thread that
- * ends; `free` needs the GIL and may run Python.
+ * `close` returns the chunk and the writer id; an ending thread calls it
+ * without the GIL. `free` needs the GIL and may run Python code.
  */
 #pragma once
 
@@ -22,9 +23,9 @@ enum {
 struct call_cache;
 struct template_cache;
 
-/* The names of one call site, none of them an option, with their ids. */
+/* Names of a call site that passes no options, with their ids. */
 struct keyword_entry {
-  PyObject* names; /* strong: tuple of str */
+  PyObject* names; /* strong reference to a tuple of str */
   uint32_t epoch;
   uint32_t count;
   uint32_t iids[MAX_PLAIN_ARGUMENTS];
@@ -32,17 +33,20 @@ struct keyword_entry {
 
 struct thread_sequence {
   struct st_sequence core;
-  PyObject* arbiter;            /* strong: core writes through it */
-  struct thread_sequence* next; /* among those that are to be freed */
+  PyObject* arbiter;            /* strong reference: core writes to it */
+  struct thread_sequence* next; /* in a list of sequences to be freed */
   int slot;
-  uint32_t generation;      /* of the instance it was made for */
-  uint32_t described_epoch; /* in which the thread's name was looked at */
+  /* generation of the instance when the sequence was made */
+  uint32_t generation;
+  /* epoch in which the thread's name was last checked */
+  uint32_t described_epoch;
   struct st_identity_cache names;
   struct st_identity_cache argument_names;
   struct st_identity_cache codes;     /* code object -> name iid */
   struct st_identity_cache locations; /* code object -> source location iid */
-  struct call_cache* calls;           /* or NULL: see call_cache.h */
-  struct template_cache* templates;   /* or NULL: see template_cache.h */
+  struct call_cache* calls;           /* NULL until needed; see call_cache.h */
+  /* NULL until needed; see template_cache.h */
+  struct template_cache* templates;
   struct keyword_entry keywords[KEYWORD_ENTRIES];
   struct {
     uint32_t epoch, iid;
@@ -50,21 +54,23 @@ struct thread_sequence {
   uint32_t category_capacity;
 };
 
-/* A sequence for what the slot records now.  NULL: no memory or no writer id;
- * the event is counted as lost in the second case. */
+/* Returns a new sequence for the slot's current session.  NULL when out of
+ * memory or out of writer ids; in the second case the event is counted as
+ * lost. */
 struct thread_sequence* thread_sequence_new(int slot,
                                             const struct st_track* track);
 
-/* Returns the chunk, the ids and native memory.  Needs no GIL. */
+/* Returns the chunk and the writer id, and frees native memory.  Needs no
+ * GIL. */
 void thread_sequence_close(struct thread_sequence* s);
 
-/* Puts a closed sequence on a list, to be freed when Python may run.  NULL as
- * sequence is allowed. */
+/* Puts a closed sequence on a list, to be freed when Python code may run.  A
+ * NULL sequence is allowed. */
 void thread_sequence_free_later(struct thread_sequence** list,
                                 struct thread_sequence* s);
 void thread_sequences_free(struct thread_sequence** list);
 
-/* The category's cached id, or 0. */
+/* Returns the category's cached id, or 0. */
 static inline uint32_t known_category(const struct thread_sequence* s,
                                       const CategoryObject* category) {
   uint32_t index = category->index;

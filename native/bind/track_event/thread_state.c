@@ -4,20 +4,20 @@
 #include <unistd.h>
 
 #include "bind/common/handler_errors.h"
-#include "bind/common/own_work.h"
+#include "bind/common/untraced_calls.h"
 #include "bind/track_event/instances.h"
 #include "bind/track_event/process_track.h"
 #include "core/setters.h"
 
 _Thread_local struct thread_state* st_thread;
 
-static _Thread_local bool making; /* within thread_state_get */
+static _Thread_local bool making; /* set inside thread_state_get() */
 static struct thread_state* all_threads;
 static _Atomic uint32_t dead_threads;
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 
-/* (name as known) -> (uuid, descriptor, name), or None if the name is the same */
+/* callable (last name) -> (uuid, descriptor, name), or None: same name */
 static PyObject* describe_thread_hook;
 
 void thread_state_set_hook(PyObject* describe_thread) {
@@ -26,8 +26,8 @@ void thread_state_set_hook(PyObject* describe_thread) {
 
 /* ---- sequences ---- */
 
-/* Takes the sequence from its thread and closes it; what is left to do may
- * run Python (sequence_free). */
+/* Takes the sequence from its thread and closes it.  The caller frees it, which
+ * may run Python code. */
 static struct thread_sequence* sequence_detach(struct thread_state* t,
                                                int slot) {
   struct thread_sequence* s = t->sequences[slot];
@@ -49,9 +49,9 @@ struct thread_sequence* thread_state_sequence(struct thread_state* t,
   return t->sequences[slot];
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
-/* Runs on the dying thread, possibly without the GIL. */
+/* Runs on the ending thread, possibly without the GIL. */
 static void on_thread_exit(void* value) {
   struct thread_state* t = value;
   st_thread = NULL;
@@ -78,7 +78,8 @@ static void unlink_state(struct thread_state* t) {
     all_threads = t->next;
 }
 
-/* One that is in no list any more: this may run Python, and so change it. */
+/* Frees a state that is in no list.  Frees it only then because this may run
+ * Python code, which may change the list. */
 static void thread_state_free(struct thread_state* t) {
   for (int slot = 0; slot < MAX_INSTANCES; slot++)
     thread_sequence_free_later(&t->done, sequence_detach(t, slot));
@@ -116,7 +117,8 @@ void thread_states_reap(void) {
   }
 }
 
-/* Takes the descriptor that Python made; false with an error set. */
+/* Stores the description that the hook returned.  Returns false with an
+ * exception set on failure. */
 static bool use_description(struct thread_state* t, PyObject* description) {
   PyObject *bytes, *name;
   unsigned long long uuid;
@@ -136,7 +138,8 @@ static bool use_description(struct thread_state* t, PyObject* description) {
   return true;
 }
 
-/* Without Python's help: the kernel's ids, no name. */
+/* Describes the thread without the hook: by the kernel's ids, without a
+ * name. */
 static bool describe_plainly(struct thread_state* t) {
   uint64_t tid = (uint64_t)syscall(SYS_gettid);
   uint64_t uuid = tid ^ st_process_track.uuid;
@@ -154,16 +157,16 @@ static bool describe_plainly(struct thread_state* t) {
   return true;
 }
 
-/* False: there is no description, or no newer one. */
+/* Calls the hook.  Returns false if it failed or if the name is unchanged. */
 static bool describe_by_hook(struct thread_state* t) {
   if (!describe_thread_hook)
     return false;
   PyObject* known = t->name ? t->name : Py_None;
-  PyObject* description = st_call_own(describe_thread_hook, &known, 1);
+  PyObject* description = st_call_untraced(describe_thread_hook, &known, 1);
   bool ok =
       description && description != Py_None && use_description(t, description);
   Py_XDECREF(description);
-  st_drop_own_error(); /* a thread without a name is still traced */
+  st_drop_own_error(); /* a failed hook costs only the thread's name */
   return ok;
 }
 
@@ -200,8 +203,8 @@ struct thread_state* thread_state_get(void) {
   return t;
 }
 
-/* Whether the next event of a slot in mask announces the sequence's state, and
- * nobody has looked yet. */
+/* Returns whether the next event of a slot in mask will announce the sequence's
+ * state, and the thread's name was not yet checked for that. */
 static bool will_announce(struct thread_state* t, uint32_t mask) {
   bool announces = false;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
@@ -220,7 +223,7 @@ static bool will_announce(struct thread_state* t, uint32_t mask) {
 }
 
 void thread_state_refresh_name(struct thread_state* t, uint32_t mask) {
-  static _Thread_local bool refreshing; /* the hook may trace */
+  static _Thread_local bool refreshing; /* the hook may record events */
   if (refreshing || !will_announce(t, mask))
     return;
   refreshing = true;
@@ -232,7 +235,7 @@ void thread_state_refresh_name(struct thread_state* t, uint32_t mask) {
   }
 }
 
-/* The writers' chunks are the parent's: nothing may be written to them. */
+/* Stops all writes in the child of a fork: the chunks belong to the parent. */
 static void disable_writers(struct thread_state* t) {
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
     if (t->sequences[slot])
@@ -240,8 +243,8 @@ static void disable_writers(struct thread_state* t) {
   }
 }
 
-/* Runs in the child at once, also where C code forks and no Python hook does:
- * of all threads only the forking one can go on writing. */
+/* Runs in the child of each fork, even if C code forks without Python's hooks.
+ * Only the forking thread exists there, so only its writers can still write. */
 static void on_native_fork(void) {
   if (st_thread)
     disable_writers(st_thread);
@@ -255,13 +258,14 @@ void thread_states_install_fork_handler(void) {
 }
 
 void thread_states_after_fork(void) {
-  /* Every other thread's state is a copy without its thread. */
+  /* The threads of these states do not exist in the child. */
   for (struct thread_state* t = all_threads; t; t = t->next)
     disable_writers(t);
   while (all_threads) {
     struct thread_state* t = all_threads;
     unlink_state(t);
-    /* Locked: it was ending just then, and is half destroyed for ever. */
+    /* Locked means that the thread was ending during the fork: its state is
+     * half destroyed, so leak it. */
     if (pthread_mutex_trylock(&t->lock) != 0)
       continue;
     pthread_mutex_unlock(&t->lock);
@@ -283,8 +287,8 @@ void thread_state_release_discarded(struct thread_state* t) {
 
 typedef struct thread_sequence* (*visitor)(struct thread_state*, int);
 
-/* Calls visit for each sequence of a slot that its owner isn't writing, and
- * afterwards frees what visit returned. */
+/* Calls visit for each sequence of a slot that its owner is not writing.  Then
+ * frees the sequences that visit returned. */
 static void for_each(int slot, visitor visit) {
   struct thread_sequence* done = NULL;
   for (struct thread_state* t = all_threads; t; t = t->next) {

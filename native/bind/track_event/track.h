@@ -1,11 +1,11 @@
-/* The Python type Track: a row of the timeline that is not a thread's own.
+/* The Python type Track: a row of the timeline besides the threads' rows.
  *
  *   uuid = own id ^ parent's uuid         own id: from the name (and `id`)
  *   TrackDescriptor { 1 uuid, 2 name, 5 parent_uuid, ... }
  *
- * The parent is another track or the process.  After a fork the process is
- * another one, so uuid and descriptor are brought up to date when the track is
- * used.  Two tracks of the same name, id and parent are the same track.
+ * The parent is another track or the process.  A fork changes the process, so
+ * uuid and descriptor are updated when the track is used next.  Two Track
+ * objects with the same name, id and parent are the same row.
  *
  * Life cycle: a track keeps a reference to its parent; events borrow it.  Used
  * with the GIL.
@@ -20,12 +20,12 @@
 typedef struct {
   PyObject_HEAD
   struct st_track core;
-  uint8_t* descriptor; /* owned; core.descriptor points to it */
-  PyObject* parent;    /* Track, or NULL: below the process (or root) */
+  uint8_t* descriptor; /* owns the memory of core.descriptor */
+  PyObject* parent;    /* Track; NULL: the process, or a root track */
   PyObject* name;
-  uint64_t own_id; /* uuid = own_id ^ parent's uuid */
+  uint64_t own_id; /* uuid = own_id ^ uuid of the parent */
   uint8_t kind;    /* enum track_kind */
-  uint8_t* extra;  /* further encoded TrackDescriptor fields */
+  uint8_t* extra;  /* more encoded fields of TrackDescriptor */
   size_t extra_size;
   uint32_t process_generation;
 } TrackObject;
@@ -34,14 +34,16 @@ enum track_kind { TRACK_CHILD, TRACK_FIXED };
 
 extern PyTypeObject* st_track_type;
 
-/* Brings uuid and descriptor up to date: they depend on the process. */
+/* Updates uuid and descriptor if the process has changed. */
 const struct st_track* track_resolve(TrackObject* track);
 
-/* A new reference to the counter track of that name (a str) below the parent;
- * NULL as parent: the process.  NULL: an exception is set. */
+/* Returns a new reference to the counter track with that name (a str) below the
+ * parent; a NULL parent means the process.  NULL with an exception set on
+ * failure. */
 TrackObject* counter_track(PyObject* name, PyObject* parent);
 
-/* A new track whose descriptor was encoded elsewhere (a thread, a process, a
- * task); it does not change with the process.  NULL: an exception is set. */
+/* Returns a new track with a given descriptor (of a thread, process or task),
+ * which does not change with the process.  NULL with an exception set on
+ * failure. */
 PyObject* fixed_track_new(uint64_t uuid, const void* descriptor, size_t size,
                           PyObject* parent);

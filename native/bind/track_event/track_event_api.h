@@ -1,10 +1,10 @@
-/* What `stretto._native` offers to other extensions, `stretto._pyhooks` first
- * of all: slices for calls, without going through Python.
+/* The C interface of `stretto._native` for other extensions, such as
+ * `stretto._pyhooks`: writes slices of calls without running Python code.
  *
- * A capsule, `stretto._native._track_event_api`.  All functions need the GIL,
- * run no Python code on their fast path, never raise, and leave a pending
- * exception as it is.  Slices go to the calling thread's own track, also
- * inside an asyncio task: calls nest by thread.
+ * It is exported as the capsule `stretto._native._track_event_api`. All
+ * functions need the GIL, run no Python code on their fast path, never raise,
+ * and keep a pending exception set.  Slices are written to the calling thread's
+ * own track, even inside an asyncio task, because calls nest per thread.
  *
  *   uint32_t mask = api->begin_code(category, code, 0, 0);  slots that got it
  *   uint32_t since = *api->start_counter;
@@ -22,23 +22,25 @@
 #define ST_TRACK_EVENT_API "stretto._native._track_event_api"
 
 struct st_track_event_api {
-  /* Slots that record the category (a stretto.Category) now. */
+  /* Returns the slots that record the category (a stretto.Category) now. */
   uint32_t (*enabled)(PyObject* category);
-  /* BEGIN of a slice named and located by a code object; nothing within our own
-   * work (own_work.h), nor of the next one.  The slots in `except` are left
-   * out, and, for now, those where the call has a slice already. */
+  /* Writes the BEGIN of a slice named and located by a code object, and returns
+   * the slots that got it.  Writes nothing inside untraced calls
+   * (untraced_calls.h). Leaves out the slots in `except`; without a timestamp
+   * also those where the call has a slice by @traced. */
   uint32_t (*begin_code)(PyObject* category, PyObject* code, uint64_t timestamp,
                          uint32_t except);
-  /* The slots where the call of the code that begins now has a slice already,
-   * for it is @traced: tells it once. */
+  /* Returns the slots where the call of `code` that begins now has a slice
+   * already, because it is @traced.  A second call returns 0. */
   uint32_t (*take_traced)(PyObject* code);
-  /* BEGIN of a slice named by a str. */
+  /* Writes the BEGIN of a slice named by a str. */
   uint32_t (*begin_name)(PyObject* category, PyObject* name,
                          uint64_t timestamp);
-  /* END in the slots of mask that have run ever since. */
+  /* Writes the END to the slots of `mask` that have not been restarted
+   * since. */
   void (*end)(uint32_t mask, uint32_t start_counter, uint64_t timestamp);
   const uint32_t* start_counter;
   uint64_t (*now)(void);
-  /* For an error that is to be dropped: st_drop_own_error. */
+  /* Drops the current exception: st_drop_own_error() of handler_errors.h. */
   void (*drop_own_error)(void);
 };

@@ -1,7 +1,7 @@
-/* The capsule behind track_event_api.h: slices of calls for other extensions.
+/* Adds the capsule of track_event_api.h to the module.
  */
 #include "bind/common/handler_errors.h"
-#include "bind/common/own_work.h"
+#include "bind/common/untraced_calls.h"
 #include "bind/track_event/call_blocks.h"
 #include "bind/track_event/emit.h"
 #include "bind/track_event/instances.h"
@@ -17,8 +17,8 @@ static uint64_t api_now(void) {
   return st_fast_now();
 }
 
-/* The calling thread's sequence, where an event goes to one slot only and
- * needs nothing but writing; else NULL. */
+/* Returns the calling thread's sequence if the event goes to one slot and can
+ * be written at once; else NULL. */
 static inline struct thread_sequence* only_sequence(uint32_t mask) {
   struct thread_state* t = st_thread;
   if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
@@ -65,7 +65,7 @@ static uint32_t api_begin_code(PyObject* category, PyObject* code,
   if (UNLIKELY(!timestamp && is_traced(code)))
     except |= api_take_traced(code);
   uint32_t mask = c->enabled & ~except;
-  if (!mask || UNLIKELY(st_own_work))
+  if (!mask || UNLIKELY(st_untraced_depth))
     return 0;
   struct thread_sequence* s = only_sequence(mask);
   if (LIKELY(s && !timestamp)) {
@@ -85,7 +85,7 @@ static uint32_t api_begin_name(PyObject* category, PyObject* name,
                                uint64_t timestamp) {
   CategoryObject* c = (CategoryObject*)category;
   uint32_t mask = c->enabled;
-  if (!mask || UNLIKELY(st_own_work))
+  if (!mask || UNLIKELY(st_untraced_depth))
     return 0;
   struct thread_sequence* s = timestamp ? NULL : only_sequence(mask);
   if (s) {

@@ -2,13 +2,13 @@
  *
  *   fuzz_x [-runs=N] [-seed=N] [-max_len=N] [corpus file]...
  *
- * Runs every corpus file as it is, then N inputs made from them and from a few
- * built-in seeds by mutation.  It sees no coverage: it is a robust second to
- * libFuzzer, not a replacement.
+ * It runs each corpus file unchanged, then N inputs made by mutation from these
+ * files and from a few built-in seeds.  It measures no coverage, so it does not
+ * replace libFuzzer.
  *
- * The runs happen in a child process; the current input lies in memory shared
- * with the parent.  However the child dies (signal, sanitizer, exit), the
- * parent writes that input to ./crash-input and exits with 1.
+ * The runs happen in a child process.  The current input is in memory shared
+ * with the parent.  If the child ends abnormally (signal, sanitizer, exit), the
+ * parent writes that input to ./crash-input and exits with status 1.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ struct input {
   size_t size;
 };
 
-/* What the child leaves for the parent. */
+/* Memory shared by child and parent. */
 struct shared {
   bool finished;
   uint64_t executions;
@@ -120,7 +120,7 @@ static void erase(struct input* in) {
   in->size -= n;
 }
 
-/* Inserts a copy of the n bytes at `bytes`, which may lie in `in`. */
+/* Inserts a copy of n bytes at `bytes`, which may be part of `in`. */
 static void insert_copy(struct input* in, const uint8_t* bytes, size_t n) {
   n = at_most(n, max_len - in->size);
   if (n == 0)
@@ -174,7 +174,8 @@ static void mutate_once(struct input* in) {
 
 /* --- runs --- */
 
-/* The target gets an exact heap copy, so that reads past its end are seen. */
+/* Passes an exact heap copy to the target, so that ASan detects reads after its
+ * end. */
 static void run(const uint8_t* data, size_t size) {
   shared->size = size;
   memcpy(shared->data, data, size);

@@ -1,7 +1,7 @@
-/* Drives a commit batch over a small, often full socket with any sequence of
- * chunks, patches, writers, flushes and reads; the other end must get every
- * chunk once and in order, patches never before their chunk, and whole frames
- * only. */
+/* Fuzzes a commit batch over a small, often full socket: any sequence of
+ * chunks, patches, writers, flushes and reads.  The service must get each
+ * chunk once and in order, patches never before their chunk, and only whole
+ * frames. */
 #define CHECK_ABORTS
 #include "check.h"
 #include "commit_batch.h"
@@ -14,7 +14,7 @@ static struct socket_pair g_pair;
 static struct st_send_queue g_queue;
 static struct st_commit_batch g_batch;
 
-/* What went in, and what has come out. */
+/* Counts of what was committed, and what was received. */
 static uint32_t g_chunks_in, g_chunks_out, g_patches_in, g_patches_out;
 static uint32_t g_changes_in, g_changes_out;
 static uint64_t g_flush_in, g_flush_out;
@@ -26,7 +26,7 @@ static void complete(void) {
   st_commit_batch_sink.chunk_complete(&g_batch, &chunk, 1);
 }
 
-/* Patches for the chunk that was completed last. */
+/* Sends patches for the chunk that was completed last. */
 static void patch(uint32_t count) {
   static struct st_patch nodes[600];
   for (uint32_t i = 0; i < count; i++) {
@@ -52,7 +52,7 @@ static void change_writer(void) {
     st_commit_batch_sink.unregister_writer(&g_batch, id);
 }
 
-/* --- the other end --- */
+/* --- the service --- */
 
 static uint64_t varint_field(const struct st_field* message, uint32_t number) {
   struct st_decoder d;

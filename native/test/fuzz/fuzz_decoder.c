@@ -1,5 +1,6 @@
-/* Any bytes: fields lie inside the input, and decoding ends. What passes for
- * a valid packet can be decoded to its end and holds no reserved field. */
+/* Fuzzes the decoder with any bytes: fields must be inside the input, and
+ * decoding must end.  A packet that validation accepts must decode to its end
+ * without a reserved field. */
 #define CHECK_ABORTS
 #include "check.h"
 #include "decoder.h"

@@ -1,5 +1,5 @@
-/* Any words as bytecode and overlay: what loads can be queried, has messages
- * for all that it refers to, and lets nothing pass by a field 0. */
+/* Fuzzes bytecode and overlay with any words: loaded bytecode can be queried,
+ * contains all messages that it refers to, and denies field 0. */
 #define CHECK_ABORTS
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "filter_bytecode.h"
 #include "filter_code.h"
 
-/* Mutations don't find checksums, so they get the right one. */
+/* Adds the right checksum, which mutations would not find. */
 static struct code seal(const uint8_t* data, size_t size) {
   uint32_t words[512];
   size_t count = 0;

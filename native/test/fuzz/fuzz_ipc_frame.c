@@ -1,5 +1,5 @@
-/* Any bytes as a stream of frames: parsing stays inside them, and what it
- * accepts survives being written and parsed again. */
+/* Fuzzes a stream of frames with any bytes: the parser must stay inside them,
+ * and an accepted frame must survive encoding and parsing again. */
 #define CHECK_ABORTS
 #include <string.h>
 
@@ -11,7 +11,7 @@ static void check_again(const struct st_ipc_invoke* invoke) {
   struct st_ipc_invoke again;
   size_t size = st_ipc_frame_put_invoke(frame, invoke);
   if (size > ST_IPC_MAX_FRAME)
-    return; /* ours may be longer by the ids */
+    return; /* our encoding may be longer by the size of the ids */
   CHECK_EQ(st_ipc_frame_get_invoke(frame, size, &again), size);
   CHECK_EQ(again.request_id, invoke->request_id);
   CHECK_EQ(again.service_id, invoke->service_id);
@@ -37,7 +37,8 @@ static void parse_stream(const uint8_t* data, size_t size) {
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   parse_stream(data, size);
-  /* Mutation seldom gets a length right: frame the input as one payload. */
+  /* Frames the input as one payload, because mutation rarely finds a right
+   * length. */
   if (size > ST_IPC_MAX_FRAME - ST_IPC_HEADER_SIZE)
     return 0;
   uint8_t* frame = malloc(size + ST_IPC_HEADER_SIZE);

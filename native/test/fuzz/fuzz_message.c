@@ -1,5 +1,5 @@
-/* Any sequence of appends gives the message that a plain encoder gives, over
- * heap, over buffers that vanish, and over an array that is too small. */
+/* Fuzzes sequences of appends: the message must equal that of a plain encoder,
+ * in a heap, in buffers that vanish, and in an array that is too small. */
 #define CHECK_ABORTS
 #include "../message_check.h"
 

@@ -1,6 +1,6 @@
-/* Any message through a filter: what comes out is no longer than what went in,
- * well-formed, holds only what is allowed, and passes again unchanged but for
- * the width of lengths. */
+/* Fuzzes the filter with any message: the output must not be longer than the
+ * input, must be well-formed, must contain only allowed fields, and must pass
+ * the filter again unchanged except for the width of lengths. */
 #define CHECK_ABORTS
 #include <string.h>
 
@@ -65,7 +65,7 @@ static void check_trace(const uint8_t* data, size_t size) {
 }
 
 static void check_filter(const uint8_t* data, size_t size) {
-  /* Exactly the room that is promised to suffice. */
+  /* exactly the size that the interface requires */
   uint8_t *out = malloc(size + !size), *again = malloc(size + !size);
   size_t n, m;
   if (st_message_filter_run(filter(), data, size, out, &n) == ST_FILTER_DONE) {
@@ -84,8 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   enum { COPIES = 16, ROOM = ST_MAX_TAG + ST_MAX_VARINT };
   check_filter(data, size);
   check_trace(data, size);
-  /* Often enough, nested, to be longer than one byte of length can tell; and
-   * as two packets. */
+  /* Nests the message until its length takes more than one byte; then as two
+   * packets. */
   uint8_t* copies = malloc(COPIES * size + 1);
   uint8_t* wrapped = malloc(COPIES * size + 2 * ROOM);
   for (size_t i = 0; size && i < COPIES; i++)

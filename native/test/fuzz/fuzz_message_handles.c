@@ -1,9 +1,10 @@
-/* Writer misuse: any handle, open, ended or stale, is written to in any order.
+/* Fuzzes writer misuse: writes to any handle, open, ended or stale, in any
+ * order.
  *
- * The arena's messages and serials are what bindings go by: a handle whose
- * serial is old isn't used; one whose message has ended is, and must change
- * nothing.  What comes out is a whole message in any case, as large as the
- * stream says, and the buffers around it stay as they were. */
+ * Like the bindings, it uses the arena's messages and serials: a handle with an
+ * old serial is not used; a handle whose message has ended is used, and must
+ * change nothing.  The output must always be a complete message of the size
+ * that the stream reports, and bytes around the buffers must not change. */
 #define CHECK_ABORTS
 #include "../message_script.h"
 #include "core/decoder.h"
@@ -21,7 +22,7 @@ static struct st_stream_writer stream;
 static struct st_arena_message root;
 static struct handle handles[HANDLES];
 
-/* Handles lie around the bytes of one buffer; what is discarded is counted. */
+/* Guard bytes surround one buffer; discarded bytes are counted. */
 static void start(size_t size) {
   memset(memory, 0xA5, sizeof memory);
   memset(&root, 0, sizeof root);
@@ -84,7 +85,8 @@ static void step(struct script* s) {
   }
 }
 
-/* Nested fields nest, and everything ends where it should. */
+/* Checks that nested fields are nested, and that each message ends where its
+ * length says. */
 static void check_whole(const uint8_t* data, size_t size, unsigned depth) {
   struct st_decoder d;
   struct st_field f;

@@ -1,4 +1,4 @@
-/* Any shared memory and any requests: bitmaps, chunk headers, payloads and
+/* Fuzzes a producer endpoint: bitmaps, chunk headers, payloads and
  * CommitDataRequests all come from the input. */
 #define CHECK_ABORTS
 #include "fake_chunk.h"
@@ -8,8 +8,8 @@ enum { PAGES = 4, PAGE = 4096, BUFFER = 1 };
 
 static _Alignas(4096) uint8_t memory[PAGES * PAGE];
 
-/* The input, over and over, is the content of the pages; their bitmaps are
- * mostly such that there is something to do. */
+/* Fills the pages with repetitions of the input.  Most bitmaps have chunks that
+ * can be moved. */
 static void fill_memory(const uint8_t* data, size_t size) {
   for (size_t i = 0; i < sizeof memory; i++)
     memory[i] = data[i % size];

@@ -1,5 +1,5 @@
-/* Any fragments as packets: what comes out is a trace whose packets are valid,
- * but for the trusted fields at their ends, and end with those. */
+/* Fuzzes read-back with any fragments as packets: each packet of the trace must
+ * be valid, and must end with the trusted fields. */
 #define CHECK_ABORTS
 #include "decoder.h"
 #include "fake_chunk.h"
@@ -13,7 +13,8 @@ static void check_packet(const uint8_t* data, size_t size) {
     CHECK(st_packet_is_valid(data, own));
     return;
   }
-  /* With a loss behind them: a tag of two bytes and one or two of value. */
+  /* Reads a loss mask at the end: a tag of two bytes and a value of one or
+   * two. */
   struct st_decoder d;
   struct st_field f;
   uint32_t last = 0;

@@ -1,5 +1,6 @@
-/* Any bytes in pieces of any size: tokens lie where they should, all bytes are
- * accounted for, and what whole bytes give, pieces give too. */
+/* Fuzzes the tokenizer with any bytes in pieces of any size: tokens must have
+ * the right positions, all bytes must be accounted for, and pieces must give
+ * the same tokens as the whole input. */
 #define CHECK_ABORTS
 #include <string.h>
 

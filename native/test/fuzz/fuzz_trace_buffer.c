@@ -1,7 +1,8 @@
-/* Any sequence of chunks, patches, reads and clones on small buffers.
+/* Fuzzes trace buffers with any sequence of chunks, patches, reads and clones
+ * on small buffers.
  *
- * Input: a sequence of commands, one byte each with its operands behind it;
- * what is missing at the end counts as 0. */
+ * Input: a sequence of commands, one byte each, followed by their operands.
+ * Missing operands at the end count as 0. */
 #define CHECK_ABORTS
 #include "fake_chunk.h"
 
@@ -23,7 +24,7 @@ static void check_stats(struct st_trace_buffer* b) {
   CHECK(s.bytes_read <= s.bytes_written);
   CHECK(s.chunks_read + s.chunks_overwritten <=
         s.chunks_written + s.chunks_relocated);
-  /* What was a record is cleared as padding, too. */
+  /* Evicted records are cleared as padding, too. */
   CHECK(s.padding_bytes_cleared <= s.padding_bytes_written + s.bytes_written);
   CHECK(st_trace_buffer_unread(b) <= st_trace_buffer_size(b));
 }
@@ -36,7 +37,7 @@ static void read_packets(struct st_trace_buffer* b, uint32_t limit) {
     for (size_t i = 0; i < got.size; i++)
       sum += got.data[i];
   }
-  CHECK(sum < UINT32_MAX); /* so that it is read */
+  CHECK(sum < UINT32_MAX); /* read here, so that ASan checks it */
 }
 
 static void put_chunk(struct st_trace_buffer* b, struct input* in) {
@@ -46,7 +47,7 @@ static void put_chunk(struct st_trace_buffer* b, struct input* in) {
   flags((uint8_t)(how & 63));
   fake.fragments = (uint16_t)take(in, 1);
   uint32_t kind = how >> 6, size = take(in, 1);
-  if (kind & 1) { /* good fragments */
+  if (kind & 1) { /* number of valid fragments */
     uint16_t fragments = fake.fragments % 16;
     fake.fragments = 0;
     for (uint16_t i = 0; i < fragments; i++)

@@ -1,5 +1,6 @@
-/* Any bytes as a trace and as a reply: both functions stay inside their
- * buffers, and what is packed is joined to the same bytes. */
+/* Fuzzes both slice functions, with any bytes as a trace and as a reply: they
+ * must stay inside their buffers, and joining packed slices must give the same
+ * bytes. */
 #define CHECK_ABORTS
 #include <string.h>
 

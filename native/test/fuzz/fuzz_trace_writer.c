@@ -1,5 +1,6 @@
-/* Any sequence of packets, flushes and freed chunks, in any geometry: accepted
- * packets come out whole and in order, the others are counted. */
+/* Fuzzes a trace writer with any sequence of packets, flushes and freed chunks,
+ * in any geometry: accepted packets must be read complete and in order, the
+ * others must be counted. */
 #define CHECK_ABORTS
 #include "../writer_model.h"
 

@@ -220,7 +220,7 @@ def _write_all(file: Any, data: bytes) -> None:
         if not isinstance(taken, int):
             return
         if not 0 < taken <= len(data):
-            raise OSError(f"write() says that it took {taken} bytes of {len(data)}")
+            raise OSError(f"write() reported that it took {taken} bytes of {len(data)}")
         data = data[taken:]
 
 

@@ -131,12 +131,12 @@ def test_forked_child_cannot_write_into_unbound_memory(startup: Startup) -> None
 
 def test_bind_of_a_bound_arbiter_is_an_error(startup: Startup) -> None:
     startup.bind()
-    with pytest.raises(ValueError, match="has its way to a service"):
+    with pytest.raises(ValueError, match="is bound to a service already"):
         startup.bind()
-    with pytest.raises(ValueError, match="has its way to a service"):
+    with pytest.raises(ValueError, match="is bound to a service already"):
         startup.arbiter.emulate(False)
     in_process = make_arbiter(make_table())
-    with pytest.raises(ValueError, match="has its way to a service"):
+    with pytest.raises(ValueError, match="is bound to a service already"):
         in_process.bind(startup.queue, *METHODS)
     in_process.bind_startup_target_buffer(1, BUFFER)  # does nothing
 
