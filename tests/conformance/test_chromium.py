@@ -1,4 +1,4 @@
-"""Chromium, a real producer of seven processes and more, on our service and on Perfetto's."""
+"""Chromium, with seven or more processes as producers, on Stretto's and on Perfetto's service."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ pytestmark = [
 
 
 class Recorded(NamedTuple):
-    """What one session holds."""
+    """The content of one session."""
 
     slices: int
     processes: int
@@ -71,7 +71,7 @@ class Recorded(NamedTuple):
 
 @contextmanager
 def chromium(folder: Path, environment: dict[str, str]) -> Iterator[None]:
-    """The browser on the page, with all its processes."""
+    """Run the browser on the page, with all its processes."""
     process = subprocess.Popen(
         [CHROMIUM, *FLAGS, f"--user-data-dir={folder / 'profile'}", PAGE],
         env=environment,
@@ -88,7 +88,7 @@ def chromium(folder: Path, environment: dict[str, str]) -> Iterator[None]:
 
 
 def wait_for_all(consumer: SystemConsumer) -> None:
-    """Until the browser's processes have connected."""
+    """Wait until the processes of the browser have connected."""
     known, since = 0, time.monotonic()
     while known < 2 or time.monotonic() - since < SETTLED_MS / 1000:
         sources = consumer.state().data_sources
@@ -99,7 +99,7 @@ def wait_for_all(consumer: SystemConsumer) -> None:
 
 
 def session(folder: Path, environment: dict[str, str]) -> bytes:
-    """What `stretto trace` records of some seconds of the browser."""
+    """Record some seconds of the browser with `stretto trace`."""
     consumer = SystemConsumer(environment["PERFETTO_CONSUMER_SOCK_NAME"])
     try:
         wait_for_all(consumer)
@@ -116,7 +116,7 @@ def session(folder: Path, environment: dict[str, str]) -> bytes:
 
 
 def record(folder: Path, *, reference: bool) -> Recorded:
-    """One session on one of the services."""
+    """Record one session on one of the services."""
     folder.mkdir()
     environment = daemon_environment(folder)
     if reference:
@@ -141,7 +141,7 @@ def record(folder: Path, *, reference: bool) -> Recorded:
     return Recorded(slices, processes, {name for name, _, _ in loaded.errors()})
 
 
-def test_our_service_records_as_much_as_perfettos(tmp_path: Path, oracle: object) -> None:
+def test_stretto_service_records_as_much_as_perfetto(tmp_path: Path, oracle: object) -> None:
     ours: list[Recorded] = []
     theirs: list[Recorded] = []
 

@@ -1,4 +1,4 @@
-"""Perfetto's own consumer on our service, and our consumer on Perfetto's service (v48.1)."""
+"""Perfetto's consumer on Stretto's service; Stretto's consumer on Perfetto's service (v48.1)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def write_in_threads(threads, count):
 
 @pytest.fixture
 def addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Path]]:
-    """Of the machine's service, for every process of a test."""
+    """The sockets of the machine's service, for all processes of a test."""
     producers, consumers = tmp_path / "producer.sock", tmp_path / "consumer.sock"
     monkeypatch.setenv("PERFETTO_PRODUCER_SOCK_NAME", str(producers))
     monkeypatch.setenv("PERFETTO_CONSUMER_SOCK_NAME", str(consumers))
@@ -97,7 +97,7 @@ def config(size_kb: int = 32 << 10) -> TraceConfig:
 
 
 class Talk:
-    """A program that answers each line with one."""
+    """A program that answers each input line with one line."""
 
     def __init__(self, program: str, *arguments: object) -> None:
         self.process = subprocess.Popen(
@@ -132,15 +132,15 @@ class Talk:
             self.process.stdout.close()
 
 
-class TestRealConsumer:
-    """The C++ SDK starts, stops and reads sessions of ours."""
+class TestPerfettoConsumer:
+    """The C++ SDK starts, stops and reads sessions of Stretto's service."""
 
     @pytest.fixture
     def service(self, addresses: tuple[Path, Path]) -> Iterator[ServiceProcess]:
         with ServiceProcess(*addresses) as service:
             yield service
 
-    def test_its_own_events_arrive_complete(
+    def test_events_of_the_consumer_process_arrive_complete(
         self, service: ServiceProcess, tmp_path: Path, oracle: Callable[[bytes], Oracle]
     ) -> None:
         out = tmp_path / "out.pftrace"
@@ -151,7 +151,7 @@ class TestRealConsumer:
         assert judge.query(INSTANTS) == [(100,)]
         assert judge.errors() == []
 
-    def test_megabytes_of_another_producer_arrive_complete(
+    def test_megabytes_of_another_producer_are_read_completely(
         self, service: ServiceProcess, tmp_path: Path, oracle: Callable[[bytes], Oracle]
     ) -> None:
         out = tmp_path / "out.pftrace"
@@ -169,16 +169,16 @@ class TestRealConsumer:
         assert judge.errors() == []
 
 
-class TestRealService:
-    """Sessions of ours on the C++ service."""
+class TestPerfettoService:
+    """Stretto's sessions on the C++ service."""
 
     @pytest.fixture
     def service(self, addresses: tuple[Path, Path]) -> Iterator[ReferenceService]:
         with ReferenceService(*addresses) as service:
             yield service
 
-    def test_clone_by_name(self, service: ReferenceService, tmp_path: Path) -> None:
-        """This service knows sessions by their ids alone."""
+    def test_session_is_cloned_by_name(self, service: ReferenceService, tmp_path: Path) -> None:
+        """This service clones sessions only by their ids, so the command looks up the id."""
         made = config()
         made.unique_session_name = "mine"
         out = tmp_path / "copy"
@@ -187,14 +187,14 @@ class TestRealService:
             subprocess.run(command, check=True, timeout=TIMEOUT_S, capture_output=True)
         assert out.stat().st_size > 0
 
-    def test_its_own_producer(
+    def test_events_of_the_cpp_producer_arrive_complete(
         self, service: ReferenceService, oracle: Callable[[bytes], Oracle]
     ) -> None:
         with Talk(CPP_PRODUCER) as producer:
             assert producer.hear() == "ready"
             with stretto.TracingSession(config(), backend="system") as session:
                 wait_for_producers(session, 2)
-                for _ in range(8):  # its shared memory holds some 5000 events
+                for _ in range(8):  # its shared memory holds about 5000 events
                     producer.say("500")
                     assert producer.hear() == "done"
                     assert session.flush()
@@ -207,7 +207,7 @@ class TestRealService:
         assert judge.errors() == []
 
     @pytest.mark.parametrize("end", ["goes on", "exits", "is killed"])
-    def test_our_producer(
+    def test_events_of_a_stretto_producer_arrive_complete(
         self, service: ReferenceService, end: str, oracle: Callable[[bytes], Oracle]
     ) -> None:
         with (
@@ -236,7 +236,7 @@ class TestRealService:
             0,
         )
 
-    def test_a_service_that_is_killed_and_comes_back(
+    def test_sessions_work_again_after_the_service_was_killed(
         self, addresses: tuple[Path, Path], oracle: Callable[[bytes], Oracle]
     ) -> None:
         with LiveProgram(PROGRAM) as program:
@@ -252,7 +252,7 @@ class TestRealService:
 
 
 def wait_for_producers(session: stretto.TracingSession, count: int) -> None:
-    """Until the service has so many."""
+    """Wait until the service has this number of producers."""
     for _ in range(TIMEOUT_S * 100):
         if session.stats().producers_connected == count:
             return
@@ -261,7 +261,7 @@ def wait_for_producers(session: stretto.TracingSession, count: int) -> None:
 
 
 class World:
-    """Consumers of the real service on a task runner."""
+    """Consumers of Perfetto's service on a task runner."""
 
     def __init__(self, address: Path) -> None:
         self.address = str(address)
@@ -269,7 +269,7 @@ class World:
         self.consumers: list[MockConsumer] = []
 
     def connect_consumer(self, consumer: Any, uid: int) -> ConsumerIPCClient:
-        """Stands in for a service's, for MockConsumer."""
+        """Replaces the method of a service, for MockConsumer."""
         return ConsumerIPCClient.connect(self.address, consumer, self.runner)
 
     def consumer(self) -> MockConsumer:
@@ -292,7 +292,7 @@ class World:
 
 
 class TestEveryMethod:
-    """What a consumer can ask, answered by the C++ service."""
+    """The methods of a consumer, with the C++ service."""
 
     @pytest.fixture
     def world(self, addresses: tuple[Path, Path]) -> Iterator[World]:
@@ -301,7 +301,7 @@ class TestEveryMethod:
             yield world
             world.close()
 
-    def test_questions(self, world: World) -> None:
+    def test_queries_are_answered(self, world: World) -> None:
         endpoint = world.consumer().endpoint
         told = world.answer(endpoint.query_capabilities)
         assert told.has_query_capabilities
@@ -311,7 +311,7 @@ class TestEveryMethod:
         assert state.num_sessions == 0
         assert world.answer(endpoint.get_trace_stats) is None
 
-    def test_a_session_from_end_to_end(self, world: World) -> None:
+    def test_session_from_start_to_end(self, world: World) -> None:
         consumer = world.consumer()
         consumer.observe(ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED)
         made = config(1024)
@@ -343,14 +343,14 @@ class TestEveryMethod:
         count: int = state.num_sessions
         return count
 
-    def test_refused(self, world: World) -> None:
+    def test_refused_config_is_reported(self, world: World) -> None:
         consumer = world.consumer()
         source = TraceConfig.DataSource(config=DataSourceConfig(name="x", target_buffer=3))
         consumer.enable(TraceConfig(data_sources=[source]))
         world.until(lambda: consumer.disabled)
         assert consumer.disabled[0]
 
-    def test_into_a_file(self, world: World, tmp_path: Path) -> None:
+    def test_service_writes_into_a_file(self, world: World, tmp_path: Path) -> None:
         consumer = world.consumer()
         made = config(1024)
         made.write_into_file = True
@@ -361,7 +361,7 @@ class TestEveryMethod:
         assert consumer.disabled == [""]
         assert (tmp_path / "trace").stat().st_size > 0
 
-    def test_detach_and_attach(self, world: World) -> None:
+    def test_detached_session_can_be_attached(self, world: World) -> None:
         consumer = world.consumer()
         consumer.enable(config(1024))
         assert world.answer(lambda done: consumer.endpoint.detach("key", done)) is True
@@ -373,7 +373,7 @@ class TestEveryMethod:
         heir.endpoint.disable_tracing()
         world.until(lambda: heir.disabled)
 
-    def test_clone(self, world: World) -> None:
+    def test_session_is_cloned(self, world: World) -> None:
         consumer = world.consumer()
         made = config(1024)
         made.unique_session_name = "cloned"

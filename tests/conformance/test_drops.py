@@ -1,4 +1,4 @@
-"""A drop costs what was dropped: all that follows is readable, named and nested right."""
+"""Dropped packets: all later events are readable, with correct names and nesting."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def service():
 
 
 class Program:
-    """Nested slices, each with a number; keeps what a reader must find.
+    """Writes nested slices with numbers; keeps what the trace must contain.
 
-    A slice whose BEGIN was dropped isn't there: its children belong to its parent.
+    A slice whose BEGIN was dropped is missing: its children belong to its parent.
     """
 
     def __init__(self, service: SlowService, seed: int) -> None:
@@ -77,7 +77,7 @@ from slice s left join slice p on s.parent_id = p.id
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_was_not_dropped_is_named_and_nested_right(service, oracle, seed):
+def test_remaining_events_have_correct_names_and_nesting(service, oracle, seed):
     program = Program(service, seed)
     program.run(3000)
     service.catch_up()
@@ -92,7 +92,7 @@ def test_what_was_not_dropped_is_named_and_nested_right(service, oracle, seed):
     assert all(duration >= 0 for *_, duration in rows), "a slice was left open"
 
 
-def test_the_trace_says_that_something_was_lost(service):
+def test_loss_is_marked_in_the_trace(service):
     for number in range(5000):
         CATEGORY.instant("event", number=number)
     service.catch_up()
@@ -114,11 +114,11 @@ def short_thread() -> None:
     thread.join()
 
 
-def test_the_loss_of_a_thread_that_has_ended_is_marked(service, oracle):
+def test_loss_of_an_ended_thread_is_marked(service, oracle):
     service.arbiter.open_buffer(BUFFER)
     for _ in range(20):
         short_thread()
-    while service.arbiter.live_writers > 1:  # join() doesn't wait for the thread's very end
+    while service.arbiter.live_writers > 1:  # join() may return earlier
         time.sleep(0.001)
     written, lost = service.counts()
     assert written, "nothing was recorded"

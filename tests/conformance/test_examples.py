@@ -1,4 +1,4 @@
-"""The examples do what they say, and the real trace processor reads their traces."""
+"""The examples work as described, and Perfetto's trace processor reads their traces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stretto.testing.decoded_packets import decode_packets
 from tests.support.recorded import alone, check_trace, pids, record
 
 
-def test_demo(oracle, repository, tmp_path):
+def test_demo_is_recorded(oracle, repository, tmp_path):
     run = record(tmp_path / "trace", str(repository / "examples" / "demo.py"))
     assert run.status == 0
     assert "rendered 60 frames" in run.stderr
@@ -35,13 +35,13 @@ def test_demo(oracle, repository, tmp_path):
     assert loaded.query(pictures.format("upload picture")) == [(6,)]
 
 
-def test_demo_alone(repository):
+def test_demo_runs_without_a_recorder(repository):
     run = alone(sys.executable, str(repository / "examples" / "demo.py"))
     assert run.status == 0
     assert run.stderr.splitlines()[-1] == "rendered 60 frames"
 
 
-def test_custom_data_source(oracle, repository, tmp_path):
+def test_custom_data_source_writes_its_packets(oracle, repository, tmp_path):
     script = repository / "examples" / "custom_data_source.py"
     run = alone(sys.executable, str(script), str(tmp_path / "trace"))
     assert (run.status, run.stderr) == (0, "")
@@ -60,7 +60,7 @@ where i.name = o.name group by 1, 2, 3, 4
 """
 
 
-def test_flow_demo(oracle, repository, tmp_path):
+def test_flow_demo_has_an_arrow_for_each_message(oracle, repository, tmp_path):
     run = record(tmp_path / "trace", str(repository / "examples" / "flow_demo.py"))
     assert run.status == 0, run.stderr
     assert "bought 20 loaves" in run.stderr
@@ -89,7 +89,7 @@ CATEGORIES = "select distinct category from slice order by category"
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("server", ["gunicorn", "uvicorn"])
-def test_a_server_is_recorded_while_it_serves(oracle, repository, tmp_path, server):
+def test_always_on_server_is_recorded_while_it_runs(oracle, repository, tmp_path, server):
     script = str(repository / "examples" / "always_on" / "serve.py")
     run = alone(sys.executable, script, server, "--seconds", "0.4", "--folder", str(tmp_path))
     assert run.status == 0, run.stderr

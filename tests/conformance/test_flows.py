@@ -1,4 +1,4 @@
-"""Arrows in the real trace processor are the model's pairs, exactly."""
+"""The arrows in Perfetto's trace processor are exactly those of a model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ARROWS = "select slice_out, slice_in from flow"
 
 
 def read(trace: bytes, *, by_ordinal: bool) -> tuple[dict[Point, int], list[tuple[Point, Point]]]:
-    """Points with their times, and arrows, of a trace."""
+    """Return the flow points with their times, and the arrows of a trace."""
     oracle = Oracle(trace)
     assert oracle.errors() == []
     named: dict[int, Point] = {}
@@ -50,7 +50,7 @@ def read(trace: bytes, *, by_ordinal: bool) -> tuple[dict[Point, int], list[tupl
 
 
 def converse(greeter: TracedGreeter, draw: random.Random, steps: int) -> None:
-    """Any mixture of calls, in flight and answered, with errors and parts."""
+    """Send a random mixture of calls, concurrent and sequential, with errors and parts."""
     for _ in range(steps):
         choice = draw.randrange(8)
         if choice < 3:
@@ -71,11 +71,11 @@ def converse(greeter: TracedGreeter, draw: random.Random, steps: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_conversations_over_our_ipc(seed: int) -> None:
+def test_random_calls_over_the_ipc_of_stretto(seed: int) -> None:
     draw = random.Random(seed)
     with flows_installed():
         greeter = TracedGreeter()
-        # Some messages are on their way already when tracing begins.
+        # Some messages have already been sent when tracing starts.
         converse(greeter, draw, 40)
         with record() as recorded:
             converse(greeter, draw, 300)
@@ -89,7 +89,7 @@ def test_random_conversations_over_our_ipc(seed: int) -> None:
 
 
 @pytest.mark.thorough
-def test_two_processes_four_senders_enabled_in_the_middle(tmp_path: Path) -> None:
+def test_two_processes_and_four_senders_traced_from_the_middle(tmp_path: Path) -> None:
     messages, enable_at = 100_000, 25_000
     run = record_program(
         tmp_path / "trace.pftrace",
@@ -108,10 +108,10 @@ def test_two_processes_four_senders_enabled_in_the_middle(tmp_path: Path) -> Non
     assert len(sent) > 0.7 * messages
     assert not any(point[3] for point in points)
     assert sorted(arrows) == sorted(expected(points))
-    # Each message that both ends traced has its arrow.
+    # Each message that both ends traced has an arrow.
     both = {("receive", *point[1:]) for point in sent} & points.keys()
     assert both <= {into for _, into in arrows}
-    # And `stretto flows` finds the same ones.
+    # `stretto flows` finds the same arrows.
     calls = read_rpc_flows(io.BytesIO(run.trace)).calls
     found = [call.queueing_ns or 0 for call in calls if call.kind == "one-way" and call.matched]
     one_ways = [(points[out], points[into]) for out, into in arrows if out[1] == "one-way"]
@@ -119,7 +119,7 @@ def test_two_processes_four_senders_enabled_in_the_middle(tmp_path: Path) -> Non
     assert len(both) > 0.65 * messages
 
 
-def test_our_ipc_between_two_processes_with_four_callers(tmp_path: Path) -> None:
+def test_ipc_between_two_processes_with_four_callers(tmp_path: Path) -> None:
     messages = 8000
     run = record_program(
         tmp_path / "trace.pftrace",
@@ -133,5 +133,5 @@ def test_our_ipc_between_two_processes_with_four_callers(tmp_path: Path) -> None
     kinds = Counter(point[:2] for point in points)
     assert kinds["receive", "one-way"] > messages / 10
     assert kinds["receive", "request"] > messages / 4
-    assert kinds["receive", "reply"] > kinds["receive", "request"]  # some are in parts
+    assert kinds["receive", "reply"] > kinds["receive", "request"]  # some have parts
     assert len(arrows) > messages

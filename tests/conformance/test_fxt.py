@@ -1,4 +1,4 @@
-"""The real trace processor sees the same in a trace and in what it was converted to."""
+"""Perfetto's trace processor reads the same from a trace before and after conversion."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def seen(trace: bytes, *queries: str) -> list[list[tuple[Any, ...]]]:
 
 
 def assert_same(trace: bytes, *queries: str) -> list[list[tuple[Any, ...]]]:
-    """A trace of packets, its FXT, and the packets made of that are alike; what is seen."""
+    """Check that conversion to FXT and back changes no query result; return the results."""
     there, outcome = exported(trace)
     assert outcome.left_out == {}
     back, outcome = imported(there)
@@ -67,7 +67,7 @@ def assert_same(trace: bytes, *queries: str) -> list[list[tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_random_conversations(seed: int) -> None:
+def test_random_calls(seed: int) -> None:
     draw = random.Random(seed)
     with flows_installed():
         greeter = TracedGreeter()
@@ -143,7 +143,7 @@ def test_names_with_dots_and_brackets() -> None:
     assert shown >= {'"http.method"', '"a.b"', "a.b", "a[0][1]", 'any.a."x[0]"[0][0]', '""'}
 
 
-def test_no_name_and_arrows_to_oneself() -> None:
+def test_empty_names_and_arrows_within_one_thread() -> None:
     category = stretto.Category("test.fxt")
     with record() as recorded:
         category.instant("")
@@ -158,9 +158,9 @@ def test_no_name_and_arrows_to_oneself() -> None:
 
 
 class TestFuchsia:
-    """Traces that only Fuchsia's providers would write."""
+    """Traces with features that only Fuchsia's providers use."""
 
-    def test_a_call_of_four_points(self) -> None:
+    def test_call_with_four_points(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.DURATION_BEGIN, 100, CLIENT, "call", ordinal=5)
         trace.event(fxt.FLOW_BEGIN, 101, CLIENT, "flow", number=7)
@@ -177,7 +177,7 @@ class TestFuchsia:
         ]
         assert seen(data, ARROWS, PLACES) == wanted
 
-    def test_messages_of_the_kernel(self) -> None:
+    def test_kernel_messages_keep_their_arrows(self) -> None:
         trace = FxtTrace()
         for start in range(100, 1000, 100):
             number = start << 32 | 1 << 31 | 3
@@ -191,13 +191,13 @@ class TestFuchsia:
         data, _ = imported(trace.data)
         wanted = seen(trace.data, ARROWS)[0]
         assert len(wanted) == 27
-        # Only names differ: those of the messages say their ordinals.
+        # Only names differ: those of messages contain their ordinals.
         times = [(row[0], row[3]) for row in wanted]
         assert [(row[0], row[3]) for row in seen(data, ARROWS)[0]] == times
 
     @pytest.mark.parametrize("seed", range(3))
     def test_random_slices_and_flows(self, seed: int) -> None:
-        """Complete durations written when they are over, points anywhere in them."""
+        """Complete durations are written at their end, with flow points anywhere in them."""
         draw = random.Random(seed)
         trace = FxtTrace()
         threads = [Thread(10 * process, 10 * process + 1) for process in (1, 2, 3)]
@@ -221,17 +221,17 @@ class TestFuchsia:
         assert len(wanted[1]) > 100
         assert seen(data, SLICES, ARROWS, ARGUMENTS) == wanted
 
-    def test_a_point_as_early_as_its_slice_but_written_before_it(self) -> None:
+    def test_flow_point_written_before_its_slice_with_the_same_time(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.FLOW_BEGIN, 1, CLIENT, "flow", number=7)
         trace.event(fxt.DURATION_COMPLETE, 1, CLIENT, "sends", end=5)
         trace.slice(3, 4, SERVER, "receives", [(fxt.FLOW_END, 7)])
-        # The trace processor takes records of one time as they come, and loses this arrow.
+        # The trace processor keeps the order of records of the same time, and loses this arrow.
         assert Oracle(trace.data).query(ARROWS) == []
         (arrows,) = seen(imported(trace.data)[0], ARROWS)
         assert [(row[2], row[5]) for row in arrows] == [("sends", "receives")]
 
-    def test_operations(self) -> None:
+    def test_async_operations(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.ASYNC_BEGIN, 1, CLIENT, "load", number=5)
         trace.event(fxt.ASYNC_BEGIN, 3, CLIENT, "part", number=5)
@@ -250,7 +250,7 @@ class TestFuchsia:
         assert seen(data, ARGUMENTS) == seen(trace.data, ARGUMENTS)
 
 
-def test_the_text_of_the_real_traceconv(tmp_path: Path) -> None:
+def test_text_equals_that_of_traceconv(tmp_path: Path) -> None:
     category = stretto.Category("test.fxt")
     with record() as recorded:
         for number in range(50):
@@ -263,7 +263,7 @@ def test_the_text_of_the_real_traceconv(tmp_path: Path) -> None:
     assert main(["convert", text, back]) == 0
     queries = (SLICES, ARROWS, ARGUMENTS)
     assert seen(Path(back).read_bytes(), *queries) == seen(recorded.trace, *queries)
-    # Ours says the same.
+    # Stretto's text is the same.
     ours = str(tmp_path / "ours.pbtxt")
     assert main(["convert", source, ours]) == 0
     shown = [line.strip() for line in Path(ours).read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""Arrows of gRPC calls between processes, in the real trace processor."""
+"""Arrows of gRPC calls between processes, in Perfetto's trace processor."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ABORTED = {
 LATE = {("send request", "receive request"), ("receive request", "send reply")}
 """Nobody waits for these replies any more; a call may never have come to its handler."""
 EXPECTED = {
-    # The asyncio server's handlers ask the blocking one as often.
+    # The handlers of the asyncio server make as many calls to the blocking one.
     "One": dict.fromkeys(CALL, 2 * CALLS),
     "Many": CALL,
     "Fail": CALL,
@@ -67,7 +67,7 @@ def oracle(trace: bytes) -> Oracle:
     return judge
 
 
-def test_the_arrows_are_the_models(oracle: Oracle) -> None:
+def test_arrows_equal_those_of_the_model(oracle: Oracle) -> None:
     found: dict[str, Counter[tuple[str, str]]] = {}
     for out, into, sender, receiver, forward in oracle.query(ARROWS):
         assert out == into
@@ -77,14 +77,14 @@ def test_the_arrows_are_the_models(oracle: Oracle) -> None:
     assert found == EXPECTED
 
 
-def test_only_calls_whose_client_gave_up_are_unmatched(trace: bytes) -> None:
+def test_only_cancelled_calls_are_unmatched(trace: bytes) -> None:
     calls = read_rpc_flows(io.BytesIO(trace)).calls
     assert sum(call.method.endswith(".AsyncFail") for call in calls) == CALLS
     given_up = {call.method.rpartition(".")[2] for call in unmatched(calls)}
     assert given_up == {"Late"}
 
 
-def test_what_a_handler_asks_for_names_what_it_handles(oracle: Oracle) -> None:
+def test_calls_within_a_handler_name_its_method(oracle: Oracle) -> None:
     query = """
     select count(distinct f.trace_id) from flow f
     join slice h on h.id = f.slice_in and h.name = 'AsyncOne'

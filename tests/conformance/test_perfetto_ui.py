@@ -1,4 +1,4 @@
-"""The real Perfetto UI: opens a trace from `stretto view`, records through `stretto bridge`."""
+"""Perfetto's UI opens a trace of `stretto view` and records through `stretto bridge`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_trace_is_opened(ui: PerfettoUi, trace: Path) -> None:
+def test_ui_opens_a_trace(ui: PerfettoUi, trace: Path) -> None:
     with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view:
         ui.open(view.line_with("#!/?url="))
         ui.wait_for_trace()
@@ -76,7 +76,7 @@ def test_a_trace_is_opened(ui: PerfettoUi, trace: Path) -> None:
             ["round", 100],
         ]
         assert ui.query(ERRORS) == []
-        # It shows what a person looks for: the name of the file, and the thread's track.
+        # It shows the name of the file and the track of the thread.
         assert ui.page.get_by_text("game & more").first.is_visible()
         assert ui.page.get_by_text("MainThread").first.is_visible()
         assert view.interrupt() == 0
@@ -84,7 +84,7 @@ def test_a_trace_is_opened(ui: PerfettoUi, trace: Path) -> None:
 
 @pytest.fixture
 def bridge_port() -> Iterator[int]:
-    """The port that the UI looks for; one test on a machine has it at a time."""
+    """The port that the UI connects to; only one test of a machine uses it at a time."""
     with open("/tmp/stretto-bridge-port.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield PORT
@@ -98,7 +98,7 @@ def sockets(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_the_record_page_records(
+def test_record_page_records_with_stretto_service(
     ui: PerfettoUi, trace: Path, sockets: dict[str, str], bridge_port: int
 ) -> None:
     with Command("traced", environment=sockets):
@@ -109,7 +109,7 @@ def test_the_record_page_records(
 @pytest.mark.skipif(
     reference_service.missing() is not None, reason=f"{reference_service.missing()}"
 )
-def test_the_record_page_records_by_perfettos_service(
+def test_record_page_records_with_perfetto_service(
     ui: PerfettoUi, trace: Path, sockets: dict[str, str], bridge_port: int
 ) -> None:
     with reference_service.ReferenceService(*map(Path, sockets.values())):
@@ -117,7 +117,7 @@ def test_the_record_page_records_by_perfettos_service(
 
 
 def check_recording(ui: PerfettoUi, trace: Path, sockets: dict[str, str], port: int) -> None:
-    """Record a program with the service that is at the sockets, and look at the trace."""
+    """Record a program with the service at the sockets, and check the trace."""
     with (
         Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view,
         LiveProgram(PLAYER, environment=sockets) as player,
@@ -135,7 +135,7 @@ def check_recording(ui: PerfettoUi, trace: Path, sockets: dict[str, str], port: 
 
 
 def record(ui: PerfettoUi, home: str, player: LiveProgram) -> None:
-    """Choose the target and the categories, start, let the player play, stop, see the trace."""
+    """Choose target and categories, start, let the program run, stop, and open the trace."""
     page = ui.page
     ui.open(f"{home}/#!/record")
     page.locator(".platform-selector").get_by_text("Linux").click()

@@ -1,4 +1,4 @@
-"""Which name of a process the real trace processor shows when several packets name it."""
+"""The name of a process in Perfetto's trace processor when several packets name it."""
 
 from __future__ import annotations
 

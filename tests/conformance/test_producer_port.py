@@ -1,4 +1,4 @@
-"""Our producer on Perfetto's own service (v48.1): whatever it writes arrives."""
+"""Stretto's producer on Perfetto's service (v48.1): all its packets arrive."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def config(**fields: object) -> TraceConfig:
 
 
 class Session:
-    """A consumer of the service, with a program that its session records."""
+    """A consumer of the service with a session that records a program."""
 
     def __init__(self, program: LiveProgram, consumers: Path, config: TraceConfig) -> None:
         self.program = program
@@ -87,7 +87,7 @@ class Session:
         program.wait_for("app.enabled")
 
     def finish(self, *, flush: bool = True) -> bytes:
-        """End the session; its trace."""
+        """End the session; return its trace."""
         if flush:
             assert self.consumer.flush()
         self.consumer.stop()
@@ -98,7 +98,7 @@ class Session:
         return trace
 
 
-def test_many_events_of_many_threads(
+def test_many_events_of_many_threads_arrive(
     sockets: tuple[Path, Path], program: LiveProgram, oracle: Callable[[bytes], Oracle]
 ) -> None:
     with ReferenceService(*sockets):
@@ -112,7 +112,7 @@ def test_many_events_of_many_threads(
     assert loaded.query(BY_THREAD) == [(name, EVENTS // THREADS) for name in names]
 
 
-def test_what_was_written_before_the_stop_needs_no_flush(
+def test_events_before_the_stop_arrive_without_a_flush(
     sockets: tuple[Path, Path], program: LiveProgram
 ) -> None:
     with ReferenceService(*sockets):
@@ -122,7 +122,7 @@ def test_what_was_written_before_the_stop_needs_no_flush(
 
 
 @pytest.mark.parametrize("page_size_kb", [4, 8, 16, 32])
-def test_pages_of_all_sizes(
+def test_events_in_pages_of_all_sizes_arrive(
     sockets: tuple[Path, Path], program: LiveProgram, page_size_kb: int
 ) -> None:
     wish = TraceConfig.ProducerConfig(
@@ -137,7 +137,7 @@ def test_pages_of_all_sizes(
     assert Counter(event.name for event in events) == {"e": 20_000}
 
 
-def test_a_service_that_is_killed_and_comes_back(
+def test_producer_reconnects_after_the_service_was_killed(
     sockets: tuple[Path, Path], program: LiveProgram
 ) -> None:
     with ReferenceService(*sockets):
@@ -153,7 +153,9 @@ def test_a_service_that_is_killed_and_comes_back(
     assert Counter(event.name for event in events) == {"e": 20_000}
 
 
-def test_sessions_one_after_the_other(sockets: tuple[Path, Path], program: LiveProgram) -> None:
+def test_successive_sessions_get_their_own_events(
+    sockets: tuple[Path, Path], program: LiveProgram
+) -> None:
     with ReferenceService(*sockets):
         for number in range(3):
             session = Session(program, sockets[1], config())
@@ -163,10 +165,10 @@ def test_sessions_one_after_the_other(sockets: tuple[Path, Path], program: LiveP
 
 
 @pytest.mark.parametrize("comes", ["before", "later"])
-def test_startup_tracing(
+def test_startup_events_are_adopted(
     sockets: tuple[Path, Path], oracle: Callable[[bytes], Oracle], comes: str
 ) -> None:
-    """What was written into memory of our own before is adopted with the session."""
+    """The session adopts what was written into the producer's own memory before."""
     wanted = config()
     start = f"import stretto; startup = bytes.fromhex('{wanted.encode().hex()}')\n"
     start += "session = stretto.setup_startup_tracing(startup, timeout_ms=60_000)\n"

@@ -1,4 +1,4 @@
-"""Programs that no one here wrote run under `stretto record` as if alone, and are traced whole."""
+"""Third-party programs behave under `stretto record` as without it, with complete traces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def without_times(text):
     return re.sub(r"in [0-9.]+s", "in T s", text)
 
 
-def test_unittest_over_the_standard_library(oracle, tmp_path):
+def test_unittest_of_the_standard_library_is_recorded(oracle, tmp_path):
     if importlib.util.find_spec("test.test_textwrap") is None:
         pytest.skip("this Python has no test package")
     arguments = ("-m", "unittest", *STANDARD_TESTS)
@@ -43,7 +43,7 @@ def test_unittest_over_the_standard_library(oracle, tmp_path):
     assert "TextWrapper.wrap" in names(loaded) or "wrap" in str(names(loaded))
 
 
-def test_pytest_on_a_public_package(oracle, tmp_path):
+def test_pytest_of_a_public_package_is_recorded(oracle, tmp_path):
     if importlib.util.find_spec("toolz") is None:
         pytest.skip("the package toolz, whose tests this runs, is not installed")
     arguments = ("-q", "-p", "no:cacheprovider", "--pyargs", "toolz.tests.test_itertoolz")
@@ -106,7 +106,7 @@ def wait_until_serving(port, server):
 
 
 def serve(path, port, *command, cwd):
-    """Record a server, load it, end it with SIGTERM; returns its status and stderr."""
+    """Record a server, send it requests, end it with SIGTERM; return its status and stderr."""
     server = subprocess.Popen(
         record_command(path, *command), cwd=cwd, stderr=subprocess.PIPE, text=True
     )
@@ -121,7 +121,7 @@ def serve(path, port, *command, cwd):
     return server.returncode, stderr
 
 
-def test_gunicorn_with_prefork_and_max_requests(oracle, tmp_path):
+def test_gunicorn_with_max_requests_is_recorded(oracle, tmp_path):
     (tmp_path / "application.py").write_text(APPLICATION)
     port = free_port()
     options = ("-w", "2", "--max-requests", "20", "--threads", "1", "-b", f"127.0.0.1:{port}")
@@ -134,7 +134,7 @@ def test_gunicorn_with_prefork_and_max_requests(oracle, tmp_path):
     assert len(pids(loaded)) >= 1 + 2 + 1, "master, two workers, and those that replaced them"
 
 
-def test_uvicorn_with_workers(oracle, tmp_path):
+def test_uvicorn_with_workers_is_recorded(oracle, tmp_path):
     (tmp_path / "application.py").write_text(ASYNC_APPLICATION)
     port = free_port()
     options = ("application:app", "--workers", "2", "--port", str(port), "--log-level", "warning")
@@ -163,7 +163,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_process_pools(oracle, tmp_path, method):
+def test_process_pools_are_recorded(oracle, tmp_path, method):
     script = tmp_path / "pools.py"
     script.write_text(POOLS)
     plain = alone(sys.executable, str(script), method)
@@ -218,7 +218,7 @@ print("done")
 
 
 @pytest.mark.parametrize("tool", sorted(OTHER_TOOLS))
-def test_programs_that_use_other_tools(oracle, tmp_path, tool):
+def test_program_with_its_own_profiler_behaves_the_same(oracle, tmp_path, tool):
     if tool == "coverage" and importlib.util.find_spec("coverage") is None:
         pytest.skip("the package coverage is not installed")
     script = tmp_path / "program.py"
@@ -227,7 +227,7 @@ def test_programs_that_use_other_tools(oracle, tmp_path, tool):
     run = record(tmp_path / "trace", str(script))
     assert (run.status, run.stdout) == (plain.status, plain.stdout)
     assert run.stdout in ("True\n", "done\n")
-    # On 3.11 there is one hook: a program that takes it keeps what it interrupts open.
+    # Python 3.11 has only one hook: a program that takes it leaves the current slices open.
     replaced = "profiler replaced by the program" in run.stderr
     assert replaced == (sys.version_info < (3, 12) and tool == "cProfile")
     check_trace(oracle, run.trace, complete=not replaced)
@@ -260,7 +260,7 @@ asyncio.run(main())
 """
 
 
-def test_asyncio_server_under_load(oracle, tmp_path):
+def test_asyncio_server_under_load_is_recorded(oracle, tmp_path):
     script = tmp_path / "server.py"
     script.write_text(SERVER)
     run = record(tmp_path / "trace", str(script))
@@ -269,7 +269,7 @@ def test_asyncio_server_under_load(oracle, tmp_path):
     assert {"serve_one", "client", "main"} <= names(loaded)
 
 
-def test_threads_are_named_from_their_first_call(oracle, tmp_path):
+def test_threads_of_a_recorded_program_are_named(oracle, tmp_path):
     script = tmp_path / "program.py"
     script.write_text(
         "import threading\n"

@@ -1,8 +1,8 @@
-"""Text configs: Perfetto's own config compiler reads ours, and we read what it writes.
+"""Text configs: Perfetto's config compiler and Stretto's codec read each other's output.
 
-The compiler is v52. Where it differs from the dialect of today it isn't asked:
-strings in a row aren't one there, a `#` doesn't end a number, and columns in
-the first line are one less.
+The compiler is v52. Its differences from the current dialect are not tested:
+it doesn't join adjacent strings, a `#` doesn't end a number, and columns in
+the first line are lower by one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
 
 class Compiler:
-    """The compiler's two functions; it answers in the buffer that it is asked in."""
+    """The compiler's two functions, which write their result into the buffer of the input."""
 
     def __init__(self) -> None:
         self._host: Any = oracle.load("trace_processor").Host("trace_config_utils.wasm")
@@ -40,7 +40,7 @@ class Compiler:
         return answer
 
     def to_proto(self, text: str) -> bytes:
-        """A config from its text; raises ValueError with the complaints."""
+        """Compile a config; raises ValueError with the error messages."""
         answer = self._call("trace_config_txt_to_pb", text.encode("utf-8", "surrogateescape"))
         if text and answer[0] != 1:
             raise ValueError(answer[1:].split(b"\0")[0].decode())
@@ -60,14 +60,14 @@ DESCRIPTOR = perfetto_messages()["perfetto.protos.TraceConfig"].DESCRIPTOR
 
 @settings(relaxed, max_examples=examples(400))
 @given(values=contents(DESCRIPTOR))
-def test_it_reads_what_we_write(compiler: Compiler, values: dict[str, Any]) -> None:
+def test_compiler_reads_text_of_stretto(compiler: Compiler, values: dict[str, Any]) -> None:
     config = make(TraceConfig, values)
     text = format_text(config)
     assume(not re.search(r": -?(inf|nan)", text))
     try:
         data = compiler.to_proto(text)
     except ValueError as error:
-        # A field or a value of an enum that came after v52.
+        # A field or an enum value that was added after v52.
         known = re.search(r"No field (named|with name)|Unexpected value .* for enum", str(error))
         assume(known is None)
         raise
@@ -76,12 +76,12 @@ def test_it_reads_what_we_write(compiler: Compiler, values: dict[str, Any]) -> N
 
 @settings(relaxed, max_examples=examples(400))
 @given(values=contents(DESCRIPTOR))
-def test_we_read_what_it_writes(compiler: Compiler, values: dict[str, Any]) -> None:
+def test_stretto_reads_text_of_the_compiler(compiler: Compiler, values: dict[str, Any]) -> None:
     config = make(TraceConfig, values)
     text = compiler.to_text(config.encode())
-    # A field that came after v52 is a number in its text, and so is a value of an enum.
+    # The compiler writes fields and enum values that were added after v52 as numbers.
     assume(not re.search(r"^ *\d+[: ]", text, re.MULTILINE))
-    # It writes six digits of a double behind the point, and exponents.
+    # The compiler writes six decimals of a double, and exponents.
     assume(not re.search(r": -?(\d+\.\d|\d+e|inf|nan)", text))
     assert parse_text(text, TraceConfig) == config
 
@@ -105,7 +105,7 @@ def test_we_read_what_it_writes(compiler: Compiler, values: dict[str, Any]) -> N
         "trigger_config { } \n",
     ],
 )
-def test_the_same_is_read(compiler: Compiler, text: str) -> None:
+def test_both_read_the_same_config(compiler: Compiler, text: str) -> None:
     assert TraceConfig.decode(compiler.to_proto(text)) == parse_text(text, TraceConfig)
 
 
@@ -136,7 +136,7 @@ def test_the_same_is_read(compiler: Compiler, text: str) -> None:
         "  write_into_file: \n",
     ],
 )
-def test_the_same_is_refused_at_the_same_place(compiler: Compiler, text: str) -> None:
+def test_both_report_errors_at_the_same_place(compiler: Compiler, text: str) -> None:
     text = f"\n{text}\n"
     with pytest.raises(ValueError, match="error") as theirs:
         compiler.to_proto(text)
@@ -146,7 +146,7 @@ def test_the_same_is_refused_at_the_same_place(compiler: Compiler, text: str) ->
 
 
 def places(errors: str) -> list[tuple[str, int]]:
-    """Row and column of each error, and how long its guide is (nothing and one are alike)."""
+    """Row and column of each error, and the length of its marker (0 counts as 1)."""
     lines = errors.split("\n")
     return [
         (line.split(" ")[0], len("".join(lines[at + 2 : at + 3]).strip()) or 1)

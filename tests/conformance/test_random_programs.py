@@ -1,4 +1,4 @@
-"""The trace of any program is what a plain model says, in the real trace processor's tables."""
+"""The tables of Perfetto's trace processor equal a simple model, for random programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ select t.name, c.value from counter c join counter_track t on c.track_id = t.id 
 
 
 def record(program, *, stream=False):
-    """Run a program in a session; returns (what to expect, the trace)."""
+    """Run a program in a session; return (expected events, trace)."""
     config = recording_config(buffer_bytes=4 << 20)
     with stretto.TracingSession(config) as session:
         expected = program.run()
@@ -51,7 +51,7 @@ def found_events(trace):
 
 
 def arrows(flows):
-    """(from, to) for each two neighbours of a flow."""
+    """The pairs (from, to) of successive events of a flow."""
     return sorted(pair for hops in flows.values() for pair in pairwise(hops))
 
 
@@ -85,7 +85,7 @@ def test_trace_equals_the_model(oracle, source):
 )
 @given(source=programs)
 def test_every_session_gets_every_event_of_its_categories(oracle, source):
-    """A second session, which records one category, runs beside the first."""
+    """A second session, which records one category, runs at the same time."""
     config = recording_config(buffer_bytes=4 << 20)
     track_event = config.data_sources[0].config.track_event_config
     track_event.enabled_categories = ["rp.alpha"]

@@ -1,4 +1,4 @@
-"""`stretto record --system` with Perfetto's own service (v48.1) in place of ours."""
+"""`stretto record --system` with Perfetto's service (v48.1) instead of Stretto's."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ after()
 
 
 @pytest.mark.parametrize("options", [(), ("--stream",)])
-def test_a_program_and_a_snapshot_of_it(
+def test_trace_and_snapshot_of_a_program(
     tmp_path: Path, oracle: Callable[[bytes], Oracle], options: tuple[str, ...]
 ) -> None:
     producers, consumers = tmp_path / "producer.sock", tmp_path / "consumer.sock"

@@ -1,4 +1,4 @@
-"""A ring that wraps many times: what remains is fully named and in its place."""
+"""A ring that wraps many times: the remaining events have their names and nesting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ join thread_track t on s.track_id = t.id join thread using (utid)
 
 
 class RareThread(threading.Thread):
-    """Writes one slice with an instant in it each time it is woken."""
+    """A thread that writes a slice with an instant in it each time it is woken up."""
 
     def __init__(self) -> None:
         super().__init__(name="rare")
@@ -50,7 +50,7 @@ def flood(count):
             pass
 
 
-def test_events_that_remain_are_named_and_nested(oracle, tmp_path):
+def test_remaining_events_are_named_and_nested(oracle, tmp_path):
     path = tmp_path / "trace"
     rare = RareThread()
     with stretto.recording(path, buffer="1mb") as session:
@@ -86,7 +86,7 @@ def check(rows):
             assert (thread, depth) == ("rare", 1)
         elif name == "inner":
             assert category == "test.flood"
-            assert parent in (number, None)  # its outer slice began before what remains
+            assert parent in (number, None)  # its outer slice began before the remaining events
         else:
             assert (name, category, depth) == ("outer", "test.flood", 0)
     assert set(counts) == {"rare slice", "rare instant", "inner", "outer"}

@@ -1,4 +1,4 @@
-"""Perfetto's trace processor reads what the service writes, without one complaint."""
+"""Perfetto's trace processor reads the traces of the service without errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def setup():
 
 
 def slices(writer, clock, count):
-    """Write instants, each a microsecond after the one before."""
+    """Write instants at intervals of a microsecond."""
     for number in range(count):
         clock.advance_ns(1000)
         packet = TracePacket(
@@ -32,7 +32,7 @@ def slices(writer, clock, count):
 
 
 def check(trace, oracle, count):
-    """No error of any kind, and every event there."""
+    """Check that a trace has no errors and all events."""
     from tests.support.oracle import ERRORS
 
     processor = oracle(trace)
@@ -41,7 +41,7 @@ def check(trace, oracle, count):
     return processor
 
 
-def test_session_that_is_read_at_its_end(setup, oracle):
+def test_session_read_at_its_end(setup, oracle):
     producer = setup.producer("ds", name="p")
     consumer = setup.enable(make_config("ds", duration_ms=500))
     slices(producer.writer("ds"), setup.clock, 300)
@@ -58,12 +58,12 @@ def test_session_that_is_read_at_its_end(setup, oracle):
     assert stats["traced_producers_seen"] == 1
 
 
-def test_session_that_streams_into_a_file(setup, oracle, tmp_path):
+def test_session_streamed_into_a_file(setup, oracle, tmp_path):
     producer = setup.producer("ds")
     path = tmp_path / "trace"
     config = make_config("ds", write_into_file=True, output_path=str(path))
     config.file_write_period_ms = 200
-    config.flush_period_ms = 5000  # Implied by now, but that version still asks for it.
+    config.flush_period_ms = 5000  # Implied in newer versions, but required in this one.
     consumer = setup.enable(config)
     writer = producer.writer("ds")
     for part in range(100):
@@ -76,7 +76,7 @@ def test_session_that_streams_into_a_file(setup, oracle, tmp_path):
     check(path.read_bytes(), oracle, 500)
 
 
-def test_clone(setup, oracle):
+def test_clone_of_a_ring(setup, oracle):
     producer = setup.producer("ds")
     config = make_config("ds")
     config.buffers[0].transfer_on_clone = True
@@ -112,7 +112,7 @@ def test_clone_of_a_file(setup, oracle, tmp_path):
     check(path.read_bytes(), oracle, 80)
 
 
-def test_compressed(setup, oracle):
+def test_compressed_trace(setup, oracle):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds", compression_type=1))
     slices(producer.writer("ds"), setup.clock, 300)
@@ -155,12 +155,12 @@ def test_triggers_other_machines_and_sessions(oracle):
     producer.endpoint.activate_triggers(["now"])
     setup.advance(10)
     setup.read(consumer)
-    processor = check(consumer.data, oracle, 32)  # The trigger is shown as one.
+    processor = check(consumer.data, oracle, 32)  # The trigger is shown as a slice.
     assert processor.query("select count(*) from slice where name = 'now'") == [(1,)]
     assert processor.query("select count(*) from machine") == [(2,)]
 
 
-def test_snapshot(setup, oracle):
+def test_snapshot_of_a_running_session(setup, oracle):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds"))
     slices(producer.writer("ds"), setup.clock, 50)

@@ -1,6 +1,6 @@
-"""`stretto trace` beside Perfetto's own `perfetto`, v56, with the same service.
+"""`stretto trace` compared with Perfetto's `perfetto` v56, with the same service.
 
-Each command line is run by both; exit status, standard output and files have to be the same.
+Both run each command line; exit status, standard output and files must be the same.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ REFUSED_NUMBER = "a word that is no number, which perfetto takes for 0, is refus
 
 
 class Difference(NamedTuple):
-    """One of docs/trace.md."""
+    """A difference that docs/trace.md lists."""
 
     line: str
     why: str
@@ -287,7 +287,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture
 def commands(daemon: Daemon, tmp_path: Path) -> tuple[TraceCommand, TraceCommand]:
-    """Perfetto's command, and ours."""
+    """Perfetto's command, and Stretto's."""
     return _commands(tmp_path, daemon.environment)
 
 
@@ -358,7 +358,7 @@ def _state(command: TraceCommand) -> TracingServiceState:
 
 
 def _detaching(command: TraceCommand) -> list[object]:
-    """A session that is left, looked for, and taken over."""
+    """Detach a session, look it up, and attach to it."""
     return [
         command.run("--detach", "k", "-c", "endless_into_file", "--txt", "-o", "out").status,
         command.run("--detach", "k", "-c", "endless_into_file", "--txt", "-o", "/dev/null").status,
@@ -374,7 +374,7 @@ def _detaching(command: TraceCommand) -> list[object]:
 
 
 def _filtered() -> bytes:
-    """A config whose filter lets no config into the trace."""
+    """A config with a filter that removes the config from the trace."""
     bytecode, overlay = SchemaFilter(Trace, {"TracePacket.trace_config": DENY}).generate()
     config = parse_text(f'{SOURCE} unique_session_name: "mine" bugreport_score: 5', TraceConfig)
     config.trace_filter = TraceConfig.TraceFilter(
@@ -384,7 +384,7 @@ def _filtered() -> bytes:
 
 
 def _copying(command: TraceCommand) -> list[object]:
-    """Copies of a session, with and without its filter."""
+    """Clone a session, with and without its filter."""
     with command.popen("-c", "-", "-o", "original", stdin=subprocess.PIPE) as session:
         assert session.stdin is not None
         session.stdin.write(_filtered())
@@ -409,13 +409,13 @@ def _copying(command: TraceCommand) -> list[object]:
 
 
 def _config_in(trace: Path) -> TraceConfig | None:
-    """What a trace says that it was recorded by; the filter takes that away."""
+    """The config in a trace, or None if the filter has removed it."""
     packets = Trace.decode(trace.read_bytes()).packet
     return next((each.trace_config for each in packets if each.trace_config), None)
 
 
 def _invalid(command: TraceCommand) -> list[object]:
-    """A config in standard input that ends early."""
+    """Pass an incomplete config on standard input."""
     return [command.run("-c", "-", "--txt", "-o", "out", stdin=BRIEF[:-1])]
 
 

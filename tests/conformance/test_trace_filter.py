@@ -1,4 +1,4 @@
-"""Filtered traces in Perfetto's own trace processor."""
+"""Filtered traces in Perfetto's trace processor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SLICES = "select name, dur, extract_arg(arg_set_id, 'debug.password') from slice
 
 
 def packets() -> list[TracePacket]:
-    """A named track with a slice whose name is interned, and one whose name is not."""
+    """A named track with two slices: one with an interned name, one with an inline name."""
     track = TrackDescriptor(uuid=7, name="work")
     names = InternedData(event_names=[EventName(iid=1, name="frame")])
     secret = DebugAnnotation(name="password", string_value="12345")
@@ -49,7 +49,7 @@ def packets() -> list[TracePacket]:
 
 
 def record(annotations: dict[str, Annotation] | None) -> bytes:
-    """A trace of those packets; None for no filter."""
+    """The filtered trace of those packets; None means no filter."""
     config = TraceConfig(
         buffers=[TraceConfig.BufferConfig(size_kb=64)],
         data_sources=[TraceConfig.DataSource(config=DataSourceConfig(name="ds"))],
@@ -71,7 +71,7 @@ def record(annotations: dict[str, Annotation] | None) -> bytes:
 
 
 @pytest.mark.parametrize("annotations", [None, {}])
-def test_a_full_schema_loses_nothing(
+def test_filter_with_the_full_schema_removes_nothing(
     oracle: Callable[[bytes], Oracle], annotations: dict[str, Annotation] | None
 ) -> None:
     trace = oracle(record(annotations))
@@ -79,7 +79,7 @@ def test_a_full_schema_loses_nothing(
     assert trace.query(SLICES) == [("frame", 10, "12345"), ("user Anna", 10, None)]
 
 
-def test_denied_fields_and_rewritten_strings(oracle: Callable[[bytes], Oracle]) -> None:
+def test_denied_fields_are_removed_and_strings_rewritten(oracle: Callable[[bytes], Oracle]) -> None:
     trace = record(
         {"TrackEvent.debug_annotations": DENY, "TrackEvent.name": FilterString(strings.UNSPECIFIED)}
     )

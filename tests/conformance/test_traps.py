@@ -1,4 +1,4 @@
-"""What went wrong before, in the tables of the real trace processor."""
+"""Earlier defects, checked in the tables of Perfetto's trace processor."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def good(oracle, recorded):
     return trace
 
 
-def test_slice_objects_used_in_every_legal_way(oracle):
+def test_slice_objects_used_in_every_allowed_way(oracle):
     with record() as recorded:
         CATEGORY.slice("never entered")
         first, second = CATEGORY.slice("first"), CATEGORY.slice("second")
@@ -63,7 +63,7 @@ def test_slice_objects_used_in_every_legal_way(oracle):
     assert slices(trace) == [("second", 0), ("first", 1), ("first", 2), ("first", 0), ("moved", 0)]
 
 
-def test_an_end_without_its_begin_closes_nothing(oracle):
+def test_end_without_its_begin_closes_no_slice(oracle):
     CATEGORY.begin("before the session")
     early = CATEGORY.slice("early")
     early.__enter__()
@@ -79,7 +79,7 @@ def test_an_end_without_its_begin_closes_nothing(oracle):
     assert slices(trace) == [("outer", 0), ("inner", 1), ("instant", 2)]
 
 
-def test_a_session_that_starts_in_the_middle(oracle):
+def test_session_that_starts_within_a_slice(oracle):
     with record() as whole, CATEGORY.slice("outer"):
         CATEGORY.begin("begun")
         with record() as late:
@@ -120,7 +120,7 @@ def test_arguments_of_every_kind(oracle):
         "debug.list[0]": 1, "debug.list[1][0]": 2, "debug.list[1][1].k": 3,
         "debug.raises": "<ValueError in repr>",
     }  # fmt: skip
-    assert found["debug.nul"] in ("a\0b", "a")  # its C strings end there
+    assert found["debug.nul"] in ("a\0b", "a")  # its C strings end at the NUL
 
 
 def test_a_hundred_arguments(oracle):
@@ -131,7 +131,7 @@ def test_a_hundred_arguments(oracle):
     assert found == {f"debug.{name}": value for name, value in arguments.items()}
 
 
-def test_collector_signals_and_destructors_that_trace(oracle):
+def test_garbage_collector_signals_and_destructors_may_trace(oracle):
     class Cycle:
         def __init__(self):
             self.me = self
@@ -187,7 +187,7 @@ def test_explicit_timestamps(oracle):
     assert now < found["now"][0] < found["after"][0] < now + 10**9
 
 
-def test_flows(oracle):
+def test_flows_connect_slices_in_order(oracle):
     flow, other = stretto.Flow(), stretto.Flow()
     with record() as recorded:
         with CATEGORY.slice("a", flow=flow):
@@ -206,7 +206,7 @@ def test_flows(oracle):
     assert found == [("a", "b"), ("b", "c"), ("b", "d")]
 
 
-def test_tracks(oracle):
+def test_nested_and_many_tracks(oracle):
     deep = None
     for depth in range(5):
         deep = stretto.Track(f"depth {depth}", parent=deep)
@@ -232,12 +232,12 @@ def test_tracks(oracle):
     ) == [("deep",)]
 
 
-def test_counters(oracle):
+def test_counters_of_all_numbers(oracle):
     values = [0, -5, 2**40, 1.5, True, 10**400]
     with record() as recorded:
         for value in values:
             CATEGORY.counter("c", value)
-        CATEGORY.counter("c", "5")  # no number: left out
+        CATEGORY.counter("c", "5")  # not a number: omitted
     found = good(oracle, recorded).query("select value from counter order by ts")
     assert [value for (value,) in found] == [0, -5, 2**40, 1.5, 1, float("inf")]
 
@@ -252,7 +252,7 @@ def test_names_that_cannot_be_interned(oracle):
     assert found[6:] == found[:6]
 
 
-def test_threads_renamed_and_raw(oracle):
+def test_renamed_thread_has_its_last_name(oracle):
     def work():
         CATEGORY.instant("a")
         threading.current_thread().name = "renamed"
@@ -295,7 +295,7 @@ def test_tasks_and_generators_interleave(oracle):
 
 
 def wrapped(oracle, run):
-    """The trace of what `run` did while a small ring wrapped many times."""
+    """Call `run` in a session with a small ring that wraps many times; return the trace."""
     made = config()
     made.buffers[0].size_kb = 512
     with stretto.TracingSession(made) as session:
@@ -307,8 +307,8 @@ def wrapped(oracle, run):
     return trace
 
 
-def test_everything_is_named_after_the_ring_has_wrapped(oracle):
-    """A thread that writes one event per wrap while another floods, on tracks of all kinds."""
+def test_all_events_are_named_after_the_ring_has_wrapped(oracle):
+    """One thread writes an event per wrap on tracks of all kinds while another one floods."""
     track = stretto.Track("slow track", parent=stretto.Track("its parent"))
     turn, flooded = threading.Barrier(2), threading.Barrier(2)
 
@@ -351,7 +351,7 @@ def test_everything_is_named_after_the_ring_has_wrapped(oracle):
     assert flood[0][1:] == (1, 0, 1)
 
 
-def test_two_sessions_with_other_wishes(oracle):
+def test_two_sessions_with_different_categories(oracle):
     other = stretto.Category("test.traps.other", tags=["slow"])
     with (
         record() as default,
@@ -366,8 +366,8 @@ def test_two_sessions_with_other_wishes(oracle):
 
 
 @pytest.mark.parametrize("fill", ["RING_BUFFER", "DISCARD"])
-def test_a_thousand_short_sessions_worth_of_chunks(oracle, fill):
-    """Threads that live through many sessions start each of them anew."""
+def test_many_short_sessions_are_readable(oracle, fill):
+    """Threads that outlive sessions start a new sequence in each."""
     made = config()
     made.buffers[0].fill_policy = getattr(TraceConfig.BufferConfig.FillPolicy, fill)
     for number in range(20):

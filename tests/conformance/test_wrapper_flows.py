@@ -1,4 +1,4 @@
-"""Arrows of the wrappers for other transports, between processes, in the real trace processor."""
+"""Arrows of the wrappers for other transports between processes, in Perfetto's trace processor."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Oracle:
 
 
 @pytest.mark.parametrize("name", ["queued", "joinable", "simple", "piped", "streamed"])
-def test_each_item_has_its_arrow_to_the_other_process(oracle: Oracle, name: str) -> None:
+def test_each_item_has_an_arrow_to_the_other_process(oracle: Oracle, name: str) -> None:
     arrows = [row for row in oracle.query(ARROWS) if name in row[:2]]
     assert arrows == [(name, name, "send one-way", "receive one-way", 1, 0)] * ITEMS
 
 
 @pytest.mark.parametrize("path", ["/wsgi", "/client"])
-def test_a_request_over_http_is_three_arrows(oracle: Oracle, path: str) -> None:
+def test_request_over_http_has_three_arrows(oracle: Oracle, path: str) -> None:
     name = f"GET {path}"
     arrows = Counter(row[:4] for row in oracle.query(ARROWS) if name in row[:2])
     assert arrows == {
@@ -58,5 +58,5 @@ def test_a_request_over_http_is_three_arrows(oracle: Oracle, path: str) -> None:
     }
 
 
-def test_there_are_no_other_arrows(oracle: Oracle) -> None:
+def test_no_other_arrows_exist(oracle: Oracle) -> None:
     assert oracle.query("select count() from flow") == [(5 * ITEMS + 2 * 3 * ITEMS,)]

@@ -1,4 +1,4 @@
-"""Runs a sequence against both services, finds where they differ, and shortens what differs."""
+"""Runs a sequence against both services, finds differences, and shortens differing sequences."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
     from tests.conformance.differential.services import Service
 
 
-AFTER_THE_END = -2  # From here on a session shows what it held when tracing was disabled.
+AFTER_THE_END = -2  # After these operations a session shows its content when tracing was disabled.
 
 
 class Pair:
-    """Two services that see the same sequences."""
+    """Two services that get the same sequences."""
 
     def __init__(self, ours: Service, theirs: Service) -> None:
         self.services = ours, theirs
         self.count = 0
-        self.cut = 0  # Sequences that were compared up to a relocation.
+        self.cut = 0  # Number of sequences that were compared only up to a relocation.
 
     def run(self, sequence: Sequence) -> list[str]:
-        """The differences: each a path and the two values."""
+        """The differences, each as a path and the two values."""
         ours, theirs = self._run(sequence)
         if intended.first_relocation(ours[-1:]) is not None:
             self.cut += 1
             sequence = self._before_relocation(sequence)
             ours, theirs = self._run(sequence)
         if intended.first_relocation(ours[-1:]) is not None:
-            del ours[AFTER_THE_END:], theirs[AFTER_THE_END:]  # It moves at the end of tracing.
+            del ours[AFTER_THE_END:], theirs[AFTER_THE_END:]  # It moves when tracing ends.
         return list(differences(sequence, ours, theirs))
 
     def _run(self, sequence: Sequence) -> tuple[list[Any], list[Any]]:
@@ -41,7 +41,7 @@ class Pair:
         return ours, theirs
 
     def _before_relocation(self, sequence: Sequence) -> Sequence:
-        """The operations before the one that moves a chunk in our buffer."""
+        """The operations before the one that moves a chunk in Stretto's buffer."""
         asking = copy.deepcopy(sequence)
         asking.operations = [
             each for operation in sequence.operations for each in (operation, {"do": "stats"})
@@ -55,7 +55,7 @@ class Pair:
 
 
 def differences(sequence: Sequence, ours: Any, theirs: Any) -> Iterator[str]:
-    """What differs, operation by operation."""
+    """The differences between two results, operation by operation."""
     names = [each["do"] for each in sequence.operations] + [
         "read",
         "stats",
@@ -95,7 +95,7 @@ def _mask_stats(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
 
 
 def without_refused(names: list[str], theirs: list[Any]) -> list[Any]:
-    """What Perfetto's service showed, had it refused the packets that ours refuses."""
+    """The result of Perfetto's service, without the packets that Stretto's service refuses."""
     refused = 0
     out: list[Any] = []
     for name, each in zip(names, theirs, strict=True):
@@ -123,9 +123,9 @@ def _kept_packets(packets: list[Any]) -> list[Any]:
 
 
 def with_plain_ids(names: list[str], seen: list[Any]) -> list[Any]:
-    """What was seen, with sequence ids numbered in the order of their first packets.
+    """The results, with sequence ids numbered in the order of their first packets.
 
-    The services hand out ids at different moments, which says nothing to a reader. A clone is a
+    The services assign ids at different times, which makes no difference to readers. A clone is a
     trace of its own.
     """
     ids: dict[int, int] = {}
@@ -176,7 +176,7 @@ def _walk(a: Any, b: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
 
 
 def shortened(pair: Pair, sequence: Sequence) -> Sequence:
-    """A sequence that still differs, with as few operations as leaving some out gives."""
+    """Remove operations from a sequence as long as the result still differs; return the rest."""
     size = max(1, len(sequence.operations) // 2)
     while True:
         at, before = 0, len(sequence.operations)

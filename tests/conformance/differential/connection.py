@@ -1,6 +1,6 @@
 """One connection to a port of a tracing service: frames, binding, calls, streams.
 
-A call waits for its reply, so that what was asked has happened when it returns. Frames of
+A call waits for its reply, so its effect is complete when it returns. Frames of
 streams that come in the meantime are kept for `next_of_stream`.
 """
 
@@ -18,7 +18,7 @@ TIMEOUT_S = 20
 
 
 class DisconnectedError(Exception):
-    """The service closed the connection, or says nothing for too long."""
+    """The service closed the connection, or did not reply in time."""
 
 
 class Connection:
@@ -45,14 +45,14 @@ class Connection:
         }
 
     def close(self) -> None:
-        """Close the socket and the descriptors that nobody took."""
+        """Close the socket and received descriptors that were not fetched."""
         self.socket.close()
         for fd in self.received_fds:
             os.close(fd)
         self.received_fds.clear()
 
     def send(self, method: str, arguments: bytes = b"", *, reply: bool = True) -> int:
-        """Invoke a method; its request id."""
+        """Invoke a method; return its request id."""
         self._request += 1
         body = number(1, self._service) + number(2, self._methods[method]) + blob(3, arguments)
         if not reply:
@@ -61,12 +61,12 @@ class Connection:
         return self._request
 
     def call(self, method: str, arguments: bytes = b"") -> tuple[bool, bytes]:
-        """Invoke a method and wait for its reply: whether it succeeded, and the bytes."""
+        """Invoke a method and wait for its reply: return whether it succeeded, and the bytes."""
         ok, _, data = self.next_of_stream(self.send(method, arguments))
         return ok, data
 
     def stream(self, method: str, arguments: bytes = b"") -> list[bytes]:
-        """Invoke a method and collect its replies up to the last."""
+        """Invoke a method and collect its replies up to the last one."""
         request, out, more = self.send(method, arguments), [], True
         while more:
             _, more, data = self.next_of_stream(request)
@@ -74,13 +74,13 @@ class Connection:
         return out
 
     def next_of_stream(self, request: int) -> tuple[bool, bool, bytes]:
-        """The next reply to a request: success, whether there are more, and the bytes."""
+        """Return the next reply to a request: success, whether more follow, and the bytes."""
         while not self._replies[request]:
             self._receive()
         return self._replies[request].popleft()
 
     def has_reply(self, request: int) -> bool:
-        """Whether a reply is there already, without waiting."""
+        """Return whether a reply has arrived, without waiting."""
         return bool(self._replies[request])
 
     def _send(self, body: bytes) -> None:

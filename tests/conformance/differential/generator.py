@@ -1,7 +1,7 @@
-"""Random sequences: mostly what correct producers do, with each rule broken now and then.
+"""Random sequences: mostly operations of correct producers, some of which break a rule.
 
-A generator keeps a model of each writer (the next chunk id, a packet that is under way, patches
-that are owed), so that most operations mean something; then it bends them.
+A generator keeps a model of each writer (the next chunk id, an unfinished packet, pending
+patches), so that most operations are valid; then it makes some of them invalid.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ RESERVED = (3, 10, 33, 35, 36, 50, 69, 79, 98, 124, 125)
 
 @dataclass
 class Writer:
-    """A writer and what it has left unfinished."""
+    """A writer with its unfinished packets and patches."""
 
     producer: int
     ident: int
     target: int
     next_chunk: int = 0
-    rest: bytes = b""  # Of a packet that goes on in the next chunk.
-    owed: list[list[Any]] = field(default_factory=list)  # Patches.
+    rest: bytes = b""  # Of a packet that continues in the next chunk.
+    owed: list[list[Any]] = field(default_factory=list)  # Pending patches.
     sent: list[list[Any]] = field(default_factory=list)  # Chunks, the newest last.
     held: list[Any] | None = None  # Layout, slot and chunk in memory.
 
 
 class Generator:
-    """Makes one sequence from a seed.
+    """Generates one sequence from a seed.
 
     Args:
-        seed: decides everything.
-        length: how many operations, but for those that one of them brings along.
+        seed: determines the sequence.
+        length: number of operations, without those that another operation adds.
     """
 
     def __init__(self, seed: int, length: int = 27) -> None:
@@ -81,7 +81,7 @@ class Generator:
                 self.writers.append(Writer(p, ident, target, first))
 
     def make(self) -> Sequence:
-        """The sequence."""
+        """Generate the sequence."""
         for writer in self.writers:
             if self.random.random() < 0.7:
                 self._add(
@@ -115,7 +115,7 @@ class Generator:
         return self.random.choice((1, 1, 2, 3, 4, 5))
 
     def _fragments(self, writer: Writer, room: int) -> tuple[list[bytes], int]:
-        """Fragments of the writer's next chunk, and its flags."""
+        """Return the fragments of the writer's next chunk, and its flags."""
         r = self.random
         out, flags = [], 0
         if writer.rest:
@@ -158,7 +158,7 @@ class Generator:
         return chunk
 
     def _bend(self, chunk: list[Any]) -> list[Any]:
-        """Break a rule."""
+        """Change the chunk so that it breaks a rule."""
         r = self.random
         ident, number, count, flags, payload = chunk
         data = bytes.fromhex(payload)
@@ -200,7 +200,7 @@ class Generator:
     # Kinds of operations.
 
     def _commit(self) -> None:
-        """The next chunk, with the patches that are owed, most often."""
+        """Commit the next chunk, mostly with the pending patches."""
         self.made["commit"] += 1
         writer, layout = self._writer(), self._layout()
         patches = []
@@ -210,7 +210,7 @@ class Generator:
         self._commit_chunk(writer, self._chunk(writer, layout), layout, patches)
 
     def _commit_big(self) -> None:
-        """Chunks that fill a page: a small buffer is soon overwritten."""
+        """Commit chunks that fill a page, which soon overwrites a small buffer."""
         self.made["commit that fills a page"] += 1
         writer = self._writer()
         packets = [self._packet(self.random.choice((1300, 2000, 3900))) for _ in range(3)]
@@ -230,7 +230,7 @@ class Generator:
         self._commit_chunk(writer, self._bend(self._chunk(writer, layout)), layout, [])
 
     def _commit_many(self) -> None:
-        """Several chunks of one page, at times not in their order."""
+        """Commit several chunks of one page, sometimes out of order."""
         self.made["commit of several chunks"] += 1
         writer, layout = self._writer(), self.random.choice((2, 3, 4))
         chunks = [
@@ -243,7 +243,7 @@ class Generator:
         )
 
     def _gap(self) -> None:
-        """Chunk ids that never come, or come later."""
+        """Skip chunk ids for ever, or commit them later."""
         self.made["gap in chunk ids"] += 1
         writer = self._writer()
         layout = self._layout()
@@ -254,7 +254,7 @@ class Generator:
             self._commit_chunk(writer, skipped[0], layout, [])
 
     def _recommit(self) -> None:
-        """A chunk again: the same, grown, cut or with other flags."""
+        """Commit a chunk again: the same, longer, shorter or with other flags."""
         writer = self._writer()
         if not writer.sent:
             return
@@ -285,7 +285,7 @@ class Generator:
         )
 
     def _commit_data(self) -> None:
-        """A chunk in the request, complete or not; an incomplete one grows."""
+        """Send a chunk within the request, complete or not; an incomplete one grows later."""
         writer = self._writer()
         self.made["chunk in the request"] += 1
         chunk = self._chunk(writer, 3)
@@ -310,7 +310,7 @@ class Generator:
         self._add("commit_nothing", p=writer.producer, page=page, index=index, target=writer.target)
 
     def _patch(self) -> None:
-        """Patches that are owed, or that nobody waits for."""
+        """Send pending patches, or patches that no chunk needs."""
         self.made["patch"] += 1
         r, writer = self.random, self._writer()
         if writer.owed and r.random() < 0.8:
@@ -342,7 +342,7 @@ class Generator:
         self._add("unregister_writer", p=writer.producer, writer=writer.ident)
 
     def _hold(self) -> None:
-        """A chunk that its writer has not finished, for the scraper to find."""
+        """Leave a chunk unfinished in the memory, for the scraper to find."""
         self.made["chunk held for scraping"] += 1
         writer, layout = self._writer(), self.random.choice((1, 2, 3))
         if writer.held is None:

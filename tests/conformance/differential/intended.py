@@ -1,7 +1,7 @@
-"""The intended differences from Perfetto v56: those of docs/compat.md, and nothing else.
+"""The intended differences from Perfetto v56: those of docs/compat.md and no others.
 
-Each rule looks at one field of two values that stand at the same place, and makes them equal if
-its condition holds. Whatever else differs is a defect.
+Each rule compares one field of two values at the same path, and makes them equal if
+its condition holds. Any other difference is a defect.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ LOSS = 4
 
 
 def mask_packet(ours: list[Any], theirs: list[Any]) -> None:
-    """previous_packet_dropped, of a packet that has it: v56 has no reasons, and writes 1."""
+    """previous_packet_dropped, of a packet that has it: v56 writes 1, without a reason."""
     if len(ours) > LOSS and len(theirs) > LOSS and theirs[LOSS] == 1 and ours[LOSS] & 1:
         ours[LOSS] = 1
 
 
 def mask_buffer(ours: dict[str, int], theirs: dict[str, int]) -> None:
-    """abi_violations, of a buffer with aborted packets: v56 counts each of those, too."""
+    """abi_violations, of a buffer with aborted packets: v56 counts those, too."""
     aborted = theirs["trace_writer_packet_loss"]
     if aborted == ours["trace_writer_packet_loss"]:
         theirs["abi_violations"] -= aborted
@@ -36,17 +36,17 @@ def mask_clone(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
 def is_refused_by_us(packet: bytes) -> bool:
     """invalid_packets, of packets with a field that hides others, or that v58 reserves.
 
-    That is field 0, where some readers stop, a tag above 32 bits, of which they make different
-    things, and zstd_compressed_packets, which v56 doesn't know.
+    That is field 0, where some readers stop, a tag above 32 bits, which readers treat
+    differently, and zstd_compressed_packets, which v56 doesn't know.
     """
     return any(number in (0, 133) or tag > 0xFFFF_FFFF for number, tag in fields_and_tags(packet))
 
 
 def first_relocation(stats: list[dict[str, Any]]) -> int | None:
-    """chunks_relocated, and all that comes of it, of a scraped chunk that had been read.
+    """chunks_relocated and its consequences, of a scraped chunk that had been read.
 
-    When its writer commits it, v58 and ours move it to the write position. v56 leaves it where
-    it is soon overwritten, so from there on the two buffers hold different things.
+    When its writer commits it, v58 and Stretto move it to the write position. v56 leaves it
+    where it is soon overwritten, so the buffers differ from then on.
     """
     for index, each in enumerate(stats):
         if any(buffer["chunks_relocated"] for buffer in each["buffers"]):

@@ -1,4 +1,4 @@
-"""Mistakes made by hand, each in one place of our service: the fuzzing must find every one."""
+"""Deliberate mistakes, each in one place of Stretto's service: the fuzzing must find each one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Mutant(NamedTuple):
-    """A text in a source file, and the mistake in its place."""
+    """A mistake: a text in a source file, and its replacement."""
 
     name: str
     file: str

@@ -1,7 +1,7 @@
 """A producer that writes its shared memory by hand, byte by byte.
 
-It keeps no rule of the shared memory ABI but those that a caller asks for, and does nothing by
-itself but acknowledge flushes.
+It enforces no rule of the shared memory ABI: the caller decides what is written. By itself it
+only acknowledges flushes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FIRST_CONTINUES, LAST_CONTINUES, NEEDS_PATCHING = 1, 2, 4
 
 @dataclass(frozen=True)
 class Chunk:
-    """What a chunk in shared memory holds: its header's fields and its payload."""
+    """A chunk in shared memory: the fields of its header, and its payload."""
 
     writer: int
     chunk: int
@@ -34,12 +34,12 @@ class Chunk:
     payload: bytes
 
     def header(self) -> bytes:
-        """The eight bytes of its header."""
+        """Return the eight bytes of its header."""
         return struct.pack("<IHH", self.chunk, self.writer, self.count | self.flags << 10)
 
 
 def chunk_size(layout: int) -> int:
-    """Bytes of a chunk of a page with this layout, its header included."""
+    """Return the size of a chunk of a page with this layout, including its header."""
     return (PAGE - 8) // CHUNKS[layout] & ~3
 
 
@@ -63,19 +63,19 @@ class Producer:
         self.connection.call("RegisterDataSource", blob(1, blob(1, name)))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.connection.close()
         if self.memory is not None:
             self.memory.close()
             self.memory = None
 
     def sync(self) -> None:
-        """Wait until the service has handled all that was sent, then do what it asks for."""
+        """Wait until the service has handled all requests, then handle its commands."""
         self.connection.call("Sync")
         self.handle_commands()
 
     def handle_commands(self) -> None:
-        """Do what the commands that have come ask for."""
+        """Handle the commands that have arrived."""
         while self.connection.has_reply(self._commands):
             self._handle(self.connection.next_of_stream(self._commands)[2])
 
@@ -85,7 +85,7 @@ class Producer:
             self._handle(self.connection.next_of_stream(self._commands)[2])
 
     def wait_for_flush(self) -> None:
-        """Acknowledge the flush that the service is about to ask for."""
+        """Wait for the flush request of the service and acknowledge it."""
         while not self._handle(self.connection.next_of_stream(self._commands)[2]):
             pass
 
@@ -116,16 +116,16 @@ class Producer:
         struct.pack_into("<I", self.memory, page * PAGE, word)
 
     def set_state(self, page: int, index: int, layout: int, state: int) -> None:
-        """Give a page a layout and one of its chunks a state; the others stay as they are."""
+        """Set the layout of a page and the state of one of its chunks."""
         word = self.page_header(page) & ~(3 << 2 * index) & 0x0FFFFFFF
         self.set_page_header(page, word | state << 2 * index | layout << 28)
 
     def is_free(self, page: int) -> bool:
-        """Whether no chunk of a page is in use."""
+        """Return whether no chunk of a page is in use."""
         return self.page_header(page) & 0x0FFFFFFF == 0
 
     def write_chunk(self, page: int, index: int, layout: int, chunk: Chunk) -> None:
-        """Write a chunk's header and payload; what doesn't fit is cut off."""
+        """Write a chunk's header and payload, cut to the size of the chunk."""
         assert self.memory is not None
         size = chunk_size(layout)
         at = page * PAGE + 8 + index * size
@@ -142,7 +142,7 @@ class Producer:
 def move(
     page: int, index: int, target: int, data: bytes | None = None, *, part: bool = False
 ) -> bytes:
-    """An entry of chunks_to_move; `part`: the chunk in `data` isn't complete."""
+    """Return an entry of chunks_to_move; `part`: the chunk in `data` isn't complete."""
     entry = number(1, page) + number(2, index) + number(3, target)
     if data is not None:
         entry += blob(4, data)
@@ -152,7 +152,7 @@ def move(
 def patch(
     target: int, writer: int, chunk: int, patches: list[tuple[int, bytes]], *, more: bool
 ) -> bytes:
-    """An entry of chunks_to_patch."""
+    """Return an entry of chunks_to_patch."""
     entry = number(1, target) + number(2, writer) + number(3, chunk)
     entry += b"".join(blob(4, number(1, at) + blob(2, data)) for at, data in patches)
     return blob(2, entry + number(5, int(more)))

@@ -1,4 +1,4 @@
-"""The two services side by side: ours, and Perfetto's v56 out of a newer Debian."""
+"""The two services side by side: Stretto's, and Perfetto's v56 from a newer Debian."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.support import newer_debian
 
 
 def listens(path: str) -> bool:
-    """Whether somebody listens at a socket."""
+    """Return whether a process listens at a socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         return probe.connect_ex(path) == 0
 
 
 class Service:
-    """A service in a process group of its own, until the end of a `with`.
+    """Run a service in a process group of its own during a `with` block.
 
     Args:
         folder: for its sockets.
@@ -50,7 +50,7 @@ class Service:
 
     @property
     def lives(self) -> bool:
-        """Whether it runs."""
+        """Return whether the service runs."""
         return self.process.poll() is None
 
     def __enter__(self) -> Self:
@@ -63,11 +63,11 @@ class Service:
 
 
 def perfetto(folder: Path) -> Service:
-    """Perfetto's service."""
+    """Run Perfetto's service."""
     folder.mkdir(exist_ok=True)
     return Service(folder, newer_debian.command("traced", folder))
 
 
 def ours(folder: Path, **environment: str) -> Service:
-    """Our service."""
+    """Run Stretto's service."""
     return Service(folder, [sys.executable, "-m", "stretto", "traced"], **environment)

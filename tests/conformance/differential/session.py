@@ -1,4 +1,4 @@
-"""Runs one sequence of operations against one service, and notes all that can be seen of it."""
+"""Runs one sequence of operations against one service, and collects all observable results."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Operation = dict[str, Any]
 
 @dataclass
 class Sequence:
-    """The buffers of a session, its producers, and what they and the consumer do.
+    """The buffers and the producers of a session, and the operations on them.
 
-    Every value is plain JSON, so that a sequence that differs can be kept and shortened.
+    Every value is plain JSON, so that a differing sequence can be stored and shortened.
     """
 
     buffers: list[dict[str, Any]]
@@ -39,7 +39,7 @@ class Sequence:
             for index in each["buffers"]:
                 out += blob(2, blob(1, blob(1, name) + number(2, index)))
         builtin = b"".join(number(flag, 1) for flag in (1, 2, 3, 4))
-        builtin += number(6, 2_000_000_000)  # No sync markers on the ten seconds of the clock.
+        builtin += number(6, 2_000_000_000)  # No periodic sync markers, which depend on the clock.
         return out + blob(20, builtin) + number(23, 1000)
 
 
@@ -48,7 +48,7 @@ class Session:
 
     Args:
         sockets: of the service: producers', consumers'.
-        sequence: what to do.
+        sequence: the operations.
         number: of the sequence; names must differ from those of other sequences.
     """
 
@@ -61,12 +61,12 @@ class Session:
         self.producers: list[Producer | None] = []
         self._latest: Producer | None = None
         self._before: dict[str, int] = {}
-        self._offered = set(range(len(self.names)))  # Producers with their data source.
+        self._offered = set(range(len(self.names)))  # The producers, each with its data source.
         for name, each in zip(self.names, sequence.producers, strict=True):
             self.producers.append(Producer(sockets[0], name, scraping=each["scraping"]))
 
     def run(self) -> list[Any]:
-        """Do everything; what was seen, an entry for each operation."""
+        """Run all operations; return the results, an entry for each operation."""
         with contextlib.ExitStack() as stack:
             stack.callback(self.close)
             self.start()
@@ -83,14 +83,14 @@ class Session:
         return self.seen
 
     def close(self) -> None:
-        """Hang up everything."""
+        """Close all connections."""
         for producer in self.producers:
             if producer is not None:
                 producer.close()
         self.consumer.close()
 
     def start(self) -> None:
-        """Enable tracing; every producer has its memory and knows its buffers."""
+        """Enable tracing; wait until every producer has its memory and knows its buffers."""
         self.consumer.send("EnableTracing", blob(1, self.sequence.config(self.names)))
         for producer in self.producers:
             assert producer is not None
@@ -99,10 +99,10 @@ class Session:
         self._wait_for_producers(len(self.producers))
         self._before = {name: self.statistics()[name] for name in SERVICE_COUNTERS}
 
-    # What producers do.
+    # Operations of producers.
 
     def _of(self, index: int) -> Producer | None:
-        """A producer that is still there, after the others' requests were handled."""
+        """Return a connected producer, after the requests of the others were handled."""
         producer = self.producers[index]
         if producer is not self._latest:
             self.settle()
@@ -117,7 +117,7 @@ class Session:
         self._latest = None
 
     def _target(self, producer: Producer, target: int) -> int:
-        """A buffer's global id: of the producer's own ones, or what no buffer has."""
+        """Return the global id of a buffer of the producer, or an id that no buffer has."""
         own = list(dict.fromkeys(producer.targets))
         return own[target] if 0 <= target < len(own) else 40_000 + target
 
@@ -138,7 +138,7 @@ class Session:
         producer.commit(moves, self._patches(producer, patches or []))
 
     def do_commit_many(self, p: int, layout: int, target: int, chunks: list[list[Any]]) -> None:
-        """Commit several chunks of one page by one request, in the order given."""
+        """Commit several chunks of one page in one request, in the given order."""
         producer = self._of(p)
         if producer is None:
             return
@@ -161,14 +161,14 @@ class Session:
         producer.commit(raw.move(0, 0, self._target(producer, target), data, part=part))
 
     def do_commit_nothing(self, p: int, page: int, index: int, target: int) -> None:
-        """Ask for a chunk to be moved that isn't complete, or isn't there."""
+        """Request the move of a chunk that isn't complete or doesn't exist."""
         producer = self._of(p)
         if producer is not None:
             producer.commit(raw.move(page, index, self._target(producer, target)))
             producer.sync()  # Before the next chunk is written there.
 
     def do_patch(self, p: int, patches: list[Any]) -> None:
-        """Patch chunks that were committed, or were not."""
+        """Patch chunks, committed or not."""
         producer = self._of(p)
         if producer is not None:
             producer.commit(b"", self._patches(producer, patches))
@@ -186,14 +186,14 @@ class Session:
         )
 
     def do_register_writer(self, p: int, writer: int, target: int) -> None:
-        """Say which buffer a writer writes to."""
+        """Register a writer with its buffer."""
         producer = self._of(p)
         if producer is not None:
             request = number(1, writer) + number(2, self._target(producer, target))
             producer.connection.send("RegisterTraceWriter", request, reply=False)
 
     def do_unregister_writer(self, p: int, writer: int) -> None:
-        """Say that a writer is no more."""
+        """Unregister a writer."""
         producer = self._of(p)
         if producer is not None:
             request = number(1, writer)
@@ -211,7 +211,7 @@ class Session:
             producer.set_state(page, index, layout, state)
 
     def do_commit_held(self, p: int, slot: int, layout: int, target: int) -> None:
-        """Commit a chunk that was held."""
+        """Commit a chunk that was left uncommitted."""
         producer = self._of(p)
         if producer is not None:
             page, index = _place(slot, layout)
@@ -222,7 +222,7 @@ class Session:
             producer.set_page_header(page, 0)
 
     def do_disconnect(self, p: int) -> None:
-        """Hang up; the consumer waits until the service knows."""
+        """Disconnect a producer; wait until the service has noticed."""
         producer = self._of(p)
         if producer is None:
             return
@@ -240,7 +240,7 @@ class Session:
                 raise DisconnectedError(f"there never are {count} producers")
 
     def do_connect(self, p: int) -> None:
-        """Connect a producer that has hung up; it has a new id."""
+        """Connect a disconnected producer again, with a new id."""
         if self.producers[p] is not None:
             return
         self.settle()
@@ -259,7 +259,7 @@ class Session:
             self._offered.discard(p)
             producer.connection.send("UnregisterDataSource", request, reply=False)
 
-    # What consumers do.
+    # Operations of consumers.
 
     def do_flush(self) -> bool:
         """Flush; every producer acknowledges."""
@@ -271,17 +271,17 @@ class Session:
         return self.consumer.next_of_stream(request)[0]
 
     def do_read(self) -> list[Any]:
-        """Read the buffers until nothing is left; the packets."""
+        """Read the buffers until they are empty; return the packets."""
         self.settle()
         return read_packets(self.consumer)
 
     def do_stats(self) -> dict[str, Any]:
-        """Ask for the statistics."""
+        """Return the statistics."""
         self.settle()
         return self.statistics()
 
     def statistics(self) -> dict[str, Any]:
-        """The statistics as of now; counters of the whole service begin with the session."""
+        """Return the current statistics; counters of the whole service start at the session."""
         return self._statistics_of(self.consumer)
 
     def _statistics_of(self, consumer: Connection) -> dict[str, Any]:
@@ -317,11 +317,11 @@ def _chunk(values: list[Any]) -> Chunk:
 
 
 def _place(slot: int, layout: int) -> tuple[int, int]:
-    """Page and index of a chunk that is held: pages that commits don't use."""
+    """Return page and index of an uncommitted chunk, on pages that commits don't use."""
     return 8 + slot, slot % raw.CHUNKS[layout]
 
 
-# What is seen.
+# Observable results.
 
 BUFFER_STATS = {
     1: "bytes_written",
@@ -363,7 +363,7 @@ STATS = {
 
 
 def parse_stats(data: bytes) -> dict[str, Any]:
-    """TraceStats by name; counters that aren't there are 0."""
+    """Return TraceStats by name; missing counters are 0."""
     out: dict[str, Any] = dict.fromkeys(STATS.values(), 0)
     out["buffers"] = []
     writers = []
@@ -384,13 +384,13 @@ def parse_stats(data: bytes) -> dict[str, Any]:
     return out
 
 
-TIMESTAMP_CLOCK_ID = 58  # v58 writes it into its own packets, and so do we; v56 doesn't.
+TIMESTAMP_CLOCK_ID = 58  # v58 and Stretto write it into the packets of the service; v56 doesn't.
 SERVICE_COUNTERS = ("chunks_discarded", "patches_discarded")
 SERVICE = 1  # The sequence of the service's own packets.
 
 
 def read_packets(consumer: Connection) -> list[Any]:
-    """The packets of one pass of reading."""
+    """Return the packets of one pass of reading."""
     out, packet = [], b""
     for reply in consumer.stream("ReadBuffers"):
         for piece in blobs(reply, 2):
@@ -402,7 +402,7 @@ def read_packets(consumer: Connection) -> list[Any]:
 
 
 def describe_packet(packet: bytes) -> list[Any]:
-    """A producer's packet: its bytes, and what the service appended; a service's: its fields."""
+    """Return bytes and added fields of a producer's packet, or the fields of a service packet."""
     parts = list(fields(packet))
     trusted: dict[int, Any] = {}
     while parts and parts[-1][0] in (3, 10, 79, 98, 42):

@@ -1,7 +1,7 @@
-"""The same random sequences of operations against our service and Perfetto's v56.
+"""The same random sequences of operations on Stretto's service and on Perfetto's v56.
 
-STRETTO_DIFFERENTIAL says how many sequences, STRETTO_DIFFERENTIAL_FIRST the seed of the first.
-A sequence that differs is shortened, and shown with what differs.
+STRETTO_DIFFERENTIAL is the number of sequences, STRETTO_DIFFERENTIAL_FIRST the first seed.
+A sequence with different results is shortened, and printed with the differences.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
         yield Pair(ours, theirs)
 
 
-def test_both_services_show_the_same(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+def test_both_services_give_the_same_results(
+    pair: Pair, capsys: pytest.CaptureFixture[str]
+) -> None:
     made: Counter[str] = Counter()
     for seed in range(FIRST, FIRST + SEQUENCES):
         generator = Generator(seed)
@@ -55,7 +57,7 @@ def test_both_services_show_the_same(pair: Pair, capsys: pytest.CaptureFixture[s
 
 
 def report(pair: Pair, seed: int, sequence: Sequence, first: list[str]) -> str:
-    """What differed, and the shortest sequence that still does; if none does, a race is at work."""
+    """Describe the differences and the shortest sequence with them; without one, it is a race."""
     short = shortened(pair, sequence)
     lines = [f"seed {seed}", *first, "shortened:", str(short.buffers), str(short.producers)]
     lines += map(json.dumps, short.operations)

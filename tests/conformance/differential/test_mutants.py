@@ -46,7 +46,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def install(sources: Path, target: Path) -> None:
-    """Install what the sources say, compiling only what changed since the last time."""
+    """Install the sources, compiling only what changed since the last time."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps"]
     options = ["--target", str(target), "-C", f"build-dir={sources.parent / 'cmake'}"]
     done = subprocess.run([*pip, *options, str(sources)], capture_output=True, text=True)
@@ -65,7 +65,7 @@ def first_difference(pair: Pair) -> list[str]:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_the_mutant_is_found(mutant: Mutant, sources: Path, tmp_path: Path) -> None:
+def test_mutant_is_found(mutant: Mutant, sources: Path, tmp_path: Path) -> None:
     file = sources / mutant.file
     original = file.read_text()
     assert original.count(mutant.text) == 1

@@ -1,4 +1,4 @@
-"""Just enough protobuf to speak to a tracing service, independent of Stretto's own codec."""
+"""The part of protobuf that a tracing service needs, independent of Stretto's codec."""
 
 from __future__ import annotations
 
@@ -60,22 +60,22 @@ def _walk(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Iterate over the fields of a well-formed message: numbers, or the bytes of the others."""
+    """Iterate over the fields of a well-formed message: integers, or bytes for the other types."""
     for tag, value in _walk(data):
         yield tag >> 3, value
 
 
 def fields_and_tags(data: bytes) -> Iterator[tuple[int, int]]:
-    """Iterate over the field numbers of a well-formed message and the tags that held them."""
+    """Iterate over the field numbers of a well-formed message and their tags."""
     for tag, _ in _walk(data):
         yield tag >> 3, tag
 
 
 def last_number(data: bytes, field: int) -> int:
-    """The last value of a varint field, 0 without one."""
+    """Return the last value of a varint field, 0 if it is missing."""
     return next((int(v) for n, v in reversed(list(fields(data))) if n == field), 0)  # type: ignore[arg-type]
 
 
 def blobs(data: bytes, field: int) -> list[bytes]:
-    """The values of a repeated length-delimited field."""
+    """Return the values of a repeated length-delimited field."""
     return [bytes(v) for n, v in fields(data) if n == field]  # type: ignore[arg-type]
