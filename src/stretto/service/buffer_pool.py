@@ -1,4 +1,4 @@
-"""The trace buffers of a service: their global ids, and the memory behind them."""
+"""The trace buffers of a service: their global ids and their memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BufferPool:
         """Create the buffers of a session.
 
         Args:
-            config: The session's.
+            config: The session's config.
             ring_fds: Files that hold the memory of buffers, by buffer index; owned by the caller.
 
         Raises:

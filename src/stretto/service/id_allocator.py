@@ -1,10 +1,10 @@
-"""Allocates 16-bit ids in ascending order, with wrap-around, skipping those in use."""
+"""Allocates 16-bit ids in ascending order, with wrap-around, skipping ids in use."""
 
 from __future__ import annotations
 
 
 class IdAllocator:
-    """Ids from 1 to `maximum`; a freed id is reused as late as possible."""
+    """Allocates ids from 1 to `maximum`; a freed id is reused as late as possible."""
 
     __slots__ = ("_in_use", "_last", "_maximum")
 
@@ -15,7 +15,7 @@ class IdAllocator:
 
     @property
     def in_use(self) -> frozenset[int]:
-        """Ids that were allocated and not freed."""
+        """The ids in use."""
         return frozenset(self._in_use)
 
     def allocate(self) -> int:

@@ -1,4 +1,4 @@
-"""Limits of the tracing service, and its default times.
+"""Limits and default times of the tracing service.
 
 Source: docs/formats/service.md, "Limits".
 """

@@ -1,7 +1,7 @@
 """Raises the scheduling priority of the service while sessions request it.
 
-The highest request applies: any real-time priority is above any nice value. Without requests,
-the service has its original priority.
+The highest requested priority applies: real-time priorities are above nice values. Without
+requests, the service has its original priority.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Boost = tuple[int, int]
 
 
 class Scheduler:
-    """The kernel's scheduler, for this process."""
+    """Changes the scheduling priority of this process."""
 
     __slots__ = ("_nice", "_parameters", "_policy")
 
@@ -62,7 +62,7 @@ class PriorityBoosts:
 
         Raises:
             ConfigError: There is no such policy or priority.
-            SessionError: This user may not have it.
+            SessionError: This user may not raise the priority.
         """
         boost = _checked(config)
         self._scheduler = self._scheduler or Scheduler()
@@ -77,16 +77,16 @@ class PriorityBoosts:
             ) from error
 
     def remove(self, session_id: int) -> None:
-        """The session has ended. Harmless if it had no boost."""
+        """Remove the boost of an ended session. No effect if it had none."""
         if self._boosts.pop(session_id, None) is None:
             return
         try:
             self._apply()
         except OSError:
-            pass  # If lowering is not permitted, the raised priority stays.
+            pass  # If lowering the priority is not permitted, it stays raised.
 
     def _apply(self) -> None:
-        assert self._scheduler is not None  # made with the first boost
+        assert self._scheduler is not None  # created with the first boost
         if self._boosts:
             self._scheduler.boost(*max(self._boosts.values()))
         else:

@@ -1,4 +1,4 @@
-"""The context of a tracing service: what its parts share."""
+"""The context of a tracing service, shared by its parts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ServiceContext:
         packets: Builds the service's own packets.
         system_info: Describes the machine of the service.
         relays: Connected relays of other machines, in the order of their connection.
-        instances_seen: How many data source instances were set up.
+        instances_seen: Number of data source instances that were set up.
     """
 
     __slots__ = (
@@ -77,7 +77,7 @@ class ServiceContext:
         return self.instances_seen
 
     def next_flush_id(self) -> int:
-        """Return the id of a new flush, higher than all before."""
+        """Return the id of a new flush, higher than all earlier ids."""
         self._flush_ids += 1
         return self._flush_ids
 

@@ -1,4 +1,4 @@
-"""The service's state and capabilities, as consumers query them."""
+"""Encodes the service's state and capabilities for the queries of consumers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def service_state(
     """Return the encoded TracingServiceState that a consumer may see.
 
     Args:
-        version: The service's.
+        version: Version string of the service.
         sessions: All sessions.
         producers: All connected producers.
         data_sources: All registered data sources.
-        uid: The consumer's user; only sessions that this user may clone are listed.
-        sessions_only: Leave producers and data sources out.
+        uid: User id of the consumer; only sessions that this user may clone are included.
+        sessions_only: Whether to omit producers and data sources.
     """
     state = TracingServiceState(
         tracing_service_version=version,

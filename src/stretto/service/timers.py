@@ -15,7 +15,7 @@ SUSPEND_CHECK_MS: Final = 1000
 
 
 class Timers:
-    """Delayed tasks of one owner. Setting a name again replaces the earlier task."""
+    """Delayed tasks by name; setting a name again replaces the earlier task."""
 
     __slots__ = ("_clock", "_runner", "_tokens")
 
@@ -25,7 +25,7 @@ class Timers:
         self._tokens: dict[str, object] = {}
 
     def once(self, name: str, delay_ms: float, task: Callable[[], object]) -> None:
-        """Run `task` once, in `delay_ms`."""
+        """Run `task` once, after `delay_ms`."""
         self.cancel(name)
 
         def run() -> None:
@@ -35,9 +35,9 @@ class Timers:
         self._tokens[name] = self._runner.post_delayed(run, delay_ms)
 
     def once_counting_suspend(self, name: str, delay_ms: float, task: Callable[[], object]) -> None:
-        """Run `task` once, in `delay_ms`, counting time for which the machine is suspended.
+        """Run `task` once, after `delay_ms` including the time of suspends of the machine.
 
-        The task runner's clock stops during a suspend, so the trace clock is read each second.
+        The task runner's clock stops during a suspend, so the trace clock is read every second.
         """
         due_ns = self._clock.boottime_ns() + int(delay_ms * 1_000_000)
 
@@ -60,7 +60,7 @@ class Timers:
         self.once(name, self._to_next_multiple(period_ms), run)
 
     def _to_next_multiple(self, period_ms: int) -> int:
-        # All sessions and machines act at the same times, for fewer wake-ups.
+        # Aligned to the wall time, so that all sessions and machines wake up at the same times.
         return period_ms - self._clock.walltime_ns() // 1_000_000 % period_ms
 
     def cancel(self, name: str) -> None:

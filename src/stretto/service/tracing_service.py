@@ -1,8 +1,8 @@
 """The tracing service: connected producers, consumers and relays, data sources, sessions.
 
-It is one state machine without sockets, threads, time or randomness of its own: the caller
-provides them, so that it runs inside a program, in a daemon and in a test. Every method is
-called on the task runner's thread; only trace data moves on other threads, in native code.
+The service is a state machine without its own sockets, threads, clock or random source: the
+caller provides them, so that it runs inside a program, in a daemon and in a test. All methods
+are called on the task runner's thread; only native code processes trace data on other threads.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from stretto.service.session.service_tracing_session import ServiceTracingSession
     from stretto.service.session.wanted_data_sources import WantedDataSource
 
-MAX_WITHOUT_MEMORY = 1000
+MAX_MEMORY_FAILURES = 1000
 
 
 class TracingService:
@@ -56,13 +56,12 @@ class TracingService:
     Args:
         task_runner: Runs all tasks of the service.
         clock: Reads the trace clocks.
-        random_bytes: Random source for trace uuids and for `skip_probability` of triggers.
+        random_bytes: Random source for trace uuids and the `skip_probability` of triggers.
         version: Version string of the service in a trace.
-        default_shm_size: Bytes of shared memory for a producer without a hint.
-        default_page_size: Bytes of a page for a producer without a hint.
-        file_step_bytes: Bytes that a session with a file reads per step; other tasks wait
-            meanwhile.
-        uid: The service's user: `trusted_uid` of its own packets.
+        default_shm_size: Size in bytes of a producer's shared memory, if it doesn't request one.
+        default_page_size: Size in bytes of its pages, if it doesn't request one.
+        file_step_bytes: Bytes that a session with a file reads in one task.
+        uid: User id of the service: `trusted_uid` of its own packets.
         machine_name: Name of this machine, for machine filters of a config.
         extension_descriptors: (file name, FileDescriptorSet, gzipped or not) of extensions
             to TracePacket, written into every trace.
@@ -125,15 +124,15 @@ class TracingService:
         )
         self._on_error = on_error
         self.sessions = self.registry.by_id
-        self.without_memory: dict[int, str] = {}
-        """Why producers got no shared memory, by pid: the first thousand of them."""
+        self.memory_failures: dict[int, str] = {}
+        """Reasons by pid, for the first thousand producers without shared memory."""
         self.trigger_history = triggers.TriggerHistory()
         self._adopts_writers = adopt_writers
         self._producer_ids = IdAllocator(MAX_PRODUCER_ID)
-        self._chunks_discarded = 0  # of producers that have disconnected
+        self._chunks_discarded = 0  # chunks of producers that have disconnected
         self._patches_discarded = 0
 
-    # Producers
+    # --- producers
 
     def connect_producer(
         self,
@@ -145,14 +144,13 @@ class TracingService:
         """Connect a producer.
 
         Args:
-            producer: Gets the callbacks; a OutOfProcessProducer unless `identity.in_process`.
-            identity: Its process, its machine and the memory it asks for.
-            shm_fd: Memory that it offers, with pages of `identity.page_size_hint`; stays the
-                caller's. `producer_provided_shm` of the endpoint tells whether it was accepted.
+            producer: Receives the callbacks; an OutOfProcessProducer unless `identity.in_process`.
+            identity: The producer's process and machine, and the requested memory.
+            shm_fd: Memory that the producer offers, with pages of `identity.page_size_hint`;
+                owned by the caller. The endpoint's `producer_provided_shm` is whether it is used.
 
         Raises:
-            SessionError: 65535 producers are connected, or only the service's own user's
-                may be.
+            SessionError: 65535 producers are connected, or the service is locked down.
         """
         if not self._admits(identity):
             raise SessionError(
@@ -171,18 +169,18 @@ class TracingService:
         return endpoint
 
     def _admits(self, identity: ProducerIdentity) -> bool:
-        """Whether a lockdown, if there is one, admits this producer.
+        """Return whether the lockdown, if any, admits this producer.
 
-        The user id of a remote producer is only its own claim.
+        Remote producers are not admitted: their user id isn't verified.
         """
         return not self.registry.lockdown or (
             identity.uid == self.context.uid and not identity.is_remote
         )
 
     def note_lack_of_memory(self, pid: int, reason: str) -> None:
-        """Note that a producer joins no session, because it got no shared memory."""
-        if len(self.without_memory) < MAX_WITHOUT_MEMORY:
-            self.without_memory[pid] = reason
+        """Store why a producer joins no session: its shared memory can't be created."""
+        if len(self.memory_failures) < MAX_MEMORY_FAILURES:
+            self.memory_failures[pid] = reason
 
     def disconnect_producer(self, producer: ProducerEndpoint) -> None:
         """Scrape a producer's data, then remove it (called by its endpoint)."""
@@ -201,7 +199,7 @@ class TracingService:
         self._producer_ids.free(producer.producer_id)
 
     def _count_producers(self, counts: ServiceCounts) -> None:
-        """Fill in what producers and their data sources have counted."""
+        """Fill in the counters of producers and data sources."""
         counts.producers_connected = len(self.producers)
         counts.producers_seen = self.producers_seen
         counts.data_sources_registered = len(self.data_sources)
@@ -214,7 +212,7 @@ class TracingService:
             counts.patches_discarded += stats["patches_discarded"]
 
     def activate_triggers(self, producer: ProducerEndpoint, names: Sequence[str]) -> None:
-        """Activate triggers in every session that waits for them."""
+        """Activate triggers in the sessions whose configs contain them."""
         now_ns = self.context.clock.boottime_ns()
         for name in triggers.names_once(names):
             count = self.trigger_history.count(name, now_ns)
@@ -241,7 +239,7 @@ class TracingService:
         )
         return True
 
-    # Data sources
+    # --- data sources
 
     def register_data_source(self, producer: ProducerEndpoint, descriptor: bytes) -> None:
         """Register a data source, and set it up in the sessions that request it.
@@ -275,7 +273,7 @@ class TracingService:
             )
 
     def update_data_source(self, producer: ProducerEndpoint, descriptor: bytes) -> None:
-        """Replace a descriptor; one without an id, or of an unknown source, is ignored.
+        """Replace a descriptor; ignored without an id, or if the data source is unknown.
 
         Raises:
             DecodeError: The descriptor is malformed.
@@ -304,7 +302,7 @@ class TracingService:
         if self._admits(source.producer.identity) and entry.matches(source):
             session.instances.add(source, entry)
 
-    # Consumers and sessions
+    # --- consumers and sessions
 
     def connect_consumer(self, consumer: Consumer, uid: int) -> ConsumerEndpoint:
         """Connect a consumer; the caller has checked its permission."""
@@ -348,7 +346,7 @@ class TracingService:
         Flush the session before, to include uncommitted data of producers.
 
         Args:
-            session_id: `ConsumerEndpoint.session_id`.
+            session_id: Id of the session (`ConsumerEndpoint.session_id`).
 
         Returns:
             The bytes of a complete trace, in pieces. The copy is made immediately, and
@@ -362,7 +360,7 @@ class TracingService:
             raise SessionError(f"There is no session {session_id}: it has ended, or never existed.")
         return take_snapshot(session, self.buffers)
 
-    # Relays
+    # --- relays
 
     def connect_relay(self, machine_id: int) -> RelayEndpoint:
         """Connect the relay of another machine."""

@@ -41,8 +41,8 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
         track_event_config=TrackEventConfig(enabled_categories=["*", *options.categories]),
     )
     if options.stream and to_file:
-        # A writer that is too fast waits for the file, so that the trace is whole. It doesn't
-        # wait for a pipe: its reader may stop reading.
+        # Writers that are too fast are stalled until the file is written, so that no data is
+        # lost. With a pipe they are not stalled: its reader may stop reading.
         track_event.buffer_exhausted_policy = STALL_THEN_DROP
     sources = [TraceConfig.DataSource(config=track_event)]
     if options.counters:

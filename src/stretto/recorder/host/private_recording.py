@@ -110,7 +110,7 @@ class PrivateRecording:
     @property
     def unrecorded(self) -> Mapping[int, str]:
         """Reasons by pid, for processes without shared memory."""
-        return self._service.without_memory
+        return self._service.memory_failures
 
     @property
     def pids(self) -> set[int]:

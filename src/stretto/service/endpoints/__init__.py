@@ -1,1 +1,1 @@
-"""Endpoints: what producers, consumers and relays call on the service."""
+"""Endpoints: the objects through which producers, consumers and relays use the service."""

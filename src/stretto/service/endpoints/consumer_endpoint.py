@@ -1,7 +1,7 @@
 """The service's endpoint for one consumer, with at most one session.
 
-Rules: a refusal is reported by `on_tracing_disabled`; a call that needs a session and has
-none does nothing. Callbacks run as tasks. A disconnect frees the session.
+Rules: a refused session is reported by `on_tracing_disabled`; a call that requires a session has
+no effect without one. Callbacks run as tasks. A disconnect frees the session.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stretto.service.session.session_registry import SessionRegistry
 
     class ConsumerService(Protocol):
-        """What a consumer's endpoint needs of the service. Implemented by `TracingService`."""
+        """The service as used by a consumer's endpoint; implemented by `TracingService`."""
 
         context: ServiceContext
         registry: SessionRegistry
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 
 class ConsumerEndpoint:
-    """The methods that a consumer calls on the service (ports.endpoints.ConsumerEndpoint).
+    """Implements `ports.endpoints.ConsumerEndpoint` for one consumer.
 
     Attributes:
-        uid: User id of its process.
-        session: Its session, or None.
-        pending_clone: The clone in progress that will be its session; None without one.
-        observer: Sends it the events that it observes.
-        error: Always empty: in a process only the consumer ends the connection.
+        uid: User id of the consumer's process.
+        session: The consumer's session, or None.
+        pending_clone: The clone in progress that will be the session; None without one.
+        observer: Sends observed events to the consumer.
+        error: Always empty: the service doesn't end the connection.
     """
 
     __slots__ = (
@@ -126,7 +126,7 @@ class ConsumerEndpoint:
         try:
             self._service.change_filters(self.session, decode_config(config))
         except StrettoError:
-            return  # Ignored like other invalid calls; the session continues.
+            return  # An invalid config is ignored, and the session continues.
 
     def disable_tracing(self) -> None:
         """End the session without a flush; its data can be read."""
@@ -137,7 +137,7 @@ class ConsumerEndpoint:
         """Make the producers commit their data.
 
         Args:
-            timeout_ms: 0 for the config's, else 5 s.
+            timeout_ms: Timeout in ms; 0 for that of the config, by default 5 s.
             callback: Called with whether all of them answered in time.
             flags: FlushFlags: initiator and reason.
         """
@@ -151,7 +151,7 @@ class ConsumerEndpoint:
         if self.session:
             self.session.free()
 
-    # Its trace
+    # Reading the trace
 
     def read_buffers(self, bytes_per_task: int = READ_BYTES_PER_TASK) -> None:
         """Deliver the trace since the last read, `bytes_per_task` at a time."""
@@ -236,7 +236,7 @@ class ConsumerEndpoint:
         self._post(lambda: callback(session.config_bytes))
         if session.active:
             session.check_all_started()
-        elif session.complete:  # Its end was not reported yet.
+        elif session.complete:  # The end of the session was not reported yet.
             session.report_end()
 
     # Queries
@@ -253,22 +253,22 @@ class ConsumerEndpoint:
     def query_service_state(
         self, callback: Callable[[TracingServiceState], None], *, sessions_only: bool = False
     ) -> None:
-        """Call back with producers, data sources and sessions, or `sessions_only`."""
+        """Call back with producers, data sources and sessions, or with `sessions_only`."""
         state = self.encoded_service_state(sessions_only=sessions_only)
         self._post(lambda: callback(decode_state(state)))
 
     def encoded_service_state(self, *, sessions_only: bool = False) -> bytes:
-        """Return the encoded state; descriptors are unchanged bytes of their producers."""
+        """Return the encoded service state; descriptors are unchanged bytes of their producers."""
         return self._service.encoded_state(self.uid, sessions_only=sessions_only)
 
     def query_capabilities(self, callback: Callable[[TracingServiceCapabilities], None]) -> None:
         """Call back with the capabilities of the service."""
         self._post(lambda: callback(service_capabilities()))
 
-    # The end
+    # Disconnecting
 
     def disconnect(self) -> None:
-        """Remove the consumer and free its session, unless it is detached."""
+        """Remove the consumer, and free its session unless the session is detached."""
         if not self._connected:
             return
         if self.pending_clone:

@@ -31,7 +31,7 @@ _REPORTED_STATES: Final = {
 
 
 class Observer:
-    """Sends one consumer the types of events that it requested."""
+    """Sends the requested types of events to one consumer."""
 
     __slots__ = ("_all_started_sent", "_callback", "_pending", "_post", "_types")
 
@@ -82,7 +82,7 @@ class Observer:
         if not self._types & ObservableEvents.TYPE_CLONE_TRIGGER_HIT:
             return
         events = self._events()
-        if events.clone_trigger_hit is not None:  # One message has room for one trigger.
+        if events.clone_trigger_hit is not None:  # A message can contain only one trigger.
             events = self._add()
         events.clone_trigger_hit = ObservableEvents.CloneTriggerHit(
             tracing_session_id=session_id,

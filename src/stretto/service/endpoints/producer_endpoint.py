@@ -1,8 +1,8 @@
 """The service's endpoint for one producer, in this process or behind a socket.
 
 Rules: callbacks run as tasks, in order; after a disconnect only `on_disconnect` runs. The
-shared memory is created when the first data source is set up, and stays until the producer
-disconnects. The native core handles its trace data.
+shared memory is created when the first data source is set up, and freed when the producer
+disconnects. Trace data is handled in the native core.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stretto.service.session.session_registry import SessionRegistry
 
     class ProducerService(Protocol):
-        """What a producer's endpoint needs of the service. Implemented by `TracingService`."""
+        """The service as used by a producer's endpoint; implemented by `TracingService`."""
 
         context: ServiceContext
         registry: SessionRegistry
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class ProducerEndpoint:
-    """The methods that a producer calls on the service (ports.endpoints.RemoteProducerEndpoint)."""
+    """Implements `ports.endpoints.RemoteProducerEndpoint` for one producer."""
 
     __slots__ = (
         "_allowed",
@@ -82,14 +82,14 @@ class ProducerEndpoint:
         self.has_refused_data_sources = False
         self._post(producer.on_connect)
 
-    # What the producer calls.
+    # --- called by the producer
 
     def register_data_source(self, descriptor: DataSourceDescriptor) -> None:
-        """Register a data source; sessions that request it set it up at once."""
+        """Register a data source, and set it up in the sessions that request it."""
         self.register_encoded_data_source(descriptor.encode())
 
     def register_encoded_data_source(self, descriptor: bytes) -> None:
-        """The same with an encoded descriptor; consumers get its bytes. Raises DecodeError."""
+        """Register a data source by its encoded descriptor. Raises DecodeError."""
         if self.connected:
             self._service.register_data_source(self, descriptor)
 
@@ -98,7 +98,7 @@ class ProducerEndpoint:
         self.update_encoded_data_source(descriptor.encode())
 
     def update_encoded_data_source(self, descriptor: bytes) -> None:
-        """The same with an encoded descriptor; consumers get its bytes. Raises DecodeError."""
+        """Update a data source by its encoded descriptor. Raises DecodeError."""
         if self.connected:
             self._service.update_data_source(self, descriptor)
 
@@ -124,7 +124,7 @@ class ProducerEndpoint:
             self.notify_flush_complete(flush_request_id)
 
     def notify_flush_complete(self, request_id: int) -> None:
-        """Answer all flushes up to `request_id`."""
+        """Acknowledge all flushes up to `request_id`."""
         for session in self._sessions():
             session.flushes.ack(self, request_id)
 
@@ -139,26 +139,26 @@ class ProducerEndpoint:
             session.on_data_source_stopped(self, instance_id)
 
     def activate_triggers(self, names: Sequence[str]) -> None:
-        """Activate triggers in the sessions that wait for them."""
+        """Activate triggers in the sessions whose configs contain them."""
         if self.connected:
             self._service.activate_triggers(self, names)
 
     def sync(self, callback: Callable[[], None]) -> None:
-        """Call back after all earlier requests were handled."""
+        """Call back after all earlier requests have been handled."""
         self._post(callback)
 
     def disconnect(self) -> None:
-        """Remove the producer. Its complete packets are kept."""
+        """Remove the producer; its complete packets stay in the buffers."""
         if not self.connected:
             return
         self._service.disconnect_producer(self)
         self.connected = False
-        self.forbid_buffers(list(self._allowed))  # Its id may soon be reused.
+        self.forbid_buffers(list(self._allowed))  # The producer's id may be reused soon.
         if self._arbiter is not None:
             self._arbiter.disable()
         self._service.context.task_runner.post(self._producer.on_disconnect)
 
-    # What the service calls.
+    # --- called by the service
 
     def setup_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
         self._post(lambda: self._producer.setup_data_source(instance_id, config))
@@ -179,7 +179,7 @@ class ProducerEndpoint:
         """Create the shared memory unless it exists.
 
         Returns:
-            False if there is no memory; the producer then joins no session.
+            False if no memory can be created; then the producer joins no session.
         """
         if self._has_memory:
             return True
@@ -200,7 +200,9 @@ class ProducerEndpoint:
         return True
 
     def offer_shared_memory(self, fd: int) -> None:
-        """Use the memory that a producer provides, if it is valid; else the service creates one.
+        """Use the memory that the producer provides, if it is valid.
+
+        Otherwise the service creates the memory.
 
         Args:
             fd: A sealed memfd; owned by the caller.
@@ -273,7 +275,7 @@ class ProducerEndpoint:
 
     @property
     def scrapes_itself(self) -> bool:
-        """Whether the producer itself sends its uncommitted chunks when it answers a flush."""
+        """Whether the producer sends its uncommitted chunks when it acknowledges a flush."""
         return self.identity.is_remote and self.identity.smb_scraping
 
     def adopt_writers(self) -> None:
@@ -285,18 +287,17 @@ class ProducerEndpoint:
             self.core.adopt_writers(next(iter(self._allowed)))
 
     def scrape(self, buffer_ids: Iterable[int]) -> None:
-        """Copy uncommitted chunks of the producer into those of the buffers that it may use."""
+        """Copy uncommitted chunks of the producer into those `buffers` that it may write into."""
         buffers = sorted(buffer_ids)
         if self.identity.smb_scraping and self._has_memory and self._allowed.intersection(buffers):
             self.core.scrape(buffers)
 
 
 def _make_memory(size: int, page_size: int) -> tuple[int, int, int]:
-    """Create memory of the size, or of the largest size that the file limit permits.
+    """Create memory of the requested size, or of the largest size that the file limit permits.
 
     Returns:
         (descriptor, size, page size), sizes in bytes.
-
 
     Raises:
         TransportError: No memory can be created.

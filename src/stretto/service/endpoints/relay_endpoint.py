@@ -1,9 +1,9 @@
-"""The service's side of a relay: the clocks and the system of another machine.
+"""The service's endpoint for a relay: stores the clocks and the system of another machine.
 
 ::
 
     relay --SyncClock(PING)-->  our clocks are read at once      pair 1
-          --SyncClock(UPDATE)-> and again                        pair 2
+          --SyncClock(UPDATE)-> our clocks are read again        pair 2
           ... every 30 s; the five newest pairs are kept
 """
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 
 class RelayEndpoint:
-    """What a relay calls on the service (ports.endpoints.RelayEndpoint).
+    """Implements `ports.endpoints.RelayEndpoint` for one relay.
 
     Attributes:
-        machine_id: The relay's machine.
-        system_info: Its encoded SystemInfo, b"" until it is known.
-        synced_clocks: Pairs (its clocks, this machine's clocks at arrival), oldest first.
+        machine_id: Id of the relay's machine.
+        system_info: The machine's encoded SystemInfo; b"" until it is received.
+        synced_clocks: Pairs (clocks of the relay's machine, clocks of this machine at arrival),
+            oldest first.
     """
 
     __slots__ = ("_clock", "_on_disconnect", "machine_id", "synced_clocks", "system_info")
@@ -57,5 +58,5 @@ class RelayEndpoint:
         self.synced_clocks.append((list(clocks), self._clock.snapshot()))
 
     def disconnect(self) -> None:
-        """Remove the relay: its clocks are no longer valid."""
+        """Remove the relay, because its clocks are no longer valid."""
         self._on_disconnect(self)

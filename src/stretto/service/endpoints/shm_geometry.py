@@ -24,13 +24,13 @@ def valid_geometry(
     default_size: int = DEFAULT_SHM_SIZE,
     default_page_size: int = DEFAULT_PAGE_SIZE,
 ) -> tuple[int, int]:
-    """Clamp a requested geometry; if it is invalid, both values become the defaults.
+    """Return a valid geometry: the requested one, clamped; the default one if it is invalid.
 
     Args:
         size: Bytes of the shared memory, 0 for the default.
         page_size: Bytes of a page, 0 for the default.
-        default_size: Bytes used in place of 0 and of an invalid size.
-        default_page_size: Likewise.
+        default_size: Size in bytes that replaces 0 and an invalid geometry.
+        default_page_size: Page size in bytes that replaces 0 and an invalid geometry.
 
     Returns:
         (size, page size) in bytes, the size a multiple of the page size.
@@ -52,7 +52,7 @@ def valid_geometry(
 def wished_geometry(
     config: TraceConfig, producer_name: str, size_hint: int, page_size_hint: int
 ) -> tuple[int, int]:
-    """Return the size and page size requested by the config, else by the producer, else 0."""
+    """Return the size and page size from the config, else from the producer, else 0."""
     for producer in config.producers:
         if producer.producer_name == producer_name:
             size = producer.shm_size_kb * 1024 or size_hint

@@ -1,1 +1,1 @@
-"""Output of a session: packets of the service, reading, filter, compression and files."""
+"""The output of a session: service packets, reading, filter, compression and files."""

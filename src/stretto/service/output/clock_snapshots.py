@@ -1,4 +1,4 @@
-"""Clock snapshots of a session: the initial one, and later ones if clocks have drifted."""
+"""Clock snapshots of a session: an initial one, and more if clocks have drifted."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _DRIFT_NS = 10_000_000
 class ClockSnapshots:
     """Takes snapshots and queues them until the trace is read.
 
-    A session may run for days before it is read: at most 16 snapshots are queued, the oldest
-    are dropped first, and a snapshot is queued only if a clock drifted since the last one.
+    A session may run for days before it is read. So at most 16 snapshots are queued, the oldest
+    are dropped first, and a snapshot is queued only if a clock has drifted since the last one.
     """
 
     __slots__ = ("_clock", "_enabled", "_queue", "initial")
@@ -32,17 +32,17 @@ class ClockSnapshots:
         self.initial: Snapshot | None = None
 
     def take_initial(self) -> None:
-        """Take the snapshot that a trace begins with.
+        """Take the initial snapshot of a trace.
 
-        Snapshots taken by triggers before the start are dropped: in the trace they would follow
-        this one, and readers report clocks that go back as an error.
+        Snapshots that triggers have taken before the start are dropped: they would follow this
+        one in the trace, and readers report clocks that go back as an error.
         """
         if self._enabled:
             self._queue.clear()
             self.initial = self._clock.snapshot()
 
     def take(self) -> None:
-        """Take a snapshot; keep it if a clock has drifted since the last one kept."""
+        """Take a snapshot; queue it if a clock has drifted since the last queued one."""
         if not self._enabled:
             return
         snapshot = self._clock.snapshot()
@@ -61,7 +61,7 @@ class ClockSnapshots:
         return copy
 
     def clear(self) -> None:
-        """Remove all queued snapshots: they were written into the trace."""
+        """Remove all queued snapshots, after they were written into the trace."""
         self._queue.clear()
 
 

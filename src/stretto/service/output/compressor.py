@@ -1,7 +1,7 @@
-"""Compresses the trace bytes of a read: many packets become one.
+"""Compresses the trace bytes of a read into one packet.
 
-A config may name several codecs. Of those that this interpreter has, the one with the
-highest field number is used; without one the trace is not compressed.
+A config may name several codecs. The one with the highest field number that this interpreter
+supports is used; if it supports none of them, the trace is not compressed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _deflate(data: bytes) -> bytes:
 
 def _zstd(level: int) -> Compressor | None:
     level = min(level or _ZSTD_DEFAULT_LEVEL, _ZSTD_MAX_LEVEL)
-    builtin = _module("compression.zstd")  # From Python 3.14 on.
+    builtin = _module("compression.zstd")  # available from Python 3.14 on
     if builtin is not None:
         return lambda data: bytes(builtin.compress(data, level))
     installed = _module("zstandard")

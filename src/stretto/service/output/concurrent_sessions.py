@@ -1,6 +1,6 @@
 """Events in a session's trace about other sessions that run at the same time.
 
-Off unless the config sets `enable_concurrent_session_events`: other sessions may be private.
+Recorded only if the config sets `enable_concurrent_session_events`: other sessions may be private.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stretto.service.output.service_packets import ServicePackets
 
     class ConcurrentSession(Protocol):
-        """What an event contains of another session."""
+        """The attributes of a session that an event contains."""
 
         session_id: int
         uid: int
@@ -41,7 +41,7 @@ _STATES: Final = {
 
 
 class ConcurrentSessions:
-    """Events of other sessions, kept until the next read; the newest 4096."""
+    """Events of other sessions, kept until the next read; at most the newest 4096."""
 
     __slots__ = ("_clock", "_events")
 

@@ -3,7 +3,7 @@
 Data is written at each multiple of the period, and earlier if a buffer has filled a quarter
 of its size: a watermark then wakes an eventfd. A thread writes the file (`FileWriter`) and
 the service does not wait for it: unwritten data stays in the session's buffers, which count
-what they overwrite. A file without progress for a time is given up, and its session ends.
+overwritten data. If a file makes no progress for some time, it is abandoned and its session ends.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stretto.service.session.flush import Flushes
 
     class WrittenSession(Protocol):
-        """What the file of a session needs of it."""
+        """The session as used by its file."""
 
         context: ServiceContext
         config: TraceConfig
@@ -75,7 +75,7 @@ def flushes_before_write(config: TraceConfig) -> bool:
 
 
 class FileDrain:
-    """The file of one session, until it is full, broken or complete.
+    """Writes the file of one session, until it is full, broken or complete.
 
     Args:
         session: The session.
@@ -97,7 +97,7 @@ class FileDrain:
         self._max_bytes = max_bytes
         self._writer = FileWriter(file, session.context.file_threads, self._post_progress)
         self._stall = Timers(session.context.task_runner, session.context.clock)
-        self._progress = -1  # The writer's progress when the stall timer began.
+        self._progress = -1  # the writer's progress when the stall timer was started
         self._eventfd = -1
         self._posted = False
         self._waits_for_room = False
@@ -108,7 +108,7 @@ class FileDrain:
 
     @property
     def open(self) -> bool:
-        """Whether it accepts more data of the session."""
+        """Whether the file accepts more data of the session."""
         return not self._writer.closing and not self.error
 
     def copy(self) -> Iterator[bytes]:
@@ -133,7 +133,7 @@ class FileDrain:
         try:
             self._eventfd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         except OSError:
-            return  # No descriptor is left: the timer still writes.
+            return  # No descriptor is free for the eventfd: data is written by the timer only.
         for buffer_id, buffer in zip(session.buffers, session.config.buffers, strict=True):
             quarter = buffer.size_kb * 1024 // 4
             session.context.buffers.table.set_watermark(buffer_id, self._eventfd, quarter)
@@ -149,8 +149,8 @@ class FileDrain:
     def make_room(self) -> None:
         """Write data if a buffer is half full, before more is committed.
 
-        With `waits_for_disk` the service blocks for a slow disk, so that data is in the file
-        before it is overwritten. Otherwise it never waits.
+        With `waits_for_disk` the service waits for a slow disk, so that data is written before
+        it is overwritten. Otherwise it doesn't wait.
         """
         while self.open and self._rest is None and self._half_full():
             if not self._writer.has_room and not self._wait_for_disk():
@@ -177,7 +177,7 @@ class FileDrain:
             self._drain()
 
     def _drain(self) -> None:
-        """Write the data of the buffers, as far as the queue has room."""
+        """Write data of the buffers while the queue has room."""
         if self._rest is not None:
             return
         for _ in range(limits.FILE_STEPS_PER_TASK):
@@ -203,7 +203,7 @@ class FileDrain:
         return more
 
     def _write(self, data: bytes) -> bool:
-        """Return False if the maximum size ends the file here."""
+        """Return False if the file has reached its maximum size."""
         room = self._max_bytes - self._writer.accepted_bytes
         fits = not self._max_bytes or len(data) < room
         self._writer.write(data if fits else data[: whole_packets(data, room)])
@@ -272,7 +272,7 @@ class FileDrain:
             self._watch_for_stall()
 
     def give_up(self) -> None:
-        """Give up the file: stop waiting for its writer."""
+        """Abandon the file: stop waiting for its writer."""
         reason = "the disk takes nothing" if self._writer.regular else READER_STOPPED
         self._writer.abandon(reason)
         self._on_progress()
@@ -298,7 +298,7 @@ class FileDrain:
     def _write_all(self) -> Iterator[None]:
         reader = self._session.reader
         while reader.in_pass and self._step():
-            yield  # A pass in progress ends with the data at its begin.
+            yield  # A pass in progress reads only data that was committed before it began.
         reader.stats_due = True
         while self._step():
             yield

@@ -1,6 +1,6 @@
 """Threads that write the files of sessions.
 
-A write may block: on a slow reader of a pipe, on a disk, on a network file system. So the
+A write may block on a slow reader of a pipe, on a disk or on a network file system. So the
 service's thread writes no files. A thread runs as long as its file has data to write. The
 number of threads is bounded, and all of them are stopped during a fork.
 """
@@ -30,8 +30,8 @@ class FileThreads:
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
-        self._running: dict[object, Callable[[], object]] = {}  # token -> how to interrupt it
-        self._native_ids: list[int] = []  # of those that end for a fork
+        self._running: dict[object, Callable[[], object]] = {}  # token -> interrupt function
+        self._native_ids: list[int] = []  # of threads that end before a fork
         self._waiting: list[tuple[Callable[[], object], Callable[[], object]]] = []
         self.paused = False
 
@@ -41,7 +41,7 @@ class FileThreads:
         return len(self._running)
 
     def check(self) -> None:
-        """Raise SessionError if too many threads hang to open another file."""
+        """Raise SessionError if too many files are being written to open another one."""
         if len(self._running) >= MAX_THREADS:
             raise SessionError(
                 f"{MAX_THREADS} trace files are being written and take nothing: "
@@ -49,14 +49,14 @@ class FileThreads:
             )
 
     def run(self, work: Callable[[], object], interrupt: Callable[[], object]) -> None:
-        """Run `work` on a thread of its own.
+        """Run `work` on a new thread.
 
         Args:
-            work: Returns when there is no more to do, and soon after `paused` was set.
-            interrupt: Interrupts a wait of `work`.
+            work: Returns when its data is written, and soon after `paused` is set.
+            interrupt: Interrupts a blocked `work`.
 
         Raises:
-            RuntimeError: The system refuses a thread.
+            RuntimeError: The system can't start another thread.
         """
         token = object()
         with self._lock:
@@ -103,5 +103,5 @@ class FileThreads:
         for work, interrupt in waiting:
             try:
                 self.run(work, interrupt)
-            except RuntimeError:  # no thread: after the next fork, or never
+            except RuntimeError:  # the system can't start a thread: retry after the next fork
                 self._waiting.append((work, interrupt))

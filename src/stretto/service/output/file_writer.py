@@ -39,7 +39,7 @@ class FileWriter:
     Attributes:
         accepted_bytes: Number of bytes passed to `write`.
         closing: Whether no more data is accepted.
-        abandoned: Whether the file was given up.
+        abandoned: Whether the file was abandoned without being complete.
     """
 
     __slots__ = (
@@ -55,11 +55,11 @@ class FileWriter:
         self._threads = threads
         self._on_progress = on_progress
         self._lock = allocate_lock()
-        self._taken = allocate_lock()  # released when something was written
+        self._taken = allocate_lock()  # released after each write
         self._taken.acquire()
         self._jobs: deque[Job] = deque()
-        self._current = b""  # what the thread is writing
-        self._source: Iterator[bytes] | None = None  # where it comes from
+        self._current = b""  # the piece that the thread is writing
+        self._source: Iterator[bytes] | None = None  # the iterator of that piece
         self._pending = 0
         self._written = 0
         self._running = False
@@ -83,7 +83,7 @@ class FileWriter:
 
     @property
     def hangs(self) -> bool:
-        """Whether the thread is blocked in a write. A sync is no hang."""
+        """Whether the thread is blocked in a write; a sync doesn't count."""
         return self._running and not self._syncing
 
     @property
@@ -120,7 +120,7 @@ class FileWriter:
             self._put(trace)
 
     def write_all(self, pieces: Iterator[bytes]) -> None:
-        """Append all pieces of an iterator, which runs on the writing thread."""
+        """Append the pieces of an iterator; the writing thread iterates over it."""
         self._put(pieces)
 
     def sync(self) -> None:
@@ -128,7 +128,7 @@ class FileWriter:
         self._put(self._sync)
 
     def wait_for_room(self, patience_ms: float) -> bool:
-        """Wait for room; False if the file has ended, or made no progress for that time."""
+        """Wait for room; return False if the file has ended or made no progress for that time."""
         before = self.progress
         while self._running and not self.has_room:
             if not self._taken.acquire(timeout=patience_ms / 1000) and self.progress == before:
@@ -143,7 +143,7 @@ class FileWriter:
             self._put(self._file.close)
 
     def abandon(self, reason: str, unread: int = 0) -> None:
-        """Give the file up, because it made no progress for too long.
+        """Abandon the file, because it made no progress for too long.
 
         A blocked thread ends when its system call returns.
 
@@ -216,12 +216,12 @@ class FileWriter:
             self._fail(error)
 
     def _step(self) -> bool:
-        """Do one step; False if the thread has to end."""
+        """Do one step; return False if the thread has to end."""
         if self.abandoned:
             self._fail(self._file.give_up("it was given up"))
             return False
         if self._threads.paused:
-            self._start()  # once that is over
+            self._start()  # continues after the fork
             return False
         if self._current:
             return self._go_on()

@@ -35,7 +35,7 @@ _HISTORY: Final = {
 
 
 class LifecycleEvents:
-    """Queued events: the last of each kind, and the last 64 flushes."""
+    """Queued events: the last event of each kind, and the last 64 flush events."""
 
     __slots__ = ("_clock", "_count", "_queues")
 
@@ -68,5 +68,5 @@ class LifecycleEvents:
         return copy
 
     def clear(self) -> None:
-        """Remove all queued events: they were written into the trace."""
+        """Remove all queued events, after they were written into the trace."""
         self._queues.clear()

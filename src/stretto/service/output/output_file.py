@@ -1,9 +1,9 @@
 """The output file of a session.
 
-Rules: an existing file is never overwritten by name, a symbolic link never followed, and
-a new file is readable only by its owner. If a write fails (disk full, quota, reader of a
-pipe gone), the lost bytes are counted, a regular file is truncated to whole packets, and the
-file is closed: the trace ends early, but stays valid.
+Rules: an existing file is not overwritten, a symbolic link is not followed, and a new file is
+readable only by its owner. If a write fails (disk full, quota, closed pipe), the lost bytes are
+counted, a regular file is truncated to whole packets, and the file is closed: the trace ends
+early, but is valid.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def create_output_file(path: str) -> int:
     """Create `path` for a trace and return its descriptor.
 
     Raises:
-        SessionError: The file exists or can't be created; the message has the reason.
+        SessionError: The file exists or can't be created; the message contains the reason.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -123,7 +123,8 @@ class OutputFile:
 
         Args:
             piece: Not empty.
-            framed: Whether `piece` is a row of framed packets, to be truncated at packet borders.
+            framed: Whether `piece` consists of framed packets, so that it may be truncated after
+                any of them.
         """
         self._piece, self._done, self._framed = piece, 0, framed
 
@@ -131,7 +132,7 @@ class OutputFile:
         """Write more of the current data; return whether all of it is written.
 
         Raises:
-            TransportError: As `write`.
+            TransportError: The write failed, as in `write`.
         """
         try:
             rest = memoryview(self._piece)[self._done : self._done + _STEP_BYTES]
@@ -155,7 +156,7 @@ class OutputFile:
                 end = os.lseek(self._fd, 0, os.SEEK_CUR)
                 os.ftruncate(self._fd, end - (self._done - kept))
             except OSError:
-                kept = self._done  # A packet cut short at the end: readers stop there.
+                kept = self._done  # The file ends with an incomplete packet: readers stop there.
         self.bytes_written += kept if self._regular else self._done
         self._piece, self._done = b"", 0
         self.close()
@@ -193,7 +194,7 @@ class OutputFile:
             try:
                 os.close(fd)
             except OSError:
-                pass  # The descriptor is closed in any case; sync() reports lost data.
+                pass  # The descriptor is freed nevertheless; sync() reports lost data.
 
     def copy(self, size: int) -> Iterator[bytes]:
         """Yield the written bytes of the file in pieces, on any thread.
@@ -219,7 +220,7 @@ def _start_of(fd: int) -> int:
 def _write(fd: int, data: memoryview) -> int:
     try:
         return os.write(fd, data)
-    except BlockingIOError:  # another process made the pipe non-blocking
+    except BlockingIOError:  # another process has made the pipe non-blocking
         poll = select.poll()
         poll.register(fd, select.POLLOUT)
         if not poll.poll(_PIPE_TIMEOUT_MS):
@@ -231,7 +232,7 @@ def _read_file(fd: int, size: int) -> Iterator[bytes]:
     """Yield the first `size` bytes of a file that may be write-only; close `fd`."""
     reader = -1
     try:
-        yield b""  # Enters `try`: the descriptor is closed in every case.
+        yield b""  # Advances into `try`, so that the descriptor is closed in every case.
         os.fdatasync(fd)
         reader = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
         at = 0

@@ -1,7 +1,7 @@
 """A pipe, FIFO, socket or terminal that one thread writes and another can interrupt.
 
-A write to such a file blocks until its reader reads. Here the thread waits for room in
-`poll`, and `interrupt` ends the wait. A pipe is opened a second time to make it non-blocking,
+A write to such a file blocks until the reader reads. So the thread waits for room in `poll`,
+and `interrupt` ends the wait. A pipe is opened a second time to make it non-blocking,
 because the flag of the given descriptor is shared with other processes. A file that can't be
 opened again is written in pieces small enough not to block after `poll`.
 """
@@ -36,7 +36,7 @@ class OutputPipe:
             return 0
         try:
             return os.write(self._fd, data if self._own >= 0 else data[: select.PIPE_BUF])
-        except BlockingIOError:  # another writer was faster
+        except BlockingIOError:  # another writer has used the room
             return 0
 
     def _interrupted(self, events: dict[int, int]) -> bool:
@@ -46,7 +46,7 @@ class OutputPipe:
         return True
 
     def interrupt(self) -> None:
-        """Make the current `write`, or else the next one, return. Callable on any thread."""
+        """Make the current or the next `write` return. Any thread may call this."""
         os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:

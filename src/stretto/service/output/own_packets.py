@@ -1,4 +1,4 @@
-"""The service's own packets in a trace, by read.
+"""The service's own packets in a trace, in the reads in which they are written.
 
 ::
 
@@ -8,7 +8,7 @@
                  extension descriptors, provenance, system info of all machines
     once         clock synchronisation with other machines
 
-The order is that of docs/formats/service.md, "Order of packets".
+The order is defined in docs/formats/service.md, "Order of packets".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stretto.service.session.triggers import ReceivedTrigger, SessionTriggers
 
     class SessionOfPackets(Protocol):
-        """What the service's packets need of their session."""
+        """The session as used by the builder of the service's packets."""
 
         context: ServiceContext
         config_bytes: bytes

@@ -1,7 +1,7 @@
-"""Functions that encode protobuf fields, in the order of the calls.
+"""Functions that encode single protobuf fields.
 
-The fields of the service's own packets have a fixed order that differs from their numbers
-(docs/formats/service.md, "Order of packets"), so message classes can't build them.
+The fields of the service's own packets have a fixed order that differs from the order of their
+numbers (docs/formats/service.md, "Order of packets"), so message classes can't encode them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def varint(value: int) -> bytes:
 
 
 def number(field: int, value: int) -> bytes:
-    """Encode a varint field: any integer, bool or enum type except sint32 and sint64."""
+    """Encode a varint field of an integer, bool or enum type, except sint32 and sint64."""
     return varint(field << 3 | _VARINT) + varint(value)
 
 
@@ -42,11 +42,11 @@ def framed(packet: bytes) -> bytes:
 
 
 def whole_packets(trace: bytes, limit: int) -> int:
-    """Return the size of the whole packets at the start of `trace` that are below `limit` bytes.
+    """Return the size of the largest run of packets at the start of `trace` below a limit.
 
     Args:
-        trace: Framed packets, as `Readback.read` and `framed` make them.
-        limit: The result is less than this, in bytes.
+        trace: Framed packets, as returned by `Readback.read` and `framed`.
+        limit: Exclusive limit of the result, in bytes.
     """
     end = 0
     while end < len(trace):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stretto.service.output.trace_stats import CountedSession
 
     class ReadSession(SessionOfPackets, CountedSession, Protocol):
-        """What a reader needs of its session."""
+        """The session as used by its reader."""
 
         buffers: list[int]
         uuid: tuple[int, int]
@@ -74,7 +74,7 @@ class Reader:
         self._buffers = buffers
         self._own = OwnPackets(session, buffers, uuid, clocks, lifecycle)
         self._readback = _native.Readback(session.context.buffers.table)
-        self._at = -1  # Index of the current buffer of the pass.
+        self._at = -1  # index of the current buffer of the pass
         self.sync_due = False
         self.stats_due = False
         compiled, clock = session.message_filter, session.context.clock
@@ -100,7 +100,7 @@ class Reader:
         return self._at >= 0
 
     def stats(self) -> bytes:
-        """Return the encoded TraceStats of this moment."""
+        """Return the current TraceStats, encoded."""
         filter_stats = self.trace_filter.stats() if self.trace_filter else None
         return encode_trace_stats(self._session, self._buffers, self._readback, filter_stats)
 
@@ -146,7 +146,7 @@ class Reader:
             self._readback.begin(self._buffers[index])
 
     def _stats_packet(self) -> bytes:
-        """Return the framed stats if they are due. They are not filtered."""
+        """Return the framed stats, unfiltered, if they are due."""
         if not self.stats_due:
             return b""
         self.stats_due = False

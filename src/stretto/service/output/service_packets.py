@@ -1,7 +1,7 @@
-"""The packets that the service itself writes into a trace, byte by byte.
+"""Builds the packets that the service itself writes into a trace.
 
-The order of the fields inside each packet is Perfetto's: docs/formats/service.md, "Order of
-packets". All functions return one encoded TracePacket without the frame of a trace file.
+The fields of each packet have the same order as in Perfetto: docs/formats/service.md, "Order of
+packets". All functions return one encoded TracePacket, without the frame of a trace file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stretto.service.session.triggers import ReceivedTrigger
 
 
-# TracingServiceEvent
+# field numbers of TracingServiceEvent
 ALL_DATA_SOURCES_STARTED: Final = 1
 TRACING_STARTED: Final = 2
 ALL_DATA_SOURCES_FLUSHED: Final = 3
@@ -32,7 +32,7 @@ FLUSH_STARTED: Final = 9
 CLONE_STARTED: Final = 10
 BUFFER_CLONED: Final = 11
 
-# TracePacket
+# field numbers of TracePacket
 _TRUSTED_UID = 3
 _CLOCK_SNAPSHOT = 6
 _TIMESTAMP = 8
@@ -56,7 +56,7 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 class ServicePackets:
-    """Builds packets in the name of a service that runs as `uid`."""
+    """Builds packets of a service that runs as user `uid`."""
 
     __slots__ = ("_header", "_identity", "_uid")
 

@@ -1,4 +1,4 @@
-"""Snapshots: the current content of a running session as a complete trace."""
+"""Snapshots: the current data of a running session as a complete trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stretto.service.output.read_buffers import ReadSession
 
     class CopiedSession(ReadSession, Protocol):
-        """What a snapshot needs of its session."""
+        """The session as used by a snapshot."""
 
         def scrape(self) -> None: ...
 
@@ -28,18 +28,18 @@ def take_snapshot(session: CopiedSession, pool: BufferPool) -> Iterator[bytes]:
     """
     session.scrape()
     session.clocks.take()
-    # As for a clone, the second half of the uuid is the session's.
+    # As in a clone, the second half of the uuid is that of the session.
     uuid = session.context.new_uuid()[0], session.uuid[1]
     copies = copy_buffers(session.buffers, pool)
     reader = Reader(session, copies, uuid, session.clocks.copy(), session.lifecycle.copy())
     reader.sync_due = reader.stats_due = True
     pieces = _pieces(reader, lambda: pool.free(copies))
-    next(pieces)  # Enters `try`: the copies are freed in every case.
+    next(pieces)  # Advances into `try`, so that the copies are freed in every case.
     return pieces
 
 
 def copy_buffers(originals: list[int], pool: BufferPool) -> list[int]:
-    """Copy all buffers; on failure, none is copied.
+    """Copy all buffers; on failure, free the copies.
 
     Raises:
         SessionError: Not enough memory for the copies.

@@ -1,4 +1,4 @@
-"""Description of the machine in the trace (SystemInfo)."""
+"""Describes the machine in the trace (SystemInfo)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 
 class SystemInfo:
-    """The machine of the service, as far as an unprivileged process may read it."""
+    """Describe the service's machine, as far as an unprivileged process can."""
 
     __slots__ = (
         "cpus",

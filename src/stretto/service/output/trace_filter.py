@@ -1,8 +1,9 @@
-"""Removes the fields from a session's packets that its trace filter doesn't allow.
+"""Removes fields from a session's packets unless its trace filter allows them.
 
-Packets of producers and of the service are filtered alike. Only the trace stats, which hold the
-filter's own counters, are not. A packet without any allowed field, or a malformed one, stays as an
-empty packet. Source: docs/formats/service.md, "Filtering".
+Packets of producers and of the service are filtered. The trace stats, which contain the filter's
+own counters, are not. A malformed packet, or one without allowed fields, becomes an empty packet.
+
+Source: docs/formats/service.md, "Filtering".
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class TraceFilter:
 
     Args:
         compiled: The compiled `TraceConfig.trace_filter`; readers may share it.
-        buffers: How many the session has.
-        clock: Measures the time spent on filtering.
+        buffers: Number of buffers of the session.
+        clock: Measures the time of filtering.
     """
 
     __slots__ = (
@@ -83,7 +84,7 @@ class TraceFilter:
         self._output_bytes += output_bytes
 
     def stats(self) -> bytes:
-        """Return the encoded TraceStats.FilterStats of this moment."""
+        """Return the current TraceStats.FilterStats, encoded."""
         out = b"".join(
             number(field, value)
             for field, value in (

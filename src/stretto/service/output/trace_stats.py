@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stretto.service.session.flush import Flushes
 
     class CountedSession(Protocol):
-        """What statistics need of their session."""
+        """The session as used by its statistics."""
 
         context: ServiceContext
         builtin: TraceConfig.BuiltinDataSource
@@ -89,7 +89,7 @@ def encode_trace_stats(
     readback: _native.Readback,
     filter_stats: bytes | None = None,
 ) -> bytes:
-    """Return the encoded TraceStats of this moment.
+    """Return the current TraceStats, encoded.
 
     Args:
         session: The session.

@@ -1,1 +1,1 @@
-"""Sessions: the config's checks, the state machine, data sources, flushes, triggers and clones."""
+"""Sessions: checks of the config, states, data sources, flushes, triggers and clones."""

@@ -1,9 +1,9 @@
-"""Clones a session: another consumer gets a copy of its data to read.
+"""Clones a session: another consumer gets a copy of its data.
 
 ::
 
-    clone --> flush of the transferred buffers --> they are moved     --+
-          `-> flush of the others              --> they are copied    --+--> session
+    clone --> flush of the transferred buffers --> these are moved     --+
+          `-> flush of the other buffers       --> these are copied    --+--> session
 
 The source continues unchanged. If it ends before the flushes are done, the clone fails.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stretto.service.session.session_registry import SessionRegistry
 
     class CloneOwner(SessionOwner, Protocol):
-        """What a clone needs of its consumer. Implemented by `ConsumerEndpoint`."""
+        """The consumer as used by a clone; implemented by `ConsumerEndpoint`."""
 
         def adopt(self, session: ServiceTracingSession) -> None: ...
 
@@ -50,7 +50,7 @@ def start_clone(
     fd: int | None,
     callback: Callable[[CloneSessionResponse], object],
 ) -> None:
-    """Begin to clone; the answer follows when the flushes are done.
+    """Start cloning; the result follows after the flushes.
 
     Args:
         sessions: The registry of both sessions.
@@ -100,7 +100,7 @@ def _select(
 
 
 class PendingClone:
-    """A clone whose source is being flushed."""
+    """A clone that waits for the flushes of its source."""
 
     __slots__ = (
         "_buffers",
@@ -143,9 +143,9 @@ class PendingClone:
         self._flags = _FLUSH_FOR_BUGREPORT if bugreport else _FLUSH_FOR_CLONE
         self._copies_file = source.writes_file
         self._fd = fd
-        self._copy: Iterator[bytes] = iter(())  # of the source's file
-        self._buffers: dict[int, int] = {}  # index -> global id of the clone's
-        self._cloned_at: list[tuple[int, int]] = []  # (boottime, index)
+        self._copy: Iterator[bytes] = iter(())  # copy of the source's file
+        self._buffers: dict[int, int] = {}  # index -> global id of the clone's buffer
+        self._cloned_at: list[tuple[int, int]] = []  # (boottime in ns, index)
         self._started_at = 0
         self._waiting = 0
         self._flushed = True
@@ -160,7 +160,7 @@ class PendingClone:
         self._fd = self._open_file()
         self._started_at = self._context.clock.boottime_ns()
         self._clear_buffers()
-        groups = self._groups()  # As in Perfetto, a group without buffers is flushed, too.
+        groups = self._groups()  # as in Perfetto, an empty group is flushed, too
         self._waiting = len(groups)
         source.clones.append(self)
         self._consumer.pending_clone = self
@@ -192,7 +192,7 @@ class PendingClone:
             return None
         if self._fd is None:
             raise SessionError("This session writes into a file: pass a descriptor for its copy.")
-        assert self._source.drain is not None  # It writes into a file.
+        assert self._source.drain is not None  # true if the source writes into a file
         self._context.file_threads.check()
         fd = os.dup(self._fd)
         try:
@@ -309,7 +309,7 @@ class PendingClone:
         source.flushes.copy_counts_to(clone.flushes)
         clone.clocks = source.clocks.copy()
         if self._copies_file and source.reader.has_begun:
-            clone.clocks.initial = None  # The copied part of the file contains it.
+            clone.clocks.initial = None  # The copied part of the file contains this packet.
         clone.lifecycle = source.lifecycle.copy()
         clone.lifecycle.add_at(self._started_at, CLONE_STARTED)
         for time_ns, index in self._cloned_at:
@@ -333,5 +333,5 @@ class PendingClone:
 
 
 def _signed(value: int) -> int:
-    value &= (1 << 64) - 1  # The value from a config is signed already.
+    value &= (1 << 64) - 1  # A value from a config is signed already.
     return value - (1 << 64) if value >> 63 else value

@@ -1,4 +1,4 @@
-"""A checked trace config with all that was compiled from it while it was checked."""
+"""A checked trace config with its compiled filters and triggers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class CompiledConfig:
-    """The config of a session in the form in which the session uses it.
+    """The config of a session, decoded and compiled.
 
-    Made once, by `check_config`; a session and its clones share it.
+    It is created once, by `check_config`, and shared by a session and its clones.
 
     Attributes:
         config: The decoded config.
-        wanted: Its data sources, with compiled producer filters.
-        triggers: Its triggers by name, with compiled producer filters.
-        message_filter: Its compiled trace filter; None without one.
+        wanted: The requested data sources, with compiled producer filters.
+        triggers: The triggers by name, with compiled producer filters.
+        message_filter: The compiled trace filter; None without one.
     """
 
     __slots__ = ("config", "message_filter", "triggers", "wanted")

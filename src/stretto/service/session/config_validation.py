@@ -1,7 +1,8 @@
-"""Checks of a TraceConfig, in the order of docs/formats/service.md, "Order of checks".
+"""Checks a TraceConfig, in the order of docs/formats/service.md, "Order of checks".
 
-`check_config` checks the config alone, `check_against_sessions` the other sessions. Both
-raise errors with a message for the user, which the consumer gets as the session's error.
+`check_config` checks the config alone, `check_against_sessions` checks it against the other
+sessions. Both raise errors with a message for the user, which the consumer receives as the
+session's error.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from stretto.service.session.triggers import WantedTrigger
 
     class ExistingSession(Protocol):
-        """What the checks need of the sessions that exist already."""
+        """A session as used by the checks."""
 
         uid: int
 
@@ -54,10 +55,10 @@ def check_config(config: TraceConfig, *, has_fd: bool) -> CompiledConfig:
 
     Args:
         config: The decoded config.
-        has_fd: Whether a file descriptor came with it.
+        has_fd: Whether a file descriptor was passed with it.
 
     Raises:
-        ConfigError: The message names the field and the correction.
+        ConfigError: The config is invalid; the message contains the field and a correction.
     """
     _check_duration(config)
     wanted_triggers = _check_triggers(config)
@@ -185,12 +186,12 @@ def buffer_index(source: DataSourceConfig, config: TraceConfig) -> int:
     """Return the index of the buffer that a data source targets by name or number.
 
     Raises:
-        ConfigError: There is no such buffer, or name and number disagree.
+        ConfigError: There is no such buffer, or name and number refer to different buffers.
     """
     count = len(config.buffers)
     fields = vars(source)
     if count and "target_buffer" not in fields and "target_buffer_name" not in fields:
-        return 0  # Most entries of a long config set neither field.
+        return 0  # Fast path: most entries of a long config set neither field.
     if not source.target_buffer_name:
         if source.target_buffer >= count:
             raise ConfigError(
@@ -227,7 +228,7 @@ def check_exclusive(config: TraceConfig, sessions: Collection[ExistingSession]) 
 
     Args:
         config: The config, already checked by itself.
-        sessions: All that exist.
+        sessions: All sessions.
 
     Raises:
         SessionError: Such a session is active.
@@ -252,13 +253,13 @@ def check_against_sessions(
 
     Args:
         config: The config, already checked by itself.
-        uid: The consumer's.
+        uid: User id of the consumer.
         sessions: All sessions, including those that ended but were not freed.
-        guarded_starts: When sessions were started with extra guardrails.
-        now_ns: CLOCK_BOOTTIME.
+        guarded_starts: Start times of sessions with extra guardrails.
+        now_ns: Current time of CLOCK_BOOTTIME.
 
     Raises:
-        SessionError: The reason why it can't run now.
+        SessionError: The session can't run now; the message contains the reason.
     """
     name = config.unique_session_name
     originals = [session for session in sessions if not session.is_clone]

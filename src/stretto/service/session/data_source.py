@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stretto.protos.config import TraceConfig
     from stretto.service.session.session_producer import SessionProducer
 
-# States of an instance.
+# states of an instance
 CONFIGURED: Final = 0
 STARTING: Final = 1
 STARTED: Final = 2
@@ -25,7 +25,7 @@ class RegisteredDataSource:
     """A data source that a producer has registered.
 
     Attributes:
-        descriptor: The descriptor as the producer encoded it; consumers get the same bytes.
+        descriptor: The descriptor as encoded by the producer, forwarded to consumers unchanged.
         header: The fields of the descriptor that the service uses.
     """
 
@@ -48,7 +48,7 @@ class RegisteredDataSource:
 
 
 class DataSourceInstance:
-    """A data source of one producer in one session."""
+    """An instance: a data source of one producer in one session."""
 
     __slots__ = ("_on_state", "config", "instance_id", "source", "state")
 
@@ -59,7 +59,7 @@ class DataSourceInstance:
         config: DataSourceConfig,
         on_state: Callable[[DataSourceInstance, int], object],
     ) -> None:
-        """`on_state` is called after each change, with the state before it."""
+        """`on_state` is called after each change, with the previous state."""
         self.instance_id = instance_id
         self.source = source
         self.config = config
@@ -72,7 +72,7 @@ class DataSourceInstance:
 
     @property
     def label(self) -> tuple[str, str]:
-        """(producer name, data source name), as service events list it."""
+        """(producer name, data source name), for service events."""
         return self.producer.name, self.source.name
 
     def move_to(self, state: int) -> None:

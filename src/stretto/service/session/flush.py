@@ -5,8 +5,8 @@
     start --> flush(id) to each producer --> ack(id) of each, or disconnect -> done(True)
                                          `-> timeout ----------------------> done(False)
 
-Ids ascend, and an ack answers every flush up to its id: a slow producer may answer several
-at once.
+Ids ascend, and an ack acknowledges every flush up to its id: a slow producer may acknowledge
+several flushes at once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stretto.service.timers import Timers
 
     class FlushedSession(Protocol):
-        """What flushes need of their session."""
+        """The session as used by its flushes."""
 
         context: ServiceContext
         config: TraceConfig
@@ -90,10 +90,10 @@ class Flushes:
         """Ask all producers of the session to commit their data, then call `done`.
 
         Args:
-            timeout_ms: 0 for the session's default.
+            timeout_ms: Timeout in ms; 0 for the session's default.
             flags: FlushFlags, sent to the producers.
             done: Called once, from a task, with whether all producers answered in time.
-            buffers: Flush only data sources that write into these; None for all.
+            buffers: Only data sources with these target buffers are flushed; None for all.
         """
         session = self._session
         session.lifecycle.add(FLUSH_STARTED)
@@ -133,12 +133,12 @@ class Flushes:
         return timeout_ms or configured or limits.DEFAULT_FLUSH_TIMEOUT_MS
 
     def ack(self, producer: SessionProducer, request_id: int) -> None:
-        """Handle the answer of a producer to all flushes up to `request_id`."""
+        """Handle the ack of a producer for all flushes up to `request_id`."""
         asked = self._asked.get(producer, {})
         self._answered(producer, list(takewhile(lambda ident: ident <= request_id, asked)))
 
     def producer_gone(self, producer: SessionProducer) -> None:
-        """Stop waiting for a producer that has disconnected and was scraped."""
+        """Stop waiting for a disconnected producer, whose chunks were scraped already."""
         self._answered(producer, list(self._asked.get(producer, ())))
 
     def _answered(self, producer: SessionProducer, request_ids: list[int]) -> None:
@@ -154,7 +154,7 @@ class Flushes:
             del self._asked[producer]
 
     def _finish(self, request_ids: list[int]) -> None:
-        """End flushes; uncommitted chunks are scraped once for all of them."""
+        """End flushes; scrape uncommitted chunks once for all of them."""
         session = self._session
         if request_ids:
             session.scrape()

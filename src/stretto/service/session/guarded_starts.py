@@ -1,6 +1,7 @@
-"""When sessions with extra guardrails were started, by their unique names.
+"""Start times of sessions with extra guardrails, by unique session name.
 
-A name may start again after `RESTART_WITH_GUARDRAILS_NS`; it is then forgotten.
+A session with the same name may start again after `RESTART_WITH_GUARDRAILS_NS`; the old start time
+is then removed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class GuardedStarts:
             del starts[next(iter(starts))]
 
     def age_ns(self, name: str, now_ns: int) -> int | None:
-        """Return the ns since a session of this name started; None if it may start again."""
+        """Return the time in ns since the last start with this name; None if it may start again."""
         started_ns = self._started_ns.get(name)
         if started_ns is None or now_ns - started_ns >= RESTART_WITH_GUARDRAILS_NS:
             return None

@@ -1,8 +1,8 @@
 """The data source instances of one session, from setup to the last confirmation.
 
 Rules:
-- An instance exists from set-up on; it ends with its data source, or with the session.
-- A confirmation counts only for instances of the producer that sent it.
+- An instance is created by the setup, and removed with its data source or with the session.
+- A confirmation is accepted only for instances of the producer that sent it.
 - Each change of state is reported to the session's observer.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stretto.service.session.wanted_data_sources import WantedDataSource
 
     class SessionOfInstances(Protocol):
-        """What instances need of their session."""
+        """The session as used by its instances."""
 
         context: ServiceContext
         config: TraceConfig
@@ -62,7 +62,7 @@ class Instances:
         return len(self._by_id)
 
     def add(self, source: RegisteredDataSource, wanted: WantedDataSource) -> None:
-        """Set up `source` for an entry of the config; start it if the session runs."""
+        """Set up `source` for an entry of the config; start it if the session has started."""
         session = self._session
         if not source.producer.ensure_shared_memory(session.config):
             return
@@ -97,7 +97,7 @@ class Instances:
             instance.start()
 
     def stop(self, *, immediate: bool) -> None:
-        """Stop all instances; unless `immediate`, some have to confirm it."""
+        """Stop all instances; with `immediate`, without waiting for confirmations."""
         for instance in self:
             instance.stop(immediate=immediate)
 
@@ -115,7 +115,7 @@ class Instances:
         return self._in_state[data_source.STOPPED] == len(self)
 
     def starting(self) -> list[tuple[str, str]]:
-        """Return (producer, data source) of the instances whose start is unconfirmed."""
+        """Return (producer, data source) of the instances whose start is not confirmed."""
         return [each.label for each in self if each.state == data_source.STARTING]
 
     def on_started(self, producer: SessionProducer, instance_id: int) -> bool:

@@ -1,7 +1,7 @@
-"""Regular expressions of a config over the names of producers.
+"""Filters for the names of producers: lists of names and regular expressions of a config.
 
-They are compiled when the config arrives: an invalid expression is refused at once, and
-matching a name takes bounded time.
+Expressions are compiled when the config arrives, so that an invalid one is refused at once.
+Matching a name takes bounded time.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class RegexCompiler:
 
         Args:
             pattern: The expression.
-            field: Its path in the config, for the error message.
+            field: Path of the expression in the config, for the error message.
 
         Raises:
-            ConfigError: It is invalid or too large.
+            ConfigError: The expression is invalid or too large.
         """
         try:
             regex = Regex(pattern)
@@ -61,8 +61,8 @@ class NameFilter:
     """Matches listed names and names that match an expression; all names if both are empty.
 
     Args:
-        exact: The names.
-        regexes: The expressions, for the whole name.
+        exact: Accepted names.
+        regexes: Expressions that match the whole name.
     """
 
     __slots__ = ("_exact", "_known", "_regexes")

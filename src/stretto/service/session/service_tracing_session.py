@@ -8,7 +8,7 @@
                 +--> CLONED_READ_ONLY -> (freed)
 
 Rules:
-- A data source that registers late joins while the session is CONFIGURED or STARTED.
+- A data source that registers late joins if the session is CONFIGURED or STARTED.
 - A session ends once, and reports its end to its consumer once, with its first error.
 - A session without a consumer is detached: it is freed when its duration ends.
 - A session can be freed in every state; none of its tasks runs afterwards.
@@ -71,15 +71,15 @@ TRANSITIONS: Final = {
 
 
 class ServiceTracingSession:
-    """One session.
+    """A tracing session in the service.
 
     Attributes:
-        owner: Its consumer's endpoint; None while it is detached.
-        detach_key: Key to attach it again; "" unless detached.
-        duration_ms: Its duration in ms after the start, 0 for no end: from the config or
-            a trigger.
-        clones: Clones of it that wait for flushes.
-        clone_trigger: The trigger that a clone was made for.
+        owner: Endpoint of the consumer; None while the session is detached.
+        detach_key: Key to attach the session again; "" unless it is detached.
+        duration_ms: Duration in ms from the start, from the config or a trigger; 0 for no
+            limit.
+        clones: Clones of this session that wait for flushes.
+        clone_trigger: In a clone, the trigger that has caused it.
     """
 
     __slots__ = (
@@ -176,7 +176,7 @@ class ServiceTracingSession:
 
     @property
     def active(self) -> bool:
-        """Whether it has not ended and is no clone."""
+        """Whether the session has not ended and isn't a clone."""
         return self.state not in (DISABLED, CLONED_READ_ONLY)
 
     @property
@@ -189,12 +189,12 @@ class ServiceTracingSession:
 
     @property
     def writes_file(self) -> bool:
-        """Whether its data is written into a file, so that no consumer can read it."""
+        """Whether its data is written into a file, so that consumers can't read it."""
         return self.drain is not None and self.drain.open
 
     @property
     def readable(self) -> bool:
-        """Whether it can be read: not before its first trigger, and not if triggers clone it."""
+        """Whether consumers can read it: not before its first trigger, nor if triggers clone it."""
         if self.is_clone:
             return True
         return not self.triggers.waiting and self.triggers.mode != triggers.CLONE_SNAPSHOT
@@ -206,7 +206,7 @@ class ServiceTracingSession:
 
     @property
     def stop_timeout_ms(self) -> int:
-        """Time in ms that data sources have to stop."""
+        """Timeout in ms for data sources to stop."""
         return self.config.data_source_stop_timeout_ms or limits.DEFAULT_STOP_TIMEOUT_MS
 
     @property
@@ -224,7 +224,7 @@ class ServiceTracingSession:
         return self.host.counts()
 
     def may_be_cloned_by(self, uid: int) -> bool:
-        """Whether a user may read the session: its own user, or root."""
+        """Return whether a user may read the session: only its own user and root may."""
         return uid in (ROOT, self.uid)
 
     def _move_to(self, state: str) -> None:
@@ -238,7 +238,7 @@ class ServiceTracingSession:
         self.clocks.take()
         self.lifecycle.add(event)
 
-    # Start
+    # --- start
 
     def start_unless_deferred(self) -> None:
         """Start, unless the consumer or a trigger starts it later."""
@@ -327,7 +327,7 @@ class ServiceTracingSession:
         if slow and self.owner:
             self.lifecycle.add(SLOW_STARTING_DATA_SOURCES, slow)
 
-    # Triggers
+    # --- triggers
 
     def on_trigger(self, trigger: triggers.ReceivedTrigger) -> None:
         """Handle an activated trigger of this session."""
@@ -351,15 +351,15 @@ class ServiceTracingSession:
         if self.owner and not self._freed:
             self.owner.observer.clone_trigger_hit(self.session_id, trigger)
 
-    # The end
+    # --- end
 
     def _on_duration(self) -> None:
         if self.triggers.mode == triggers.STOP_TRACING and self.triggers.received:
-            return  # The stop delay of the trigger applies instead.
+            return  # The session ends after the stop delay of the trigger.
         self.flush_and_disable()
 
     def flush_and_disable(self) -> None:
-        """Flush, then end: done at the end of the duration."""
+        """Flush, then end the session; called when the duration has elapsed."""
 
         def flushed(success: bool) -> None:
             self.final_flush_outcome = FINAL_FLUSH_SUCCEEDED if success else FINAL_FLUSH_FAILED
@@ -375,7 +375,7 @@ class ServiceTracingSession:
         """Stop all data sources; the session ends after their confirmations.
 
         Args:
-            immediate: Don't wait for confirmations.
+            immediate: Whether to end without waiting for confirmations.
         """
         if not self.active or (self.state == DISABLING_WAITING_STOP_ACKS and not immediate):
             return
@@ -388,7 +388,7 @@ class ServiceTracingSession:
             self.timers.once("stop", self.stop_timeout_ms, self._finalize)
 
     def on_data_source_stopped(self, producer: SessionProducer, instance_id: int) -> None:
-        """Handle the end of an instance, requested or not."""
+        """Handle the end of an instance, whether it was requested or not."""
         if self.instances.on_stopped(producer, instance_id):
             self._check_all_stopped()
 
@@ -405,7 +405,7 @@ class ServiceTracingSession:
         self.scrape()
         self.note(TRACING_DISABLED)
         if self.drain:
-            # The last pass must end: data committed from here on would prolong it.
+            # Producers must stop committing: new data would prolong the last pass.
             self._forbid_buffers()
             self._end_due = True
             self.drain.finish(self._on_file_complete)
@@ -413,7 +413,7 @@ class ServiceTracingSession:
             self.report_end()
 
     def write_file(self, on_complete: Callable[[], object]) -> None:
-        """Write a clone into its file."""
+        """Write the data of a clone into its file."""
 
         def complete() -> None:
             self._on_file_complete()
@@ -437,7 +437,7 @@ class ServiceTracingSession:
 
     @property
     def complete(self) -> bool:
-        """Whether it has ended and its file, if any, is complete."""
+        """Whether the session has ended and its file, if any, is complete."""
         return not self.active and (self.drain is None or self.drain.complete)
 
     def report_end(self) -> None:
@@ -474,7 +474,7 @@ class ServiceTracingSession:
         self.instances.clear()
         self.flushes.abandon()
         self.timers.cancel_all()
-        self._report_end_if_due()  # The registry waits for the file from here on.
+        self._report_end_if_due()  # From here on, the registry waits for the file.
         self.host.forget_session(self.session_id)
         if self.owner:
             self.owner.forget_session()
@@ -489,7 +489,7 @@ class ServiceTracingSession:
         for producer in self.host.producers():
             producer.forbid_buffers(self.buffers)
 
-    # Producers
+    # --- producers
 
     def scrape(self) -> None:
         """Copy uncommitted chunks of all producers into the buffers."""
@@ -497,7 +497,7 @@ class ServiceTracingSession:
             producer.scrape(self.buffers)
 
     def remove_data_source(self, source: RegisteredDataSource) -> None:
-        """Handle the end of a data source that the session may use."""
+        """Handle the end of a data source, which may have an instance in this session."""
         self.instances.remove(source)
         self.check_all_started()
         self._check_all_stopped()

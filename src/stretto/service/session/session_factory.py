@@ -1,4 +1,4 @@
-"""Creates a session from a consumer's config, or raises the reason of a refusal.
+"""Creates a session from a consumer's config, or raises an error with the reason of a refusal.
 
 The checks run in the order of docs/formats/service.md, "Order of checks".
 """
@@ -41,7 +41,7 @@ def create_session(
 
     Args:
         sessions: The registry that the session is added to.
-        consumer: Its owner.
+        consumer: The owner of the session.
         config_bytes: An encoded TraceConfig.
         fd: Output file for `write_into_file`; owned by the caller.
         ring_fds: Files that hold the memory of buffers, by buffer index; owned by the caller.

@@ -1,4 +1,4 @@
-"""The service interface that a session uses."""
+"""The interface of the service for sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stretto.service.session.session_producer import SessionProducer
 
     class SessionHost(Protocol):
-        """What a session needs of its service. Implemented by `SessionRegistry`."""
+        """The service as used by a session; implemented by `SessionRegistry`."""
 
         def producers(self) -> Iterable[SessionProducer]:
             """Return all connected producers."""
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
             """Called when a session has entered a state."""
 
         def forget_session(self, session_id: int) -> None:
-            """Called when a session was freed: its buffers are freed when its file is complete."""
+            """Called when a session was freed; its buffers are freed when its file is complete."""
 
         def on_file_complete(self, session_id: int) -> None:
-            """Called when the file of a freed session is complete, or has failed."""
+            """Called when the file of a freed session is complete or has failed."""
 
         def counts(self) -> ServiceCounts:
             """Return the service-wide counters of TraceStats."""

@@ -1,4 +1,4 @@
-"""The consumer interface that sessions use."""
+"""The interface of consumers for sessions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
         def clone_trigger_hit(self, session_id: int, trigger: ReceivedTrigger) -> None: ...
 
     class UnfinishedClone(Protocol):
-        """A clone that still waits for flushes of its source."""
+        """A clone that is waiting for flushes of its source."""
 
         def fail(self, error: str) -> None: ...
 
     class SessionOwner(Protocol):
-        """What a session needs of its consumer. Implemented by `ConsumerEndpoint`."""
+        """The consumer as used by its session; implemented by `ConsumerEndpoint`."""
 
         uid: int
         pending_clone: UnfinishedClone | None

@@ -1,4 +1,4 @@
-"""The producer interface that sessions use."""
+"""The interface of producers for sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceConfig, TraceConfig
 
     class SessionProducer(Protocol):
-        """What a session needs of a producer. Implemented by `ProducerEndpoint`."""
+        """A producer as used by sessions; implemented by `ProducerEndpoint`."""
 
         producer_id: int
         identity: ProducerIdentity
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
         def name(self) -> str: ...
         @property
         def scrapes_itself(self) -> bool:
-            """Whether the producer sends the uncommitted chunks itself at a flush."""
+            """Whether the producer sends its uncommitted chunks when it acknowledges a flush."""
 
-        # Commands to the producer, delivered as tasks.
+        # --- commands to the producer, delivered as tasks
         def setup_data_source(self, instance_id: int, config: DataSourceConfig) -> None: ...
         def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None: ...
         def stop_data_source(self, instance_id: int) -> None: ...
         def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None: ...
         def clear_incremental_state(self, instance_ids: Sequence[int]) -> None: ...
 
-        # Its shared memory and its right to write into buffers.
+        # --- its shared memory, and its permission to write into buffers
         def ensure_shared_memory(self, config: TraceConfig) -> bool: ...
         def allow_buffer(self, buffer_id: int) -> None: ...
         def introduce_to(self, buffer_id: int) -> None: ...

@@ -1,4 +1,4 @@
-"""All sessions of a service, and the state that they share."""
+"""All sessions of a service, and their shared state."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class SessionRegistry:
     """Creates, finds and frees sessions. Implements `SessionHost`.
 
     Args:
-        context: The service's.
-        boosts: Priority boosts that sessions ask for.
+        context: The context of the service.
+        boosts: Priority boosts requested by sessions.
         producers: Returns all connected producers.
-        count_producers: Adds the counters of producers and data sources to those given.
-        on_error: Called with errors of sessions that were freed already.
+        count_producers: Fills in the counters of producers and data sources.
+        on_error: Called with errors of sessions that have been freed.
 
     Attributes:
         by_id: All sessions that were not freed, in the order of their creation.
         unfinished: Freed sessions whose files are incomplete, in the order of freeing.
-        guarded_starts: When sessions with extra guardrails were set up, by name.
+        guarded_starts: Start times of sessions with extra guardrails, by name.
         lockdown: Whether only producers of the service's own user are accepted.
         next_session_id: Id of the next session.
     """
@@ -81,7 +81,7 @@ class SessionRegistry:
         output_fd: int | None,
         uuid: tuple[int, int],
     ) -> ServiceTracingSession:
-        """Create a session from a checked config; it owns `buffers` and `output_fd`."""
+        """Create a session from a checked config; the session owns `buffers` and `output_fd`."""
         session = ServiceTracingSession(
             self.context,
             self,
@@ -98,7 +98,7 @@ class SessionRegistry:
         return session
 
     def all(self) -> list[ServiceTracingSession]:
-        """Return all sessions that were not freed. The list stays as it is."""
+        """Return a new list of all sessions that were not freed."""
         return list(self.by_id.values())
 
     def find_detached(self, key: str, uid: int) -> ServiceTracingSession | None:
@@ -113,7 +113,7 @@ class SessionRegistry:
         return [each for each in self.by_id.values() if each.session_id != session_id]
 
     def on_session_state(self, session_id: int) -> None:
-        """Note the new state of a session in the traces of the others that want it."""
+        """Write the new state of a session into the traces of others that request such events."""
         session = self.by_id[session_id]
         for other in self.sessions_other_than(session_id):
             if other.concurrent and other.started:
@@ -138,7 +138,7 @@ class SessionRegistry:
         session.drain.give_up()
 
     def on_file_complete(self, session_id: int) -> None:
-        """Free the buffers of a freed session whose file is complete, or has failed."""
+        """Free the buffers of a freed session whose file is complete or has failed."""
         session = next((each for each in self.unfinished if each.session_id == session_id), None)
         if session is None:
             return  # The file was complete when the session was freed.

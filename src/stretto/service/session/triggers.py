@@ -6,8 +6,8 @@
     STOP_TRACING     STARTED --first trigger--> its stop_delay --> flush, end
     CLONE_SNAPSHOT   STARTED --each trigger--> its stop_delay --> event to the consumer
 
-A session with triggers can't be read before the first one; a session that triggers clone
-can never be read itself.
+A session with triggers can't be read before the first trigger. A session that is cloned by
+triggers can't be read at all: only its clones can.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stretto.base.regex import Regex
     from stretto.protos.config import TraceConfig
 
-# TriggerConfig.TriggerMode
+# values of TriggerConfig.TriggerMode
 NO_MODE: Final = 0
 START_TRACING: Final = 1
 STOP_TRACING: Final = 2
@@ -54,7 +54,7 @@ class WantedTrigger:
 
     def __init__(self, trigger: TraceConfig.TriggerConfig.Trigger, producers: Regex | None) -> None:
         """`producers` matches names of producers that may activate it; None for all."""
-        # Fields are read at an activation: a config may have 14,000 triggers.
+        # Fields are read at activations only: a config may have 14,000 triggers.
         self._trigger = trigger
         self._producers = producers
 
@@ -69,7 +69,7 @@ class WantedTrigger:
         Args:
             producer_name: Name of the producer that activates it.
             count: Number of its effective activations in the last 24 hours.
-            random: Gives a number in [0, 1).
+            random: Returns a random number in [0, 1).
         """
         if self._producers is not None and not self._producers.full_match(producer_name):
             return False
@@ -83,7 +83,7 @@ def compile_triggers(config: TraceConfig.TriggerConfig) -> dict[str, WantedTrigg
     """Compile the triggers of a config; return them by name.
 
     Raises:
-        ConfigError: A regular expression is invalid; the message has its path.
+        ConfigError: A regular expression is invalid; the message contains its path.
     """
     compiler = RegexCompiler()
     wanted = {}
@@ -98,7 +98,7 @@ def compile_triggers(config: TraceConfig.TriggerConfig) -> dict[str, WantedTrigg
 
 
 class SessionTriggers:
-    """The wanted and the received triggers of one session.
+    """The configured and the received triggers of one session.
 
     Attributes:
         mode: The effective TriggerMode.
@@ -111,7 +111,7 @@ class SessionTriggers:
     def __init__(
         self, config: TraceConfig.TriggerConfig | None, wanted: Mapping[str, WantedTrigger]
     ) -> None:
-        """`wanted` are the config's triggers by name (`compile_triggers`)."""
+        """`wanted` are the triggers of the config by name (`compile_triggers`)."""
         self.mode = effective_mode(config) if config else NO_MODE
         self.timeout_ms = config.trigger_timeout_ms if config else 0
         self.received: list[ReceivedTrigger] = []
@@ -140,7 +140,7 @@ class SessionTriggers:
 
 
 def effective_mode(config: TraceConfig.TriggerConfig) -> int:
-    """Return the effective mode of a config: this service can always clone."""
+    """Return the effective trigger mode of a config; cloning is always supported."""
     if config.trigger_mode == STOP_TRACING and config.use_clone_snapshot_if_available:
         return CLONE_SNAPSHOT
     return config.trigger_mode

@@ -1,7 +1,7 @@
 """The data sources that a config requests, indexed by name.
 
-A config may have thousands of entries, and thousands of data sources may register: each
-registration looks only at the entries with its name, and each entry's filters are sets and
+A config may have thousands of entries, and thousands of data sources may register. So each
+registration checks only the entries with its name, and the filters of an entry are sets and
 compiled expressions.
 """
 
@@ -27,7 +27,7 @@ class WantedDataSource:
     """An entry of a config's `data_sources`.
 
     Attributes:
-        config: The entry as in the session's config.
+        config: The entry in the session's config.
         producers: Filter for the names of producers.
     """
 
@@ -45,13 +45,14 @@ class WantedDataSource:
     def config_for_producers(
         self, key: Hashable, make: Callable[[], DataSourceConfig]
     ) -> DataSourceConfig:
-        """Return the config for producers: one shared object, which must not be changed.
+        """Return the config for producers: a shared object, which must not be changed.
 
-        A config may be long, and a producer may register hundreds of data sources of a name.
+        It is cached, because a config may be long, and a producer may register hundreds of data
+        sources with the same name.
 
         Args:
-            key: The values that the config depends on; another key makes it again.
-            make: Returns a new config.
+            key: The values that the config depends on; if they change, it is created again.
+            make: Creates a new config.
         """
         if self._made is None or self._made[0] != key:
             self._made = key, make()
@@ -73,7 +74,7 @@ class WantedDataSources:
     """The entries of a config, in its order.
 
     Raises:
-        ConfigError: A regular expression is invalid; the message has its path.
+        ConfigError: A regular expression is invalid; the message contains its path.
     """
 
     __slots__ = ("_by_name", "_entries")
@@ -84,7 +85,7 @@ class WantedDataSources:
         compiler = RegexCompiler()
         all_machines = config.trace_all_machines
         for index, entry in enumerate(config.data_sources):
-            fields = vars(entry)  # Only set fields: a config may have 60,000 almost empty entries.
+            fields = vars(entry)  # Only set fields: a config may have 60,000 small entries.
             source: DataSourceConfig | None = fields.get("config")
             if source is None:
                 continue
@@ -105,7 +106,7 @@ class WantedDataSources:
         return self._by_name.get(name, ())
 
     def take_filters_of(self, other: WantedDataSources) -> list[WantedDataSource]:
-        """Take over the producer filters of another config's entries of the same names.
+        """Copy the producer filters from another config's entries with the same names.
 
         Returns:
             The entries that have new filters. Of several entries of `other` with the same
