@@ -1,4 +1,4 @@
-"""How soon a consumer is answered while somebody attacks the service; for bench/service.py."""
+"""The latency of a consumer's requests during attacks on the service; for bench/service.py."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ATTACKS = ("slow_pipe", "triggers", "registrations", "trigger_names", "regexes")
 REQUESTS = 1000
 PAUSE_S = 0.002
 PATIENCE_S = 10.0
-"""With a service that doesn't answer: then it isn't asked any more."""
+"""Limit of one request; after it no more requests are sent."""
 LONGEST_S = 60.0
-"""Nor after so long, if its answers take their time."""
+"""Limit of all requests together."""
 
 
 def measure_answers(kind: str, attack: str) -> dict[str, float]:
-    """Median and maximum in ms, of 1,000 requests."""
+    """Return the median and maximum latency of 1,000 requests, in ms."""
     with tempfile.TemporaryDirectory() as folder, Service(kind, folder) as service:
         bystander = Consumer(service)
         with subprocess.Popen(

@@ -1,9 +1,9 @@
-"""A peer of a tracing service that keeps it busy, for bench/service.py.
+"""Attacks a tracing service with expensive requests; for bench/service.py.
 
     python bench/_attacker.py NAME
 
-It says `attacking` when it begins, and goes on until its input ends. The service is that of
-PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME.
+It prints `attacking` when the attack begins, and continues until its input ends. The service is
+that of PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ CONFIG_NAMES = 14_000
 REGEXES = ("a{99999999999}", "(" * 4000 + ")" * 4000)
 TIMEOUT_S = 60
 ROUND_S = 1.0
-"""Between the hostile requests of one peer."""
+"""Pause between two attacks of one peer."""
 
 _Triggers = TraceConfig.TriggerConfig
 
 
 class Silent:
-    """A producer that does nothing of what it is told to."""
+    """A producer that ignores all commands of the service."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_: None
@@ -64,7 +64,7 @@ def make_producer(name: str = "attacker") -> ProducerIPCClient:
 
 
 def wait_for(client: ProducerIPCClient) -> None:
-    """Until the service has handled what was sent."""
+    """Wait until the service has handled all earlier messages."""
     handled = threading.Event()
     client.sync(handled.set)
     handled.wait(TIMEOUT_S)
@@ -80,7 +80,7 @@ def make_config(source: DataSourceConfig | None = None, **fields: object) -> Tra
 
 
 def slow_pipe() -> None:
-    """A session that is written into a pipe that is read at 4 KiB/s."""
+    """Write a session into a pipe whose reader takes 4 KiB/s."""
     stretto.connect()
     category = stretto.Category("attack")
     reader, writer = os.pipe()
@@ -105,7 +105,7 @@ def slow_pipe() -> None:
 
 
 def triggers() -> None:
-    """Triggers of 15,000 unknown names once a second, after 66,000 that were known."""
+    """Send triggers with 15,000 unknown names once a second, after 66,000 with a known name."""
     known = _Triggers.Trigger(name="k", stop_delay_ms=1)
     wanted = _Triggers(
         trigger_mode=_Triggers.START_TRACING, triggers=[known], trigger_timeout_ms=3_600_000
@@ -127,7 +127,7 @@ def triggers() -> None:
 
 
 def registrations() -> None:
-    """102,400 data sources of 400 producers, again and again."""
+    """Register 102,400 data sources of 400 producers, and repeat it."""
     begun = False
     while True:
         clients = [make_producer(f"attacker {number}") for number in range(PRODUCERS)]
@@ -143,7 +143,7 @@ def registrations() -> None:
 
 
 def trigger_names() -> None:
-    """A config with 14,000 trigger names, once a second."""
+    """Start a session with 14,000 trigger names once a second."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     names = itertools.islice(map("".join, itertools.product(letters, repeat=3)), CONFIG_NAMES)
     wanted = _Triggers(
@@ -155,7 +155,7 @@ def trigger_names() -> None:
 
 
 def regexes() -> None:
-    """Sessions whose filters are hostile, once a second."""
+    """Start sessions with expensive regexes as producer filters once a second."""
     configs = [make_config(DataSourceConfig(name="track_event")) for _ in REGEXES]
     for config, regex in zip(configs, REGEXES, strict=True):
         config.data_sources[0].producer_name_regex_filter = [regex]

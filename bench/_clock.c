@@ -1,4 +1,4 @@
-/* One read of the trace clock in ns: the unit of bench/track_event.py. */
+/* Measures one read of the trace clock in ns: the unit of bench/track_event.py. */
 #include <stdio.h>
 #include <time.h>
 

@@ -1,10 +1,10 @@
-"""What an event costs a producer of bench/service.py: in its own process, and into a service.
+"""CPU time of an event, in process and with a service; for bench/service.py.
 
     python bench/_cost.py
 
-prints {"in_process": ns, "system": ns} of CPU time of the whole process, medians of rounds that
-go through both. The service is the one that the environment names. Nobody wins by dropping: all
-events must be in the traces.
+prints {"in_process": ns, "system": ns}, the CPU time of the whole process per event. Each round
+measures both; the figures are medians of the rounds. The environment names the service. All
+events must be in the traces, so dropping events gives no advantage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import stretto
 from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
 
 EVENTS = 100_000
-"""Fit into a producer's memory, even while the service does nothing."""
+"""These fit into a producer's shared memory, even if the service frees none of it."""
 ROUNDS = 9
 MODES = ("in_process", "system")
 NAME = "cost of an event"
@@ -41,7 +41,7 @@ def emit(count: int) -> None:
 
 
 def per_event(mode: str) -> float:
-    """Ns of CPU time of one event, the loop around it included."""
+    """Return the CPU time of one event in ns, including the loop."""
     with stretto.TracingSession(trace_config(), backend=mode) as session:
         emit(1)  # describes the thread
         begin = time.process_time_ns()
@@ -50,7 +50,7 @@ def per_event(mode: str) -> float:
         category.instant(NAME)
         session.stop()
         trace = session.read()
-    found = trace.count(b"\x68\x02\x5a")  # needs state, is a track event
+    found = trace.count(b"\x68\x02\x5a")  # sequence_flags = 2, then the tag of track_event
     if found != EVENTS + 2:
         raise SystemExit(f"{mode}: wrote {EVENTS + 2} events, found {found}")
     return ns / EVENTS

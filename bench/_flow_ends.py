@@ -1,7 +1,7 @@
-"""Both ends of our own IPC, for bench/flows.py: the cost of a call, untraced and traced.
+"""Client and host of our own IPC, for bench/flows.py: the cost of a call, untraced and traced.
 
-`Ipc` goes through both machines in one thread, so that the cost of tracing isn't lost in the noise
-of wakeups.
+`Ipc` runs client and host in one thread, so that the noise of thread wakeups does not hide the
+cost of tracing.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ SERVICE = ServiceDescriptor("Bench", [Method("Echo", Raw, Raw)], {"Echo": CATEGO
 
 
 def untraced() -> None:
-    """No hooks are installed."""
+    """Remove the hooks."""
     flows.uninstall()
 
 
 def off() -> None:
-    """Hooks are installed, and the category isn't recorded."""
+    """Install the hooks; the category is not recorded."""
     flows.install()
     flows.disable(CATEGORY)
 
 
 def on() -> None:
-    """Hooks are installed, and calls are recorded while a session runs."""
+    """Install the hooks; a running session records calls."""
     flows.install()
     flows.enable(CATEGORY)
 
 
 def states(measure: Any) -> dict[str, State]:
-    """The states to compare, for calls of the category."""
+    """Return the states to compare, for calls of the category."""
     return {
         "untraced": State(measure, untraced),
         "off": State(measure, off),
@@ -51,7 +51,7 @@ def states(measure: Any) -> dict[str, State]:
 
 
 class Ipc:
-    """A client and a host in one thread, over nothing but a list of frames."""
+    """A client and a host in one thread, connected by lists of frames."""
 
     def __init__(self) -> None:
         self._runner = FakeTaskRunner()

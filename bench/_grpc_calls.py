@@ -1,15 +1,15 @@
 """Calls of one gRPC server over one connection, for bench/flows.py.
 
-A state has its own method, and its own chain of interceptors on the same channel.
+Each state has its own method, and its own chain of interceptors on the same channel:
 
     bare      none
-    no-op     a class of interceptors with the methods of ours, at each end, that do nothing
-    off       ours, while its category isn't recorded
-    flows     ours, with the `traceparent` that calls carry; `parent` is no-op with such calls
-    header    ours, where calls carry nothing: an entry of our own is added; `entry` is no-op with
-              calls that carry one like it, always another one: gRPC needs ten us for that
-    otel      opentelemetry-instrumentation-grpc, as its instrumentors wrap channel and server;
-              spans go through a batch processor into an exporter that forgets them
+    no-op     a client and a server interceptor that do nothing, with the methods of ours
+    off       ours, while their category is not recorded
+    flows     ours; the calls have a `traceparent`. `parent` is no-op with such calls
+    header    ours; the calls have no `traceparent`, so a header of our own is added. `entry` is
+              no-op with calls that have such a header, always a new one: that costs gRPC 10 us
+    otel      opentelemetry-instrumentation-grpc, with channel and server wrapped as by its
+              instrumentors; spans go through a batch processor to an exporter that drops them
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OFF = "bench.grpc_off"
 
 
 class Nowhere(SpanExporter):
-    """Takes spans, and forgets them."""
+    """A span exporter that drops all spans."""
 
     def export(self, _spans: Any) -> SpanExportResult:
         return SpanExportResult.SUCCESS
@@ -49,7 +49,7 @@ class NoClient(
     grpc.StreamUnaryClientInterceptor,
     grpc.StreamStreamClientInterceptor,
 ):
-    """Does nothing."""
+    """A client interceptor that does nothing."""
 
     def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
         return continuation(details, request)
@@ -60,14 +60,14 @@ class NoClient(
 
 
 class NoServer(grpc.ServerInterceptor):
-    """Does nothing."""
+    """A server interceptor that does nothing."""
 
     def intercept_service(self, continuation: Any, details: Any) -> Any:
         return continuation(details)
 
 
 class ByMethod(grpc.ServerInterceptor):
-    """The interceptors of the state that a call belongs to."""
+    """A server interceptor that applies those of the call's state, chosen by method."""
 
     def __init__(self) -> None:
         self.states: dict[str, Any] = {}
@@ -77,7 +77,7 @@ class ByMethod(grpc.ServerInterceptor):
 
 
 class GrpcCalls:
-    """A server and a client of it in this process, over loopback."""
+    """A server and a client in this process, connected over loopback."""
 
     def __init__(self) -> None:
         self._provider = TracerProvider(shutdown_on_exit=False)

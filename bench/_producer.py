@@ -1,9 +1,9 @@
-"""A producer for bench/service.py: a program that is connected, and does as its input says.
+"""A producer for bench/service.py: a connected program that writes events on command.
 
     python bench/_producer.py
 
-It says `connected` as soon as it is. For a line `MEGABYTES_A_SECOND SECONDS` it writes events at
-that rate, and answers with their number. The end of its input ends it.
+It prints `connected` after it has connected. For each input line `MEGABYTES_A_SECOND SECONDS` it
+writes events at that rate, then prints their number. It ends when its input ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CATEGORY = "bench"
 MARK = "<event>"
 PAYLOAD = MARK + "." * (224 - len(MARK))
 EVENT_BYTES = 250
-"""What an event takes, about: the payload, and what is around it."""
+"""Approximate size of an event: the payload and its encoding."""
 
 PERIOD_S = 0.001
 LONGEST_BURST_S = 0.002
@@ -28,12 +28,12 @@ category = stretto.Category(CATEGORY)
 
 
 class Flushed(stretto.DataSource):
-    """One that wants to hear of flushes: track events don't, the service reads their memory."""
+    """A data source that is notified of flushes. (The track event data source is not.)"""
 
     name = FLUSHED
 
     def on_flush(self) -> None:
-        """Answered when this returns."""
+        """Acknowledge the flush by returning."""
 
 
 def burst(events: int) -> None:
@@ -42,7 +42,7 @@ def burst(events: int) -> None:
 
 
 def write(megabytes_a_second: float, seconds: float) -> int:
-    """Events at a steady rate; who did not get the processor in time doesn't catch up."""
+    """Write events at a steady rate, without bursts after a delay; return their number."""
     rate = megabytes_a_second * 1e6 / EVENT_BYTES
     most = rate * LONGEST_BURST_S
     written, owed, last = 0, 0.0, time.monotonic()

@@ -1,7 +1,8 @@
-/* What the C and C++ programs of bench/protozero.py share: values, loop, time.
+/* Values, loop and time measurement for the C and C++ programs of
+ * bench/protozero.py.
  *
- * The values have all widths, as those in traces do, and come from an array,
- * so that no compiler can know them. */
+ * The values have all widths, like those in traces. They come from an array,
+ * so that the compiler cannot compute with them in advance. */
 #ifndef STRETTO_BENCH_PROTOZERO_H_
 #define STRETTO_BENCH_PROTOZERO_H_
 
@@ -31,7 +32,7 @@ static inline uint64_t next_random(uint64_t* state) {
   return *state;
 }
 
-/* Up to `bits` bits of randomness: any width from 1 on. */
+/* Returns a random number with a random width from 1 to `bits` bits. */
 static inline uint64_t random_of_width(uint64_t* state, unsigned bits) {
   uint64_t value = next_random(state) >> (64 - bits);
   return value >> next_random(state) % bits;
@@ -48,7 +49,7 @@ static inline void make_values(void) {
   }
 }
 
-/* Bytes of one message. */
+/* Encodes one message; returns its size in bytes. */
 typedef size_t (*write_message)(const struct values* v);
 
 static inline double now_ns(void) {

@@ -1,8 +1,8 @@
-"""The Python side of bench/protozero.py: ours and google.protobuf, in turn.
+"""The Python side of bench/protozero.py: compares ours with google.protobuf.
 
     python bench/_protozero_python.py DESCRIPTOR_SET
 
-Prints {operation: {"ours": ns, "peer": ns}}, per message, packet or character, as JSON.
+It prints {operation: {"ours": ns, "peer": ns}} as JSON, per message, packet or character.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Body = Callable[[], object]
 
 
 def google_classes(path: str) -> tuple[Any, Any]:
-    """Simple and Nested of google.protobuf."""
+    """Return the classes Simple and Nested of google.protobuf."""
     files = descriptor_pb2.FileDescriptorSet.FromString(Path(path).read_bytes())
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:
@@ -138,7 +138,7 @@ def our_nested() -> Body:
 
 
 def make_packets() -> list[bytes]:
-    """Track events as a program writes them: slices, a fourth of them with an annotation."""
+    """Return a trace of slices, a fourth of them with an annotation."""
     from stretto.protos.trace import TracePacket
 
     packets = []
@@ -212,7 +212,7 @@ def tokenize(trace: bytes) -> Body:
 
 
 def forms() -> dict[str, tuple[Body, Body, int]]:
-    """A packet with a literal of megabytes as text and as JSON: each reads what it wrote."""
+    """Measure parsing of a packet with megabytes of bytes, as text and as JSON."""
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket as GooglePacket
 
     from stretto.protos.trace import TracePacket
@@ -237,7 +237,7 @@ def forms() -> dict[str, tuple[Body, Body, int]]:
 
 
 def timed(body: Body) -> float:
-    """Nanoseconds of CPU time."""
+    """Return the CPU time in nanoseconds."""
     gc.collect()
     start = time.thread_time_ns()
     body()
@@ -245,7 +245,7 @@ def timed(body: Body) -> float:
 
 
 def main() -> None:
-    """Measure everything once and print it."""
+    """Measure all operations once and print the figures."""
     simple, nested = google_classes(sys.argv[1])
     packets = make_packets()
     trace = make_trace(packets)
@@ -267,7 +267,7 @@ def main() -> None:
             timed(body)
         figures[name] = {"ours": timed(ours) / count, "peer": timed(peer) / count}
     seconds = timed(tokenize(trace)) / 1e9
-    # A peer that takes a second for a gigabyte.
+    # The peer is a limit: one second per gigabyte.
     figures["tokenizer"] = {"ours": seconds * 1e3, "peer": len(trace) / 1e9 * 1e3}
     print(json.dumps(figures))
 

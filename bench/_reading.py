@@ -1,4 +1,4 @@
-"""Reading a long trace with `stretto trace` and with `perfetto`; for bench/service.py."""
+"""Speed of reading a long trace with `stretto trace` and `perfetto`; for bench/service.py."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHM_KB, PAGE_KB = 4096, 32
 
 
 def measure_reading(command: str, kind: str) -> float:
-    """MB/s, from the signal that ends the session to the end of the command.
+    """Return the MB/s from the signal that ends the session to the end of the command.
 
     Args:
         command: `stretto` or `perfetto`.

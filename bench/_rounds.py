@@ -1,10 +1,10 @@
-"""Comparing states of one thing where the machine is noisier than they differ.
+"""Compares states of a program whose difference is smaller than the machine's noise.
 
-Threads, sockets, connections and their places on cores stay the same; only what is compared is
-switched, after every few calls. A round is many such blocks, in an order of chance; its figure
-for a state is the median of the state's calls. What a state adds to another one is the median, over
-the rounds, of the difference within the round. Each round makes its things anew: where they lie in
-memory makes a difference of some us, too.
+Threads, sockets, connections and their cores stay the same; only the compared state is switched,
+after every few calls. A round consists of many such blocks, in random order; a state's figure for
+the round is the median of its calls. The cost that one state adds to another is the median, over
+the rounds, of the difference within a round. Each round creates its objects again, because their
+memory addresses change the figures by some us, too.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ CALLS = 5
 
 
 class State(NamedTuple):
-    """Something to be compared."""
+    """A state to be compared."""
 
     measure: Callable[[int], list[int]]
-    """So many calls: the ns of each."""
+    """Takes a number of calls; makes them and returns the ns of each."""
     enter: Callable[[], object] = lambda: None
-    """Switches to it."""
+    """Switches to the state."""
 
 
 def timed(call: Callable[[], object]) -> Callable[[int], list[int]]:
-    """How a call is measured that is just called."""
+    """Return a `measure` function that times single calls."""
 
     def measure(count: int) -> list[int]:
         clock = time.perf_counter_ns
@@ -46,13 +46,13 @@ def timed(call: Callable[[], object]) -> Callable[[int], list[int]]:
 
 
 class Rounds:
-    """What was measured."""
+    """The figures of all rounds, by state."""
 
     def __init__(self) -> None:
         self._us: dict[str, list[float]] = {}
 
     def run(self, states: dict[str, State]) -> None:
-        """One round of states, by name."""
+        """Measure one round of the states, given by name."""
         figures: dict[str, list[int]] = {name: [] for name in states}
         names = list(states)
         for _ in range(BLOCKS):
@@ -60,15 +60,15 @@ class Rounds:
             for name in names:
                 state = states[name]
                 state.enter()
-                state.measure(1)  # the first call pays for the switch
+                state.measure(1)  # excludes the cost of the switch
                 figures[name] += state.measure(CALLS)
         for name, ns in figures.items():
             self._us.setdefault(name, []).append(median(ns) / 1000)
 
     def us(self, name: str) -> float:
-        """Of a call."""
+        """Return the median time of a call in a state, in us."""
         return median(self._us[name])
 
     def added(self, name: str, base: str) -> float:
-        """What a state adds to another one, in us a call."""
+        """Return the time that a state adds to a call in another state, in us."""
         return median(a - b for a, b in zip(self._us[name], self._us[base], strict=True))

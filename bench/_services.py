@@ -1,4 +1,4 @@
-"""Services, producers and a consumer, as bench/service.py wants them: processes that end.
+"""Services, producers and a consumer for bench/service.py: context managers end the processes.
 
 with Service("stretto", folder) as service, Producers(service, 4) as producers:
     consumer = Consumer(service)
@@ -39,7 +39,7 @@ ALL_STARTED = 2
 
 
 def missing_reference() -> str:
-    """Why Perfetto's own service can't be run here; empty if it can."""
+    """Return why Perfetto's own service cannot run here; empty if it can."""
     if not REFERENCE.exists():
         return f"no {REFERENCE.name} in {ORACLE}: say in STRETTO_ORACLE where it is"
     if importlib.util.find_spec("perfnetto") is None:
@@ -48,7 +48,7 @@ def missing_reference() -> str:
 
 
 def missing_v56() -> str:
-    """Why Perfetto's native programs can't be run here; empty if they can."""
+    """Return why Perfetto's native programs cannot run here; empty if they can."""
     if not NEWER_DEBIAN.exists():
         return f"no {NEWER_DEBIAN.name} in {ORACLE}: say in STRETTO_ORACLE where it is"
     if (DEBIAN / ".made").exists():
@@ -60,21 +60,21 @@ def missing_v56() -> str:
 
 
 def v56_command(folder: str, program: str, *arguments: str) -> list[str]:
-    """One of Perfetto's native programs, which sees `folder` at its own path."""
+    """Return the command of one of Perfetto's native programs, with `folder` at the same path."""
     return ["env", f"BIND={folder}", str(NEWER_DEBIAN), "run", str(DEBIAN), program, *arguments]
 
 
 def innermost(pid: int) -> int:
-    """The process that one of those commands has become: the shells around it have one child."""
+    """Return the id of the native program, the innermost child of the command's shells."""
     while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         pid = int(children[0])
     return pid
 
 
 class Service:
-    """`stretto`: our daemon; `reference` and `v56`: Perfetto's service, from Python or native.
+    """A tracing service: `stretto` (ours), or Perfetto's: `reference` (Python), `v56` (native).
 
-    Its sockets lie in `folder`.
+    Its sockets are in `folder`.
     """
 
     def __init__(self, kind: str, folder: str) -> None:
@@ -96,12 +96,12 @@ class Service:
             stderr=subprocess.DEVNULL if kind == "reference" else subprocess.STDOUT,
         )
         assert self.process.stdout is not None
-        line = self.process.stdout.readline()  # it says when it listens
+        line = self.process.stdout.readline()  # prints a line when it listens
         if not line:
             raise SystemExit(f"service: {kind} did not start")
 
     def cpu_s(self) -> float:
-        """The CPU time of all its threads so far."""
+        """Return the CPU time of all its threads so far."""
         tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
@@ -116,7 +116,7 @@ class Service:
 
 
 class Producers:
-    """Processes of bench/_producer.py that are connected."""
+    """Connected processes of bench/_producer.py."""
 
     def __init__(self, service: Service, count: int) -> None:
         command = [sys.executable, str(HERE / "_producer.py")]
@@ -135,14 +135,14 @@ class Producers:
                 raise SystemExit("service: a producer did not connect")
 
     def begin(self, megabytes_a_second: float, seconds: float) -> None:
-        """Have each of them write."""
+        """Let each producer write events at a rate."""
         for process in self.processes:
             assert process.stdin is not None
             process.stdin.write(f"{megabytes_a_second} {seconds}\n")
             process.stdin.flush()
 
     def end(self) -> int:
-        """How many events they have written together, once they have."""
+        """Wait until all have written; return the number of events."""
         return sum(int(self._line(process)) for process in self.processes)
 
     @staticmethod
@@ -165,14 +165,14 @@ class Producers:
 def config(
     category: str, flushed: str, producers: set[str], shm_kb: int, page_kb: int
 ) -> TraceConfig:
-    """A session of track events that drops what the producers' memory has no room for.
+    """Return the config of a track event session with the drop policy.
 
     Args:
-        category: of the events.
+        category: category of the events.
         flushed: name of another data source.
-        producers: names of those whose memory is to have this size.
-        shm_kb: of that memory.
-        page_kb: of its pages.
+        producers: names of the producers to configure.
+        shm_kb: size of their shared memory.
+        page_kb: size of its pages.
     """
     events = TrackEventConfig(enabled_categories=[category], disabled_categories=["*"])
     source = DataSourceConfig(
@@ -192,7 +192,7 @@ def config(
 
 
 class ConsumerConnection:
-    """Of one session; waits for what it asks for."""
+    """A consumer connection with one session; each request waits for its reply."""
 
     def __init__(self, address: str) -> None:
         self.runner = SelectorTaskRunner()
@@ -206,7 +206,7 @@ class ConsumerConnection:
         self.connected = True
 
     def on_disconnect(self) -> None:
-        self.on_tracing_disabled(self.endpoint.error or "the service has hung up")
+        self.on_tracing_disabled(self.endpoint.error or "the service has closed the connection")
 
     def on_tracing_disabled(self, error: str) -> None:
         self.error, self.ended = error, True
@@ -217,7 +217,7 @@ class ConsumerConnection:
 
     def wait(self, condition: Callable[[], bool]) -> None:
         if not self.runner.run_until(condition, TIMEOUT_MS):
-            raise SystemExit("service: it let us wait")
+            raise SystemExit("service: a request timed out")
         if self.error:
             raise SystemExit(f"service: {self.error}")
 
@@ -225,14 +225,14 @@ class ConsumerConnection:
         self.runner.run_until(lambda: False, seconds * 1000)
 
     def ask(self, question: Callable[[Callable[[Any], None]], object]) -> Any:
-        """The answer to a request that takes a callback."""
+        """Send a request that takes a callback; return the reply."""
         answers: list[Any] = []
         question(answers.append)
         self.wait(lambda: bool(answers))
         return answers[0]
 
     def answer_s(self, patience_s: float) -> float:
-        """How long the answer to a small request takes; no longer than `patience_s`."""
+        """Return the latency of a small request in seconds, at most `patience_s`."""
         answers: list[object] = []
         begin = time.perf_counter()
         self.endpoint.query_capabilities(answers.append)
@@ -240,7 +240,7 @@ class ConsumerConnection:
         return time.perf_counter() - begin
 
     def wait_for_producers(self, name: str, count: int) -> set[str]:
-        """Until so many producers offer a data source of this name; theirs."""
+        """Wait until `count` producers have a data source `name`; return the producers' names."""
         while True:
             state = self.ask(self.endpoint.query_service_state)
             offers = {
@@ -253,21 +253,21 @@ class ConsumerConnection:
             self.sleep(0.01)
 
     def start(self, trace_config: TraceConfig) -> None:
-        """Begin, and wait until all data sources run."""
+        """Start tracing, and wait until all data sources run."""
         events: list[object] = []
         self.endpoint.observe_events(ALL_STARTED, events.append)
         self.endpoint.enable_tracing(trace_config.encode())
         self.wait(lambda: bool(events))
 
     def flush_s(self) -> float:
-        """How long the answer to a flush takes."""
+        """Return the latency of a flush in seconds."""
         begin = time.perf_counter()
         if not self.ask(lambda callback: self.endpoint.flush(TIMEOUT_MS, callback)):
             raise SystemExit("service: a flush failed")
         return time.perf_counter() - begin
 
     def stop(self) -> tuple[bytes, float]:
-        """The trace, and how long its transfer took."""
+        """Stop tracing; return the trace and the seconds of its transfer."""
         self.endpoint.disable_tracing()
         self.wait(lambda: self.ended)
         begin = time.perf_counter()
@@ -279,7 +279,7 @@ class ConsumerConnection:
 
 
 class Consumer(ConsumerConnection):
-    """The same, of one of the services here."""
+    """A consumer connection to a `Service`."""
 
     def __init__(self, service: Service) -> None:
         super().__init__(service.consumers)

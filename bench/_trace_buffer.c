@@ -1,11 +1,11 @@
-/* Chunks into a trace buffer and packets out of it: ours, and Perfetto's.
+/* Measures chunks into a trace buffer and packets out: ours, and Perfetto's.
  *
  * Built as a shared object for bench/_trace_buffer.py.  A round copies as many
- * chunks as the buffer holds and reads all of them back as trace bytes.  Of
- * Perfetto only the C++ symbols of a library are there: what has no C type is
- * memory of a sufficient size (x86-64, Itanium C++ ABI).  Its side of the read
- * only copies the packets' slices; ours validates them and adds the trusted
- * fields, as Perfetto's service does elsewhere. */
+ * chunks as the buffer holds and reads all of them back as trace bytes.  For
+ * Perfetto only the C++ symbols of a library are available, without headers: an
+ * object without a C type is memory of sufficient size (x86-64, Itanium C++
+ * ABI).  Perfetto's read only copies the packets' slices; ours also validates
+ * them and adds the trusted fields, which Perfetto's service does elsewhere. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ struct chunk {
   uint16_t packets;
 };
 
-/* A chunk full of packets { timestamp, one delimited field }. */
+/* Makes a chunk full of packets { timestamp, one delimited field }. */
 static void fill(struct chunk* c, size_t size, size_t packet) {
   memset(c, 0, sizeof *c);
   for (size_t at = 0; at + packet + 2 <= size; c->packets++) {
@@ -49,13 +49,13 @@ static double now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A kind of buffer: `read` appends all packets, and returns their number. */
+/* One implementation. `read` appends all packets and returns their number. */
 struct kind {
   bool (*copy)(void* buffer, const struct chunk* c, uint32_t chunk_id);
   size_t (*read)(void* buffer, struct st_bytes* out);
 };
 
-/* False: not every packet came back. */
+/* Runs one round. Returns false if some packets were not read back. */
 static bool run(const struct kind* k, void* buffer, size_t ring_bytes,
                 const struct chunk* c, int rounds, struct figures* figures) {
   static uint32_t chunk_id;
@@ -63,7 +63,8 @@ static bool run(const struct kind* k, void* buffer, size_t ring_bytes,
   size_t chunks = ring_bytes / (c->size + CHUNK_HEADER);
   double mb = (double)(chunks * c->size) * 1e-6;
   bool good = true;
-  for (int i = -1; good && i < rounds; i++) { /* the first touches the memory */
+  for (int i = -1; good && i < rounds;
+       i++) { /* the first round touches the memory */
     double start = now();
     for (size_t n = 0; n < chunks; n++)
       good &= k->copy(buffer, c, chunk_id++);
@@ -119,7 +120,7 @@ __attribute__((visibility("default"))) bool measure_ours(
 
 /* --- Perfetto's */
 
-/* Addresses of the symbols, in this order. */
+/* Stores the addresses of the symbols, in this order. */
 struct perfetto {
   void (*create)(void** out, size_t size, int policy);
   void (*destroy)(void* buffer);
@@ -138,7 +139,7 @@ struct slice {
   void* own_data;
 };
 
-/* perfetto::TracePacket, as far as we look into it. */
+/* perfetto::TracePacket, up to the members that are used. */
 struct packet {
   struct slice *begin, *end;
   uint64_t rest[30];
@@ -187,7 +188,7 @@ __attribute__((visibility("default"))) bool measure_perfetto(
   bool good = buffer && run(&theirs, buffer, ring_bytes, &c, rounds, figures);
   if (buffer) {
     symbols->destroy(buffer);
-    free(buffer); /* by operator new: the same, where nobody replaces it */
+    free(buffer); /* allocated by operator new, which uses malloc */
   }
   return good;
 }

@@ -1,10 +1,10 @@
-"""How fast chunks get into a trace buffer and packets out of it, ours and Perfetto's.
+"""Throughput of a trace buffer, chunks in and packets out: ours and Perfetto's.
 
     python bench/_trace_buffer.py
 
-prints {"copy_...": {"stretto": MB/s, "reference": MB/s}, ...}, of chunks' payload, medians of
-rounds that go through both. Perfetto's buffer comes out of the package perfnetto; without it
-its figures are left out.
+prints {"copy_...": {"stretto": MB/s, "reference": MB/s}, ...} of chunk payload. Each round
+measures both; the figures are medians. Perfetto's buffer is that of the package perfnetto;
+without the package its figures are left out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Figures(ctypes.Structure):
 
 
 def build(folder: str) -> ctypes.CDLL:
-    """Our trace buffer, and the loops around both."""
+    """Build the library with our trace buffer and the loops for both."""
     path = f"{folder}/trace_buffer.so"
     sources = [*CORE.glob("trace_buffer*.c"), CORE / "readback.c", CORE / "trace_slices.c"]
     sources += [HERE / "_trace_buffer.c", CORE / "patch_list.c", CORE / "writer_stats.c"]
@@ -60,7 +60,7 @@ def perfetto_symbols() -> ctypes.Array[ctypes.c_void_p] | None:
 
 
 def measure(library: ctypes.CDLL, chunk: int, packet: int) -> dict[str, dict[str, float]]:
-    """{"copy": {kind: MB/s}, "read": the same, "both" one after the other}."""
+    """Return MB/s by kind for the keys "copy", "read" and "both" (copy, then read)."""
     symbols = perfetto_symbols()
     sizes = [ctypes.c_size_t(size) for size in (RING_BYTES, chunk, packet)]
     calls = {"stretto": (library.measure_ours, *sizes)}

@@ -1,9 +1,10 @@
-"""What bench/track_event.py measures: one library per process, one number per operation.
+"""The workers of bench/track_event.py: one library per process, one number per operation.
 
     python bench/_workers.py NAME
 
-prints {"operation": nanoseconds of CPU time}. An operation is a loop over a statement, less
-the empty loop. Nobody wins by dropping: who can reads its own trace back and counts.
+prints {"operation": nanoseconds of CPU time}. An operation is a loop over a statement, minus
+the empty loop. Workers that can read their own trace count its events, so dropping events gives
+no advantage.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Figures = dict[str, float]
 
 
 def per_event(body: Callable[[int], object], count: int = EVENTS) -> float:
-    """Ns of CPU time of one event in `body(count)`, the best of some repeats."""
+    """Return the CPU time of one event in `body(count)` in ns, the best of some repeats."""
 
     def empty(count: int) -> None:
         for _ in range(count):
@@ -88,7 +89,7 @@ def stretto_enabled() -> Figures:
         with open(path, "rb") as file:
             trace = file.read()
     per_body = EVENTS // 20 + REPEATS * EVENTS
-    expected = (len(bodies) + 1 + 1) * per_body  # a slice is two events
+    expected = (len(bodies) + 1 + 1) * per_body  # a slice has two events
     found = _count_events(trace)
     if found != expected:
         raise SystemExit(f"wrote {expected} events, found {found}")
@@ -96,7 +97,7 @@ def stretto_enabled() -> Figures:
 
 
 def _count_events(trace: bytes) -> int:
-    """Packets with a track event: those that need state and are no descriptor."""
+    """Count packets with a track event: they need state, and are no descriptor."""
     return trace.count(b"\x68\x02\x5a")
 
 
@@ -136,7 +137,7 @@ def stretto_disabled() -> Figures:
 
 
 def _work() -> None:
-    """What is called when calls are traced."""
+    """The function whose calls are traced."""
 
 
 def _calls(count: int) -> None:
@@ -146,7 +147,7 @@ def _calls(count: int) -> None:
 
 
 def _make_functions(count: int) -> list[Callable[[], None]]:
-    """As many functions as a small program calls in turn, each on lines of its own."""
+    """Return as many functions as a small program calls in turn, each on its own lines."""
     text = "".join(f"def work_{number}():\n    pass\n" for number in range(count))
     names: dict[str, Any] = {}
     exec(compile(text, __file__, "exec"), names)
@@ -198,7 +199,7 @@ data_sources { config {
 
 
 def stretto_saving() -> Figures:
-    """Per call: bytes in the file, plain and compressed; ns from the last event to the file."""
+    """Return per call: bytes in the file, plain and compressed; ns from last event to file."""
     import stretto
 
     with tempfile.TemporaryDirectory() as folder:

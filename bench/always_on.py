@@ -1,15 +1,15 @@
-"""What a program pays for being recordable at any time, while nobody records it.
+"""The cost of being connected to a tracing service while no session records.
 
     python bench/always_on.py [--json] [--rounds N]
 
-connected_idle/not_connected    an instrumented function while a service is connected and idle,
-                                by the same function without a connection
-after_functions/not_connected   the same once a session from outside has traced its calls
+connected_idle/not_connected    an instrumented function with an idle service connected, relative
+                                to the same function without a connection
+after_functions/not_connected   the same, after a session of another process has traced its calls
 autostart_absent/limit          the .pth file at interpreter start while STRETTO_CONNECT is not
-                                set, by what it may cost at most
+                                set, relative to its maximal cost
 
-Rounds go through all states in turn; figures are medians over the rounds of the CPU time of the
-calling thread. `target` is the most that `ratio` may be: 1 and the noise of a shared machine.
+Each round measures all states; figures are medians, over the rounds, of the calling thread's CPU
+time. `target` is the maximum of `ratio`: 1 plus the noise of a shared machine.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def helper(number: int) -> int:
 
 @app.traced
 def handle(number: int) -> int:
-    """An instrumented function: itself a slice, with one in it and an instant."""
+    """An instrumented function: a slice that contains another slice and an instant."""
     with app.slice("work", number=number):
         app.instant("step")
         return helper(number)
 
 
 def per_call() -> float:
-    """Ns of CPU time of a call, the best of some repeats."""
+    """Return the CPU time of a call in ns, the best of some repeats."""
     best = float("inf")
     for _ in range(REPEATS):
         begin = time.thread_time_ns()
@@ -79,7 +79,7 @@ def connect() -> None:
 
 
 def trace_functions() -> None:
-    """A session from outside, as far as this process can tell."""
+    """Run a session that looks to this process like one of another process."""
     events = TrackEventConfig(enabled_categories=["python.functions"])
     source = DataSourceConfig(name="track_event", track_event_config=events)
     config = TraceConfig(
@@ -105,7 +105,7 @@ def measure_round() -> dict[str, float]:
 
 
 def autostart_us() -> float:
-    """Of one interpreter start."""
+    """Return the ns of one interpreter start."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "stretto-autostart.pth").write_text(LINE)
         command = [sys.executable, "-c", PTH, folder]
@@ -140,7 +140,7 @@ def make_rows(rounds: int) -> list[dict[str, object]]:
 
 
 def with_service(rounds: int) -> list[dict[str, object]]:
-    """The rows, measured with a tracing service of their own."""
+    """Measure the rows with a private tracing service."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["PERFETTO_PRODUCER_SOCK_NAME"] = f"{folder}/producer"
         os.environ["PERFETTO_CONSUMER_SOCK_NAME"] = f"{folder}/consumer"
@@ -155,7 +155,7 @@ def with_service(rounds: int) -> list[dict[str, object]]:
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure all rows and print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="one JSON object per row")
     parser.add_argument("--rounds", type=int, default=5, help="rounds through all states")

@@ -1,28 +1,30 @@
-"""What flow tracing of RPC costs.
+"""The cost of flow tracing of RPC.
 
     python bench/flows.py [--json] [--rounds N]
 
-inlined_check/limit     `if switch.enabled` in a stub on a null transport, while off, by 5 ns
-swapped_stub/plain      a call of a stub that is swapped, while off, by one of a method without a
-                        category, on a null transport; they have the same code
-ipc_untraced/no_hooks   a call over our IPC whose category isn't recorded, by the same without
-                        hooks
-ipc_traced/otel         what tracing adds to a call over our IPC, by what OpenTelemetry's
-                        instrumentation adds to a grpcio call in the same run
-fidl_traced/otel        the same for a FIDL call; client and server in one asyncio loop
-fidl_blocking_traced/otel   the same for a client that blocks; the server is a thread
-grpcio_off/no_op        a grpcio call through our interceptors whose category isn't recorded, by one
-                        through interceptors that do nothing
-grpcio_wrapper/limit    what our interceptors add to a grpcio call that carries a `traceparent`,
-                        over ones that do nothing, by 20 us
-grpcio_header/limit     the same for a call without one, to which they add an entry of our own; the
-                        others carry one that is there
+Each row A/B compares A with B:
 
-bench/_rounds.py has how states are compared; the checks and stubs are the best of all rounds. A
-call is a request and its reply: four points of a flow. OpenTelemetry is the package
-opentelemetry-instrumentation-grpc at both ends, with the SDK, a batch processor and an exporter
-that forgets. Bindings of FIDL that are generated and those that are loaded have the same stubs.
-`target` is the most that `ratio` may be.
+inlined_check/limit     `if switch.enabled` in a stub on a null transport, while off, with 5 ns
+swapped_stub/plain      a call of a stub that is swapped, while off, with a call of a method
+                        without a category, on a null transport; they have the same code
+ipc_untraced/no_hooks   a call over our IPC whose category is not recorded, with the same call
+                        without hooks
+ipc_traced/otel         the time that tracing adds to a call over our IPC, with the time that
+                        OpenTelemetry's instrumentation adds to a grpcio call in the same run
+fidl_traced/otel        the same for a FIDL call; client and server in one asyncio loop
+fidl_blocking_traced/otel   the same for a blocking client; the server is a thread
+grpcio_off/no_op        a grpcio call through our interceptors whose category is not recorded, with
+                        a call through interceptors that do nothing
+grpcio_wrapper/limit    the time that our interceptors add to a grpcio call with a `traceparent`,
+                        compared with interceptors that do nothing, with 20 us
+grpcio_header/limit     the same for a call without `traceparent`, to which ours add their own
+                        header; calls through the other interceptors have such a header already
+
+bench/_rounds.py explains how states are compared; the checks and stubs are the best of all rounds.
+A call is a request and its reply: four points of a flow. OpenTelemetry is the package
+opentelemetry-instrumentation-grpc in client and server, with the SDK, a batch processor and an
+exporter that drops the spans. Generated and loaded FIDL bindings have the same stubs. `target` is
+the maximum of `ratio`.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ from stretto_fidl.transport.stubs import stub_class
 
 sys.path.append(str(Path(__file__).parents[1] / "stretto-fidl" / "bench"))
 
-from _fidl_ends import Fidl, FidlAsync, bench  # found by the line above
+from _fidl_ends import Fidl, FidlAsync, bench  # importable because of the line above
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,11 +74,11 @@ def checked_stub(send: Callable[[bytes], None], data: bytes) -> None:
 
 
 def nothing(_data: bytes) -> None:
-    """A null transport."""
+    """A transport that does nothing."""
 
 
 class NullClient:
-    """Of FIDL, over a null transport."""
+    """Return a FIDL client on a null transport."""
 
     def _call(self, method: Any, payload: Any, members: Any) -> None:
         pass
@@ -86,7 +88,7 @@ class NullClient:
 
 
 class Checks:
-    """What is left of tracing in stubs while it is off."""
+    """Measure the cost of tracing in stubs while it is off."""
 
     def __init__(self) -> None:
         stubs = stub_class(NullClient, bench.Bench, (TWO_WAY,))
@@ -104,7 +106,7 @@ class Checks:
         self.ns: dict[str, float] = dict.fromkeys(self._calls, float("inf"))
 
     def run(self) -> None:
-        """One round."""
+        """Measure one round."""
         for _ in range(BLOCKS):
             for name, (function, first, second) in self._calls.items():
                 begin = time.perf_counter_ns()
@@ -131,7 +133,7 @@ def make_rows(rounds: int) -> list[dict[str, object]]:
     ipc, loop, blocking, grpc = measured = [Rounds() for _ in kinds]
     for _ in range(rounds):
         checks.run()
-        # A buffer that is full would be written into all the same.
+        # One session for all kinds; the ring may wrap, which does not change the cost.
         with stretto.TracingSession(recording_config(buffer_bytes=64 << 20)):
             for kind, each in zip(kinds, measured, strict=True):
                 ends: Any = kind()

@@ -1,17 +1,17 @@
-"""ProtoZero beside libprotobuf: from setting fields to bytes, and back.
+"""Compares ProtoZero with libprotobuf: from setting fields to bytes, and back.
 
     python bench/protozero.py [--json] [--rounds N]
 
-Simple is two 32-bit and two 64-bit integers and a string of 32 bytes; Nested is that three
-levels deep. `native` compares C with C++ libprotobuf on an arena, `light` C with a loop that
-just puts the bytes, `python` our writers with google.protobuf. `decode` takes timestamp, type,
-track and name from each packet of a trace of track events, ours by a selector, google's by its
-attributes; in `decode_attributes` both use attributes. `text` and `json` read these forms of a
-packet with 2 MB of bytes, per character. `tokenizer` splits 100 MB of a trace, beside a peer that
-does 1 GB/s.
+The message Simple has two 32-bit and two 64-bit integers and a string of 32 bytes; Nested is the
+same three levels deep. `native` compares C with C++ libprotobuf on an arena, `light` C with a
+hard-coded loop that writes the bytes, `python` our writers with google.protobuf. `decode` reads
+timestamp, type, track and name of each packet of a trace of track events, ours by a selector,
+google's by attributes; in `decode_attributes` both use attributes. `text` and `json` parse these
+forms of a packet with 2 MB of bytes, per character. `tokenizer` splits 100 MB of a trace; its peer
+is a limit of 1 GB/s.
 
-Rounds go through all of them in turn; figures are medians, in CPU time. `target` is the most
-that `ratio` may be. The C++ side needs g++, protoc and libprotobuf's headers (Debian:
+Each round measures all operations; figures are medians of CPU time. `target` is the maximum of
+`ratio`. The C++ side needs g++, protoc and libprotobuf's headers (Debian:
 protobuf-compiler, libprotobuf-dev); without them its rows are left out, and stderr says so.
 """
 
@@ -45,14 +45,14 @@ Row = dict[str, object]
 
 
 class MissingToolError(Exception):
-    """What a benchmark needs isn't installed; the text says how to get it."""
+    """A required tool is not installed; the message says how to install it."""
 
 
 def run(*command: str) -> str:
-    """The output of a command.
+    """Return the output of a command.
 
     Raises:
-        MissingToolError: it failed, or isn't there.
+        MissingToolError: it failed, or is not installed.
     """
     try:
         done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -65,7 +65,7 @@ def run(*command: str) -> str:
 
 
 def build_descriptors(folder: str) -> str:
-    """The schema as google.protobuf takes it; the protoc of a package will do, too."""
+    """Return the schema as a descriptor set; a protoc from a Python package is sufficient."""
     path = f"{folder}/bench.desc"
     protoc = shutil.which("protoc")
     prefix = [protoc] if protoc else [sys.executable, "-m", "grpc_tools.protoc"]
@@ -92,7 +92,7 @@ def build_libprotobuf(folder: str) -> str:
 
 
 def build(folder: str) -> dict[str, list[str]]:
-    """What can be run here, by name; the rest is named on stderr."""
+    """Return the programs that can run here, by name; report the others on stderr."""
     commands = {"native": [build_native(folder)]}
     try:
         commands["libprotobuf"] = [build_libprotobuf(folder)]
@@ -108,7 +108,7 @@ def build(folder: str) -> dict[str, list[str]]:
 
 
 def measure(rounds: int) -> dict[str, Figures]:
-    """The median of each figure, by `operation/peer`: ours and the peer's."""
+    """Return the medians of ours and the peer's figures, by `operation/peer`."""
     samples: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         commands = build(folder)
@@ -126,7 +126,7 @@ def measure(rounds: int) -> dict[str, Figures]:
 
 
 def pairs(outputs: dict[str, dict[str, float]]) -> dict[str, Figures]:
-    """One round's figures beside each other."""
+    """Return the figures of one round, ours next to the peer's."""
     native = outputs["native"]
     found: dict[str, Figures] = {}
     for operation in ("simple", "nested"):
@@ -151,7 +151,7 @@ def row(name: str, figures: Figures) -> Row:
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure all rows and print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="one JSON object per row")
     parser.add_argument("--rounds", type=int, default=7, help="rounds through all of them")

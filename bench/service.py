@@ -1,32 +1,32 @@
-"""The tracing service beside Perfetto's own, with producers of ours.
+"""Compares our tracing service with Perfetto's, with our producers.
 
     python bench/service.py [--json] [--rounds N]
 
-Four programs write 25 MB/s each, and drop what their shared memory has no room for:
+Four programs write 25 MB/s each, and drop events when their shared memory is full:
 
-kept_4mb/written              events in the trace, of those written: all, with 4 MiB each
-kept_256kb/reference          the same with 256 KiB, by what Perfetto's service keeps
-daemon_cpu_4mb/reference      CPU time of the service for 100 MB of them; also for 256 KiB
-flush_idle/reference          from a flush request to its reply, each producer asked; while the
-flush_busy/reference          producers write nothing, and while they write
-read_back/reference           the trace, over the consumer's socket
-event_system/in_process       CPU time of an event, into a service and within the process
-trace_buffer_.../reference    chunks into the trace buffer, packets out of it, and both: what we
-                              check as it comes in, Perfetto checks as it goes out
+kept_4mb/written              events in the trace, relative to the written ones, with 4 MiB each
+kept_256kb/reference          the same with 256 KiB, relative to Perfetto's service
+daemon_cpu_4mb/reference      CPU time of the service for 100 MB of events; also with 256 KiB
+flush_idle/reference          from a flush request to its reply, with a flush of each producer,
+flush_busy/reference          while the producers write nothing, and while they write
+read_back/reference           transfer of the trace over the consumer's socket
+event_system/in_process       CPU time of an event, with a service and within the process
+trace_buffer_.../reference    chunks into the trace buffer, packets out of it, and both: ours
+                              validates chunks when they arrive, Perfetto's when they are read
 
 answer_median/ATTACK, answer_max/...
-                              of 1,000 small requests of a consumer that was connected before, while
-                              somebody attacks: a session written into a pipe that is read at
-                              4 KiB/s; 102,400 data sources; once a second triggers of
+                              latency of 1,000 small requests of a consumer that is already
+                              connected, during an attack: a session written into a pipe that is
+                              read at 4 KiB/s; 102,400 data sources; once a second triggers with
                               15,000 unknown names after 66,000 activations, a config with 14,000
-                              trigger names, or hostile regexes. `most` is the most that `ours` may
-                              be; the peer is native v56
-trace_500mb_from_.../perfetto what `stretto trace` and the `perfetto` command (v56) read a second,
-                              from our service and from v56's
+                              trigger names, or expensive regexes. `most` is the maximum of `ours`;
+                              the peer is native v56
+trace_500mb_from_.../perfetto MB/s that `stretto trace` and the `perfetto` command (v56) read, from
+                              our service and from v56's
 
-Rounds go through both services in turn; losses are sums, the rest are medians. `target` is the
-most that `ratio` may be, `at_least` the least. Perfetto's service is looked for in the folder
-named by STRETTO_ORACLE; without it those rows have no peer, and stderr says why.
+Each round measures both services; losses are sums, the other figures are medians. `target` is the
+maximum of `ratio`, `at_least` its minimum. Perfetto's service is searched in the folder named by
+STRETTO_ORACLE; without it those rows have no peer, and stderr reports the reason.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Rows = list[dict[str, object]]
 
 
 def measure_load(kind: str, shm: str) -> Figures:
-    """One session under load."""
+    """Measure one session under load."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Service(kind, folder) as service,
@@ -99,13 +99,13 @@ def flush_for(consumer: Consumer, seconds: float) -> list[float]:
 
 
 def measure_cost() -> Figures:
-    """Of an event; see bench/_cost.py."""
+    """Measure the CPU time of an event; see bench/_cost.py."""
     with tempfile.TemporaryDirectory() as folder, Service("stretto", folder) as service:
         return worker("_cost.py", service.environment)
 
 
 def worker(name: str, environment: dict[str, str] | None = None) -> Figures:
-    """What a program of its own has measured."""
+    """Return the figures that another program printed."""
     command = [sys.executable, str(HERE / name)]
     return json.loads(subprocess.check_output(command, env=environment))
 
@@ -113,7 +113,7 @@ def worker(name: str, environment: dict[str, str] | None = None) -> Figures:
 def row(
     name: str, ours: float, peer: float | None, unit: str, **bounds: float
 ) -> dict[str, object]:
-    """One row of the table."""
+    """Return one row of the table."""
     ratio = round(ours / peer, 3) if peer else None
     peer = peer if peer is None else round(peer, 3)
     return {
@@ -122,7 +122,7 @@ def row(
 
 
 def load_rows(rounds: int, kinds: list[str]) -> Rows:
-    """What four producers make of it."""
+    """Measure the rows with four producers."""
     runs: dict[tuple[str, str], list[Figures]] = {}
     for number in range(rounds):
         for shm in SHM:
@@ -134,7 +134,7 @@ def load_rows(rounds: int, kinds: list[str]) -> Rows:
         return sum(figures[name] for figures in runs[kind, shm])
 
     def kept(kind: str, shm: str) -> float | None:
-        """In percent."""
+        """Return a ratio in percent."""
         if kind not in kinds:
             return None
         return 100 * total(kind, shm, "kept") / total(kind, shm, "written")
@@ -168,7 +168,7 @@ def cost_row(rounds: int) -> dict[str, object]:
 
 
 def trace_buffer_rows() -> Rows:
-    """See bench/_trace_buffer.py."""
+    """Measure the trace buffer; see bench/_trace_buffer.py."""
     rows = []
     for name, kinds in worker("_trace_buffer.py").items():
         bounds = {"at_least": 1.0} if name.startswith("both") else {}
@@ -178,7 +178,7 @@ def trace_buffer_rows() -> Rows:
 
 
 def answer_rows(rounds: int, kinds: list[str]) -> Rows:
-    """Under each attack; see bench/_answers.py."""
+    """Measure the latency during each attack; see bench/_answers.py."""
     rows = []
     for attack in ATTACKS:
         runs: dict[str, list[Figures]] = {}
@@ -195,7 +195,7 @@ def answer_rows(rounds: int, kinds: list[str]) -> Rows:
 
 
 def reading_rows(rounds: int, kinds: list[str]) -> Rows:
-    """See bench/_reading.py."""
+    """Measure reading of a long trace; see bench/_reading.py."""
     commands = ["stretto", "perfetto"] if "v56" in kinds else ["stretto"]
     speeds: dict[tuple[str, str], list[float]] = {}
     for kind in kinds * rounds:
@@ -213,7 +213,7 @@ def reading_rows(rounds: int, kinds: list[str]) -> Rows:
 
 
 def make_rows(rounds: int) -> Rows:
-    """All of them."""
+    """Measure all rows."""
     kinds = ["stretto", "reference"]
     if why := missing_reference():
         print(f"left out Perfetto's service: {why}", file=sys.stderr)
@@ -232,7 +232,7 @@ def make_rows(rounds: int) -> Rows:
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure all rows and print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="one JSON object per row")
     parser.add_argument("--rounds", type=int, default=5, help="rounds through both services")

@@ -1,13 +1,13 @@
-"""What an event costs: ours beside the libraries that people use now.
+"""The cost of an event: ours and that of other tracing libraries.
 
     python bench/track_event.py [--json] [--rounds N]
 
-Each library runs in a process of its own; rounds go through all of them in turn, so that a
-change of the machine's speed meets everyone; figures are medians over the rounds, in ns of the
-calling thread's CPU time. Of traced calls, `call_bytes` are those in the file, and `call_saving`
-is the time that passes until the file is there. Rows are named operation/peer; the peer `clock`
-is one read of the trace clock in a C loop, measured in the same rounds. `target` is the most that
-`ratio` may be. A peer that isn't installed is left out and named.
+Each library runs in its own process. Each round measures all of them, so that a change of the
+machine's speed affects all alike. Figures are medians over the rounds, in ns of the calling
+thread's CPU time. For traced calls, `call_bytes` is their size in the file, and `call_saving` the
+time until the file is written. Rows are named operation/peer; the peer `clock` is one read of the
+trace clock in a C loop, measured in the same rounds. `target` is the maximum of `ratio`. A peer
+that is not installed is left out and reported.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ Rows = list[dict[str, object]]
 
 
 def compile_clock(folder: str) -> list[str]:
-    """The command that measures the clock."""
+    """Return the command that measures the clock."""
     program = str(Path(folder) / "clock")
     subprocess.run(["cc", "-O2", "-o", program, str(HERE / "_clock.c")], check=True)
     return [program]
 
 
 def measure(command: list[str]) -> dict[str, float] | str:
-    """A worker's figures, or why there are none."""
+    """Return a worker's figures, or the reason why there are none."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["failed"])[-1]
@@ -61,7 +61,7 @@ def measure(command: list[str]) -> dict[str, float] | str:
 
 
 def run_rounds(rounds: int) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
-    """({library: {operation: median ns}}, {library: why it is missing})."""
+    """Return ({library: {operation: median ns}}, {library: why it is missing})."""
     figures: dict[str, dict[str, list[float]]] = {}
     missing: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +89,7 @@ def run_rounds(rounds: int) -> tuple[dict[str, dict[str, float]], dict[str, str]
 def row(
     name: str, ours: float, peer: float, target: float | None = None, unit: str = "ns"
 ) -> dict[str, object]:
-    """One row of the table."""
+    """Return one row of the table."""
     return {
         "name": name,
         "ours": round(ours, 2),
@@ -101,7 +101,7 @@ def row(
 
 
 def make_rows(figures: dict[str, dict[str, float]]) -> Rows:
-    """Ours by each peer's, operation by operation."""
+    """Return the rows that compare ours with each peer, for each operation."""
     ours, off, calls, saved = (figures[name] for name in OURS)
     clock = figures["clock"]["clock"]
     rows = [row(f"{name}/clock", ours[name], clock, top) for name, top in CLOCK_TARGETS.items()]
@@ -129,7 +129,7 @@ def make_rows(figures: dict[str, dict[str, float]]) -> Rows:
 
 
 def main() -> int:
-    """Measure and print; the status is 1 if ours could not be measured."""
+    """Measure and print all rows; return 1 if ours could not be measured."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="one JSON object per row")
     parser.add_argument("--rounds", type=int, default=5, help="rounds through all libraries")
