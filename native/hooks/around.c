@@ -49,8 +49,8 @@ static PyObject* around_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return result;
 }
 
-static PyObject* around_get(PyObject* self, PyObject* object, PyObject* type) {
-  (void)type;
+static PyObject* around_get(PyObject* self, PyObject* object,
+                            PyObject* Py_UNUSED(type)) {
   if (!object || object == Py_None)
     return Py_NewRef(self);
   return PyMethod_New(self, object);

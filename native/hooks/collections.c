@@ -59,8 +59,7 @@ static PyObject* on_phase(PyObject* self, PyObject* args) {
 static PyMethodDef kOnPhase = {"on_collection", on_phase, METH_VARARGS,
                                "Stretto's observer of the collector."};
 
-PyObject* st_collections_callback(PyObject* module, PyObject* args) {
-  (void)module;
+PyObject* st_collections_callback(PyObject* Py_UNUSED(module), PyObject* args) {
   PyObject *category, *thread_track;
   if (!PyArg_ParseTuple(args, "OO", &category, &thread_track))
     return NULL;

@@ -82,8 +82,8 @@ static void use_options(const struct options* o) {
   st_hooks.generation++;
 }
 
-static PyObject* start(PyObject* module, PyObject* args, PyObject* kwargs) {
-  (void)module;
+static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args,
+                       PyObject* kwargs) {
   struct options o;
   if (!parse_options(args, kwargs, &o))
     return NULL;
@@ -106,9 +106,8 @@ static PyObject* start(PyObject* module, PyObject* args, PyObject* kwargs) {
   Py_RETURN_TRUE;
 }
 
-static PyObject* stop(PyObject* module, PyObject* unused) {
-  (void)module;
-  (void)unused;
+static PyObject* stop(PyObject* Py_UNUSED(module),
+                      PyObject* Py_UNUSED(unused)) {
   if (!st_hooks.running ||
       PyInterpreterState_Get() != PyInterpreterState_Main())
     Py_RETURN_NONE;
@@ -121,15 +120,13 @@ static PyObject* stop(PyObject* module, PyObject* unused) {
   Py_RETURN_NONE;
 }
 
-static PyObject* running(PyObject* module, PyObject* unused) {
-  (void)module;
-  (void)unused;
+static PyObject* running(PyObject* Py_UNUSED(module),
+                         PyObject* Py_UNUSED(unused)) {
   return PyBool_FromLong(st_hooks.running);
 }
 
-static PyObject* stats(PyObject* module, PyObject* unused) {
-  (void)module;
-  (void)unused;
+static PyObject* stats(PyObject* Py_UNUSED(module),
+                       PyObject* Py_UNUSED(unused)) {
   if (st_hooks.running)
     st_backend_check();
   const struct st_hook_counts* c = &st_hooks.counts;

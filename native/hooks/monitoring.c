@@ -30,9 +30,11 @@ static int tool = -1;
 
 /* ---- callbacks: args are (code, offset, ...) ---- */
 
-static PyObject* on_enter(PyObject* self, PyObject* const* args, size_t count,
-                          PyObject* names) {
-  (void)self, (void)count, (void)names;
+#define CALLBACK(name)                                                    \
+  static PyObject* name(PyObject* Py_UNUSED(self), PyObject* const* args, \
+                        size_t Py_UNUSED(count), PyObject* Py_UNUSED(names))
+
+CALLBACK(on_enter) {
   if (ST_UNLIKELY(!st_code_accepted(args[0])))
     return Py_NewRef(disable);
   st_call_stack_enter_code(args[0]);
@@ -40,17 +42,13 @@ static PyObject* on_enter(PyObject* self, PyObject* const* args, size_t count,
 }
 
 /* An exception is thrown into a generator.  This event cannot be disabled. */
-static PyObject* on_throw(PyObject* self, PyObject* const* args, size_t count,
-                          PyObject* names) {
-  (void)self, (void)count, (void)names;
+CALLBACK(on_throw) {
   if (st_code_accepted(args[0]))
     st_call_stack_enter_code(args[0]);
   Py_RETURN_NONE;
 }
 
-static PyObject* on_leave(PyObject* self, PyObject* const* args, size_t count,
-                          PyObject* names) {
-  (void)self, (void)count, (void)names;
+CALLBACK(on_leave) {
   if (ST_UNLIKELY(!st_call_stack_is_innermost(st_thread_stack, args[0])) &&
       !st_code_accepted(args[0]))
     return Py_NewRef(disable);
@@ -58,27 +56,21 @@ static PyObject* on_leave(PyObject* self, PyObject* const* args, size_t count,
   Py_RETURN_NONE;
 }
 
-static PyObject* on_unwind(PyObject* self, PyObject* const* args, size_t count,
-                           PyObject* names) {
-  (void)self, (void)count, (void)names;
+CALLBACK(on_unwind) {
   if (st_call_stack_is_innermost(st_thread_stack, args[0]) ||
       st_code_accepted(args[0]))
     st_call_stack_leave(args[0]);
   Py_RETURN_NONE;
 }
 
-static PyObject* on_call(PyObject* self, PyObject* const* args, size_t count,
-                         PyObject* names) {
-  (void)self, (void)count, (void)names;
+CALLBACK(on_call) {
   if (ST_UNLIKELY(!st_code_accepted(args[0])))
     return Py_NewRef(disable);
   st_call_stack_enter_c(args[2]);
   Py_RETURN_NONE;
 }
 
-static PyObject* on_c_return(PyObject* self, PyObject* const* args,
-                             size_t count, PyObject* names) {
-  (void)self, (void)count, (void)names;
+CALLBACK(on_c_return) {
   if (st_is_c_function(args[2]) && st_code_accepted(args[0]))
     st_call_stack_leave(args[2]);
   Py_RETURN_NONE;

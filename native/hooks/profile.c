@@ -66,9 +66,8 @@ static bool starts_thread(PyObject* function) {
          PyCFunction_GET_FUNCTION(function) == start_new_thread;
 }
 
-static int on_event(PyObject* self, PyFrameObject* frame, int what,
+static int on_event(PyObject* Py_UNUSED(self), PyFrameObject* frame, int what,
                     PyObject* arg) {
-  (void)self;
   if (ST_UNLIKELY(!st_hooks.running))
     return 0;
   switch (what) {
@@ -190,9 +189,8 @@ static void unfollow_setprofile(void) {
 
 /* Called when the program has restored the object from sys.getprofile(): sets
  * our hook again. */
-static PyObject* set_again(PyObject* self, PyObject* const* args,
+static PyObject* set_again(PyObject* Py_UNUSED(self), PyObject* const* args,
                            Py_ssize_t count) {
-  (void)self;
   bool running = st_hooks.running;
   PyEval_SetProfile(running ? on_event : NULL, running ? rehook : NULL);
   if (count == 3 && PyFrame_Check(args[0]) && PyUnicode_Check(args[1])) {
@@ -208,8 +206,7 @@ static PyMethodDef kRehook = {
     "follow_calls", (PyCFunction)(void (*)(void))set_again, METH_FASTCALL,
     "The profile function of stretto's function tracing."};
 
-int st_backend_add(PyObject* module) {
-  (void)module;
+int st_backend_add(PyObject* Py_UNUSED(module)) {
   Py_XSETREF(rehook, PyCFunction_NewEx(&kRehook, NULL, NULL));
   return rehook ? 0 : -1;
 }

@@ -3,8 +3,8 @@
  * A function describes its arguments once, in a constant signature; a call then
  * needs no format string and no dict:
  *
- *   static const char* const kNames[] = {"fd", "limit"};
- *   static const struct st_bind_signature kSignature = {"open", kNames, 1, 2};
+ *   static const struct st_bind_signature kSignature = {
+ *       "open", 1, 2, {"fd", "limit"}};
  *   PyObject* in[2];
  *   if (!st_bind_arguments(&kSignature, args, count, kwnames, in)) return NULL;
  *
@@ -17,8 +17,8 @@
 
 struct st_bind_signature {
   const char* function;
-  const char* const* names; /* array of `max` names */
   int required, max;
+  const char* names[9]; /* the first `max` of them */
 };
 
 /* Stores positional and keyword arguments of a FASTCALL function in out[0..max)

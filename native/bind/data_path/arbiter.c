@@ -13,6 +13,7 @@
 #include "bind/common/types.h"
 #include "bind/data_path/producer_endpoint.h"
 #include "bind/data_path/send_queue.h"
+#include "bind/data_path/shm_mapping.h"
 #include "core/fork_guard.h"
 
 #include "core/commit_batch.h"
@@ -25,8 +26,7 @@ struct arbiter {
   bool has_batch;
   struct st_arbiter arbiter;
   struct st_commit_batch batch; /* over IPC only */
-  void* memory;                 /* over IPC only: the mapping */
-  size_t memory_size;
+  struct st_shm mapping;        /* over IPC; else zero */
   struct st_fork_entry fork;
 };
 
@@ -67,9 +67,10 @@ static void give_up_in_child(void* object) {
   struct arbiter* self = object;
   unlock_after_fork(self);
   st_arbiter_disable_after_fork(&self->arbiter);
-  if (self->memory)
-    mmap(self->memory, self->memory_size, PROT_READ | PROT_WRITE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  if (self->mapping.start)
+    mmap(self->mapping.start, st_bind_shm_size(&self->mapping),
+         PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+         0);
 }
 
 /* --- life cycle --- */
@@ -114,8 +115,7 @@ static void arbiter_dealloc(PyObject* object) {
   }
   if (self->has_batch)
     st_commit_batch_destroy(&self->batch);
-  if (self->memory)
-    munmap(self->memory, self->memory_size);
+  st_bind_unmap_shm(&self->mapping);
   Py_XDECREF(self->sink);
   PyObject_Free(object);
   Py_DECREF(type);
@@ -125,8 +125,8 @@ static void arbiter_dealloc(PyObject* object) {
 
 static PyObject* arbiter_in_process(PyObject* type, PyObject* const* args,
                                     Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"endpoint", "size", "page_size"};
-  static const struct st_bind_signature signature = {"in_process", names, 3, 3};
+  static const struct st_bind_signature signature = {
+      "in_process", 3, 3, {"endpoint", "size", "page_size"}};
   PyObject* in[3];
   int64_t size, page_size;
   struct st_producer_endpoint* endpoint;
@@ -149,50 +149,11 @@ static PyObject* arbiter_in_process(PyObject* type, PyObject* const* args,
 
 /* --- over IPC --- */
 
-static bool map_shared(struct arbiter* self, int fd, size_t page_size,
-                       struct st_shm* shm) {
+static bool map_file(struct arbiter* self, int fd, size_t page_size) {
   struct stat file;
-  if (fstat(fd, &file) < 0) {
-    PyErr_SetFromErrno(PyExc_OSError);
-    return false;
-  }
-  size_t size = (size_t)file.st_size;
-  void* memory =
-      size == 0 ? NULL
-                : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) {
-    PyErr_SetFromErrno(PyExc_OSError);
-    return false;
-  }
-  self->memory = memory;
-  self->memory_size = size;
-  if (memory && st_shm_init(shm, memory, size, page_size))
-    return true;
-  PyErr_Format(PyExc_ValueError,
-               "descriptor %d holds %zu bytes, which is no shared memory "
-               "buffer with pages of %zu bytes; disconnect from this service",
-               fd, size, page_size);
-  return false;
-}
-
-/* Maps zeroed memory that only this process sees. */
-static bool map_private(struct arbiter* self, size_t size, size_t page_size,
-                        struct st_shm* shm) {
-  void* memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    PyErr_SetFromErrno(PyExc_OSError);
-    return false;
-  }
-  self->memory = memory;
-  self->memory_size = size;
-  if (st_shm_init(shm, memory, size, page_size))
-    return true;
-  PyErr_Format(PyExc_ValueError,
-               "%zu bytes in pages of %zu are no shared memory buffer: the "
-               "page size must be a multiple of 4096 up to 65536, and the "
-               "size a multiple of it",
-               size, page_size);
+  if (fstat(fd, &file) == 0)
+    return st_bind_map_shm(fd, (size_t)file.st_size, page_size, &self->mapping);
+  PyErr_SetFromErrno(PyExc_OSError);
   return false;
 }
 
@@ -210,14 +171,10 @@ enum {
   ARG_COUNT
 };
 
-#define COMMON_NAMES                                                          \
-  "page_size", "queue", "service_id", "commit_data", "register_trace_writer", \
+/* From ARG_QUEUE on. */
+#define QUEUE_NAMES                                              \
+  "queue", "service_id", "commit_data", "register_trace_writer", \
       "unregister_trace_writer"
-
-static const char* const kIpcNames[ARG_COUNT] = {
-    "fd", COMMON_NAMES, "patch_directly", "batch_bytes"};
-static const char* const kEmulatedNames[ARG_BATCH_BYTES] = {
-    "size", COMMON_NAMES, "scrapable"};
 
 /* The send queue, and the service's ids for its methods. */
 struct connection {
@@ -226,6 +183,7 @@ struct connection {
 };
 
 static bool parse_connection(PyObject** in, struct connection* out) {
+  static const char* const names[] = {QUEUE_NAMES};
   struct st_producer_methods* m = &out->methods;
   uint32_t* const ids[] = {&m->service_id, &m->commit_data,
                            &m->register_trace_writer,
@@ -235,7 +193,7 @@ static bool parse_connection(PyObject** in, struct connection* out) {
     return false;
   for (int i = ARG_SERVICE; i <= ARG_UNREGISTER; i++) {
     int64_t id;
-    if (!st_bind_integer(in[i], kIpcNames[i], 0, UINT32_MAX, &id))
+    if (!st_bind_integer(in[i], names[i - ARG_QUEUE], 0, UINT32_MAX, &id))
       return false;
     *ids[i - ARG_SERVICE] = (uint32_t)id;
   }
@@ -255,8 +213,11 @@ static bool make_batch(struct arbiter* self,
 
 static PyObject* arbiter_over_ipc(PyObject* type, PyObject* const* args,
                                   Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {"over_ipc", kIpcNames,
-                                                     ARG_FLAG, ARG_COUNT};
+  static const struct st_bind_signature signature = {
+      "over_ipc",
+      ARG_FLAG,
+      ARG_COUNT,
+      {"fd", "page_size", QUEUE_NAMES, "patch_directly", "batch_bytes"}};
   PyObject* in[ARG_COUNT];
   int fd;
   int64_t page_size, batch_bytes = 0;
@@ -270,13 +231,13 @@ static PyObject* arbiter_over_ipc(PyObject* type, PyObject* const* args,
       !parse_connection(in, &connection))
     return NULL;
   struct arbiter* self = new_arbiter(type, in[ARG_QUEUE]);
-  struct st_shm shm;
-  if (!self || !map_shared(self, fd, (size_t)page_size, &shm) ||
+  if (!self || !map_file(self, fd, (size_t)page_size) ||
       !make_batch(self, &connection, batch_bytes)) {
     Py_XDECREF(self);
     return NULL;
   }
-  PyObject* made = finish(self, &shm, &st_commit_batch_sink, &self->batch);
+  PyObject* made =
+      finish(self, &self->mapping, &st_commit_batch_sink, &self->batch);
   if (made && in[ARG_FLAG] && PyObject_IsTrue(in[ARG_FLAG]) > 0)
     st_commit_batch_patch_directly(&self->batch, &self->arbiter.shm);
   return made;
@@ -285,7 +246,10 @@ static PyObject* arbiter_over_ipc(PyObject* type, PyObject* const* args,
 static PyObject* arbiter_emulated(PyObject* type, PyObject* const* args,
                                   Py_ssize_t count, PyObject* kwnames) {
   static const struct st_bind_signature signature = {
-      "emulated", kEmulatedNames, ARG_BATCH_BYTES, ARG_BATCH_BYTES};
+      "emulated",
+      ARG_BATCH_BYTES,
+      ARG_BATCH_BYTES,
+      {"size", "page_size", QUEUE_NAMES, "scrapable"}};
   PyObject* in[ARG_COUNT];
   int64_t size, page_size;
   struct connection connection;
@@ -296,13 +260,14 @@ static PyObject* arbiter_emulated(PyObject* type, PyObject* const* args,
       !parse_connection(in, &connection))
     return NULL;
   struct arbiter* self = new_arbiter(type, in[ARG_QUEUE]);
-  struct st_shm shm;
-  if (!self || !map_private(self, (size_t)size, (size_t)page_size, &shm) ||
+  if (!self ||
+      !st_bind_map_shm(-1, (size_t)size, (size_t)page_size, &self->mapping) ||
       !make_batch(self, &connection, 0)) {
     Py_XDECREF(self);
     return NULL;
   }
-  PyObject* made = finish(self, &shm, &st_commit_batch_sink, &self->batch);
+  PyObject* made =
+      finish(self, &self->mapping, &st_commit_batch_sink, &self->batch);
   bool scrapable = PyObject_IsTrue(in[ARG_FLAG]) > 0;
   if (made &&
       !st_commit_batch_emulate(&self->batch, &self->arbiter.shm, scrapable)) {
@@ -316,8 +281,8 @@ static PyObject* arbiter_emulated(PyObject* type, PyObject* const* args,
 
 static PyObject* arbiter_unbound(PyObject* type, PyObject* const* args,
                                  Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"fd", "page_size"};
-  static const struct st_bind_signature signature = {"unbound", names, 2, 2};
+  static const struct st_bind_signature signature = {
+      "unbound", 2, 2, {"fd", "page_size"}};
   PyObject* in[2];
   int fd;
   int64_t page_size;
@@ -327,13 +292,12 @@ static PyObject* arbiter_unbound(PyObject* type, PyObject* const* args,
     return NULL;
   const struct connection none = {0};
   struct arbiter* self = new_arbiter(type, Py_None);
-  struct st_shm shm;
-  if (!self || !map_shared(self, fd, (size_t)page_size, &shm) ||
+  if (!self || !map_file(self, fd, (size_t)page_size) ||
       !make_batch(self, &none, 0)) {
     Py_XDECREF(self);
     return NULL;
   }
-  return finish(self, &shm, &st_commit_batch_sink, &self->batch);
+  return finish(self, &self->mapping, &st_commit_batch_sink, &self->batch);
 }
 
 static bool check_unbound(struct arbiter* self) {
@@ -358,8 +322,10 @@ static PyObject* arbiter_emulate(PyObject* object, PyObject* scrapable) {
 static PyObject* arbiter_bind(PyObject* object, PyObject* const* args,
                               Py_ssize_t count, PyObject* kwnames) {
   static const struct st_bind_signature signature = {
-      "bind", kIpcNames + ARG_QUEUE, ARG_FLAG - ARG_QUEUE,
-      ARG_BATCH_BYTES - ARG_QUEUE};
+      "bind",
+      ARG_FLAG - ARG_QUEUE,
+      ARG_BATCH_BYTES - ARG_QUEUE,
+      {QUEUE_NAMES, "patch_directly"}};
   struct arbiter* self = (struct arbiter*)object;
   PyObject* in[ARG_COUNT];
   struct connection connection;
@@ -383,9 +349,8 @@ static PyObject* arbiter_bind_startup_target_buffer(PyObject* object,
                                                     PyObject* const* args,
                                                     Py_ssize_t count,
                                                     PyObject* kwnames) {
-  static const char* const names[] = {"reservation", "target_buffer"};
   static const struct st_bind_signature signature = {
-      "bind_startup_target_buffer", names, 2, 2};
+      "bind_startup_target_buffer", 2, 2, {"reservation", "target_buffer"}};
   struct arbiter* self = (struct arbiter*)object;
   PyObject* in[2];
   int64_t reservation, buffer;
@@ -453,8 +418,7 @@ static PyObject* get_live_writers(PyObject* self, void* Py_UNUSED(closure)) {
 }
 
 static PyObject* get_size(PyObject* self, void* Py_UNUSED(closure)) {
-  const struct st_shm* shm = &arbiter_of(self)->shm;
-  return PyLong_FromSize_t((size_t)shm->num_pages * shm->page_size);
+  return PyLong_FromSize_t(st_bind_shm_size(&arbiter_of(self)->shm));
 }
 
 static PyObject* get_lost_commits(PyObject* object, void* Py_UNUSED(closure)) {

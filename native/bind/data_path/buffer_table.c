@@ -52,7 +52,7 @@ static void forget_reader_in_child(void* self) {
 
 static PyObject* table_new(PyTypeObject* type, PyObject* args,
                            PyObject* kwargs) {
-  static const struct st_bind_signature signature = {"BufferTable", NULL, 0, 0};
+  static const struct st_bind_signature signature = {"BufferTable", 0, 0, {0}};
   if (!st_bind_new_arguments(&signature, args, kwargs, NULL))
     return NULL;
   struct buffer_table* self =
@@ -95,8 +95,8 @@ static PyObject* add(struct buffer_table* self, uint16_t id,
 
 static PyObject* table_create(PyObject* self, PyObject* const* args,
                               Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"buffer_id", "size", "policy", "fd"};
-  static const struct st_bind_signature signature = {"create", names, 3, 4};
+  static const struct st_bind_signature signature = {
+      "create", 3, 4, {"buffer_id", "size", "policy", "fd"}};
   PyObject* in[4];
   uint16_t id;
   int64_t size, policy;
@@ -123,8 +123,8 @@ static PyObject* table_create(PyObject* self, PyObject* const* args,
 
 static PyObject* table_recover(PyObject* self, PyObject* const* args,
                                Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"buffer_id", "fd"};
-  static const struct st_bind_signature signature = {"recover", names, 2, 2};
+  static const struct st_bind_signature signature = {
+      "recover", 2, 2, {"buffer_id", "fd"}};
   PyObject* in[2];
   uint16_t id;
   int fd;
@@ -176,8 +176,8 @@ static void release(PyObject* self, uint16_t id) {
 
 static PyObject* table_clone(PyObject* self, PyObject* const* args,
                              Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"source_id", "clone_id"};
-  static const struct st_bind_signature signature = {"clone", names, 2, 2};
+  static const struct st_bind_signature signature = {
+      "clone", 2, 2, {"source_id", "clone_id"}};
   PyObject* in[2];
   uint16_t id, clone_id;
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
@@ -199,8 +199,8 @@ static PyObject* table_clone(PyObject* self, PyObject* const* args,
 
 static PyObject* table_exchange(PyObject* self, PyObject* const* args,
                                 Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"buffer_id", "other_id"};
-  static const struct st_bind_signature signature = {"exchange", names, 2, 2};
+  static const struct st_bind_signature signature = {
+      "exchange", 2, 2, {"buffer_id", "other_id"}};
   PyObject* in[2];
   uint16_t id, other_id;
   if (!st_bind_arguments(&signature, args, count, kwnames, in))
@@ -225,10 +225,11 @@ static PyObject* table_exchange(PyObject* self, PyObject* const* args,
 
 static PyObject* table_set_producer(PyObject* self, PyObject* const* args,
                                     Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"buffer_id", "producer_id", "uid", "pid",
-                                      "machine_id"};
-  static const struct st_bind_signature signature = {"set_producer", names, 4,
-                                                     5};
+  static const struct st_bind_signature signature = {
+      "set_producer",
+      4,
+      5,
+      {"buffer_id", "producer_id", "uid", "pid", "machine_id"}};
   PyObject* in[5];
   uint16_t id, producer;
   int64_t uid, pid, machine_id = 0;
@@ -251,9 +252,8 @@ static PyObject* table_set_producer(PyObject* self, PyObject* const* args,
 
 static PyObject* table_set_watermark(PyObject* self, PyObject* const* args,
                                      Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"buffer_id", "eventfd", "unread_bytes"};
-  static const struct st_bind_signature signature = {"set_watermark", names, 3,
-                                                     3};
+  static const struct st_bind_signature signature = {
+      "set_watermark", 3, 3, {"buffer_id", "eventfd", "unread_bytes"}};
   PyObject* in[3];
   uint16_t id;
   int fd;

@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include "bind/common/arguments.h"
 #include "bind/common/counters.h"
 #include "bind/common/types.h"
 #include "bind/data_path/buffer_table.h"
+#include "bind/data_path/shm_mapping.h"
 #include "core/fork_guard.h"
 
 #include "core/ipc_frame.h"
@@ -19,8 +19,7 @@ struct endpoint {
   bool is_initialized;
   struct st_producer_endpoint endpoint;
   struct st_fork_entry fork;
-  void* memory; /* mapped once; unmapped with the object */
-  size_t memory_size;
+  struct st_shm mapping; /* zero before there is one; kept until the end */
 };
 
 static void endpoint_dealloc(PyObject* object);
@@ -48,9 +47,8 @@ static void unlock_after_fork(void* self) {
 
 static PyObject* endpoint_new(PyTypeObject* type, PyObject* args,
                               PyObject* kwargs) {
-  static const char* const names[] = {"table", "producer_id"};
-  static const struct st_bind_signature signature = {"ProducerEndpointCore",
-                                                     names, 2, 2};
+  static const struct st_bind_signature signature = {
+      "ProducerEndpointCore", 2, 2, {"table", "producer_id"}};
   PyObject* in[2];
   uint16_t producer;
   if (!st_bind_new_arguments(&signature, args, kwargs, in) ||
@@ -85,8 +83,7 @@ static void endpoint_dealloc(PyObject* object) {
     st_fork_unregister(&self->fork);
     st_producer_endpoint_destroy(&self->endpoint);
   }
-  if (self->memory)
-    munmap(self->memory, self->memory_size);
+  st_bind_unmap_shm(&self->mapping);
   Py_XDECREF(self->table);
   PyObject_Free(object);
   Py_DECREF(type);
@@ -94,45 +91,24 @@ static void endpoint_dealloc(PyObject* object) {
 
 /* --- memory --- */
 
-static bool adopt_memory(struct endpoint* self, void* memory, size_t size,
-                         size_t page_size) {
-  struct st_shm shm;
-  if (!st_shm_init(&shm, memory, size, page_size)) {
-    munmap(memory, size);
-    PyErr_Format(PyExc_ValueError,
-                 "%zu bytes in pages of %zu are no shared memory buffer: the "
-                 "page size must be a multiple of 4096 up to 65536, and the "
-                 "size a multiple of it",
-                 size, page_size);
-    return false;
-  }
-  self->memory = memory;
-  self->memory_size = size;
-  st_producer_endpoint_set_shm(&self->endpoint, &shm);
-  return true;
-}
-
-static bool map(struct endpoint* self, size_t size, size_t page_size, int flags,
-                int fd) {
-  if (self->memory) {
+static bool map(struct endpoint* self, int fd, size_t size, size_t page_size) {
+  if (self->mapping.start) {
     PyErr_SetString(PyExc_ValueError,
                     "this producer has shared memory already; it keeps it for "
                     "life");
     return false;
   }
-  void* memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
-  if (memory == MAP_FAILED) {
-    PyErr_SetFromErrno(PyExc_OSError);
+  if (!st_bind_map_shm(fd, size, page_size, &self->mapping))
     return false;
-  }
-  return adopt_memory(self, memory, size, page_size);
+  st_producer_endpoint_set_shm(&self->endpoint, &self->mapping);
+  return true;
 }
 
 const struct st_shm* st_bind_endpoint_make_memory(PyObject* object, size_t size,
                                                   size_t page_size) {
   struct endpoint* self = cast(object);
   /* Private: a forked child has its own copy and cannot change its parent's. */
-  if (!self || !map(self, size, page_size, MAP_PRIVATE | MAP_ANONYMOUS, -1))
+  if (!self || !map(self, -1, size, page_size))
     return NULL;
   return &self->endpoint.shm;
 }
@@ -157,8 +133,8 @@ static bool check_file(int fd, int64_t size) {
 
 static PyObject* endpoint_attach_fd(PyObject* self, PyObject* const* args,
                                     Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"fd", "size", "page_size"};
-  static const struct st_bind_signature signature = {"attach_fd", names, 3, 3};
+  static const struct st_bind_signature signature = {
+      "attach_fd", 3, 3, {"fd", "size", "page_size"}};
   PyObject* in[3];
   int fd;
   int64_t size, page_size;
@@ -167,8 +143,7 @@ static PyObject* endpoint_attach_fd(PyObject* self, PyObject* const* args,
       !st_bind_integer(in[1], "size", 1, PY_SSIZE_T_MAX, &size) ||
       !st_bind_integer(in[2], "page_size", 1, ST_MAX_PAGE_SIZE, &page_size) ||
       !check_file(fd, size) ||
-      !map((struct endpoint*)self, (size_t)size, (size_t)page_size, MAP_SHARED,
-           fd))
+      !map((struct endpoint*)self, fd, (size_t)size, (size_t)page_size))
     return NULL;
   Py_RETURN_NONE;
 }
@@ -177,9 +152,8 @@ static PyObject* endpoint_attach_fd(PyObject* self, PyObject* const* args,
 
 static PyObject* endpoint_allow_buffer(PyObject* self, PyObject* const* args,
                                        Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"buffer_id", "allow"};
-  static const struct st_bind_signature signature = {"allow_buffer", names, 2,
-                                                     2};
+  static const struct st_bind_signature signature = {
+      "allow_buffer", 2, 2, {"buffer_id", "allow"}};
   PyObject* in[2];
   uint16_t id;
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
@@ -196,9 +170,8 @@ static PyObject* endpoint_allow_buffer(PyObject* self, PyObject* const* args,
 /* Accepts every uint32: the peer chooses both ids, and the core checks them. */
 static PyObject* endpoint_register_writer(PyObject* self, PyObject* const* args,
                                           Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"writer_id", "buffer_id"};
-  static const struct st_bind_signature signature = {"register_writer", names,
-                                                     2, 2};
+  static const struct st_bind_signature signature = {
+      "register_writer", 2, 2, {"writer_id", "buffer_id"}};
   PyObject* in[2];
   int64_t writer, buffer;
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
@@ -262,9 +235,8 @@ static void commit_frames(struct endpoint* self, const uint8_t* data,
 
 static PyObject* endpoint_commit_frames(PyObject* self, PyObject* const* args,
                                         Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"data", "service_id", "method_id"};
-  static const struct st_bind_signature signature = {"commit_frames", names, 3,
-                                                     3};
+  static const struct st_bind_signature signature = {
+      "commit_frames", 3, 3, {"data", "service_id", "method_id"}};
   PyObject* in[3];
   int64_t service, method;
   Py_buffer bytes;

@@ -23,8 +23,8 @@ struct readback {
 
 static PyObject* readback_new(PyTypeObject* type, PyObject* args,
                               PyObject* kwargs) {
-  static const char* const names[] = {"table", "machine_id"};
-  static const struct st_bind_signature signature = {"Readback", names, 1, 2};
+  static const struct st_bind_signature signature = {
+      "Readback", 1, 2, {"table", "machine_id"}};
   PyObject* in[2];
   int64_t machine_id = 0;
   if (!st_bind_new_arguments(&signature, args, kwargs, in) ||
@@ -100,8 +100,8 @@ static PyObject* take_scratch(struct readback* self) {
  * deadlock: other threads release the GIL before they wait for the lock. */
 static PyObject* readback_read(PyObject* object, PyObject* const* args,
                                Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"buffer_id", "limit"};
-  static const struct st_bind_signature signature = {"read", names, 2, 2};
+  static const struct st_bind_signature signature = {
+      "read", 2, 2, {"buffer_id", "limit"}};
   struct readback* self = (struct readback*)object;
   PyObject* in[2];
   uint16_t id;
@@ -128,9 +128,8 @@ static PyObject* readback_read(PyObject* object, PyObject* const* args,
 
 static PyObject* readback_sequence_id(PyObject* object, PyObject* const* args,
                                       Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"producer_id", "writer_id"};
-  static const struct st_bind_signature signature = {"sequence_id", names, 2,
-                                                     2};
+  static const struct st_bind_signature signature = {
+      "sequence_id", 2, 2, {"producer_id", "writer_id"}};
   struct readback* self = (struct readback*)object;
   PyObject* in[2];
   uint16_t producer;

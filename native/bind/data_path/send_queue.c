@@ -25,8 +25,8 @@ static struct st_send_queue* queue_of(PyObject* self) {
 
 static PyObject* queue_new(PyTypeObject* type, PyObject* args,
                            PyObject* kwargs) {
-  static const char* const names[] = {"fd", "limit"};
-  static const struct st_bind_signature signature = {"SendQueue", names, 1, 2};
+  static const struct st_bind_signature signature = {
+      "SendQueue", 1, 2, {"fd", "limit"}};
   PyObject* in[2];
   int fd;
   int64_t limit = ST_SEND_QUEUE_CAPACITY;
@@ -69,8 +69,8 @@ static bool check_frame_size(Py_ssize_t size, Py_ssize_t max,
 
 static PyObject* queue_push(PyObject* self, PyObject* const* args,
                             Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"frame", "fd"};
-  static const struct st_bind_signature signature = {"push", names, 1, 2};
+  static const struct st_bind_signature signature = {
+      "push", 1, 2, {"frame", "fd"}};
   PyObject* in[2];
   int fd;
   Py_buffer frame;
@@ -88,9 +88,8 @@ static PyObject* queue_push(PyObject* self, PyObject* const* args,
 
 static PyObject* queue_invoke(PyObject* self, PyObject* const* args,
                               Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"service_id", "method_id", "args",
-                                      "drop_reply", "fd"};
-  static const struct st_bind_signature signature = {"invoke", names, 4, 5};
+  static const struct st_bind_signature signature = {
+      "invoke", 4, 5, {"service_id", "method_id", "args", "drop_reply", "fd"}};
   PyObject* in[5];
   int64_t service, method;
   int fd;

@@ -25,9 +25,8 @@ static PyObject* convert_rest(convert function, const Py_buffer* data,
 
 static PyObject* pack_slices(PyObject* Py_UNUSED(module), PyObject* const* args,
                              Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"trace", "start", "limit"};
-  static const struct st_bind_signature signature = {"pack_slices", names, 3,
-                                                     3};
+  static const struct st_bind_signature signature = {
+      "pack_slices", 3, 3, {"trace", "start", "limit"}};
   PyObject* in[3];
   Py_buffer trace;
   int64_t start, limit;
@@ -50,9 +49,8 @@ static size_t join(const uint8_t* reply, size_t size, size_t limit,
 
 static PyObject* join_slices(PyObject* Py_UNUSED(module), PyObject* const* args,
                              Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"reply", "start"};
-  static const struct st_bind_signature signature = {"join_slices", names, 2,
-                                                     2};
+  static const struct st_bind_signature signature = {
+      "join_slices", 2, 2, {"reply", "start"}};
   PyObject* in[2];
   Py_buffer reply;
   int64_t start;

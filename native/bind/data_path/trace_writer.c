@@ -34,9 +34,8 @@ struct st_trace_writer* st_bind_trace_writer(PyObject* object) {
 
 static PyObject* writer_new(PyTypeObject* type, PyObject* args,
                             PyObject* kwargs) {
-  static const char* const names[] = {"arbiter", "target_buffer", "policy"};
-  static const struct st_bind_signature signature = {"TraceWriter", names, 2,
-                                                     3};
+  static const struct st_bind_signature signature = {
+      "TraceWriter", 2, 3, {"arbiter", "target_buffer", "policy"}};
   PyObject* in[3];
   uint32_t target;
   int64_t policy = ST_DROP;

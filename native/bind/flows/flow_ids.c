@@ -140,8 +140,7 @@ static PyObject* ids_lost(PyObject* self, PyObject* outgoing) {
   Py_RETURN_NONE;
 }
 
-static PyObject* ids_forsake(PyObject* self, PyObject* unused) {
-  (void)unused;
+static PyObject* ids_forsake(PyObject* self, PyObject* Py_UNUSED(unused)) {
   ((FlowIdsObject*)self)->forsaken = true;
   Py_RETURN_NONE;
 }

@@ -15,8 +15,7 @@ static struct decoder_object* cast(PyObject* self) {
 
 static PyObject* decoder_new(PyTypeObject* Py_UNUSED(type), PyObject* args,
                              PyObject* kwargs) {
-  static const char* const names[] = {"data"};
-  static const struct st_bind_signature signature = {"Decoder", names, 1, 1};
+  static const struct st_bind_signature signature = {"Decoder", 1, 1, {"data"}};
   PyObject* data;
   struct byte_range range;
   if (!st_bind_new_arguments(&signature, args, kwargs, &data) ||

@@ -85,9 +85,8 @@ static bool set_string_filter(struct message_filter* self, PyObject* callable) {
 
 static PyObject* filter_new(PyTypeObject* type, PyObject* args,
                             PyObject* kwargs) {
-  static const char* const names[] = {"bytecode", "overlay", "string_filter"};
-  static const struct st_bind_signature signature = {"MessageFilter", names, 1,
-                                                     3};
+  static const struct st_bind_signature signature = {
+      "MessageFilter", 1, 3, {"bytecode", "overlay", "string_filter"}};
   PyObject* in[3];
   if (!st_bind_new_arguments(&signature, args, kwargs, in))
     return NULL;
@@ -166,8 +165,8 @@ static PyObject* describe(uint32_t rule) {
 
 static PyObject* filter_query(PyObject* object, PyObject* const* args,
                               Py_ssize_t count, PyObject* kwnames) {
-  static const char* const names[] = {"message", "field"};
-  static const struct st_bind_signature signature = {"query", names, 2, 2};
+  static const struct st_bind_signature signature = {
+      "query", 2, 2, {"message", "field"}};
   struct message_filter* self = (struct message_filter*)object;
   PyObject* in[2];
   int64_t message, field;

@@ -63,9 +63,10 @@ static PyObject* new_root(PyTypeObject* type, PyObject* destination) {
   return (PyObject*)w;
 }
 
-static const char* const kNewNames[] = {"destination"};
 static const struct st_bind_signature kNewSignature = {"MessageWriter",
-                                                       kNewNames, 0, 1};
+                                                       0,
+                                                       1,
+                                                       {"destination"}};
 
 static PyObject* writer_vectorcall(PyObject* type, PyObject* const* args,
                                    size_t nargsf, PyObject* kwnames) {

@@ -51,8 +51,8 @@ static bool init(TokenizerObject* t, PyObject* make, PyObject* marker,
 
 static PyObject* tokenizer_new(PyTypeObject* type, PyObject* args,
                                PyObject* kwargs) {
-  static const char* const names[] = {"make", "marker", "field", "max_size"};
-  static const struct st_bind_signature signature = {"Tokenizer", names, 0, 4};
+  static const struct st_bind_signature signature = {
+      "Tokenizer", 0, 4, {"make", "marker", "field", "max_size"}};
   PyObject* in[4];
   int64_t field = 1, max_size = DEFAULT_MAX_SIZE;
   if (!st_bind_new_arguments(&signature, args, kwargs, in) ||

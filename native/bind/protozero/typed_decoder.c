@@ -124,9 +124,10 @@ static PyObject* decoder_for(PyTypeObject* type, struct byte_range range) {
   return (PyObject*)d;
 }
 
-static const char* const kNewNames[] = {"data"};
-static const struct st_bind_signature kNewSignature = {"Decoder", kNewNames, 1,
-                                                       1};
+static const struct st_bind_signature kNewSignature = {"Decoder",
+                                                       1,
+                                                       1,
+                                                       {"data"}};
 
 static PyObject* new_for(PyTypeObject* type, PyObject* data) {
   struct byte_range range;

@@ -9,9 +9,8 @@ void swallow_error(void) {
   PyErr_Clear();
 }
 
-static PyObject* argument_errors(PyObject* module, PyObject* unused) {
-  (void)module;
-  (void)unused;
+static PyObject* argument_errors(PyObject* Py_UNUSED(module),
+                                 PyObject* Py_UNUSED(unused)) {
   return PyLong_FromUnsignedLongLong(st_argument_errors);
 }
 

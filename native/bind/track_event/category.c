@@ -26,8 +26,7 @@ static PyObject* category_traced(PyObject* self, PyObject* target) {
   return PyObject_CallFunctionObjArgs(trace_function, self, target, NULL);
 }
 
-static PyObject* set_traced(PyObject* module, PyObject* function) {
-  (void)module;
+static PyObject* set_traced(PyObject* Py_UNUSED(module), PyObject* function) {
   Py_XSETREF(trace_function, Py_NewRef(function));
   Py_RETURN_NONE;
 }
@@ -54,8 +53,7 @@ static PyObject* category_set_slot(PyObject* self, PyObject* const* args,
   Py_RETURN_NONE;
 }
 
-static PyObject* category_get_enabled(PyObject* self, void* unused) {
-  (void)unused;
+static PyObject* category_get_enabled(PyObject* self, void* Py_UNUSED(unused)) {
   return PyBool_FromLong(((CategoryObject*)self)->enabled != 0);
 }
 
@@ -174,8 +172,7 @@ static PyObject* category_repr(PyObject* self) {
                               ((CategoryObject*)self)->name);
 }
 
-static PyObject* category_reduce(PyObject* self, PyObject* unused) {
-  (void)unused;
+static PyObject* category_reduce(PyObject* self, PyObject* Py_UNUSED(unused)) {
   CategoryObject* c = (CategoryObject*)self;
   return Py_BuildValue("O(OOO)", (PyObject*)Py_TYPE(self), c->name,
                        c->description, c->tags);
@@ -251,21 +248,19 @@ static PyType_Slot kSlots[] = {
 static PyType_Spec kSpec = {"stretto._native.Category", sizeof(CategoryObject),
                             0, Py_TPFLAGS_DEFAULT, kSlots};
 
-static PyObject* all_categories(PyObject* module, PyObject* unused) {
-  (void)module;
-  (void)unused;
+static PyObject* all_categories(PyObject* Py_UNUSED(module),
+                                PyObject* Py_UNUSED(unused)) {
   return PyDict_Values(categories);
 }
 
-static PyObject* set_new_category_hook(PyObject* module, PyObject* hook) {
-  (void)module;
+static PyObject* set_new_category_hook(PyObject* Py_UNUSED(module),
+                                       PyObject* hook) {
   Py_XSETREF(new_category_hook, Py_NewRef(hook));
   Py_RETURN_NONE;
 }
 
-static PyObject* disable_all_categories(PyObject* module, PyObject* unused) {
-  (void)module;
-  (void)unused;
+static PyObject* disable_all_categories(PyObject* Py_UNUSED(module),
+                                        PyObject* Py_UNUSED(unused)) {
   PyObject *name, *category;
   Py_ssize_t pos = 0;
   while (PyDict_Next(categories, &pos, &name, &category))

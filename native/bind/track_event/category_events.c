@@ -166,20 +166,16 @@ PyObject* category_end(PyObject* self, PyObject* const* args, Py_ssize_t count,
 
 /* ---- the benchmarks' baseline: the same call with an empty body ---- */
 
-PyObject* category_empty(PyObject* self, PyObject* const* args,
-                         Py_ssize_t count, PyObject* kwnames) {
-  (void)self;
-  (void)args;
-  (void)count;
-  (void)kwnames;
+PyObject* category_empty(PyObject* Py_UNUSED(self),
+                         PyObject* const* Py_UNUSED(args),
+                         Py_ssize_t Py_UNUSED(count),
+                         PyObject* Py_UNUSED(kwnames)) {
   Py_RETURN_NONE;
 }
 
-PyObject* category_empty_slice(PyObject* self, PyObject* const* args,
-                               Py_ssize_t count, PyObject* kwnames) {
-  (void)self;
-  (void)args;
-  (void)count;
-  (void)kwnames;
+PyObject* category_empty_slice(PyObject* Py_UNUSED(self),
+                               PyObject* const* Py_UNUSED(args),
+                               Py_ssize_t Py_UNUSED(count),
+                               PyObject* Py_UNUSED(kwnames)) {
   return Py_NewRef(st_empty_slice);
 }

@@ -561,9 +561,8 @@ uint32_t st_emit(const struct event_request* r, uint32_t mask) {
   return written;
 }
 
-static PyObject* in_event(PyObject* module, PyObject* unused) {
-  (void)module;
-  (void)unused;
+static PyObject* in_event(PyObject* Py_UNUSED(module),
+                          PyObject* Py_UNUSED(unused)) {
   return PyBool_FromLong(st_events_underway != 0);
 }
 

@@ -124,16 +124,14 @@ static PyObject* flow_repr(PyObject* self) {
   return PyUnicode_FromString(text);
 }
 
-static PyObject* flow_reduce(PyObject* self, PyObject* unused) {
-  (void)unused;
+static PyObject* flow_reduce(PyObject* self, PyObject* Py_UNUSED(unused)) {
   return Py_BuildValue("O(K)", (PyObject*)Py_TYPE(self),
                        ((FlowObject*)self)->id);
 }
 
 /* Python function: the `index`-th id of the stream of `key`. */
-static PyObject* flow_id(PyObject* module, PyObject* const* args,
+static PyObject* flow_id(PyObject* Py_UNUSED(module), PyObject* const* args,
                          Py_ssize_t count) {
-  (void)module;
   if (count != 2 || !PyLong_Check(args[0]) || !PyLong_Check(args[1])) {
     PyErr_SetString(PyExc_TypeError, "flow_id(key, index) takes two ints");
     return NULL;

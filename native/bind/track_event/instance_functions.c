@@ -11,14 +11,15 @@
 #include "bind/track_event/open_begins.h"
 #include "bind/track_event/thread_state.h"
 
-static const char* const kStartNames[] = {"slot", "arbiter", "target_buffer",
-                                          "policy", "filter_annotations"};
-static const struct st_bind_signature kStart = {"start_instance", kStartNames,
-                                                3, 5};
+static const struct st_bind_signature kStart = {
+    "start_instance",
+    3,
+    5,
+    {"slot", "arbiter", "target_buffer", "policy", "filter_annotations"}};
 
-static PyObject* start_instance(PyObject* module, PyObject* const* args,
-                                Py_ssize_t count, PyObject* kwnames) {
-  (void)module;
+static PyObject* start_instance(PyObject* Py_UNUSED(module),
+                                PyObject* const* args, Py_ssize_t count,
+                                PyObject* kwnames) {
   PyObject* given[5];
   int64_t slot = 0, policy = ST_DROP;
   uint32_t buffer = 0;
@@ -57,8 +58,8 @@ static int slot_argument(PyObject* argument) {
   return (int)slot;
 }
 
-static PyObject* stop_instance(PyObject* module, PyObject* argument) {
-  (void)module;
+static PyObject* stop_instance(PyObject* Py_UNUSED(module),
+                               PyObject* argument) {
   int slot = slot_argument(argument);
   if (slot < 0)
     return NULL;
@@ -69,8 +70,8 @@ static PyObject* stop_instance(PyObject* module, PyObject* argument) {
   Py_RETURN_NONE;
 }
 
-static PyObject* clear_instance(PyObject* module, PyObject* argument) {
-  (void)module;
+static PyObject* clear_instance(PyObject* Py_UNUSED(module),
+                                PyObject* argument) {
   int slot = slot_argument(argument);
   if (slot < 0)
     return NULL;
@@ -78,8 +79,8 @@ static PyObject* clear_instance(PyObject* module, PyObject* argument) {
   Py_RETURN_NONE;
 }
 
-static PyObject* flush_instance(PyObject* module, PyObject* argument) {
-  (void)module;
+static PyObject* flush_instance(PyObject* Py_UNUSED(module),
+                                PyObject* argument) {
   int slot = slot_argument(argument);
   if (slot < 0)
     return NULL;
@@ -87,8 +88,8 @@ static PyObject* flush_instance(PyObject* module, PyObject* argument) {
   Py_RETURN_NONE;
 }
 
-static PyObject* instance_counts(PyObject* module, PyObject* argument) {
-  (void)module;
+static PyObject* instance_counts(PyObject* Py_UNUSED(module),
+                                 PyObject* argument) {
   int slot = slot_argument(argument);
   if (slot < 0)
     return NULL;
@@ -98,9 +99,8 @@ static PyObject* instance_counts(PyObject* module, PyObject* argument) {
                        (unsigned long long)lost);
 }
 
-static PyObject* after_fork_in_child(PyObject* module, PyObject* unused) {
-  (void)module;
-  (void)unused;
+static PyObject* after_fork_in_child(PyObject* Py_UNUSED(module),
+                                     PyObject* Py_UNUSED(unused)) {
   for (int slot = 0; slot < MAX_INSTANCES; slot++)
     st_instances[slot].active = false;
   thread_states_after_fork();

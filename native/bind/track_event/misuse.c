@@ -24,8 +24,8 @@ bool forgive(struct event_request* r, enum event_part part, PyObject* error,
   return true;
 }
 
-static PyObject* raise_on_event_misuse(PyObject* module, PyObject* value) {
-  (void)module;
+static PyObject* raise_on_event_misuse(PyObject* Py_UNUSED(module),
+                                       PyObject* value) {
   int given = PyObject_IsTrue(value);
   if (given < 0)
     return NULL;

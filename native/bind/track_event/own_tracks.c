@@ -6,9 +6,8 @@
 #include "bind/track_event/track.h"
 
 /* Returns the calling thread's track as a Track object. */
-static PyObject* thread_track(PyObject* module, PyObject* unused) {
-  (void)module;
-  (void)unused;
+static PyObject* thread_track(PyObject* Py_UNUSED(module),
+                              PyObject* Py_UNUSED(unused)) {
   struct thread_state* t = thread_state_get();
   if (!t)
     Py_RETURN_NONE;
@@ -16,9 +15,8 @@ static PyObject* thread_track(PyObject* module, PyObject* unused) {
                          t->track.descriptor_size, NULL);
 }
 
-static PyObject* process_track(PyObject* module, PyObject* unused) {
-  (void)module;
-  (void)unused;
+static PyObject* process_track(PyObject* Py_UNUSED(module),
+                               PyObject* Py_UNUSED(unused)) {
   return fixed_track_new(st_process_track.uuid, st_process_track.descriptor,
                          st_process_track.descriptor_size, NULL);
 }

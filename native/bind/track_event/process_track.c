@@ -5,8 +5,7 @@ uint32_t st_process_generation = 1;
 
 static uint8_t* process_descriptor;
 
-static PyObject* set_process(PyObject* module, PyObject* args) {
-  (void)module;
+static PyObject* set_process(PyObject* Py_UNUSED(module), PyObject* args) {
   unsigned long long uuid;
   const char* data;
   Py_ssize_t size;

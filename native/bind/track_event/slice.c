@@ -263,8 +263,7 @@ RARE static bool enter_template(SliceObject* s) {
   return true;
 }
 
-static PyObject* slice_enter(PyObject* self, PyObject* unused) {
-  (void)unused;
+static PyObject* slice_enter(PyObject* self, PyObject* Py_UNUSED(unused)) {
   SliceObject* s = (SliceObject*)self;
   bool is_instant = false;
   if (UNLIKELY(s->template)) {
@@ -302,10 +301,8 @@ static void end(const struct entry* e) {
   st_emit(&r, mask);
 }
 
-static PyObject* slice_exit(PyObject* self, PyObject* const* args,
-                            Py_ssize_t count) {
-  (void)args;
-  (void)count;
+static PyObject* slice_exit(PyObject* self, PyObject* const* Py_UNUSED(args),
+                            Py_ssize_t Py_UNUSED(count)) {
   SliceObject* s = (SliceObject*)self;
   struct entry e = pop_entry(s);
   if (UNLIKELY(s->template) && s->token && s->depth == 0)
@@ -317,16 +314,13 @@ static PyObject* slice_exit(PyObject* self, PyObject* const* args,
   Py_RETURN_NONE;
 }
 
-static PyObject* empty_enter(PyObject* self, PyObject* unused) {
-  (void)unused;
+static PyObject* empty_enter(PyObject* self, PyObject* Py_UNUSED(unused)) {
   return Py_NewRef(self);
 }
 
-static PyObject* empty_exit(PyObject* self, PyObject* const* args,
-                            Py_ssize_t count) {
-  (void)self;
-  (void)args;
-  (void)count;
+static PyObject* empty_exit(PyObject* Py_UNUSED(self),
+                            PyObject* const* Py_UNUSED(args),
+                            Py_ssize_t Py_UNUSED(count)) {
   Py_RETURN_NONE;
 }
 

@@ -91,9 +91,8 @@ void thread_state_refresh_task(struct thread_state* t) {
 
 /* ---- hooks ---- */
 
-static PyObject* set_current_task(PyObject* module, PyObject* const* args,
-                                  Py_ssize_t count) {
-  (void)module;
+static PyObject* set_current_task(PyObject* Py_UNUSED(module),
+                                  PyObject* const* args, Py_ssize_t count) {
   if (count != 2) {
     PyErr_SetString(PyExc_TypeError,
                     "set_current_task(function, python_function)");
@@ -105,9 +104,8 @@ static PyObject* set_current_task(PyObject* module, PyObject* const* args,
   Py_RETURN_NONE;
 }
 
-static PyObject* set_hooks(PyObject* module, PyObject* const* args,
+static PyObject* set_hooks(PyObject* Py_UNUSED(module), PyObject* const* args,
                            Py_ssize_t count) {
-  (void)module;
   if (count != 2) {
     PyErr_SetString(PyExc_TypeError,
                     "set_hooks(describe_thread, current_track)");

@@ -89,9 +89,8 @@ static bool is_track_or_none(PyObject* parent) {
   return false;
 }
 
-static PyObject* track_new(PyTypeObject* type, PyObject* args,
+static PyObject* track_new(PyTypeObject* Py_UNUSED(type), PyObject* args,
                            PyObject* kwargs) {
-  (void)type;
   static char* names[] = {"name", "parent", "id", NULL};
   PyObject *name, *parent = NULL;
   unsigned long long id = 0;
@@ -160,8 +159,7 @@ PyObject* fixed_track_new(uint64_t uuid, const void* data, size_t size,
   return (PyObject*)t;
 }
 
-static PyObject* fixed_track(PyObject* module, PyObject* args) {
-  (void)module;
+static PyObject* fixed_track(PyObject* Py_UNUSED(module), PyObject* args) {
   unsigned long long uuid;
   const char* data;
   Py_ssize_t size;
@@ -185,8 +183,7 @@ static void track_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-static PyObject* track_get_uuid(PyObject* self, void* unused) {
-  (void)unused;
+static PyObject* track_get_uuid(PyObject* self, void* Py_UNUSED(unused)) {
   return PyLong_FromUnsignedLongLong(track_resolve((TrackObject*)self)->uuid);
 }
 
