@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import signal
@@ -52,6 +53,12 @@ def pytest_configure() -> None:
         raise pytest.UsageError(
             f"stretto was imported from {stretto_folder()}: take src/ off PYTHONPATH"
         )
+
+
+def pytest_collection_finish() -> None:
+    """Keeps what was collected out of garbage collections; many tests cause one."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

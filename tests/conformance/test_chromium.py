@@ -95,7 +95,7 @@ def wait_for_all(consumer: SystemConsumer) -> None:
         found = sum(each.ds_descriptor.name == "track_event" for each in sources)
         if found != known:
             known, since = found, time.monotonic()
-        consumer.sleep(50)
+        consumer.process_events(50)
 
 
 def session(folder: Path, environment: dict[str, str]) -> bytes:

@@ -53,7 +53,7 @@ CPP_CONSUMER = """
 import sys, time
 from perfnetto import _perfnetto as p
 p.init(use_system_backend=True)
-time.sleep(0.5)
+time.sleep(0.5)  # sleep: perfnetto connects meanwhile, and tells nobody
 p.start(all_threads=False, size_kb=32768, output_path=None)
 print("started", flush=True)
 sys.stdin.readline()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 
 import pytest
 
 import stretto
 from stretto.testing.decoded_packets import decode_packets
+from tests.support.polling import wait_until
 from tests.support.slow_service import BUFFER, SlowService
 
 CATEGORY = stretto.Category("test.drops")
@@ -118,8 +118,7 @@ def test_loss_of_an_ended_thread_is_marked(service, oracle):
     service.arbiter.open_buffer(BUFFER)
     for _ in range(20):
         short_thread()
-    while service.arbiter.live_writers > 1:  # join() may return earlier
-        time.sleep(0.001)
+    wait_until(lambda: service.arbiter.live_writers <= 1)  # join() may return earlier
     written, lost = service.counts()
     assert written, "nothing was recorded"
     assert lost, "the buffer never overflowed: the test shows nothing"

@@ -25,8 +25,9 @@ from stretto.protos.trace import (
 )
 from tests.conformance.differential.services import ours, perfetto
 from tests.support import newer_debian
+from tests.support.polling import wait_until
 from tests.support.system_consumer import SystemConsumer
-from tests.support.traced import Process, closing_all, wait_until
+from tests.support.traced import Process, closing_all
 
 PID = 7
 SOCKETS = "PERFETTO_PRODUCER_SOCK_NAME", "PERFETTO_CONSUMER_SOCK_NAME"
@@ -98,9 +99,9 @@ def test_process_named_by_us_keeps_its_name_beside_process_stats(
         consumer.wait_for_producers("shop.py")
         wait_until(lambda: _offers_process_stats(consumer), "traced_probes")
         consumer.enable(_config())
-        consumer.sleep(500)  # both producers write when the session starts
+        consumer.process_events(500)  # both producers write when the session starts
         program.say("")
-        consumer.sleep(100)
+        consumer.process_events(100)
         consumer.stop()
         trace = consumer.read()
         consumer.close()

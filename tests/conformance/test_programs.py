@@ -101,7 +101,7 @@ def wait_until_serving(port, server):
         try:
             return ask(port)
         except OSError:
-            time.sleep(0.05)
+            time.sleep(0.05)  # sleep: polls until the server listens
     raise AssertionError("the server does not answer")
 
 

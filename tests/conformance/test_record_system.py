@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.oracle import Oracle
+from tests.support.polling import wait_until
 from tests.support.recorded import check_trace, names, record_command
 from tests.support.reference_service import ReferenceService, missing
-from tests.support.traced import Process, closing_all, wait_until
+from tests.support.traced import Process, closing_all
 
 pytestmark = [
     pytest.mark.thorough,

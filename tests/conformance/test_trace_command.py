@@ -18,8 +18,9 @@ from stretto.protos.trace import Trace, TracingServiceState
 from stretto.protozero.filter.schema import DENY, SchemaFilter
 from stretto.protozero.text_format import parse_text
 from tests.support import newer_debian
+from tests.support.polling import wait_until
 from tests.support.trace_commands import BRIEF, FILES, FULL, SOURCE, Effects, TraceCommand, end
-from tests.support.traced import TIMEOUT_S, Daemon, wait_until
+from tests.support.traced import TIMEOUT_S, Daemon
 
 pytestmark = [pytest.mark.thorough, pytest.mark.once]
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from stretto.cli.autostart import LINE
 from stretto.testing.decoded_packets import decode_packets
+from tests.support.polling import wait_until
 from tests.support.sources import ROOT
-from tests.support.traced import Daemon, Process, closing_all, wait_until
+from tests.support.traced import Daemon, Process, closing_all
 
 TEXT = (ROOT / "docs" / "always_on.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)

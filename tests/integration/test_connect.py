@@ -13,6 +13,7 @@ from stretto.protos.config import DataSourceConfig, TraceConfig
 from stretto.testing.decoded_packets import decode_packets
 from tests.support.call_slices import OPEN, Call, Event, nest, session_config, track_events
 from tests.support.live_program import LiveProgram
+from tests.support.polling import wait_until
 from tests.support.service_process import ServiceProcess
 
 CONNECT = """
@@ -33,7 +34,7 @@ def switches():
 
 def settled():
     before = switches()
-    time.sleep(0.05)
+    time.sleep(0.05)  # sleep: nothing may happen meanwhile
     return switches() == before
 """
 
@@ -131,7 +132,7 @@ class TestConnection:
             program.wait_for("connection.connected")
             program.wait_for("len(switches()) == 1 and settled()")
             before = program.run("switches()")
-            time.sleep(0.5)
+            time.sleep(0.5)  # sleep: nothing may happen meanwhile
             assert program.run("switches()") == before
 
     def test_service_that_closes_every_connection_is_tried_again(self, address: str) -> None:
@@ -188,8 +189,7 @@ class TestDataSources:
             service.wait_for_producers(1)
             program.wait_for("connection.connected")
             program.run(LATE)
-            while "test.late" not in service.producers()[0]["sources"]:
-                time.sleep(0.005)
+            wait_until(lambda: "test.late" in service.producers()[0]["sources"])
             service.start("one", source_config("test.late"))
             program.wait_for("Late.instances()")
             packets = decode_packets(service.stop("one"))
@@ -202,8 +202,7 @@ class TestDataSources:
             service.wait_for_producers(1)
             program.wait_for("connection.connected")
             program.run("late = [stretto.Category(f'late.{n}') for n in range(500)]")
-            while service.categories() < 500:
-                time.sleep(0.005)
+            wait_until(lambda: service.categories() >= 500)
             service.start("one", session_config("late.499"))
             program.wait_for("late[-1].enabled and not late[-2].enabled")
 
@@ -358,7 +357,7 @@ class TestFunctions:
         program.run("thread = start(spin)")
         for _ in range(3):
             self.record(service, program)
-            program.run("time.sleep(0.05)")
+            program.run("time.sleep(0.05)")  # sleep: the recorded threads need time
             trace = service.stop("functions")
             program.wait_for("not hooks()")
             threads = [each for each in calls_by_thread(trace) if INNER in each]
@@ -378,7 +377,7 @@ class TestFunctions:
         whole = 0
         for _ in range(5):
             self.record(service, program)
-            program.run("time.sleep(0.05)")
+            program.run("time.sleep(0.05)")  # sleep: the recorded threads need time
             trace = service.stop("functions")
             program.wait_for("not hooks()")
             for calls in calls_by_thread(trace):
@@ -462,7 +461,7 @@ class TestOtherCategories:
     ) -> None:
         program.run(
             "import asyncio\n"
-            "async def step(): await asyncio.sleep(0.001)\n"
+            "async def step(): await asyncio.sleep(0.001)\n"  # sleep: a task that waits
             "async def serve():\n"
             "    while not done.is_set():\n"
             "        await asyncio.create_task(step())\n"
@@ -470,7 +469,7 @@ class TestOtherCategories:
         program.run("thread = start(lambda: asyncio.run(serve()))")
         service.start("one", session_config("python.asyncio"))
         program.wait_for("stretto.Category('python.asyncio').enabled")
-        program.run("time.sleep(0.05)")
+        program.run("time.sleep(0.05)")  # sleep: the recorded loop needs time
         found = names(service.stop("one"))
         assert {"create task", "step", "serve"} <= set(found)
         program.run("done.set(); thread.join()")

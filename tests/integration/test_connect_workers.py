@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from stretto.testing.decoded_packets import decode_packets
 from tests.support.call_slices import nest, session_config, track_events
 from tests.support.live_program import LiveProgram
+from tests.support.polling import wait_until
 from tests.support.service_process import ServiceProcess
 
 pytestmark = pytest.mark.thorough
@@ -30,7 +30,7 @@ stretto.connect()
 def wait():
     deadline = time.monotonic() + 60
     while not app.enabled and time.monotonic() < deadline:
-        time.sleep(0.001)
+        time.sleep(0.001)  # sleep: polls in the recorded program
 
 def child(depth=0):
     wait()
@@ -55,7 +55,7 @@ stretto.connect()
 def work(number):
     deadline = time.monotonic() + 60
     while not app.enabled and time.monotonic() < deadline:
-        time.sleep(0.001)
+        time.sleep(0.001)  # sleep: polls in the recorded program
     with app.slice("work"):
         pass
 
@@ -168,10 +168,7 @@ class Gunicorn:
             return data
 
     def ask_until_recorded(self) -> None:
-        deadline = time.monotonic() + 60
-        while self.ask() != b"True":
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: self.ask() == b"True", "a recorded worker")
 
     def finish(self) -> str:
         self.process.send_signal(signal.SIGTERM)
@@ -199,8 +196,7 @@ def test_workers_of_gunicorn_are_recorded_and_replaced(
 
         killed = pids.pop()
         os.kill(killed, signal.SIGKILL)
-        while killed in {each["pid"] for each in service.producers()}:
-            time.sleep(0.01)
+        wait_until(lambda: killed not in {each["pid"] for each in service.producers()})
         successors = {each["pid"] for each in service.wait_for_producers(count)}
         assert pids < successors
     finally:

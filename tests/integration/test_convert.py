@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ import stretto
 from stretto.analysis.conversion import SNIFFED_BYTES
 from stretto.cli.convert.command import DESCRIPTION
 from stretto.cli.main import BROKEN_PIPE_EXIT_CODE
+from tests.support.polling import wait_until
 
 
 @pytest.fixture
@@ -34,10 +34,7 @@ def test_terminated_conversion_leaves_no_file(folder: Path) -> None:
         try:
             with open("fifo", "wb", buffering=0) as fifo:
                 fifo.write(b"\n" + bytes(SNIFFED_BYTES - 1))
-                deadline = time.monotonic() + 20
-                while not list(folder.glob(".stretto-*")) and time.monotonic() < deadline:
-                    time.sleep(0.01)
-                assert list(folder.glob(".stretto-*"))
+                wait_until(lambda: list(folder.glob(".stretto-*")), "the unfinished file")
                 process.terminate()
                 assert process.wait(20) == -signal.SIGTERM
         finally:

@@ -75,7 +75,7 @@ def service(
 def record(flushes: int, idle_s: float = 0) -> list[Event]:
     """The messages to the service in an idle session with this number of flushes."""
     with stretto.TracingSession(config(enabled=["stretto.ipc"]), backend="system") as session:
-        time.sleep(idle_s)
+        time.sleep(idle_s)  # sleep: nothing may happen meanwhile
         for _ in range(flushes):
             session.flush()
         session.stop()

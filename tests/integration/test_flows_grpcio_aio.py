@@ -65,7 +65,7 @@ class Service:
 
     async def wait(self, request: bytes, _context: Any) -> bytes:
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(60)  # sleep: until it is cancelled
         finally:
             self.cancelled.set()
         return request
@@ -86,7 +86,7 @@ class Service:
         try:
             while True:
                 yield request
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(0)
         finally:
             self.cancelled.set()
 

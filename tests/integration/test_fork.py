@@ -198,7 +198,7 @@ def test_streaming_continues_after_a_fork(run):
                 assert time.monotonic() < deadline, "nothing is written any more"
                 for number in range(1000):
                     stretto.instant("after", number=number)
-                time.sleep(0.01)
+                time.sleep(0.01)  # sleep: polls in the recorded program
         with stretto.recording(path, stream=True):
             thread = threading.Thread(target=work)
             thread.start()
@@ -221,7 +221,7 @@ def test_fork_in_a_thread_does_not_block_waiting_threads(run, waiter):
         session = stretto.TracingSession(config)
         session.start()
         def fork():
-            time.sleep(0.2)  # the others wait by now
+            time.sleep(0.2)  # sleep: the others wait by now
             pid = os.fork()
             if pid == 0:
                 os._exit(0)

@@ -138,7 +138,8 @@ files = [os.open(f"{sys.argv[1]}/{n}", os.O_RDWR | os.O_CREAT) for n in range(30
 for _ in range(100_000): f()
 if os.fork() == 0: os._exit(0)
 os.wait()
-before = time.process_time(); time.sleep(0.5); spent = time.process_time() - before
+before = time.process_time(); time.sleep(0.5)  # sleep: nothing may use the CPU
+spent = time.process_time() - before
 print(files[0], sum(os.fstat(fd).st_size for fd in files), spent < 0.2)
 """
 
@@ -166,7 +167,8 @@ for end in ends: end.send(b"x")
 for _ in range(100_000): f()
 if os.fork() == 0: os._exit(0)
 os.wait()
-before = time.process_time(); time.sleep(0.5); spent = time.process_time() - before
+before = time.process_time(); time.sleep(0.5)  # sleep: nothing may use the CPU
+spent = time.process_time() - before
 print(len(ends), all(end.recv(100) == b"x" for end in ends), spent < 0.2)
 """
 
@@ -230,7 +232,7 @@ import atexit, os, signal, socket, time
 close, recorder = socket.socket.close, os.getppid()
 def slow_close(end):
     os.kill(recorder, signal.SIGCONT)
-    time.sleep(0.3)
+    time.sleep(0.3)  # sleep: the recorder reads meanwhile
     close(end)
 socket.socket.close = slow_close
 atexit.register(os.kill, recorder, signal.SIGSTOP)
@@ -248,7 +250,7 @@ for _ in range(3): os.wait()
 """
 DOUBLE_FORK = """
 import os, time
-def orphan(): time.sleep(0.1)
+def orphan(): time.sleep(0.1)  # sleep: it outlives its parent
 if os.fork() == 0:
     if os.fork() == 0:
         orphan()
@@ -263,7 +265,7 @@ subprocess.run(["sh", "-c", sys.executable + " -c 'def below_a_shell(): pass\\nb
 MULTIPROCESSING = """
 import multiprocessing, sys, time
 def work(x):
-    time.sleep(0.3)  # so that every worker gets to work
+    time.sleep(0.3)  # sleep: every worker gets some work
     return x + 1
 if __name__ == "__main__":
     with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
@@ -299,6 +301,7 @@ class TestChildren:
 
     def test_recorder_ends_after_the_program_despite_running_children(self, oracle, trace):
         # The child closes its standard output: otherwise this test would wait until the child ends.
+        # sleep: the child outlives the recorder
         text = "import os, time\nif os.fork() == 0: os.closerange(0, 3); time.sleep(30)"
         run = alone("timeout", "20", *command(trace, sys.executable, "-c", text))
         assert run.status == 0
@@ -323,6 +326,7 @@ class TestChildren:
     def test_unrecorded_python_below_a_shell_is_named(self, trace):
         text = (
             "import os, subprocess, sys\n"
+            # sleep: longer than the pause between two looks for processes
             "subprocess.run([f'{sys.executable} -Ec \"import time; time.sleep(0.7)\"'], shell=True)"
         )
         assert "-E, which keeps recorders out" in record_code(trace, text).stderr
@@ -368,7 +372,9 @@ class TestWhatIsRecorded:
         text = (
             "import os, time\n"
             "pid = os.fork()\n"
+            # sleep: counters are read meanwhile
             "if not pid: time.sleep(0.2); os._exit(0)\n"
+            # sleep: counters are read meanwhile
             "os.waitpid(pid, 0); time.sleep(1.5); print(pid)\n"
         )
         run = record_code(trace, text, "--no-functions")

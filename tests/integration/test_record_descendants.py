@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.support.polling import wait_until
 from tests.support.recorded import Run, check_trace, names, pids, record
 
 NOBODY = 65534
@@ -18,7 +18,7 @@ NOBODY = 65534
 DAEMON = """
 import os, time
 
-def grandchild(): time.sleep(0.3)
+def grandchild(): time.sleep(0.3)  # sleep: it outlives the program
 
 if os.fork(): os._exit(0)
 os.setsid()
@@ -82,7 +82,7 @@ sys.exit(main(sys.argv[1:]))
 """
 ENDS = """
 import os, time
-if (pid := os.fork()) == 0: time.sleep(60)
+if (pid := os.fork()) == 0: time.sleep(60)  # sleep: until it is killed
 print(os.getpid(), pid, flush=True)
 """
 
@@ -93,10 +93,7 @@ def test_ctrl_c_ends_the_wait_for_daemons(oracle, trace):
         assert recorder.stdout is not None
         program, daemon = map(int, recorder.stdout.readline().split())
         try:
-            deadline = time.monotonic() + 30
-            while os.path.exists(f"/proc/{program}"):
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+            wait_until(lambda: not os.path.exists(f"/proc/{program}"), "the end of the program")
             assert recorder.poll() is None
             recorder.send_signal(signal.SIGINT)
             assert recorder.wait(30) == 0

@@ -25,7 +25,7 @@ try:
         thread.start()
         thread.join()
     while len(os.listdir("/proc/self/task")) > 2:   # join() doesn't wait for its very end
-        time.sleep(0.001)
+        time.sleep(0.001)  # sleep: polls in the recorded program
 finally:
     os.kill(recorder, signal.SIGCONT)
 {end}

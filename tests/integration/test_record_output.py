@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.polling import wait_until
 from tests.support.recorded import Run, alone, check_trace, names, record, record_command
 
 WORKS = """
 import time
-def work(): time.sleep(0.001)
+def work(): time.sleep(0.001)  # sleep: a call long enough to be seen
 end = time.monotonic() + {seconds}
 while time.monotonic() < end: work()
 print('end')
@@ -26,14 +27,6 @@ print('end')
 
 def works_for(seconds: float) -> tuple[str, str]:
     return "-c", WORKS.format(seconds=seconds)
-
-
-def wait_for(condition, timeout_s: float = 20) -> None:
-    """Wait by polling, for example until a file exists."""
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, "it didn't happen"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -92,7 +85,7 @@ class TestFiles:
 
     def test_second_recorder_of_one_file_is_refused(self, trace, start):
         start(*works_for(10))
-        wait_for(lambda: Path(f"{trace}.ring").exists())
+        wait_until(lambda: Path(f"{trace}.ring").exists())
         run = record(trace, "-c", "pass")
         assert run.status == 2
         assert "another recording" in run.stderr
@@ -182,7 +175,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 class TestLimits:
     def test_duration_ends_the_recording_and_not_the_program(self, oracle, trace, start):
         process = start("--duration", "0.5s", *works_for(4))
-        wait_for(trace.exists)
+        wait_until(trace.exists)
         assert process.poll() is None
         out, _ = process.communicate()
         assert (process.returncode, out) == (0, "end\n")
@@ -293,10 +286,10 @@ class TestSnapshots:
         self, oracle, trace, start, options
     ):
         process = start(*options, *works_for(5))
-        time.sleep(1.5)
+        time.sleep(1.5)  # sleep: the recorded program needs time
         process.send_signal(signal.SIGUSR2)
         snapshot = trace.with_name("trace.snapshot-1.pftrace")
-        wait_for(snapshot.exists)
+        wait_until(snapshot.exists)
         assert process.poll() is None
         assert stat.S_IMODE(snapshot.stat().st_mode) == 0o600
         assert process.communicate()[0] == "end\n"
@@ -308,7 +301,7 @@ class TestSnapshots:
 
 class TestKilledRecorder:
     def kill(self, process: subprocess.Popen[str]) -> None:
-        time.sleep(2.5)
+        time.sleep(2.5)  # sleep: the recorded program needs time
         process.kill()
         process.wait()
 
@@ -335,7 +328,7 @@ class TestKilledRecorder:
     def test_ring_of_a_running_recorder_is_refused(self, trace, start):
         start(*works_for(10))
         ring = f"{trace}.ring"
-        wait_for(Path(ring).exists)
+        wait_until(Path(ring).exists)
         run = alone(sys.executable, "-m", "stretto", "recover", ring)
         assert run.status == 1
         assert "in use" in run.stderr

@@ -17,28 +17,33 @@ import pytest
 from tests.support.recorded import alone, record_command
 
 LISTENS = """
-import signal, sys, time
-def said(number, frame): print(signal.Signals(number).name, flush=True)
+import os, signal, time
+def said(number, frame):  # os.write, for another signal may interrupt this
+    global end
+    os.write(1, signal.Signals(number).name.encode() + b"\\n")
+    end = time.monotonic() + float(os.environ.get("QUIET_S", 1))
 for name in ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGINT", "SIGQUIT"):
     signal.signal(getattr(signal, name), said)
+end = time.monotonic() + 60
 print("ready", flush=True)
-end = time.monotonic() + 2.5
-while time.monotonic() < end: time.sleep(0.05)
+while time.monotonic() < end: time.sleep(0.05)  # sleep: waits for signals
 print("end", flush=True)
 """
 
 
 @pytest.fixture
-def listener(tmp_path):
+def listener(tmp_path, request):
     """A recorded program in its own process group that prints the signals it gets."""
     command = record_command(tmp_path / "trace", "-q", "-c", LISTENS)
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "QUIET_S": str(getattr(request, "param", 1))},
+    )  # fmt: skip
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     yield process
-    process.kill()
+    if process.poll() is None:  # then the program may live, too
+        os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
 
@@ -58,11 +63,12 @@ class TestSignals:
         os.killpg(listener.pid, number)
         assert listener.communicate()[0] == f"{number.name}\nend\n"
 
+    @pytest.mark.parametrize("listener", [60], indirect=True)
     def test_signals_to_the_group_and_then_to_the_recorder_arrive_twice(self, listener):
         os.killpg(listener.pid, signal.SIGTERM)
-        time.sleep(0.5)
+        time.sleep(0.5)  # sleep: two signals at once would be one
         listener.send_signal(signal.SIGTERM)
-        assert listener.communicate()[0] == "SIGTERM\nSIGTERM\nend\n"
+        assert [listener.stdout.readline() for _ in range(2)] == ["SIGTERM\n", "SIGTERM\n"]
 
     def test_ignored_signal_stays_ignored(self, tmp_path):
         """As under nohup."""
@@ -135,7 +141,8 @@ class TestTerminal:
         assert terminal.said.count("SIGINT") == 1
 
     def test_ctrl_c_kills_the_program_and_writes_the_trace(self, tmp_path):
-        text = "import time; print('ready', flush=True); time.sleep(20)"
+        # sleep: until it is interrupted
+        text = "import time; print('ready', flush=True); time.sleep(20)"  # sleep: until killed
         terminal = self.recorded(tmp_path, "-c", text)
         terminal.read_until(says("ready"))
         terminal.type("\x03")
@@ -148,24 +155,26 @@ class TestTerminal:
         """The progress line is not shown meanwhile."""
         terminal = self.recorded(tmp_path, "-c", "print('hello', input('Who? '))")
         terminal.read_until(says("Who? "))
-        time.sleep(3.5)
+        time.sleep(3.5)  # sleep: longer than the pause before the first line of progress
         terminal.type("me\n")
         assert terminal.close() == 0
         assert "hello me" in terminal.said
         assert "recording" not in terminal.said
 
     def test_progress_is_shown_while_the_program_writes_nothing(self, tmp_path):
+        # sleep: longer than the pause before the first line of progress
         terminal = self.recorded(tmp_path, "-c", "import time; time.sleep(4); print('end')")
         assert terminal.close() == 0
         assert "stretto: recording, 3 s, 1 process" in terminal.said
 
     def test_quiet_shows_no_progress(self, tmp_path):
+        # sleep: longer than the pause before the first line of progress
         terminal = self.recorded(tmp_path, "-q", "-c", "import time; time.sleep(4)")
         assert terminal.close() == 0
         assert terminal.said == ""
 
     def test_program_can_be_stopped_and_continued(self, tmp_path):
-        (tmp_path / "listens.py").write_text(LISTENS)
+        (tmp_path / "listens.py").write_text(LISTENS.replace("60", "2.5"))
         command = " ".join(record_command(Path("trace"), "-q", "listens.py"))
         terminal = Terminal("bash", "--norc", "--noprofile", "-i", cwd=tmp_path)
         terminal.read_until(says("$ "))

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.polling import wait_until
 from tests.support.recorded import check_trace, names, pids, record, record_command
-from tests.support.traced import Daemon, Process, closing_all, daemon_environment, wait_until
+from tests.support.traced import Daemon, Process, closing_all, daemon_environment
 
 FAMILY = """
 import os, subprocess, sys
@@ -119,6 +120,7 @@ class TestTogether:
         assert {"before", "after"} <= names(loaded)
 
     def test_counters_are_of_the_program(self, daemon, tmp_path, oracle):
+        # sleep: counters are read meanwhile
         run = recorded(daemon, tmp_path / "out", "-c", "import time; time.sleep(1.5)")
         assert run.status == 0
         loaded = check_trace(oracle, run.trace)

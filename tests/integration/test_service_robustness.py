@@ -17,10 +17,11 @@ import pytest
 from stretto.protos.trace import TracePacket
 from stretto.protozero.decoder import Decoder
 from stretto.testing.decoded_packets import decode_packets, split_packets
+from tests.support.polling import wait_until
 from tests.support.producer_process import TRACK
 from tests.support.service_setup import make_config
 from tests.support.sources import ROOT
-from tests.support.traced import Daemon, Process, closing_all, wait_until
+from tests.support.traced import Daemon, Process, closing_all
 
 pytestmark = pytest.mark.thorough
 

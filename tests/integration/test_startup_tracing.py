@@ -74,7 +74,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 class TestAdopted:
     def test_session_of_a_service_that_starts_later_adopts(self, address: str) -> None:
         with LiveProgram(START + "session = start(timeout_ms=60000)\n") as program:
-            program.run("app.instant('before'); time.sleep(0.01)")
+            program.run("app.instant('before')")
             program.run("t = threading.Thread(target=app.instant, args=('thread',)); t.start()")
             program.run("t.join()")
             assert program.run("session.num_data_sources_started") == 1

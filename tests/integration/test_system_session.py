@@ -6,7 +6,6 @@ import gc
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from stretto.client.track_event.source import TrackEventSource
 from stretto.protos.config import DataSourceConfig, TraceConfig
 from stretto.testing.decoded_packets import decode_packets
 from tests.support.live_program import LiveProgram
+from tests.support.polling import wait_until
 from tests.support.recorded_events import config, events_of
 from tests.support.service_process import ServiceProcess
 
@@ -30,13 +30,6 @@ DEADLINE_S = 30
 
 def names(trace: bytes) -> list[str]:
     return [event.name for event in events_of(trace)]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 Addresses = tuple[str, str]
@@ -123,7 +116,7 @@ class TestSession:
         assert stats.tracing_sessions == 1
         (packet,) = [each for each in decode_packets(trace) if each.has("system_info")]
         assert packet
-        until(lambda: not CATEGORY.enabled)
+        wait_until(lambda: not CATEGORY.enabled)
 
     def test_other_processes_are_recorded(self, service: ServiceProcess) -> None:
         program = "import stretto; app = stretto.Category('app'); stretto.connect()"
@@ -204,7 +197,7 @@ class TestSession:
         session.start()
         del session
         gc.collect()
-        until(lambda: not CATEGORY.enabled)
+        wait_until(lambda: not CATEGORY.enabled)
 
     def test_deferred_session_does_not_record_before_its_start(
         self, service: ServiceProcess
@@ -229,7 +222,7 @@ class TestSession:
         with stretto.TracingSession(config(), backend="system") as session:
             connection = stretto.connect()
             try:
-                until(lambda: connection.connected and CATEGORY.enabled)
+                wait_until(lambda: connection.connected and CATEGORY.enabled)
                 CATEGORY.instant("x")
                 session.stop()
                 assert names(session.read()) == ["x"]
@@ -290,7 +283,7 @@ class TestServiceGone:
                 assert names(session.read()) == ["x"]
             service.kill()
             backend = tracing.connected("system")
-            until(lambda backend=backend: not backend.connected)  # type: ignore[misc]
+            wait_until(lambda backend=backend: not backend.connected)  # type: ignore[misc]
 
     def test_service_killed_during_a_flush_is_reported(
         self, start: Callable[[], ServiceProcess]

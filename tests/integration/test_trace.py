@@ -14,8 +14,9 @@ import pytest
 import stretto
 from stretto.protos.trace import Trace, TracingServiceState
 from tests.support.live_program import LiveProgram
+from tests.support.polling import wait_until
 from tests.support.recorded import check_trace, names
-from tests.support.traced import Daemon, Process, closing_all, wait_until
+from tests.support.traced import Daemon, Process, closing_all
 
 CONFIG = """
 buffers { size_kb: 4096 }

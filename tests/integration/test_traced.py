@@ -451,7 +451,7 @@ class TestResources:
         consumer.wait_for_producers("app")
         for _ in range(5):  # it may still handle earlier messages
             before = context_switches(daemon.pid)
-            time.sleep(0.5)
+            time.sleep(0.5)  # sleep: nothing may happen meanwhile
             if context_switches(daemon.pid) == before:
                 return
         raise AssertionError("the daemon doesn't come to rest")
@@ -554,11 +554,11 @@ class TestSlowFiles:
         for _ in range(20):
             got.append(os.read(reader, 4096))
             assert bystander.flush()
-            slow.sleep(1)
+            slow.process_events(1)
         assert not slow.ended
         while not slow.ended:
             got.append(os.read(reader, 1 << 16))
-            slow.sleep(1)
+            slow.process_events(1)
         assert not slow.error
         while piece := os.read(reader, 1 << 20):
             got.append(piece)
@@ -631,17 +631,17 @@ class TestSlowFiles:
         answers = []
         request = CloneSessionRequest(session_id=number)
         copier.endpoint.clone_session(request, writer, answers.append)
-        copier.sleep(10)
+        copier.process_events(10)
         os.close(writer)
         got = []
         for _ in range(20):
             assert bystander.flush()
             got.append(os.read(reader, 4096))
-            copier.sleep(1)
+            copier.process_events(1)
         assert not answers
         while not answers:
             got.append(os.read(reader, 1 << 16))
-            copier.sleep(1)
+            copier.process_events(1)
         assert answers[0].success
         while piece := os.read(reader, 1 << 20):
             got.append(piece)

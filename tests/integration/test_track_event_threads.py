@@ -172,7 +172,7 @@ def test_threads_can_trace_while_sessions_start_and_stop():
                     CATEGORY.begin("inner", args={"n": [number]})
                     CATEGORY.instant("instant")
                     CATEGORY.end(result=[number])
-                sleep(0.0001)
+                sleep(0.0001)  # sleep: others write meanwhile
         except Exception as error:
             failures.append(error)
 
@@ -182,7 +182,7 @@ def test_threads_can_trace_while_sessions_start_and_stop():
     traces = []
     for _ in range(10):
         with record() as outer, record() as inner:
-            sleep(0.002)
+            sleep(0.002)  # sleep: threads write meanwhile
         traces += [outer, inner]
     stop.set()
     for thread in threads:

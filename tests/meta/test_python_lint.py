@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tests.support.sources import (
     PACKAGE,
+    ROOT,
     imports,
     is_generated,
     module_name,
@@ -48,6 +51,27 @@ def top_level_package(path: Path) -> str:
     package = package_of(path)
     assert package is not None, path
     return path.relative_to(package).parts[0].removesuffix(".py").removesuffix(".pyi")
+
+
+def _lines(path: Path) -> list[str]:
+    """Returns the lines of a file below an empty one."""
+    return ["", *path.read_text().splitlines()]
+
+
+def test_tests_sleep_only_where_a_comment_says_why() -> None:
+    """This includes programs in strings; `asyncio.sleep(0)` passes no time."""
+    sleeping = re.compile(r"\bsleep\((?!0\)|\))")
+    report(
+        [
+            where(path, number, "poll with tests.support.polling, or say why: `# sleep: ...`")
+            for folder in ("tests", "stretto-fidl/tests")
+            for path in sorted((ROOT / folder).rglob("*.py"))
+            for number, (above, line) in enumerate(
+                pairwise(["", *path.read_text().splitlines()]), start=1
+            )
+            if sleeping.search(line) and path != Path(__file__) and "# sleep: " not in above + line
+        ]
+    )
 
 
 def test_only_the_command_line_prints() -> None:

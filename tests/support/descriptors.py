@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 
-DEADLINE_S = 30.0
+from tests.support.polling import wait_until
 
 
 def open_descriptors() -> set[tuple[str, str]]:
@@ -25,7 +24,4 @@ def expect_new_descriptors(before: set[tuple[str, str]], count: int) -> None:
     Counts would also change when objects and threads of earlier tests close theirs. Another thread
     may need a moment to close one.
     """
-    end = time.monotonic() + DEADLINE_S
-    while len(new := open_descriptors() - before) != count:
-        assert time.monotonic() < end, f"{new} are open, {count} were expected"
-        time.sleep(0.001)
+    wait_until(lambda: len(open_descriptors() - before) == count, f"{count} new descriptors")

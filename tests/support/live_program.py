@@ -13,9 +13,10 @@ import ast
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from typing import Any, Self
+
+from tests.support.polling import wait_until
 
 DEADLINE_S = 60.0
 
@@ -79,10 +80,7 @@ class LiveProgram:
 
     def wait_for(self, condition: str) -> None:
         """Until an expression is true."""
-        deadline = time.monotonic() + DEADLINE_S
-        while not self.run(f"bool({condition})"):
-            assert time.monotonic() < deadline, f"still not: {condition}"
-            time.sleep(0.005)
+        wait_until(lambda: self.run(f"bool({condition})"), condition)
 
     def finish(self) -> str:
         """Have it end by itself; what it wrote to standard error."""

@@ -180,7 +180,7 @@ def crowd(address: str, children: str, events: str) -> None:
         for index in [index for index, fate in fates.items() if counts.get(index) >= fate]:
             kill(pids[index])
             del fates[index]
-        time.sleep(0.001)
+        time.sleep(0.001)  # sleep: the children write meanwhile
     say(written=[counts.get(index) for index in range(total)], pids=pids)
     Questions().ended.wait()
     for index, pid in enumerate(pids):
@@ -210,7 +210,7 @@ def flood(address: str, source: str, index: str, shm_size: str, pause_us: str) -
             writer.write(prefix + b"%08d" % number + suffix)
             number += 1
         if pause:
-            time.sleep(pause)
+            time.sleep(pause)  # sleep: a producer of a bounded rate
         if questions.asked.is_set():
             questions.asked.clear()
             say(number=number)

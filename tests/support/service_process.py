@@ -14,7 +14,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +25,7 @@ from stretto.ports.producer_ipc_service import ProducerIPCService
 from stretto.protos.config import DataSourceDescriptor, TraceConfig
 from stretto.service.tracing_service import TracingService
 from stretto.testing.mock_consumer import MockConsumer
+from tests.support.polling import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 TIMEOUT_MS = 30_000
@@ -63,13 +63,14 @@ class ServiceProcess:
 
     def wait_for_producers(self, count: int) -> list[dict[str, Any]]:
         """Until there are so many, with all their data sources."""
-        deadline = time.monotonic() + TIMEOUT_MS / 1000
-        while True:
-            found = self.producers()
-            if len(found) == count and all(producer["sources"] for producer in found):
-                return found
-            assert time.monotonic() < deadline, found
-            time.sleep(0.005)
+        found: list[dict[str, Any]] = []
+
+        def complete() -> bool:
+            found[:] = self.producers()
+            return len(found) == count and all(producer["sources"] for producer in found)
+
+        wait_until(complete, f"{count} producers")
+        return found
 
     def kill(self) -> None:
         """As the kernel does when memory runs out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from stretto.base.selector_task_runner import SelectorTaskRunner
@@ -50,8 +51,8 @@ class SystemConsumer:
         """Let things happen until the condition holds."""
         assert self.runner.run_until(condition, timeout_ms), "the service let us wait"
 
-    def sleep(self, milliseconds: float) -> None:
-        """Let time pass."""
+    def process_events(self, milliseconds: float) -> None:
+        """Run the consumer's event loop for some time."""
         self.runner.run_until(lambda: False, milliseconds)
 
     def ask(self, question: Callable[[Callable[[Any], None]], object]) -> Any:
@@ -79,8 +80,10 @@ class SystemConsumer:
             found = [each.name for each in state.producers if each.id in offering]
             return all(found.count(name) >= names.count(name) for name in names)
 
+        deadline = time.monotonic() + TIMEOUT_MS / 1000
         while not there():
-            self.sleep(20)
+            assert time.monotonic() < deadline, f"the service has no producers {names}"
+            self.process_events(20)
 
     def enable(self, config: TraceConfig, fd: int | None = None) -> None:
         """Begin a session."""

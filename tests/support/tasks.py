@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 
-DEADLINE_S = 30.0
+from tests.support.polling import wait_until
 
 
 def tasks() -> set[str]:
@@ -19,7 +18,4 @@ def expect_new_tasks(before: set[str], count: int) -> None:
     Those of earlier tests may be on their way out, and the kernel shows one that was joined for a
     moment more.
     """
-    end = time.monotonic() + DEADLINE_S
-    while len(new := tasks() - before) != count:
-        assert time.monotonic() < end, f"{len(new)} new threads, not {count}"
-        time.sleep(0.001)
+    wait_until(lambda: len(tasks() - before) == count, f"{count} new threads")

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support import newer_debian
-from tests.support.traced import TIMEOUT_S, wait_until
+from tests.support.polling import wait_until
+from tests.support.traced import TIMEOUT_S
 
 SOURCE = 'buffers { size_kb: 1024 } data_sources { config { name: "track_event" } }'
 BRIEF = f"duration_ms: 50 {SOURCE}"

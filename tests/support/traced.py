@@ -8,10 +8,10 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.support.polling import wait_until
 from tests.support.system_consumer import SystemConsumer
 
 if TYPE_CHECKING:
@@ -124,7 +124,10 @@ class Daemon(Process):
             **popen,
         )
         self.first_line = self.line("stderr")
-        assert "listens:" in self.first_line, self.first_line
+        if "listens:" not in self.first_line:
+            self.popen.kill()
+            _, more = self.popen.communicate()
+            raise AssertionError(self.first_line + more.decode())
 
     def log(self) -> str:
         """The next line of its log."""
@@ -171,11 +174,3 @@ def context_switches(pid: int) -> int:
         if line.startswith("voluntary_ctxt_switches"):
             return int(line.split()[1])
     raise AssertionError
-
-
-def wait_until(condition: Any, what: str) -> None:
-    """Look until something holds."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain: {what}"
-        time.sleep(0.01)

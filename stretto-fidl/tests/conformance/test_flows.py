@@ -7,7 +7,6 @@ import itertools
 import random
 import sys
 import threading
-import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +33,7 @@ from stretto_fidl.transport import (
     UnknownMethodError,
 )
 from tests.support.oracle import Oracle, missing
+from tests.support.polling import wait_until
 from tests.support.recorded import record as record_program
 from tests.support.recorded_events import record
 from tests.support.traced_greeter import flows_installed
@@ -88,10 +88,8 @@ class Turns:
 
     def wait(self, turns: int) -> None:
         """Until so many more were taken."""
-        end, deadline = self.taken + turns, time.monotonic() + 60
-        while self.taken < end:
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        end = self.taken + turns
+        wait_until(lambda: self.taken >= end, f"{turns} turns")
 
 
 @pytest.mark.parametrize("seed", range(4))

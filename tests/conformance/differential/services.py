@@ -46,7 +46,7 @@ class Service:
         while not all(map(listens, self.sockets)):
             assert self.process.poll() is None, (folder / "log").read_text()
             assert time.monotonic() < deadline, "the service doesn't listen"
-            time.sleep(0.01)
+            time.sleep(0.01)  # sleep: polls until the service listens
 
     @property
     def lives(self) -> bool:

@@ -17,9 +17,9 @@ from stretto.base.errors import ConfigError, SessionError, TransportError
 from stretto.client.recording import parse_size
 from stretto.service.limits import MAX_SESSIONS_PER_UID
 from tests.support.descriptors import expect_new_descriptors, open_descriptors
+from tests.support.polling import wait_until
 from tests.support.recorded_events import events_of
 from tests.support.tasks import expect_new_tasks, tasks
-from tests.support.traced import wait_until
 
 CATEGORY = stretto.Category("test.recording")
 

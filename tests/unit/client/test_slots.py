@@ -13,6 +13,7 @@ from stretto import _native
 from stretto.client.track_event import slots, source
 from stretto.client.track_event.source import TrackEventSource
 from stretto.protos.config import DataSourceConfig, TrackEventConfig
+from tests.support.polling import wait_until
 
 CATEGORY = stretto.Category("test.slots")
 
@@ -55,7 +56,7 @@ def slowly(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
 
     def slow(*arguments: object) -> object:
         result = function(*arguments)
-        time.sleep(0.02)
+        time.sleep(0.02)  # sleep: other threads run meanwhile
         return result
 
     monkeypatch.setattr(module, name, slow)
@@ -94,8 +95,7 @@ def test_session_that_ends_during_its_start_frees_its_slot(
     made = sessions.make("test.slots")
     start = threading.Thread(target=made.begin)
     start.start()
-    while made.slot is None:
-        time.sleep(0.001)
+    wait_until(lambda: made.slot is not None)
     made.end()
     start.join()
     assert made.slot is None

@@ -3,7 +3,6 @@ from __future__ import annotations
 import gc
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -13,6 +12,7 @@ from stretto import _native
 from stretto.ipc import retry_timer
 from stretto.ipc.retry_timer import RetryTimer
 from tests.support.descriptors import expect_new_descriptors, open_descriptors
+from tests.support.polling import wait_until
 from tests.support.tasks import expect_new_tasks, tasks
 
 DEADLINE = 30.0
@@ -70,13 +70,6 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(retry_timer._native, "set_timer_fd", set_now)
     return seen
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def test_first_attempt_runs_at_once_on_another_thread(

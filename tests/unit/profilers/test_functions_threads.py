@@ -167,7 +167,7 @@ with stretto.recording(sys.argv[1], functions=True, stream="stream" in sys.argv)
         os._exit(0)
     os.waitpid(pid, 0)
     user()
-    time.sleep(0.3)
+    time.sleep(0.3)  # sleep: Stretto's threads run meanwhile
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
 
@@ -15,6 +15,7 @@ from stretto.viewer.access import RequestFields
 from stretto.viewer.connection_slots import MAX_CONNECTIONS, MAX_REFUSED_PER_USER
 from stretto.viewer.page_server import IDLE_S, LINGER_S, REFUSED_S, PageServer
 from stretto.viewer.response import BLOCK_BYTES, FileBody, HttpError, Response
+from tests.support.polling import wait_until
 
 HANG_S = 30.0
 CLOSING_REQUEST = b"GET /a HTTP/1.1\r\nConnection: close\r\n\r\n"
@@ -214,15 +215,6 @@ class TestDelivery:
             client.getresponse().read()
         assert caught.value.partial == BIG[:BLOCK_BYTES]
         assert not library.delivered.is_set()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for the server's threads by polling, because they signal no event."""
-    pause, tries = Event(), 0
-    while not holds():
-        assert tries < HANG_S / 0.01
-        tries += 1
-        pause.wait(0.01)
 
 
 def deadline(server: PageServer) -> float | None:

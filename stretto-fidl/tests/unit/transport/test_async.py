@@ -306,7 +306,7 @@ def test_a_server_that_is_cancelled_closes() -> None:
 def test_a_handler_that_waited_for_what_was_cancelled() -> None:
     class Handler(AsyncTalker):
         async def Echo(self, request: Any) -> Any:  # noqa: N802
-            job = asyncio.create_task(asyncio.sleep(3600))
+            job = asyncio.create_task(asyncio.sleep(3600))  # sleep: until cancelled
             asyncio.get_running_loop().call_soon(job.cancel)
             await job
 
@@ -317,7 +317,7 @@ def test_a_handler_that_waited_for_what_was_cancelled() -> None:
             task = asyncio.current_task()
             assert task is not None
             task.cancel()
-            await asyncio.sleep(3600)
+            await asyncio.sleep(3600)  # sleep: until it is cancelled
 
     async def main() -> None:
         for name in ("Echo", "Later", "Crash"):

@@ -3,12 +3,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
 from stretto.recorder.host.descendants import Descendants
 from stretto.recorder.workspace import VARIABLE
+from tests.support.polling import wait_until
 
 OURS = {VARIABLE: "x", "PYTHONPATH": "y:x/site"}
 WAITS = "import sys; print('ready', flush=True); sys.stdin.read()"
@@ -121,14 +121,13 @@ def test_python_that_executes_another_program_is_not_reported(child, tmp_path):
     code = f"""
 import os, time
 print("ready", flush=True)
-while not os.path.exists({str(gate)!r}): time.sleep(0.001)
+while not os.path.exists({str(gate)!r}): time.sleep(0.001)  # sleep: polls for the test
 os.execv("/bin/cat", ["cat"])
 """
     pid = child(code=code, **OURS)
     descendants.scan(os.getpid())
     gate.touch()
-    while "python" in os.readlink(f"/proc/{pid}/exe"):
-        time.sleep(0.001)
+    wait_until(lambda: "python" not in os.readlink(f"/proc/{pid}/exe"))
     clock.now = 5.0
     descendants.scan(os.getpid())
     assert not named(descendants, pid)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import time
 
 import pytest
 
@@ -18,6 +17,7 @@ from stretto.service.output.output_file import OutputFile
 from stretto.service.output.packet_encoder import framed
 from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.file_threads import HeldFileThreads, InlineFileThreads
+from tests.support.polling import wait_until
 
 PACKET = framed(b"x" * 100)
 TIMEOUT_S = 30
@@ -40,13 +40,6 @@ class Progress:
 
     def __call__(self):
         self.told += 1
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 class TestQueue:

@@ -1,0 +1,17 @@
+"""Polling for what announces itself by no event: files, other processes, threads of the package."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+LIMIT_S = 60.0
+"""Only a hang lasts longer."""
+
+
+def wait_until(condition: Callable[[], object], what: str = "the condition to hold") -> None:
+    """Wait until the condition holds."""
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {LIMIT_S:.0f} s in vain for {what}"
+        time.sleep(0.002)  # sleep: the one polling loop of the tests
