@@ -1,4 +1,4 @@
-"""The native filter against a model of ten lines: any schema, any message, any bytes."""
+"""The native filter compared with a model of ten lines: random schemas, messages and bytes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def padded(value: int, width: int) -> bytes:
 
 
 def model(rules: Rules, data: bytes, message: int = 0) -> bytes:
-    """What should be left; raises DecodeError if the message is malformed."""
+    """The expected filtered message; raises DecodeError if the message is malformed."""
     out, pos = b"", 0
     while pos < len(data):
         if read_varint(data, pos, len(data))[0] >= 1 << 32:
@@ -101,17 +101,19 @@ def modelled(rules: Rules, data: bytes) -> bytes | None:
 
 
 @given(SCHEMAS, MESSAGE_BYTES)
-def test_messages(rules: Rules, data: bytes) -> None:
+def test_filtered_message_equals_the_model(rules: Rules, data: bytes) -> None:
     assert native(rules, stars).filter(data) == modelled(rules, data)
 
 
 @given(SCHEMAS, st.binary(max_size=60))
-def test_any_bytes(rules: Rules, data: bytes) -> None:
+def test_any_bytes_are_filtered_as_by_the_model(rules: Rules, data: bytes) -> None:
     assert native(rules, stars).filter(data) == modelled(rules, data)
 
 
 @given(SCHEMAS, MESSAGE_BYTES, st.data())
-def test_damaged_messages(rules: Rules, data: bytes, draw: st.DataObject) -> None:
+def test_damaged_messages_are_filtered_as_by_the_model(
+    rules: Rules, data: bytes, draw: st.DataObject
+) -> None:
     damaged = bytearray(data)
     for _ in range(draw.draw(st.integers(0, 3)) if data else 0):
         damaged[draw.draw(st.integers(0, len(data) - 1))] = draw.draw(st.integers(0, 255))
@@ -119,7 +121,7 @@ def test_damaged_messages(rules: Rules, data: bytes, draw: st.DataObject) -> Non
 
 
 @given(SCHEMAS)
-def test_queries(rules: Rules) -> None:
+def test_query_returns_the_rule_of_each_field(rules: Rules) -> None:
     loaded = native(rules)
     for number, message in enumerate(rules):
         for field in FIELDS:
@@ -127,7 +129,7 @@ def test_queries(rules: Rules) -> None:
 
 
 @given(SCHEMAS, st.lists(MESSAGE_BYTES, max_size=5))
-def test_traces(rules: Rules, packets: list[bytes]) -> None:
+def test_filtered_trace_equals_the_model(rules: Rules, packets: list[bytes]) -> None:
     left = [modelled(rules, packet) for packet in packets]
     trace, count, malformed, before, after = native(rules, stars).filter_trace(
         b"".join(bytes_field(1, packet) for packet in packets)

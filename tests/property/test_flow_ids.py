@@ -1,4 +1,4 @@
-"""Anchored ids of random conversations equal the model's names, at both ends."""
+"""Anchored ids of random conversations correspond to the names of a model, at both ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY = 99
 
 
 def conversation(draw: random.Random, length: int) -> list[Sent]:
-    """Any order that a client and a server may produce."""
+    """Messages in a random order that a client and a server can produce."""
     messages: list[Sent] = []
     waiting: dict[int, int] = {}
     txid = 0
@@ -48,7 +48,7 @@ conversations = st.builds(
 
 
 @given(conversations, st.booleans())
-def test_ids_are_the_names_of_the_model(messages: list[Sent], is_server: bool) -> None:
+def test_ids_correspond_to_the_names_of_the_model(messages: list[Sent], is_server: bool) -> None:
     ids = ids_of(AnchoredIds(lambda: KEY, is_server=is_server), messages, is_server=is_server)
     expected: dict[int, tuple[object, ...]] = {}
     for to_server in (True, False):
@@ -63,21 +63,21 @@ def test_ids_are_the_names_of_the_model(messages: list[Sent], is_server: bool) -
 
 
 @given(conversations)
-def test_both_ends_agree_whatever_the_two_directions_interleave(messages: list[Sent]) -> None:
+def test_both_ends_agree_for_any_interleaving_of_directions(messages: list[Sent]) -> None:
     client, server = (AnchoredIds(lambda: KEY, is_server=side) for side in (False, True))
     at_client = ids_of(client, messages, is_server=False)
     up = [at for at, m in enumerate(messages) if m.to_server]
     down = [at for at, m in enumerate(messages) if not m.to_server]
-    order = up + down  # the server may read everything late
+    order = up + down  # the server may read everything after its own messages
     at_server = ids_of(server, [messages[at] for at in order], is_server=True)
     assert at_server == [at_client[at] for at in order]
 
 
 @given(conversations, st.data())
-def test_known_losses_give_no_wrong_arrow_and_heal_at_the_next_anchor(
+def test_after_known_losses_ids_are_missing_until_the_next_anchor(
     messages: list[Sent], data: st.DataObject
 ) -> None:
-    """At both ends, of both directions: before a message its sender or receiver loses count."""
+    """In both directions, the sender or the receiver loses its position before some messages."""
     losses = data.draw(
         st.lists(st.sampled_from(["", "", "", "sender", "receiver"]), min_size=len(messages),
                  max_size=len(messages))
@@ -96,19 +96,19 @@ def test_known_losses_give_no_wrong_arrow_and_heal_at_the_next_anchor(
             knows[side, outgoing] = False
         anchors = bool(message.txid) and not message.answer
         for side, outgoing in ((sender, True), (receiver, False)):
-            # A first reply always has its request's id, by its transaction alone.
+            # A first reply always has the id of its request, because of its transaction.
             knows[side, outgoing] |= anchors
             made = ends[side].next(outgoing, message.kind, message.txid, 0, message.answer)
             assert bool(made) == knows[side, outgoing]
-            # Whatever id there is, it is that of this message and no other.
+            # If there is an id, it is that of this message.
             assert not made or given_ids.setdefault(made, name) == name
 
 
 @given(conversations, st.data())
-def test_after_a_loss_that_nobody_knows_of_the_next_call_heals(
+def test_after_an_unknown_loss_ids_agree_from_the_next_call_on(
     messages: list[Sent], data: st.DataObject
 ) -> None:
-    """A receiver that missed some without knowing names a few wrongly, until the next anchor."""
+    """A receiver that unknowingly missed messages assigns wrong ids until the next anchor."""
     down = [m for m in messages if m.to_server]
     missed = data.draw(st.sets(st.integers(0, max(0, len(down) - 1))))
     client, server = (AnchoredIds(lambda: KEY, is_server=side) for side in (False, True))

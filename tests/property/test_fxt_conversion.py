@@ -1,4 +1,4 @@
-"""Traces survive the way to FXT and back; whatever FXT says becomes a trace that can be read."""
+"""Traces are equal after conversion to FXT and back; any FXT becomes a readable trace."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ steps = st.lists(
     st.tuples(
         st.integers(1, 3),  # track
         st.sampled_from([BEGIN, END, INSTANT]),
-        st.integers(0, 2),  # time since the step before
+        st.integers(0, 2),  # time since the previous step
         st.lists(st.integers(1, 4), max_size=2, unique=True),
         st.lists(st.integers(1, 4), max_size=2, unique=True),
     ),
@@ -31,7 +31,7 @@ steps = st.lists(
 
 
 def made_of(drawn: list[tuple[int, int, int, list[int], list[int]]]) -> bytes:
-    """A trace of what was drawn; ENDs only where a slice is open."""
+    """A trace of the drawn steps; ENDs only where a slice is open."""
     packets = [
         TracePacket(track_descriptor=TrackDescriptor(uuid=uuid, name=f"track {uuid}"))
         for uuid in (1, 2, 3)
@@ -53,7 +53,7 @@ def made_of(drawn: list[tuple[int, int, int, list[int], list[int]]]) -> bytes:
 
 
 def shape(trace: bytes) -> list[tuple[object, ...]]:
-    """What happened, and which flows; an instant counts as a slice of no length."""
+    """The events and their flows; an instant counts as a slice without duration."""
     events = TrackEvents(io.BytesIO(trace))
     found: list[tuple[object, ...]] = []
     active: set[int] = set()
@@ -72,7 +72,9 @@ def shape(trace: bytes) -> list[tuple[object, ...]]:
 
 
 @given(steps)
-def test_there_and_back_again(drawn: list[tuple[int, int, int, list[int], list[int]]]) -> None:
+def test_trace_is_equal_after_conversion_to_fxt_and_back(
+    drawn: list[tuple[int, int, int, list[int], list[int]]],
+) -> None:
     trace = made_of(drawn)
     there, _ = exported(trace)
     back, outcome = imported(there)
@@ -105,7 +107,7 @@ def named(item: tuple[str, Any]) -> DebugAnnotation:
 
 
 def annotations_of(trace: bytes) -> tuple[str, list[tuple[str, bytes]]]:
-    """The name of the only event, and its annotations; what is interned stands for itself."""
+    """The name of the only event, and its annotations, with interned values resolved."""
     known: dict[int, str] = {}
     event_names: dict[int, str] = {}
     for packet in Trace.decode(trace).packet:
@@ -125,7 +127,7 @@ def annotations_of(trace: bytes) -> tuple[str, list[tuple[str, bytes]]]:
 
 
 @given(names, st.dictionaries(names, values, max_size=2))
-def test_arguments_come_back_as_they_were(name: str, drawn: dict[str, Any]) -> None:
+def test_arguments_are_equal_after_conversion_and_back(name: str, drawn: dict[str, Any]) -> None:
     event = TrackEvent(type=INSTANT, track_uuid=1, name=name)
     event.debug_annotations = list(map(named, drawn.items()))
     packets = [
@@ -140,7 +142,7 @@ def test_arguments_come_back_as_they_were(name: str, drawn: dict[str, Any]) -> N
 
 
 @given(names, names)
-def test_foreign_names_are_literal(first: str, second: str) -> None:
+def test_names_of_foreign_fxt_are_literal(first: str, second: str) -> None:
     trace = FxtTrace()
     arguments = Argument(first, fxt.TEXT, "x"), Argument(second, fxt.NULL, None)
     trace.records.event(Event(fxt.INSTANT, 1, CLIENT, "", "", arguments))
@@ -153,7 +155,7 @@ def test_foreign_names_are_literal(first: str, second: str) -> None:
     )
     data, _ = imported(trace.data)
     assert annotations_of(data) == wanted
-    # Converted by us they still are.
+    # They stay literal when Stretto writes FXT.
     assert annotations_of(imported(exported(data)[0])[0]) == wanted
 
 
@@ -173,7 +175,7 @@ events = st.builds(
 
 @settings(max_examples=examples(60))
 @given(st.lists(events, max_size=40))
-def test_anything_becomes_a_trace(drawn: list[Event]) -> None:
+def test_any_fxt_events_become_a_readable_trace(drawn: list[Event]) -> None:
     trace = FxtTrace()
     for event in drawn:
         trace.records.event(event)
@@ -191,7 +193,7 @@ def test_anything_becomes_a_trace(drawn: list[Event]) -> None:
 
 @settings(max_examples=examples(60))
 @given(st.lists(plausible | words | st.binary(max_size=9), max_size=30))
-def test_any_bytes_become_a_trace(parts: list[bytes]) -> None:
+def test_any_bytes_become_a_readable_trace(parts: list[bytes]) -> None:
     trace = FxtTrace()
     data, _ = imported(trace.data + b"".join(parts))
     read = TrackEvents(io.BytesIO(data))

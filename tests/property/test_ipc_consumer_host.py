@@ -1,4 +1,4 @@
-"""A hostile consumer: whatever it sends, the service goes on, and other consumers with it."""
+"""A hostile consumer: whatever it sends, the service and other consumers continue to work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_QUEUE_BYTES = 1 << 20
 
 
 def rarely(strategy: st.SearchStrategy[Any], usual: object) -> st.SearchStrategy[Any]:
-    """Most sessions shall come to life."""
+    """Draw a usual value mostly, so that most sessions start."""
     return st.one_of(st.just(usual), st.just(usual), st.just(usual), strategy)
 
 
@@ -52,7 +52,7 @@ triggers = st.builds(
     triggers=st.lists(st.builds(TraceConfig.TriggerConfig.Trigger, name=names), max_size=2),
     trigger_timeout_ms=numbers,
 )
-# Nothing in it that a consumer may do to all others (exclusive_prio, lockdown_mode).
+# Without the options that may affect other consumers (exclusive_prio, lockdown_mode).
 configs = st.builds(
     TraceConfig,
     buffers=st.lists(buffers, min_size=1, max_size=3),
@@ -113,7 +113,7 @@ def request(name: str, args: bytes, drop_reply: bool = False, service_id: int = 
 
 @st.composite
 def requests(draw: st.DrawFn) -> tuple[bytes, bool]:
-    """A frame, and whether a descriptor goes with it."""
+    """A frame, and whether a descriptor is sent with it."""
     name = draw(st.sampled_from(sorted(arguments)))
     valid = arguments[name].map(lambda each: each.encode())
     args = draw(st.one_of(valid, valid, valid, st.binary(max_size=20)))
@@ -127,7 +127,7 @@ START = request(
 
 
 class World(Setup):
-    """A service behind a socket, with a producer and a consumer that behave."""
+    """A service behind a socket, with a correct producer and a correct consumer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ class World(Setup):
         return self.service.connect_consumer(consumer, UID)
 
     def connect_consumer(self, consumer, uid):  # type: ignore[no-untyped-def]
-        """Stands in for the service's, for MockConsumer."""
+        """Replaces the method of a service, for MockConsumer."""
         return ConsumerIPCClient(self.far_end(), consumer, self.runner)
 
     def far_end(self) -> UnixSocket:
@@ -151,7 +151,7 @@ class World(Setup):
         return far
 
     def send(self, far: UnixSocket, data: bytes, fd: int) -> None:
-        """As much as the service takes: it may have hung up, or stopped reading."""
+        """Send what the service accepts: it may have closed the connection or stopped reading."""
         while data and self.host.connection_count == 2:
             sent = far.send(data, fd)
             data, fd = data[sent:], -1
@@ -176,7 +176,7 @@ def drain(far: UnixSocket) -> None:
     st.booleans(),
     st.binary(max_size=30),
 )
-def test_other_consumers_are_undisturbed(
+def test_hostile_consumer_does_not_disturb_other_consumers(
     hostile: list[tuple[bytes, bool]], has_session: bool, reads: bool, waits: bool, garbage: bytes
 ) -> None:
     before = open_descriptors()
@@ -215,8 +215,8 @@ def test_other_consumers_are_undisturbed(
         expect_new_descriptors(before, 0)
 
 
-def test_a_flood_that_is_never_read() -> None:
-    """Every request there is, a thousand times: hung up on, or bounded."""
+def test_memory_for_replies_that_are_never_read_is_bounded() -> None:
+    """Each request a thousand times: the connection is closed or its memory is bounded."""
     world = World()
     for name in CONSUMER_PORT.by_name:
         bad = world.far_end()

@@ -1,4 +1,4 @@
-"""Frames survive any fragmentation, and no bytes of a peer do harm."""
+"""Frames are read in any fragmentation, and no bytes of a peer cause a failure."""
 
 from __future__ import annotations
 
@@ -82,23 +82,23 @@ def test_any_fragmentation_gives_the_same_payloads(parts: list[bytes], sizes: li
 
 
 @given(st.binary(max_size=400), cuts)
-def test_garbage_is_cut_or_refused(stream: bytes, sizes: list[int]) -> None:
+def test_arbitrary_bytes_are_split_into_frames_or_refused(stream: bytes, sizes: list[int]) -> None:
     reader = FrameReader()
     try:
         taken = feed(reader, stream, sizes)
     except RemoteProtocolError:
         return
-    # Nothing is invented: what was taken, and what waits, came.
+    # The payloads and the rest are not longer than the received bytes.
     assert sum(len(payload) + 4 for payload in taken) + len(reader.pending()) <= len(stream)
     assert len(reader.space()) + len(reader.pending()) == MAX_FRAME_BYTES
 
 
 @settings(max_examples=examples(300))
 @given(st.lists(messages, max_size=10))
-def test_a_host_answers_each_request_at_most_once(payloads: list[bytes]) -> None:
+def test_host_answers_each_request_at_most_once(payloads: list[bytes]) -> None:
     greeter = Greeter()
     outbox = MemoryOutbox(FakeTaskRunner())
-    # `CountTo` streams as many replies as it is asked for; `Fail` raises out of `receive`.
+    # `CountTo` streams as many replies as requested; `Fail` raises out of `receive`.
     for name in ("CountTo", "Fail"):
         del greeter.hosted.handlers[name]  # type: ignore[attr-defined]
     host = HostConnection([greeter.hosted], outbox, lambda: None)
@@ -111,7 +111,7 @@ def test_a_host_answers_each_request_at_most_once(payloads: list[bytes]) -> None
 
 @settings(max_examples=examples(300))
 @given(st.lists(messages, max_size=10))
-def test_a_client_calls_each_callback_to_an_end_once(payloads: list[bytes]) -> None:
+def test_client_completes_each_callback_once(payloads: list[bytes]) -> None:
     outbox = MemoryOutbox(FakeTaskRunner())
     client = Client(outbox)
     ends: list[object] = []
@@ -124,7 +124,7 @@ def test_a_client_calls_each_callback_to_an_end_once(payloads: list[bytes]) -> N
 
 
 @given(frames)
-def test_what_is_encoded_is_cut_out_again(frame: IPCFrame) -> None:
+def test_encoded_frame_is_read_again(frame: IPCFrame) -> None:
     encoded = encode_frame(frame)
     assert feed(FrameReader(), encoded, [len(encoded)]) == (
         [frame.encode()] if frame.encode() else []

@@ -1,4 +1,4 @@
-"""A hostile producer: whatever it sends, the service goes on, and other producers with it."""
+"""A hostile producer: whatever it sends, the service and other producers continue to work."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ START = [
 
 
 class Consumer:
-    """Looks on."""
+    """A consumer that does nothing."""
 
     def on_connect(self) -> None: ...
     def on_disconnect(self) -> None: ...
@@ -165,7 +165,7 @@ class Consumer:
 
 
 def shared_memory(kind: int) -> int:
-    """A descriptor to offer: none, fit memory, memory that can shrink, no memory at all."""
+    """A descriptor to offer: none, usable memory, memory that can shrink, or no memory."""
     if kind == 0:
         return -1
     if kind == 1:
@@ -228,7 +228,7 @@ def is_served(world: World, far: UnixSocket) -> bool:
     st.booleans(),
     st.binary(max_size=30),
 )
-def test_other_producers_are_undisturbed(
+def test_hostile_producer_does_not_disturb_other_producers(
     hostile: list[tuple[bytes, int]], well_behaved_start: bool, remote: bool, garbage: bytes
 ) -> None:
     fds_before = open_descriptors()

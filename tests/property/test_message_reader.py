@@ -1,4 +1,4 @@
-"""What native code reads of a message, Python code reads too."""
+"""The native and the Python reader of messages give the same result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ messages = st.one_of(
 
 
 def read(kind: type[Message], data: bytes) -> tuple[object, ...]:
-    """The message, and how it is encoded again; or the error."""
+    """The message and its encoding, or the error."""
     try:
         made = kind.decode(data)
     except DecodeError as error:
@@ -64,7 +64,7 @@ def test_readers_agree_when_a_message_is_merged_into_another(one: bytes, other: 
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1, 3 * MAX_DEPTH])
-def test_readers_agree_on_the_depth(depth: int) -> None:
+def test_readers_agree_on_the_depth_limit(depth: int) -> None:
     from stretto.protos.trace import FileDescriptorProto
 
     data = b""

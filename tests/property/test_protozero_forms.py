@@ -1,4 +1,4 @@
-"""Text and JSON forms: google.protobuf reads ours and we read theirs, for every message."""
+"""Text and JSON forms: google.protobuf and Stretto read each other's, for every message."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def check_json(pair: Pair, values: dict[str, Any]) -> None:
     assert parse_json(named, pair[0]) == ours
     same = google_json.MessageToDict(theirs)
     if "3.4028235e+38" in repr(same):
-        return  # Google rounds the largest float up, and then can't read it
+        return  # Google rounds the largest float up and then can't read it
     assert to_value(ours) == same
     assert json.loads(named) == google_json.MessageToDict(theirs, preserving_proto_field_name=True)
 
 
 @pytest.mark.thorough
-def test_every_field_of_every_message() -> None:
+def test_every_field_in_text_and_json() -> None:
     for pair in PAIRS:
         for field in pair[1].DESCRIPTOR.fields:
             for which in (0, 1):
                 values = {field.name: extreme(field, which)}
-                # Theirs have exponents, which Perfetto's dialect has not.
+                # Google's text has exponents, which Perfetto's dialect has not.
                 check_text(
                     pair,
                     values,
@@ -63,7 +63,7 @@ def test_every_field_of_every_message() -> None:
 
 @relaxed
 @given(pair=st.sampled_from(PAIRS), data=st.data())
-def test_random_messages(pair: Pair, data: st.DataObject) -> None:
+def test_random_messages_in_text_and_json(pair: Pair, data: st.DataObject) -> None:
     values = data.draw(contents(pair[1].DESCRIPTOR))
     check_text(pair, values, theirs_to_ours=False)
     check_json(pair, values)
@@ -78,7 +78,7 @@ _WORDS = [
 
 @relaxed
 @given(st.lists(st.sampled_from(_WORDS), max_size=30).map(" ".join) | st.text(max_size=60))
-def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
+def test_any_text_is_read_or_refused_with_its_position(text: str) -> None:
     config = next(ours for ours, _ in PAIRS if ours.__qualname__ == "TraceConfig")
     try:
         message = parse_text(text, config, "file")
@@ -115,6 +115,6 @@ def test_any_json_is_read_or_refused(value: Any) -> None:
     try:
         message = parse_json(text, config)
     except ConfigError:
-        return  # google.protobuf takes some more: it asks no list whether it is an object
+        return  # google.protobuf accepts more: it doesn't refuse a list in place of an object
     theirs = google_json.Parse(text, dict(PAIRS)[config]())
     assert message == config.decode(theirs.SerializeToString())

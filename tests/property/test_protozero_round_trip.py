@@ -1,8 +1,8 @@
-"""Ours and google.protobuf read each other: every message of every schema.
+"""Stretto and google.protobuf read each other's encoding: every message of every schema.
 
-Values go both ways: ours written and theirs parsed, theirs written and ours
-decoded, by value classes, writers and typed decoders. Enum values are the
-schema's: for unknown ones Google's proto2 classes have no place but the unknown
+Values go both ways: written by Stretto and parsed by Google, written by Google and
+decoded by Stretto, with value classes, writers and typed decoders. Enum values are the
+schema's: Google's proto2 classes store unknown ones only in the unknown
 fields.
 """
 
@@ -49,7 +49,7 @@ def check(pair: Pair, values: dict[str, Any]) -> None:
 
 
 @pytest.mark.thorough
-def test_every_field_of_every_message() -> None:
+def test_every_field_is_read_by_both() -> None:
     fields = 0
     for pair in PAIRS:
         check(pair, {})
@@ -69,7 +69,7 @@ def test_classes_have_exactly_the_fields_of_the_schema() -> None:
         assert [f.proto_name for f in ours.LAYOUT.by_name.values()] == list(mine)
 
 
-def test_defaults_are_the_schemas() -> None:
+def test_defaults_equal_those_of_the_schema() -> None:
     for ours, theirs in PAIRS:
         mine, other = ours(), theirs()
         for field in ours.LAYOUT.by_name.values():
@@ -82,7 +82,7 @@ def test_defaults_are_the_schemas() -> None:
 
 @relaxed
 @given(pair=st.sampled_from(PAIRS), data=st.data())
-def test_random_messages(pair: Pair, data: st.DataObject) -> None:
+def test_random_messages_are_read_by_both(pair: Pair, data: st.DataObject) -> None:
     check(pair, data.draw(contents(pair[1].DESCRIPTOR)))
 
 
@@ -92,15 +92,15 @@ BY_NAME = {ours.__qualname__: (ours, theirs) for ours, theirs in PAIRS}
 @pytest.mark.parametrize("name", ["TracePacket", "TraceConfig", "Everything", "Implicit"])
 @settings(relaxed, max_examples=examples(100))
 @given(data=st.data())
-def test_random_contents_of_the_messages_that_matter(name: str, data: st.DataObject) -> None:
+def test_random_contents_of_important_messages(name: str, data: st.DataObject) -> None:
     pair = BY_NAME[name]
     check(pair, data.draw(contents(pair[1].DESCRIPTOR)))
 
 
 @relaxed
 @given(pair=st.sampled_from(PAIRS), data=st.data())
-def test_merging_is_concatenating(pair: Pair, data: st.DataObject) -> None:
-    """As Google's classes merge."""
+def test_merging_equals_decoding_concatenated_messages(pair: Pair, data: st.DataObject) -> None:
+    """Merging gives the same result as in Google's classes."""
     one, two = (data.draw(contents(pair[1].DESCRIPTOR)) for _ in range(2))
     merged, theirs = make(pair[0], one), fill(pair[1](), one)
     other = make(pair[0], two)
@@ -147,7 +147,7 @@ def test_damaged_messages_decode_or_are_refused(pair: Pair, data: st.DataObject)
 
 @settings(deadline=None, max_examples=examples(500))
 @given(st.binary(max_size=100))
-def test_the_decoder_takes_anything(data: bytes) -> None:
+def test_decoder_accepts_any_bytes(data: bytes) -> None:
     decoder = Decoder(data)
     for field in decoder:
         assert 1 <= field.number < 1 << 24

@@ -1,4 +1,4 @@
-"""The service on the native data path and on a plain model: the same trace comes out."""
+"""The service writes the same trace with the native data path and with a simple model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Program:
         config = make_config("ds", size_kb=4096, flush_period_ms=5000)
         moved = make_config("ds", size_kb=4096, flush_period_ms=5000)
         moved.buffers[0].transfer_on_clone = True
-        # One chunk holds all that a program writes: it is committed when a step says so.
+        # One chunk holds everything that a program writes; a step commits it.
         size = {"shm_size_hint": 1 << 20, "page_size_hint": 32 << 10}
         self.producers = [self.setup.producer("ds", **size) for _ in range(PRODUCERS)]
         self.sessions = [self.setup.enable(each) for each in (config, moved)]
@@ -91,7 +91,7 @@ class Program:
         self.setup.run()
 
     def note(self, packets):
-        """Remember what is the same whatever the order of sequences is."""
+        """Remember the parts of the trace that don't depend on the order of sequences."""
         by_writer = {}
         for text in texts(packets):
             by_writer.setdefault(text.split()[1], []).append(text)
@@ -112,7 +112,7 @@ def run(native, steps):
         return Program(steps).log
 
 
-# A chunk is scraped into a buffer that a clone takes away. It is still its writer's: when
+# A chunk is scraped into a buffer that a clone takes away. Its writer still owns it: when
 # it is committed, or scraped again, the empty buffer gets all of it.
 SCRAPED_THEN_MOVED = [("write", 0, 0), ("disable", 1), ("clone", 1)]
 
@@ -121,5 +121,5 @@ SCRAPED_THEN_MOVED = [("write", 0, 0), ("disable", 1), ("clone", 1)]
 @given(st.lists(STEPS, max_size=40))
 @example([*SCRAPED_THEN_MOVED, ("commit", 0)])
 @example([*SCRAPED_THEN_MOVED, ("snapshot", 1), ("write", 0, 1)])
-def test_native_and_model_agree(steps):
+def test_native_data_path_and_model_agree(steps):
     assert run(_native, steps) == run(native_model, steps)

@@ -1,6 +1,6 @@
-"""What holds while nothing records: every call is correct and does nothing.
+"""Behaviour without a recording: every call is correct and does nothing.
 
-Plain unittest, for it also runs where only Stretto is installed (smoke.py), with
+Uses only unittest, because it also runs where only Stretto is installed (smoke.py), with
 the native wheel and with the pure one.
 """
 
@@ -19,29 +19,29 @@ category = stretto.Category("smoke", description="of the smoke test", tags=["slo
 
 
 class Slices(unittest.TestCase):
-    """`with`, and what passes through it."""
+    """Slices as context managers."""
 
-    def test_body_runs_and_values_pass(self) -> None:
+    def test_body_runs_and_returns_its_value(self) -> None:
         with category.slice("outer", number=1), stretto.slice("inner"):
             reached = True
         self.assertTrue(reached)
 
-    def test_exceptions_pass(self) -> None:
+    def test_exceptions_propagate(self) -> None:
         with self.assertRaises(KeyError), category.slice("failing"):
             raise KeyError("mine")
 
-    def test_a_slice_may_be_stored_and_entered_later(self) -> None:
+    def test_slice_can_be_stored_and_entered_later(self) -> None:
         first, second = category.slice("first"), category.slice("second")
         with second, first:
             pass
 
-    def test_colliding_argument_names_go_through_args(self) -> None:
+    def test_reserved_argument_names_are_passed_in_args(self) -> None:
         with category.slice("s", args={"name": 1, "track": 2}):
             pass
 
 
 class Connecting(unittest.TestCase):
-    """A service that isn't there."""
+    """Connecting without a service."""
 
     def test_connecting_neither_blocks_nor_raises(self) -> None:
         os.environ["PERFETTO_PRODUCER_SOCK_NAME"] = "/nowhere/at/all"
@@ -54,9 +54,9 @@ class Connecting(unittest.TestCase):
 
 
 class Categories(unittest.TestCase):
-    """What may name one."""
+    """Names of categories."""
 
-    def test_names(self) -> None:
+    def test_invalid_names_are_refused(self) -> None:
         self.assertIs(stretto.Category("smoke"), category)
         wrong: list[Any] = [None, 5, b"smoke", []]
         for name in wrong:
@@ -68,9 +68,9 @@ class Categories(unittest.TestCase):
 
 
 class Events(unittest.TestCase):
-    """Single calls."""
+    """Calls of single functions."""
 
-    def test_they_return_none(self) -> None:
+    def test_instants_and_counters_return_none(self) -> None:
         calls: list[Callable[[], object]] = [
             lambda: category.instant("i", text="x", data={"a": [1, None]}),
             lambda: category.counter("c", 3),
@@ -80,30 +80,30 @@ class Events(unittest.TestCase):
         for call in calls:
             self.assertIsNone(call())
 
-    def test_begin_and_end_on_tracks(self) -> None:
+    def test_begin_and_end_accept_a_track(self) -> None:
         track = stretto.Track("job 17", parent=stretto.thread_track())
         category.begin("upload", track=track)
         category.end(track=track)
 
-    def test_flows(self) -> None:
+    def test_slices_accept_flows(self) -> None:
         flow = stretto.Flow()
         with category.slice("from", flow=flow):
             pass
         with category.slice("to", terminating_flow=flow):
             pass
 
-    def test_templates(self) -> None:
+    def test_templates_accept_flows_and_timestamps(self) -> None:
         template = category.template("echo", "txid", "bytes", role="send", args={"args": 1})
         template.instant(1, 2, flow=stretto.Flow(), timestamp=stretto.now())
         with template.slice(1), template.instant_at_entry(2, 3, terminating_flow=7):
             pass
 
-    def test_flow_ids(self) -> None:
+    def test_flow_id_is_computed(self) -> None:
         self.assertEqual(stretto.flow_id(0, 1), 0xE220A8397B1DCDAF)
         self.assertEqual(stretto.flow_id(2**64 - 1, 2**64 - 1), stretto.flow_id(-1, -1))
         self.assertFalse(stretto.in_event())
 
-    def test_arguments_that_cannot_be_shown_are_left_alone(self) -> None:
+    def test_repr_of_arguments_is_not_called(self) -> None:
         class Unshowable:
             def __repr__(self) -> str:
                 raise RuntimeError("not to be called")
@@ -112,9 +112,9 @@ class Events(unittest.TestCase):
 
 
 class Traced(unittest.TestCase):
-    """The decorator keeps what it decorates what it was."""
+    """The decorator keeps the type and the metadata of its function or class."""
 
-    def test_function(self) -> None:
+    def test_decorated_function_keeps_its_metadata(self) -> None:
         @category.traced
         def add(a: int, b: int = 2) -> int:
             """Add."""
@@ -126,7 +126,7 @@ class Traced(unittest.TestCase):
         self.assertIsNot(original, add)
         self.assertEqual(original(1), 3)
 
-    def test_methods_of_a_class(self) -> None:
+    def test_methods_of_a_decorated_class_work(self) -> None:
         @category.traced
         class Counter:
             step = 1
@@ -146,11 +146,11 @@ class Traced(unittest.TestCase):
         self.assertEqual((counter.add(), counter.add()), (1, 2))
         self.assertTrue(inspect.unwrap(Counter.add) is not Counter.add)
 
-    def test_what_is_no_function(self) -> None:
+    def test_decorating_a_number_is_refused(self) -> None:
         with self.assertRaisesRegex(TypeError, "traced decorates functions"):
             category.traced(5)
 
-    def test_generator(self) -> None:
+    def test_decorated_generator_function_stays_one(self) -> None:
         @category.traced
         def count() -> Generator[int, int, None]:
             received = yield 1
@@ -161,7 +161,7 @@ class Traced(unittest.TestCase):
         self.assertEqual(next(running), 1)
         self.assertEqual(running.send(5), 5)
 
-    def test_coroutine(self) -> None:
+    def test_decorated_coroutine_function_stays_one(self) -> None:
         @category.traced
         async def answer() -> int:
             await asyncio.sleep(0)

@@ -3,8 +3,8 @@
     python -I tests/smoke/smoke.py native|pure
 
 `native`: the extensions load and a recording holds packets. `pure`: there are
-none, and every call is a correct no-op. Both: what `disabled_behaviour.py` and `tools_behaviour.py`
-test, and the message to a user of stretto-fidl where it isn't installed.
+none, and every call is a correct no-op. Both: the tests of `disabled_behaviour.py` and
+`tools_behaviour.py` pass, and `stretto fidl` explains how to install stretto-fidl.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ HERE = Path(__file__).parent
 
 
 def check(condition: object, complaint: str) -> None:
-    """End with `complaint` unless the condition holds (asserts may be compiled away)."""
+    """Exit with `complaint` unless the condition holds (asserts may be disabled)."""
     if not condition:
         sys.exit(f"smoke: {complaint}")
 
 
 def check_installed() -> None:
-    """The package comes from the environment, with its types, and no compiler is near."""
+    """Check that the package comes from the environment, with types, and without a compiler."""
     package = Path(stretto.__file__).parent
     check(package.is_relative_to(sys.prefix), f"stretto was imported from {package}")
     check((package / "py.typed").exists(), "py.typed is missing")
@@ -46,7 +46,7 @@ def record(path: Path) -> None:
 
 
 def check_native() -> None:
-    """The extension does its work."""
+    """Check that the extension modules work."""
     check(stretto.available(), "stretto.available() is false in a native wheel")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "smoke.pftrace")
@@ -60,7 +60,7 @@ def check_native() -> None:
 
 
 def check_commands(folder: Path) -> None:
-    """`stretto record` records a program, and `stretto traced` explains itself."""
+    """Check that `stretto record` records a program and that `stretto traced` prints its help."""
     command = str(Path(sys.executable).with_name("stretto"))
     script, trace = folder / "program.py", folder / "recorded.pftrace"
     script.write_text("def called(): pass\ncalled()\nraise SystemExit(3)\n")
@@ -74,7 +74,7 @@ def check_commands(folder: Path) -> None:
 
 
 def check_pure() -> None:
-    """No native code, no file, no exception."""
+    """Check that without native code no file is written and nothing is raised."""
     check(not stretto.available(), "stretto.available() is true in a pure wheel")
     for name in ("_native", "_pyhooks"):
         found = importlib.util.find_spec(f"stretto.{name}")
@@ -84,7 +84,7 @@ def check_pure() -> None:
 
 
 def check_without_fidl() -> None:
-    """`stretto fidl` and `stretto.fidl` say what to install."""
+    """Check that `stretto fidl` and `stretto.fidl` report what to install."""
     hint = "pip install stretto-fidl"
     command = [str(Path(sys.executable).with_name("stretto")), "fidl", "--help"]
     ended = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -100,7 +100,7 @@ def check_without_fidl() -> None:
 
 
 def check_behaviour() -> None:
-    """Run the suites that hold with both wheels."""
+    """Run the tests that pass with both wheels."""
     suite = unittest.TestLoader().discover(str(HERE), pattern="*_behaviour.py")
     check(suite.countTestCases(), "the suites of common behaviour are empty")
     result = unittest.TextTestRunner(verbosity=1).run(suite)
@@ -108,7 +108,7 @@ def check_behaviour() -> None:
 
 
 def main() -> None:
-    """Run what the named kind of wheel has to hold."""
+    """Run the tests for the named kind of wheel."""
     kinds = {"native": check_native, "pure": check_pure}
     check(len(sys.argv) == 2 and sys.argv[1] in kinds, "usage: smoke.py native|pure")
     check_installed()

@@ -1,7 +1,8 @@
-"""The tools that need no native part: messages, their readers, and verbs that read traces.
+"""The tools that need no native code: messages, their readers, and verbs that read traces.
 
-Plain unittest, for it also runs where only Stretto is installed (smoke.py), with the native wheel
-and with the pure one. `*_pure` modules of `stretto.protozero` are there for what is called here.
+Uses only unittest, because it also runs where only Stretto is installed (smoke.py), with the
+native wheel and with the pure one. The `*_pure` modules of `stretto.protozero` exist for these
+calls.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ packet {
 
 
 class Verbs(unittest.TestCase):
-    """`stretto VERB`, run in this process."""
+    """Run `stretto VERB` in this process."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -53,7 +54,7 @@ class Verbs(unittest.TestCase):
         return self.folder / name
 
     def run_verb(self, verb: str, *files: str) -> str:
-        """What it prints on standard output."""
+        """Run a verb; return its standard output."""
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
             code = main([verb, *(str(self.file(name)) for name in files)])
@@ -80,7 +81,7 @@ class Verbs(unittest.TestCase):
 
 
 class Messages(unittest.TestCase):
-    """What docs/protozero.md shows."""
+    """The examples of docs/protozero.md."""
 
     def setUp(self) -> None:
         packet = TracePacket.Writer()

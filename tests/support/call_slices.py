@@ -1,4 +1,4 @@
-"""Slices of a trace as a program sees them, and a plain model of a program's calls."""
+"""Slices of a trace as nested calls, and a simple model of the calls of a program."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def track_events(trace: bytes) -> list[Event]:
 
 
 def nest(events: list[Event]) -> list[Call]:
-    """The slices of one track; a slice that has no end holds OPEN as its last."""
+    """The slices of one track; the last child of a slice without an end is OPEN."""
     roots: list[Call] = []
     stack: list[list[Call]] = [roots]
     for event in events:
@@ -103,7 +103,7 @@ def nest(events: list[Event]) -> list[Call]:
 
 
 class Recorded:
-    """What a session has recorded."""
+    """The trace of a session."""
 
     def __init__(self) -> None:
         self.trace = b""
@@ -113,7 +113,7 @@ class Recorded:
         return track_events(self.trace)
 
     def calls(self, sequence: int | None = None) -> list[Call]:
-        """The slices of one sequence; by default of the one that there is."""
+        """The slices of one sequence; by default of the only one."""
         by_sequence: dict[int, list[Event]] = {}
         for event in self.events:
             by_sequence.setdefault(event.sequence, []).append(event)
@@ -123,7 +123,7 @@ class Recorded:
         return nest(by_sequence[sequence])
 
     def all_calls(self) -> list[list[Call]]:
-        """The slices of each sequence that has any."""
+        """The slices of each sequence with events."""
         return [self.calls(sequence) for sequence in dict.fromkeys(e.sequence for e in self.events)]
 
 
@@ -143,7 +143,7 @@ def recorded(*categories: str) -> Iterator[Recorded]:
 
 
 def expected_calls(function: Callable[[], object]) -> list[Call]:
-    """The calls of code in PROFILED that `function` makes, itself included: the model."""
+    """The model: the calls of code in PROFILED that `function` makes, including itself."""
     roots: list[Call] = []
     stack: list[list[Call]] = [roots]
 

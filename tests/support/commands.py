@@ -1,4 +1,4 @@
-"""Commands of Stretto that run beside a test, and what they say."""
+"""Commands of Stretto that run during a test, and their output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEADLINE_S = 60
 
 
 class Command:
-    """`stretto ARGUMENTS`, until the end of a `with`.
+    """`stretto ARGUMENTS`, running during a `with` block.
 
     Args:
         arguments: Of the command.
@@ -50,10 +50,10 @@ class Command:
         with pipe:
             for line in pipe:
                 self._lines.put(line)
-        self._lines.put("")  # it has ended: nobody need wait
+        self._lines.put("")  # the command has ended: don't wait for more output
 
     def line_with(self, text: str) -> str:
-        """The next line that contains `text`, of either stream."""
+        """Wait for the next line that contains `text`, on either stream."""
         while self._open_pipes or not self._lines.empty():
             try:
                 line = self._lines.get(timeout=DEADLINE_S)
@@ -66,12 +66,12 @@ class Command:
         raise AssertionError(f"it never said {text!r}, but:\n{self.said}")
 
     def interrupt(self) -> int:
-        """Ctrl-C; the exit code."""
+        """Send SIGINT as Ctrl-C does; return the exit code."""
         self._process.send_signal(signal.SIGINT)
         return self.wait()
 
     def wait(self) -> int:
-        """The exit code, once it has ended; afterwards `said` is all that it said."""
+        """Wait for the end; return the exit code. Afterwards `said` is the complete output."""
         code = self._process.wait(DEADLINE_S)
         for reader in self._readers:
             reader.join(DEADLINE_S)

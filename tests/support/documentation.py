@@ -1,13 +1,13 @@
-"""The code blocks of documentation pages, and what checks a block of each language.
+"""The code blocks of documentation pages, and the check for each language.
 
-A fenced block may have comments directly above it, which readers of the page don't see:
+A fenced block may have comments directly above it, which the rendered page doesn't show:
 
     <!-- setup: def work(): pass -->        code of the same language that comes before the block
     <!-- tested by: tests/unit/test_x.py --> another test runs the block
     <!-- not run: it deletes files -->       nothing can run it; the reason
 
 The Python blocks of a page are one program. Every other block is checked by itself. A language
-that is not known here fails, so that no block is left out by accident.
+that has no check here is an error, so that no block is skipped by accident.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class Block(NamedTuple):
 
     @property
     def place(self) -> str:
-        """For messages."""
+        """The page and the line of the block, for error messages."""
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     @property
     def runs_elsewhere(self) -> bool:
-        """Whether a comment says that it is not checked here."""
+        """Whether a comment exempts the block from the checks."""
         return "not run" in self.notes or "tested by" in self.notes
 
 
@@ -119,7 +119,7 @@ def check(block: Block, folder: Path) -> None:
 
 
 def check_tested_elsewhere(block: Block) -> None:
-    """A test that is named exists, and reads the page."""
+    """Check that the named test exists and reads the page."""
     test = block.notes.get("tested by")
     if test is not None:
         assert block.page.name in (ROOT / test).read_text("utf-8"), f"{test} doesn't read the page"
@@ -129,19 +129,19 @@ def check_tested_elsewhere(block: Block) -> None:
 
 
 def check_config(text: str, _folder: Path) -> None:
-    """A TraceConfig in text form."""
+    """Check a TraceConfig in text form."""
     assert parse_text(text, TraceConfig).data_sources
 
 
 def check_unit(text: str, _folder: Path) -> None:
-    """A unit of systemd."""
+    """Check a unit file of systemd."""
     parser = configparser.ConfigParser(interpolation=None, strict=True)
     parser.read_string(text)
     assert parser.sections()
 
 
 def check_proto(text: str, folder: Path) -> None:
-    """A schema, with what it imports."""
+    """Check a schema, with its imports."""
     syntax = "" if text.lstrip().startswith("syntax") else 'syntax = "proto3";\n'
     (folder / "block.proto").write_text(syntax + text)
     schemas = Path(str(importlib.util.find_spec("stretto.protos").submodule_search_locations[0]))  # type: ignore[union-attr,index]
@@ -149,12 +149,12 @@ def check_proto(text: str, folder: Path) -> None:
 
 
 def check_toml(text: str, _folder: Path) -> None:
-    """TOML."""
+    """Check TOML."""
     assert tomllib.loads(text)
 
 
 def check_json(text: str, _folder: Path) -> None:
-    """JSON."""
+    """Check JSON."""
     json.loads(text)
 
 
@@ -183,11 +183,11 @@ def check_command(words: list[str]) -> None:
 
 
 def check_verb(arguments: list[str]) -> None:
-    """The verb exists, and takes the arguments."""
+    """Check that the verb exists and accepts the arguments."""
     verb, *rest = arguments
     if not is_installed(verb):
         return
-    if verb == "trigger":  # has no options, and takes any words
+    if verb == "trigger":  # has no options and accepts any words
         assert rest
         return
     assert parses(verb, rest), f"stretto {verb} ran without parsing {rest}"
@@ -199,7 +199,7 @@ def is_installed(verb: str) -> bool:
 
 
 class _Parsed(BaseException):
-    """Ends a verb when its arguments have been parsed."""
+    """Raised to end a verb as soon as its arguments are parsed."""
 
 
 PARSING = ("parse_args", "parse_intermixed_args")
@@ -207,10 +207,10 @@ PARSING = ("parse_args", "parse_intermixed_args")
 
 
 def parses(verb: str, arguments: list[str]) -> bool:
-    """Whether a verb parses the arguments; it does nothing more.
+    """Whether a verb parses the arguments; the verb itself doesn't run.
 
     Raises:
-        CommandError: They are wrong.
+        CommandError: The arguments are wrong.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in PARSING:
@@ -223,7 +223,7 @@ def parses(verb: str, arguments: list[str]) -> bool:
 
 
 def _ending(name: str) -> Callable[..., None]:
-    """A method of `ArgumentParser` that ends its verb when it has parsed."""
+    """Wrap a method of `ArgumentParser` so that it ends the verb after parsing."""
     original = getattr(argparse.ArgumentParser, name)
 
     def parse(parser: argparse.ArgumentParser, *args: object, **options: object) -> None:
@@ -234,7 +234,7 @@ def _ending(name: str) -> Callable[..., None]:
 
 
 def check_python(arguments: list[str]) -> None:
-    """A script of the repository exists; so does a module."""
+    """Check that a script of the repository, or a module, exists."""
     if arguments[:1] == ["-m"]:
         assert importlib.util.find_spec(arguments[1]) is not None, arguments[1]
     elif re.match(r"(bench|examples|tools)/", arguments[0]):
@@ -242,7 +242,7 @@ def check_python(arguments: list[str]) -> None:
 
 
 def check_target(arguments: list[str]) -> None:
-    """The targets are in the Makefile."""
+    """Check that the targets are in the Makefile."""
     makefile = (ROOT / "Makefile").read_text("utf-8")
     for target in (word for word in arguments if "=" not in word):
         assert re.search(rf"^\.PHONY:.*\b{target}\b", makefile, re.MULTILINE), f"make {target}"

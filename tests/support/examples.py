@@ -1,4 +1,4 @@
-"""How many examples hypothesis tries: all of them, or a tenth with STRETTO_HYPOTHESIS=quick."""
+"""The number of hypothesis examples: all, or a tenth with STRETTO_HYPOTHESIS=quick."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ QUICK = os.environ.get("STRETTO_HYPOTHESIS") == "quick"
 
 
 def examples(count: int) -> int:
-    """Returns the number of examples to try where a whole run tries `count`."""
+    """Return the number of examples to try, where a complete run tries `count`."""
     return max(10, count // 10) if QUICK else count

@@ -1,4 +1,4 @@
-"""The other end of a connection, in the hands of a test."""
+"""The far end of a connection, controlled by a test."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from stretto.testing.fake_task_runner import FakeTaskRunner
 
 
 class FarEnd:
-    """Says and reads bytes; the near end belongs to the code under test.
+    """Sends and receives bytes; the near end belongs to the code under test.
 
     Args:
-        runner: Runs until it is idle after every word.
+        runner: Runs until it is idle after every send.
     """
 
     def __init__(self, runner: FakeTaskRunner) -> None:
@@ -22,13 +22,13 @@ class FarEnd:
         self.hung_up = False
 
     def say(self, data: bytes) -> None:
-        """Send all of it."""
+        """Send all the bytes."""
         while data:
             data = data[self._end.send(data) :]
             self._runner.run_until_idle()
 
     def hear_some(self) -> bytes:
-        """What is there now, a megabyte at most; the near end may send more afterwards."""
+        """Return the received bytes, at most a megabyte; the near end may send more afterwards."""
         received = self._end.recv_into(self._buffer)
         if received is None:
             return b""
@@ -36,7 +36,7 @@ class FarEnd:
         return bytes(self._buffer[: received[0]])
 
     def hear(self) -> bytes:
-        """All that comes until nothing more does."""
+        """Return all bytes until no more arrive."""
         heard = b""
         self._runner.run_until_idle()
         while some := self.hear_some():
@@ -45,7 +45,7 @@ class FarEnd:
         return heard
 
     def fill(self) -> int:
-        """Send until nothing is taken any more. The bytes that were taken."""
+        """Send until the near end accepts no more; return the accepted bytes."""
         total = 0
         while taken := self._end.send(bytes(1 << 16)):
             total += taken
@@ -53,7 +53,7 @@ class FarEnd:
         return total
 
     def hang_up(self) -> None:
-        """Close."""
+        """Close the far end."""
         self._end.close()
         self._runner.run_until_idle()
 

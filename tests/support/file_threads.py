@@ -1,4 +1,4 @@
-"""Threads of file writers that a test runs: at once, or when it says so."""
+"""Substitutes for threads of file writers: they write immediately, or when a test calls them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ if TYPE_CHECKING:
 
 
 class InlineFileThreads:
-    """Writes at once, on the service's thread."""
+    """Writes immediately, on the thread of the service."""
 
     paused = False
 
     def check(self) -> None:
-        """There are always enough."""
+        """Return whether a thread is available: always."""
 
     def run(self, work: Callable[[], object], interrupt: Callable[[], object]) -> None:
         work()
 
 
 class HeldFileThreads(InlineFileThreads):
-    """Writes nothing until it is told to: files that take nothing until then."""
+    """Writes only when a test calls it, as if the files were blocked until then."""
 
     def __init__(self) -> None:
         self.held: list[Callable[[], object]] = []
@@ -30,7 +30,7 @@ class HeldFileThreads(InlineFileThreads):
         self.held.append(work)
 
     def release(self) -> None:
-        """Have everything written that was to be written."""
+        """Write everything that is waiting."""
         held, self.held = self.held, []
         for work in held:
             work()

@@ -1,4 +1,4 @@
-"""The arrows of a trace: for each flow, the messages that it joins."""
+"""The arrows of a trace: for each flow, the messages that it connects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receiv
 
 
 def arrows(events: list[Event], method: str) -> list[list[tuple[str, str]]]:
-    """For each flow of a method its points (role, kind), in the order of time."""
+    """The points (role, kind) of each flow of a method, ordered by time."""
     chains: dict[int, list[tuple[str, str]]] = {}
     for event in sorted(events, key=lambda event: event.timestamp):
         if event.kind != END and event.args.get("role") and event.args["method"] == method:

@@ -1,6 +1,6 @@
-"""What flow ids must tell apart, slowly and obviously: from the list of all messages.
+"""A simple model of the messages that flow ids must distinguish, from a list of all messages.
 
-Not a number, but a name: two messages share an arrow exactly if their names are equal.
+It gives names instead of numbers: two messages share an arrow exactly if their names are equal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REPLY = 3
 
 
 def names(messages: list[Sent]) -> list[tuple[object, ...]]:
-    """The name of each message of one direction, in their order."""
+    """The name of each message of one direction, in order."""
     result: list[tuple[object, ...]] = []
     for at, message in enumerate(messages):
         if message.kind == REPLY and message.answer == 0:

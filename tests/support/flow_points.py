@@ -1,4 +1,4 @@
-"""The model of a conversation's arrows: which points of its messages are joined."""
+"""A model of the arrows of a conversation: which points of its messages are connected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receiv
 
 
 def expected(points: Iterable[Point]) -> list[tuple[Point, Point]]:
-    """The arrows that join these points, and no others."""
+    """The expected arrows between these points."""
     there = set(points)
     arrows = []
     for number in {point[2] for point in points}:

@@ -1,11 +1,11 @@
 """A small RPC over a stream socket that calls the hooks of `stretto.base.rpc_hooks`.
 
 Frames of sixteen bytes: kind, transaction, serial number of the message, size. Run as a program
-it is two processes, a server that starts a client of four sending threads:
+it is two processes, a server that starts a client with four sending threads:
 
     python framed_rpc.py SOCKET MESSAGES ENABLE_AT
 
-and both begin to trace on their own, behind their ENABLE_AT-th message.
+and both start tracing by themselves, after their ENABLE_AT-th message.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ THREADS = 4
 
 
 class FramedChannel:
-    """One end; any thread may send, one receives."""
+    """One end; any thread can send, one thread receives."""
 
     def __init__(self, end: socket.socket, *, is_server: bool) -> None:
         self.end = end
@@ -41,7 +41,7 @@ class FramedChannel:
         self._txid = 0
 
     def send(self, kind: int, serial: int, txid: int = 0) -> int:
-        """Send a message; the transaction of a request."""
+        """Send a message; return the transaction of a request."""
         hooks = rpc_hooks.hooks
         span = None
         with self._write_lock:
@@ -58,7 +58,7 @@ class FramedChannel:
         return txid
 
     def receive(self, handle: Callable[[int, int, int], object]) -> bool:
-        """Receive a message, and handle it; False: the peer has gone."""
+        """Receive a message and handle it; return False if the peer has closed the connection."""
         hooks = rpc_hooks.hooks
         span = None
         with self._read_lock:
@@ -74,12 +74,12 @@ class FramedChannel:
 
 
 def method(kind: int, serial: int) -> RpcMethod:
-    """The serial number stands as the ordinal: so a test finds a message at both ends."""
+    """The method's ordinal is the serial number, by which a test finds a message at both ends."""
     return RpcMethod(SERVICE, ("ask", "tell", "event", "ask")[kind], serial, CATEGORY)
 
 
 class _EnableLater:
-    """Counts messages, and enables the category behind one of them."""
+    """Counts messages, and enables the category after one of them."""
 
     def __init__(self, at: int) -> None:
         self._left = at
@@ -92,7 +92,7 @@ class _EnableLater:
 
 
 def server(path: str, messages: int, enable_at: int) -> None:
-    """Answer requests, and send an event behind every tenth message."""
+    """Answer requests, and send an event after every tenth message."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         listening.listen()
@@ -106,7 +106,7 @@ def server(path: str, messages: int, enable_at: int) -> None:
 
 
 def serve(channel: FramedChannel, enable_at: int) -> None:
-    """Until the client has gone."""
+    """Run until the client closes the connection."""
     count = _EnableLater(enable_at)
 
     def handle(kind: int, txid: int, serial: int) -> None:
@@ -150,7 +150,7 @@ def client(path: str, messages: int, enable_at: int) -> None:
 
 
 if __name__ == "__main__":
-    # Threads take turns often: who counts outside of the lock counts wrongly.
+    # Threads switch often, so that counting outside of the lock would give wrong numbers.
     sys.setswitchinterval(1e-5)
     flows.install()
     run = client if sys.argv[4:] else server

@@ -1,4 +1,4 @@
-"""FXT traces made event by event, and conversions of whole ones."""
+"""FXT traces built event by event, and conversions of complete traces."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class FxtTrace:
     def message(
         self, time: int, thread: Thread, flow: tuple[int, int], ordinal: int = 0xABC
     ) -> None:
-        """As the kernel traces one; `flow` is the type and the id of its point."""
+        """Add a message as the kernel traces it; `flow` is the type and id of its flow point."""
         here = {"category": "kernel:ipc"}
         ordinal_argument = Argument("ordinal", fxt.UINT64, ordinal)
         self.records.event(
@@ -85,7 +85,7 @@ class FxtTrace:
     def slice(
         self, start: int, end: int, thread: Thread, name: str, flows: Iterable[tuple[int, int]] = ()
     ) -> None:
-        """A slice with points of flows at its beginning."""
+        """Add a slice with flow points at its beginning."""
         self.event(fxt.DURATION_BEGIN, start, thread, name)
         for kind, number in flows:
             self.event(kind, start, thread, "flow", number=number)

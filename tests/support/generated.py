@@ -14,7 +14,7 @@ from stretto.protozero.generator.schema import File, Schema
 
 
 def module_of(proto: Path, name: str) -> tuple[File, Module]:
-    """Parse a .proto file, and plan the module `name` for all of it."""
+    """Parse a .proto file, and plan the module `name` for its content."""
     (file,) = proto_parser.parse([proto])
     (module,) = split(Schema([file]), [(name, "A sample.", file.type_names())])
     return file, module
@@ -26,7 +26,7 @@ def load(module: Module) -> Any:
 
 
 def load_files(folder: Path, names: list[str], prefix: str) -> list[Any]:
-    """Modules of .proto files and of what they import, in the package `prefix`."""
+    """Modules of .proto files and of their imports, in the package `prefix`."""
     files = proto_parser.parse_imported(names, [folder])
     texts = compile_files(files, [file.name for file in files], Options(prefix))
     return [

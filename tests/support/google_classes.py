@@ -1,7 +1,7 @@
-"""Classes of google.protobuf for our own schemas: the other side of round trips.
+"""Classes of google.protobuf for Stretto's schemas: the other side of round trips.
 
-Made in memory from what our front ends read, so that no protoc is needed; that
-protoc reads our .proto files the same way is tested where there is one.
+Built in memory from the schemas that Stretto's front ends read, so that no protoc is needed;
+another test compares with protoc where it is installed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def perfetto_messages() -> dict[str, Any]:
 
 
 def messages_of(file: File, *, perfetto: bool = False) -> dict[str, Any]:
-    """Classes for a schema that a front end of ours read; it may use Perfetto's messages."""
+    """Classes for a schema from a front end of Stretto; it may use Perfetto's messages."""
     pool = descriptor_pool.DescriptorPool()
     dependencies = []
     if perfetto:
@@ -47,7 +47,7 @@ def _classes(descriptor: Any) -> dict[str, Any]:
 
 
 def descriptor_of(file: File, name: str, dependencies: list[str]) -> Any:
-    """A schema as the FileDescriptorProto that protoc would make of it."""
+    """A schema as the FileDescriptorProto that protoc would produce."""
     made = descriptor_pb2.FileDescriptorProto(
         name=name,
         package=file.package,

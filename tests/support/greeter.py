@@ -1,4 +1,4 @@
-"""A service that has nothing to do with tracing, for tests of the protocol."""
+"""A service without any tracing, for tests of the protocol."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GREETER = ServiceDescriptor(
 
 
 class Greeter:
-    """Its handlers; `take_fd` is set by the test."""
+    """The handlers of the service; `take_fd` is set by the test."""
 
     def __init__(self) -> None:
         self.hosted = HostedService(

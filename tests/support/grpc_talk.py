@@ -1,4 +1,4 @@
-"""Two processes that talk gRPC: blocking and asyncio servers, and clients of both.
+"""Two processes connected by gRPC: blocking and asyncio servers, and clients of both.
 
 python grpc_talk.py
 """
@@ -22,7 +22,7 @@ PREFIX = "/test.Talk/"
 
 
 class Blocking:
-    """Handles by threads."""
+    """A blocking server."""
 
     def __init__(self) -> None:
         self.released = threading.Event()
@@ -47,10 +47,10 @@ class Blocking:
 
 
 class Async:
-    """Handles by tasks; it asks the blocking server for the replies.
+    """An asyncio server, which calls the blocking server for its replies.
 
     Args:
-        address: Of that.
+        address: Of the blocking server.
     """
 
     def __init__(self, address: str) -> None:
@@ -75,7 +75,7 @@ class Async:
 
 
 def add_handlers(server: Any, service: Any) -> str:
-    """Give a server what the service has; its address."""
+    """Add the handlers of the service to a server; return its address."""
     handlers = {}
     for name in vars(type(service)):
         if name[0].isupper():
@@ -88,7 +88,7 @@ def add_handlers(server: Any, service: Any) -> str:
 
 
 def serve(pipe: Any) -> None:
-    """The other process."""
+    """Run the other process."""
     flows.install()
     with ThreadPoolExecutor(2 * CALLS) as pool:
         server = grpc.server(pool, interceptors=[grpcio.FlowServerInterceptor()])

@@ -1,7 +1,7 @@
-"""Exceptions where a signal's handler may raise one: at each such place in turn.
+"""Raises an exception at each place where a signal handler could raise one.
 
-CPython runs handlers of signals when a call has returned, when a function begins, and when a loop
-jumps back; not between any other two instructions. What they raise comes from the call.
+CPython runs signal handlers when a call has returned, when a function begins, and when a loop
+jumps back, and not between any other instructions. Their exceptions come out of the call.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ _PLACES = ("CALL", "CALL_FUNCTION_EX", "CALL_KW", "RESUME", "JUMP_BACKWARD")
 
 
 class Interrupt(Exception):  # noqa: N818
-    """What the handler raises."""
+    """The exception of the handler."""
 
 
 def interrupted(call: Callable[[], Any], place: int, within: str) -> bool:
-    """Make a call, and interrupt it.
+    """Make a call and interrupt it.
 
     Args:
-        call: What is called.
-        place: At which place, from 0.
-        within: Only places in files whose path has this are counted.
+        call: The function to call.
+        place: Number of the place, from 0.
+        within: Only places in files whose path contains this are counted.
 
     Returns:
-        Whether there was such a place, and `Interrupt` came out of the call.
+        Whether the place exists and `Interrupt` came out of the call.
     """
     tracer = _Tracer(place, within)
     before = sys.gettrace()
-    sys._getframe().f_trace_opcodes = True  # some versions ask for one before they begin
-    gc.disable()  # what `__del__` raises is lost
+    sys._getframe().f_trace_opcodes = True  # some versions need it in one frame before settrace
+    gc.disable()  # exceptions of `__del__` would be lost
     sys.settrace(tracer)
     try:
         call()
@@ -48,7 +48,7 @@ def interrupted(call: Callable[[], Any], place: int, within: str) -> bool:
 
 
 class _Tracer:
-    """Raises at a place."""
+    """Raises at one place."""
 
     def __init__(self, place: int, within: str) -> None:
         self.left = place
@@ -72,7 +72,7 @@ class _Tracer:
 
 
 class _Code:
-    """What is known of a function's instructions, by their offsets."""
+    """The instructions of a function, by their offsets."""
 
     _known: ClassVar[dict[CodeType, _Code]] = {}
 
@@ -88,7 +88,7 @@ class _Code:
         return found
 
     def handler(self, offset: int) -> int:
-        """Where an exception of an instruction goes; -1: to the caller."""
+        """The offset of the handler for an exception of an instruction; -1: the caller."""
         for entry in self._entries:
             if entry.start <= offset < entry.end:
                 return entry.target

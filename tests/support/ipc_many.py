@@ -1,8 +1,8 @@
-"""Two processes that talk our protobuf IPC: four threads call, one way and two ways, all at once.
+"""Two processes connected by Stretto's protobuf IPC: four threads make calls of all kinds at once.
 
     python ipc_many.py SOCKET MESSAGES ENABLE_AT
 
-is the host, which starts the client. Both begin to trace on their own, behind their ENABLE_AT-th
+is the host, which starts the client. Both start tracing by themselves, after their ENABLE_AT-th
 message.
 """
 
@@ -36,7 +36,7 @@ IN_FLIGHT = 8
 
 
 class EnableLater:
-    """Counts messages, and enables the category behind one of them."""
+    """Counts messages, and enables the category after one of them."""
 
     def __init__(self, at: int) -> None:
         self._left = at
@@ -49,7 +49,7 @@ class EnableLater:
 
 
 class Host:
-    """Serves one client, until it hangs up."""
+    """Serves one client until it disconnects."""
 
     def __init__(self, runner: SelectorTaskRunner, end: UnixSocket, enable_at: int) -> None:
         self._count = EnableLater(enable_at)
@@ -62,7 +62,7 @@ class Host:
         connection.start(machine)
 
     def echo(self, request: Raw, deferred: Deferred) -> None:
-        """Answer, and answer somebody who waits."""
+        """Answer, and also answer one of the waiting calls."""
         self._count()
         deferred.resolve(request)
         if self._waiting:
@@ -87,7 +87,7 @@ class Host:
 
 
 class Caller:
-    """One thread's half of the talk."""
+    """The calls of one thread."""
 
     def __init__(self, proxy: ServiceProxy, count: EnableLater, messages: int, seed: int) -> None:
         self._proxy = proxy
@@ -100,7 +100,7 @@ class Caller:
         for number in range(self._messages):
             name = self._draw.choice(METHODS)
             if number % IN_FLIGHT == 0:
-                name = "Echo"  # somebody has to free those who wait
+                name = "Echo"  # completes one of the waiting calls
             one_way = name != "Later" and number % IN_FLIGHT and self._draw.random() < 0.4
             if not one_way:
                 assert self._room.acquire(timeout=60)
@@ -130,7 +130,7 @@ def client(path: str, messages: int, enable_at: int) -> None:
     while any(thread.is_alive() for thread in threads):
         runner.run_until(lambda: False, 5)
     answered: list[bool] = []
-    while len(answered) < THREADS * IN_FLIGHT:  # all who wait are freed by one each
+    while len(answered) < THREADS * IN_FLIGHT:  # each Echo completes one waiting call
         proxy.invoke("Echo", Raw(), lambda _reply, _more: answered.append(True))
         before = len(answered)
         assert runner.run_until(lambda before=before: len(answered) > before, 60_000)

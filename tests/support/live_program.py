@@ -1,10 +1,10 @@
-"""A program that runs for as long as a test likes, and does what it is told meanwhile.
+"""A program that runs during a test and executes the code that the test sends to it.
 
     with LiveProgram("import stretto; stretto.connect()") as program:
         program.run("thread = threading.Thread(target=work); thread.start()")
         program.wait_for("thread.is_alive()")
 
-Its main thread is blocked in a read between two orders, as a server's is.
+Between two commands its main thread is blocked in a read, like that of a server.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class LiveProgram:
     """The program.
 
     Args:
-        setup: Python source that runs first.
+        setup: Python source to run first.
         arguments: of the interpreter, before the source.
-        environment: variables beside this process's.
-        command: instead of an interpreter with the source.
+        environment: variables in addition to those of this process.
+        command: to run instead of an interpreter with the source.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class LiveProgram:
         wait_until(lambda: self.run(f"bool({condition})"), condition)
 
     def finish(self) -> str:
-        """Have it end by itself; what it wrote to standard error."""
+        """Let the program end; return its standard error."""
         _, errors = self.process.communicate(timeout=DEADLINE_S)
         assert self.process.returncode == 0, errors
         return errors

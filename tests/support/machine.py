@@ -1,4 +1,4 @@
-"""A service that listens, a consumer, and producers in processes of their own."""
+"""A listening service, a consumer, and producers in child processes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ sys.stdin.readline()
 
 
 class Machine:
-    """A service that listens, a consumer, and child processes."""
+    """A listening service, a consumer, and child processes."""
 
     def __init__(self, address):
         self.runner = SelectorTaskRunner()
@@ -64,14 +64,14 @@ class Machine:
         self.children = []
 
     def start_child(self, events, *flags):
-        """A producer of so many packets; with the flag "keep" it keeps its chunk at a flush."""
+        """Start a producer of this many packets; "keep": it keeps its chunk at a flush."""
         command = [sys.executable, "-c", PRODUCER, self.address, str(events), *flags]
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.children.append(child)
         return child
 
     def wait_until_written(self, child):
-        """Serve until the child says that it has written all."""
+        """Run the service until the child reports that it has written everything."""
         fd = child.stdout.fileno()
         said = []
         self.runner.watch(fd, lambda: said.append(os.read(fd, 1)))

@@ -1,4 +1,4 @@
-"""Messages in two classes each, ours and google.protobuf's, and values for both."""
+"""Messages in two classes each, Stretto's and google.protobuf's, and values for both."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def pair_up(modules: tuple[Any, ...], package: str, theirs: dict[str, Any]) -> l
 
 @cache
 def all_pairs() -> list[Pair]:
-    """Each message class of ours with Google's for the same message."""
+    """Each message class of Stretto with Google's class for the same message."""
     pairs = pair_up((config, trace), "perfetto.protos.", perfetto_messages())
     pairs += pair_up((ipc,), "perfetto.protos.", messages_of(ipc_schema(), perfetto=True))
     for name in ("sample", "sample3"):
@@ -59,7 +59,7 @@ def all_pairs() -> list[Pair]:
     return pairs
 
 
-# --- the same values, in their classes and in ours ----------------------------------------------
+# --- the same values, in Google's classes and in Stretto's ---------------------------------------
 
 
 def is_map(field: Any) -> bool:

@@ -1,7 +1,7 @@
-"""The native data path as a plain model: lists of packets, no memory, no limits, no threads.
+"""A simple model of the native data path: lists of packets, without memory, limits and threads.
 
-The service runs on it as on `stretto._native`. What both give for the same program must
-be the same trace, as long as no buffer overflows.
+The service runs on it as on `stretto._native`. For the same program, both must give
+the same trace, as long as no buffer overflows.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class _Buffer:
         self.size = size
         self.unread = []  # (producer, writer, packet)
         self.known = {}  # producer -> (uid, pid)
-        self.taken = {}  # (producer, writer) -> (chunk id, how many of its packets came)
+        self.taken = {}  # (producer, writer) -> (chunk id, number of its packets so far)
 
     def take(self, producer, writer, chunk_id, packets):
-        """Take what is new in a chunk: scraped ones come again. An empty buffer takes all of it."""
+        """Add the packets of a chunk that are new since the last scrape; all to an empty buffer."""
         last_id, count = self.taken.get((producer, writer), (chunk_id, 0))
         new = packets[count:] if last_id == chunk_id else packets
         self.unread += [(producer, writer, packet) for packet in new]
@@ -122,7 +122,7 @@ class ProducerEndpointCore:
         (self.allowed.add if allow else self.allowed.discard)(buffer_id)
 
     def copy(self, writer):
-        """Give the writer's chunk to its buffer; False if there is none that it may use."""
+        """Commit the writer's chunk to its buffer; return False if it has no allowed buffer."""
         if writer.target not in self.allowed or writer.target not in self.table.buffers:
             return False
         buffer = self.table.buffers[writer.target]
@@ -137,7 +137,7 @@ class ProducerEndpointCore:
         writer.chunk_id += 1
 
     def scrape(self, buffer_ids):
-        """A scraped chunk stays its writer's."""
+        """Add all open chunks, which their writers keep."""
         for writer in self.writers:
             if writer.target in buffer_ids:
                 self.copy(writer)

@@ -1,4 +1,4 @@
-"""Perfetto's native v56 programs, out of a newer Debian below build/."""
+"""Perfetto's native v56 programs, from a newer Debian below build/."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DEBIAN = ROOT / "build" / "newer_debian"
 
 @functools.cache
 def missing() -> str | None:
-    """Why they can't run here, or None if they can; makes the newer Debian.
+    """The reason why they can't run here, or None; installs the newer Debian.
 
-    That takes minutes: call it from a fixture, not while tests are collected.
+    Takes minutes: call it from a fixture, not while tests are collected.
     """
     if not PROGRAM.exists():
         return f"no {PROGRAM.name} in {FOLDER}; set STRETTO_ORACLE"
@@ -27,7 +27,9 @@ def missing() -> str | None:
         return "only root enters the newer Debian"
     DEBIAN.parent.mkdir(exist_ok=True)
     with open(f"{DEBIAN}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # Test processes run side by side: one makes it.
+        fcntl.flock(
+            lock, fcntl.LOCK_EX
+        )  # Several test processes run at once: one of them installs it.
         return _make()
 
 
@@ -39,12 +41,12 @@ def _make() -> str | None:
 
 
 def command(program: str, folder: Path, *shared: Path) -> list[str]:
-    """The command line that runs a program of the newer Debian.
+    """Return the command line that runs a program of the newer Debian.
 
     Args:
         program: its name.
         folder: the working directory.
-        shared: further folders that it sees at their own paths.
+        shared: further folders that it can access at their own paths.
     """
     bind = ":".join(map(str, (folder, *shared)))
     enter = ["env", f"BIND={bind}", str(PROGRAM), "run", str(DEBIAN)]

@@ -1,4 +1,4 @@
-"""How much work a call does, in bytecode and comparisons: the same on every machine."""
+"""The work of a call, counted in bytecode operations and comparisons: the same on every machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def operations(call):
-    """Run `call`; return how many bytecode operations Stretto's own code executed in it."""
+    """Run `call`; return the number of bytecode operations of Stretto's own code in it."""
     count = 0
 
     def trace(frame, event, _arg):
@@ -17,7 +17,7 @@ def operations(call):
         count += event == "opcode"
         return trace
 
-    sys._getframe().f_trace_opcodes = True  # CPython looks at it when tracing begins.
+    sys._getframe().f_trace_opcodes = True  # CPython reads it when tracing starts.
     before = sys.gettrace()
     sys.settrace(trace)
     try:
@@ -28,7 +28,7 @@ def operations(call):
 
 
 class CountedName(str):
-    """A name that counts how often names are compared, also where C code compares them."""
+    """A name that counts comparisons of names, including those in C code."""
 
     __slots__ = ()
     comparisons = 0
@@ -41,7 +41,7 @@ class CountedName(str):
 
 
 def comparisons(call):
-    """Run `call`; return how often a CountedName was compared."""
+    """Run `call`; return the number of comparisons of a CountedName."""
     before = CountedName.comparisons
     call()
     return CountedName.comparisons - before

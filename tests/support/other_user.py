@@ -18,7 +18,7 @@ def can_be_another_user() -> bool:
 
 @contextmanager
 def as_user(uid: int) -> Iterator[None]:
-    """Sockets that are made meanwhile belong to another user."""
+    """Run the block as another user, who owns the sockets created in it."""
     libc = ctypes.CDLL(None)
     libc.setfsuid(uid)
     try:

@@ -1,4 +1,4 @@
-"""The most memory that Python holds at once while something runs."""
+"""The peak of Python's memory during a block."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 
 class Peak:
-    """What was measured, when it is over."""
+    """The measurement, complete at the end of the block."""
 
     bytes = 0
 
 
 @contextmanager
 def peak_memory() -> Iterator[Peak]:
-    """Counts what is allocated in a block, by `tracemalloc`."""
+    """Measure the allocations of a block with `tracemalloc`."""
     peak = Peak()
     gc.collect()
     tracemalloc.start()

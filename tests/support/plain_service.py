@@ -1,7 +1,7 @@
-"""The least service that producers can work with: one ring buffer, one session, no rules.
+"""A minimal service for producers: one ring buffer, one session, no checks.
 
-It runs on its own thread, so that a test's thread can block as a traced program
-does. `call` runs something there.
+It runs on its own thread, so that the thread of a test can block like a traced program.
+`call` runs a function there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PAGE_SIZE = 4096
 
 
 class PlainEndpoint:
-    """One producer: set up at its first registration, everything else is written down."""
+    """The endpoint of a producer: sets it up at its first registration and logs other requests."""
 
     def __init__(
         self, service: PlainService, producer: OutOfProcessProducer, producer_id: int
@@ -89,7 +89,7 @@ class PlainEndpoint:
 
 
 class PlainService:
-    """Listens until `close`."""
+    """A service that listens until `close`."""
 
     def __init__(
         self, address: str, *, shm_size: int = 1 << 20, buffer_size: int = 8 << 20
@@ -127,7 +127,7 @@ class PlainService:
         return self.endpoints[-1]
 
     def call(self, function: Callable[[], T]) -> T:
-        """Run `function` on the service's thread."""
+        """Run `function` on the thread of the service."""
         results: list[T] = []
         done = threading.Event()
 
@@ -140,7 +140,7 @@ class PlainService:
         return results[0]
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Let the service work until `condition()`, looked at on its thread, holds."""
+        """Run the service until `condition()`, evaluated on its thread, is true."""
         met = threading.Event()
 
         def look() -> None:
@@ -153,7 +153,7 @@ class PlainService:
         assert met.wait(10), "the service waited in vain"
 
     def read(self) -> list[TracePacket]:
-        """Everything in the buffer that wasn't read before."""
+        """Read everything in the buffer that wasn't read before."""
         return self.call(self._read)
 
     def _read(self) -> list[TracePacket]:
@@ -165,7 +165,7 @@ class PlainService:
         return Trace.decode(data).packet
 
     def close(self) -> None:
-        """Hang up on everybody and end the thread."""
+        """Close all connections and end the thread."""
         self.call(self.host.close)
         self.runner.quit()
         self._thread.join()

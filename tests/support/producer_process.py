@@ -1,10 +1,10 @@
-"""Producers in processes of their own, for tests of what a service bears.
+"""Producers in processes of their own, for tests of the robustness of a service.
 
     python -m tests.support.producer_process ROLE ADDRESS [arguments]
 
-A role says on stdout, as a line of JSON each, what the test has to know. It goes on until its
-stdin ends, or until it is killed. Its events are instants, `event(index, number)`: on the track
-`index` they count up from 0.
+A role writes facts for the test to stdout, as lines of JSON. It runs until its
+stdin ends, or until it is killed. Its events are instants, `event(index, number)`: on each track
+`index` the numbers count up from 0.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TRACK = 1000
 
 
 def event(index: int, number: int, size: int = 0) -> bytes:
-    """An instant named by its number, eight digits, and `size` bytes more."""
+    """An instant named by its number in eight digits, with `size` further bytes."""
     track_event = TrackEvent(
         type=3, name=f"{number:08}" + "." * size, categories=["c"], track_uuid=TRACK + index
     )
@@ -53,12 +53,12 @@ def event(index: int, number: int, size: int = 0) -> bytes:
 
 
 def say(**facts: Any) -> None:
-    """Tell the test."""
+    """Write facts for the test to stdout."""
     os.write(1, json.dumps(facts).encode() + b"\n")
 
 
 class Questions:
-    """The lines of stdin: each is a question; the end means that the test wants no more."""
+    """Requests of the test on stdin: each line asks for the facts, the end ends the role."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -73,7 +73,7 @@ class Questions:
 
 
 class Producer:
-    """Connected, with a data source that was set up; its writers flush when it is asked to.
+    """A connected producer whose data source was set up; its writers flush on request.
 
     Args:
         address: The service's.
@@ -97,7 +97,7 @@ class Producer:
         self.writers.append(_native.TraceWriter(self.arbiter, self.target, policy))
         return self.writers[-1]
 
-    # What the service calls.
+    # Called by the service.
 
     def on_connect(self) -> None:
         self.client.register_data_source(DataSourceDescriptor(name=self.source))
@@ -117,17 +117,17 @@ class Producer:
     def clear_incremental_state(self, instance_ids: Sequence[int]) -> None: ...
 
     def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None:
-        # Writers are their thread's: what is finished in their chunks is scraped.
+        # Writers belong to their threads: the complete packets in their chunks are scraped.
         if self.arbiter is not None:
             self.arbiter.flush()
         self.client.notify_flush_complete(request_id)
 
 
-# --- many, of which some are killed
+# --- many producers, some of which are killed
 
 
 class Counts:
-    """How many events each child has written; it outlives them."""
+    """The number of events of each child, in memory that outlives the children."""
 
     def __init__(self, children: int) -> None:
         self._memory = mmap.mmap(-1, 8 * children)
@@ -140,7 +140,7 @@ class Counts:
 
 
 def write_as_child(address: str, index: int, counts: Counts, events: int) -> None:
-    """Write and count; then wait to be killed."""
+    """Write and count, then wait to be killed."""
     producer = Producer(address)
     writer = producer.writer()
     for number in range(events):
@@ -167,7 +167,7 @@ def kill(pid: int) -> None:
 
 
 def crowd(address: str, children: str, events: str) -> None:
-    """Many producers; every third is killed while it writes. Says how far each one came."""
+    """Many producers, every third of which is killed while it writes; reports their counts."""
     total, each = int(children), int(events)
     counts = Counts(total)
     pids = [
@@ -188,14 +188,14 @@ def crowd(address: str, children: str, events: str) -> None:
             kill(pid)
 
 
-# --- one that writes on and on
+# --- one that writes continuously
 
 
 def flood(address: str, source: str, index: str, shm_size: str, pause_us: str) -> None:
-    """Drop what the memory has no room for.
+    """Write continuously; events that don't fit into the memory are dropped.
 
-    It says the size of its memory; after each line of input, how many events there were so far;
-    at the end of input, how many of them it has written, and dropped.
+    Reports the size of its memory; after each line of input, the number of events so far;
+    at the end of input, the numbers of written and of dropped events.
     """
     producer = Producer(address, source, shm_size=int(shm_size))
     writer = producer.writer(_native.DROP)
@@ -222,11 +222,11 @@ def flood(address: str, source: str, index: str, shm_size: str, pause_us: str) -
     signal.pause()
 
 
-# --- memory of many kinds
+# --- different page sizes and layouts
 
 
 class KnowingClient(ProducerIPCClient):
-    """Remembers what memory it was given; `memory` is another view of it."""
+    """A client that keeps another view of its shared memory in `memory`."""
 
     __slots__ = ("memory", "page_size")
 
@@ -256,13 +256,13 @@ class KnowingProducer(Producer):
         return self.client.page_size
 
     def layouts(self) -> set[int]:
-        """How its pages are divided now: 1 to 5, 0 for those that aren't."""
+        """The current layouts of its pages: 1 to 5, or 0 for pages without a layout."""
         pages = range(0, len(self.memory), self.page_size)
         return {self.memory[page + 3] >> 4 & 7 for page in pages}
 
 
 def write_long_event(writer: _native.TraceWriter, index: int, number: int, size: int) -> None:
-    """An event whose annotation is written piece by piece, through several chunks."""
+    """Write an event with an annotation in several pieces, which spans several chunks."""
     with _native.MessageWriter(writer) as packet:
         packet.append_varint(8, _native.boottime_ns())
         with packet.nested(11, _native.MessageWriter) as track_event:
@@ -278,7 +278,7 @@ def write_long_event(writer: _native.TraceWriter, index: int, number: int, size:
 
 
 def layouts(address: str, page_size: str) -> None:
-    """More and more writers, so that pages are divided finer and finer."""
+    """Add more and more writers, so that pages are divided into more and more chunks."""
     size = int(page_size)
     producer = KnowingProducer(address, page_size=size, shm_size=16 * size)
     seen: set[int] = set()
@@ -300,24 +300,24 @@ def layouts(address: str, page_size: str) -> None:
 
 
 def geometry(address: str, page_size: str, shm_size: str) -> None:
-    """What it gets who wishes this memory."""
+    """Report the memory that a producer gets if it requests this memory."""
     producer = KnowingProducer(address, page_size=int(page_size), shm_size=int(shm_size))
     producer.writer().write(event(0, 0))
     say(page_size=producer.page_size, shm_size=len(producer.memory))
     signal.pause()
 
 
-# --- one that means ill
+# --- a malicious one
 
 
 def spoofed(number: int) -> bytes:
-    """A packet that says it is another's."""
+    """A packet with the identity of another producer."""
     trusted = number_field(3, 4242) + number_field(10, 2) + number_field(79, 1)
     return TracePacket(for_testing=TestEvent(str=f"spoof {number}")).encode() + trusted
 
 
 def rewrite_for_ever(producer: KnowingProducer) -> None:
-    """Put random bytes, and pages that look good, into the memory."""
+    """Write random bytes and valid pages into the memory."""
     rng, size = random.Random(2), producer.page_size
     pages = [
         ChunkBuilder(writer, 0).add(spoofed(writer)).add(event(99, writer)).page(size)
@@ -332,7 +332,7 @@ def rewrite_for_ever(producer: KnowingProducer) -> None:
 
 
 def hostile_request(rng: random.Random, pages: int) -> CommitDataRequest:
-    """All pages to be moved, anywhere; patches for anybody's chunks; any flush answered."""
+    """Request moves of all pages into any buffer, patches of any chunk, and ends of any flush."""
     patch = CommitDataRequest.ChunkToPatch.Patch(offset=rng.randrange(60), data=b"evil")
     return CommitDataRequest(
         chunks_to_move=[
@@ -353,7 +353,7 @@ def hostile_request(rng: random.Random, pages: int) -> CommitDataRequest:
 
 
 def hostile(address: str, requests: str) -> None:
-    """Rewrites its memory while the service reads it, and asks for what it may not."""
+    """Rewrite the memory while the service reads it, and send invalid requests."""
     producer = KnowingProducer(address, page_size=4096, shm_size=1 << 17)
     client, rng = producer.client, random.Random(3)
     threading.Thread(target=rewrite_for_ever, args=(producer,), daemon=True).start()

@@ -1,7 +1,7 @@
-"""Random traced programs, and a plain model of what their trace has to hold.
+"""Random traced programs, and a simple model of their traces.
 
-A program is data: threads and asyncio tasks, each a list of steps, nested. `run` executes it
-with Stretto and notes, event by event, what a reader must find; every event carries a number
+A program is data: threads and asyncio tasks, each a nested list of steps. `run` executes it
+with Stretto and collects the expected events; every event has a number
 of its own as the argument `seq`.
 """
 
@@ -77,7 +77,7 @@ programs = st.fixed_dictionaries(
 
 
 class Expected:
-    """What the trace of a program holds."""
+    """The expected content of the trace of a program."""
 
     def __init__(self) -> None:
         self.events: dict[int, tuple[Any, ...]] = {}
@@ -88,7 +88,7 @@ class Expected:
 
 
 def flatten(prefix: str, value: Any) -> dict[str, Any]:
-    """Arguments as the trace processor shows them: key path -> value."""
+    """Arguments in the form of the trace processor: key path -> value."""
     if isinstance(value, dict):
         pairs = [(f"{prefix}.{key}", item) for key, item in value.items()]
     elif isinstance(value, list):
@@ -99,7 +99,7 @@ def flatten(prefix: str, value: Any) -> dict[str, Any]:
 
 
 def shown(value: Any) -> Any:
-    """A plain value as the trace processor gives it back."""
+    """A simple value in the form of the trace processor."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int):
@@ -110,7 +110,7 @@ def shown(value: Any) -> Any:
 
 
 class Runner:
-    """Runs one body on one thread or task."""
+    """Runs the steps of one thread or task."""
 
     def __init__(self, program: Program, where: str) -> None:
         self.program = program
@@ -168,7 +168,7 @@ class Runner:
     async def track(
         self, _parent: int | None, category: int, name: str, track: int, inner: list[Any]
     ) -> None:
-        """Begin and end on a track of its own; what happens inside stays on this thread's."""
+        """Begin and end on a separate track; the steps inside use the track of this thread."""
         where = f"{self.where} track {track} {next(self.program.numbers)}"
         row = stretto.Track(where)
         elsewhere = Runner(self.program, where)
@@ -193,7 +193,7 @@ class Program:
         return runner in self.tasks
 
     def run(self) -> Expected:
-        """Run everything; returns what the trace must hold."""
+        """Run the program; return the expected content of the trace."""
         self._run_here("MainThread", self.source["main"])
         threads = [
             threading.Thread(target=self._run_here, args=(f"worker {n}", body), name=f"worker {n}")

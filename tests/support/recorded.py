@@ -1,4 +1,4 @@
-"""Runs commands with and without `stretto record`, and looks at both."""
+"""Runs commands with and without `stretto record`, for comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TIMEOUT_S = 120
 
 @dataclass
 class Run:
-    """How a command ended, and the trace if it was recorded."""
+    """The result of a command, and the trace if it was recorded."""
 
     status: int
     stdout: str
@@ -28,7 +28,7 @@ class Run:
 
 
 def alone(*command: str, cwd: Path | None = None, **environment: str) -> Run:
-    """Run a command as it is."""
+    """Run a command without a recorder."""
     done = subprocess.run(
         command,
         cwd=cwd,
@@ -42,7 +42,7 @@ def alone(*command: str, cwd: Path | None = None, **environment: str) -> Run:
 
 
 def record_command(path: Path, *arguments: str) -> list[str]:
-    """`stretto record -o path arguments`."""
+    """The command line `stretto record -o path arguments`."""
     return [sys.executable, "-m", "stretto", "record", "-o", str(path), *arguments]
 
 
@@ -57,7 +57,7 @@ OPEN_SLICES = "select count(*) from slice where dur < 0"
 
 
 def check_trace(oracle: Any, trace: bytes, *, complete: bool = True) -> Any:
-    """Load a trace that has no error, and (if `complete`) no slice left open."""
+    """Load a trace; fails on errors and, if `complete`, on slices without an end."""
     loaded = oracle(trace)
     assert loaded.errors() == []
     if complete:

@@ -18,7 +18,7 @@ INCREMENTAL_CLOCK, BOOTTIME = 64, 6
 
 
 class Event(NamedTuple):
-    """One track event, with all that is interned filled in."""
+    """One track event, with interned values resolved."""
 
     kind: int
     name: str
@@ -111,7 +111,7 @@ class _Sequence:
 
 
 def events_of(trace: bytes) -> list[Event]:
-    """All track events, in the order of the file."""
+    """All track events, in file order."""
     sequences: dict[int, _Sequence] = {}
     events = []
     for packet in decode_packets(trace):
@@ -131,7 +131,7 @@ def descriptors_of(trace: bytes) -> dict[int, TrackDescriptor]:
 
 
 def config(*, enabled: list[str] | None = None, disabled: list[str] | None = None) -> TraceConfig:
-    """A config that records everything but slow and debug categories, or what is given."""
+    """A config for all categories except slow and debug ones, or for the given ones."""
     made = recording_config(buffer_bytes=8 << 20)
     track_event = made.data_sources[0].config.track_event_config
     if enabled is not None:
@@ -142,7 +142,7 @@ def config(*, enabled: list[str] | None = None, disabled: list[str] | None = Non
 
 
 class Recorded:
-    """What a `record` block has recorded; filled when the block ends."""
+    """The recording of a `record` block, available when the block has ended."""
 
     def __init__(self) -> None:
         self.trace = b""
@@ -163,7 +163,7 @@ class Recorded:
         return "".join("?BEIC"[event.kind] for event in self.events)
 
     def one(self, name: str) -> Event:
-        """The only event of that name."""
+        """The only event with this name."""
         (event,) = [event for event in self.events if event.name == name]
         return event
 
@@ -172,7 +172,7 @@ class Recorded:
 def record(
     *, enabled: list[str] | None = None, disabled: list[str] | None = None
 ) -> Iterator[Recorded]:
-    """Record this process while the block runs."""
+    """Record this process during the block."""
     recorded = Recorded()
     with stretto.TracingSession(config(enabled=enabled, disabled=disabled)) as session:
         yield recorded

@@ -1,4 +1,4 @@
-"""Perfetto's own tracing service, out of the package perfnetto, as a process beside a test."""
+"""Perfetto's tracing service, from the package perfnetto, as a process during a test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROGRAM = FOLDER / "reference_service.py"
 
 
 def missing() -> str | None:
-    """Why there is no such service here, or None if there is one."""
+    """The reason why the service isn't available, or None."""
     if not PROGRAM.exists():
         return f"no {PROGRAM.name} in {FOLDER}; set STRETTO_ORACLE"
     if importlib.util.find_spec("perfnetto") is None:
@@ -23,7 +23,7 @@ def missing() -> str | None:
 
 
 class ReferenceService:
-    """The service, until the end of a `with`. Its sockets don't exist before it listens.
+    """The service, running during a `with` block. Its sockets don't exist before it listens.
 
     Args:
         producers: Path of the producer socket.

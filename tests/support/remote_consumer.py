@@ -1,4 +1,4 @@
-"""A consumer at the far end of a socket, which speaks the protocol frame by frame."""
+"""A consumer at the far end of a socket, which sends and receives single frames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Replies(list[Any]):
-    """What came on one request: each reply, and None for a rejection."""
+    """The replies to one request; None is a rejection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,11 +30,11 @@ class Replies(list[Any]):
 
 
 class RemoteConsumer:
-    """Bound to ConsumerPort on a runner that the test drives.
+    """A consumer bound to ConsumerPort, on a runner that the test drives.
 
     Args:
-        runner: Both ends'.
-        host: Where it connects.
+        runner: Of both ends.
+        host: Accepts the connection.
     """
 
     def __init__(self, runner: TaskRunner, host: ConsumerIPCService) -> None:
@@ -54,7 +54,7 @@ class RemoteConsumer:
         self.hung_up = True
 
     def call(self, name: str, fd: int = -1, **fields: Any) -> Replies:
-        """Send a request; the replies come when the runner runs."""
+        """Send a request; the replies arrive when the runner runs."""
         assert self.proxy is not None
         replies = Replies()
         request = getattr(ipc, f"{name}Request")(**fields)
@@ -62,5 +62,5 @@ class RemoteConsumer:
         return replies
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.connection.close()

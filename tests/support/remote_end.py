@@ -1,4 +1,4 @@
-"""A connection that looks as if it came over a network."""
+"""A connection that looks like one over a network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ADDRESS = "192.0.2.1:1"
 
 
 class RemoteEnd(StreamSocket):
-    """Nobody vouches for its peer."""
+    """A socket whose peer has no credentials."""
 
     __slots__ = ()
 
@@ -21,7 +21,7 @@ class RemoteEnd(StreamSocket):
 
 
 def remote_end(end: StreamSocket) -> RemoteEnd:
-    """Takes over a connected socket."""
+    """Take over a connected socket."""
     remote = RemoteEnd(socket.socket(fileno=os.dup(end.fileno())))
     end.close()
     return remote

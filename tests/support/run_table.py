@@ -1,7 +1,7 @@
-"""A pytest plugin: prints which suites ran in how much time, and what was left out.
+"""A pytest plugin that prints the time of each suite and the number of deselected tests.
 
-Works with and without pytest-xdist: there the workers collect the tests, and each sends the main
-process what it left out.
+Works with and without pytest-xdist, where each worker collects the tests and sends the main
+process the number of deselected ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """Counts them by their first marker that is a reason."""
+    """Count the deselected tests by the marker that is the reason."""
     for item in items:
         reason = next(
             (mark for mark in ("thorough", "once") if item.get_closest_marker(mark)), "other"
@@ -42,7 +42,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """All workers of pytest-xdist collect the same tests: one count is enough."""
+    """Use the count of one worker of pytest-xdist: all workers collect the same tests."""
     left_out = getattr(node, "workeroutput", {}).get("left_out", {})
     node.config.stash[LEFT_OUT] = Counter(left_out) | node.config.stash[LEFT_OUT]
 
@@ -64,7 +64,7 @@ def pytest_terminal_summary(
 
 
 def _by_suite(reporter: pytest.TerminalReporter) -> tuple[Counter[str], Counter[str]]:
-    """The number of tests of each suite that ran, and their seconds with set-up and teardown."""
+    """The number of tests of each suite, and their seconds including setup and teardown."""
     names: dict[str, set[str]] = {}
     seconds: Counter[str] = Counter()
     for outcome in ("", "passed", "failed", "error", "skipped", "xfailed", "xpassed"):

@@ -5,7 +5,7 @@
         trace = service.stop("one")
         service.kill()
 
-Run as a module it is that process: it takes JSON lines, and answers each with one.
+Run as a module, it is that process: it reads JSON lines, and answers each with one.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ TIMEOUT_MS = 30_000
 
 
 class ServiceProcess:
-    """The process, as a test sees it.
+    """The process, controlled by a test.
 
     Args:
         address: of its socket.
-        consumers: of its consumer socket, if it shall have one.
+        consumers: of its consumer socket, if it should have one.
     """
 
     def __init__(self, address: Path | str, consumers: Path | str = "") -> None:
@@ -49,16 +49,16 @@ class ServiceProcess:
         self._ask("start", session, config.encode().hex())
 
     def stop(self, session: str) -> bytes:
-        """End the session; its trace."""
+        """End the session; return its trace."""
         return bytes.fromhex(self._ask("stop", session))
 
     def producers(self) -> list[dict[str, Any]]:
-        """Name, pid and data sources of each producer."""
+        """Return name, pid and data sources of each producer."""
         answer: list[dict[str, Any]] = self._ask("producers")
         return answer
 
     def categories(self) -> int:
-        """How many categories the producers announce."""
+        """Return the number of categories that the producers announce."""
         return int(self._ask("count_categories"))
 
     def wait_for_producers(self, count: int) -> list[dict[str, Any]]:
@@ -73,7 +73,7 @@ class ServiceProcess:
         return found
 
     def kill(self) -> None:
-        """As the kernel does when memory runs out."""
+        """Kill the process, as the kernel does when memory runs out."""
         self.process.kill()
         self.close()
 
@@ -109,7 +109,7 @@ class ServiceProcess:
 
 
 class _Server:
-    """The inside: the service, and a consumer for each session."""
+    """The part in the process: the service, and a consumer for each session."""
 
     def __init__(self, address: str, consumers: str) -> None:
         self.runner = SelectorTaskRunner()

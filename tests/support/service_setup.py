@@ -1,4 +1,4 @@
-"""A service under a clock that stands still, and configs and packets for it."""
+"""A service with a clock that only a test advances, and configs and packets for it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KINDS = (
 
 
 class Setup:
-    """A service with everything around it."""
+    """A service with its clock, runner, producers and consumers."""
 
     def __init__(self, **options):
         self.clock = FakeClock()
@@ -81,14 +81,14 @@ class Setup:
         self.runner.advance(milliseconds)
 
     def read(self, consumer):
-        """The packets of one read pass."""
+        """Read once; return the packets."""
         start = len(consumer.packets())
         consumer.endpoint.read_buffers()
         self.run()
         return consumer.packets()[start:]
 
     def write(self, producer, *names, source="ds", flush=True):
-        """Write packets of these texts, and commit them."""
+        """Write packets with these texts, and commit them."""
         writer = producer.writer(source)
         for text in names:
             writer.write(event(text))
@@ -118,12 +118,12 @@ def data_source(name, **fields):
 
 
 def event(text):
-    """An encoded packet that is found again."""
+    """An encoded packet that can be found in a trace."""
     return TracePacket(for_testing=TestEvent(str=text)).encode()
 
 
 def texts(packets):
-    """The texts of such packets, in order."""
+    """The texts of these packets, in order."""
     return [packet.for_testing.str for packet in packets if packet.has("for_testing")]
 
 
@@ -139,5 +139,5 @@ def events(packets):
 
 
 def kinds(packets):
-    """What each packet is."""
+    """The kind of each packet."""
     return [next(kind for kind in KINDS if packet.has(kind)) for packet in packets]

@@ -1,4 +1,4 @@
-"""What a reader of a trace finds for an argument."""
+"""The value of an argument in a trace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CATEGORY = stretto.Category("test.arguments")
 
 
 def shown(value: object) -> Any:
-    """What a reader finds for an argument, given in each of the ways there are."""
+    """Record an argument in each possible way; return its value in the trace."""
     with record() as recorded:
         CATEGORY.instant("keyword", value=value)
         CATEGORY.instant("args", args={"value": value})

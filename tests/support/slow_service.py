@@ -1,8 +1,8 @@
-"""Track events over shared memory to a service that catches up only when told to.
+"""Track events over shared memory to a service that reads only when a test calls it.
 
-Everything is real (shared memory, socket, commit frames, trace buffer) but nothing happens by
+Shared memory, socket, commit frames and trace buffer are real, but nothing happens by
 itself: between two calls of `catch_up` no chunk is freed, so a small buffer overflows exactly
-where a test wants it to.
+where a test needs it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BUFFER, PRODUCER = 1, 1
 
 
 class SlowService:
-    """A producer of this process and its service, joined by a socket pair."""
+    """A producer in this process and its service, connected by a socket pair."""
 
     def __init__(self, *, pages: int = 4, page_size: int = 4096, buffer: int = 16 << 20) -> None:
         size = pages * page_size
@@ -56,7 +56,7 @@ class SlowService:
         return _native.instance_counts(self.slot)
 
     def catch_up(self) -> None:
-        """Handle all that has been committed, and free its chunks."""
+        """Handle all committed chunks, and free them."""
         self._queue.drain()
         try:
             self._received += self._far.recv(1 << 20)
@@ -66,7 +66,7 @@ class SlowService:
             self._received = self._received[self._handle_frames() :]
 
     def _handle_frames(self) -> int:
-        """Bytes of the leading commits, or of one frame of another method."""
+        """Handle the leading commits or one other frame; return the number of bytes."""
         consumed, _, _ = self.core.commit_frames(self._received, SERVICE, COMMIT)
         if consumed:
             return consumed
@@ -78,7 +78,7 @@ class SlowService:
         return size
 
     def read(self) -> bytes:
-        """The trace, with what is still in shared memory."""
+        """The trace, including the data that is still in shared memory."""
         self.catch_up()
         self.core.scrape([BUFFER])
         readback = _native.Readback(self.table)

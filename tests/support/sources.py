@@ -1,4 +1,4 @@
-"""The sources of the checkout, as the lints of tests/meta read them."""
+"""The sources of the checkout, for the lints of tests/meta."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGES = (PACKAGE, FIDL_PACKAGE)
 
 
 class Import(NamedTuple):
-    """One imported module, and where."""
+    """One imported module, with its line."""
 
     module: str
     """Absolute name; `from a import b` gives `a.b`, for `b` may be a module."""
@@ -34,7 +34,7 @@ def python_sources(*suffixes: str, packages: tuple[Path, ...] = PACKAGES) -> lis
 
 
 def package_of(path: Path) -> Path | None:
-    """The package that a file is in; None: it is in neither."""
+    """The package that contains a file, or None."""
     return next((package for package in PACKAGES if path.is_relative_to(package)), None)
 
 
@@ -53,14 +53,14 @@ def module_name(path: Path) -> str:
 
 
 def package_name(path: Path) -> str:
-    """What relative imports of a file start from; empty outside of the packages."""
+    """The package of a file, where its relative imports start; empty outside of the packages."""
     if package_of(path) is None:
         return ""
     return module_name(path.parent / "__init__.py")
 
 
 def imports(path: Path) -> Iterator[Import]:
-    """Every import statement of a file, those inside functions too."""
+    """Every import statement of a file, including those in functions."""
     tree = ast.parse(path.read_text(), str(path))
     yield from _imports(tree, package_name(path), False, path.suffix == ".pyi")
 
@@ -92,16 +92,16 @@ def _is_type_checking(test: ast.expr) -> bool:
 
 
 def where(path: Path, line: int, complaint: str) -> str:
-    """One violation, as an editor can follow it."""
+    """Format a violation so that an editor can jump to it."""
     return f"{path.relative_to(ROOT)}:{line}: {complaint}"
 
 
 def report(violations: list[str]) -> None:
-    """Fail with all of them."""
+    """Fail with all violations."""
     assert not violations, "\n" + "\n".join(violations)
 
 
 def is_generated(path: Path) -> bool:
-    """Written by one of our generators, which say so in the first lines."""
+    """Whether the first lines say that a generator wrote the file."""
     head = path.read_text().splitlines()[:5]
     return any("generated" in line.lower() for line in head)

@@ -1,4 +1,4 @@
-"""A consumer of a service in another process, which waits for what it asks for."""
+"""A consumer of a service in another process, whose requests block until they are answered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT_MS = 60_000
 
 
 class SystemConsumer:
-    """Connected until `close`; fails a test whose wishes aren't granted in time."""
+    """A consumer, connected until `close`; a request without an answer in time fails the test."""
 
     def __init__(self, address: str) -> None:
         self.runner = SelectorTaskRunner()
@@ -45,10 +45,10 @@ class SystemConsumer:
         self._data.append(data)
         self._has_more = has_more
 
-    # --- what a test does
+    # --- called by tests
 
     def wait(self, condition: Callable[[], bool], timeout_ms: float = TIMEOUT_MS) -> None:
-        """Let things happen until the condition holds."""
+        """Run until the condition is true."""
         assert self.runner.run_until(condition, timeout_ms), "the service let us wait"
 
     def process_events(self, milliseconds: float) -> None:
@@ -56,14 +56,14 @@ class SystemConsumer:
         self.runner.run_until(lambda: False, milliseconds)
 
     def ask(self, question: Callable[[Callable[[Any], None]], object]) -> Any:
-        """The answer to a request that takes a callback."""
+        """Send a request with a callback; return the answer."""
         answers: list[Any] = []
         question(answers.append)
         self.wait(lambda: bool(answers))
         return answers[0]
 
     def state(self) -> TracingServiceState:
-        """Who is connected, and what runs."""
+        """Return the connected producers and the running sessions."""
         state: TracingServiceState = self.ask(self.endpoint.query_service_state)
         return state
 
@@ -86,11 +86,11 @@ class SystemConsumer:
             self.process_events(20)
 
     def enable(self, config: TraceConfig, fd: int | None = None) -> None:
-        """Begin a session."""
+        """Start a session."""
         self.endpoint.enable_tracing(config.encode(), fd)
 
     def flush(self, timeout_ms: int = 10_000) -> bool:
-        """Have the producers commit; whether all did. 0: the config's time-out."""
+        """Flush; return whether all producers committed. 0: the timeout of the config."""
         return bool(self.ask(lambda callback: self.endpoint.flush(timeout_ms, callback)))
 
     def stop(self) -> None:
@@ -99,14 +99,14 @@ class SystemConsumer:
         self.wait(lambda: self.ended)
 
     def read(self) -> bytes:
-        """What the trace has got since the last read."""
+        """Return the part of the trace since the last read."""
         self._data, self._has_more = [], True
         self.endpoint.read_buffers()
         self.wait(lambda: not self._has_more)
         return b"".join(self._data)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.endpoint.disconnect()
         self.runner.run_until(lambda: True)
         self.runner.close()

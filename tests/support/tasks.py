@@ -1,4 +1,4 @@
-"""The threads of this process, as the kernel knows them."""
+"""The threads of this process in the kernel."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from tests.support.polling import wait_until
 
 
 def tasks() -> set[str]:
-    """The threads that there are."""
+    """Return the ids of the threads."""
     return set(os.listdir("/proc/self/task"))
 
 
 def expect_new_tasks(before: set[str], count: int) -> None:
-    """So many that weren't there before.
+    """Wait until this number of new threads exists.
 
-    Those of earlier tests may be on their way out, and the kernel shows one that was joined for a
+    Threads of earlier tests may still be ending, and the kernel shows a joined one for a
     moment more.
     """
     wait_until(lambda: len(tasks() - before) == count, f"{count} new threads")

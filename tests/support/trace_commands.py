@@ -1,4 +1,4 @@
-"""`stretto trace` and Perfetto's `perfetto`, run alike, and what each of them did."""
+"""Runs `stretto trace` and Perfetto's `perfetto` in the same way, and compares the results."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ writing failed, may delete its output, and tests must not delete the machine's o
 
 
 class Effects(NamedTuple):
-    """What one run of a command did."""
+    """The result of one run of a command."""
 
     status: int
     stdout: str
@@ -61,8 +61,8 @@ class TraceCommand:
 
     Args:
         program: `stretto` or `perfetto`.
-        folder: made here, with FILES in it.
-        environment: which names the service's sockets.
+        folder: is created, with FILES in it.
+        environment: with the addresses of the service's sockets.
     """
 
     def __init__(self, program: str, folder: Path, environment: dict[str, str]) -> None:
@@ -82,13 +82,13 @@ class TraceCommand:
             os.mknod(folder / FULL, stat.S_IFCHR | 0o666, os.stat("/dev/full").st_rdev)
 
     def popen(self, *words: str, **options: int) -> subprocess.Popen[bytes]:
-        """Start it."""
+        """Start the command."""
         return subprocess.Popen(
             [*self._words, *words], cwd=self.folder, env=self.environment, **options
         )
 
     def run(self, *words: str, stdin: str | bytes = b"") -> Effects:
-        """Run it, and wait until it and what it left in the background have ended."""
+        """Run the command, and wait until it and its background processes have ended."""
         data = stdin if isinstance(stdin, bytes) else stdin.encode()
         pipe = subprocess.PIPE
         with self.popen(*words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
@@ -99,7 +99,7 @@ class TraceCommand:
         return Effects(process.returncode, _kind(stdout), self._files())
 
     def _files(self) -> dict[str, str]:
-        """New and changed files, and whether there is something in them."""
+        """New and changed files, and whether they are not empty."""
         paths = [path for path in self.folder.iterdir() if not path.is_char_device()]
         found = {path.name: path.read_bytes() for path in paths}
         found = {name: data for name, data in found.items() if not _is_given(name, data)}
@@ -109,7 +109,7 @@ class TraceCommand:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM to the command itself, and not to the shell that entered the newer Debian."""
+    """Send SIGTERM to the command itself, not to the shell that entered the newer Debian."""
     pid = str(process.pid)
     while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         (pid,) = children

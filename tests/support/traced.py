@@ -1,4 +1,4 @@
-"""`stretto traced` and producers of it, as processes that end with the test."""
+"""`stretto traced` and its producers, as processes that end with the test."""
 
 from __future__ import annotations
 
@@ -58,32 +58,32 @@ class Process:
         self.pid = self.popen.pid
 
     def line(self, stream: str = "stdout") -> str:
-        """The next line of its output."""
+        """Return the next line of the output."""
         pipe = getattr(self.popen, stream)
         assert select.select([pipe], [], [], TIMEOUT_S)[0], "the process says nothing"
         return bytes(pipe.readline()).decode()
 
     def say(self, text: str) -> None:
-        """Write a line to its input."""
+        """Write a line to the input."""
         assert self.popen.stdin is not None
         self.popen.stdin.write(text.encode() + b"\n")
         self.popen.stdin.flush()
 
     def wait(self) -> int:
-        """Its exit status."""
+        """Wait for the exit status."""
         return self.popen.wait(TIMEOUT_S)
 
     def signal(self, number: int) -> None:
         self.popen.send_signal(number)
 
     def stop(self) -> None:
-        """Stop it, and wait until it is stopped."""
+        """Stop the process with SIGSTOP, and wait until it is stopped."""
         self.signal(signal.SIGSTOP)
         stat = Path(f"/proc/{self.pid}/stat")
         wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "a stop")
 
     def close(self) -> None:
-        """End it, whatever it does."""
+        """Kill the process."""
         with contextlib.suppress(ProcessLookupError):
             self.popen.send_signal(signal.SIGCONT)
             self.popen.kill()
@@ -95,13 +95,13 @@ class Process:
 
 
 class Daemon(Process):
-    """A daemon in its own folder, ready when this returns.
+    """A daemon in its own folder; it accepts connections when the constructor returns.
 
     Args:
         folder: for its sockets; `producer` and `consumer`, unless `environment` says otherwise.
         options: of the command.
         environment: further variables.
-        popen: of subprocess.Popen.
+        popen: arguments of subprocess.Popen.
     """
 
     def __init__(
@@ -130,11 +130,11 @@ class Daemon(Process):
             raise AssertionError(self.first_line + more.decode())
 
     def log(self) -> str:
-        """The next line of its log."""
+        """Return the next line of the log."""
         return self.line("stderr")
 
     def producer(self, name: str) -> Process:
-        """A Python program that is connected."""
+        """Start a Python program that connects to the daemon."""
         producer = Process(sys.executable, "-c", PRODUCER, name, env=self.environment)
         try:
             assert producer.line() == "connected\n"
@@ -148,7 +148,7 @@ class Daemon(Process):
 
 
 def daemon_environment(folder: Path, **more: str) -> dict[str, str]:
-    """The environment of a daemon and all who use it."""
+    """The environment of a daemon and of its clients."""
     return {
         **os.environ,
         "PERFETTO_PRODUCER_SOCK_NAME": str(folder / "producer"),
@@ -159,7 +159,7 @@ def daemon_environment(folder: Path, **more: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def closing_all(*things: Any) -> Iterator[list[Any]]:
-    """Closes what is in the list, the last first."""
+    """A list whose items are closed at the end of the block, in reverse order."""
     opened = list(things)
     try:
         yield opened
@@ -169,7 +169,7 @@ def closing_all(*things: Any) -> Iterator[list[Any]]:
 
 
 def context_switches(pid: int) -> int:
-    """How often a process has gone to sleep."""
+    """The number of times that a process has gone to sleep."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("voluntary_ctxt_switches"):
             return int(line.split()[1])

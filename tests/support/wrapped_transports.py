@@ -1,4 +1,4 @@
-"""Two processes that talk over every wrapped transport that needs no other package.
+"""Two processes connected by every wrapped transport that needs no other package.
 
 python wrapped_transports.py FOLDER
 """
@@ -26,10 +26,10 @@ CATEGORY = "test.wrapped"
 
 
 class Silent(WSGIRequestHandler):
-    """Says nothing of requests."""
+    """A request handler without log output."""
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 def web_app(_environ: Any, start_response: Any) -> list[bytes]:
@@ -38,7 +38,7 @@ def web_app(_environ: Any, start_response: Any) -> list[bytes]:
 
 
 def there(queues: list[Any], ports: Any, path: str) -> None:
-    """The other process: takes what comes, and serves."""
+    """Run the other process: receive the items and serve requests."""
     flows.install()
     for queue in queues:
         for number in range(ITEMS):
