@@ -46,7 +46,7 @@ class Alarm:
         with self._lock:
             try:
                 self._arm(ms)
-            except OSError:  # not open yet, or closed by the program
+            except OSError:  # the timer isn't open yet, or the program has closed it
                 self._open()
                 self._arm(ms)
             if self._thread is not None and not self._suspended:
@@ -78,10 +78,10 @@ class Alarm:
         try:
             os.close(fd)
         except OSError:
-            pass  # never set, or closed by the program
+            pass  # the timer was never set, or the program has closed it
 
     def _open(self) -> None:
-        self._thread = None  # destroyed before its descriptor numbers can be reused
+        self._thread = None  # must be destroyed before its descriptor numbers are reused
         self._fd = _native.timer_fd()
         self._thread = _native.IpcThread(self._fd, None, self._ring)
 

@@ -77,7 +77,7 @@ class RetryTimer:
         try:
             os.close(fd)
         except OSError:
-            pass  # closed already
+            pass  # the program has closed it
 
     def _open(self) -> None:
         self._fd = _native.timer_fd()

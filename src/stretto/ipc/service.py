@@ -92,7 +92,7 @@ def _describer(method: Method) -> Callable[[int, bytes, int], object]:
     """Return the `RpcMethod.describe` function of a method."""
 
     def describe(kind: int, data: bytes, handles: int) -> object:
-        del handles  # the descriptors are not part of the message
+        del handles  # passed descriptors are not part of the message
         # Imported here, because most traced programs don't need it.
         from stretto.protozero.excerpts import excerpt_of
         from stretto.protozero.message import Message

@@ -54,7 +54,7 @@ MAX_STATE_BYTES = 64 << 20
 _CONFIG = _STATS = _STATE = 1
 """Number of the only field in the messages that carry a config, statistics or a state."""
 
-_HUNG_UP = "the tracing service disconnected: it was stopped, or its log says why"
+_DISCONNECTED = "the tracing service disconnected: it was stopped, or its log says why"
 _REFUSED = (
     "the tracing service disconnected at once: it accepts its own user, root, and the members of "
     "its consumer group; use one of these users, or run the service as yours"
@@ -73,8 +73,8 @@ class ConsumerIPCClient:
         timeout_ms: Time in ms for the service to offer ConsumerPort.
 
     Attributes:
-        error: Why the connection has ended, and what to do; empty while it is open, and after
-            `disconnect`.
+        error: The reason why the connection has ended, with advice; empty while it is open, and
+            after `disconnect`.
     """
 
     __slots__ = (
@@ -178,7 +178,7 @@ class ConsumerIPCClient:
         self._runner.cancel(self._deadline)
         self._drop_waiting()
         if not self._leaving:
-            self.error = self.error or (_HUNG_UP if self._proxy else _REFUSED)
+            self.error = self.error or (_DISCONNECTED if self._proxy else _REFUSED)
         self._runner.post(self._consumer.on_disconnect)
 
     def _drop_waiting(self) -> None:
@@ -269,7 +269,7 @@ class ConsumerIPCClient:
         self._send_without_answer("DisableTracing", ipc.DisableTracingRequest())
 
     def flush(self, timeout_ms: int, callback: Callable[[bool], None], flags: int = 0) -> None:
-        """Flush the producers; call back with whether all of them finished in time."""
+        """Flush the producers; call back with True if all of them finished in time."""
         request = ipc.FlushRequest(timeout_ms=timeout_ms, flags=flags)
         self._invoke("Flush", request, lambda reply, _has_more: callback(reply is not None))
 

@@ -76,7 +76,7 @@ class OutOfProcessProducer(Producer, Protocol):
 
         Args:
             fd: Descriptor of the memory; owned by the service. -1 if the producer provided the
-                memory itself, or shares none.
+                memory, or if no memory is shared.
             size_bytes: Size of the memory.
             page_size_bytes: Size of a page.
         """

@@ -42,7 +42,7 @@ class Peer:
             its identity is not verified.
     """
 
-    __slots__ = ("_address", "_introduced", "machine_id", "machine_name", "pid", "uid")
+    __slots__ = ("_address", "_has_identity", "machine_id", "machine_name", "pid", "uid")
 
     def __init__(self, uid: int = 0, pid: int = 0, address: str = "") -> None:
         self.uid = uid
@@ -50,17 +50,17 @@ class Peer:
         self.machine_id = 0
         self.machine_name = ""
         self._address = address
-        self._introduced = False
+        self._has_identity = False
 
     @property
     def is_remote(self) -> bool:
         return bool(self._address)
 
-    def introduce(self, identity: IPCFrame.SetPeerIdentity) -> None:
+    def set_identity(self, identity: IPCFrame.SetPeerIdentity) -> None:
         """Set the identity of a remote peer. Ignored for unix sockets and after the first call."""
-        if not self.is_remote or self._introduced:
+        if not self.is_remote or self._has_identity:
             return
-        self._introduced = True
+        self._has_identity = True
         self.uid = identity.uid & _U32
         self.pid = identity.pid
         self.machine_id = machine_id(identity.machine_id_hint, self._address)

@@ -15,12 +15,12 @@ class ProducerIdentity:
     """The identity of a producer, fixed when it connects.
 
     Args:
-        name: Name of the producer, as stated by itself.
+        name: Name of the producer, chosen by the producer itself.
         uid: User id of its process, from the kernel.
         pid: Process id, from the kernel; 0 if unknown.
-        machine_id: Id of its machine, 0 for the service's own.
-        machine_name: Name of that machine.
-        sdk_version: Version of its tracing library, as stated by the producer.
+        machine_id: Id of its machine; 0 for the machine of the service.
+        machine_name: Name of its machine.
+        sdk_version: Version of the producer's tracing library, sent by the producer.
         in_process: Whether its trace writers run in the service's process; the memory is private.
         shm_emulation: Whether its chunks arrive in messages, because no memory can be shared.
         smb_scraping: Whether the service may read chunks that the producer has not committed.

@@ -198,7 +198,7 @@ class ProducerIPCClient:
                 raise RemoteProtocolError(
                     "the socket offers no ProducerPort: give the producer socket's address"
                 )
-            self._introduce()
+            self._initialize()
             self._wait(self._sync, deadline)
             self.resume()
         except BaseException:
@@ -221,7 +221,7 @@ class ProducerIPCClient:
             if self._proxy is None:
                 self._end_connection()
             else:
-                self._introduce()
+                self._initialize()
                 self.sync(lambda: on_connected() if self.connected else None)
 
         self._bind(on_bound)
@@ -309,7 +309,7 @@ class ProducerIPCClient:
 
         self._queue.push(encode_frame(ipc.IPCFrame(set_peer_identity=own_identity())))
 
-    def _introduce(self) -> None:
+    def _initialize(self) -> None:
         hints = self._hints
         enabled, disabled = _Request.SMB_SCRAPING_ENABLED, _Request.SMB_SCRAPING_DISABLED
         request = _Request(
@@ -354,10 +354,10 @@ class ProducerIPCClient:
     def _sync(self, done: Callable[[], None]) -> None:
         self.sync(done)
 
-    def _wait(self, ask: Callable[[Callable[[], None]], None], deadline: float) -> None:
-        """Call `ask`, and handle input until its callback is called."""
+    def _wait(self, request: Callable[[Callable[[], None]], None], deadline: float) -> None:
+        """Call `request` with a callback, and handle input until the callback is called."""
         answers: list[bool] = []
-        ask(lambda: answers.append(True))
+        request(lambda: answers.append(True))
         while True:
             self._queue.drain()
             if self._gone or self._queue.broken:
@@ -480,7 +480,7 @@ class ProducerIPCClient:
 
     def _on_command(self, command: ipc.GetAsyncCommandResponse | None, _has_more: bool) -> None:
         if command is None:
-            return  # rejected: the connection has ended, or was never initialized
+            return  # the request was rejected: the connection has ended, or was refused
         producer = self._producer
         if (setup := command.setup_data_source) is not None:
             producer.setup_data_source(setup.new_instance_id, _config(setup))

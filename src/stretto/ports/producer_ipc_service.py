@@ -87,7 +87,7 @@ class ProducerIPCService(IPCService):
             services,
             connection,
             connection.give_up,
-            peer.introduce,
+            peer.set_identity,
             connection,
             on_malformed=self._on_rejected("producer", peer.pid),
         )

@@ -85,7 +85,7 @@ class RemoteConsumer:
         self._streams = streams
         self._on_error = on_error
         self._enabling: Deferred | None = None
-        self._ended: str | None = None  # error, if no EnableTracing was pending
+        self._ended: str | None = None  # error of the ended session, not sent yet
         self._events: Deferred | None = None
         self.take_fd: Callable[[], int] = lambda: -1
         self._endpoint = connect(self, uid)
@@ -204,7 +204,7 @@ class RemoteConsumer:
             if stats is None:
                 deferred.reject()
                 return
-            if len(stats) > MAX_PART_BYTES:  # with thousands of writers
+            if len(stats) > MAX_PART_BYTES:  # if there are thousands of writers
                 stats = without_field(stats, _WRITER_STATS)
             deferred.resolve(Raw(bytes_field(_STATS, stats)))
 

@@ -142,7 +142,7 @@ class RemoteProducer:
         done = 0
         while done < min(most, len(data)):
             handled = self._commit_some(data[done : done + COMMIT_BYTES], consume)
-            if not handled:  # the end, another request, or a longer frame
+            if not handled:  # the data begins with another request or a longer frame, or has ended
                 self._commit_some(data[done : done + MAX_FRAME_BYTES], consume)
                 return
             done += handled

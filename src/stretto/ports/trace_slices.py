@@ -45,7 +45,7 @@ def pack_slices(trace: bytes) -> Iterator[bytes]:
         reply, next_start = _native.pack_slices(trace, start, MAX_REPLY_BYTES)
         if next_start > start:
             yield reply
-        else:  # a packet larger than a reply
+        else:  # the packet is larger than a reply
             size, packet = read_varint(trace, start + 1, end)
             next_start = packet + size
             yield from _pack_large(trace, packet, next_start)
@@ -83,7 +83,7 @@ class SliceJoiner:
             if not self._in_packet:
                 packets, at = _native.join_slices(reply, at)
                 trace += packets
-            if at < end:  # a part of a packet, or another field
+            if at < end:  # the next field is a part of a packet or unknown
                 number, wire_type, start, at = read_field(reply, at, end)
                 if number == _SLICES and wire_type == DELIMITED:
                     trace += self._add_slice(reply[start:at])

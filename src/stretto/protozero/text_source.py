@@ -7,7 +7,7 @@ token ::
       duration_ms: soon
                    ^~~~
 
-Rows and columns count characters, from 1. Of a long line only the part around the token is shown.
+Rows and columns count characters, from 1. A long line is truncated around the token.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class TextSource:
         """Skip consecutive string literals.
 
         Returns:
-            (span of all literals, span of the first one's content); None if there is no string.
+            (span of all literals, span of the content of the first); None if there is no string.
         """
         begin = self.pos
         first: Span | None = None

@@ -59,7 +59,7 @@ class Tokenizer:
         return self
 
     def end(self) -> Self:
-        """End the stream; return self, which iterates over messages that are recovered only now."""
+        """End the stream; return self, which iterates over messages recovered at the end."""
         self._ended = True
         return self
 

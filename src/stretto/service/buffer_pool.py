@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class BufferPool:
-    """Creates, copies and frees buffers. A call that fails frees what it allocated."""
+    """Creates, copies and frees buffers. A failed call frees the memory that it has allocated."""
 
     __slots__ = ("_ids", "table")
 

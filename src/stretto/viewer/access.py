@@ -28,7 +28,7 @@ class RequestFields(Protocol):
     """The header fields of a request, as `http.server` and `websockets` have them."""
 
     def get_all(self, name: str, /) -> Sequence[str] | None:
-        """Returns the values of all fields of a name; None or nothing if there are none."""
+        """Returns the values of all fields of a name; None or empty if there are none."""
 
 
 class Access:

@@ -149,7 +149,7 @@ class Bridge:
             ping_interval=None,
             close_timeout=CLOSE_S,
             max_size=MAX_MESSAGE_BYTES,
-            write_limit=0,  # `send` ends when the kernel has all: then the page is to answer
+            write_limit=0,  # `send` waits until the kernel has all data
             logger=_SILENT,
         )
 

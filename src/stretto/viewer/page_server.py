@@ -152,12 +152,12 @@ class PageServer(ThreadingHTTPServer):
         now = self._clock()
         for end, connection in list(self._connections.items()):
             if connection.deadline is not None and connection.deadline <= now:
-                _hang_up(end)
+                _shut_down(end)
 
     def server_close(self) -> None:
         super().server_close()
         for end in list(self._connections):
-            _hang_up(end)
+            _shut_down(end)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore the error: a client has disconnected, or a file can't be read any more."""
@@ -253,7 +253,7 @@ def _await_end(connection: socket) -> None:
         pass
 
 
-def _hang_up(connection: Any) -> None:
+def _shut_down(connection: Any) -> None:
     """Shut the connection down; its thread then closes it."""
     try:
         connection.shutdown(SHUT_RDWR)

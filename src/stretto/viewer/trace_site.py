@@ -3,7 +3,7 @@
     GET /<secret>/trace.pftrace      the trace, for pages of the UI
     OPTIONS                          allows pages to fetch it (CORS, private network access)
     GET /, /v52.0-…/…                the UI's files, with `--offline`
-    GET /live_reload                 the UI's event stream of changed files; status 204: none
+    GET /live_reload                 the UI's event stream of changed files; always status 204
 
 Rules
 - The file is opened once: a later file with the same name isn't served.

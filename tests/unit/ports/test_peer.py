@@ -29,7 +29,7 @@ def identity(**fields: object) -> IPCFrame.SetPeerIdentity:
 def test_unix_peer_has_the_credentials_of_the_kernel() -> None:
     one, other = UnixSocket.pair()
     peer = peer_of(one)
-    peer.introduce(identity())
+    peer.set_identity(identity())
     assert (peer.uid, peer.pid, peer.machine_id) == (os.getuid(), os.getpid(), 0)
     assert not peer.is_remote
     one.close()
@@ -39,15 +39,15 @@ def test_unix_peer_has_the_credentials_of_the_kernel() -> None:
 def test_only_the_first_identity_of_a_remote_peer_is_used() -> None:
     peer = Peer(address="192.0.2.1:10")
     assert (peer.uid, peer.pid, peer.machine_id, peer.is_remote) == (0, 0, 0, True)
-    peer.introduce(identity())
-    peer.introduce(identity(pid=9, machine_id_hint="another"))
+    peer.set_identity(identity())
+    peer.set_identity(identity(pid=9, machine_id_hint="another"))
     assert (peer.uid, peer.pid) == (8, 7)
     assert (peer.machine_id, peer.machine_name) == (machine_id("box", ""), "Box")
 
 
 def test_length_of_machine_names_is_limited() -> None:
     peer = Peer(address="192.0.2.1:10")
-    peer.introduce(identity(uid=-2, machine_name="x" * 10_000))
+    peer.set_identity(identity(uid=-2, machine_name="x" * 10_000))
     assert peer.uid == 2**32 - 2
     assert len(peer.machine_name) == MAX_NAME_CHARACTERS
 

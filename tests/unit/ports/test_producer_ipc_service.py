@@ -254,7 +254,7 @@ class TestMemoryOfTheProducer:
 class TestRemote:
     def test_remote_producer_sends_its_chunks_within_messages(self, memory: int) -> None:
         peer = Peer(address="127.0.0.1:1")
-        peer.introduce(
+        peer.set_identity(
             ipc.IPCFrame.SetPeerIdentity(pid=5, uid=6, machine_id_hint="a", machine_name="A")
         )
         talk = Talk(peer)

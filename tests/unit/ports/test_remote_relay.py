@@ -48,7 +48,7 @@ class Talk:
         self.hosted = RemoteRelay(self.connect, self.peer)
         self.client = Client(self.pair.client_outbox)
         self.host = HostConnection(
-            [self.hosted.service], self.pair.host_outbox, lambda: None, self.peer.introduce
+            [self.hosted.service], self.pair.host_outbox, lambda: None, self.peer.set_identity
         )
         self.pair.connect(self.client, self.host)
 

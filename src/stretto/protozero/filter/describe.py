@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def name_of_path(schema: SchemaFilter, path: Iterable[int]) -> str:
-    """Return the names of nested field numbers from the root: `.packet.track_event.999`."""
+    """Return a path of field numbers as names, such as `.packet.track_event.999`."""
     message: FilteredMessage | None = schema.messages[0]
     names = []
     for number in path:

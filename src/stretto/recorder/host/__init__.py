@@ -1,4 +1,4 @@
 """The recorder process: runs one recording of one program, from its start to the written trace.
 
-It prints nothing and parses no arguments: `stretto.cli.record` gives it options and a reporter.
+It prints nothing and parses no arguments: `stretto.cli.record` passes options and a reporter to it.
 """

@@ -25,7 +25,7 @@ STALL_THEN_DROP = 3
 
 
 def clear_period_ms(buffer_bytes: int) -> int:
-    """Return the period in which writers repeat their state, so that the ring always has a copy."""
+    """Return the period in ms after which writers repeat their state, for the ring buffer."""
     return max(20, min(1000, buffer_bytes // FASTEST_FILL))
 
 
@@ -33,8 +33,8 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
     """Build the config of a recording.
 
     Args:
-        options: what is recorded.
-        to_file: the trace goes into a file, not into a pipe.
+        options: the options of the recording.
+        to_file: whether the trace is written into a file, not into a pipe.
     """
     track_event = DataSourceConfig(
         name="track_event",

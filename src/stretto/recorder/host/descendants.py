@@ -1,4 +1,4 @@
-"""Finds the program's descendants, and the reasons why some Pythons aren't recorded.
+"""Finds the program's descendants, and the reasons why some Python processes aren't recorded.
 
 Reads /proc when `scan` is called; a process that starts and ends between two scans is missed.
 """
@@ -102,7 +102,7 @@ class _UnconnectedPython:
 
     @property
     def is_reported(self) -> bool:
-        """Whether it is reported; not if it had just started at the last scan."""
+        """Whether the summary includes it: not if it had just started at the last scan."""
         return self.reason != NEVER_CONNECTED or self.lived_s >= STARTUP_S
 
 

@@ -75,7 +75,7 @@ class PrivateRecording:
 
     @property
     def target_options(self) -> Options:
-        """Empty: recorded processes find the service's socket in the workspace."""
+        """No options: recorded processes find the service's socket in the workspace."""
         return {}
 
     def start(self, workspace: Workspace, options: RecordingOptions, output: Output) -> None:

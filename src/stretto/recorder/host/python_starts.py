@@ -35,7 +35,7 @@ _PYTHON = re.compile(r"(python|pypy)[0-9.]*t?$")
 
 
 def interpreters() -> Iterator[str]:
-    """Yield the paths of Pythons that a program may start: this one, and those on PATH."""
+    """Yield the paths of Python interpreters: this one, and those on PATH."""
     yield sys.executable
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         try:

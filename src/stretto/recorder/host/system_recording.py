@@ -118,7 +118,7 @@ class SystemRecording:
 
     @property
     def unrecorded(self) -> Mapping[int, str]:
-        """Empty: the service doesn't report them."""
+        """Always empty, because the service doesn't report these processes."""
         return {}
 
     @property

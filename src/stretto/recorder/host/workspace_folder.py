@@ -100,7 +100,7 @@ def sweep() -> None:
 def _lock(folder: str) -> int:
     """Create the lock file, and return its descriptor.
 
-    It is locked before it gets its name: otherwise another recorder could remove the folder.
+    The file is locked before it is renamed: otherwise another recorder could remove the folder.
     """
     path = os.path.join(folder, LOCK)
     fd = os.open(f"{path}.new", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -146,7 +146,7 @@ def remove(workspace: Workspace) -> None:
 
 
 def environment(workspace: Workspace) -> dict[str, str]:
-    """Return this process's environment with the variables that cause Pythons to be recorded."""
+    """Return the environment of recorded programs: this process's with additional variables."""
     variables = dict(os.environ)
     path = variables.get("PYTHONPATH")
     variables["PYTHONPATH"] = f"{workspace.site}{os.pathsep}{path}" if path else workspace.site

@@ -4,7 +4,7 @@ It removes itself from `sys.path` and `sys.modules`, and then imports the sitecu
 have been imported without a recorder. Errors are written into the workspace, and never reach the
 program. Every Python that a program starts runs this file, so its syntax is valid from Python 2 on.
 """
-# ruff: noqa: I002  # Python 2 doesn't know this future import
+# ruff: noqa: I002  # Python 2 doesn't support this future import
 
 import os
 import sys
@@ -46,7 +46,7 @@ _folder = os.path.dirname(__file__)
 _leave_path(_folder)
 _start(_folder)
 
-# Now import the next sitecustomize on the path. Its errors are the program's own, and so is the
-# ImportError if there is none: `site` expects it.
+# Import the next sitecustomize on the path. Its errors are not handled here, nor is the
+# ImportError if there is no other one: `site` handles it.
 sys.modules.pop("sitecustomize", None)
 import sitecustomize  # type: ignore[import-not-found]  # noqa: E402, F401

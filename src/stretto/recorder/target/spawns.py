@@ -1,8 +1,8 @@
-"""Finds Pythons that a recorded process starts by `subprocess` and that can't be recorded.
+"""Finds Python processes started by `subprocess` that can't be recorded.
 
 Their command line and environment are checked when they are started, as they may end before the
-recorder's next scan. Pythons that are started in another way, such as by a shell, are found only
-by the scan.
+recorder's next scan. Processes that are started otherwise, such as by a shell, are found only by
+the scan.
 """
 
 from __future__ import annotations

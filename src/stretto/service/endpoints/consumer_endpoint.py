@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stretto.service.session.session_registry import SessionRegistry
 
     class ConsumerService(Protocol):
-        """The service as used by a consumer's endpoint; implemented by `TracingService`."""
+        """The interface of the service for a consumer's endpoint."""
 
         context: ServiceContext
         registry: SessionRegistry
@@ -138,7 +138,7 @@ class ConsumerEndpoint:
 
         Args:
             timeout_ms: Timeout in ms; 0 for that of the config, by default 5 s.
-            callback: Called with whether all of them answered in time.
+            callback: Called with True if all producers answered in time, else with False.
             flags: FlushFlags: initiator and reason.
         """
         if self.session:

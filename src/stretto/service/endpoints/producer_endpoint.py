@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stretto.service.session.session_registry import SessionRegistry
 
     class ProducerService(Protocol):
-        """The service as used by a producer's endpoint; implemented by `TracingService`."""
+        """The interface of the service for a producer's endpoint."""
 
         context: ServiceContext
         registry: SessionRegistry

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stretto.service.session.flush import Flushes
 
     class WrittenSession(Protocol):
-        """The session as used by its file."""
+        """The interface of a session for the writer of its file."""
 
         context: ServiceContext
         config: TraceConfig
@@ -58,7 +58,7 @@ def write_period_ms(config: TraceConfig) -> int:
 
 
 def flush_period_ms(config: TraceConfig) -> int:
-    """Return the period in ms of flushes apart from writes; 0 for none."""
+    """Return the period in ms of additional flushes between writes; 0 for no such flushes."""
     if not config.write_into_file or config.write_flush_mode == _FLUSH_DISABLED:
         return config.flush_period_ms
     if config.write_flush_mode in _FLUSH_AUTO:

@@ -31,7 +31,7 @@ class FileThreads:
     def __init__(self) -> None:
         self._lock = allocate_lock()
         self._running: dict[object, Callable[[], object]] = {}  # token -> interrupt function
-        self._native_ids: list[int] = []  # of threads that end before a fork
+        self._native_ids: list[int] = []  # native ids of threads that have ended for a fork
         self._waiting: list[tuple[Callable[[], object], Callable[[], object]]] = []
         self.paused = False
 

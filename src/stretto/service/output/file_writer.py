@@ -221,7 +221,7 @@ class FileWriter:
             self._fail(self._file.give_up("it was given up"))
             return False
         if self._threads.paused:
-            self._start()  # continues after the fork
+            self._start()  # schedules a restart after the fork
             return False
         if self._current:
             return self._go_on()

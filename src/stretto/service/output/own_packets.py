@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stretto.service.session.triggers import ReceivedTrigger, SessionTriggers
 
     class SessionOfPackets(Protocol):
-        """The session as used by the builder of the service's packets."""
+        """The interface of a session for the builder of the service's packets."""
 
         context: ServiceContext
         config_bytes: bytes

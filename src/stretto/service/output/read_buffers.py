@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stretto.service.output.trace_stats import CountedSession
 
     class ReadSession(SessionOfPackets, CountedSession, Protocol):
-        """The session as used by its reader."""
+        """The interface of a session for its reader."""
 
         buffers: list[int]
         uuid: tuple[int, int]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stretto.service.output.read_buffers import ReadSession
 
     class CopiedSession(ReadSession, Protocol):
-        """The session as used by a snapshot."""
+        """The interface of a session for a snapshot."""
 
         def scrape(self) -> None: ...
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stretto.service.session.flush import Flushes
 
     class CountedSession(Protocol):
-        """The session as used by its statistics."""
+        """The interface of a session for its statistics."""
 
         context: ServiceContext
         builtin: TraceConfig.BuiltinDataSource

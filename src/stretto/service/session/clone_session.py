@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stretto.service.session.session_registry import SessionRegistry
 
     class CloneOwner(SessionOwner, Protocol):
-        """The consumer as used by a clone; implemented by `ConsumerEndpoint`."""
+        """The interface of a consumer for a clone; implemented by `ConsumerEndpoint`."""
 
         def adopt(self, session: ServiceTracingSession) -> None: ...
 
@@ -192,7 +192,7 @@ class PendingClone:
             return None
         if self._fd is None:
             raise SessionError("This session writes into a file: pass a descriptor for its copy.")
-        assert self._source.drain is not None  # true if the source writes into a file
+        assert self._source.drain is not None  # exists if the source writes into a file
         self._context.file_threads.check()
         fd = os.dup(self._fd)
         try:

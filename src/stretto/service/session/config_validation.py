@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stretto.service.session.triggers import WantedTrigger
 
     class ExistingSession(Protocol):
-        """A session as used by the checks."""
+        """The interface of an existing session for the checks."""
 
         uid: int
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stretto.service.timers import Timers
 
     class FlushedSession(Protocol):
-        """The session as used by its flushes."""
+        """The interface of a session for its flushes."""
 
         context: ServiceContext
         config: TraceConfig
@@ -92,7 +92,7 @@ class Flushes:
         Args:
             timeout_ms: Timeout in ms; 0 for the session's default.
             flags: FlushFlags, sent to the producers.
-            done: Called once, from a task, with whether all producers answered in time.
+            done: Called once, from a task; the argument is True if all producers answered in time.
             buffers: Only data sources with these target buffers are flushed; None for all.
         """
         session = self._session

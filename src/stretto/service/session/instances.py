@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stretto.service.session.wanted_data_sources import WantedDataSource
 
     class SessionOfInstances(Protocol):
-        """The session as used by its instances."""
+        """The interface of a session for its instances."""
 
         context: ServiceContext
         config: TraceConfig

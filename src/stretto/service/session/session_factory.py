@@ -88,7 +88,7 @@ def _apply_lockdown(sessions: SessionRegistry, config: TraceConfig) -> None:
 
 
 def _end_less_important(sessions: SessionRegistry, config: TraceConfig) -> None:
-    """End all other sessions if the config asks for an exclusive one."""
+    """End all other sessions if the config requests an exclusive session."""
     others = sessions.all()
     check_exclusive(config, others)
     if config.exclusive_prio:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stretto.service.session.session_producer import SessionProducer
 
     class SessionHost(Protocol):
-        """The service as used by a session; implemented by `SessionRegistry`."""
+        """The interface of the service for a session; implemented by `SessionRegistry`."""
 
         def producers(self) -> Iterable[SessionProducer]:
             """Return all connected producers."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         def fail(self, error: str) -> None: ...
 
     class SessionOwner(Protocol):
-        """The consumer as used by its session; implemented by `ConsumerEndpoint`."""
+        """The interface of a consumer for its session; implemented by `ConsumerEndpoint`."""
 
         uid: int
         pending_clone: UnfinishedClone | None

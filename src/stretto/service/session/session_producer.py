@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceConfig, TraceConfig
 
     class SessionProducer(Protocol):
-        """A producer as used by sessions; implemented by `ProducerEndpoint`."""
+        """The interface of a producer for sessions; implemented by `ProducerEndpoint`."""
 
         producer_id: int
         identity: ProducerIdentity

@@ -109,8 +109,8 @@ class WantedDataSources:
         """Copy the producer filters from another config's entries with the same names.
 
         Returns:
-            The entries that have new filters. Of several entries of `other` with the same
-            name, the last one counts.
+            The entries that have new filters. If several entries of `other` have the same
+            name, the last one is used.
         """
         changed = [each for each in self._entries if other.named(each.config.name)]
         for each in changed:
