@@ -37,8 +37,8 @@ def flaky_tests(folder: Path) -> list[str]:
     ]
 
 
-def test_runs(folder: Path) -> dict[str, Counter[str]]:
-    """The outcomes of each run of tests, by its name."""
+def counts_by_run(folder: Path) -> dict[str, Counter[str]]:
+    """Return the number of tests by outcome, for each test run by its name."""
     return {
         path.stem: Counter((outcomes(path) | outcomes(folder / "again" / path.name)).values())
         for path in sorted(folder.glob("*.xml"))
@@ -46,14 +46,14 @@ def test_runs(folder: Path) -> dict[str, Counter[str]]:
 
 
 def steps(folder: Path) -> dict[str, str]:
-    """The outcome of each step, by its name."""
+    """Return the outcome of each step, by its name."""
     lines = (folder / "steps.txt").read_text().splitlines()
     return {name: outcome for outcome, name in (line.split(maxsplit=1) for line in lines)}
 
 
 def summarize(folder: Path) -> Counter[str]:
     """Count all tests and steps of a run."""
-    tests = test_runs(folder)
+    tests = counts_by_run(folder)
     total = sum(tests.values(), Counter[str]())
     for name, outcome in steps(folder).items():
         if outcome == "failed":
@@ -65,7 +65,7 @@ def summarize(folder: Path) -> Counter[str]:
 
 def python_lines(folder: Path) -> list[str]:
     """A line for each CPython: what became of its tests."""
-    tests = test_runs(folder)
+    tests = counts_by_run(folder)
     return [
         f"{name}: {counts(tests[name])}" if name in tests else f"{name}: {outcome}"
         for name, outcome in steps(folder).items()

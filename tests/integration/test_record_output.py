@@ -101,7 +101,7 @@ class TestRefused:
             ((), 2, "name the program"),
             (("-m",), 2, "-m needs a module"),
             (("--buffer", "many", "-c", ""), 2, "size 'many': give a size like 64mb"),
-            (("--duration", "soon", "-c", ""), 2, "'soon' is no time"),
+            (("--duration", "soon", "-c", ""), 2, "'soon' isn't a time"),
             (("--max-depth", "0", "-c", ""), 2, "from 1 to"),
             (("--max-size", "1mb", "-c", ""), 2, "--stream"),
             (("--frobnicate", "-c", ""), 2, "unrecognized"),

@@ -75,7 +75,7 @@ def format_of_file(name: str, start: bytes) -> str | None:
     """Return the format of a file by its first `SNIFFED_BYTES`, or else by its name."""
     shown, named = format_of_start(start), format_of_name(name)
     if shown is None or (shown == PFTRACE and named is not None and not _NO_TEXT.search(start)):
-        return named  # undecided: an empty first line may also be the start of a packet
+        return named  # the first byte of a packet is a newline, and so may be that of a text
     return shown
 
 

@@ -65,7 +65,7 @@ def open_packets(file: BufferedReader) -> Iterator[BinaryIO]:
         with gzip.open(file) as unpacking, _unpacked(cast("BufferedReader", unpacking)) as packets:
             yield packets
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DecodeError(f"what is compressed by gzip is damaged: {error}") from error
+        raise DecodeError(f"the gzip compression is damaged: {error}") from error
 
 
 @contextmanager

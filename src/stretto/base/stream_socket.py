@@ -131,7 +131,7 @@ class StreamSocket:
             if self._own is None or self._own.is_ours:
                 self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # shut down already
+            pass  # it is shut down already
 
     def close(self) -> None:
         """Close the descriptor, unless the program has closed it. Idempotent."""

@@ -30,14 +30,14 @@ LINE += r""""try:\n if os.environ['STRETTO_CONNECT'] != '0':"""
 LINE += r"""\n  import stretto\n  stretto.connect()\nexcept Exception:\n pass")""" + "\n"
 
 DESCRIPTION = """\
-Have Python programs that are started with STRETTO_CONNECT=1 in their environment call
-stretto.connect() before their first line, without a change to them.
+Connect Python programs to the tracing service without changing them: programs started with
+STRETTO_CONNECT=1 in their environment call stretto.connect() before their first line.
 
   stretto autostart --install        for all programs of this environment
   STRETTO_CONNECT=1 gunicorn app:app
 
-It puts one small file into this environment's site-packages. Without the variable that file
-does nothing.
+--install puts one small file into this environment's site-packages. Without the variable the
+file has no effect.
 """
 
 NOT_INSTALLED = 1
@@ -47,9 +47,9 @@ def _parse(arguments: Sequence[str]) -> str:
     parser = VerbParser("autostart", DESCRIPTION)
     verbs = parser.add_mutually_exclusive_group(required=True)
     for verb, text in (
-        ("install", "put the file in place; again: harmless"),
-        ("uninstall", "remove it; again: harmless"),
-        ("status", "say whether it is in place; exit code 1 if it isn't"),
+        ("install", "install the file, unless it is installed"),
+        ("uninstall", "remove the file, if it is installed"),
+        ("status", "print whether the file is installed; exit code 1 if it isn't"),
     ):
         verbs.add_argument(f"--{verb}", dest="verb", action="store_const", const=verb, help=text)
     return str(parser.parse_args(arguments).verb)

@@ -32,12 +32,12 @@ DESCRIPTION = """\
 Let the record page of the Perfetto UI record on this machine.
 
   stretto traced                      the tracing service
-  stretto bridge                      this, between the page and the service
+  stretto bridge                      the connection from the page to the service
   https://ui.perfetto.dev/#!/record   the page: choose Linux, then ws://127.0.0.1:8037/traced
 
-For another machine, run both there and this here:  ssh -L 8037:127.0.0.1:8037 THERE
-It listens on 127.0.0.1 only, answers only you (and root), and only pages of the Perfetto UI.
-Ctrl-C ends it.
+To record another machine, run both there, and here:  ssh -L 8037:127.0.0.1:8037 THERE
+The bridge listens on 127.0.0.1 only. It accepts only your own user, root, and pages of the
+Perfetto UI. Ctrl-C ends it.
 """
 
 
@@ -45,15 +45,15 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = VerbParser("bridge", DESCRIPTION)
     parser.add_argument(
         "--port", type=port_number, default=PORT, metavar="N",
-        help=f"listen there ({PORT}, which the page looks for)",
+        help=f"port to listen on (default: {PORT}, the only one that the page uses)",
     )  # fmt: skip
     parser.add_argument(
         "--origin", action="append", default=[], metavar="ORIGIN",
-        help="a page of http://HOST:PORT may record, too; may be repeated",
+        help="accept pages of this origin (http://HOST:PORT), too; repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--user", action="append", default=[], metavar="NAME",
-        help="another user of this machine may record, too; may be repeated",
+        help="accept this user of the machine, too; repeatable",
     )  # fmt: skip
     return parser.parse_args(arguments)
 
@@ -95,7 +95,7 @@ def _tell_start(port: int, address: str, path: str) -> None:
     try:
         _connect(address).close()
     except TransportError as error:
-        _tell(f"{error}. Start `stretto traced`; this goes on.")
+        _tell(f"{error}. Start `stretto traced`; the bridge keeps running.")
 
 
 async def _serve(options: argparse.Namespace) -> None:
@@ -106,7 +106,7 @@ async def _serve(options: argparse.Namespace) -> None:
     origins = (*ORIGINS, *options.origin)
     bridge = Bridge(lambda: _connect(address), users, origins, _Refusals())
     _tell_start(await bridge.start(options.port), address, PATH)
-    await asyncio.get_running_loop().create_future()  # until Ctrl-C
+    await asyncio.get_running_loop().create_future()  # serve until Ctrl-C
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -120,7 +120,7 @@ def run(arguments: Sequence[str]) -> int:
     if find_spec("websockets") is None:
         raise CommandError(
             f"bridge: the package websockets is missing: `{sys.executable} -m pip install "
-            "'stretto[bridge]'` brings it."
+            "'stretto[bridge]'` installs it."
         )
     try:
         asyncio.run(_serve(options))

@@ -31,7 +31,7 @@ Start with
   stretto record app.py
   stretto view trace.pftrace
 
-`stretto VERB --help` says more about each.
+`stretto VERB --help` shows a verb's options and examples.
 """
 
 

@@ -26,7 +26,7 @@ Make a trace of the buffer that a recorder left when it was killed.
   stretto recover trace.pftrace.ring               writes trace.pftrace
   stretto recover trace.pftrace.ring -o saved.pftrace
 
-The ring stays as it is. Events of the last second before the end may be missing.
+The ring is not changed. Events of the recorder's last second may be missing.
 (With `stretto record --stream` there is nothing to recover: OUT.part is a trace.)
 """
 
@@ -39,7 +39,7 @@ def _parse(arguments: Sequence[str]) -> tuple[str, str]:
     ring, output = parsed.ring, parsed.output
     if output is None:
         if not ring.endswith(".ring"):
-            raise CommandError(f"recover: where to? {ring!r} doesn't end in .ring: give -o OUT.", 2)
+            raise CommandError(f"recover: {ring!r} doesn't end in .ring: give -o OUT.", 2)
         output = ring.removesuffix(".ring")
     return ring, output
 
@@ -54,8 +54,8 @@ def _open_ring(path: str) -> int:
     except BlockingIOError:
         os.close(fd)
         raise CommandError(
-            f"recover: {path!r} is in use: its recorder is alive and writes the trace at the end "
-            "(or now: send it SIGUSR2)."
+            f"recover: {path!r} is in use: its recorder is running, and writes the trace at its "
+            "end (to write it now, send the recorder SIGUSR2)."
         ) from None
     return fd
 
@@ -65,7 +65,9 @@ def _packets(fd: int, path: str) -> Iterator[bytes]:
     try:
         table.recover(_BUFFER, fd)
     except (ValueError, OSError) as error:
-        raise CommandError(f"recover: {path!r} is no ring of `stretto record`: {error}.") from error
+        raise CommandError(
+            f"recover: {path!r} isn't a ring of `stretto record`: {error}."
+        ) from error
     reader = _native.Readback(table)
     reader.begin(_BUFFER)
     more = True

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HELP = """\
 usage: stretto trigger NAME...
 
-Fire triggers: a session whose trigger_config names one starts, stops, or is copied.
+Activate triggers: sessions whose trigger_config names one of them start, stop, or are cloned.
 
   trigger_config {
     trigger_mode: STOP_TRACING
@@ -31,7 +31,8 @@ Fire triggers: a session whose trigger_config names one starts, stops, or is cop
 
   stretto trigger slow_request
 
-The service is found at PERFETTO_PRODUCER_SOCK_NAME. Exit code 0: it has them; 1: there is none.
+The service's address is in PERFETTO_PRODUCER_SOCK_NAME.
+Exit codes: 0: the service has received the triggers; 1: it has not.
 """
 PRODUCER_NAME = "perfetto_cmd_producer"
 TIMEOUT_S = 10.0

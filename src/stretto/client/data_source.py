@@ -206,7 +206,7 @@ class DataSource:
 
     def end(self) -> None:
         """Stop: call `on_stop`, then refuse writes. The instance can't be started again."""
-        self._ended = True  # first: a later start must see it
+        self._ended = True  # set first, so that a concurrent `begin` can't miss it
         self._leave()
         try:
             self.on_stop()

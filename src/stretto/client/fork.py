@@ -97,7 +97,7 @@ def _resume_soon() -> None:
     process.soon.append(resume)
     try:
         _native.add_pending_call(_resume_after_fork)
-    except RuntimeError:  # too many are pending
+    except RuntimeError:  # too many calls are pending
         return
 
 

@@ -219,7 +219,7 @@ class recording:  # noqa: N801  # used like a function
         session, self._session = self._session, None
         if session is None:
             return
-        if session.is_of_parent:  # a child of a fork inside the block leaves it too
+        if session.is_of_parent:  # in a forked child, which leaves the block, too
             os.close(self._fd)
             return
         try:
@@ -261,4 +261,4 @@ def _cut(fd: int, written: memoryview) -> None:
     try:
         os.ftruncate(fd, size)
     except OSError:
-        pass  # a pipe or a device
+        pass  # pipes and devices can't be truncated

@@ -131,7 +131,7 @@ class StartupTracing:
             self._reservations += 1
             waiting[self._reservations] = self._start(source, config, arbiter)
         session.num_data_sources_started = len(waiting)
-        session.waiting = waiting  # last: now services may adopt or abort all of it
+        session.waiting = waiting  # set last: from now on they may be adopted
         self._sessions.append(session)
         if not waiting:
             self.abort(session)
@@ -186,7 +186,7 @@ class StartupTracing:
         while session.waiting:
             try:
                 reservation, instance = session.waiting.popitem()
-            except KeyError:  # another thread took it
+            except KeyError:  # another thread has removed it
                 break
             arbiter, target_buffer = instance.arbiter, instance.target_buffer
             call_safely(instance.end)

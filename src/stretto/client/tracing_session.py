@@ -198,7 +198,7 @@ class TracingSession:
         backend.call(lambda: self._enable(endpoint))
         if self._starts_at_once:
             self._consumer.started.arrives(START_TIMEOUT_S)
-        else:  # an error would arrive before this reply
+        else:  # a refusal comes before this reply
             self._ask(lambda done: endpoint.query_capabilities(lambda _: done()), "answer")
         self._check_connection(endpoint)
         if self._consumer.error:

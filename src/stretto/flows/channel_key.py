@@ -130,7 +130,7 @@ def _option(own: socket.socket, number: int) -> int:
 
 
 def _boot_id() -> int:
-    global _boot  # read once
+    global _boot  # read from the file only once
     if not _boot:
         try:
             with open(_BOOT_ID, "rb") as file:

@@ -156,7 +156,7 @@ def test_gzip_compressed_trace_is_read_from_a_file_or_standard_input(
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(file))
         assert output(capsys, "-") == whole
     packed.write_bytes(packed.read_bytes()[:-20])
-    with pytest.raises(CommandError, match="compressed by gzip is damaged"):
+    with pytest.raises(CommandError, match="gzip compression is damaged"):
         command.run([str(packed)])
 
 

@@ -42,7 +42,7 @@ Convert a trace to another format.
   stretto convert trace.pftrace trace.pbtxt      to read, or to change and convert back
   stretto convert trace.pftrace - --to json | jq '.packet[].internedData.eventNames[]?.name'
 
-Formats, and the endings of names that mean them:
+Formats, and the extensions of their file names:
 
   pftrace   .pftrace .perfetto-trace .pb   Perfetto's packets
   fxt       .fxt                           Fuchsia's trace format
@@ -50,10 +50,10 @@ Formats, and the endings of names that mean them:
   json      .json                          packets as JSON, by protobuf's rules; Chrome's JSON
                                            is another format, and neither read nor written
 
-FXT holds track events: slices, instants, counters, arguments, and flows with their arrows. What
-it can't hold (packets of other data sources, arguments beyond 15) is left out, and the summary
-says how much. Text and JSON hold everything that the schema knows. A trace that is packed by gzip
-is unpacked.
+FXT can hold track events: slices, instants, counters, arguments, and flows with their arrows.
+Other data (packets of other data sources, more than 15 arguments) is left out, and counted in the
+summary. Text and JSON can hold all fields of the schema. A trace compressed by gzip is
+decompressed.
 """
 
 
@@ -62,10 +62,13 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("source", metavar="IN", help="the trace; - is standard input")
     parser.add_argument("target", metavar="OUT", help="the result; - is standard output")
     parser.add_argument(
-        "--from", dest="source_format", choices=FORMATS, help="of IN, if it doesn't show"
+        "--from",
+        dest="source_format",
+        choices=FORMATS,
+        help="format of IN, if it can't be detected",
     )
     parser.add_argument(
-        "--to", dest="target_format", choices=FORMATS, help="of OUT, if its name doesn't say"
+        "--to", dest="target_format", choices=FORMATS, help="format of OUT, if not by its extension"
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
     return parser.parse_args(arguments)
@@ -86,7 +89,7 @@ def _target_format(path: str) -> str:
             2,
         )
     raise CommandError(
-        f"convert: which format shall {path!r} have? Say --to, of {_known_formats()}.", 2
+        f"convert: the extension of {path!r} is unknown: give --to, one of {_known_formats()}.", 2
     )
 
 
@@ -96,13 +99,13 @@ def _source_format(given: argparse.Namespace, file: Source) -> str:
     found = format_of_file(given.source, file.start)
     if found is None:
         raise CommandError(
-            f"convert: {given.source!r} is no trace, or it doesn't show of which format: say "
-            f"--from, of {_known_formats()}.",
+            f"convert: {given.source!r} isn't a trace, or its format can't be detected: give "
+            f"--from, one of {_known_formats()}.",
             2,
         )
     named = format_of_name(given.source)
     if named not in (found, None) and not given.quiet:
-        _hint(f"{given.source!r} is named like {named}, but holds {found}: read as that")
+        _hint(f"{given.source!r} has the extension of {named}, but is read as {found}")
     return found
 
 
@@ -119,8 +122,8 @@ def run(arguments: Sequence[str]) -> int:
         source = _source_format(given, file)
         if source == target:
             raise CommandError(
-                f"convert: {given.source!r} is of the format {source} already: name another "
-                "one by OUT's ending, or by --to.",
+                f"convert: {given.source!r} has the format {source} already: choose another "
+                "one by OUT's extension, or by --to.",
                 2,
             )
         _convert(given, file, source, target)
@@ -161,7 +164,7 @@ def _check_empty(path: str, file: Source, source: str, outcome: Outcome) -> None
         what = _listed(outcome.left_out)
         raise CommandError(f"convert: {path!r} has nothing to convert, but {what}.")
     if source == PFTRACE and file.start and not _begins_with_packets(file.start):
-        raise CommandError(f"convert: {path!r} has nothing to convert: it is no trace.")
+        raise CommandError(f"convert: {path!r} has nothing to convert: it isn't a trace.")
 
 
 def _begins_with_packets(start: bytes) -> bool:

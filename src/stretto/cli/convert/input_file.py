@@ -59,7 +59,7 @@ class Source:
         try:
             return self._file.read(size)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DecodeError(f"what is compressed by gzip is damaged: {error}") from error
+            raise DecodeError(f"the gzip compression is damaged: {error}") from error
 
     def fileno(self) -> int:
         """Return the descriptor of the file.

@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from stretto.cli.flows.report import Row
 
 DESCRIPTION = """\
-The RPC calls of a trace, by method: how many, how long they took, how long they waited for
-their handler (queueing) and how long that worked (service); the slowest calls; and messages
-of which the trace has one end only.
+Show the RPC calls of a trace by method: their number, their latency, the time until the handler
+starts (queueing) and the time in the handler (service); the slowest calls; and messages with only
+one end in the trace.
 
   stretto flows trace.pftrace
   stretto flows trace.pftrace --format csv > methods.csv
   stretto flows trace.pftrace --report slowest --method 'Greeter.*' --limit 20
 
-Times are microseconds in the table, nanoseconds in CSV and JSON. The trace may also be one of
-Fuchsia's (.fxt): then the calls are those that its kernel saw, named by their ordinals; `stretto
-fidl symbolize` gives them names.
+Times are microseconds in the table, nanoseconds in CSV and JSON. A trace of Fuchsia (.fxt) has
+the calls recorded by its kernel, named by their ordinals; `stretto fidl symbolize` replaces these
+by the methods' names.
 """
 
 _TABLE_LIMIT = 10
@@ -49,28 +49,28 @@ _TITLES = {METHODS: "Calls by method", SLOWEST: "Slowest calls", UNMATCHED: "Unm
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = VerbParser("flows", DESCRIPTION)
-    parser.add_argument("trace", metavar="TRACE", help="may be packed by gzip; - is standard input")
+    parser.add_argument("trace", metavar="TRACE", help="may be gzipped; - is standard input")
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
     parser.add_argument(
         "--report",
         choices=(METHODS, SLOWEST, UNMATCHED),
-        help="only this one (default: all; with csv: methods)",
+        help="print only this report (default: all; with csv: methods)",
     )
     parser.add_argument(
         "--method",
         metavar="PATTERN",
         default="*",
-        help="only methods whose name matches, with the service (Greeter.Say*) or without (Say*)",
+        help="only methods with a matching name, with the service (Greeter.Say*) or without (Say*)",
     )
     parser.add_argument(
         "--limit",
         metavar="N",
         type=int,
-        help="at most so many slowest and unmatched calls (default: 10; all with csv and json)",
+        help="number of slowest and unmatched calls to print (default: 10; csv and json: all)",
     )
     parsed = parser.parse_args(arguments)
     if parsed.limit is not None and parsed.limit < 0:
-        parser.error("--limit is a number from 0 on")
+        parser.error("--limit must be at least 0")
     return parsed
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 METHODS, SLOWEST, UNMATCHED = "methods", "slowest", "unmatched"
 _EMPTY = {
-    METHODS: "No RPC messages: slices with the arguments `role` and `method`.",
-    SLOWEST: "No call with both its ends.",
+    METHODS: "No RPC messages (slices with the arguments `role` and `method`).",
+    SLOWEST: "No calls with both ends.",
     UNMATCHED: "None.",
 }
 
@@ -139,8 +139,8 @@ def remarks(flows: RpcFlows) -> Iterator[str]:
     loose = sum(call.is_loose for call in flows.calls)
     if loose:
         yield (
-            f"{loose} messages have no flow: what belongs together isn't known. In each process "
-            "`stretto.flows.stats()` says why;\ndocs/flows.md says what can be done."
+            f"{loose} messages have no flow, and can't be joined to calls. In each process "
+            "`stretto.flows.stats()` returns the reasons;\ndocs/flows.md describes them."
         )
     early = sum(min(call.queueing_ns or 0, call.latency_ns or 0) < 0 for call in flows.calls)
     if early:

@@ -25,14 +25,14 @@ Run a program and record it, with all its child processes, into a Perfetto trace
   stretto record -- pytest -x tests            any command found on PATH
   stretto record -o web.pftrace --stream gunicorn -w 4 app:app
 
-The program runs as if it ran alone: same arguments, same output, same exit status. By default
-the last seconds that fit into the buffer are kept, and written when the program ends.
-Look at the trace by `stretto view`, or drop it on https://ui.perfetto.dev.
+The program runs as without Stretto: same arguments, same output, same exit status. By default a
+ring buffer keeps the latest events, and is written to the trace when the program ends.
+Open the trace with `stretto view`, or at https://ui.perfetto.dev.
 """
 
 EPILOG = """\
 while it runs:
-  kill -USR2 RECORDER     writes what the buffer holds now, and goes on
+  kill -USR2 RECORDER     writes the current contents of the buffer, and continues recording
 if the recorder was killed:
   stretto recover OUT.ring      makes a trace of the buffer that it left
   (with --stream, OUT.part is a trace as it is)
@@ -61,7 +61,7 @@ def parse_time_ns(text: str) -> int:
     try:
         return _positive(float(number) * TIME_UNITS[unit])
     except (KeyError, ValueError, OverflowError):
-        message = f"{text!r} is no time: give a number and a unit, like 50us, 1.5s or 2m."
+        message = f"{text!r} isn't a time: give a number and a unit, like 50us, 1.5s or 2m."
         raise ConfigError(message) from None
 
 
@@ -106,24 +106,24 @@ def _make_parser() -> VerbParser:
 
 
 def _add_output_options(parser: VerbParser) -> None:
-    add = parser.add_argument_group("where to, and how much").add_argument
+    add = parser.add_argument_group("output").add_argument
     add(
         "-o",
         "--output",
         metavar="OUT",
         default="trace.pftrace",
-        help="the trace (trace.pftrace); a FIFO is written directly, and so is `-`, standard "
-        "output: then the program's own goes to standard error",
+        help="the trace (default: trace.pftrace); `-` is standard output: then the program's own "
+        "output goes to standard error; `-` and FIFOs are written directly",
     )
     add(
         "--buffer",
         metavar="SIZE",
         type=_size,
         default=DEFAULT_BUFFER_BYTES,
-        help="ring buffer that keeps the last events (64mb)",
+        help="size of the ring buffer for the latest events (default: 64mb)",
     )
-    add("--stream", action="store_true", help="write everything to OUT all along, keep all of it")
-    add("--max-size", metavar="SIZE", type=_size, help="with --stream: end the recording there")
+    add("--stream", action="store_true", help="write all events to OUT while recording")
+    add("--max-size", metavar="SIZE", type=_size, help="with --stream: end at this size")
     add(
         "--duration",
         metavar="TIME",
@@ -133,17 +133,17 @@ def _add_output_options(parser: VerbParser) -> None:
 
 
 def _add_content_options(parser: VerbParser) -> None:
-    add = parser.add_argument_group("what").add_argument
+    add = parser.add_argument_group("contents").add_argument
     for name, (_, text) in CATEGORIES.items():
-        add(f"--no-{name}", action="store_true", help=f"no {text}")
-    add("--no-counters", action="store_true", help="no memory and CPU of processes")
-    add("--c-functions", action="store_true", help="also calls of functions written in C")
+        add(f"--no-{name}", action="store_true", help=f"don't record {text}")
+    add("--no-counters", action="store_true", help="don't record memory and CPU of processes")
+    add("--c-functions", action="store_true", help="also record calls of functions written in C")
     add(
         "--category",
         metavar="NAME",
         action="append",
         default=[],
-        help="also this category of events that is off by default, being slow or for debugging "
+        help="also record this category, which is slow or for debugging, and off by default "
         "(rpc.transport); repeatable",
     )
     for name, verb in (("include", "only record"), ("exclude", "don't record")):
@@ -165,24 +165,24 @@ def _add_content_options(parser: VerbParser) -> None:
 
 def _add_system_options(parser: VerbParser) -> None:
     group = parser.add_argument_group(
-        "with the rest of the machine",
+        "system-wide recording",
         "The program is recorded by the machine's tracing service (`stretto traced`), with the "
-        "track events of every other process that is connected to it. Functions, logs and the "
-        "like are recorded of the program alone.",
+        "track events of all other processes that are connected to it. Functions, logs and the "
+        "like are recorded only in the program.",
     )
     add = group.add_argument
-    add("--system", action="store_true", help="join the service; there must be one")
+    add("--system", action="store_true", help="record by the service, which must run")
     add(
         "--data-source",
         metavar="NAME",
         action="append",
         default=[],
-        help="with --system: also this data source of any producer; repeatable",
+        help="with --system: also record this data source of all producers; repeatable",
     )
     add(
         "--config",
         metavar="FILE",
-        help="with --system: also the data sources, and buffers, of this TraceConfig in text form",
+        help="with --system: add the data sources and buffers of this TraceConfig in text form",
     )
 
 

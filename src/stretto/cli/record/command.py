@@ -91,6 +91,6 @@ def _file_size_hint() -> str:
     if limit == resource.RLIM_INFINITY:
         return ""
     return (
-        f" Files may have no more than {size_text(limit)} here (`ulimit -f`), the ring as well: "
+        f" Files are limited to {size_text(limit)} here (`ulimit -f`), the ring as well: "
         "choose a smaller --buffer, or --stream."
     )

@@ -44,7 +44,7 @@ def _here() -> str:
 
 def _interpreter() -> str:
     if not sys.executable:
-        raise CommandError("record: this Python doesn't know where it lies: start it by path.")
+        raise CommandError("record: the path of this Python is unknown: start Python by its path.")
     return sys.executable
 
 

@@ -32,7 +32,7 @@ def _overwritten(count: int, *, streamed: bool) -> str:
     if streamed:
         return (
             f"{size_text(count)} were overwritten before they were written to the file "
-            "(a larger --buffer holds more, --exclude or --min-duration lets it write less)"
+            "(a larger --buffer holds more, --exclude or --min-duration reduces the events)"
         )
     return (
         f"the ring wrapped: the oldest {size_text(count)} were overwritten "
@@ -46,7 +46,7 @@ def losses(contents: Contents | None, stats: TraceStats, *, streamed: bool) -> l
     if contents and contents.drops:
         lines.append(
             f"{plural(contents.drops, 'gap')}: the program wrote faster than could be collected "
-            "(--exclude or --min-duration lets it write less)"
+            "(--exclude or --min-duration reduces the events)"
         )
     buffers = stats.buffer_stats
     if overwritten := sum(buffer.bytes_overwritten for buffer in buffers):

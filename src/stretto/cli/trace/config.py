@@ -37,9 +37,9 @@ def read_config(options: TraceOptions) -> bytes:
     """
     data = b"" if options.config is None else _read(options.config)
     if data and options.light:
-        raise CommandError("trace: -c and options of the light mode: one of them.")
+        raise CommandError("trace: -c excludes the options of the light mode.")
     if data and not options.takes_config:
-        raise CommandError("trace: this takes no config: leave -c out.")
+        raise CommandError("trace: these options take no config: leave -c out.")
     return data
 
 
@@ -97,14 +97,16 @@ def _named_config(name: str, data: bytes, options: TraceOptions) -> TraceConfig:
         return TraceConfig.decode(data)
     except DecodeError as error:
         hint = " It looks like text: add --txt." * _is_text(data)
-        raise CommandError(f"trace: {shown} is no encoded TraceConfig: {error}.{hint}") from error
+        raise CommandError(
+            f"trace: {shown} isn't an encoded TraceConfig: {error}.{hint}"
+        ) from error
 
 
 def _parse(data: bytes, name: str, *, lossy: bool) -> TraceConfig:
     try:
         return parse_text(data.decode(), TraceConfig, name, allow_unknown_fields=lossy)
     except UnicodeDecodeError:
-        raise CommandError(f"trace: {name} is no text: leave --txt out.") from None
+        raise CommandError(f"trace: {name} isn't text: leave --txt out.") from None
     except TextFormatError as error:
         raise CommandError(f"trace: the config is wrong:\n{error}") from error
 
@@ -169,7 +171,7 @@ def _complaints(config: TraceConfig, options: TraceOptions) -> list[tuple[bool, 
     return [
         (
             delay is not None and len(delay.set_fields()) == 1,
-            "cmd_trace_start_delay wants both of min_delay_ms and max_delay_ms",
+            "cmd_trace_start_delay needs both min_delay_ms and max_delay_ms",
         ),
         (bool(path) and options.out is not None, "the config has an output_path: leave -o out"),
         (
@@ -178,15 +180,15 @@ def _complaints(config: TraceConfig, options: TraceOptions) -> list[tuple[bool, 
         ),
         (
             bool(path) and os.path.exists(path),
-            f"{path} exists, and the service writes over no file: remove it, or name another path",
+            f"{path} exists, and the service overwrites no file: remove it, or choose another path",
         ),
         (
             records and bool(path) and not config.write_into_file,
-            "output_path wants write_into_file in the config: the service writes that file",
+            "output_path needs write_into_file in the config: the service writes that file",
         ),
-        (records and not path and options.out is None, "say with -o where the trace goes"),
+        (records and not path and options.out is None, "give the output file with -o"),
         (
             records and options.detach is not None and not config.write_into_file,
-            "--detach wants write_into_file in the config: nobody is there to read",
+            "--detach needs write_into_file in the config: no consumer reads a detached session",
         ),
     ]

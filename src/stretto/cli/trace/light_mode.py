@@ -69,7 +69,7 @@ def _number(text: str, units: dict[str, int], option: str) -> int:
         return 0
     found = re.fullmatch(r"(\d+)([a-z]+)", text)
     if found is None or found[2] not in units:
-        raise CommandError(f"trace: {option} {text}: want a number and one of {', '.join(units)}.")
+        raise CommandError(f"trace: {option} {text}: give a number and one of {', '.join(units)}.")
     return int(found[1]) * units[found[2]]
 
 

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 USAGE_EXIT_CODE = 1
 
 DESCRIPTION = """\
-Record what all producers of this machine write: Python programs that are connected
-(`stretto.connect()`, STRETTO_CONNECT=1), Chromium, whatever has Perfetto's library.
+Record the producers of this machine: Python programs that are connected
+(`stretto.connect()`, STRETTO_CONNECT=1), Chromium, and programs with Perfetto's SDK.
 
-  stretto traced --background                     the service, once
+  stretto traced --background                     start the service, once
   stretto trace -c config.pbtxt --txt -o out.pftrace
   stretto trace -t 5s -o out.pftrace sched gfx    light mode: atrace categories, ftrace events
-  stretto trace --query                           who is connected, and what is recorded
+  stretto trace --query                           show producers, data sources and sessions
 
-A config in text form, for track events of every process, five seconds long:
+A config in text form, for the track events of all processes in five seconds:
 
   duration_ms: 5000
   buffers { size_kb: 65536 }
@@ -31,20 +31,20 @@ Ctrl-C ends a recording early, and saves it.
 """
 
 EPILOG = """\
-Exit codes: 0 the trace is written, or the service refused and said why; 1 there is no trace;
-2 there is no detached session of that name, or with --background-wait data sources took longer
-than 30 s to start.
-The service is found at PERFETTO_CONSUMER_SOCK_NAME. docs/trace.md tells more.
+Exit codes: 0: the trace is written, or the service refused and the reason was printed; 1: there
+is no trace; 2: there is no detached session of that name, or with --background-wait the data
+sources took longer than 30 s to start.
+The service's address is in PERFETTO_CONSUMER_SOCK_NAME. docs/trace.md describes more.
 """
 
 
 def make_parser() -> VerbParser:
     """Makes the parser of `stretto trace`."""
     parser = VerbParser("trace", DESCRIPTION, epilog=EPILOG, exit_code=USAGE_EXIT_CODE)
-    _add_recording(parser.add_argument_group("a recording"))
+    _add_recording(parser.add_argument_group("recording"))
     _add_light_mode(parser.add_argument_group("light mode, without a config"))
-    _add_sessions(parser.add_argument_group("sessions that run"))
-    _add_statsd(parser.add_argument_group("for who starts it by a machine"))
+    _add_sessions(parser.add_argument_group("running sessions"))
+    _add_statsd(parser.add_argument_group("metadata for automated use"))
     parser.add_argument("--version", action="store_true", help="print the version")
     return parser
 
@@ -55,70 +55,84 @@ def _add_recording(group: argparse._ArgumentGroup) -> None:
         "-c",
         "--config",
         metavar="FILE",
-        help="a TraceConfig; - is standard input, :test one of 2 s",
+        help="the TraceConfig; - is standard input, :test a built-in config of 2 s",
     )
     add("--txt", action="store_true", help="the config is in text form")
     add(
         "--txt-lossy",
         action="store_true",
-        help="the same; what this version doesn't know of is left out, not refused",
+        help="the same, but unknown fields are ignored instead of refused",
     )
-    add("-o", "--out", metavar="FILE", help="where the trace goes; - is standard output")
-    add("--no-clobber", action="store_true", help="refuse to write over a file")
-    add("-d", "--background", action="store_true", help="return at once; the pid is printed")
+    add("-o", "--out", metavar="FILE", help="the output file; - is standard output")
+    add("--no-clobber", action="store_true", help="refuse to overwrite a file")
+    add("-d", "--background", action="store_true", help="run in the background; print the pid")
     add(
         "-D",
         "--background-wait",
         action="store_true",
-        help="return when all data sources have started, after 30 s at most",
+        help="the same, and return when all data sources have started, or after 30 s",
     )
-    add("--notify-fd", type=int, metavar="FD", help="gets a byte when they have: 0, or 1 for none")
+    add(
+        "--notify-fd",
+        type=int,
+        metavar="FD",
+        help="write a byte to FD when all data sources have started: 0, or 1 after a failure",
+    )
     add("--no-guardrails", action="store_true", help="ask the service to ignore its guardrails")
     add(
         "--add-attribute",
         action="append",
         default=[],
         metavar="KEY[=VALUE]",
-        help="a note in the trace; repeatable",
+        help="store an attribute in the trace; repeatable",
     )
 
 
 def _add_light_mode(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("-t", "--time", metavar="N[s|ms|m|h]", help="how long (10s)")
-    add("-b", "--buffer", metavar="N[mb|kb|gb]", help="size of the buffer (32mb)")
-    add("-s", "--size", metavar="N[mb|kb|gb]", help="write into the file meanwhile, up to that")
+    add("-t", "--time", metavar="N[s|ms|m|h]", help="duration (default: 10s)")
+    add("-b", "--buffer", metavar="N[mb|kb|gb]", help="size of the buffer (default: 32mb)")
+    add("-s", "--size", metavar="N[mb|kb|gb]", help="write the file while recording, up to this")
     add("-a", "--app", action="append", default=[], metavar="NAME", help="atrace app; repeatable")
-    add("events", nargs="*", metavar="EVENT", help="group/event of ftrace, or category of atrace")
+    add("events", nargs="*", metavar="EVENT", help="ftrace event (group/name) or atrace category")
 
 
 def _add_sessions(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--detach", metavar="KEY", help="start, and leave it to itself under that name")
-    add("--attach", metavar="KEY", help="take over what was left")
-    add("--stop", action="store_true", help="with --attach: end it")
-    add("--is_detached", "--is-detached", metavar="KEY", help="exit code 0 if there is one, else 2")
-    add("--clone", type=int, metavar="ID", help="save a copy of a session that goes on")
+    add("--detach", metavar="KEY", help="start a session that continues without this command")
+    add("--attach", metavar="KEY", help="take over a detached session")
+    add("--stop", action="store_true", help="with --attach: end the session")
+    add(
+        "--is_detached",
+        "--is-detached",
+        metavar="KEY",
+        help="test for a detached session: exit code 0 if there is one, else 2",
+    )
+    add("--clone", type=int, metavar="ID", help="save a copy of a running session")
     add("--clone-by-name", metavar="NAME", help="the same, by its unique_session_name")
     add("--clone-for-bugreport", action="store_true", help="with --clone: without the trace filter")
     add(
         "--save-for-bugreport",
         action="store_true",
-        help="copy the best session with a bugreport_score",
+        help="save a copy of the session with the highest bugreport_score",
     )
-    add("--save-all-for-bugreport", action="store_true", help="copy all of them")
-    add("--query", action="store_true", help="print who is connected, and what runs")
-    add("--long", action="store_true", help="with --query: all categories")
-    add("--query-raw", action="store_true", help="the same as an encoded TracingServiceState")
+    add(
+        "--save-all-for-bugreport",
+        action="store_true",
+        help="save copies of all sessions with a bugreport_score",
+    )
+    add("--query", action="store_true", help="print producers, data sources and sessions")
+    add("--long", action="store_true", help="with --query: print all categories")
+    add("--query-raw", action="store_true", help="the same, as an encoded TracingServiceState")
 
 
 def _add_statsd(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     for name in ("alert-id", "config-id", "config-uid", "subscription-id"):
-        add(f"--{name}", type=int, default=0, metavar="N", help="kept in the trace")
+        add(f"--{name}", type=int, default=0, metavar="N", help="stored in the trace")
     add("--upload", action="store_true", help=argparse.SUPPRESS)
     add("--dropbox", metavar="TAG", help=argparse.SUPPRESS)
-    add("--reset-guardrails", action="store_true", help="nothing to do; exit code 0")
+    add("--reset-guardrails", action="store_true", help="no effect; exit code 0")
 
 
 class TraceOptions(argparse.Namespace):
@@ -222,25 +236,25 @@ def _session_complaints(options: TraceOptions) -> list[tuple[bool, str]]:
     keys = (o.detach, o.attach, o.is_detached)
     return [
         (o.upload or o.dropbox is not None, "--upload and --dropbox are for Android"),
-        ("" in keys, "--detach, --attach and --is_detached want a key that isn't empty"),
+        ("" in keys, "--detach, --attach and --is_detached need a key"),
         (
             o.is_query and (o.detach is not None or o.attaches or o.in_background),
-            "--query can't detach, attach or go away",
+            "--query excludes --detach, --attach and -d",
         ),
-        (o.long and not o.is_query, "--long says how --query prints: add that"),
-        (o.attaches and o.detach is not None, "--attach and --detach: one of them"),
-        (o.txt and o.txt_lossy, "--txt and --txt-lossy: one of them"),
-        (o.detach is not None and o.in_background, "--detach goes away already: no -d"),
-        (o.stop and not o.attaches, "--stop ends what --attach KEY took over: add that"),
+        (o.long and not o.is_query, "--long needs --query"),
+        (o.attaches and o.detach is not None, "--attach excludes --detach"),
+        (o.txt and o.txt_lossy, "--txt excludes --txt-lossy"),
+        (o.detach is not None and o.in_background, "--detach returns at once: leave -d out"),
+        (o.stop and not o.attaches, "--stop needs --attach KEY"),
         (
             any(word.startswith("=") or not word for word in o.add_attribute),
-            "--add-attribute KEY=VALUE: an attribute has a name",
+            "--add-attribute KEY=VALUE: the key is missing",
         ),
-        (o.light and not o.takes_config, "this takes no config"),
+        (o.light and not o.takes_config, "the light mode starts a session: leave its options out"),
         (not o.takes_config and o.out is not None, "this writes no file: leave -o out"),
         (
             o.needs_config and o.config is None and not o.light,
-            "name a config with -c, or what to record",
+            "give a config with -c, or events to record",
         ),
     ]
 
@@ -252,22 +266,22 @@ def _copy_complaints(options: TraceOptions) -> list[tuple[bool, str]]:
     return [
         (
             o.saves_bugreport and (detached or o.is_query or o.light or o.background_wait),
-            "--save-for-bugreport takes no session, light mode or --background-wait",
+            "--save-for-bugreport excludes options for sessions, light mode and --background-wait",
         ),
         (
             o.save_for_bugreport and o.out is not None,
-            "--save-for-bugreport has a file of its own: leave -o out",
+            "--save-for-bugreport chooses its output file: leave -o out",
         ),
         (
             o.save_for_bugreport and o.save_all_for_bugreport,
-            "--save-for-bugreport or --save-all-for-bugreport",
+            "--save-for-bugreport excludes --save-all-for-bugreport",
         ),
-        (o.clones and o.detach is not None, "--clone leaves no session that --detach could leave"),
-        (o.clone is not None and o.clone_by_name is not None, "--clone or --clone-by-name"),
-        (o.clone_by_name == "", "--clone-by-name wants a name that isn't empty"),
-        (o.clone_for_bugreport and not o.clones, "--clone-for-bugreport wants --clone ID"),
+        (o.clones and o.detach is not None, "--clone excludes --detach"),
+        (o.clone is not None and o.clone_by_name is not None, "--clone excludes --clone-by-name"),
+        (o.clone_by_name == "", "--clone-by-name needs a name"),
+        (o.clone_for_bugreport and not o.clones, "--clone-for-bugreport needs --clone ID"),
         (
             o.clones and o.takes_config and not o.saves_bugreport and o.out is None,
-            "say with -o where the copy goes",
+            "give the output file with -o",
         ),
     ]

@@ -57,7 +57,7 @@ def _data_sources(state: TracingServiceState, machines: bool, all_categories: bo
 
 def _sessions(state: TracingServiceState) -> str:
     if not state.supports_tracing_sessions:
-        return "This service is too old to tell.\n"
+        return "This service is too old to list its sessions.\n"
     rows = [["ID", "UID", "STATE", "BUF (#) KB", "DUR (s)", "#DS", "STARTED", "NAME"]]
     for each in state.tracing_sessions:
         sizes = each.buffer_size_kb

@@ -83,7 +83,7 @@ class TraceSession:
         """Flush and end the session, as Ctrl-C does. Idempotent."""
         if not self._stopping:
             self._stopping = True
-            self._say("Ends the session, and saves it")
+            self._say("Ending the session, and saving it")
             endpoint = self._consumer.endpoint
             endpoint.flush(0, lambda _ok: endpoint.disable_tracing(), FLUSH_BY_COMMAND)
 

@@ -12,26 +12,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DESCRIPTION = """\
-The tracing service of a machine: a daemon between all that write traces (producers: Python
-programs, Chromium, whatever has Perfetto's library) and those who record them (consumers).
+Run the tracing service of this machine: a daemon between producers, which write trace data
+(Python programs, Chromium, programs with Perfetto's SDK), and consumers, which record it.
 
   stretto traced --background          start it, for this user
   stretto record --system app.py       record a program together with all other producers
   kill PID                             end it; sessions that write a file are saved
 
-Sockets are Perfetto's, and so are the variables that move them (a path, @name for an abstract
-socket, host:port, vsock://cid:port; of producers' sockets several, with commas between them):
+The sockets are Perfetto's, and so are the variables with their addresses: a path, @name for an
+abstract socket, host:port, or vsock://cid:port; for producers several, separated by commas.
 
   PERFETTO_PRODUCER_SOCK_NAME   /run/perfetto/traced-producer.sock, or /tmp/perfetto-producer
   PERFETTO_CONSUMER_SOCK_NAME   /run/perfetto/traced-consumer.sock, or /tmp/perfetto-consumer
 
-The first where the folder /run/perfetto is there, else the second. Every user may be a producer;
-a consumer only the daemon's own user, root, and the group that --set-socket-permissions names.
+The first default is used if the folder /run/perfetto exists, else the second. Every user may be
+a producer. Only the daemon's own user, root, and the consumers' group of --set-socket-permissions
+may be consumers.
 """
 
 EPILOG = """\
-With systemd: sockets that it opens are taken over (LISTEN_FDS), and it is told when the daemon
-is ready (NOTIFY_SOCKET). docs/traced.md has unit files.
+With systemd: the daemon takes over sockets that systemd has opened (LISTEN_FDS), and notifies
+systemd when it is ready (NOTIFY_SOCKET). docs/traced.md has unit files.
 """
 
 
@@ -41,9 +42,9 @@ def _make_parser() -> VerbParser:
     add(
         "--background",
         action="store_true",
-        help="return when the daemon is ready; its pid is printed",
+        help="run in the background; print the pid, and return when the daemon is ready",
     )
-    add("--pid-file", metavar="FILE", help="where the pid is kept while the daemon runs")
+    add("--pid-file", metavar="FILE", help="file with the pid, while the daemon runs")
     add(
         "--set-socket-permissions",
         metavar="GROUP:MODE:GROUP:MODE",
@@ -60,12 +61,12 @@ def _make_parser() -> VerbParser:
         metavar="SOCKET",
         action="append",
         default=[],
-        help="accept them on this one, as it is called in PERFETTO_PRODUCER_SOCK_NAME; repeatable",
+        help="accept relays on this socket, written as in PERFETTO_PRODUCER_SOCK_NAME; repeatable",
     )
     add(
         "--allow-network-consumers",
         action="store_true",
-        help="let whoever reaches a consumers' socket at host:port or vsock:// read all traces",
+        help="accept consumers at host:port and vsock:// addresses: all peers can read all traces",
     )
     add("--version", action="store_true", help="print the version")
     return parser

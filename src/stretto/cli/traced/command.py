@@ -70,8 +70,8 @@ def _check(options: TracedOptions) -> None:
             )
     if is_network(consumer_socket()) and not options.network_consumers:
         raise CommandError(
-            f"traced: {CONSUMER_VARIABLE}={consumer_socket()} is open to a network, where nobody "
-            "vouches for who connects: --allow-network-consumers lets everybody in."
+            f"traced: {CONSUMER_VARIABLE}={consumer_socket()} is a network address, where the "
+            "identity of peers is unverified: --allow-network-consumers accepts all of them."
         )
 
 

@@ -163,7 +163,7 @@ class Daemon:
         """Flush and stop all sessions; wait for them, and for consumers that read."""
         sessions = list(self._service.sessions.values())
         if sessions:
-            self._log.say(f"ends, with {len(sessions)} sessions")
+            self._log.say(f"ending {len(sessions)} sessions")
         for session in sessions:
             if session.started:
                 session.flush_and_disable()

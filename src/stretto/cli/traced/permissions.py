@@ -62,7 +62,7 @@ def parse_permissions(text: str) -> tuple[Permissions, Permissions]:
     producers = Permissions(_mode(text, words[1]), _group(text, words[0]))
     consumers = Permissions(_mode(text, words[3]), _group(text, words[2]))
     if consumers.mode & FOR_OTHERS:
-        raise _wrong(text, f"mode {words[3]} would let everybody read everybody's traces")
+        raise _wrong(text, f"mode {words[3]} would let all users read all traces")
     return producers, consumers
 
 
@@ -72,7 +72,7 @@ def _mode(text: str, word: str) -> int:
     except ValueError:
         mode = -1
     if not 0 <= mode <= 0o777:
-        raise _wrong(text, f"{word!r} is no octal mode")
+        raise _wrong(text, f"{word!r} isn't an octal mode")
     return mode
 
 

@@ -97,7 +97,7 @@ def _open(address: str, permissions: Permissions) -> StreamListener:
         if getattr(error.__cause__, "errno", 0) == errno.EADDRINUSE:
             raise CommandError(
                 f"traced: a tracing service listens on {address} already: end it, or choose "
-                f"another place with {PRODUCER_VARIABLE} and {CONSUMER_VARIABLE}."
+                f"other addresses with {PRODUCER_VARIABLE} and {CONSUMER_VARIABLE}."
             ) from error
         raise CommandError(f"traced: {error}.") from error
 
@@ -113,7 +113,7 @@ def _locked_folder(address: str) -> Iterator[None]:
         has_folder = not address.startswith("@") and not is_network(address)
         fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC) if has_folder else -1
     except OSError:
-        fd = -1  # listening there will fail with the reason
+        fd = -1  # `listen` will raise an error with the reason
     try:
         if fd >= 0:
             _lock(fd)

@@ -59,7 +59,7 @@ _current_task: CurrentTask | None = None
 
 
 def _find_current_task() -> CurrentTask | None:
-    global _current_task  # found once
+    global _current_task  # set at the first call with asyncio imported
     asyncio = sys.modules.get("asyncio")
     _current_task = getattr(asyncio, "current_task", None)
     if _current_task is not None:

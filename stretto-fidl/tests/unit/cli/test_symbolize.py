@@ -48,7 +48,7 @@ def test_packed_traces_and_standard_output(
     assert not (tmp_path / "-").exists()
     source.write_bytes(source.read_bytes()[:-9])
     assert main(["fidl", "symbolize", str(source), ir, "-o", "-"]) == 1
-    assert b"compressed by gzip is damaged" in capfdbinary.readouterr().err
+    assert b"the gzip compression is damaged" in capfdbinary.readouterr().err
 
 
 def test_not_to_a_terminal(ir: str, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:

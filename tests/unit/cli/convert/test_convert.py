@@ -131,11 +131,11 @@ REFUSED: list[tuple[list[str], str]] = [
     (["in.pftrace", "none/out.fxt"], "can't write 'none/out.fxt': No such file"),
     (["in.pftrace", "in.pftrace", "--to", "fxt"], "is the trace that is read"),
     (["in.pftrace", "link", "--to", "fxt"], "is the trace that is read"),
-    (["in.pftrace", "out.pftrace"], "of the format pftrace already"),
-    (["in.pftrace", "out"], "which format shall 'out' have"),
+    (["in.pftrace", "out.pftrace"], "has the format pftrace already"),
+    (["in.pftrace", "out"], "the extension of 'out' is unknown"),
     (["in.pftrace", "out.parquet"], "Parquet isn't written"),
-    (["junk", "out.fxt"], "is no trace"),
-    (["packed", "out.fxt"], "compressed by gzip is damaged"),
+    (["junk", "out.fxt"], "isn't a trace"),
+    (["packed", "out.fxt"], "gzip compression is damaged"),
     (["chrome.json", "out.fxt"], "this is Chrome's JSON"),
     (["events.json", "out.fxt"], "this is Chrome's JSON"),
     (["big.fxt", "out.pftrace"], "big-endian"),
@@ -229,7 +229,7 @@ def test_traces_compressed_by_gzip_are_converted(
     (folder / "cut.pftrace").write_bytes(packed[:-9])
     capsys.readouterr()
     assert main(["convert", "cut.pftrace", "out.json"]) == 1
-    assert "'cut.pftrace': what is compressed by gzip is damaged" in capsys.readouterr().err
+    assert "'cut.pftrace': the gzip compression is damaged" in capsys.readouterr().err
     assert (folder / "out.json").read_bytes() == (folder / "plain.json").read_bytes()
 
 
@@ -252,7 +252,7 @@ def test_format_of_the_content_precedes_the_file_name(
 ) -> None:
     (folder / "in.pftrace").rename("misnamed.json")
     assert main(["convert", "misnamed.json", "out.txt"]) == 0
-    assert "named like json, but holds pftrace" in capsys.readouterr().err
+    assert "has the extension of json, but is read as pftrace" in capsys.readouterr().err
     (folder / "out.txt").rename("text.pftrace")
     assert main(["convert", "-q", "text.pftrace", "back.pftrace"]) == 0
     assert capsys.readouterr() == ("", "")

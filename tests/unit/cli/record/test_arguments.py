@@ -91,9 +91,9 @@ def test_duration_is_rounded_up_to_milliseconds(text, ms):
         (["--max-size", "1mb", "x.py"], "--max-size goes with --stream"),
         (["--buffer", "1", "x.py"], "from 4k up to below 4g"),
         (["--max-depth", "-1", "x.py"], "frames from 1"),
-        (["--duration=-1s", "x.py"], "is no time"),
-        (["--duration", "5", "x.py"], "'5' is no time: give a number and a unit, like 50us"),
-        (["--min-duration", "5", "x.py"], "'5' is no time: give a number and a unit, like 50us"),
+        (["--duration=-1s", "x.py"], "isn't a time"),
+        (["--duration", "5", "x.py"], "'5' isn't a time: give a number and a unit, like 50us"),
+        (["--min-duration", "5", "x.py"], "'5' isn't a time: give a number and a unit, like 50us"),
         (["-o"], "expected one argument"),
     ],
 )
@@ -115,5 +115,5 @@ def test_time_with_unit_is_parsed(text, ns):
     "text", ["", "us", "5", "5 years", "1e999s", "0s", "-1s", "nans", "infs", "1.5.1s"]
 )
 def test_invalid_time_is_refused(text):
-    with pytest.raises(ConfigError, match="is no time: give a number and a unit"):
+    with pytest.raises(ConfigError, match="isn't a time: give a number and a unit"):
         parse_time_ns(text)

@@ -48,14 +48,14 @@ def test_command_sets_statsd_fields_and_trace_uuid(tmp_path: Path) -> None:
         ('android_report_config { reporter_service_package: "x" }', ["-o", "x"], "Android"),
         ('output_path: "/none"', [], "write_into_file"),
         ('output_path: "/dev/null" write_into_file: true', [], "exists"),
-        ("duration_ms: 1", ["-o", "x", "-t", "1s"], "one of them"),
-        ("duration_ms: 1", ["--query"], "takes no config"),
+        ("duration_ms: 1", ["-o", "x", "-t", "1s"], "excludes the options of the light mode"),
+        ("duration_ms: 1", ["--query"], "take no config"),
         (
             "cmd_trace_start_delay { min_delay_ms: 2 max_delay_ms: 1 }",
             ["-o", "x"],
             "larger than its max_delay_ms",
         ),
-        ("duration_ms: 1", ["-o", "x", "--add-attribute", "=3"], "has a name"),
+        ("duration_ms: 1", ["-o", "x", "--add-attribute", "=3"], "the key is missing"),
     ],
 )
 def test_contradictory_config_and_options_are_refused(
