@@ -335,7 +335,7 @@ class _Writable(Protocol):
 _WriterMethod: TypeAlias = tuple[str, int, str, bool, Callable[..., Any]]
 
 class MessageWriter:
-    """A message that is being written, by field numbers.
+    """A message that is being written; its methods take field numbers.
 
     `stretto.protozero.writer` adds the classes with methods by field names.
     """
@@ -831,7 +831,7 @@ class MessageTemplates:
     @property
     def owner(self) -> object: ...
     def put(self, outgoing: bool, kind: int, template: EventTemplate, /) -> None:
-        """Set the template of a kind, with the values txid, bytes, handles, body, incoming."""
+        """Set the template for a kind; its values are txid, bytes, handles, body, incoming."""
 
 @final
 class MessageHook:

@@ -370,7 +370,7 @@ class TestStart:
             timeout=60,
         )
         assert done.returncode == 1
-        assert "no process id" in done.stderr
+        assert "isn't a pid file" in done.stderr
         assert not (tmp_path / "producer").exists()
 
     @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def _to_packets(file: BinaryIO, source: str, write: Write, name: str) -> Outcome
             write(wire.bytes_field(1, packet.encode()))
             outcome.made["packet"] += 1
     except UnicodeDecodeError as error:
-        raise ConfigError(f"this is no text in UTF-8: {error}") from error
+        raise ConfigError(f"the text isn't in UTF-8: {error}") from error
     finally:
         text.detach().detach()
     return outcome

@@ -86,9 +86,9 @@ def _summary(method: str, kind: str, group: Sequence[Call]) -> MethodSummary:
 
 
 def _calls_of(loose: Sequence[Call]) -> int:
-    """Return the least number of calls for messages without a flow.
+    """Return the smallest possible number of calls for messages without a flow.
 
-    A call may have several replies, so replies count only if there is nothing else.
+    A call may have several replies, so replies are counted only if there are no requests.
     """
     sent = sum(call.sent is not None for call in loose)
     received = sum(call.received is not None for call in loose)

@@ -102,7 +102,7 @@ class RecorderProcess:
                 os.environ[name] = value
         message = self._wait()
         if self._process.returncode or message:
-            raise TransportError(f"The recorder says: {message or self._process.returncode}")
+            raise TransportError(f"The recorder failed: {message or self._process.returncode}")
 
     def _wait(self) -> str:
         """End the waiting program, wait for the recorder, and return its messages.

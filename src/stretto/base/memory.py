@@ -104,7 +104,7 @@ def checked_memfd_size(fd: int, max_bytes: int = MAX_SHM_BYTES) -> int:
         seals = fcntl.fcntl(fd, fcntl.F_GET_SEALS)
     except OSError as error:
         raise TransportError(
-            "the peer's descriptor is no memfd: shared memory must come from memfd_create"
+            "the peer's descriptor isn't a memfd: shared memory must come from memfd_create"
         ) from error
     if seals & REQUIRED_SEALS != REQUIRED_SEALS:
         raise TransportError(
@@ -114,7 +114,7 @@ def checked_memfd_size(fd: int, max_bytes: int = MAX_SHM_BYTES) -> int:
     status = os.fstat(fd)
     if status.st_blksize > MAX_BLOCK_BYTES:
         raise TransportError(
-            "the peer's shared memory lies in huge pages, which may run out later: "
+            "the peer's shared memory is in huge pages, which may run out later: "
             "it must come from memfd_create without MFD_HUGETLB"
         )
     size = status.st_size

@@ -30,7 +30,7 @@ def split_addresses(text: str) -> list[str]:
     addresses = [address.strip() for address in text.split(",")]
     if not all(addresses):
         raise TransportError(
-            f"socket addresses {text!r}: give one or more, with single commas between them"
+            f"socket addresses {text!r}: give one or more, separated by single commas"
         )
     return addresses
 
@@ -70,7 +70,7 @@ def parse_vsock(address: str) -> tuple[int, int] | None:
     cid, _, port = address.removeprefix(_VSOCK).rpartition(":")
     numbers = [ANY_CID if word == "-1" else _number(word) for word in (cid, port)]
     if any(not 0 <= number <= MAX_VSOCK_NUMBER for number in numbers):
-        raise TransportError(f"socket address {address!r}: give vsock://cid:port, two numbers")
+        raise TransportError(f"socket address {address!r}: give vsock://cid:port with two numbers")
     return numbers[0], numbers[1]
 
 

@@ -90,7 +90,9 @@ class StreamSocket:
         except BlockingIOError:
             return 0
         except OSError as error:
-            raise TransportError(f"can't send: {error.strerror}; the peer has gone") from error
+            raise TransportError(
+                f"can't send: {error.strerror}; the peer has disconnected"
+            ) from error
 
     def recv_into(self, buffer: memoryview) -> tuple[int, int] | None:
         """Receive the available bytes.
@@ -111,7 +113,9 @@ class StreamSocket:
         except BlockingIOError:
             return None
         except OSError as error:
-            raise TransportError(f"can't receive: {error.strerror}; the peer has gone") from error
+            raise TransportError(
+                f"can't receive: {error.strerror}; the peer has disconnected"
+            ) from error
         fds = _descriptors(ancillary)
         if flags & _CUT_SHORT or len(fds) > 1:
             for fd in fds:

@@ -152,7 +152,7 @@ class UnixListener(StreamListener):
             listening = adopted.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
             if adopted.family != socket.AF_UNIX or not listening:
                 adopted.detach()
-                raise OSError(errno.EINVAL, "it is no unix socket that listens")
+                raise OSError(errno.EINVAL, "it isn't a listening unix socket")
         except OSError as error:
             raise TransportError(f"can't listen on descriptor {fd}: {error.strerror}") from error
         os.set_inheritable(fd, False)
@@ -190,7 +190,7 @@ class UnixListener(StreamListener):
 def _remove_stale_socket(path: str) -> None:
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
-            raise OSError(errno.EEXIST, "there is a file that is no socket")
+            raise OSError(errno.EEXIST, "the path is a file, not a socket")
         if _is_alive(path):
             raise OSError(errno.EADDRINUSE, "another process listens there already")
         os.unlink(path)
@@ -204,7 +204,7 @@ def _is_alive(path: str) -> bool:
         probe.setblocking(False)
         result = probe.connect_ex(path)
         if result == errno.EACCES:
-            raise OSError(errno.EACCES, "the socket that lies there is another user's")
+            raise OSError(errno.EACCES, "the socket at the path belongs to another user")
         return result != errno.ECONNREFUSED
 
 

@@ -68,7 +68,9 @@ def _connect(address: str) -> socket.socket:
     try:
         uid = end.peer_credentials().uid
         if uid not in (0, os.geteuid()):
-            raise TransportError(f"the service at {address} runs as user {uid}: it must be ours")
+            raise TransportError(
+                f"the service at {address} runs as user {uid}: it must be ours or root's"
+            )
         return socket.socket(fileno=os.dup(end.fileno()))
     finally:
         end.close()

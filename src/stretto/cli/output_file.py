@@ -89,9 +89,7 @@ def open_output(
     failure = f"{verb}: can't write {path!r}"
     there = _status(path, failure)
     if there is not None and source is not None and os.path.samestat(there, source):
-        raise CommandError(
-            f"{verb}: {path!r} is the trace that is read: choose another name for the result.", 2
-        )
+        raise CommandError(f"{verb}: {path!r} is the input: choose another name for the result.", 2)
     if there is not None and not stat.S_ISREG(there.st_mode):
         with _opened(path, os.O_WRONLY, failure) as file:
             yield file

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 if sys.implementation.name != "cpython":
-    raise ImportError("the native side needs CPython")
+    raise ImportError("the native part needs CPython")
 
 
 def _trace(category: Category, target: T) -> T:

@@ -99,7 +99,7 @@ class _SessionConsumer:
 
     def on_disconnect(self) -> None:
         self.gone = True
-        self.on_tracing_disabled("The tracing service has gone away.")
+        self.on_tracing_disabled("The tracing service has disconnected.")
         self.connected.set()
         for question in self.questions.copy():
             question.set()
@@ -178,7 +178,7 @@ class TracingSession:
 
     def _check_connection(self, endpoint: ConsumerEndpoint) -> None:
         if self._consumer.gone:
-            raise TransportError(endpoint.error or "The tracing service has gone away.")
+            raise TransportError(endpoint.error or "The tracing service has disconnected.")
 
     def start(self) -> None:
         """Start recording; return when the data sources of all processes record.
@@ -317,7 +317,7 @@ class TracingSession:
             raise SessionError("The session isn't running: call start() first.")
         if self.is_of_parent:
             raise SessionError(
-                "The session belongs to the parent process, which goes on recording: "
+                "The session belongs to the parent process, which continues recording: "
                 "start one here to record the child."
             )
         return self._backend, self._endpoint
@@ -355,7 +355,7 @@ def decode_config(
         try:
             return TraceConfig.decode(config)
         except StrettoError as error:
-            raise ConfigError(f"The config is no encoded TraceConfig: {error}") from error
+            raise ConfigError(f"The config isn't an encoded TraceConfig: {error}") from error
     if isinstance(config, str):
         return _parse_config(config, allow_unknown_fields)
     raise ConfigError(
@@ -370,4 +370,4 @@ def _parse_config(text: str, allow_unknown_fields: bool) -> TraceConfig:
     try:
         return parse_text(text, TraceConfig, "config", allow_unknown_fields=allow_unknown_fields)
     except TextFormatError as error:
-        raise ConfigError(f"The config is no TraceConfig in text form: {error}") from error
+        raise ConfigError(f"The config isn't a TraceConfig in text form: {error}") from error

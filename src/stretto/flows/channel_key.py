@@ -187,14 +187,14 @@ def _query(netlink: socket.socket, inode: int) -> tuple[int, int]:
 
 def _parse(reply: bytes) -> tuple[int, int]:
     if len(reply) < _HEADER.size + 4:
-        raise OSError("sock_diag gave too short an answer")
+        raise OSError("the reply of sock_diag is too short")
     size, kind, _, _, _ = _HEADER.unpack_from(reply)
     if kind == _NLMSG_ERROR or kind != _SOCK_DIAG_BY_FAMILY:
-        raise OSError("sock_diag knows no such socket")
+        raise OSError("sock_diag has no such socket")
     at = _HEADER.size + _MESSAGE.size
     size = min(size, len(reply))
     if size < at:
-        raise OSError("sock_diag gave too short an answer")
+        raise OSError("the reply of sock_diag is too short")
     *_, cookie = _MESSAGE.unpack_from(reply, _HEADER.size)
     while at + _ATTRIBUTE.size <= size:
         length, name = _ATTRIBUTE.unpack_from(reply, at)

@@ -10,8 +10,8 @@ received; it isn't a message, and has no `role`. The flow's id is made from the 
 `traceparent`; otherwise, with `add_header=True`, from an added header `x-stretto-flow` with 16
 hexadecimal digits.
 
-A `traceparent` identifies one request: if several requests have the same one, each of them has an
-arrow to each of their handlers.
+A `traceparent` identifies one request. If several requests have the same one, arrows lead from
+each of them to all of their handlers.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class MessageFlows:
         self, end: End | None, *, category: str, is_server: bool, service: str = "", key: int = 0
     ) -> None:
         if end is not None and not hasattr(end, "fileno"):
-            raise ConfigError(f"{end!r} is no socket: give one, or None and a key")
+            raise ConfigError(f"{end!r} isn't a socket: pass a socket, or None and a key")
         switch(category)
         self._channel = RpcChannel(end, is_server=is_server, numbered=True, key=key)
         self._category = category

@@ -231,7 +231,7 @@ class TestTransfer:
 
     def test_closed_peer_is_an_error_without_a_signal(self, pair: Pair) -> None:
         pair[1].close()
-        with pytest.raises(TransportError, match="peer has gone"):
+        with pytest.raises(TransportError, match="peer has disconnected"):
             pair[0].send(b"x")
 
     def test_shutdown_affects_every_copy_of_the_descriptor(self, pair: Pair) -> None:

@@ -90,7 +90,7 @@ def test_links_are_followed(there: bool, tmp_path: Path) -> None:
 
 def test_output_onto_the_input_trace_is_refused(out: Path) -> None:
     with (
-        pytest.raises(CommandError, match="is the trace that is read"),
+        pytest.raises(CommandError, match="is the input"),
         open_output("verb", str(out), binary=True, source=out.stat()),
     ):
         raise AssertionError

@@ -159,7 +159,7 @@ def test_config_of_a_wrong_type_is_refused(wrong):
 
 
 def test_malformed_encoded_config_is_refused():
-    with pytest.raises(ConfigError, match="no encoded TraceConfig"):
+    with pytest.raises(ConfigError, match="an encoded TraceConfig"):
         stretto.TracingSession(b"\xff\xff\xff")
 
 
@@ -176,7 +176,7 @@ def test_config_in_text_form_is_accepted():
 
 @pytest.mark.parametrize("wrong", ["text", "buffers { size: 5 }", "buffers {"])
 def test_malformed_config_text_is_refused(wrong):
-    with pytest.raises(ConfigError, match=r"no TraceConfig in text form: .*1:"):
+    with pytest.raises(ConfigError, match=r"a TraceConfig in text form: .*1:"):
         stretto.TracingSession(wrong)
 
 

@@ -137,5 +137,5 @@ def test_size_is_recorded_if_known() -> None:
 
 
 def test_object_that_is_no_socket_is_refused() -> None:
-    with pytest.raises(ConfigError, match="'x' is no socket"):
+    with pytest.raises(ConfigError, match="'x' isn't a socket"):
         MessageFlows("x", category="test.messages", is_server=False)  # type: ignore[arg-type]

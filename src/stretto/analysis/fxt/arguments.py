@@ -40,7 +40,7 @@ def read_arguments(words: Words, count: int) -> tuple[Argument, ...]:
         header = words.word()
         end = start + (header >> 4 & 0xFFF) * fxt.WORD_BYTES
         if end <= start:
-            raise DecodeError("an argument of no size")
+            raise DecodeError("an argument of size 0")
         inside = words.part(end)
         name = inside.text(header >> 16 & 0xFFFF)
         read = _READERS.get(header & 0xF)

@@ -200,7 +200,7 @@ class RecordReader:
     def _initialization(self, _: int, words: Words) -> Record:
         rate = words.word()
         if not rate:
-            raise DecodeError("a clock that doesn't tick")
+            raise DecodeError("a clock with the rate 0")
         self._provider.ticks_per_second = rate
         return Initialization(rate)
 

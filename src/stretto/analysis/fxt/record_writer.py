@@ -121,7 +121,9 @@ class RecordWriter:
         body = b"".join(parts)
         words = 1 + len(body) // fxt.WORD_BYTES
         if words > fxt.MAX_RECORD_WORDS:
-            raise ConfigError(f"a record of {words} words; {fxt.MAX_RECORD_WORDS} are the most")
+            raise ConfigError(
+                f"a record of {words} words; at most {fxt.MAX_RECORD_WORDS} are possible"
+            )
         self._write(_word(kind | words << 4 | low << 16) + body)
 
     def _arguments(self, arguments: Iterable[Argument], room: int) -> list[bytes]:

@@ -84,7 +84,7 @@ def _target_format(path: str) -> str:
         return found
     if path.lower().endswith(".parquet"):
         raise CommandError(
-            f"convert: Parquet isn't written: there are {_known_formats()}. For tables of RPC "
+            f"convert: Parquet isn't supported: there are {_known_formats()}. For tables of RPC "
             "calls there is `stretto flows TRACE --format csv`.",
             2,
         )

@@ -55,4 +55,4 @@ def _read(path: str) -> bytes:
 def _check_is_pid_file(path: str) -> None:
     text = _read(path)
     if len(text) > MAX_BYTES or (text.strip() and not text.strip().isdigit()):
-        raise CommandError(f"traced: {path!r} holds no process id: choose another --pid-file.", 2)
+        raise CommandError(f"traced: {path!r} isn't a pid file: choose another --pid-file.", 2)

@@ -129,11 +129,11 @@ def test_output_to_a_terminal_is_refused(
 REFUSED: list[tuple[list[str], str]] = [
     (["missing", "out.fxt"], "can't read 'missing': No such file"),
     (["in.pftrace", "none/out.fxt"], "can't write 'none/out.fxt': No such file"),
-    (["in.pftrace", "in.pftrace", "--to", "fxt"], "is the trace that is read"),
-    (["in.pftrace", "link", "--to", "fxt"], "is the trace that is read"),
+    (["in.pftrace", "in.pftrace", "--to", "fxt"], "is the input"),
+    (["in.pftrace", "link", "--to", "fxt"], "is the input"),
     (["in.pftrace", "out.pftrace"], "has the format pftrace already"),
     (["in.pftrace", "out"], "the extension of 'out' is unknown"),
-    (["in.pftrace", "out.parquet"], "Parquet isn't written"),
+    (["in.pftrace", "out.parquet"], "Parquet isn't supported"),
     (["junk", "out.fxt"], "isn't a trace"),
     (["packed", "out.fxt"], "gzip compression is damaged"),
     (["chrome.json", "out.fxt"], "this is Chrome's JSON"),
@@ -141,7 +141,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["big.fxt", "out.pftrace"], "big-endian"),
     (["config.txt", "out.pftrace"], "convert: config.txt:2: a trace is a list of"),
     (["wrong.txt", "out.pftrace"], "wrong.txt:3:"),
-    (["latin.txt", "out.pftrace"], "no text in UTF-8"),
+    (["latin.txt", "out.pftrace"], "the text isn't in UTF-8"),
     (["in.pftrace"], "--help"),
     (["in.pftrace", "out.fxt", "--to", "abc"], "--help"),
 ]

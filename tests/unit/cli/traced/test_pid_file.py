@@ -32,7 +32,7 @@ def test_pid_file_of_an_earlier_daemon_is_replaced(tmp_path: Path, left: str):
 def test_file_without_a_process_id_is_not_replaced(tmp_path: Path, text: str):
     path = tmp_path / "thesis"
     path.write_text(text)
-    with pytest.raises(CommandError, match="no process id"):
+    with pytest.raises(CommandError, match="isn't a pid file"):
         PidFile(str(path))
     assert path.read_text() == text
 
