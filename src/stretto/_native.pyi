@@ -817,7 +817,7 @@ class FlowIds:
         """Count a message that needs no id."""
     def lost(self, outgoing: bool, /) -> None:
         """Record that an unknown number of messages was not counted."""
-    def forsake(self) -> None:
+    def disable(self) -> None:
         """Return 0 for every message from now on."""
 
 class MessageTemplates:

@@ -29,7 +29,7 @@ static void count(struct flow_direction* d, const struct flow_message* m) {
 }
 
 bool flow_ids_know(const FlowIdsObject* ids, const struct flow_message* m) {
-  if (ids->forsaken || !ids->to_server || m->kind == MESSAGE_CONTROL)
+  if (ids->disabled || !ids->to_server || m->kind == MESSAGE_CONTROL)
     return false;
   if (ids->numbered)
     return m->txid != 0;
@@ -117,7 +117,7 @@ static PyObject* ids_next(PyObject* self, PyObject* const* args,
   struct flow_message m;
   if (!take_message(&m, args, count, 4))
     return NULL;
-  if (!ids->to_server && !ids->forsaken && !find_key(ids))
+  if (!ids->to_server && !ids->disabled && !find_key(ids))
     return NULL;
   return PyLong_FromUnsignedLongLong(flow_ids_next(ids, &m));
 }
@@ -140,8 +140,8 @@ static PyObject* ids_lost(PyObject* self, PyObject* outgoing) {
   Py_RETURN_NONE;
 }
 
-static PyObject* ids_forsake(PyObject* self, PyObject* Py_UNUSED(unused)) {
-  ((FlowIdsObject*)self)->forsaken = true;
+static PyObject* ids_disable(PyObject* self, PyObject* Py_UNUSED(unused)) {
+  ((FlowIdsObject*)self)->disabled = true;
   Py_RETURN_NONE;
 }
 
@@ -199,7 +199,7 @@ static PyMethodDef kMethods[] = {
      "Count a message that needs no id."},
     {"lost", ids_lost, METH_O,
      "lost(outgoing, /)\n--\n\nRecord that messages were not counted."},
-    {"forsake", ids_forsake, METH_NOARGS,
+    {"disable", ids_disable, METH_NOARGS,
      "Return 0 instead of an id from now on."},
     {NULL, NULL, 0, NULL}};
 

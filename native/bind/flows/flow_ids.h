@@ -30,7 +30,7 @@ typedef struct {
   PyObject_HEAD
   PyObject* owner;    /* the tracer that this channel state belongs to */
   PyObject* find_key; /* callable that returns an int; 0: key not known yet */
-  bool numbered, is_server, forsaken;
+  bool numbered, is_server, disabled;
   /* messages were counted, or may have been lost */
   char used;
   /* keys of the directions; 0: not known yet */

@@ -110,7 +110,7 @@ class ChannelState:
         if isinstance(self.ids, SharedIds):
             self.ids.in_child = True
             self.forked = True
-            self.ids.forsake()
+            self.ids.disable()
 
     def after_fork_in_parent(self) -> None:
         """Mark messages as lost: the peer counts those that the child sends before its flag is

@@ -16,7 +16,7 @@ A first reply has the id of its request, wherever it comes in its direction. So:
   one-way messages until the next two-way message synchronises both ends. If an end missed messages
   unnoticed, a few messages may get wrong ids until then.
 - If two processes write to a channel at once, its messages can't be counted: see
-  `Direction.forsake`.
+  `Direction.disable`.
 
 `NumberedIds`: for protocols that number each request, one-way requests too (Perfetto's IPC).
 Nothing is counted, so no count can be lost.
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         def lost(self, outgoing: bool) -> None:
             """Record that an unknown number of messages was not counted."""
 
-        def forsake(self) -> None:
+        def disable(self) -> None:
             """Return 0 for every message from now on: other processes may use the channel, too."""
 
 
@@ -93,7 +93,7 @@ class Direction:
         synchronised: Whether the end has counted from the first message on.
     """
 
-    __slots__ = ("anchor", "count", "forsaken", "key", "opposite_key", "synchronised")
+    __slots__ = ("anchor", "count", "disabled", "key", "opposite_key", "synchronised")
 
     def __init__(self, *, synchronised: bool) -> None:
         self.key = 0
@@ -102,7 +102,7 @@ class Direction:
         self.anchor = 0
         self.count = 0
         self.synchronised = synchronised
-        self.forsaken = False
+        self.disabled = False
 
     @property
     def used(self) -> bool:
@@ -115,11 +115,11 @@ class Direction:
             self.anchor = txid
             self.count = 0
             self.synchronised = True
-            return -1 if self.forsaken else txid << 32
+            return -1 if self.disabled else txid << 32
         self.count += 1
         if self.count > MAX_COUNT:
             self.synchronised = False
-        if self.forsaken or not self.synchronised:
+        if self.disabled or not self.synchronised:
             return -1
         return self.anchor << 32 | self.count
 
@@ -131,9 +131,9 @@ class Direction:
         self.synchronised = False
         self.anchor = 0
 
-    def forsake(self) -> None:
+    def disable(self) -> None:
         """Stop counting for good: other processes may use the channel, too."""
-        self.forsaken = True
+        self.disabled = True
 
 
 class AnchoredIds:
@@ -180,10 +180,10 @@ class AnchoredIds:
         """See `ChannelIds`."""
         (self._outgoing if outgoing else self._incoming).lose()
 
-    def forsake(self) -> None:
+    def disable(self) -> None:
         """See `ChannelIds`."""
-        self._outgoing.forsake()
-        self._incoming.forsake()
+        self._outgoing.disable()
+        self._incoming.disable()
 
     def _find_keys(self) -> bool:
         key = self._key()
@@ -230,7 +230,7 @@ class NumberedIds:
     def lost(self, outgoing: bool) -> None:
         """No effect: no message is counted."""
 
-    def forsake(self) -> None:
+    def disable(self) -> None:
         """See `ChannelIds`."""
         self._stream_key = 0
         self._key = _no_key
@@ -248,19 +248,19 @@ class Rfc0035Ids:
         recipe: `rfc0035` or `hashed`.
     """
 
-    __slots__ = ("_forsaken", "_key", "_recipe")
+    __slots__ = ("_disabled", "_key", "_recipe")
 
     def __init__(
         self, key: Callable[[], int], recipe: Callable[[int, int, int], int] = rfc0035
     ) -> None:
         self._key = key
         self._recipe = recipe
-        self._forsaken = False
+        self._disabled = False
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
         """See `ChannelIds`."""
         del outgoing, answer
-        key = 0 if self._forsaken or kind == CONTROL else self._key()
+        key = 0 if self._disabled or kind == CONTROL else self._key()
         return key and self._recipe(key, ordinal, txid) & U64
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> None:
@@ -269,6 +269,6 @@ class Rfc0035Ids:
     def lost(self, outgoing: bool) -> None:
         """No effect: no message is counted."""
 
-    def forsake(self) -> None:
+    def disable(self) -> None:
         """See `ChannelIds`."""
-        self._forsaken = True
+        self._disabled = True

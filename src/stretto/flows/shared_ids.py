@@ -65,13 +65,13 @@ class SharedIds:
         """See `ChannelIds`."""
         self.ids.lost(outgoing)
 
-    def forsake(self) -> None:
+    def disable(self) -> None:
         """See `ChannelIds`."""
-        self.ids.forsake()
+        self.ids.disable()
 
     def _look(self) -> None:
         if self.in_child:
             self._flags[self._index] = 1
         elif self._flags[self._index] and not self._state.forked:
             self._state.forked = True
-            self.ids.forsake()
+            self.ids.disable()

@@ -73,10 +73,10 @@ class TestRfc0035:
 
     def test_rfc0035_id_is_0_without_a_key(self) -> None:
         assert Rfc0035Ids(lambda: 0).next(True, REQUEST, 5, 9) == 0
-        forsaken = Rfc0035Ids(lambda: KEY, hashed)
-        assert forsaken.next(True, REQUEST, 5, 9) == hashed(KEY, 9, 5)
-        forsaken.forsake()
-        assert forsaken.next(True, REQUEST, 5, 9) == 0
+        ids = Rfc0035Ids(lambda: KEY, hashed)
+        assert ids.next(True, REQUEST, 5, 9) == hashed(KEY, 9, 5)
+        ids.disable()
+        assert ids.next(True, REQUEST, 5, 9) == 0
 
 
 class TestCollisions:
@@ -176,9 +176,9 @@ class TestAnchored:
         assert client.next(False, REPLY, 4, 9, answer=2) == 0
         assert client.next(False, REPLY, 4, 9) != 0
 
-    def test_forsaken_channel_has_no_flows(self) -> None:
+    def test_disabled_channel_has_no_flows(self) -> None:
         client, _ = pair()
-        client.forsake()
+        client.disable()
         assert client.next(True, REQUEST, 3, 9) == 0
         assert client.next(False, REPLY, 3, 9) == 0
         assert client.next(True, ONE_WAY, 0, 9) == 0
@@ -216,5 +216,5 @@ class TestNumbered:
         assert (ids.next(True, REQUEST, 8, 0) != 0) == (key != 0)
         assert ids.next(True, REQUEST, 0, 0) == 0
         ids.lost(outgoing=True)
-        ids.forsake()
+        ids.disable()
         assert ids.next(True, REQUEST, 8, 0) == 0

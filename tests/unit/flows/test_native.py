@@ -44,7 +44,7 @@ def random_steps(seed: int, length: int = 400) -> Iterator[tuple[str, tuple[Any,
         if chance < 0.02:
             yield "lost", (outgoing,)
         elif chance < 0.022:
-            yield "forsake", ()
+            yield "disable", ()
         else:
             txid = draw.choice((0, 0, 1, 2, draw.randrange(1, 10), draw.getrandbits(32)))
             answer = draw.choice((0, 0, 0, 1, draw.randrange(100)))
@@ -236,14 +236,14 @@ def test_usual_message_is_handled_natively() -> None:
     assert recorded.kinds.endswith("BBEEBE")
 
 
-@pytest.mark.parametrize("how", ["forsaken", "lost", "another's", "in an event"])
+@pytest.mark.parametrize("how", ["disabled", "lost", "another's", "in an event"])
 def test_message_in_an_unusual_state_is_passed_on_to_python(how: str) -> None:
     with tracer(native=True) as hooks, record():
         client, _ = ready(hooks)
         passed, sent = fallback_hook(hooks, outgoing=True)
         message = (client, hooks.now(), METHODS[0], ONE_WAY, 0, 1)
-        if how == "forsaken":
-            client.state.ids.forsake()  # type: ignore[attr-defined]
+        if how == "disabled":
+            client.state.ids.disable()  # type: ignore[attr-defined]
         elif how == "lost":
             hooks.lost(client, outgoing=True)
         elif how == "another's":

@@ -166,9 +166,9 @@ def _add_content_options(parser: VerbParser) -> None:
 def _add_system_options(parser: VerbParser) -> None:
     group = parser.add_argument_group(
         "system-wide recording",
-        "The program is recorded by the machine's tracing service (`stretto traced`), with the "
-        "track events of all other processes that are connected to it. Functions, logs and the "
-        "like are recorded only in the program.",
+        "The program is recorded by the machine's tracing service (`stretto traced`), with\n"
+        "the track events of all other processes that are connected to it. Functions, logs\n"
+        "and the like are recorded only in the program.",
     )
     add = group.add_argument
     add("--system", action="store_true", help="record by the service, which must run")
