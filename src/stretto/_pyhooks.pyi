@@ -1,4 +1,4 @@
-"""Hooks into the interpreter (native/hooks): function tracing, and observers without frames."""
+"""Hooks into the interpreter (native/hooks): function tracing, and functions with observers."""
 
 from collections.abc import Callable
 from types import CodeType

@@ -216,7 +216,7 @@ class _Parser:
         return ranges
 
     def _character_escape(self) -> str:
-        """The character that an escape stands for, behind its backslash."""
+        """Parse a character escape after its backslash; return the character."""
         found = self._take_match(_HEX)
         if found:
             code = int(found[1] or found[2], 16)
@@ -243,7 +243,7 @@ class _Parser:
         return CharacterSet(ranges, negated=negated)
 
     def _element(self) -> list[Range]:
-        """A class, a range or a character of a set."""
+        """Parse an element of a set: a class, a range or a character."""
         posix = self._take_match(_POSIX)
         if posix:
             return self._posix_class(posix[2], negated=bool(posix[1]))

@@ -70,7 +70,9 @@ if TYPE_CHECKING:
         def fileno(self) -> int: ...
 
     class MessageSpan(Protocol):
-        """Covers the wait for a reply, or the handling of a message, as a slice of the trace."""
+        """A context manager that records the wait for a reply, or the handling of a message, as a
+        slice.
+        """
 
         def __enter__(self) -> object: ...
         def __exit__(

@@ -166,12 +166,12 @@ def setup_startup_tracing(
     program from the start. The child of a fork has no startup session.
 
     Args:
-        config: The config of the expected session: a `stretto.protos.config.TraceConfig`, one
-            encoded, or its text form.
+        config: The config of the expected session: a `stretto.protos.config.TraceConfig`, its
+            encoding, or its text form.
         timeout_ms: How long to wait for a session, in ms.
         on_adopted: Called when a session has adopted every data source.
-        on_aborted: Called when the startup session has ended otherwise. Both run on a thread
-            of Stretto's.
+        on_aborted: Called when the startup session has ended otherwise. Both functions are
+            called on a thread of Stretto.
 
     Returns:
         The startup session: its `state` is "recording", then "adopted" or "aborted".

@@ -13,10 +13,10 @@ lives as long as the session records::
     for source in Screenshots.instances():          # empty while no session runs
         source.write(TracePacket(for_testing=TestEvent(str="hello")))
 
-Life of an instance: `on_setup`, `on_start`, (`on_flush` | `on_clear_incremental_state`)*,
+Calls for an instance: `on_setup`, `on_start`, (`on_flush` | `on_clear_incremental_state`)*,
 `on_stop`. These run on a tracing thread, one at a time; `write` may be called from any
-thread, and each thread writes a sequence of its own. What `on_*` raises is reported through
-`sys.unraisablehook` and changes nothing else.
+thread, and each thread writes its own packet sequence. Exceptions of `on_*` are reported through
+`sys.unraisablehook`, and have no other effect.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class DataSource:
         A message that has no timestamp gets the current one.
 
         Args:
-            packet: a `stretto.protos.trace.TracePacket`, or one already encoded.
+            packet: A `stretto.protos.trace.TracePacket`, or its encoding.
 
         Returns:
             False if it was dropped (shared memory exhausted) or the session has ended.

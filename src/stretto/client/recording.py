@@ -109,7 +109,7 @@ def _raise(error: StrettoError) -> None:
 
 
 class recording:  # noqa: N801  # used like a function
-    """Record this program while a block runs; `with ... as` gives the session.
+    """Record this program while a block runs; `with ... as` returns the session.
 
     Args:
         path: The output file; it is emptied once the session has started.
@@ -117,7 +117,7 @@ class recording:  # noqa: N801  # used like a function
         buffer: Size of the ring buffer, like "64mb".
         stream: Whether to write to the file while recording, instead of a ring buffer.
         children: Whether to record child processes, too, as `stretto record` does, by a
-            separate recorder process; `with ... as` then gives None.
+            separate recorder process; `with ... as` then returns None.
 
     Attributes:
         error: A failure after the start of the block, like a full disk or a killed recorder;

@@ -229,4 +229,4 @@ class StartupTracing:
             self._sessions.remove(session)
         session.end(state)
         if not self._sessions:
-            self.memory = None  # no connection needs to offer it
+            self.memory = None  # no session uses it any more

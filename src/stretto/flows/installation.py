@@ -157,7 +157,7 @@ def installed() -> bool:
 
 
 def enable(category: str) -> None:
-    """Undo `disable`."""
+    """Trace the methods of a category again, after `disable`."""
     with _here.lock:
         _here.disabled.discard(category)
         _here.update_all()
