@@ -378,7 +378,7 @@ class TestStart:
         [
             (["--enable-relay-endpoint-on", "/x"], {}, "doesn't name that socket"),
             ([], {"PERFETTO_CONSUMER_SOCK_NAME": "127.0.0.1:0"}, "--allow-network-consumers"),
-            (["--set-socket-permissions", ":0666::0666"], {}, "everybody"),
+            (["--set-socket-permissions", ":0666::0666"], {}, "all users"),
             (["--backgroud"], {}, "stretto traced --help"),
         ],
     )

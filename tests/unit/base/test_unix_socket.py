@@ -163,7 +163,7 @@ class TestListen:
     def test_file_that_is_no_socket_is_not_replaced(self, tmp_path: Path) -> None:
         path = tmp_path / "file"
         path.write_text("precious")
-        with pytest.raises(TransportError, match="no socket"):
+        with pytest.raises(TransportError, match="not a socket"):
             UnixListener(str(path))
         assert path.read_text() == "precious"
 

@@ -50,7 +50,7 @@ def test_socket_of_a_running_daemon_is_not_replaced(tmp_path):
 
 def test_failure_to_open_one_socket_removes_all(tmp_path):
     (tmp_path / "consumer").write_text("a file")
-    with pytest.raises(CommandError, match="no socket"):
+    with pytest.raises(CommandError, match="not a socket"):
         open_in(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["consumer"]
 
