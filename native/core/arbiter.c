@@ -186,7 +186,7 @@ static bool search(struct st_arbiter* a, uint16_t writer_id, uint32_t chunk_id,
   for (uint32_t i = 0; i < pages; i++) {
     uint32_t page = a->next_page;
     if (take_from_page(a, page, writer_id, chunk_id, packets, out)) {
-      a->exhausted = a->waited_in_vain = false;
+      a->exhausted = a->brief_stall_failed = false;
       return true;
     }
     a->next_page = (page + 1) % a->shm.num_pages;
@@ -235,8 +235,8 @@ static bool gives_up(struct st_arbiter* a, enum st_exhausted_policy policy,
   if (policy == ST_DROP)
     return true;
   if (policy == ST_STALL_BRIEFLY) {
-    a->waited_in_vain |= stalls == BRIEF_STALLS;
-    return a->waited_in_vain;
+    a->brief_stall_failed |= stalls == BRIEF_STALLS;
+    return a->brief_stall_failed;
   }
   if (stalls < MAX_STALLS)
     return false;

@@ -138,8 +138,8 @@ struct st_arbiter {
 
   pthread_mutex_t mutex; /* guards the members below */
   uint32_t next_page;
-  bool exhausted;      /* the last search found no chunk */
-  bool waited_in_vain; /* the last brief stall found no chunk */
+  bool exhausted;          /* the last search found no chunk */
+  bool brief_stall_failed; /* the last brief stall found no chunk */
   uint16_t last_writer_id;
   uint32_t live_writers;
   uint32_t* next_chunk_id; /* by writer id; grows on demand */

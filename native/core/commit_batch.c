@@ -193,7 +193,7 @@ static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
 
 /* Sends the finished fragments of all chunks that are being written.  Batched
  * chunks are sent first, to keep each sequence in order. */
-static void send_what_is_written(struct st_commit_batch* b) {
+static void send_unfinished_chunks(struct st_commit_batch* b) {
   if (!b->writer_buffer || !b->queue || !send_commits(b))
     return;
   for (uint32_t page = 0; page < b->pending.shm->num_pages; page++) {
@@ -207,7 +207,7 @@ static void send_what_is_written(struct st_commit_batch* b) {
 void st_commit_batch_notify_flush_complete(struct st_commit_batch* b,
                                            uint64_t id) {
   pthread_mutex_lock(&b->mutex);
-  send_what_is_written(b);
+  send_unfinished_chunks(b);
   /* The service takes an acknowledgement for all flushes up to that id. */
   if (id > b->pending.flush_request_id)
     b->pending.flush_request_id = id;

@@ -49,8 +49,8 @@ PyObject* category_slice_for_code(PyObject* self, PyObject* code) {
   struct event_request r = {.type = ST_SLICE_BEGIN, .category = category};
   if (PyCode_Check(code))
     r.code = code;
-  else if (!forgive(&r, PART_POSITIONAL, PyExc_TypeError,
-                    "slice_for_code() takes a code object"))
+  else if (!report_misuse(&r, PART_POSITIONAL, PyExc_TypeError,
+                          "slice_for_code() takes a code object"))
     return NULL;
   return slice_new(&r);
 }
@@ -66,15 +66,15 @@ static bool check_counter(struct event_request* r, PyObject* const* args,
   if (count < 2)
     return false;
   if (!is_number(args[1])) {
-    forgive(r, PART_NONE, PyExc_TypeError,
-            "a counter's value must be a number, not %R",
-            (PyObject*)Py_TYPE(args[1]));
+    report_misuse(r, PART_NONE, PyExc_TypeError,
+                  "a counter's value must be a number, not %R",
+                  (PyObject*)Py_TYPE(args[1]));
     return false;
   }
   return PyUnicode_Check(args[0]) ||
-         forgive(r, PART_NONE, PyExc_TypeError,
-                 "a counter's name must be a str, not %R",
-                 (PyObject*)Py_TYPE(args[0]));
+         report_misuse(r, PART_NONE, PyExc_TypeError,
+                       "a counter's name must be a str, not %R",
+                       (PyObject*)Py_TYPE(args[0]));
 }
 
 /* Returns the counter's track, a new reference; NULL, which is counted, if the

@@ -27,10 +27,10 @@ static bool take_track(struct event_request* r, PyObject* value) {
   if (value == Py_None)
     return true;
   if (Py_TYPE(value) != st_track_type)
-    return forgive(r, PART_TRACK, PyExc_TypeError,
-                   "track must be a stretto.Track, not %R: make one with "
-                   "stretto.Track(name)",
-                   (PyObject*)Py_TYPE(value));
+    return report_misuse(r, PART_TRACK, PyExc_TypeError,
+                         "track must be a stretto.Track, not %R: make one with "
+                         "stretto.Track(name)",
+                         (PyObject*)Py_TYPE(value));
   r->track = (TrackObject*)value;
   return true;
 }
@@ -42,10 +42,11 @@ static bool take_timestamp(struct event_request* r, PyObject* value) {
   long long ns =
       PyLong_Check(value) ? PyLong_AsLongLongAndOverflow(value, &overflow) : -1;
   if (ns < 0 || overflow)
-    return forgive(r, PART_TIMESTAMP, PyExc_ValueError,
-                   "timestamp must be an int of nanoseconds of CLOCK_BOOTTIME "
-                   "(stretto.now()), not %R",
-                   value);
+    return report_misuse(
+        r, PART_TIMESTAMP, PyExc_ValueError,
+        "timestamp must be an int of nanoseconds of CLOCK_BOOTTIME "
+        "(stretto.now()), not %R",
+        value);
   r->has_timestamp = true;
   r->timestamp = (uint64_t)ns;
   return true;
@@ -56,17 +57,18 @@ static bool take_flow(struct event_request* r, enum event_part part,
   if (value == Py_None)
     return true;
   if (!may_be_flows(value))
-    return forgive(r, part, PyExc_TypeError,
-                   "%s must be a stretto.Flow, an id or a list of them, not %R",
-                   st_part_names[part], value);
+    return report_misuse(
+        r, part, PyExc_TypeError,
+        "%s must be a stretto.Flow, an id or a list of them, not %R",
+        st_part_names[part], value);
   *flow = value;
   return true;
 }
 
 static bool take_args(struct event_request* r, PyObject* value) {
   if (!PyDict_Check(value))
-    return forgive(r, PART_ARGS, PyExc_TypeError,
-                   "args must be a dict of arguments");
+    return report_misuse(r, PART_ARGS, PyExc_TypeError,
+                         "args must be a dict of arguments");
   r->more_arguments = value;
   return true;
 }
@@ -106,9 +108,9 @@ bool take_event_keywords(struct event_request* r, PyObject* const* values,
 
 bool forgive_count(struct event_request* r, const char* function,
                    Py_ssize_t positional, Py_ssize_t count) {
-  return forgive(r, PART_POSITIONAL, PyExc_TypeError,
-                 "%s() takes %zd positional argument%s, got %zd", function,
-                 positional, positional == 1 ? "" : "s", count);
+  return report_misuse(r, PART_POSITIONAL, PyExc_TypeError,
+                       "%s() takes %zd positional argument%s, got %zd",
+                       function, positional, positional == 1 ? "" : "s", count);
 }
 
 ST_BIND_PART(event_options) {

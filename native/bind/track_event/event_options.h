@@ -25,7 +25,7 @@ bool take_event_option(struct event_request* request, enum event_part option,
 bool take_event_keywords(struct event_request* request, PyObject* const* values,
                          PyObject* kwnames);
 
-/* Reports a wrong number of positional arguments by forgive(). */
+/* Reports a wrong number of positional arguments by report_misuse(). */
 __attribute__((cold)) bool forgive_count(struct event_request* request,
                                          const char* function,
                                          Py_ssize_t positional,

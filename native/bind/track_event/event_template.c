@@ -15,17 +15,19 @@ static PyObject* within_name; /* "within" */
 /* ---- events ---- */
 
 static bool forgive_keyword(struct event_request* r, PyObject* name) {
-  return forgive(r, PART_NONE, PyExc_TypeError,
-                 "a template's event has no argument %R: name it when the "
-                 "template is made",
-                 name);
+  return report_misuse(
+      r, PART_NONE, PyExc_TypeError,
+      "a template's event has no argument %R: name it when the "
+      "template is made",
+      name);
 }
 
 static bool take_within(struct event_request* r, PyObject* pair) {
   if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2 ||
       !PyContextVar_CheckExact(PyTuple_GET_ITEM(pair, 0)))
-    return forgive(r, PART_NONE, PyExc_TypeError,
-                   "within must be a ContextVar and its value, not %R", pair);
+    return report_misuse(r, PART_NONE, PyExc_TypeError,
+                         "within must be a ContextVar and its value, not %R",
+                         pair);
   r->within = pair;
   return true;
 }
@@ -68,8 +70,8 @@ static bool parse(struct event_request* r, EventTemplateObject* template,
   Py_ssize_t most = template->count;
   template_request(r, template, args, Py_MIN(count, most));
   if (UNLIKELY(count > most) &&
-      !forgive(r, PART_POSITIONAL, PyExc_TypeError,
-               "a template with %zd values got %zd", most, count))
+      !report_misuse(r, PART_POSITIONAL, PyExc_TypeError,
+                     "a template with %zd values got %zd", most, count))
     return false;
   return !kwnames || take_keywords(r, args + count, kwnames);
 }

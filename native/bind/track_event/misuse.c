@@ -9,8 +9,8 @@ const char* const st_part_names[EVENT_PARTS] = {
     "track",     "flow", "terminating_flow",
     "timestamp", "args", "positional arguments"};
 
-bool forgive(struct event_request* r, enum event_part part, PyObject* error,
-             const char* format, ...) {
+bool report_misuse(struct event_request* r, enum event_part part,
+                   PyObject* error, const char* format, ...) {
   st_argument_errors++;
   if (raises) {
     va_list arguments;

@@ -23,7 +23,7 @@ static void set_task_track(struct thread_state* t, PyObject* track) {
 }
 
 /* Calls the Python hook for the track of the current task. */
-static void ask_for_task_track(struct thread_state* t) {
+static void find_task_track(struct thread_state* t) {
   PyObject* track = st_call_untraced(current_track_hook, NULL, 0);
   st_drop_own_error();
   set_task_track(t, track);
@@ -40,7 +40,7 @@ static void use_track_of(struct thread_state* t, PyObject* task) {
     return;
   }
   PyErr_Clear(); /* the task does not support weak references */
-  ask_for_task_track(t);
+  find_task_track(t);
   if (!reference || !t->task_track) {
     Py_XDECREF(reference);
     return;
@@ -85,7 +85,7 @@ void thread_state_refresh_task(struct thread_state* t) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   if (!use_track_of_current_task(t))
-    ask_for_task_track(t);
+    find_task_track(t);
   PyErr_Restore(type, value, traceback);
 }
 
