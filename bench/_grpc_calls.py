@@ -67,7 +67,7 @@ class NoServer(grpc.ServerInterceptor):
 
 
 class ByMethod(grpc.ServerInterceptor):
-    """A server interceptor that applies those of the call's state, chosen by method."""
+    """A server interceptor that selects the interceptors of a state by the called method."""
 
     def __init__(self) -> None:
         self.states: dict[str, Any] = {}

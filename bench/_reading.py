@@ -25,7 +25,7 @@ def measure_reading(command: str, kind: str) -> float:
 
     Args:
         command: `stretto` or `perfetto`.
-        kind: of the service.
+        kind: kind of the service, as for `Service`.
     """
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -1,4 +1,4 @@
-"""Services, producers and a consumer for bench/service.py: context managers end the processes.
+"""Context managers for services and producers, and a consumer, for bench/service.py.
 
 with Service("stretto", folder) as service, Producers(service, 4) as producers:
     consumer = Consumer(service)

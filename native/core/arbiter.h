@@ -142,8 +142,8 @@ struct st_arbiter {
   bool brief_stall_failed; /* the last brief stall found no chunk */
   uint16_t last_writer_id;
   uint32_t live_writers;
-  uint32_t* next_chunk_id; /* by writer id; grows on demand */
-  uint8_t* writer_in_use;  /* by writer id; same length */
+  uint32_t* next_chunk_id; /* indexed by writer id; grows on demand */
+  uint8_t* writer_in_use;  /* indexed by writer id; has the same length */
   uint32_t writers_capacity;
   _Atomic uint64_t stalls_exhausted;
   _Atomic uint64_t chunks_lost; /* chunks whose page the peer corrupted */

@@ -40,9 +40,9 @@ static bool invoke(struct st_commit_batch* b, uint32_t method,
                               size, true, -1) != 0;
 }
 
-/* Returns whether a request can be sent.  A request turns chunks that may still
- * be patched directly into Complete ones, so it must not be built for a full
- * queue. */
+/* Returns whether the queue has room for a request.  Checked before the request
+ * is built: building makes chunks Complete that could still be patched
+ * directly. */
 static bool may_leave(struct st_commit_batch* b, size_t limit) {
   return !b->pending.shm ||
          st_send_queue_has_room(b->queue, limit + ST_IPC_INVOKE_OVERHEAD);

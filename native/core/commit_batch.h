@@ -83,10 +83,10 @@ struct st_commit_batch {
   /* guards the members below, and those that bind sets */
   pthread_mutex_t mutex;
   struct st_commit_pending pending;
-  /* for scraping under emulation: buffer by writer id */
+  /* for scraping under emulation: target buffers, indexed by writer id */
   uint32_t* writer_buffer;
   uint8_t* request;                /* emulation: memory for one request */
-  struct st_growing_bytes changes; /* of struct st_writer_change */
+  struct st_growing_bytes changes; /* entries of struct st_writer_change */
   uint64_t chunk_bytes;            /* total size of the chunks in the batch */
 };
 

@@ -26,9 +26,9 @@
 struct st_field {
   uint32_t number;
   uint32_t wire_type;
-  uint64_t value;      /* of varint, fixed32, fixed64 */
-  const uint8_t* data; /* of delimited */
-  size_t size;         /* of delimited */
+  uint64_t value;      /* value of a varint, fixed32 or fixed64 */
+  const uint8_t* data; /* payload of a delimited field */
+  size_t size;         /* size of the payload */
 };
 
 struct st_decoder {

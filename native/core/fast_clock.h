@@ -50,7 +50,7 @@ static inline uint64_t st_counter(void) {
 enum { ST_RATE_SHIFT = 24 };
 
 struct st_clock_pair {
-  uint64_t base; /* in counts of the counter */
+  uint64_t base; /* the counter at the pair */
   uint64_t span; /* counts for which the pair is valid; 0: no pair */
   uint64_t rate; /* ns per count, shifted left by ST_RATE_SHIFT */
   uint64_t ns;

@@ -9,7 +9,7 @@ enum { SOCKET, WAKE, FD_COUNT };
 
 struct st_io_thread {
   int socket;
-  struct st_send_queue* queue; /* or NULL */
+  struct st_send_queue* queue; /* the queue to drain, or NULL */
   st_on_readable on_readable;
   void* self;
   struct st_wake_pipe wake;

@@ -49,9 +49,10 @@ struct st_producer_endpoint {
   struct st_shm shm; /* num_pages is 0 until memory is attached */
   struct st_buffer_table* buffers;
 
-  pthread_mutex_t mutex;    /* guards the members below */
-  uint8_t* allowed;         /* bitmap of 65536 buffer ids */
-  uint32_t* writer_buffer;  /* by writer id: buffer + 1; 0: not registered */
+  pthread_mutex_t mutex; /* guards the members below */
+  uint8_t* allowed;      /* bitmap of 65536 buffer ids */
+  /* indexed by writer id: buffer + 1; 0: not registered */
+  uint32_t* writer_buffer;
   uint16_t adoptive_buffer; /* buffer of unregistered writers; 0: none */
   struct st_endpoint_stats stats;
 };

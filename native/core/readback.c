@@ -38,8 +38,8 @@ struct trusted {
 
 struct st_readback {
   struct trusted* sequences;
-  uint32_t* buckets;        /* by hash of key: index + 1 */
-  uint32_t count, capacity; /* of both arrays; a power of two, or 0 */
+  uint32_t* buckets;        /* hash table of keys: index + 1 in `sequences` */
+  uint32_t count, capacity; /* capacity of both arrays: a power of two, or 0 */
   uint32_t machine_id;
   uint32_t latest; /* index of the most recently used sequence */
   uint64_t packets, invalid_packets;

@@ -118,7 +118,7 @@ void st_send_queue_break(struct st_send_queue* q);
 void st_send_queue_set_wake(struct st_send_queue* q,
                             const struct st_wake_pipe* wake);
 
-/* Sets the room listener; NULL for none.  A queue has one.  Must not be called
- * by the listener. */
+/* Sets the room listener; NULL for none.  A queue has at most one listener.
+ * The listener must not call this. */
 void st_send_queue_set_room_listener(struct st_send_queue* q,
                                      st_room_listener listener, void* self);

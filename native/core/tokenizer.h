@@ -40,7 +40,7 @@ struct st_token {
 };
 
 struct st_tokenizer {
-  const uint8_t* cur; /* of the piece */
+  const uint8_t* cur; /* rest of the piece */
   const uint8_t* end;
   uint8_t* kept; /* the start of an incomplete field */
   size_t kept_pos, kept_size, kept_capacity;

@@ -64,7 +64,7 @@ struct st_record_header {
   uint16_t producer_id;
   uint16_t writer_id;
   uint16_t fragments;
-  uint16_t size; /* with the header, not rounded up */
+  uint16_t size; /* includes the header; not rounded up */
   uint8_t flags;
   char magic[3];
 };
@@ -97,12 +97,13 @@ struct st_record {
   uint32_t block; /* position in the ring, in units of 16 bytes */
   uint32_t chunk_id;
   uint32_t sequence;
-  uint32_t prev, next; /* in the sequence; undefined at its ends */
-  uint32_t hash_next;  /* index + 1 of the next entry in the hash bucket */
-  uint16_t blocks;     /* size in the ring, in units of 16 bytes */
-  uint16_t read;       /* offset of the first unread byte */
-  uint16_t last;       /* offset of the last unread fragment */
-  uint16_t end;        /* end of the fragments */
+  /* record numbers of the neighbours in the sequence; undefined at its ends */
+  uint32_t prev, next;
+  uint32_t hash_next; /* index + 1 of the next entry in the hash bucket */
+  uint16_t blocks;    /* size in the ring, in units of 16 bytes */
+  uint16_t read;      /* offset of the first unread byte */
+  uint16_t last;      /* offset of the last unread fragment */
+  uint16_t end;       /* end of the fragments */
   uint8_t flags;
 };
 static_assert(sizeof(struct st_record) == 36, "limits");
@@ -117,25 +118,27 @@ struct st_sequence {
   uint32_t first, last; /* record numbers, in chunk-id order */
   /* number of records; 0: first and last are undefined */
   uint32_t records;
-  uint32_t last_id;      /* newest removed chunk: read to its end, or evicted */
-  uint32_t loss;         /* loss mask for the next packet */
-  uint32_t stalled;      /* the last read pass that skipped the sequence */
-  uint32_t hash_next;    /* index + 1; used in the list of free ones, too */
-  uint32_t older, newer; /* in the list of empty ones; index + 1 */
-  uint16_t last_end;     /* size of the content of chunk last_id */
+  uint32_t last_id;   /* newest removed chunk: read to its end, or evicted */
+  uint32_t loss;      /* loss mask for the next packet */
+  uint32_t stalled;   /* the last read pass that skipped the sequence */
+  uint32_t hash_next; /* index + 1; used in the list of free ones, too */
+  /* neighbours in the list of empty sequences; index + 1 */
+  uint32_t older, newer;
+  uint16_t last_end; /* size of the content of chunk last_id */
   uint8_t flags;
 };
 static_assert(sizeof(struct st_sequence) == 44, "limits");
 
 struct st_index {
   struct st_record* records; /* index: number & (capacity - 1) */
-  uint32_t* record_buckets;  /* by hash of sequence and chunk id: index + 1 */
-  uint32_t capacity;         /* of both arrays; a power of two */
-  uint32_t head, tail;       /* record numbers; they wrap */
+  /* hash table of (sequence, chunk id): index + 1 in `records` */
+  uint32_t* record_buckets;
+  uint32_t capacity;   /* capacity of both arrays: a power of two */
+  uint32_t head, tail; /* record numbers; they wrap */
 
   struct st_sequence* sequences;
-  uint32_t* sequence_buckets; /* by hash of key: index + 1 */
-  uint32_t sequence_capacity; /* of both arrays; a power of two */
+  uint32_t* sequence_buckets; /* hash table of keys: index + 1 in `sequences` */
+  uint32_t sequence_capacity; /* capacity of both arrays: a power of two */
   /* entries ever used, with those in the free list */
   uint32_t sequence_count;
   uint32_t free_sequence;              /* index + 1 */

@@ -10,7 +10,7 @@ enum {
   SLICE_TAG = 0x12,
   LAST_TAG = 0x10,
   LAST_MARK_SIZE = 2,
-  MAX_LENGTH_SIZE = 4, /* of a varint up to ST_MAX_MESSAGE_SIZE */
+  MAX_LENGTH_SIZE = 4, /* size of a varint up to ST_MAX_MESSAGE_SIZE */
 };
 
 /* Returns the content of the delimited field at p, and its end.  NULL if there

@@ -57,7 +57,7 @@ struct st_track {
   uint64_t uuid;
   const uint8_t* descriptor;
   size_t descriptor_size;
-  const struct st_track* parent; /* NULL: none to describe */
+  const struct st_track* parent; /* NULL: the track has no parent to describe */
 };
 
 enum {

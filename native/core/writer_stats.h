@@ -43,7 +43,7 @@ struct st_writer_histogram {
 
 struct st_writer_stats {
   struct st_writer_histogram* writers;
-  uint32_t* buckets; /* by hash of key: index + 1 */
+  uint32_t* buckets; /* hash table of keys: index + 1 in `writers` */
   /* grows by a quarter, because most writers have ended */
   uint32_t count, room;
   uint32_t capacity; /* doubles */

@@ -116,7 +116,7 @@ static void test_searches_after_an_unsuccessful_one_are_short(void) {
   CHECK_EQ(get(0).size, 0);
   CHECK_EQ(arbiter.next_page, 0); /* a full search */
   CHECK_EQ(get(0).size, 0);
-  CHECK_EQ(arbiter.next_page, 256); /* from now on a partial one */
+  CHECK_EQ(arbiter.next_page, 256); /* the search ended after 256 pages */
   end();
 }
 

@@ -193,7 +193,7 @@ static void flush_skips_unfinished_chunks_without_a_buffer_or_permission(void) {
   uint64_t flush_id;
   for (int scrapable = 0; scrapable < 2; scrapable++) {
     open_memory(true, scrapable);
-    write_chunk(2, 77, 0); /* of an unregistered writer */
+    write_chunk(2, 77, 0); /* a chunk of an unregistered writer */
     if (!scrapable) {
       st_commit_batch_sink.register_writer(&g_batch, 9, 3);
       expect_writer(REGISTER, 9, 3);

@@ -69,7 +69,8 @@ static enum st_chunk_state state_of(uint32_t page) {
 struct seen {
   uint32_t method;
   unsigned moves, patches;
-  uint64_t page[MAX_MOVES], buffer[MAX_MOVES]; /* of each move */
+  /* page and buffer of each move */
+  uint64_t page[MAX_MOVES], buffer[MAX_MOVES];
   bool has_data;
   uint64_t patch_buffer, flush_id;
 };
@@ -217,7 +218,7 @@ static void chunks_of_a_reservation_without_buffer_are_freed_by_the_service(
   write_one(&w);
   CHECK(st_commit_batch_bind_target(&g_batch, 1, 0));
   connect_service();
-  expect_nothing(); /* not even its registration */
+  expect_nothing(); /* the writer is not registered, either */
   st_trace_writer_destroy(&w);
   CHECK(see(&s));
   CHECK_EQ(s.method, COMMIT);
@@ -264,7 +265,7 @@ static void patches_wait_for_the_binding_of_their_chunks(void) {
   struct seen s;
   unsigned moves = 0, patches = 0;
   start();
-  patch(77, 1, false); /* for buffer 3 */
+  patch(77, 1, false); /* a patch for buffer 3 */
   struct st_patch one = {.chunk_id = 5, .size_field = {0x81, 0x80, 0x80, 0}};
   struct st_chunk_patches of_first = {.writer_id = 8,
                                       .chunk_id = 5,
@@ -322,7 +323,7 @@ static void service_without_shared_memory_gets_chunks_inside_requests(void) {
   CHECK_EQ(st_page_bitmap(&g_arbiter.shm, 0), 0); /* free at once */
   expect_writer(REGISTER, 2, 5);
   st_commit_batch_notify_flush_complete(&g_batch, 1);
-  CHECK(see(&s)); /* of the writer that started before emulation */
+  CHECK(see(&s)); /* the chunk of the writer that started before emulation */
   CHECK(s.has_data);
   st_trace_writer_destroy(&w);
   end();

@@ -47,7 +47,8 @@ static void jump_of_the_counter_ends_the_span(void) {
   st_clock_pair.base +=
       st_clock_pair.span * 1000; /* the counter seems to have decreased */
   check_one(&previous);
-  st_clock_pair.base -= st_clock_pair.span * 1000; /* or to have jumped ahead */
+  /* the counter seems to have jumped ahead */
+  st_clock_pair.base -= st_clock_pair.span * 1000;
   check_one(&previous);
 }
 

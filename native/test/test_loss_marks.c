@@ -152,7 +152,7 @@ static void test_losses_are_marked_in_their_own_buffer(void) {
   CHECK(!short_life(OTHER_BUFFER));
   st_loss_marks_close(&arbiter, BUFFER);
   st_loss_marks_close(&arbiter, OTHER_BUFFER);
-  CHECK_EQ(reader.count, 1);        /* of BUFFER: empty */
+  CHECK_EQ(reader.count, 1);        /* the chunk of BUFFER, without a mark */
   CHECK(!short_life(OTHER_BUFFER)); /* one user is left */
   st_loss_marks_close(&arbiter, OTHER_BUFFER);
   read_marks(1);

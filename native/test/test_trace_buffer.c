@@ -99,7 +99,7 @@ static void end_of_the_ring_is_padded(void) {
   CHECK(commit_record(b, 3, 0, 4096 - 640 - 64, 'c'));
   CHECK(commit_record(b, 4, 0, 256, 'd')); /* 64 bytes are left: starts over */
   struct st_buffer_stats s = stats_of(b);
-  CHECK_EQ(s.padding_bytes_written, 128 + 512 - 256); /* of record b */
+  CHECK_EQ(s.padding_bytes_written, 128 + 512 - 256); /* the rest of record b */
   CHECK_EQ(s.write_wrap_count, 1);
   CHECK_EQ(s.chunks_overwritten, 2);
   begin_read(b);
@@ -225,8 +225,9 @@ static void discard_buffer_refuses_chunks_after_it_is_full(void) {
   expect_record(b, 2048, 'a');
   expect_record(b, 1024, 'b');
   expect_nothing(b);
-  CHECK(!commit_record(b, 1, 2, 2048, 'c')); /* even though all was read */
-  CHECK(!commit_record(b, 1, 3, 32, 'd'));   /* permanently */
+  /* refused, even though all records were read */
+  CHECK(!commit_record(b, 1, 2, 2048, 'c'));
+  CHECK(!commit_record(b, 1, 3, 32, 'd')); /* permanently */
   CHECK(!commit_record(b, 2, 0, 32, 'e'));
   begin_read(b);
   expect_nothing(b);
@@ -290,7 +291,7 @@ static void chunk_larger_than_the_buffer_is_refused(void) {
   chunk(1, 1, 0);
   add(10, 'a');
   pad_to(4096 - HEADER + 1);
-  CHECK(!scrape(b)); /* needs room for the whole chunk */
+  CHECK(!scrape(b)); /* a scraped chunk needs room for its full size */
   pad_to(65536);
   CHECK(!commit(b));
   CHECK_EQ(stats_of(b).abi_violations, 2);

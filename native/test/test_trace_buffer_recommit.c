@@ -286,7 +286,8 @@ static void evicted_chunk_can_be_committed_again(void) {
   flood(b);
   CHECK(!commit(b));
   CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
-  CHECK_EQ(stats_of(b).chunks_discarded, 2); /* those without new fragments */
+  /* the commits without new fragments */
+  CHECK_EQ(stats_of(b).chunks_discarded, 2);
   st_trace_buffer_destroy(b);
 }
 

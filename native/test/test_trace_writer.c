@@ -106,7 +106,8 @@ static void test_chunk_has_the_expected_bytes(void) {
   st_trace_writer_flush(&writer);
   CHECK_EQ(reader.flushes, 1);
   CHECK_EQ(reader.count, 1);
-  CHECK_EQ(reader.chunks[0].packets, 4); /* with the inflated one */
+  /* includes the empty packet at the end */
+  CHECK_EQ(reader.chunks[0].packets, 4);
   CHECK_EQ(reader.chunks[0].target_buffer, 7);
   CHECK(memcmp(reader.chunks[0].payload, "\7" FIRST, 4) == 0);
   CHECK(memcmp(reader.chunks[0].payload + 8, "\2\x08\1\4\x5A\2\x48\3\0", 9) ==
@@ -191,7 +192,7 @@ static void test_small_rest_of_a_chunk_stays_unused(void) {
   CHECK_EQ(st_trace_writer_room(&writer), 11);
   CHECK(append(2));
   CHECK_EQ(reader.count, 1);
-  CHECK_EQ(reader.chunks[0].packets, 2); /* inflated, no flags */
+  CHECK_EQ(reader.chunks[0].packets, 2); /* with the empty packet, no flags */
   CHECK_EQ(finish(), 0);
   CHECK_EQ(got.count, 2);
 }
@@ -273,7 +274,8 @@ static void test_packet_without_a_next_chunk_is_cut_and_marked(void) {
   CHECK(!st_trace_writer_end_packet(&writer));
   CHECK_EQ(writer.packets_dropped, 1);
   CHECK_EQ(writer.drop_count, 1);
-  CHECK_EQ(reader.patches, 1); /* of chunk 0 only: it must become readable */
+  /* the patch of chunk 0, which must become readable */
+  CHECK_EQ(reader.patches, 1);
   CHECK(!append(3));
   CHECK(!st_trace_writer_reserve(&writer, 0));
   CHECK_EQ(writer.drop_count, 1); /* still the same loss */

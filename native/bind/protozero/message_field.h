@@ -13,8 +13,9 @@ struct message_field {
   PyObject* name;
   /* check(value); of a nested message: returns its writer class */
   PyObject* helper;
-  PyTypeObject* writer; /* of a nested message; NULL until first used */
-  PyMethodDef method;   /* the field's row in the writer class */
+  /* the nested message's writer class; NULL until first used */
+  PyTypeObject* writer;
+  PyMethodDef method; /* the field's row in the writer class */
   enum value_kind kind;
   uint32_t number;
   uint64_t small_max; /* ints from 0 to this are encoded as plain varints */

@@ -2,12 +2,12 @@
  * stretto.protozero.message.Message.
  *
  * The rules are those of stretto.protozero.message, which calls this first and
- * handles the field at which it stops: one that the plan does not list, one
- * whose value has to be merged, or a malformed one.
+ * handles the field at which this function stops.  That is a field that the
+ * plan does not list, a field whose value has to be merged, or a malformed
+ * field.
  *
  * A plan is a dict from tags (number << 3 | wire type) to lists, made by
- * Layout.read_plan.  The enum at the top of the .c file names the items of a
- * list.
+ * Layout.read_plan.  The enum below names the items of a list.
  *
  * Threads: used with the GIL. A call handles a bounded number of fields, so
  * that other threads may run in between.
@@ -23,13 +23,14 @@ enum {
   KIND,     /* one character of read_value() */
   REPEATED, /* a bool */
   RIVALS,   /* a tuple: names of the other fields of its oneof */
-  CODEC,    /* of message fields: an object with message_class, else None */
-  CLASS,    /* of message fields: the class; None until first used */
-  PLAN,     /* of message fields: the class's plan; None until first used */
+  CODEC,    /* of a message field: the object with message_class, else None */
+  CLASS,    /* of a message field: its class; None until first used */
+  /* of a message field: the plan of its class; None until first used */
+  PLAN,
 };
 
 enum {
-  MAX_DEPTH = 100, /* as in stretto.protozero.message */
+  MAX_DEPTH = 100, /* the same limit as in stretto.protozero.message */
   /* The limit lets other threads run between two calls.  It counts fields of
    * the outermost message. */
   FIELDS_PER_CALL = 1000,

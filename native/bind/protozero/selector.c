@@ -13,7 +13,7 @@ struct node {
   enum value_kind kind;
   uint32_t wire_type;
   bool is_repeated;
-  int column; /* or NO_COLUMN */
+  int column; /* index in the result, or NO_COLUMN */
   int child_count;
   struct node* children;
 };

@@ -32,8 +32,9 @@ typedef struct {
   PyObject_HEAD
   uint32_t number;
   enum value_kind kind;
-  PyObject* fallback;    /* value of a missing field */
-  PyObject* helper;      /* of a nested message: returns its decoder class */
+  PyObject* fallback; /* value of a missing field */
+  /* of a nested message: function that returns its decoder class */
+  PyObject* helper;
   PyTypeObject* decoder; /* the decoder class; NULL until first used */
 } FieldObject;
 

@@ -7,7 +7,7 @@
 #include "core/wire.h"
 
 enum {
-  /* of one argument; longer values are truncated and marked */
+  /* limit of one argument; longer values are truncated and marked */
   MAX_ARGUMENT_BYTES = 4096,
   MAX_ARGUMENT_DEPTH = 16,
 };
@@ -21,7 +21,8 @@ enum {
   DICT_ENTRIES = ST_FIELD_DEBUG_ANNOTATION_DICT_ENTRIES,
   ARRAY_VALUES = ST_FIELD_DEBUG_ANNOTATION_ARRAY_VALUES,
 
-  MAX_ITEMS = 1024, /* of a container: each takes at least five bytes */
+  /* limit of a container; each item takes at least five bytes */
+  MAX_ITEMS = 1024,
   MAX_DECIMAL_DIGITS = 2048,
 };
 

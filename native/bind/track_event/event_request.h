@@ -44,7 +44,7 @@ struct event_request {
   uint64_t timestamp;
   PyObject* flow;
   PyObject* terminating_flow;
-  PyObject* value; /* of a counter event */
+  PyObject* value; /* value of a counter event */
   PyObject* const* argument_values;
   PyObject* argument_names; /* tuple of str, one for each value */
   PyObject* more_arguments; /* dict */

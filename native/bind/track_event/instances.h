@@ -25,7 +25,8 @@ struct instance {
   uint32_t target_buffer;
   enum st_exhausted_policy policy;
   bool filter_annotations;
-  uint64_t events_written, events_lost; /* of sequences that have been freed */
+  /* counts of sequences that have been freed */
+  uint64_t events_written, events_lost;
 };
 
 extern struct instance st_instances[MAX_INSTANCES];

@@ -33,8 +33,9 @@ typedef struct {
   uint64_t timestamp;
   uint32_t skip_names;
   bool has_timestamp;
-  uint8_t left_out;  /* as in struct event_request */
-  bool may_be_quick; /* only a name and plain arguments, at most */
+  uint8_t left_out; /* wrong parts: bits of enum event_part */
+  /* has only a name and plain arguments, so the fast path may apply */
+  bool may_be_quick;
   uint32_t depth;
   struct entry first;
   struct entry* deeper;          /* entries 2 and up of the stack */

@@ -7,8 +7,8 @@
 static PyObject* current_track_hook; /* callable () -> Track | None */
 /* callable () -> Task | None; raises RuntimeError */
 static PyObject* current_task;
-/* The same for tasks of the class in Python, which CPython 3.14 and later keep
- * in a list of their own; else NULL. */
+/* The same for tasks of asyncio's Python class, which CPython 3.14 and later
+ * track separately; else NULL. */
 static PyObject* current_python_task;
 
 static void set_task_track(struct thread_state* t, PyObject* track) {

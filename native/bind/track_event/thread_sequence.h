@@ -34,7 +34,7 @@ struct keyword_entry {
 struct thread_sequence {
   struct st_sequence core;
   PyObject* arbiter;            /* strong reference: core writes to it */
-  struct thread_sequence* next; /* in a list of sequences to be freed */
+  struct thread_sequence* next; /* next in a list of sequences to be freed */
   int slot;
   /* generation of the instance when the sequence was made */
   uint32_t generation;

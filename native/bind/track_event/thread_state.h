@@ -39,7 +39,7 @@ struct thread_state {
   struct st_track track;
   uint8_t* descriptor;
   PyObject* name;          /* the name in the descriptor */
-  TrackObject* task_track; /* of the running asyncio task, or NULL */
+  TrackObject* task_track; /* track of the running asyncio task, or NULL */
   struct task_track tasks[TASK_TRACKS];
   PyObject* context; /* borrowed; only compared */
   uint64_t context_version;
