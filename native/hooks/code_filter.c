@@ -19,8 +19,8 @@ bool st_code_filter_start(void) {
     extra_index = request_index(NULL);
   if (extra_index < 0)
     PyErr_SetString(PyExc_RuntimeError,
-                    "function calls can't be traced: the tools of this program "
-                    "have taken all slots of code objects; switch one off");
+                    "function calls can't be traced: other tools of this "
+                    "program use all slots of code objects; switch one off");
   return extra_index >= 0;
 }
 

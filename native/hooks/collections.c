@@ -57,7 +57,7 @@ static PyObject* on_phase(PyObject* self, PyObject* args) {
 }
 
 static PyMethodDef kOnPhase = {"on_collection", on_phase, METH_VARARGS,
-                               "Stretto's observer of the collector."};
+                               "Records runs of the garbage collector."};
 
 PyObject* st_collections_callback(PyObject* Py_UNUSED(module), PyObject* args) {
   PyObject *category, *thread_track;

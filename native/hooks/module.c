@@ -145,12 +145,12 @@ static PyMethodDef kFunctions[] = {
      "      c_functions=False)\n--\n\n"
      "Record every call as a slice of the category."},
     {"stop", stop, METH_NOARGS, "Stop recording calls."},
-    {"running", running, METH_NOARGS, "Whether calls are recorded now."},
+    {"running", running, METH_NOARGS, "Return whether calls are recorded now."},
     {"stats", stats, METH_NOARGS,
-     "Counts since the last start: what left no slice, and why."},
+     "Return counts since the last start: calls without a slice, by reason."},
     {"gc_callback", st_collections_callback, METH_VARARGS,
-     "gc_callback(category, thread_track)\n--\n\n"
-     "A callable for gc.callbacks: each run of the collector is a slice."},
+     "gc_callback(category, thread_track)\n--\n\nReturn a callable for "
+     "gc.callbacks: each run of the collector is a slice."},
     {NULL, NULL, 0, NULL}};
 
 static int module_exec(PyObject* module) {

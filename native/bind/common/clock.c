@@ -20,9 +20,9 @@ static PyObject* read_tsc(PyObject* Py_UNUSED(module),
 
 static PyMethodDef kFunctions[] = {
     {"read_tsc", read_tsc, METH_NOARGS,
-     "The processor's time stamp counter, or None where there is none."},
+     "Return the processor's time stamp counter, or None if it is not usable."},
     {"boottime_ns", boottime_ns, METH_NOARGS,
-     "Now, in nanoseconds of CLOCK_BOOTTIME."},
+     "Return CLOCK_BOOTTIME in nanoseconds."},
     {0},
 };
 

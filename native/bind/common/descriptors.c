@@ -60,13 +60,13 @@ static PyObject* set_timer_fd(PyObject* Py_UNUSED(module), PyObject* args) {
 
 static PyMethodDef kFunctions[] = {
     {"open_watch", open_watch, METH_NOARGS,
-     "A descriptor that is readable when a watched file was opened."},
+     "Return an inotify descriptor, readable after a watched file was opened."},
     {"watch_opens", watch_opens, METH_VARARGS,
-     "Have an open_watch() watch one more file."},
+     "Add a file to an open_watch() descriptor."},
     {"timer_fd", timer_fd, METH_NOARGS,
-     "A timer as a descriptor: readable once its time has come."},
+     "Return a timer descriptor (timerfd), readable when the timer expires."},
     {"set_timer_fd", set_timer_fd, METH_VARARGS,
-     "Have a timer's time come in so many ms from now, once."},
+     "Set a timer descriptor to expire once, in `ms` milliseconds."},
     {0},
 };
 

@@ -39,7 +39,7 @@ static PyObject* add_pending_call(PyObject* Py_UNUSED(module),
 
 static PyMethodDef kFunctions[] = {
     {"add_pending_call", add_pending_call, METH_O,
-     "Have the main thread call something at its next safe moment."},
+     "Schedule a call on the main thread (Py_AddPendingCall)."},
     {0},
 };
 

@@ -458,7 +458,7 @@ static PyMethodDef kMethods[] = {
      (PyCFunction)(void (*)(void))arbiter_bind_startup_target_buffer,
      METH_FASTCALL | METH_KEYWORDS,
      "Bind a reservation to a buffer, or to none (0); once."},
-    {"flush", arbiter_flush, METH_NOARGS, "Send what is batched."},
+    {"flush", arbiter_flush, METH_NOARGS, "Send all batched commits."},
     {"notify_flush_complete", arbiter_notify_flush_complete, METH_O,
      "Acknowledge a flush, after all chunks returned so far."},
     {"open_buffer", arbiter_open_buffer, METH_O,
@@ -470,10 +470,11 @@ static PyMethodDef kMethods[] = {
 };
 
 static PyGetSetDef kProperties[] = {
-    {"live_writers", get_live_writers, NULL, "Writers that exist.", NULL},
-    {"size", get_size, NULL, "Bytes of shared memory.", NULL},
+    {"live_writers", get_live_writers, NULL, "Number of existing writers.",
+     NULL},
+    {"size", get_size, NULL, "Size of the shared memory in bytes.", NULL},
     {"lost_commits", get_lost_commits, NULL,
-     "Chunks that could not be announced to the service.", NULL},
+     "Number of chunks whose commit was lost.", NULL},
     {0},
 };
 

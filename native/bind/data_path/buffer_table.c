@@ -372,19 +372,21 @@ static PyObject* table_writer_stats(PyObject* self, PyObject* buffer_id) {
 static PyMethodDef kMethods[] = {
     ST_BIND_KEYWORDS("create", table_create, "Make a buffer."),
     ST_BIND_KEYWORDS("recover", table_recover,
-                     "Adopt the ring that a process left in a file."),
+                     "Open the ring file of an ended process as a buffer."),
     ST_BIND_KEYWORDS("clone", table_clone,
-                     "Copy a buffer, read position included."),
+                     "Copy a buffer, with its read position."),
     ST_BIND_KEYWORDS("exchange", table_exchange,
-                     "Have two buffers swap what they hold."),
+                     "Exchange the contents of two buffers."),
     ST_BIND_KEYWORDS("set_producer", table_set_producer,
-                     "Say who a producer is, for its packets."),
-    ST_BIND_KEYWORDS("set_watermark", table_set_watermark,
-                     "Write to an eventfd when so much is unread."),
+                     "Set the identity of a producer, for the trusted fields "
+                     "of its packets."),
+    ST_BIND_KEYWORDS(
+        "set_watermark", table_set_watermark,
+        "Set the amount of unread data above which an eventfd is written."),
     {"remove", table_remove, METH_O, "Forget a buffer."},
-    {"stats", table_stats, METH_O, "Counters of a buffer."},
+    {"stats", table_stats, METH_O, "Return the counters of a buffer."},
     {"writer_stats", table_writer_stats, METH_O,
-     "Who has written into a buffer, and how full the chunks were."},
+     "Return the writers of a buffer, with histograms of their chunk sizes."},
     {0},
 };
 

@@ -213,13 +213,15 @@ static PyObject* get_running(PyObject* object, void* Py_UNUSED(closure)) {
 /* --- the type --- */
 
 static PyMethodDef kMethods[] = {
-    {"start", thread_start, METH_NOARGS, "Start polling, if it doesn't yet."},
+    {"start", thread_start, METH_NOARGS,
+     "Start polling. No effect if the thread runs."},
     {"stop", thread_stop, METH_NOARGS, "Stop polling and join the thread."},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
-    {"running", get_running, NULL, "The thread exists, in this process.", NULL},
+    {"running", get_running, NULL, "Whether the thread exists in this process.",
+     NULL},
     {0},
 };
 

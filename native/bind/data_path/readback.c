@@ -187,18 +187,18 @@ static PyObject* get_invalid_packets(PyObject* self, void* Py_UNUSED(closure)) {
 static PyMethodDef kMethods[] = {
     {"begin", readback_begin, METH_O, "Start a read pass over a buffer."},
     ST_BIND_KEYWORDS("read", readback_read,
-                     "Packets of the pass as trace bytes."),
+                     "Return packets of the pass as trace bytes."),
     ST_BIND_KEYWORDS("sequence_id", readback_sequence_id,
-                     "The id that a sequence's packets carry."),
+                     "Return the sequence id in a writer's packets."),
     {"copy", readback_copy, METH_NOARGS,
-     "The same, to go on with copies of the buffers."},
+     "Return a copy, for reading copies of the buffers."},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
-    {"packets", get_packets, NULL, "Packets returned so far.", NULL},
+    {"packets", get_packets, NULL, "Number of packets returned so far.", NULL},
     {"invalid_packets", get_invalid_packets, NULL,
-     "Packets refused because they were malformed or forged.", NULL},
+     "Number of packets refused as malformed or forged.", NULL},
     {0},
 };
 
@@ -207,7 +207,8 @@ static PyType_Slot kSlots[] = {
     {Py_tp_dealloc, readback_dealloc},
     {Py_tp_methods, kMethods},
     {Py_tp_getset, kProperties},
-    {Py_tp_doc, "What a session remembers while its buffers are read."},
+    {Py_tp_doc,
+     "Reads a session's buffers; holds its sequence ids and counters."},
     {0, NULL},
 };
 

@@ -53,7 +53,8 @@ static PyObject* request_key(PyObject* Py_UNUSED(module), PyObject* pairs) {
 
 static PyMethodDef kFunctions[] = {
     {"request_key", request_key, METH_O,
-     "The 64 bits that the headers of a request name it by; 0: none."},
+     "Return the 64-bit flow key in the headers of a request; 0 if there is "
+     "none."},
     {0},
 };
 

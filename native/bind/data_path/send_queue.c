@@ -148,16 +148,17 @@ static PyMethodDef kMethods[] = {
     ST_BIND_KEYWORDS("push", queue_push, "Send a whole frame."),
     ST_BIND_KEYWORDS("invoke", queue_invoke, "Send an InvokeMethod frame."),
     {"next_request_id", queue_next_request_id, METH_NOARGS,
-     "A fresh request id."},
-    {"drain", queue_drain, METH_NOARGS, "Send what the socket takes now."},
+     "Return a new request id."},
+    {"drain", queue_drain, METH_NOARGS,
+     "Send as much as the socket takes now."},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
     {"pending", get_pending, NULL, "Bytes that wait.", NULL},
-    {"broken", get_broken, NULL, "The connection is gone.", NULL},
+    {"broken", get_broken, NULL, "Whether the connection is broken.", NULL},
     {"frames_refused", get_frames_refused, NULL,
-     "Attempts that found the queue full or broken.", NULL},
+     "Number of frames refused because the queue was full or broken.", NULL},
     {0},
 };
 
@@ -166,7 +167,7 @@ static PyType_Slot kSlots[] = {
     {Py_tp_dealloc, queue_dealloc},
     {Py_tp_methods, kMethods},
     {Py_tp_getset, kProperties},
-    {Py_tp_doc, "Every byte that leaves over one connected socket."},
+    {Py_tp_doc, "Sends all bytes of one connected socket."},
     {0, NULL},
 };
 

@@ -173,17 +173,18 @@ static PyObject* get_drop_count(PyObject* self, void* Py_UNUSED(closure)) {
 static PyMethodDef kMethods[] = {
     {"write", writer_write, METH_O, "Append one encoded TracePacket."},
     {"flush", writer_flush, METH_NOARGS, "Return the current chunk."},
-    {"close", writer_close, METH_NOARGS, "Return everything, and the id."},
+    {"close", writer_close, METH_NOARGS, "Return the chunk and the writer id."},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
-    {"writer_id", get_writer_id, NULL, "Id in its producer; 0: none was left.",
-     NULL},
+    {"writer_id", get_writer_id, NULL,
+     "Id in its producer; 0 if no id was free.", NULL},
     {"chunk_id", get_chunk_id, NULL, "Id of the current or next chunk.", NULL},
     {"packets_written", get_packets_written, NULL, "Packets written.", NULL},
     {"packets_dropped", get_packets_dropped, NULL, "Packets dropped.", NULL},
-    {"drop_count", get_drop_count, NULL, "Times that dropping began.", NULL},
+    {"drop_count", get_drop_count, NULL, "Number of entries into drop mode.",
+     NULL},
     {0},
 };
 
@@ -192,7 +193,7 @@ static PyType_Slot kSlots[] = {
     {Py_tp_dealloc, writer_dealloc},
     {Py_tp_methods, kMethods},
     {Py_tp_getset, kProperties},
-    {Py_tp_doc, "A sequence of packets by one thread into one buffer."},
+    {Py_tp_doc, "Writes the packets of one thread to one buffer."},
     {0, NULL},
 };
 

@@ -192,8 +192,8 @@ static void ids_dealloc(PyObject* self) {
 
 static PyMethodDef kMethods[] = {
     {"next", (PyCFunction)(void (*)(void))ids_next, METH_FASTCALL,
-     "next(outgoing, kind, txid, ordinal=0, answer=0, /)\n--\n\n"
-     "Count a message; its id, or 0."},
+     "next(outgoing, kind, txid, ordinal=0, answer=0, /)\n--\n\nCount a "
+     "message; return its id, or 0."},
     {"skip", (PyCFunction)(void (*)(void))ids_skip, METH_FASTCALL,
      "skip(outgoing, kind, txid, answer=0, /)\n--\n\n"
      "Count a message that needs no id."},

@@ -352,7 +352,8 @@ static void hook_dealloc(PyObject* self) {
 
 static PyMethodDef kTemplatesMethods[] = {
     {"put", templates_put, METH_VARARGS,
-     "put(outgoing, kind, template, /)\n--\n\nThe template of a kind."},
+     "put(outgoing, kind, template, /)\n--\n\nSet the template of a kind of "
+     "message."},
     {NULL, NULL, 0, NULL}};
 
 static PyMemberDef kTemplatesMembers[] = {
@@ -360,7 +361,8 @@ static PyMemberDef kTemplatesMembers[] = {
     {NULL, 0, 0, 0, NULL}};
 
 static PyType_Slot kTemplatesSlots[] = {
-    {Py_tp_doc, "How a method's messages are shown, for a MessageHook."},
+    {Py_tp_doc,
+     "The event templates of a method's messages, for a MessageHook."},
     {Py_tp_init, templates_init},
     {Py_tp_traverse, templates_traverse},
     {Py_tp_clear, templates_clear},
@@ -379,7 +381,7 @@ static PyMemberDef kHookMembers[] = {
     {NULL, 0, 0, 0, NULL}};
 
 static PyType_Slot kHookSlots[] = {
-    {Py_tp_doc, "`sent` or `received` of a tracer, for most messages."},
+    {Py_tp_doc, "The native `sent` or `received` hook of a tracer."},
     {Py_tp_new, hook_new},
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_traverse, hook_traverse},

@@ -22,7 +22,7 @@ static int owner_buffer(PyObject* self, Py_buffer* view, int flags) {
 }
 
 static PyType_Slot kSlots[] = {
-    {Py_tp_doc, "A buffer that decoders read."},
+    {Py_tp_doc, "Holds a buffer that decoders read."},
     {Py_tp_dealloc, owner_dealloc},
     {Py_bf_getbuffer, owner_buffer},
     {0, NULL},

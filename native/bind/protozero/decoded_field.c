@@ -187,7 +187,8 @@ static PyMethodDef kMethods[] = {
     {"as_bytes", as_bytes, METH_NOARGS, "A copy of the bytes."},
     {"as_message", as_message, METH_NOARGS, "A Decoder of the bytes."},
     {"packed_varints", packed_varints, METH_NOARGS,
-     "The elements of a packed field; DecodeError after the last whole one."},
+     "The elements of a packed field; DecodeError after the last complete "
+     "one."},
     {"packed_fixed32", packed_fixed32, METH_NOARGS, "As packed_varints()."},
     {"packed_fixed64", packed_fixed64, METH_NOARGS, "As packed_varints()."},
     {0},
@@ -205,10 +206,9 @@ static PyGetSetDef kProperties[] = {
 
 static PyType_Slot kSlots[] = {
     {Py_tp_doc,
-     "A field as it stands on the wire.\n\nThe as_ methods read it as one "
-     "type or another. They cut integers to their width, and give 0 or "
-     "nothing if the wire type can't hold such a value: a peer may send any "
-     "type in any field."},
+     "An encoded field.\n\nThe as_ methods convert it. They truncate integers "
+     "to their width, and return 0 or an empty value if the wire type does not "
+     "match: a peer may send any type in any field."},
     {Py_tp_dealloc, field_dealloc},
     {Py_tp_methods, kMethods},
     {Py_tp_getset, kProperties},

@@ -295,7 +295,7 @@ static void field_dealloc(PyObject* self) {
 }
 
 static PyType_Slot kSlots[] = {
-    {Py_tp_doc, "What a method of a generated writer appends."},
+    {Py_tp_doc, "A field of a generated writer."},
     {Py_tp_traverse, field_traverse},
     {Py_tp_dealloc, field_dealloc},
     {0, NULL},

@@ -250,15 +250,16 @@ static PyObject* filter_trace(PyObject* object, PyObject* trace) {
 
 static PyMethodDef kMethods[] = {
     {"set_root", filter_set_root, METH_O,
-     "Filter messages that are reached through these fields."},
-    ST_BIND_KEYWORDS("query", filter_query, "The rule for a field."),
+     "Make the nested message at a path of fields the root."},
+    ST_BIND_KEYWORDS("query", filter_query, "Return the rule of a field."),
     {"filter", filter_message, METH_O, "Filter one message."},
     {"filter_trace", filter_trace, METH_O, "Filter each packet of a trace."},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
-    {"messages", get_messages, NULL, "How many the bytecode describes.", NULL},
+    {"messages", get_messages, NULL, "Number of messages in the bytecode.",
+     NULL},
     {0},
 };
 

@@ -382,9 +382,10 @@ static bool read_dev_mode(void) {
 
 static PyMethodDef kFunctions[] = {
     {"writer_misuse_count", misuse_counter, METH_NOARGS,
-     "Writes to messages that had ended, since the process began."},
+     "Number of writes to ended messages since the process started."},
     {"raise_on_writer_misuse", raise_on_misuse, METH_O,
-     "Whether such a write raises; returns whether it did. -X dev sets it."},
+     "Set whether such writes raise; return the old value. -X dev sets it to "
+     "True."},
     {0},
 };
 
@@ -404,26 +405,24 @@ static PyMethodDef kMethods[] = {
     {"nested", FASTCALL(nested), METH_FASTCALL,
      "Open a nested message with a field number and a class of writers."},
     {"finalize", finalize, METH_NOARGS,
-     "End this message and those inside it. Again: nothing."},
+     "End this message and its nested messages. A second call has no effect."},
     {"finish", finish, METH_NOARGS, "End a root message and return it."},
     {"__enter__", writer_enter, METH_NOARGS, "The writer."},
     {"__exit__", FASTCALL(writer_exit), METH_FASTCALL,
-     "As finalize(); an exception that ends the block stays the one raised."},
+     "Like finalize(); an exception of the block takes precedence."},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
     {"size", get_size, NULL,
-     "Bytes so far, without those of open nested messages; None if another "
-     "message has taken the place.",
+     "Bytes so far, without open nested messages; None if the message has "
+     "ended and another one was opened.",
      NULL},
     {0},
 };
 
 static PyType_Slot kSlots[] = {
-    {Py_tp_doc,
-     "A message that is being written; the methods here know field numbers "
-     "only."},
+    {Py_tp_doc, "An append-only message; its methods take field numbers."},
     {Py_tp_new, writer_new},
     {Py_tp_dealloc, writer_dealloc},
     {Py_tp_methods, kMethods},

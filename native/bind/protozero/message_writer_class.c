@@ -1,5 +1,5 @@
-/* make_writer_class(): makes the generated subclasses of MessageWriter, with one
- * native method per field.
+/* make_writer_class(): makes the generated subclasses of MessageWriter, with
+ * one native method per field.
  *
  * A class made in Python has instances that the garbage collector tracks and
  * that may be subclassed.  Writers need neither: both are removed after a class
@@ -151,7 +151,7 @@ static PyMethodDef kFunctions[] = {
 };
 
 static PyType_Slot kSlots[] = {
-    {Py_tp_doc, "The class of generated writers' classes."},
+    {Py_tp_doc, "The metaclass of generated writers."},
     {0, NULL},
 };
 

@@ -198,20 +198,22 @@ static PyObject* get_errors(PyObject* self, void* Py_UNUSED(closure)) {
 /* --- the type --- */
 
 static PyMethodDef kMethods[] = {
-    {"append", append, METH_O, "Give it the next piece; returns itself."},
+    {"append", append, METH_O, "Append the next piece; return the tokenizer."},
     {"end", end, METH_NOARGS,
-     "Say that no more is to come; returns itself, for what can be recovered "
-     "only now."},
+     "End the stream; return the tokenizer, which iterates over messages "
+     "recovered at the end."},
     {"count", count, METH_NOARGS,
-     "Go through the messages that are there, and count them."},
+     "Skip all complete messages; return their number."},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
     {"bytes_left", get_bytes_left, NULL,
-     "Bytes that belong to no whole message yet.", NULL},
-    {"bytes_skipped", get_bytes_skipped, NULL, "Bytes lost to damage.", NULL},
-    {"errors", get_errors, NULL, "How often the stream was damaged.", NULL},
+     "Bytes that belong to an incomplete message.", NULL},
+    {"bytes_skipped", get_bytes_skipped, NULL,
+     "Bytes skipped because of malformed input.", NULL},
+    {"errors", get_errors, NULL, "Number of malformed places in the stream.",
+     NULL},
     {0},
 };
 

@@ -355,21 +355,22 @@ static PyObject* close_decoder_class(PyObject* Py_UNUSED(module),
 
 static PyMethodDef kFunctions[] = {
     {"close_decoder_class", close_decoder_class, METH_O,
-     "Make a new subclass of IndexedMessage fast, and unchangeable; returns "
-     "it."},
+     "Give a new subclass of IndexedMessage a fast constructor and make it "
+     "immutable; return it."},
     {0},
 };
 
 static PyMethodDef kMethods[] = {
-    {"_last", last, METH_O, "The last field of a number, or None."},
-    {"_all", all, METH_O, "The fields of a number, in the order of the wire."},
+    {"_last", last, METH_O, "Return the last field with a number, or None."},
+    {"_all", all, METH_O,
+     "Return all fields with a number, in the order of the wire."},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
     {"bytes_left", get_bytes_left, NULL,
-     "Bytes that couldn't be parsed: more than 0 means malformed from there "
-     "on.",
+     "Bytes that were not parsed; more than 0 means that the rest is "
+     "malformed.",
      NULL},
     {0},
 };

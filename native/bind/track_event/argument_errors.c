@@ -16,7 +16,7 @@ static PyObject* argument_errors(PyObject* Py_UNUSED(module),
 
 static PyMethodDef kFunctions[] = {
     {"argument_errors", argument_errors, METH_NOARGS,
-     "Arguments that could not be converted, or were wrong, so far."},
+     "Return the number of wrong or unconvertible arguments so far."},
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(argument_errors) {

@@ -191,8 +191,8 @@ static PyMethodDef kMethods[] = {
      "      timestamp=None, args={}, **arguments)\n--\n\n"
      "A context manager that records the time spent in its block."},
     {"slice_for_code", category_slice_for_code, METH_O,
-     "slice_for_code(code, /)\n--\n\n"
-     "A slice named and located by a code object."},
+     "slice_for_code(code, /)\n--\n\nReturn a slice with the name and location "
+     "of a code object."},
     {"counter", FAST_METHOD(category_counter),
      "counter(name, value, /, *, track=None, timestamp=None)\n--\n\n"
      "Record the value of a quantity; `track` is the parent track."},
@@ -211,9 +211,9 @@ static PyMethodDef kMethods[] = {
      "traced(target, /)\n--\n\n"
      "Decorate a function, method or class: every call becomes a slice."},
     {"empty", FAST_METHOD(category_empty),
-     "Does nothing: the benchmark's measure of a disabled event."},
+     "Do nothing: the benchmarks' baseline of a disabled event."},
     {"empty_slice", FAST_METHOD(category_empty_slice),
-     "The context manager that does nothing: likewise."},
+     "Return a context manager that does nothing: the benchmarks' baseline."},
     {"set_slot", (PyCFunction)(void (*)(void))category_set_slot, METH_FASTCALL,
      "set_slot(slot, enabled)"},
     {"__reduce__", category_reduce, METH_NOARGS, NULL},
@@ -269,10 +269,11 @@ static PyObject* disable_all_categories(PyObject* Py_UNUSED(module),
 }
 
 static PyMethodDef kFunctions[] = {
-    {"categories", all_categories, METH_NOARGS, "All categories there are."},
+    {"categories", all_categories, METH_NOARGS, "Return all categories."},
     {"set_new_category_hook", set_new_category_hook, METH_O,
-     "Call hook(category) for each category made or tagged from now on."},
-    {"set_traced", set_traced, METH_O, "What Category.traced calls."},
+     "Set hook(category), called for each new or newly tagged category."},
+    {"set_traced", set_traced, METH_O,
+     "Set the function that Category.traced calls."},
     {"disable_all_categories", disable_all_categories, METH_NOARGS,
      "Clear every slot of every category."},
     {NULL, NULL, 0, NULL}};

@@ -568,9 +568,8 @@ static PyObject* in_event(PyObject* Py_UNUSED(module),
 
 static PyMethodDef kFunctions[] = {
     {"in_event", in_event, METH_NOARGS,
-     "in_event()\n--\n\n"
-     "Whether the calling thread is recording an event: true in the repr of an "
-     "argument, say."},
+     "in_event()\n--\n\nReturn whether the calling thread is recording an "
+     "event, as in the repr of an argument."},
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(emit) {

@@ -161,7 +161,9 @@ static bool take_constants(EventTemplateObject* t, PyObject* const* values,
       if (!add_constants(t, values[i]))
         return false;
     } else if (option >= 0) {
-      PyErr_Format(PyExc_TypeError, "%R can't be said of a template", name);
+      PyErr_Format(PyExc_TypeError,
+                   "a template has no option %R: pass it with each event",
+                   name);
       return false;
     } else if (!add_constant(t, name, values[i])) {
       return false;

@@ -143,9 +143,9 @@ static PyObject* flow_id(PyObject* Py_UNUSED(module), PyObject* const* args,
 
 static PyMethodDef kFunctions[] = {
     {"flow_id", (PyCFunction)(void (*)(void))flow_id, METH_FASTCALL,
-     "flow_id(key, index, /)\n--\n\n"
-     "The id that two processes give the index-th message between them, if "
-     "both know the key:\n64 bits, different for each index."},
+     "flow_id(key, index, /)\n--\n\nReturn the 64-bit id of the index-th "
+     "message between two processes that share a key.\nEach index has a "
+     "different id."},
     {NULL, NULL, 0, NULL}};
 
 static PyMemberDef kMembers[] = {{"id", T_ULONGLONG, offsetof(FlowObject, id),

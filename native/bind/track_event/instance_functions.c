@@ -113,15 +113,15 @@ static PyMethodDef kFunctions[] = {
     {"start_instance", (PyCFunction)(void (*)(void))start_instance,
      METH_FASTCALL | METH_KEYWORDS, "Start recording into a slot."},
     {"stop_instance", stop_instance, METH_O,
-     "Stop a slot and commit what all threads hold for it."},
+     "Stop a slot and commit the chunks of all threads for it."},
     {"clear_instance", clear_instance, METH_O,
-     "Make every thread announce its incremental state anew."},
+     "Make each thread announce its incremental state again."},
     {"flush_instance", flush_instance, METH_O,
-     "Commit what all threads hold for a slot."},
+     "Commit the chunks of all threads for a slot."},
     {"instance_counts", instance_counts, METH_O,
-     "(events written, events lost) of a slot since its start."},
+     "Return (events written, events lost) of a slot since its start."},
     {"after_fork_in_child", after_fork_in_child, METH_NOARGS,
-     "Forget all sessions: they belong to the parent."},
+     "Drop all sessions in the child of a fork."},
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(instance_functions) {

@@ -36,8 +36,8 @@ static PyObject* raise_on_event_misuse(PyObject* Py_UNUSED(module),
 
 static PyMethodDef kFunctions[] = {
     {"raise_on_event_misuse", raise_on_event_misuse, METH_O,
-     "Whether wrong arguments of events raise; returns whether they did. "
-     "-X dev sets it."},
+     "Set whether wrong arguments of events raise; return the old value. -X "
+     "dev sets it to True."},
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(misuse) {

@@ -23,9 +23,9 @@ static PyObject* process_track(PyObject* Py_UNUSED(module),
 
 static PyMethodDef kFunctions[] = {
     {"thread_track", thread_track, METH_NOARGS,
-     "thread_track()\n--\n\nThe track of the calling thread."},
+     "thread_track()\n--\n\nReturn the track of the calling thread."},
     {"process_track", process_track, METH_NOARGS,
-     "process_track()\n--\n\nThe track of this process."},
+     "process_track()\n--\n\nReturn the track of this process."},
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(own_tracks) {

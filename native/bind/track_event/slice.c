@@ -351,7 +351,7 @@ static PyMethodDef kEmptyMethods[] = {
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot kSlots[] = {
-    {Py_tp_doc, "A slice to be: `with category.slice(name):`"},
+    {Py_tp_doc, "A slice as a context manager: `with category.slice(name):`"},
     {Py_tp_dealloc, slice_dealloc},
     {Py_tp_methods, kMethods},
     {0, NULL}};
