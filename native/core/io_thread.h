@@ -42,7 +42,7 @@
 /* Called when the descriptor is readable.  Returns false to stop reading. */
 typedef bool (*st_on_readable)(void* self);
 
-struct st_io_thread; /* opaque */
+struct st_io_thread; /* opaque: see io_thread.c */
 
 /* Creates a stopped thread.  It borrows the socket and the queue, which may be
  * NULL. Returns NULL with errno when out of resources. */

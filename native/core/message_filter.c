@@ -4,7 +4,7 @@
 
 #include "wire.h"
 
-enum { PACKET_TAG = 0x0A }; /* Trace.packet */
+enum { PACKET_TAG = 0x0A }; /* Trace.packet, a delimited field */
 
 /* A message that is being filtered. */
 struct frame {

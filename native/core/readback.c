@@ -16,7 +16,7 @@ enum {
 };
 
 enum {
-  TRACE_PACKET_TAG = 0x0A, /* Trace.packet */
+  TRACE_PACKET_TAG = 0x0A, /* tag of Trace.packet */
   SUFFIX_SIZE = 48,        /* bound of all trusted fields but the last */
   LOSS_SIZE = 8,
   COPY_SIZE = 64, /* number of bytes that are copied for a short packet */
@@ -28,7 +28,7 @@ enum {
 struct trusted {
   uint32_t key; /* producer << 16 | writer */
   uint32_t sequence_id;
-  uint32_t hash_next; /* index + 1 */
+  uint32_t hash_next; /* next sequence in the hash bucket: index + 1 */
   uint32_t uid;
   int32_t pid;
   uint32_t machine_id;

@@ -141,8 +141,10 @@ struct st_index {
   uint32_t sequence_capacity; /* capacity of both arrays: a power of two */
   /* entries ever used, with those in the free list */
   uint32_t sequence_count;
-  uint32_t free_sequence;              /* index + 1 */
-  uint32_t oldest_empty, newest_empty; /* index + 1 */
+  /* first entry of the free list: index + 1 */
+  uint32_t free_sequence;
+  /* ends of the list of empty sequences: index + 1 */
+  uint32_t oldest_empty, newest_empty;
   uint32_t empty_count;
 
   uint64_t seed; /* random: a producer cannot aim at one bucket */

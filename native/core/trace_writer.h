@@ -78,7 +78,7 @@ struct st_trace_writer {
   struct st_chunk chunk;
 
   bool first_packet;   /* no packet was written yet */
-  bool dropping;       /* the last packet was lost */
+  bool dropping;       /* the last packet was lost: drop mode */
   uint32_t drop_count; /* number of entries into drop mode */
   uint64_t packets_written;
   uint64_t packets_dropped;

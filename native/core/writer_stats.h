@@ -35,8 +35,9 @@ struct st_histogram {
 /* A writer.  Most writers, of programs with many short threads, write one
  * chunk. */
 struct st_writer_histogram {
-  uint32_t key;                   /* producer << 16 | writer */
-  uint32_t hash_next;             /* index + 1 */
+  uint32_t key; /* producer << 16 | writer */
+  /* next writer in the hash bucket: index + 1 */
+  uint32_t hash_next;
   uint32_t only;                  /* size of the only chunk, plus 1 */
   struct st_histogram* histogram; /* used from the second chunk on */
 };

@@ -6,7 +6,7 @@ struct around {
   PyObject_HEAD
   PyObject* function;
   PyObject* before;
-  PyObject* after; /* or None */
+  PyObject* after; /* an observer, or None */
 };
 
 static PyObject* around_new(PyTypeObject* type, PyObject* args,

@@ -50,7 +50,7 @@ static inline void stitcher_finish(struct stitcher* s,
                                    struct st_stream_writer* w) {
   stitch(s, w);
   for (size_t i = 0; i < s->patch_count; i++) {
-    CHECK(s->patches[i].bytes[0] & 0x80); /* ready */
+    CHECK(s->patches[i].bytes[0] & 0x80); /* marks the patch as ready */
     CHECK(s->patches[i].at + ST_SIZE_FIELD <= s->out_size);
     memcpy(s->out + s->patches[i].at, s->patches[i].bytes, ST_SIZE_FIELD);
   }

@@ -56,15 +56,16 @@ static void expect_malformed(const void* data, size_t size) {
 }
 
 static void decoding_stops_at_malformed_fields(void) {
-  expect_malformed("\x80", 1);         /* incomplete tag */
-  expect_malformed("\x08", 1);         /* tag without a value */
-  expect_malformed("\x08\xFF", 2);     /* incomplete varint */
-  expect_malformed("\x0A", 1);         /* no length */
+  expect_malformed("\x80", 1);     /* incomplete tag */
+  expect_malformed("\x08", 1);     /* tag without a value */
+  expect_malformed("\x08\xFF", 2); /* incomplete varint */
+  /* a delimited field without its length */
+  expect_malformed("\x0A", 1);
   expect_malformed("\x0A\x05xxxx", 6); /* length exceeds the input */
   expect_malformed("\x09xxxxxxx", 8);  /* incomplete fixed64 */
   expect_malformed("\x0Dxxx", 4);      /* incomplete fixed32 */
-  expect_malformed("\x00\x01", 2);     /* field 0 */
-  expect_malformed("\x0B\x01", 2);     /* wire type 3 */
+  expect_malformed("\x00\x01", 2);     /* field number 0 */
+  expect_malformed("\x0B\x01", 2);     /* wire type 3, a group */
   expect_malformed("\x0C\x01", 2);     /* wire type 4 */
   expect_malformed("\x0E\x01", 2);     /* wire type 6 */
   expect_malformed("\x0F\x01", 2);     /* wire type 7 */

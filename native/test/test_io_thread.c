@@ -185,7 +185,7 @@ static void thread_still_sends_after_the_callback_returned_false(void) {
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
   CHECK_EQ(g_calls, 1);
   g_action = GO_ON;
-  start(); /* reads again */
+  start(); /* the thread reads again */
   wait_for_calls(2);
   close_thread();
 }

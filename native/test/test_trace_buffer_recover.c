@@ -325,7 +325,7 @@ static void eventfd_is_written_when_the_watermark_is_exceeded(void) {
   st_trace_buffer_set_watermark(b, fd, 100);
   uint32_t id = 0;
   for (int round = 0; round < 3; round++) {
-    CHECK(commit_one(b, 1, id++, 60, 'a')); /* 80 bytes */
+    CHECK(commit_one(b, 1, id++, 60, 'a')); /* a record of 80 bytes */
     CHECK_EQ(signalled(fd), 0);
     CHECK(commit_one(b, 1, id++, 60, 'a'));
     CHECK(commit_one(b, 1, id++, 60, 'a'));

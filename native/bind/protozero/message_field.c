@@ -37,7 +37,7 @@ static PyObject* append_slowly(struct message_writer* w, const uint8_t* bytes,
   Py_RETURN_NONE;
 }
 
-enum { NUMBER_ROOM = 16 }; /* the whole tag array, and a varint */
+enum { NUMBER_ROOM = 16 }; /* bound of a tag array and a varint */
 
 /* Writes tag and value at p. */
 static inline uint8_t* put_varint(const struct message_field* f, uint8_t* p,

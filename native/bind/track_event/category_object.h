@@ -16,6 +16,6 @@ typedef struct {
   uint32_t index;
   PyObject* name;
   PyObject* description;
-  PyObject* tags; /* tuple of str */
+  PyObject* tags; /* a tuple of str */
   PyObject* weakrefs;
 } CategoryObject;

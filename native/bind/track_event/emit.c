@@ -28,7 +28,7 @@ enum {
 };
 
 struct argument {
-  PyObject* name;    /* str */
+  PyObject* name;    /* a str */
   PyObject* release; /* `name` if add_argument() made it, else NULL */
   PyObject* value;
   struct converted_argument converted;
@@ -37,7 +37,7 @@ struct argument {
 /* An event that is being recorded: its converted values. */
 struct event {
   const struct event_request* request;
-  PyObject* name; /* str, or NULL */
+  PyObject* name; /* a str, or NULL */
   const struct st_track* track;
   uint64_t track_uuid;
   /* flows and counter value, in the scratch */

@@ -35,7 +35,7 @@ struct event_request {
   CategoryObject* category;
   /* source of category, name and args, or NULL */
   EventTemplateObject* template;
-  PyObject* name; /* str */
+  PyObject* name; /* a str */
   /* instead of `name`: names and locates the event */
   PyObject* code;
   TrackObject* track; /* the track passed by the caller */
@@ -47,6 +47,6 @@ struct event_request {
   PyObject* value; /* value of a counter event */
   PyObject* const* argument_values;
   PyObject* argument_names; /* tuple of str, one for each value */
-  PyObject* more_arguments; /* dict */
+  PyObject* more_arguments; /* a dict */
   PyObject* within;         /* (context variable, its value inside the slice) */
 };

@@ -13,7 +13,7 @@ typedef struct {
   PyObject_HEAD
   uint64_t number; /* unique; never used again */
   CategoryObject* category;
-  PyObject* name;      /* exact str */
+  PyObject* name;      /* a str, not of a subclass */
   PyObject* constants; /* dict of plain values; never changed */
   unsigned count;      /* number of values */
   /* names[n]: tuple of the first n names */
