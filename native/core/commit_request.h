@@ -20,7 +20,7 @@ enum {
   /* Maximal patches per entry, so that an entry fits into a request.  More
    * ready patches of one chunk become several entries. */
   ST_COMMIT_MAX_PATCHES_PER_ENTRY = 256,
-  /* Maximal bytes of the rest of an entry. */
+  /* Maximal size of st_pending_patches' encoded rest. */
   ST_COMMIT_MAX_PATCH_ENTRY = 32 + ST_COMMIT_MAX_PATCHES_PER_ENTRY * 14,
 };
 

@@ -2,13 +2,14 @@
 
 #include "trace_buffer_internal.h"
 
-/* Eviction walks over the unread fragments of a record like the reader.  So the
- * losses of the sequence are exact, and the rest of a packet that began in an
- * evicted record is not taken for a packet later.
+/* Eviction parses the unread fragments of a record like the reader.  It thus
+ * counts the losses of the sequence exactly.  It also notes that a packet began
+ * in the evicted record, so that the reader does not take the rest of this
+ * packet for a whole one.
  *
- * Free space is counted like in Perfetto: an evicted record is padding until it
- * is overwritten, and so is its rest after a shorter record.  Bytes that were
- * never written are not padding. */
+ * Free space is counted like in Perfetto: an evicted record counts as padding
+ * until it is overwritten.  If a shorter record overwrites it, the rest is
+ * still padding.  Bytes that were never written are not padding. */
 
 static bool was_never_written(const struct st_record* r) {
   return (r->flags & ST_RECORD_VIRGIN) == ST_RECORD_VIRGIN;

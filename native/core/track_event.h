@@ -61,7 +61,7 @@ struct st_track {
 };
 
 enum {
-  /* direct-mapped; after a miss a track is described again */
+  /* a direct-mapped cache; a track that was replaced is described again */
   ST_SEEN_TRACKS = 64,
   ST_MAX_OWED_ENDS = 4096,
   ST_SMALL_EVENT = 64, /* bound of an event with ids only */
@@ -254,8 +254,8 @@ bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
 /* An END on the default track. */
 extern const struct st_event_block st_end_block;
 
-/* Like st_sequence_write_small.  Always copies all bytes of a block: a constant
- * size takes three moves. */
+/* Writes a block like st_sequence_write_small.  Copies all bytes of the block,
+ * used or not, because a copy of constant size is faster. */
 static inline bool st_sequence_write_block(struct st_sequence* s,
                                            uint64_t timestamp,
                                            const struct st_event_block* block) {

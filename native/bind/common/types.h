@@ -12,7 +12,8 @@
  * Returns -1 with an exception set on failure. */
 int st_bind_add_type(PyObject* module, PyType_Spec* spec);
 
-/* Does the same, and stores the type in *type; NULL on failure. */
+/* Makes and adds a heap type like st_bind_add_type, and stores it in *type;
+ * NULL on failure. */
 int st_bind_keep_type(PyObject* module, PyType_Spec* spec, PyTypeObject** type);
 
 /* Returns true if `object` was made by the type whose deallocator is `dealloc`.

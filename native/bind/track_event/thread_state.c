@@ -78,7 +78,7 @@ static void unlink_state(struct thread_state* t) {
     all_threads = t->next;
 }
 
-/* Frees a state that is in no list.  Frees it only then because this may run
+/* Frees a state that was removed from the list of states before: this may run
  * Python code, which may change the list. */
 static void thread_state_free(struct thread_state* t) {
   for (int slot = 0; slot < MAX_INSTANCES; slot++)
