@@ -270,7 +270,7 @@ static void invalid_patches_are_discarded_and_counted(void) {
   put_patch(BUFFER, 5, 1, 1, 4);  /* unknown chunk */
   put_patch(BUFFER, 5, 0, 48, 4); /* exceeds the chunk */
   put_patch(BUFFER, 5, 0, UINT32_MAX, 4);
-  /* buffer not allowed, but it has none of this producer's chunks */
+  /* a buffer that is not allowed: it contains no chunk of this producer */
   put_patch(OTHER, 5, 0, 1, 4);
   CHECK(send_request());
   CHECK_EQ(f.endpoint.stats.patches_discarded, 5);

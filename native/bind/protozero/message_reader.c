@@ -37,7 +37,7 @@ enum {
 };
 
 struct wire_field {
-  /* value; of a delimited field the position of its first byte */
+  /* the value; of a delimited field: the position of its first byte */
   uint64_t tag, value;
   Py_ssize_t end;
 };

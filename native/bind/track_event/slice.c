@@ -203,8 +203,8 @@ RARE static uint32_t write_begin(SliceObject* s, uint32_t mask) {
   return s->template ? emit_template(&r, mask) : st_emit(&r, mask);
 }
 
-/* Returns the uuid of the BEGIN's track, which the END needs, too: it may be
- * written on another thread or task. */
+/* Returns the uuid of the BEGIN's track.  The END has to name this track,
+ * because the END may be written on another thread or task. */
 static uint64_t effective_track(const SliceObject* s) {
   const struct thread_state* t = st_thread;
   if (s->track)
