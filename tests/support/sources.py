@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -59,21 +60,23 @@ def package_name(path: Path) -> str:
     return module_name(path.parent / "__init__.py")
 
 
-def imports(path: Path) -> Iterator[Import]:
+@functools.cache
+def imports(path: Path) -> tuple[Import, ...]:
     """Every import statement of a file, including those in functions."""
     tree = ast.parse(path.read_text(), str(path))
-    yield from _imports(tree, package_name(path), False, path.suffix == ".pyi")
+    return tuple(_imports(tree, package_name(path), False, path.suffix == ".pyi"))
 
 
 def _imports(node: ast.AST, package: str, in_function: bool, typing_only: bool) -> Iterator[Import]:
     for name in _imported(node, package):
         line = getattr(node, "lineno", 0)
         yield Import(name, line, not in_function and not typing_only, typing_only)
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         in_function = True
     guarded = node.body if isinstance(node, ast.If) and _is_type_checking(node.test) else ()
     for child in ast.iter_child_nodes(node):
-        yield from _imports(child, package, in_function, typing_only or child in guarded)
+        if not isinstance(child, ast.expr):  # no import stands in an expression
+            yield from _imports(child, package, in_function, typing_only or child in guarded)
 
 
 def _imported(node: ast.AST, package: str) -> list[str]:
