@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     FastPath = Callable[[memoryview, int, Callable[[int], object]], object]
 
     class Machine(Protocol):
-        """`HostConnection` or `Client`."""
+        """A protocol machine: `HostConnection` or `Client`."""
 
         def park_fd(self, fd: int) -> None: ...
         def receive(self, payload: bytes) -> None: ...

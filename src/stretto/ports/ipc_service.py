@@ -60,14 +60,14 @@ class IPCService:
         *,
         urgent: bool = False,
     ) -> Connection:
-        """Make a connection, which is kept until it closes.
+        """Create a connection and keep a reference to it until it closes.
 
         Args:
             end: The connected socket.
             kind: "producer" or "consumer", for messages.
             pid: The peer's process id; 0 over a network.
             on_closed: Called once the connection is closed.
-            urgent: It is served before those that are not urgent.
+            urgent: Whether it is served before connections that are not urgent.
         """
 
         def closed() -> None:

@@ -16,7 +16,7 @@ ROOT = 0
 
 
 class PeerRule:
-    """A rule for peers: calling it returns whether the peer may connect.
+    """A rule for peers; a call returns whether the peer may connect.
 
     Args:
         group: Id of a group whose members may connect, too.

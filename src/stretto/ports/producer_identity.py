@@ -71,7 +71,7 @@ class ProducerIdentity:
 
     @property
     def is_remote(self) -> bool:
-        """Whether the producer can share no memory with the service."""
+        """Whether the producer can't share memory with the service."""
         return self.shm_emulation or (self.machine_id != 0 and not self.in_process)
 
     def __eq__(self, other: object) -> bool:

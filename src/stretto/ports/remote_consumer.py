@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from stretto.ports.endpoints import Consumer, RemoteConsumerEndpoint
 
     class ConnectConsumer(Protocol):
-        """`TracingService.connect_consumer`."""
+        """The type of `TracingService.connect_consumer`."""
 
         def __call__(self, consumer: Consumer, uid: int) -> RemoteConsumerEndpoint: ...
 
@@ -92,7 +92,7 @@ class RemoteConsumer:
 
     @property
     def service(self) -> HostedService:
-        """Handlers of its requests. The connection references them, and so this object."""
+        """The handlers of the consumer's requests; the connection keeps a reference to them."""
         return HostedService(CONSUMER_PORT, self._handlers())
 
     def _handlers(self) -> dict[str, Handler]:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceConfig
 
     class ConnectProducer(Protocol):
-        """`TracingService.connect_producer`."""
+        """The type of `TracingService.connect_producer`."""
 
         def __call__(
             self, producer: OutOfProcessProducer, identity: ProducerIdentity, *, shm_fd: int
@@ -109,7 +109,7 @@ class RemoteProducer:
 
     @property
     def service(self) -> HostedService:
-        """Handlers of its requests. The connection references them, and so this object."""
+        """The handlers of the producer's requests; the connection keeps a reference to them."""
         return HostedService(PRODUCER_PORT, self._handlers())
 
     def _handlers(self) -> dict[str, Handler]:

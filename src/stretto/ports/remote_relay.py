@@ -47,7 +47,7 @@ class RemoteRelay:
 
     @property
     def service(self) -> HostedService:
-        """Handlers of its requests. The connection references them, and so this object."""
+        """The handlers of the relay's requests; the connection keeps a reference to them."""
         handlers: dict[str, Handler] = {
             "InitRelay": self._init_relay,
             "SyncClock": self._sync_clock,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 OUTER_FRAMES, INNER_FRAMES = 4, 12
 MAX_CHAIN = 3
-"""Most exceptions of a chain whose frames are shown: the last ones."""
+"""Maximum number of exceptions of a chain whose frames are shown: the last ones."""
 LONGEST_PATH, LONGEST_NAME = 120, 90
 
 
@@ -57,7 +57,7 @@ def frames_of(trace: TracebackType | None) -> str:
 
 
 def traceback_of(error: BaseException | None, trace: TracebackType | None) -> str:
-    """The frames of an exception, after those of the exceptions that led to it."""
+    """Return the frames of an exception, preceded by those of its causes."""
     parts = [frames_of(trace)]
     while error is not None and len(parts) < MAX_CHAIN:
         cause = error.__cause__

@@ -115,7 +115,7 @@ class DecodedField:
 
 
 class Decoder:
-    """Iterator over the fields of one message."""
+    """An iterator over the fields of one message."""
 
     __slots__ = ("_data", "_pos", "error")
 

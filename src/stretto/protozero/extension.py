@@ -31,7 +31,7 @@ Writer = TypeVar("Writer", bound=MessageWriter)
 
 
 class Extension(Generic[Value, Writer]):
-    """One extension.
+    """An extension of a message.
 
     Attributes:
         name: full name, with the package.

@@ -53,12 +53,12 @@ class PriorityBoosts:
     __slots__ = ("_boosts", "_scheduler")
 
     def __init__(self, scheduler: Scheduler | None = None) -> None:
-        """`scheduler` defaults to the kernel's, read when the first session requests a boost."""
+        """Create the boosts; by default the scheduler is created with the first boost."""
         self._scheduler = scheduler
         self._boosts: dict[int, Boost] = {}
 
     def add(self, session_id: int, config: PriorityBoostConfig) -> None:
-        """Boost for the life of a session.
+        """Add the boost of a session.
 
         Raises:
             ConfigError: There is no such policy or priority.

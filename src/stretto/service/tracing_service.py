@@ -261,7 +261,7 @@ class TracingService:
                     self._set_up(session, source, entry)
 
     def _refuse_data_source(self, producer: ProducerEndpoint, name: str) -> None:
-        """Report the first refused data source of a producer: a hostile one sends thousands."""
+        """Report only the first refused data source of a producer, which may send thousands."""
         if not producer.has_refused_data_sources:
             producer.has_refused_data_sources = True
             self._on_error(

@@ -25,7 +25,7 @@ KINDS = {BEGIN: "begin", END: "end", INSTANT: "instant", COUNTER: "counter"}
 
 
 class CapturedEvent(NamedTuple):
-    """One event."""
+    """A captured event."""
 
     kind: str
     """`begin` or `end` of a slice, `instant`, or `counter`."""

@@ -49,7 +49,7 @@ class FakeTaskRunner:
         self._watches: dict[int, tuple[Task | None, Task | None, bool]] = {}
 
     def post(self, task: Task) -> None:
-        """Run `task` in the next `run_until_idle`."""
+        """Run `task` in the next call of `run_until_idle`."""
         self._posted.append(task)
 
     def post_delayed(self, task: Task, delay_ms: float) -> object:

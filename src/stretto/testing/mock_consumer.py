@@ -66,7 +66,7 @@ class MockConsumer:
         self.endpoint.clone_session(CloneSessionRequest(**request), fd, self.clones.append)
 
     def packets(self) -> list[TracePacket]:
-        """Return all packets that were read, decoded."""
+        """Return all read packets as decoded messages."""
         return decode_packets(self.data)
 
     # --- ports.endpoints.Consumer

@@ -25,7 +25,7 @@ LOCAL_HOSTS = (LOOPBACK, "localhost")
 
 
 class RequestFields(Protocol):
-    """The header fields of a request, as `http.server` and `websockets` have them."""
+    """The header fields of a request, from `http.server` or `websockets`."""
 
     def get_all(self, name: str, /) -> Sequence[str] | None:
         """Returns the values of all fields of a name; None or empty if there are none."""

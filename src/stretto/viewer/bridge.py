@@ -113,7 +113,7 @@ class Bridge:
         self._on_refused = on_refused
 
     async def start(self, port: int) -> int:
-        """Start serving on 127.0.0.1, until the event loop ends.
+        """Starts serving on 127.0.0.1, until the event loop ends.
 
         Args:
             port: The port; 0 for any free port.
@@ -149,7 +149,7 @@ class Bridge:
             ping_interval=None,
             close_timeout=CLOSE_S,
             max_size=MAX_MESSAGE_BYTES,
-            write_limit=0,  # `send` waits until the kernel has all data
+            write_limit=0,  # `send` waits until the kernel has accepted all data
             logger=_SILENT,
         )
 
@@ -179,7 +179,7 @@ class Bridge:
     # --- the bytes
 
     async def _relay(self, page: ServerConnection) -> None:
-        """Copy in both directions until one side has closed its connection."""
+        """Copies in both directions until one side has closed its connection."""
         assert isinstance(page, PageConnection)
         service, page.service = page.service, None
         reader, writer = await asyncio.open_unix_connection(sock=service)
@@ -195,7 +195,7 @@ class Bridge:
 
 
 async def _copy_to_service(page: ServerConnection, writer: asyncio.StreamWriter) -> None:
-    """Copy the page's messages until it closes, then end the connection to the service."""
+    """Copies the page's messages until it closes, then ends the connection to the service."""
     with suppress(ConnectionError):  # the service has disconnected: `_copy_to_page` reports it
         with suppress(ConnectionClosed):
             while True:
@@ -211,7 +211,7 @@ async def _copy_to_service(page: ServerConnection, writer: asyncio.StreamWriter)
 
 
 async def _copy_to_page(reader: asyncio.StreamReader, page: ServerConnection) -> None:
-    """Copy the service's bytes until it disconnects, then close the page's connection."""
+    """Copies the service's bytes until it disconnects, then closes the page's connection."""
     with suppress(ConnectionClosed):
         with suppress(ConnectionError):
             while data := await reader.read(RECEIVE_BYTES):

@@ -109,12 +109,12 @@ class PageServer(ThreadingHTTPServer):
         self.port = self.server_port
 
     def serve(self, site: Site) -> None:
-        """Answer requests until `shutdown` is called on another thread."""
+        """Answers requests until `shutdown` is called on another thread."""
         self.site = site
         self.serve_forever(POLL_S)
 
     def set_deadline(self, connection: Any, seconds: float | None) -> None:
-        """Close a connection after a time in s; None to cancel."""
+        """Closes a connection after a time in s; None to cancel."""
         deadline = None if seconds is None else self._clock() + seconds
         if known := self._connections.get(connection):
             known.deadline = deadline
@@ -160,7 +160,7 @@ class PageServer(ThreadingHTTPServer):
             _shut_down(end)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore the error: a client has disconnected, or a file can't be read any more."""
+        """Ignores the error: a client has disconnected, or a file can't be read any more."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -188,7 +188,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def do_GET(self) -> None:
-        """Answer a request of any method that sites support."""
+        """Answers a request of any method that sites support."""
         self.server.set_deadline(self.connection, None)
         try:
             _check_body(self.headers)
@@ -203,12 +203,12 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_OPTIONS = do_GET  # noqa: N815 – the names that http.server looks up
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer a request that http.server refuses: malformed, or with an unknown method."""
+        """Answers a request that http.server refuses: malformed, or with an unknown method."""
         self.close_connection = True
         self._respond(Response.of(HttpError(code, message or HTTPStatus(code).phrase)))
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 – as http.server's
-        """Log nothing."""
+        """Logs nothing."""
 
     def _respond(self, response: Response) -> None:
         body, delivers = response.body, response.on_delivered is not None
@@ -243,7 +243,7 @@ def _check_body(fields: RequestFields) -> None:
 
 
 def _await_end(connection: socket) -> None:
-    """Discard received data until the client disconnects, or the deadline passes.
+    """Discards received data until the client disconnects, or the deadline passes.
 
     If the client is still sending, closing the connection now would reset it, and the client would
     lose the response.
@@ -254,7 +254,7 @@ def _await_end(connection: socket) -> None:
 
 
 def _shut_down(connection: Any) -> None:
-    """Shut the connection down; its thread then closes it."""
+    """Shuts the connection down; its thread then closes it."""
     try:
         connection.shutdown(SHUT_RDWR)
     except OSError:

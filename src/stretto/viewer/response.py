@@ -45,7 +45,7 @@ class FileBody:
         self.size = size
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         os.close(self._fd)
 
     def blocks(self) -> Iterator[bytes]:
@@ -67,7 +67,7 @@ class FileBody:
 
 
 class Response:
-    """A response.
+    """An HTTP response.
 
     Attributes:
         status: See `http.HTTPStatus`.

@@ -76,7 +76,7 @@ class TraceFile:
         return FileBody(os.dup(self._fd), os.fstat(self._fd).st_size)
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         os.close(self._fd)
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Annotation:
-    """How the filter treats a field."""
+    """A rule for a field of the schema: `DENY`, `PASSTHROUGH` or a `FilterString`."""
 
     __slots__ = ()
 

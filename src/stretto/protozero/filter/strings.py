@@ -45,7 +45,7 @@ _POSIX_CLASS = re.compile(r"\[[:.=]\^?\w*[:.=]\]")
 
 
 class StringRule:
-    """One rule.
+    """A rule that rewrites or keeps matching strings.
 
     Args:
         policy: One of the policies above: how to match, and whether to redact.

@@ -34,7 +34,7 @@ _FIXED = {
 
 
 def setters(schema: Schema, wanted: list[tuple[str, list[Field]]]) -> str:
-    """Return the setters of messages.
+    """Return the C code of the setters of messages.
 
     Args:
         schema: the schema that defines the messages.

@@ -1,8 +1,8 @@
 """Checks schemas for rules that aren't part of the grammar.
 
 protoc checks the descriptors that it creates. This module checks the .proto files that our own
-parser reads, for errors that would lead to lost data, or to a class that fails when it is first
-used.
+parser reads. It finds errors that would lead to lost data, or to a class that fails when it is
+first used.
 """
 
 from __future__ import annotations

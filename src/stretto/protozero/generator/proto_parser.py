@@ -130,7 +130,7 @@ def _resolved(files: list[File], known: list[File]) -> list[File]:
 
 
 class _Parser:
-    """Recursive-descent parser for one file."""
+    """A recursive-descent parser for one file."""
 
     def __init__(self, name: str, text: str) -> None:
         self._name = name

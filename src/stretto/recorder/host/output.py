@@ -122,7 +122,7 @@ class Output:
         return 0 if self.direct else os.fstat(self._fd).st_size
 
     def finish(self) -> None:
-        """Give the file its final name.
+        """Rename the file to its final name.
 
         Raises:
             CommandError: the file can't be renamed; the message contains the path of the trace.

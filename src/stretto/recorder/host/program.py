@@ -141,7 +141,7 @@ class Program:
             self.ended = True
 
     def _stop(self) -> None:
-        """Stop like the program; SIGCONT continues both."""
+        """Stop the recorder after the program has stopped; SIGCONT continues both."""
         os.kill(os.getpid(), signal.SIGSTOP)
         self._continue()
 

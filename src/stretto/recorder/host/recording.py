@@ -33,7 +33,7 @@ class Recording(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether the session has ended, by `stop` or by itself."""
+        """Whether the session has ended, by `stop` or for another reason."""
         ...
 
     @property

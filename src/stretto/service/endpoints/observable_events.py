@@ -36,7 +36,7 @@ class Observer:
     __slots__ = ("_all_started_sent", "_callback", "_pending", "_post", "_types")
 
     def __init__(self, post: Callable[[Callable[[], object]], None]) -> None:
-        """`post` runs a callback as a task if the consumer is still connected."""
+        """Create an observer; `post` runs a callback as a task while the consumer is connected."""
         self._post = post
         self._types = 0
         self._callback: Callable[[ObservableEvents], object] | None = None

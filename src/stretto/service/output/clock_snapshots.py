@@ -54,7 +54,7 @@ class ClockSnapshots:
         return list(self._queue)
 
     def copy(self) -> ClockSnapshots:
-        """Return an independent copy."""
+        """Return a copy of the queued snapshots."""
         copy = ClockSnapshots(self._clock, enabled=self._enabled)
         copy.initial = self.initial
         copy._queue.extend(self._queue)

@@ -30,7 +30,7 @@ class FileThreads:
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
-        self._running: dict[object, Callable[[], object]] = {}  # token -> interrupt function
+        self._running: dict[object, Callable[[], object]] = {}  # token -> interrupt
         self._native_ids: list[int] = []  # native ids of threads that have ended for a fork
         self._waiting: list[tuple[Callable[[], object], Callable[[], object]]] = []
         self.paused = False
@@ -41,7 +41,7 @@ class FileThreads:
         return len(self._running)
 
     def check(self) -> None:
-        """Raise SessionError if too many files are being written to open another one."""
+        """Raise SessionError if the maximum number of threads is running."""
         if len(self._running) >= MAX_THREADS:
             raise SessionError(
                 f"{MAX_THREADS} trace files are being written and take nothing: "

@@ -61,7 +61,7 @@ class LifecycleEvents:
         return [build.service_event(time, event, detail) for time, _, event, detail in waiting]
 
     def copy(self) -> LifecycleEvents:
-        """Return an independent copy."""
+        """Return a copy of the queued events."""
         copy = LifecycleEvents(self._clock)
         copy._count = self._count
         copy._queues = {event: queue.copy() for event, queue in self._queues.items()}

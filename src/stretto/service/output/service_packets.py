@@ -66,34 +66,34 @@ class ServicePackets:
         self._header = self._identity + number(_TIMESTAMP_CLOCK_ID, BOOTTIME)
 
     def adopt_machine(self, machine_id: int) -> None:
-        """The service runs within a program on another machine than the trace's host."""
+        """Set the machine id of all packets, for a service in a program on another machine."""
         self._header = (
             self._identity + number(_TIMESTAMP_CLOCK_ID, BOOTTIME) + number(_MACHINE_ID, machine_id)
         )
 
     def clock_snapshot(self, clocks: Iterable[tuple[int, int]], primary_clock: int) -> bytes:
-        """`clocks` are (clock id, ns)."""
+        """Encode a clock snapshot; `clocks` are pairs (clock id, ns)."""
         body = number(2, primary_clock) + _clocks(clocks)
         return blob(_CLOCK_SNAPSHOT, body) + self._header
 
     def sync_marker(self) -> bytes:
-        """Lets a reader find the next packet in a damaged trace. Always the same bytes."""
+        """Encode the synchronization marker, which readers search for in a damaged trace."""
         return self._identity + blob(_SYNCHRONIZATION_MARKER, SYNC_MARKER)
 
     def trace_config(self, config: bytes) -> bytes:
-        """`config` is the encoded TraceConfig."""
+        """Encode a packet with an encoded TraceConfig."""
         return self._header + blob(_TRACE_CONFIG, config)
 
     def trace_uuid(self, msb: int, lsb: int) -> bytes:
-        """Both halves as signed or unsigned 64-bit numbers."""
+        """Encode the uuid; its halves are signed or unsigned 64-bit numbers."""
         return self._header + blob(_TRACE_UUID, number(2, lsb) + number(1, msb))
 
     def trace_stats(self, stats: bytes) -> bytes:
-        """`stats` is the encoded TraceStats."""
+        """Encode a packet with encoded TraceStats."""
         return self._header + blob(_TRACE_STATS, stats)
 
     def system_info(self, info: SystemInfo, version: str) -> bytes:
-        """`version` is the service's."""
+        """Encode the system info of this machine; `version` is that of the service."""
         body = text(4, version) + number(7, info.timezone_minutes)
         body += blob(
             1,
@@ -106,7 +106,7 @@ class ServicePackets:
         return blob(_SYSTEM_INFO, body) + self._header
 
     def remote_system_info(self, machine_id: int, system_info: bytes) -> bytes:
-        """`system_info` is encoded by the other machine."""
+        """Encode a packet with the SystemInfo that another machine has encoded."""
         return blob(_SYSTEM_INFO, system_info) + number(_MACHINE_ID, machine_id) + self._identity
 
     def remote_clock_sync(
@@ -114,34 +114,34 @@ class ServicePackets:
         machine_id: int,
         pairs: Iterable[tuple[Iterable[tuple[int, int]], Iterable[tuple[int, int]]]],
     ) -> bytes:
-        """`pairs`: the other machine's clocks, and ours when they arrived."""
+        """Encode pairs (clocks of the other machine, clocks of this machine at their arrival)."""
         body = b"".join(
             blob(1, blob(2, _clocks(theirs)) + blob(3, _clocks(ours))) for theirs, ours in pairs
         )
         return number(_MACHINE_ID, machine_id) + self._uid + blob(_REMOTE_CLOCK_SYNC, body)
 
     def extension_descriptor(self, file_name: str, content: bytes) -> bytes:
-        """`content` is an encoded FileDescriptorSet, compressed by gzip or not."""
+        """Encode a FileDescriptorSet, which may be compressed by gzip."""
         field = 2 if content.startswith(_GZIP_MAGIC) else 1
         body = blob(field, content) + text(3, file_name)
         return self._header + blob(_EXTENSION_DESCRIPTOR, body)
 
     def trigger(self, trigger: ReceivedTrigger, *, of_clone: bool = False) -> bytes:
-        """Encode a received trigger; `of_clone`: the trigger that caused the clone."""
+        """Encode a received trigger; `of_clone` if it has caused the clone."""
         body = text(1, trigger.name) + text(2, trigger.producer_name)
         body += number(3, trigger.uid) + number(4, trigger.stop_delay_ms)
         field = _CLONE_SNAPSHOT_TRIGGER if of_clone else _TRIGGER
         return blob(field, body) + number(_TIMESTAMP, trigger.boot_time_ns) + self._header
 
     def concurrent_session_event(self, timestamp_ns: int, event: bytes) -> bytes:
-        """`event` is an encoded ConcurrentSessionEvent."""
+        """Encode a packet with an encoded ConcurrentSessionEvent."""
         header = number(_TIMESTAMP, timestamp_ns) + self._header
         return header + blob(_CONCURRENT_SESSION_EVENT, event)
 
     def trace_provenance(
         self, timestamp_ns: int, buffers: Iterable[Iterable[tuple[int, int]]]
     ) -> bytes:
-        """Encode, for each buffer, the (sequence id, producer id) of its writers."""
+        """Encode the (sequence id, producer id) of the writers of each buffer."""
         body = b"".join(
             blob(2, b"".join(blob(1, number(1, i) + number(2, producer)) for i, producer in each))
             for each in buffers
@@ -154,9 +154,9 @@ class ServicePackets:
         """Encode a lifecycle event of the session.
 
         Args:
-            timestamp_ns: When, CLOCK_BOOTTIME.
+            timestamp_ns: Time of the event (CLOCK_BOOTTIME).
             event: Field number in TracingServiceEvent.
-            detail: A number, or (producer name, data source name) of each it is about.
+            detail: A number, or a list of (producer name, data source name).
         """
         if isinstance(detail, int):
             body = number(event, detail)

@@ -32,7 +32,7 @@ class RegisteredDataSource:
     __slots__ = ("descriptor", "header", "producer")
 
     def __init__(self, producer: SessionProducer, descriptor: bytes) -> None:
-        """Raises DecodeError."""
+        """Decode the header of the descriptor. Raises DecodeError."""
         self.producer = producer
         self.descriptor = descriptor
         self.header = DescriptorHeader(descriptor)
@@ -59,7 +59,7 @@ class DataSourceInstance:
         config: DataSourceConfig,
         on_state: Callable[[DataSourceInstance, int], object],
     ) -> None:
-        """`on_state` is called after each change, with the previous state."""
+        """Create an instance; `on_state` is called after each change, with the previous state."""
         self.instance_id = instance_id
         self.source = source
         self.config = config

@@ -87,7 +87,7 @@ class Flushes:
         done: Callable[[bool], object],
         buffers: Collection[int] | None = None,
     ) -> None:
-        """Ask all producers of the session to commit their data, then call `done`.
+        """Request a flush from all producers of the session, then call `done`.
 
         Args:
             timeout_ms: Timeout in ms; 0 for the session's default.

@@ -47,7 +47,7 @@ class Instances:
     def __init__(
         self, session: SessionOfInstances, on_state: Callable[[DataSourceInstance], object]
     ) -> None:
-        """`on_state` is called with each instance that enters a state."""
+        """Create an empty list; `on_state` is called with each instance that enters a state."""
         self._session = session
         self._on_state = on_state
         self._by_id: dict[int, DataSourceInstance] = {}

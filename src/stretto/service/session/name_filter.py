@@ -73,7 +73,7 @@ class NameFilter:
         self._known: dict[str, bool] = {}
 
     def matches(self, name: str) -> bool:
-        """Whether the filter accepts `name`."""
+        """Return whether the filter accepts `name`."""
         if not self._regexes:
             return not self._exact or name in self._exact
         known = self._known.get(name)

@@ -129,7 +129,7 @@ class ServiceTracingSession:
         output_fd: int | None,
         uuid: tuple[int, int],
     ) -> None:
-        """`buffers` are global ids in the order of the config; the session owns `output_fd`."""
+        """Create a session; it owns `buffers` (global ids by index) and `output_fd`."""
         config, clock = compiled.config, context.clock
         self.context = context
         self.host = host

@@ -53,7 +53,7 @@ class WantedTrigger:
     __slots__ = ("_producers", "_trigger")
 
     def __init__(self, trigger: TraceConfig.TriggerConfig.Trigger, producers: Regex | None) -> None:
-        """`producers` matches names of producers that may activate it; None for all."""
+        """Create a trigger; `producers` matches names of producers that may activate it."""
         # Fields are read at activations only: a config may have 14,000 triggers.
         self._trigger = trigger
         self._producers = producers
@@ -64,7 +64,7 @@ class WantedTrigger:
         return self._trigger.stop_delay_ms
 
     def accepts(self, producer_name: str, count: int, random: Callable[[], float]) -> bool:
-        """Whether an activation takes effect.
+        """Return whether an activation takes effect.
 
         Args:
             producer_name: Name of the producer that activates it.
@@ -111,7 +111,7 @@ class SessionTriggers:
     def __init__(
         self, config: TraceConfig.TriggerConfig | None, wanted: Mapping[str, WantedTrigger]
     ) -> None:
-        """`wanted` are the triggers of the config by name (`compile_triggers`)."""
+        """Create the triggers of a session; `wanted` is the result of `compile_triggers`."""
         self.mode = effective_mode(config) if config else NO_MODE
         self.timeout_ms = config.trigger_timeout_ms if config else 0
         self.received: list[ReceivedTrigger] = []

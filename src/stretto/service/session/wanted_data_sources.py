@@ -71,7 +71,7 @@ class WantedDataSource:
 
 
 class WantedDataSources:
-    """The entries of a config, in its order.
+    """The `data_sources` entries of a config, in the order of the config.
 
     Raises:
         ConfigError: A regular expression is invalid; the message contains its path.
