@@ -118,7 +118,7 @@ def test_loss_of_an_ended_thread_is_marked(service, oracle):
     service.arbiter.open_buffer(BUFFER)
     for _ in range(20):
         short_thread()
-    wait_until(lambda: service.arbiter.live_writers <= 1)  # join() may return earlier
+    wait_until(lambda: service.arbiter.live_writers <= 1)  # join() may return before
     written, lost = service.counts()
     assert written, "nothing was recorded"
     assert lost, "the buffer never overflowed: the test shows nothing"

@@ -71,7 +71,7 @@ def converse(greeter: TracedGreeter, draw: random.Random, steps: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_calls_over_the_ipc_of_stretto(seed: int) -> None:
+def test_arrows_of_random_calls_equal_the_model(seed: int) -> None:
     draw = random.Random(seed)
     with flows_installed():
         greeter = TracedGreeter()
@@ -89,7 +89,7 @@ def test_random_calls_over_the_ipc_of_stretto(seed: int) -> None:
 
 
 @pytest.mark.thorough
-def test_two_processes_and_four_senders_traced_from_the_middle(tmp_path: Path) -> None:
+def test_arrows_equal_the_model_if_tracing_starts_during_the_traffic(tmp_path: Path) -> None:
     messages, enable_at = 100_000, 25_000
     run = record_program(
         tmp_path / "trace.pftrace",
@@ -119,7 +119,7 @@ def test_two_processes_and_four_senders_traced_from_the_middle(tmp_path: Path) -
     assert len(both) > 0.65 * messages
 
 
-def test_ipc_between_two_processes_with_four_callers(tmp_path: Path) -> None:
+def test_arrows_between_two_processes_with_four_callers_equal_the_model(tmp_path: Path) -> None:
     messages = 8000
     run = record_program(
         tmp_path / "trace.pftrace",
@@ -133,5 +133,5 @@ def test_ipc_between_two_processes_with_four_callers(tmp_path: Path) -> None:
     kinds = Counter(point[:2] for point in points)
     assert kinds["receive", "one-way"] > messages / 10
     assert kinds["receive", "request"] > messages / 4
-    assert kinds["receive", "reply"] > kinds["receive", "request"]  # some have parts
+    assert kinds["receive", "reply"] > kinds["receive", "request"]  # some replies have parts
     assert len(arrows) > messages

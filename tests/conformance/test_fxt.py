@@ -67,7 +67,7 @@ def assert_same(trace: bytes, *queries: str) -> list[list[tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_random_calls(seed: int) -> None:
+def test_random_calls_are_equal_after_conversion(seed: int) -> None:
     draw = random.Random(seed)
     with flows_installed():
         greeter = TracedGreeter()
@@ -196,7 +196,7 @@ class TestFuchsia:
         assert [(row[0], row[3]) for row in seen(data, ARROWS)[0]] == times
 
     @pytest.mark.parametrize("seed", range(3))
-    def test_random_slices_and_flows(self, seed: int) -> None:
+    def test_random_slices_and_flows_are_equal_after_conversion(self, seed: int) -> None:
         """Complete durations are written at their end, with flow points anywhere in them."""
         draw = random.Random(seed)
         trace = FxtTrace()
@@ -226,12 +226,12 @@ class TestFuchsia:
         trace.event(fxt.FLOW_BEGIN, 1, CLIENT, "flow", number=7)
         trace.event(fxt.DURATION_COMPLETE, 1, CLIENT, "sends", end=5)
         trace.slice(3, 4, SERVER, "receives", [(fxt.FLOW_END, 7)])
-        # The trace processor keeps the order of records of the same time, and loses this arrow.
+        # The trace processor doesn't reorder records of the same time, and so loses this arrow.
         assert Oracle(trace.data).query(ARROWS) == []
         (arrows,) = seen(imported(trace.data)[0], ARROWS)
         assert [(row[2], row[5]) for row in arrows] == [("sends", "receives")]
 
-    def test_async_operations(self) -> None:
+    def test_async_operations_are_equal_after_conversion(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.ASYNC_BEGIN, 1, CLIENT, "load", number=5)
         trace.event(fxt.ASYNC_BEGIN, 3, CLIENT, "part", number=5)
@@ -241,7 +241,7 @@ class TestFuchsia:
         data, _ = imported(trace.data)
         assert seen(data, SLICES, ARGUMENTS) == seen(trace.data, SLICES, ARGUMENTS)
 
-    def test_all_types_of_arguments(self) -> None:
+    def test_arguments_of_all_types_are_equal_after_conversion(self) -> None:
         trace = FxtTrace()
         trace.event(
             fxt.INSTANT, 1, CLIENT, "x", a=1, b=-1, c=1 << 60, d=0.5, e="text", f=True, g=None
@@ -263,7 +263,7 @@ def test_text_equals_that_of_traceconv(tmp_path: Path) -> None:
     assert main(["convert", text, back]) == 0
     queries = (SLICES, ARROWS, ARGUMENTS)
     assert seen(Path(back).read_bytes(), *queries) == seen(recorded.trace, *queries)
-    # Stretto's text is the same.
+    # Stretto writes the same text.
     ours = str(tmp_path / "ours.pbtxt")
     assert main(["convert", source, ours]) == 0
     shown = [line.strip() for line in Path(ours).read_text().splitlines()]

@@ -41,7 +41,7 @@ def check(trace, oracle, count):
     return processor
 
 
-def test_session_read_at_its_end(setup, oracle):
+def test_session_that_is_read_at_its_end(setup, oracle):
     producer = setup.producer("ds", name="p")
     consumer = setup.enable(make_config("ds", duration_ms=500))
     slices(producer.writer("ds"), setup.clock, 300)
@@ -58,7 +58,7 @@ def test_session_read_at_its_end(setup, oracle):
     assert stats["traced_producers_seen"] == 1
 
 
-def test_session_streamed_into_a_file(setup, oracle, tmp_path):
+def test_session_streamed_into_a_file_is_read(setup, oracle, tmp_path):
     producer = setup.producer("ds")
     path = tmp_path / "trace"
     config = make_config("ds", write_into_file=True, output_path=str(path))
@@ -160,7 +160,7 @@ def test_triggers_other_machines_and_sessions(oracle):
     assert processor.query("select count(*) from machine") == [(2,)]
 
 
-def test_snapshot_of_a_running_session(setup, oracle):
+def test_snapshot_of_a_running_session_is_read(setup, oracle):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds"))
     slices(producer.writer("ds"), setup.clock, 50)

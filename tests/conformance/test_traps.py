@@ -47,7 +47,7 @@ def good(oracle, recorded):
     return trace
 
 
-def test_slice_objects_used_in_every_allowed_way(oracle):
+def test_slice_objects_can_be_stored_reused_and_moved(oracle):
     with record() as recorded:
         CATEGORY.slice("never entered")
         first, second = CATEGORY.slice("first"), CATEGORY.slice("second")
@@ -93,7 +93,7 @@ def test_session_that_starts_within_a_slice(oracle):
     assert slices(good(oracle, late)) == [("inner", 0), ("instant", 0)]
 
 
-def test_arguments_of_every_kind(oracle):
+def test_arguments_of_every_kind_are_read(oracle):
     recursive: list[object] = [1]
     recursive.append(recursive)
 
@@ -123,7 +123,7 @@ def test_arguments_of_every_kind(oracle):
     assert found["debug.nul"] in ("a\0b", "a")  # its C strings end at the NUL
 
 
-def test_a_hundred_arguments(oracle):
+def test_event_with_a_hundred_arguments_is_read(oracle):
     arguments = {f"a{number:03}": number for number in range(100)}
     with record() as recorded, CATEGORY.slice("x", **arguments):
         pass
@@ -170,7 +170,7 @@ def test_garbage_collector_signals_and_destructors_may_trace(oracle):
     assert parents == [(500,)]
 
 
-def test_explicit_timestamps(oracle):
+def test_events_have_their_explicit_timestamps(oracle):
     now = stretto.now()
     with record() as recorded:
         CATEGORY.instant("now")
@@ -232,7 +232,7 @@ def test_nested_and_many_tracks(oracle):
     ) == [("deep",)]
 
 
-def test_counters_of_all_numbers(oracle):
+def test_counters_accept_all_numbers(oracle):
     values = [0, -5, 2**40, 1.5, True, 10**400]
     with record() as recorded:
         for value in values:
@@ -351,7 +351,7 @@ def test_all_events_are_named_after_the_ring_has_wrapped(oracle):
     assert flood[0][1:] == (1, 0, 1)
 
 
-def test_two_sessions_with_different_categories(oracle):
+def test_each_of_two_sessions_records_its_categories(oracle):
     other = stretto.Category("test.traps.other", tags=["slow"])
     with (
         record() as default,

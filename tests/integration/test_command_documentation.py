@@ -51,11 +51,11 @@ def check_commands(text: str) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_documented_commands_have_their_flags(document: Path) -> None:
+def test_flags_of_documented_commands_exist(document: Path) -> None:
     check_commands(document.read_text("utf-8"))
 
 
-def test_examples_of_help_have_their_flags() -> None:
+def test_flags_in_examples_of_help_exist() -> None:
     assert {"record", "view", "convert", "flows"} <= verbs()
     check_commands(help_of())
     for verb in verbs() - {"fidl"}:

@@ -322,7 +322,7 @@ def test_child_has_its_own_thread_and_process_tracks(tmp_path):
     assert out == "4 True\n"
 
 
-def test_fork_without_a_session():
+def test_fork_without_a_session_succeeds():
     pid = os.fork()
     if pid == 0:
         os._exit(0)

@@ -134,7 +134,7 @@ def test_unusable_memory_of_a_producer_is_refused(service: ServiceProcess, addre
     producer, memory = Producer(), StartupMemory(512 * KB, 16 * KB)
     refused: list[_native.Arbiter] = []
     memory.on_refused = refused.append
-    memory.page_size = 12 * KB  # of which there are none
+    memory.page_size = 12 * KB  # no page has this size
     client = producer.connect(address, ProducerHints("test"), memory)
     assert refused == [memory.arbiter]
     writer = _native.TraceWriter(memory.arbiter, 1 << 16)

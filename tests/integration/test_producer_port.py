@@ -357,7 +357,7 @@ class TestEnd:
         client_of(producer).disconnect()
         client_of(producer).disconnect()
         service.wait_for(lambda: service.endpoints[0].log == [("disconnect",)])
-        assert texts(service.read()) == ["last"]  # scraped
+        assert texts(service.read()) == ["last"]  # the service has scraped it
         assert ("disconnect",) not in producer.log
         assert not client_of(producer).connected
         trace_writer.write(packet("too late"))

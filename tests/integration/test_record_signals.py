@@ -42,7 +42,7 @@ def listener(tmp_path, request):
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     yield process
-    if process.poll() is None:  # then the program may live, too
+    if process.poll() is None:  # if the recorder runs, the program may run, too
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 

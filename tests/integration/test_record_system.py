@@ -173,7 +173,7 @@ class TestFurtherSources:
         assert finished(recorder)[0] == 0
         loaded = check_trace(oracle, (tmp_path / "out").read_bytes())
         assert "before" in names(loaded)
-        assert "other" not in names(loaded)  # as the config says
+        assert "other" not in names(loaded)  # the config excludes it
 
     @pytest.mark.parametrize(
         ("text", "why"),
@@ -225,7 +225,7 @@ class TestTrouble:
         daemon.signal(signal.SIGKILL)
         daemon.wait()
         status, said = finished(recorder)
-        assert status == 0  # that of the program
+        assert status == 0  # the exit status of the program
         assert "The trace is lost" in said
         assert not (tmp_path / "out").exists()
         assert not (tmp_path / "out.part").exists()

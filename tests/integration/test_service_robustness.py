@@ -302,5 +302,5 @@ def test_malicious_producer_harms_no_other_producer(start, record, daemon, opene
     assert events_of(packets) == {9: [(number, 0) for number in range(facts["number"])]}
     assert {packet.trusted_pid for packet in packets if packet.has("track_event")} == {flood.pid}
     # A patch for a buffer of another session finds no chunk there. Perfetto's service counts it as
-    # failed in that buffer, and so does ours; nothing else changes.
+    # failed in that buffer, as does Stretto's; nothing else changes.
     assert {name for name, *_ in oracle(trace).errors()} <= {"traced_buf_patches_failed"}

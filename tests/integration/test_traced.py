@@ -146,7 +146,10 @@ class TestSessions:
         consumer.stop()  # also the timeout of the config
         loaded = oracle(consumer.read())
         assert {name for name, _, _ in loaded.errors()} == {"traced_flushes_failed"}
-        assert dict(loaded.query(SLICES)) == {"runs": 100, "hangs": 100}  # scraped
+        assert dict(loaded.query(SLICES)) == {
+            "runs": 100,
+            "hangs": 100,
+        }  # the service has scraped the chunks
 
     def test_a_user_can_have_five_sessions(self, daemon, opened):
         consumers = [daemon.consumer() for _ in range(6)]
@@ -426,7 +429,7 @@ class TestStart:
         daemon.signal(signal.SIGTERM)
         assert daemon.wait() == 0
         assert manager.recv(100) == b"STOPPING=1"
-        assert (tmp_path / "activated-c").exists()  # the socket of the manager
+        assert (tmp_path / "activated-c").exists()  # the manager owns this socket
 
 
 ACTIVATE = f"""

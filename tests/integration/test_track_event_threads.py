@@ -71,7 +71,7 @@ def test_thread_has_its_last_name():
         def work():
             CATEGORY.instant("before")
             threading.current_thread().name = "second"
-            for number in range(2000):  # several chunks
+            for number in range(2000):  # fills several chunks
                 CATEGORY.instant("after", number=number)
 
         in_thread(work, name="first")

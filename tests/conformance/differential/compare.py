@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.conformance.differential.services import Service
 
 
-AFTER_THE_END = -2  # After these operations a session shows its content when tracing was disabled.
+AFTER_THE_END = -2  # Later results show the content at the end of tracing.
 
 
 class Pair:

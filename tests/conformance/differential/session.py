@@ -165,7 +165,7 @@ class Session:
         producer = self._of(p)
         if producer is not None:
             producer.commit(raw.move(page, index, self._target(producer, target)))
-            producer.sync()  # Before the next chunk is written there.
+            producer.sync()  # The next chunk is written to the same place.
 
     def do_patch(self, p: int, patches: list[Any]) -> None:
         """Patch chunks, committed or not."""

@@ -41,7 +41,7 @@ class TestText:
     def test_packets_are_unchanged_after_writing_and_reading_text(self) -> None:
         assert from_text("".join(map(text_packets.packet_text, PACKETS))) == PACKETS
 
-    def test_any_layout(self) -> None:
+    def test_text_may_have_any_layout(self) -> None:
         text = """
           # a { comment
           packet: { timestamp: 1 } packet{timestamp:2};  # }
@@ -81,7 +81,7 @@ class TestText:
             ("packet {} # fine\npacket", "a packet that doesn't end"),
         ],
     )
-    def test_mistakes(self, text: str, said: str) -> None:
+    def test_error_in_text_names_the_line_and_the_reason(self, text: str, said: str) -> None:
         with pytest.raises(TextFormatError) as caught:
             from_text(text)
         assert said in str(caught.value)
@@ -112,7 +112,7 @@ class TestJson:
             monkeypatch.setattr(json_packets, "_READ_CHARS", size)
             assert from_json(text) == PACKETS
 
-    def test_any_layout(self) -> None:
+    def test_json_may_have_any_layout(self) -> None:
         text = ' {\n"packet" : [ {"timestamp" : "5" } ,\n\n{ } , {"timestamp":6}\n]\n}\n'
         assert [packet.timestamp for packet in from_json(text)] == [5, 0, 6]
 
@@ -135,7 +135,7 @@ class TestJson:
             ('{"packet":[{},{"nothing":5}]}', "packet 1: "),
         ],
     )
-    def test_mistakes(self, text: str, said: str) -> None:
+    def test_error_in_json_names_the_reason(self, text: str, said: str) -> None:
         with pytest.raises(ConfigError) as caught:
             from_json(text)
         assert said in str(caught.value)

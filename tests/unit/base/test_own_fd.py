@@ -28,7 +28,7 @@ def replace(fd: int, by: int) -> None:
 
 
 class TestOwnFd:
-    def test_descriptor_is_ours_until_it_is_closed(self) -> None:
+    def test_descriptor_is_own_until_it_is_closed(self) -> None:
         fd = os.open("/dev/null", os.O_RDONLY)
         own = OwnFd(fd)
         assert own.is_ours
@@ -38,7 +38,7 @@ class TestOwnFd:
             os.fstat(fd)
         own.close()
 
-    def test_other_file_under_the_same_number_is_not_ours(self, foreign: int) -> None:
+    def test_other_file_with_the_same_number_is_not_own(self, foreign: int) -> None:
         fd = os.open("/dev/null", os.O_RDONLY)
         own = OwnFd(fd)
         replace(fd, foreign)
@@ -46,13 +46,13 @@ class TestOwnFd:
         own.close()
         os.close(fd)  # it was still open
 
-    def test_descriptor_that_was_never_open_is_not_ours(self) -> None:
+    def test_descriptor_that_was_never_open_is_not_own(self) -> None:
         assert not OwnFd(-1).is_ours
         assert not OwnFd(1 << 20).is_ours
 
 
 class TestUnixSocket:
-    def test_other_socket_under_the_same_number_is_left_alone(self) -> None:
+    def test_other_socket_with_the_same_number_is_not_closed(self) -> None:
         ours, peer = UnixSocket.pair()
         theirs, other = socket.socketpair()
         with theirs, other:

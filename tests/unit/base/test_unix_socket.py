@@ -154,7 +154,7 @@ class TestListen:
         for fd in (read_fd, one.fileno()):
             with pytest.raises(TransportError, match=f"descriptor {fd}"):
                 UnixListener.adopt(fd)
-            os.fstat(fd)  # still open
+            os.fstat(fd)  # the descriptor is still open
         os.close(read_fd)
         os.close(write_fd)
         one.close()

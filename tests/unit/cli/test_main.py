@@ -47,7 +47,7 @@ class TestMissingNativePart:
     def verb(self, monkeypatch):
         monkeypatch.setitem(VERBS, "record", ("stretto.cli.no_such_module", "fails to import"))
 
-    def test_verb_that_needs_the_native_part_says_how_to_install_it(self, capsys, monkeypatch):
+    def test_verb_without_its_native_part_prints_how_to_install_it(self, capsys, monkeypatch):
         monkeypatch.setattr(stretto, "available", lambda: False)
         assert main(["record", "app.py"]) == 1
         said = capsys.readouterr().err

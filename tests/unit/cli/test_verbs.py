@@ -108,7 +108,7 @@ def test_unknown_verb_lists_added_ones(
     assert capsys.readouterr().err.endswith(", fidl, greet.\n")
 
 
-def test_fidl_without_its_distribution_says_what_to_install(
+def test_fidl_without_its_distribution_prints_what_to_install(
     install: Install, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install()

@@ -76,11 +76,11 @@ def test_default_config_enables_all_but_slow_and_debug():
         ({"disabled_tags": ["nothing"]}, ALL),
     ],
 )
-def test_rules_of_categories_and_tags(config, expected):
+def test_most_specific_rule_of_categories_and_tags_decides(config, expected):
     assert recorded(**config) == expected
 
 
-def test_star_alone_is_not_a_prefix_pattern():
+def test_single_star_is_not_a_prefix_pattern():
     """`*` is less specific than any tag, `f*` is not."""
     tags = ("slow",)
     assert is_category_enabled(TrackEventConfig(enabled_categories=["*"]), "x", tags) is False

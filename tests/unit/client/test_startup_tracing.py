@@ -130,13 +130,13 @@ def test_service_adopts_a_matching_startup_instance(program: Program) -> None:
     assert instance.config.tracing_session_id == 9
 
     program.producer.start_data_source(7, config(target_buffer=3))
-    assert Early.log == ["setup", "start"]  # it was started before
+    assert Early.log == ["setup", "start"]  # the source was started before
     assert program.endpoint.said[-1] == "notify_data_source_started"
     assert program.pass_time(2000) is None
     assert Early.instances() == (instance,)
     program.producer.stop_data_source(7)
     assert Early.log == ["setup", "start", "stop"]
-    session.abort()  # too late
+    session.abort()  # no effect after the adoption
     assert program.ends == ["adopted"]
 
 
@@ -157,7 +157,7 @@ def test_session_is_aborted_at_its_timeout(program: Program) -> None:
     assert (session.state, program.ends) == ("aborted", ["aborted"])
     assert Early.log == ["setup", "start", "stop"]
     assert program.arbiter.bound == {1: 0}
-    program.producer.setup_data_source(7, config(target_buffer=3))  # a new instance
+    program.producer.setup_data_source(7, config(target_buffer=3))  # creates a new instance
     assert Early.log[-1] == "setup"
     assert program.arbiter.bound == {1: 0}
 
@@ -226,7 +226,7 @@ def test_memory_is_kept_until_all_sessions_have_ended() -> None:
     session = program.start()
     assert program.needs_memory
     second = program.start(config(OTHER))
-    assert not program.needs_memory  # the first session has created it
+    assert not program.needs_memory  # the first session has created the memory
     startup = program.producer.startup
     assert startup is not None
     assert startup.memory is not None
@@ -257,7 +257,7 @@ def test_end_of_a_connection_keeps_sessions_in_other_memory() -> None:
     session = program.start()
     program.connect()  # uses memory of the service
     program.producer.setup_data_source(7, config(target_buffer=3))
-    assert session.state == "recording"  # its data is in other memory
+    assert session.state == "recording"  # the data of the session is in its own memory
     program.producer.on_disconnect()
     assert session.state == "recording"
     session.abort()

@@ -75,7 +75,7 @@ def test_deleted_session_ends():
     assert CATEGORY.enabled
     del session
     gc.collect()
-    with stretto.TracingSession(config()) as other:  # starts after the end of the first
+    with stretto.TracingSession(config()) as other:  # starts when the first session has ended
         other.stop()
         assert not CATEGORY.enabled
 

@@ -170,7 +170,7 @@ class TestKeys:
             greeter.run()
         read, write = os.pipe()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of threads at a fork
+            warnings.simplefilter("ignore", DeprecationWarning)  # warning about threads at a fork
             child = os.fork()
         if child == 0:
             verdict = b"failed"

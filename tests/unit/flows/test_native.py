@@ -71,7 +71,7 @@ def test_native_ids_equal_those_of_the_model(seed: int) -> None:
     )
     for at, (call, arguments) in enumerate(random_steps(seed)):
         if numbered and call == "next" and arguments[1] == CONTROL:
-            continue  # not numbered
+            continue  # numbered channels have no id for control messages
         found, expected = getattr(native, call)(*arguments), getattr(model, call)(*arguments)
         assert call != "next" or found == expected
         if at == 100:

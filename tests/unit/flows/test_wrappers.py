@@ -330,7 +330,7 @@ class TestHttpClient:
 
 
 class TestHttpCall:
-    """`http_call` around a client without tracing of its own: urllib."""
+    """`http_call` around a client that isn't traced otherwise: urllib."""
 
     def get(self, port: int, path: str, headers: dict[str, str], *, add_header: bool) -> bytes:
         url = f"http://127.0.0.1:{port}{path}?secret=1"

@@ -53,7 +53,7 @@ def before() -> set[str]:
 def test_alarm_calls_once_on_its_own_thread(alarm: Alarm, rings: Rings, before: set[str]) -> None:
     alarm.set(1)
     rings.wait_for(1)
-    alarm.suspend()  # joins the thread
+    alarm.suspend()  # also joins the thread
     expect_new_tasks(before, 0)
     assert rings.threads[0] != threading.get_ident()
     assert len(rings.threads) == 1

@@ -316,7 +316,7 @@ class TestTurns:
         assert len(host.greeter.calls) == self.FRAMES
         assert host.closed == 1
 
-    def test_connection_that_closes_between_turns_handles_no_more(
+    def test_connection_closed_between_turns_handles_no_further_frames(
         self, runner: FakeTaskRunner
     ) -> None:
         host = HostEnd(runner)

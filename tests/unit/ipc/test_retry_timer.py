@@ -108,7 +108,7 @@ def test_pauses_continue_after_a_success_without_reset(
     assert pauses == [0, 100, 200]
 
 
-def test_pauses_start_anew_after_reset(
+def test_pauses_restart_after_reset(
     timer: RetryTimer, attempts: Attempts, pauses: list[int]
 ) -> None:
     attempts.success = True

@@ -41,7 +41,7 @@ class TestInProcess:
         with pytest.raises(ValueError, match="page size must be a multiple of 4096"):
             make_arbiter(make_table(), size, page_size)
 
-    def test_bad_arguments(self) -> None:
+    def test_invalid_arguments_of_in_process_raise(self) -> None:
         with pytest.raises(TypeError, match="expected a ProducerEndpointCore"):
             _native.Arbiter.in_process(make_table(), 4096, 4096)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="size must be from 1"):
@@ -100,7 +100,7 @@ class TestOverIpc:
         ours.close()
         theirs.close()
 
-    def test_bad_arguments(self) -> None:
+    def test_invalid_arguments_of_over_ipc_raise(self) -> None:
         with pytest.raises(TypeError, match="expected a SendQueue"):
             _native.Arbiter.over_ipc(0, 4096, None, 1, 4, 6, 7)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="needs argument 'unregister_trace_writer'"):

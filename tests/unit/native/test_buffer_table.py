@@ -86,7 +86,7 @@ class TestStats:
         assert table.stats(BUFFER)["unread"] == 0
         assert table.stats(BUFFER)["chunks_read"] == 1
 
-    def test_unknown_buffer(self) -> None:
+    def test_stats_of_an_unknown_buffer_raise(self) -> None:
         with pytest.raises(ValueError, match="no trace buffer 9"):
             make_table().stats(9)
 
@@ -100,7 +100,7 @@ class TestProducers:
         assert only[79] == 4321
         assert only[10] == 2
 
-    def test_unknown_buffer(self) -> None:
+    def test_set_producer_of_an_unknown_buffer_raises(self) -> None:
         with pytest.raises(ValueError, match="no trace buffer 9"):
             make_table().set_producer(9, 1, 0, 0)
 

@@ -160,7 +160,7 @@ class TestScrape:
     def test_scrape_copies_uncommitted_packets_once(self) -> None:
         with RemoteProducer() as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
-            remote.serve()  # registers the writer
+            remote.serve()  # handles the registration of the writer
             for number in range(3):
                 writer.write(packet(number))
             remote.endpoint.scrape([BUFFER])
@@ -187,7 +187,7 @@ class TestScrape:
             remote.endpoint.scrape([BUFFER + 1])
             assert read_all(remote.table) == b""
 
-    def test_bad_arguments(self) -> None:
+    def test_invalid_arguments_of_scrape_raise(self) -> None:
         endpoint = make_endpoint(make_table())
         with pytest.raises(ValueError, match="buffer_id must be from 1"):
             endpoint.scrape([0])

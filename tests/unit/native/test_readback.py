@@ -70,7 +70,7 @@ class TestRead:
         trace = read_all(table, readback=_native.Readback(table, machine_id=0xFFFFFFFF))
         assert packets_of(trace)[0][98] == 0xFFFFFFFF
 
-    def test_bad_arguments(self) -> None:
+    def test_invalid_arguments_raise(self) -> None:
         table = make_table()
         with pytest.raises(TypeError, match="expected a BufferTable"):
             _native.Readback(object())  # type: ignore[arg-type]

@@ -272,7 +272,7 @@ def test_events_recorded_during_an_exception_do_not_change_it():
 
     def fails():
         keep = [Traces()]
-        keep.append(keep.clear())  # deleted during the expression
+        keep.append(keep.clear())  # the object is deleted during the expression
         try:
             raise KeyError("mine")
         finally:

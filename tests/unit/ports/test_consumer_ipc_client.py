@@ -261,7 +261,7 @@ class TestEnd:
         assert not consumer.connected
         assert "disconnected" in client_of(consumer).error
         assert consumer.flushes == []
-        consumer.flush()  # ignored
+        consumer.flush()  # has no effect
         world.run()
 
     def test_refused_connection_is_reported(self, world: World) -> None:
@@ -288,8 +288,10 @@ class TestEnd:
         client_of(consumer).abandon()
         assert len(before - open_descriptors()) == 2
         assert len(childs_runner.watched) == 1  # the selector is shared with the parent
-        near.recv_into(memoryview(bytearray(100)))  # the bind
-        assert near.recv_into(memoryview(bytearray(100))) is None  # no end of the stream
+        near.recv_into(memoryview(bytearray(100)))  # reads the bind request
+        assert (
+            near.recv_into(memoryview(bytearray(100))) is None
+        )  # None: the connection is still open
         os.close(parents_copy)
         near.close()
 

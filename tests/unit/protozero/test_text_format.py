@@ -251,7 +251,7 @@ class TestErrors:
             "1:9 Everything.a_int32 wants a value of type int32, not '{' | {"
         ]
 
-    def test_marked_text_ends_at_the_end_of_its_line(self) -> None:
+    def test_error_marker_ends_at_the_end_of_the_line(self) -> None:
         assert errors('a_int32: "one\ntwo"')[0].endswith("| one")
 
     def test_nesting_depth_is_limited(self) -> None:

@@ -127,7 +127,7 @@ class TestTimers:
         clock.advance_ms(1000)
         runner.advance(1000)
         assert not ran
-        clock.advance_ms(9000)  # mostly suspended
+        clock.advance_ms(9000)  # the machine was suspended for most of this time
         runner.advance(999)
         assert not ran
         runner.advance(1)

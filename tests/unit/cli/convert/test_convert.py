@@ -242,7 +242,7 @@ def test_fields_unknown_to_the_schema_are_counted(
     assert main(["convert", "in.pftrace", "out.json"]) == 0
     assert "left out: fields that the schema doesn't know (4)" in capsys.readouterr().out
     assert main(["convert", "in.pftrace", "out.txt"]) == 0
-    assert "left out" not in capsys.readouterr().out  # they are in comments
+    assert "left out" not in capsys.readouterr().out  # text keeps these fields, as comments
     assert main(["convert", "out.txt", "back.pftrace"]) == 0
     assert "left out: fields known by number only (4)" in capsys.readouterr().out
 

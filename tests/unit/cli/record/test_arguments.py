@@ -27,7 +27,7 @@ def test_options_end_at_the_program(arguments, program):
     assert RecordOptions(arguments).program == program
 
 
-def test_default_options():
+def test_options_have_their_default_values():
     options = RecordOptions(["app.py"])
     assert options.output == "trace.pftrace"
     assert options.recording.buffer_bytes == 64 << 20
@@ -47,7 +47,7 @@ def test_default_options():
     assert options.recording.target == {"include": [], "exclude": []}
 
 
-def test_target_options_of_recorded_processes():
+def test_options_are_passed_to_recorded_processes():
     options = RecordOptions(
         "--include a --include b/c --exclude d --min-duration 2us".split()
         + "--max-depth 9 --c-functions x.py".split()

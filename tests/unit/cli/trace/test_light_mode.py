@@ -12,7 +12,7 @@ def config(names: list[str], **given: str):
     return light_config(apps=[], names=names, **fields)
 
 
-def test_default_duration_buffer_and_data_sources() -> None:
+def test_light_mode_has_default_duration_buffer_and_data_sources() -> None:
     made = config(["sched/sched_switch"])
     assert (made.duration_ms, made.buffers[0].size_kb) == (10_000, 32 << 10)
     assert not made.write_into_file

@@ -36,13 +36,13 @@ def run(text: str | bytes, *rules: StringRule, semantic_type: int = 0) -> str | 
 
 
 class TestRegex:
-    def test_redaction(self) -> None:
+    def test_groups_of_a_match_are_redacted(self) -> None:
         assert run("B|1234|foo 1234 bar baz", redact(FOO)) == "B|1234|foo P60REDACTED-"
 
     def test_replacement_is_cut_to_the_length_of_the_group(self) -> None:
         assert run("B|1234|foo 1234", redact(FOO)) == "B|1234|foo P60R"
 
-    def test_redaction_mismatch(self) -> None:
+    def test_text_without_a_match_is_unchanged(self) -> None:
         assert run("B|1234|fooo 1234", redact(FOO)) is None
         assert run("xB|1234|foo 1234", redact(FOO)) is None
         assert run("B|1234|foo 1\n", redact(FOO)) is None
@@ -70,10 +70,10 @@ class TestRegex:
 
 
 class TestAtrace:
-    def test_redaction(self) -> None:
+    def test_event_with_the_prefix_is_redacted(self) -> None:
         assert run("B|1234|foo 1234", atrace(FOO, "foo")) == "B|1234|foo P60R"
 
-    def test_redaction_without_a_prefix(self) -> None:
+    def test_rule_without_a_prefix_redacts_every_matching_event(self) -> None:
         """A rule without prefix matches every payload."""
         assert run("B|1234|foo 1234", atrace(FOO)) == "B|1234|foo P60R"
 
@@ -87,7 +87,7 @@ class TestAtrace:
     def test_prefix_longer_than_the_payload_does_not_match(self) -> None:
         assert run("B|1234|foo 1234", atrace(FOO, "foo 1234 5")) is None
 
-    def test_redaction_mismatch(self) -> None:
+    def test_event_without_the_prefix_or_a_match_is_unchanged(self) -> None:
         assert run("B|1234|foo 1234", atrace(FOO, "bar")) is None
         assert run("B|1234|fooo 1234", atrace(FOO, "foo")) is None
 

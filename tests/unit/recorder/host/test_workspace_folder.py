@@ -114,7 +114,7 @@ def test_sweep_follows_no_link(tmp_path, monkeypatch):
     assert (place / "stretto-locked").exists()
 
 
-def test_folder_of_another_user_is_left_alone(tmp_path, monkeypatch):
+def test_folder_of_another_user_is_not_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(tmp_path)])
     left = tmp_path / "stretto-left"
     left.mkdir()

@@ -29,7 +29,7 @@ OURS = {VARIABLE: "/f", "PYTHONPATH": f"/x:{FOLDER}/site:/y"}
         ("python -c x", None, "environment"),
     ],
 )
-def test_reason_by_option_and_environment(monkeypatch, command, env, why):
+def test_options_and_environment_give_the_reason_for_no_recording(monkeypatch, command, env, why):
     monkeypatch.delenv(VARIABLE, raising=False)
     found = reason(command.split(), env, FOLDER)
     assert why in found

@@ -64,7 +64,7 @@ class TestSharedMemory:
         before = open_descriptors()
         producer = remote(setup, "ds")
         setup.consumer().enable(make_config("ds"))
-        producer.disconnect()  # Before the memory was sent.
+        producer.disconnect()  # The memory hasn't been sent yet.
         setup.run()
         assert producer.memory is None
         expect_new_descriptors(before, 0)

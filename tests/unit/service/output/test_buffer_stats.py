@@ -111,7 +111,7 @@ def test_wraps_of_the_ring_buffer_are_counted(buffer, wrapped):
 def test_padding_after_a_smaller_chunk_is_counted_as_written(wrapped):
     assert wrapped.stats.padding_bytes_written == 0
     wrapped.commit(small(6))
-    assert 0 < wrapped.stats.padding_bytes_written <= 3040  # Rest of the replaced chunk.
+    assert 0 < wrapped.stats.padding_bytes_written <= 3040  # The rest of the replaced chunk.
 
 
 def test_overwritten_padding_is_counted_as_cleared(wrapped):

@@ -63,7 +63,7 @@ def test_compressed_packets_keep_their_order(setup):
     names = [f"{number} " + "x" * 1000 for number in range(100)]
     config = make_config("ds", compression_type=1, size_kb=1024)
     packets = record(setup, config, *names)
-    assert len(packets) > 1  # One packet for each read.
+    assert len(packets) > 1  # Each read gives one packet.
     assert texts(unpacked(packets)) == names
 
 

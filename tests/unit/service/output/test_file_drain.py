@@ -344,7 +344,7 @@ def test_session_end_during_a_write_pass_writes_later_packets_too(setup, out):
     """A pass writes only packets from before its start; the end needs one more pass."""
     producer, consumer = start(setup, out, size_kb=16_384)
     long = "x" * 8000
-    early = [f"{number} {long}" for number in range(600)]  # too much for one task
+    early = [f"{number} {long}" for number in range(600)]  # more than one task writes
     write(producer, *early)
     setup.session().drain._drain()  # posts a task for the rest of the pass
     assert 0 < len(out.texts()) < len(early)
