@@ -26,7 +26,6 @@
 #define Py_BUILD_CORE 1
 #include "hooks/backend.h"
 
-#include "hooks/c_functions.h"
 #include "hooks/call_stack.h"
 #include "hooks/code_filter.h"
 

@@ -59,11 +59,6 @@ class _Watch:
 class SelectorTaskRunner:
     """A `TaskRunner` on the best selector of the platform."""
 
-    __slots__ = (
-        "_delayed", "_delayed_count", "_new_delayed", "_posted", "_quit", "_selector", "_unserved",
-        "_wake_fd", "_watches",
-    )  # fmt: skip
-
     def __init__(self) -> None:
         self._posted: deque[Task] = deque()
         self._new_delayed: deque[_DelayedTask] = deque()

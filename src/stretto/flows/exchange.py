@@ -85,17 +85,6 @@ class TracedMethod:
         method: The name of the slice, and the argument `method`.
     """
 
-    __slots__ = (
-        "_category",
-        "_method",
-        "_service",
-        "_steps",
-        "received_reply",
-        "received_request",
-        "sent_reply",
-        "sent_request",
-    )
-
     def __init__(self, category: str, service: str, method: str) -> None:
         own = stretto.Category(category)
         self._category, self._service, self._method = own, service, method

@@ -142,21 +142,10 @@ class FlowTracer:
         /,
     ) -> MessageSpan | None:
         """See `RpcHooks`."""
-        points = method.state
-        if type(points) is not _Points or points.owner is not self or not method.switch.enabled:
-            points = self._points(method)
-            if points is None and channel.numbered:
-                return None
-        state = channel.state
-        if type(state) is not ChannelState or state.owner is not self:
-            state = self._state(channel)
-        state.use()
-        if points is None or kind == CONTROL:
-            state.ids.skip(True, kind, txid, answer)
+        counted = self._count(True, channel, method, kind, txid, answer)
+        if counted is None:
             return None
-        flow = state.ids.next(True, kind, txid, method.ordinal, answer) or None
-        if flow is None and not in_event():
-            self.suppress(state.missing_id_reason())
+        points, flow = counted
         template = points.sent[kind] or points.make("send", kind)
         body = _body(method, kind, data, handles) if points.with_body else None
         if kind == REPLY:
@@ -189,21 +178,10 @@ class FlowTracer:
         /,
     ) -> MessageSpan | None:
         """See `RpcHooks`."""
-        points = method.state
-        if type(points) is not _Points or points.owner is not self or not method.switch.enabled:
-            points = self._points(method)
-            if points is None and channel.numbered:
-                return None
-        state = channel.state
-        if type(state) is not ChannelState or state.owner is not self:
-            state = self._state(channel)
-        state.use()
-        if points is None or kind == CONTROL:
-            state.ids.skip(False, kind, txid, answer)
+        counted = self._count(False, channel, method, kind, txid, answer)
+        if counted is None:
             return None
-        flow = state.ids.next(False, kind, txid, method.ordinal, answer) or None
-        if flow is None and not in_event():
-            self.suppress(state.missing_id_reason())
+        points, flow = counted
         template = points.received[kind] or points.make("receive", kind)
         body = _body(method, kind, data, handles) if points.with_body else None
         if kind == REPLY:
@@ -219,6 +197,29 @@ class FlowTracer:
             txid, size, handles or None, body, flow=going, terminating_flow=ending, within=within
         )
         return shown
+
+    def _count(  # noqa: PLR0917  # as the hooks
+        self,
+        outgoing: bool,
+        channel: RpcChannel,
+        method: RpcMethod,
+        kind: int,
+        txid: int,
+        answer: int,
+    ) -> tuple[_Points, int | None] | None:
+        """Count a message; return its templates and its flow, or None if it isn't recorded."""
+        points = self._points(method)
+        if points is None and channel.numbered:
+            return None
+        state = self._state(channel)
+        state.use()
+        if points is None or kind == CONTROL:
+            state.ids.skip(outgoing, kind, txid, answer)
+            return None
+        flow = state.ids.next(outgoing, kind, txid, method.ordinal, answer) or None
+        if flow is None and not in_event():
+            self.suppress(state.missing_id_reason())
+        return points, flow
 
     def opened(self, channel: RpcChannel) -> None:
         """See `RpcHooks`."""

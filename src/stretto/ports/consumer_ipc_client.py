@@ -77,11 +77,6 @@ class ConsumerIPCClient:
             after `disconnect`.
     """
 
-    __slots__ = (
-        "_client", "_connection", "_consumer", "_deadline", "_leaving", "_observer", "_proxy",
-        "_runner", "_waiting", "error",
-    )  # fmt: skip
-
     def __init__(
         self, end: UnixSocket, consumer: Consumer, runner: TaskRunner, timeout_ms: float = 5000
     ) -> None:

@@ -110,12 +110,6 @@ class ProducerIPCClient:
         memory: Memory that writers have filled before this connection, if any.
     """
 
-    __slots__ = (
-        "_arbiter", "_client", "_emulates", "_end", "_gone", "_hints", "_ipc_thread_ident",
-        "_left_within_callback", "_memory", "_patches_directly", "_producer", "_proxy", "_queue",
-        "_reader", "_thread",
-    )  # fmt: skip
-
     def __init__(
         self,
         end: StreamSocket,

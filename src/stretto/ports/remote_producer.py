@@ -89,11 +89,6 @@ class RemoteProducer:
         take_fd: Returns the last descriptor received on the connection, or -1.
     """
 
-    __slots__ = (
-        "_commands", "_config", "_connect", "_endpoint", "_has_memory", "_peer",
-        "_scrape_by_default", "_setup", "take_fd",
-    )  # fmt: skip
-
     def __init__(self, connect: ConnectProducer, peer: Peer, scrape_by_default: bool) -> None:
         self._connect = connect
         self._peer = peer

@@ -20,19 +20,6 @@ class _CutError(Exception):
 class Tokenizer:
     """Splits a stream into messages; see `stretto.protozero.tokenizer`."""
 
-    __slots__ = (
-        "_data",
-        "_ended",
-        "_field",
-        "_lost",
-        "_make",
-        "_marker",
-        "_max_size",
-        "_pos",
-        "bytes_skipped",
-        "errors",
-    )
-
     def __init__(
         self,
         make: Callable[[bytes], Any] = bytes,

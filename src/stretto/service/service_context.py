@@ -29,13 +29,6 @@ class ServiceContext:
         instances_seen: Number of data source instances that were set up.
     """
 
-    __slots__ = (
-        "_flush_ids", "buffers", "clock", "default_geometry", "extension_descriptors",
-        "file_step_bytes", "file_threads", "instances_seen", "machine_name", "packets",
-        "pipe_patience_ms", "random_bytes", "relays", "system_info", "task_runner", "uid",
-        "version", "waits_for_disk",
-    )  # fmt: skip
-
     def __init__(
         self,
         task_runner: TaskRunner,

@@ -18,13 +18,12 @@ from stretto.protos.trace import TraceStats
 from stretto.recorder.host.config import make_config
 from stretto.recorder.host.fork_sockets import ForkSockets
 from stretto.recorder.host.recording import (
-    FLUSH_TIMEOUT_MS,
     PAGE_SIZE,
     RECORDER_PAGE_SIZE,
     RECORDER_SHM_SIZE,
     SHM_SIZE,
-    STOP_TIMEOUT_MS,
 )
+from stretto.recorder.host.session_consumer import FLUSH_TIMEOUT_MS, SessionConsumer
 from stretto.service.output.output_file import OutputFile
 from stretto.service.tracing_service import TracingService
 
@@ -37,23 +36,22 @@ if TYPE_CHECKING:
     from stretto.recorder.host.options import RecordingOptions
     from stretto.recorder.host.output import Output
     from stretto.recorder.workspace import Options, Workspace
+    from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
 
 READ_BYTES = 1 << 20
 
 
-class PrivateRecording:
+class PrivateRecording(SessionConsumer):
     """A recording with a service that only the recorder's descendants can connect to.
 
-    Implements `Recording`, and `ports.endpoints.Consumer` for its service.
-
-    Args:
-        runner: runs the service.
-        on_process: called with the pid of each process that connects.
+    Implements `Recording`, and `ports.endpoints.Consumer` for its service. For the arguments see
+    `SessionConsumer`.
     """
 
+    _endpoint: ConsumerEndpoint
+
     def __init__(self, runner: SelectorTaskRunner, on_process: Callable[[int], object]) -> None:
-        self._runner = runner
-        self._on_process = on_process
+        super().__init__(runner, on_process)
         self._service = TracingService(
             runner,
             SystemClock(_native.read_tsc),
@@ -64,12 +62,6 @@ class PrivateRecording:
         )
         self._port = ProducerIPCService(runner, self._connect_producer, scrape_by_default=True)
         self._endpoint = self._service.connect_consumer(self, os.getuid())
-        self._on_data: Callable[[bytes], object] = len
-        self._fork_sockets: ForkSockets | None = None
-        self._complete = False
-        self._stop_timeout_ms: int | None = STOP_TIMEOUT_MS
-        self.ended = False
-        self.error = ""
 
     # --- life cycle
 
@@ -122,16 +114,9 @@ class PrivateRecording:
         """Do nothing: the service is in this process."""
 
     def stop(self) -> None:
-        """Flush the producers and end the session; see `Recording`."""
-        if not self.ended:
-            flushed: list[bool] = []
-            self._endpoint.flush(FLUSH_TIMEOUT_MS, flushed.append)
-            self._runner.run_until(lambda: bool(flushed) or self.ended, 2 * FLUSH_TIMEOUT_MS)
-            self._endpoint.disable_tracing()
-            self._runner.run_until(lambda: self.ended, self._stop_timeout_ms)
+        """End the session, then refuse connections."""
+        super().stop()
         self._port.close()
-        if self._fork_sockets is not None:
-            self._fork_sockets.close()
 
     def read(self, on_data: Callable[[bytes], object]) -> None:
         """Deliver the trace of the ring, piece by piece."""
@@ -185,22 +170,6 @@ class PrivateRecording:
     ) -> RemoteProducerEndpoint:
         self._on_process(identity.pid)
         return self._service.connect_producer(producer, identity, shm_fd=shm_fd)
-
-    # --- ports.endpoints.Consumer
-
-    def on_connect(self) -> None:
-        """Do nothing: `start` sends the requests."""
-
-    def on_disconnect(self) -> None:
-        """Do nothing: only `close` disconnects."""
-
-    def on_tracing_disabled(self, error: str) -> None:
-        self.error = self.error or error
-        self.ended = True
-
-    def on_trace_data(self, data: bytes, has_more: bool) -> None:
-        self._on_data(data)
-        self._complete = not has_more
 
 
 class SnapshotWriter:

@@ -24,8 +24,6 @@ PAGE_SIZE = 32 << 10
 RECORDER_SHM_SIZE = 256 << 10
 RECORDER_PAGE_SIZE = 4 << 10
 """Shared memory of the recorder's own producer, in bytes."""
-FLUSH_TIMEOUT_MS = 2000
-STOP_TIMEOUT_MS = 6000
 
 
 class Recording(Protocol):

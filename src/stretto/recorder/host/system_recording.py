@@ -23,12 +23,8 @@ from stretto.ports.session_lookup import session_named
 from stretto.protos.ipc import CloneSessionRequest
 from stretto.protos.trace import TraceStats
 from stretto.recorder.host.fork_sockets import ForkSockets
-from stretto.recorder.host.recording import (
-    FLUSH_TIMEOUT_MS,
-    RECORDER_PAGE_SIZE,
-    RECORDER_SHM_SIZE,
-    STOP_TIMEOUT_MS,
-)
+from stretto.recorder.host.recording import RECORDER_PAGE_SIZE, RECORDER_SHM_SIZE
+from stretto.recorder.host.session_consumer import SessionConsumer
 from stretto.recorder.host.system_config import MARK, make_system_config
 from stretto.service.output.output_file import OutputFile
 
@@ -48,31 +44,23 @@ ANSWER_TIMEOUT_MS = 10_000
 """How long the service may take to answer a request."""
 
 
-class SystemRecording:
+class SystemRecording(SessionConsumer):
     """A recording with the machine's tracing service.
 
-    Implements `Recording`, and `ports.endpoints.Consumer` for the connection to the service.
-
-    Args:
-        runner: runs the connections.
-        on_process: called with the pid of each process that connects.
+    Implements `Recording`, and `ports.endpoints.Consumer` for the connection to the service. For
+    the arguments see `SessionConsumer`.
 
     Raises:
         CommandError: there is no service, or it refuses the connection.
     """
 
     def __init__(self, runner: SelectorTaskRunner, on_process: Callable[[int], object]) -> None:
-        self._runner = runner
+        super().__init__(runner, on_process)
         self._name = f"{MARK}record-{os.getpid()}"
-        self._on_process = on_process
-        self._fork_sockets: ForkSockets | None = None
         self._pids: set[int] = set()
         self._stats = TraceStats()
-        self._on_data: Callable[[bytes], object] = len
-        self._complete = self._disconnected = False
+        self._disconnected = False
         self._own_producer: ProducerIPCClient | None = None
-        self.ended = False
-        self.error = ""
         self._producer_socket = _absolute(producer_sockets()[0])
         self._endpoint = _connect(self, runner)
 
@@ -144,17 +132,6 @@ class SystemRecording:
             self._pids.add(peer.pid)
             self._on_process(peer.pid)
 
-    def stop(self) -> None:
-        """Flush the producers and end the session; see `Recording`."""
-        if not self.ended:
-            flushed: list[bool] = []
-            self._endpoint.flush(FLUSH_TIMEOUT_MS, flushed.append)
-            self._runner.run_until(lambda: bool(flushed) or self.ended, 2 * FLUSH_TIMEOUT_MS)
-            self._endpoint.disable_tracing()
-            self._runner.run_until(lambda: self.ended, STOP_TIMEOUT_MS)
-        if self._fork_sockets is not None:
-            self._fork_sockets.close()
-
     def read(self, on_data: Callable[[bytes], object]) -> None:
         """Deliver the ring's trace, piece by piece; see `Recording`."""
         self._on_data = on_data
@@ -200,23 +177,10 @@ class SystemRecording:
             os.close(fd)
             on_done(str(error))
 
-    # --- ports.endpoints.Consumer
-
-    def on_connect(self) -> None:
-        """Do nothing: `start` sends the requests."""
-
     def on_disconnect(self) -> None:
         """Handle the end of the service, or of the connection after `close`."""
         self._disconnected = True
         self.on_tracing_disabled(self._endpoint.error)
-
-    def on_tracing_disabled(self, error: str) -> None:
-        self.error = self.error or error
-        self.ended = True
-
-    def on_trace_data(self, data: bytes, has_more: bool) -> None:
-        self._on_data(data)
-        self._complete = not has_more
 
 
 class SessionCloner:

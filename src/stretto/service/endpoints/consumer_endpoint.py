@@ -55,17 +55,6 @@ class ConsumerEndpoint:
         error: Always empty: the service doesn't end the connection.
     """
 
-    __slots__ = (
-        "_connected",
-        "_consumer",
-        "_service",
-        "error",
-        "observer",
-        "pending_clone",
-        "session",
-        "uid",
-    )
-
     def __init__(self, service: ConsumerService, consumer: Consumer, uid: int) -> None:
         self._service = service
         self._consumer = consumer

@@ -43,22 +43,6 @@ if TYPE_CHECKING:
 class ProducerEndpoint:
     """Implements `ports.endpoints.RemoteProducerEndpoint` for one producer."""
 
-    __slots__ = (
-        "_allowed",
-        "_arbiter",
-        "_has_memory",
-        "_producer",
-        "_service",
-        "connected",
-        "core",
-        "has_refused_data_sources",
-        "identity",
-        "machine_name",
-        "name",
-        "producer_id",
-        "producer_provided_shm",
-    )
-
     def __init__(
         self,
         service: ProducerService,

@@ -87,11 +87,6 @@ class FileDrain:
         error: The error that ended the file before the trace; "" without one.
     """
 
-    __slots__ = (
-        "_eventfd", "_max_bytes", "_on_complete", "_posted", "_progress", "_rest", "_session",
-        "_stall", "_waits_for_room", "_writer", "complete", "error",
-    )  # fmt: skip
-
     def __init__(self, session: WrittenSession, file: OutputFile, max_bytes: int = 0) -> None:
         self._session = session
         self._max_bytes = max_bytes

@@ -42,12 +42,6 @@ class FileWriter:
         abandoned: Whether the file was abandoned without being complete.
     """
 
-    __slots__ = (
-        "_current", "_error", "_file", "_jobs", "_lock", "_on_progress", "_pending", "_running",
-        "_source", "_syncing", "_taken", "_threads", "_written", "abandoned", "accepted_bytes",
-        "closing",
-    )  # fmt: skip
-
     def __init__(
         self, file: OutputFile, threads: FileThreads, on_progress: Callable[[], object]
     ) -> None:

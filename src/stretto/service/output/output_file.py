@@ -82,11 +82,6 @@ class OutputFile:
         progress: Grows with each byte written. Any thread may read it.
     """
 
-    __slots__ = (
-        "_done", "_fd", "_fd_lock", "_framed", "_piece", "_pipe", "_regular", "_start",
-        "bytes_written", "progress",
-    )  # fmt: skip
-
     def __init__(self, fd: int, *, interruptible: bool = False) -> None:
         self._fd = fd
         self._fd_lock = allocate_lock()

@@ -47,17 +47,6 @@ if TYPE_CHECKING:
 class Reader:
     """Reads the trace of one session. Each packet is read once."""
 
-    __slots__ = (
-        "_at",
-        "_buffers",
-        "_own",
-        "_readback",
-        "_session",
-        "stats_due",
-        "sync_due",
-        "trace_filter",
-    )
-
     def __init__(
         self,
         session: ReadSession,

@@ -9,17 +9,6 @@ import time
 class SystemInfo:
     """Describe the service's machine, as far as an unprivileged process can."""
 
-    __slots__ = (
-        "cpus",
-        "machine",
-        "page_size",
-        "ram_bytes",
-        "release",
-        "sysname",
-        "timezone_minutes",
-        "version",
-    )
-
     def __init__(self) -> None:
         system = os.uname()
         self.sysname = system.sysname

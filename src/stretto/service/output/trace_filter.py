@@ -35,17 +35,6 @@ class TraceFilter:
         clock: Measures the time of filtering.
     """
 
-    __slots__ = (
-        "_bytes_discarded",
-        "_clock",
-        "_errors",
-        "_filter",
-        "_input_bytes",
-        "_input_packets",
-        "_output_bytes",
-        "_time_taken_ns",
-    )
-
     def __init__(self, compiled: _native.MessageFilter, buffers: int, clock: Clock) -> None:
         self._filter = compiled
         self._clock = clock

@@ -61,17 +61,6 @@ FINAL_FLUSH_FAILED: Final = 2
 class ServiceCounts:
     """Counters of TraceStats that are the same for all sessions of a service."""
 
-    __slots__ = (
-        "chunks_discarded",
-        "data_sources_registered",
-        "instances_seen",
-        "patches_discarded",
-        "producers_connected",
-        "producers_seen",
-        "total_buffers",
-        "tracing_sessions",
-    )
-
     def __init__(self) -> None:
         self.producers_connected = 0
         self.producers_seen = 0

@@ -102,25 +102,6 @@ def _select(
 class PendingClone:
     """A clone that waits for the flushes of its source."""
 
-    __slots__ = (
-        "_buffers",
-        "_callback",
-        "_cloned_at",
-        "_consumer",
-        "_context",
-        "_copies_file",
-        "_copy",
-        "_fd",
-        "_flags",
-        "_flushed",
-        "_request",
-        "_sessions",
-        "_skip_filter",
-        "_source",
-        "_started_at",
-        "_waiting",
-    )
-
     def __init__(
         self,
         sessions: SessionRegistry,

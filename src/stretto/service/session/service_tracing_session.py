@@ -82,40 +82,6 @@ class ServiceTracingSession:
         clone_trigger: In a clone, the trigger that has caused it.
     """
 
-    __slots__ = (
-        "_all_started",
-        "_end_due",
-        "_error",
-        "_freed",
-        "buffers",
-        "builtin",
-        "clocks",
-        "clone_trigger",
-        "clones",
-        "compiled",
-        "compress",
-        "concurrent",
-        "config",
-        "config_bytes",
-        "context",
-        "detach_key",
-        "drain",
-        "duration_ms",
-        "final_flush_outcome",
-        "flushes",
-        "host",
-        "instances",
-        "lifecycle",
-        "owner",
-        "reader",
-        "session_id",
-        "state",
-        "timers",
-        "triggers",
-        "uid",
-        "uuid",
-    )
-
     def __init__(
         self,
         context: ServiceContext,

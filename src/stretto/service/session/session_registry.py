@@ -38,19 +38,6 @@ class SessionRegistry:
         next_session_id: Id of the next session.
     """
 
-    __slots__ = (
-        "_count_producers",
-        "_on_error",
-        "boosts",
-        "by_id",
-        "context",
-        "guarded_starts",
-        "lockdown",
-        "next_session_id",
-        "producers",
-        "unfinished",
-    )
-
     def __init__(
         self,
         context: ServiceContext,
