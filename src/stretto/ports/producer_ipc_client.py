@@ -7,7 +7,7 @@
 Life cycle
     ProducerIPCClient(...)   sends nothing yet
     connect_and_wait()    the handshake and every command that follows from it,
-                          on the calling thread; afterwards on the IPC thread
+                          on the calling thread; then starts the IPC thread
     connect_soon()        the same on the IPC thread; returns at once
     suspend / resume      around a fork in the parent: stops the IPC thread meanwhile
     abandon               in the child of a fork: closes the descriptor, sends nothing
@@ -196,7 +196,7 @@ class ProducerIPCClient:
             self._wait(self._sync, deadline)
             self.resume()
         except BaseException:
-            # KeyboardInterrupt and exceptions of callbacks are included.
+            # also after a KeyboardInterrupt or an exception of a callback
             self.disconnect()
             raise
 

@@ -125,7 +125,7 @@ class TracingService:
         self._on_error = on_error
         self.sessions = self.registry.by_id
         self.memory_failures: dict[int, str] = {}
-        """Reasons by pid, for the first thousand producers without shared memory."""
+        """Why producers have no shared memory: reasons by pid, at most a thousand."""
         self.trigger_history = triggers.TriggerHistory()
         self._adopts_writers = adopt_writers
         self._producer_ids = IdAllocator(MAX_PRODUCER_ID)

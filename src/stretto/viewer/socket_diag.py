@@ -3,8 +3,8 @@
     request    nlmsghdr, inet_diag_req_v2 with both addresses
     answer     nlmsghdr, inet_diag_msg: state, …, uid                     or an error number
 
-The time doesn't depend on the number of sockets. /proc/net/tcp lists all sockets, and any user can
-make that list long.
+A query takes the same time for any number of sockets. /proc/net/tcp lists all sockets, and any user
+can make that list long.
 """
 
 from __future__ import annotations

@@ -61,14 +61,14 @@ class Module:
             yield from message.enums
 
     def method_ids(self) -> Iterator[tuple[str, dict[str, int]]]:
-        """Yield for each service the name of a constant, and its method ids by name."""
+        """Yield (name of a constant, method ids by name) for each service."""
         for service in self.services:
             local = service.name.rpartition(".")[2]
             ids = {method.name: at for at, method in enumerate(service.methods, 1)}
             yield f"{constant(local)}_METHODS", ids
 
     def traced_methods(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Yield the name of a constant and the categories by method name, per traced service."""
+        """Yield (name of a constant, categories by method name) for each traced service."""
         for service in self.services:
             local = service.name.rpartition(".")[2]
             categories = {

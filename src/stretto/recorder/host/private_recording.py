@@ -101,7 +101,7 @@ class PrivateRecording(SessionConsumer):
 
     @property
     def unrecorded(self) -> Mapping[int, str]:
-        """Reasons by pid, for processes without shared memory."""
+        """Why connected processes have no shared memory: reasons by pid."""
         return self._service.memory_failures
 
     @property

@@ -73,7 +73,7 @@ class Recording(Protocol):
 
     @property
     def unrecorded(self) -> Mapping[int, str]:
-        """Reasons by pid, for connected processes without shared memory."""
+        """Why connected processes have no shared memory: reasons by pid."""
         ...
 
     def snapshot(self, fd: int, on_done: Callable[[str], object]) -> None:
