@@ -144,7 +144,7 @@ print(files[0], sum(os.fstat(fd).st_size for fd in files), spent < 0.2)
 """
 
 
-def test_program_that_closes_all_descriptors_is_recorded_up_to_there(oracle, tmp_path, trace):
+def test_program_is_recorded_until_it_closes_all_descriptors(oracle, tmp_path, trace):
     """As daemons do: Stretto neither writes into files opened later nor runs into a busy loop."""
     (tmp_path / "files").mkdir()
     run = record(trace, "-c", CLOSES_EVERYTHING, str(tmp_path / "files"))

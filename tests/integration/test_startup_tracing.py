@@ -72,7 +72,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 class TestAdopted:
-    def test_session_of_a_service_that_starts_later_adopts(self, address: str) -> None:
+    def test_startup_session_is_adopted_by_a_service_that_starts_later(self, address: str) -> None:
         with LiveProgram(START + "session = start(timeout_ms=60000)\n") as program:
             program.run("app.instant('before')")
             program.run("t = threading.Thread(target=app.instant, args=('thread',)); t.start()")
@@ -96,7 +96,7 @@ class TestAdopted:
                 program.run("app.instant('second')")
                 assert names(service.stop("two")) == ["second"]
 
-    def test_running_session_adopts(self, address: str) -> None:
+    def test_startup_session_is_adopted_by_a_running_session(self, address: str) -> None:
         with ServiceProcess(address) as service:
             service.start("one", session_config())
             program = LiveProgram(START + "session = start()\napp.instant('first line')\n")
@@ -105,7 +105,9 @@ class TestAdopted:
                 program.run("app.instant('later')")
                 assert names(service.stop("one")) == ["first line", "later"]
 
-    def test_session_adopts_over_a_connection_without_memory(self, address: str) -> None:
+    def test_startup_session_is_adopted_over_a_connection_without_memory(
+        self, address: str
+    ) -> None:
         with (
             ServiceProcess(address) as service,
             LiveProgram(START + "connection = stretto.connect()\n") as program,
@@ -118,7 +120,9 @@ class TestAdopted:
             assert names(service.stop("one")) == ["before"]
             assert len(service.wait_for_producers(1)) == 1
 
-    def test_session_adopts_over_the_memory_of_an_earlier_session(self, address: str) -> None:
+    def test_startup_session_is_adopted_over_the_memory_of_an_earlier_session(
+        self, address: str
+    ) -> None:
         with (
             ServiceProcess(address) as service,
             LiveProgram(START + "connection = stretto.connect()\n") as program,
@@ -164,7 +168,7 @@ class TestAdopted:
 
 class TestAborted:
     @pytest.mark.parametrize("how", ["timeout", "abort", "disconnect"])
-    def test_without_a_service_it_aborts_at_the_timeout(self, address: str, how: str) -> None:
+    def test_startup_session_without_a_service_is_aborted(self, address: str, how: str) -> None:
         setup = START + "stretto.connect()\nbefore = descriptors(), threads()\n"
         with LiveProgram(setup) as program:
             timeout = 1 if how == "timeout" else 60_000
@@ -185,7 +189,9 @@ class TestAborted:
                     program.run("app.instant('kept')")
                     assert names(service.stop("one")) == ["kept"]
 
-    def test_session_without_its_data_sources_does_not_adopt(self, address: str) -> None:
+    def test_startup_session_is_not_adopted_by_a_session_without_its_sources(
+        self, address: str
+    ) -> None:
         with (
             LiveProgram(START + "session = start(timeout_ms=60000)\n") as program,
             ServiceProcess(address) as service,
@@ -214,7 +220,7 @@ class TestAborted:
             program.run("for _ in range(1000): app.instant('kept', text='x' * 200)")
             assert names(service.stop("one")) == ["kept"] * 1000
 
-    def test_death_of_the_service_aborts(self, address: str) -> None:
+    def test_startup_session_is_aborted_when_the_service_dies(self, address: str) -> None:
         with LiveProgram(START + "session = start(timeout_ms=60000)\n") as program:
             with ServiceProcess(address) as service:
                 service.wait_for_producers(1)
@@ -229,7 +235,7 @@ class TestAborted:
                 program.run("app.instant('kept')")
                 assert names(service.stop("one")) == ["kept"]
 
-    def test_config_without_a_known_data_source_aborts(self, address: str) -> None:
+    def test_startup_session_without_a_known_data_source_is_aborted(self, address: str) -> None:
         with LiveProgram(START) as program:
             program.run("config = 'data_sources { config { name: \"elsewhere\" } }'")
             program.run("session = stretto.setup_startup_tracing(config)")

@@ -150,7 +150,7 @@ class Traced(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "traced decorates functions"):
             category.traced(5)
 
-    def test_decorated_generator_function_stays_one(self) -> None:
+    def test_decorated_generator_function_stays_a_generator_function(self) -> None:
         @category.traced
         def count() -> Generator[int, int, None]:
             received = yield 1
@@ -161,7 +161,7 @@ class Traced(unittest.TestCase):
         self.assertEqual(next(running), 1)
         self.assertEqual(running.send(5), 5)
 
-    def test_decorated_coroutine_function_stays_one(self) -> None:
+    def test_decorated_coroutine_function_stays_a_coroutine_function(self) -> None:
         @category.traced
         async def answer() -> int:
             await asyncio.sleep(0)

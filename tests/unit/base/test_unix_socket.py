@@ -127,7 +127,7 @@ class TestListen:
         listener.close()
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may give files away")
-    def test_group_of_other_users_is_refused(self, tmp_path: Path) -> None:
+    def test_group_without_the_user_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(TransportError):
             UnixListener(str(tmp_path / "socket"), 0o660, group=12345)
         assert not (tmp_path / "socket").exists()

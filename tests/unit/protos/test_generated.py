@@ -42,7 +42,7 @@ def test_command_without_a_checkout_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(PROTOC is None, reason="protoc is not installed")
-def test_protoc_and_our_parser_read_the_same_schemas(tmp_path: Path) -> None:
+def test_protoc_and_the_parser_of_stretto_read_the_same_schemas(tmp_path: Path) -> None:
     pytest.importorskip("perfetto")
     from google.protobuf import descriptor_pb2
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2

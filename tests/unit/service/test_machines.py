@@ -109,7 +109,9 @@ class TestTrustedMachine:
         assert {p.machine_id for p in packets if not p.has("synchronization_marker")} == {9}
 
     @pytest.mark.parametrize("arguments", [{}, {"in_process": False, **BOX}])
-    def test_service_packets_have_no_machine_id_without_such_a_producer(self, setup, arguments):
+    def test_service_packets_have_no_machine_id_without_an_in_process_producer(
+        self, setup, arguments
+    ):
         setup.producer("ds", **arguments)
         packets = setup.read(setup.enable(make_config()))
         assert not any(p.has("machine_id") for p in packets)

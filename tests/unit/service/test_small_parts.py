@@ -134,7 +134,7 @@ class TestTimers:
         assert ran == ["done"]
         assert not runner.delayed_count
 
-    def test_timer_that_counts_suspension_runs_exactly_on_time_without_it(self):
+    def test_timer_that_counts_suspension_is_exact_without_suspension(self):
         runner, ran = FakeTaskRunner(), []
         timers = Timers(runner, runner.clock)
         timers.once_counting_suspend("t", 2500, lambda: ran.append("done"))

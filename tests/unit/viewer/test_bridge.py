@@ -94,10 +94,10 @@ async def world() -> AsyncIterator[World]:
         made.service.close()
 
 
-def run(test: Callable[[World], Awaitable[None]]) -> None:
+def run(scenario: Callable[[World], Awaitable[None]]) -> None:
     async def within() -> None:
         async with asyncio.timeout(HANG_S), world() as made:
-            await test(made)
+            await scenario(made)
 
     asyncio.run(within())
 
@@ -128,21 +128,21 @@ class TestHandshake:
     def test_other_pages_are_refused_before_the_service_is_reached(
         self, status: int, path: str, options: dict[str, Any]
     ) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             got, body = await world.refusal(path, **options)
             assert (got, body) == (status, f"stretto: {world.refusals[-1]}\n")
             assert world.service.ends == []
 
-        run(test)
+        run(scenario)
 
     def test_adb_is_refused_with_an_explanation(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             assert "Android" in (await world.refusal("/adb"))[1]
 
-        run(test)
+        run(scenario)
 
     def test_page_is_refused_until_the_service_runs(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             world.service.runs = False
             assert await world.refusal() == (503, "stretto: can't connect to /nowhere\n")
             world.service.runs = True
@@ -150,10 +150,10 @@ class TestHandshake:
                 await page.send(b"there")
                 assert await world.service.receive(5) == b"there"
 
-        run(test)
+        run(scenario)
 
     def test_request_that_is_no_websocket_leaves_no_service_connection(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
             writer.write(
                 b"GET /traced HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nOrigin: %b\r\n\r\n"
@@ -164,7 +164,7 @@ class TestHandshake:
             await writer.wait_closed()
             assert await world.service.ended()
 
-        run(test)
+        run(scenario)
 
     def test_invalid_origin_is_refused_at_the_start(self) -> None:
         async def start() -> None:
@@ -176,7 +176,7 @@ class TestHandshake:
 
 class TestTransfer:
     def test_bytes_are_transferred_in_both_directions(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             async with world.page() as page:
                 await page.send(b"to the ")
                 await page.send([b"ser", b"vice"])
@@ -184,10 +184,10 @@ class TestTransfer:
                 await world.service.send(b"to the page")
                 assert await page.recv() == b"to the page"
 
-        run(test)
+        run(scenario)
 
     def test_long_streams_are_transferred_completely_in_both_directions(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             sent = bytes(range(256)) * 40_000
             async with world.page() as page:
                 async with asyncio.TaskGroup() as group:
@@ -204,10 +204,10 @@ class TestTransfer:
                         await page.send(sent[start : start + MAX_MESSAGE_BYTES])
                 assert received.result() == sent
 
-        run(test)
+        run(scenario)
 
     def test_each_page_has_its_own_service_connection(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             async with world.page() as one:
                 async with world.page() as other:
                     await other.send(b"other")
@@ -216,12 +216,12 @@ class TestTransfer:
                 await one.send(b"one")
                 assert await world.service.receive(3) == b"one"
 
-        run(test)
+        run(scenario)
 
 
 class TestBackPressure:
     def test_page_that_does_not_read_makes_the_service_wait(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             async with world.page(max_queue=1) as page:
                 sent = await fill(world.service.ends[-1])
                 assert sent < 64 << 20
@@ -229,10 +229,10 @@ class TestBackPressure:
                 while got < sent:
                     got += len(await page.recv())
 
-        run(test)
+        run(scenario)
 
     def test_service_that_does_not_read_makes_the_page_wait(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             async with world.page() as page:
                 block, sent = bytes(60_000), 0
                 with suppress(TimeoutError):
@@ -243,7 +243,7 @@ class TestBackPressure:
                 assert sent < 64 << 20
                 assert len(await world.service.receive(sent)) >= sent
 
-        run(test)
+        run(scenario)
 
 
 async def fill(end: socket.socket) -> int:
@@ -264,39 +264,39 @@ async def fill(end: socket.socket) -> int:
 
 class TestDisconnection:
     def test_page_that_closes_ends_the_connection_to_the_service(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             async with world.page() as page:
                 await page.send(b"last bytes")
             assert page.close_code == 1000
             assert await world.service.receive(10) == b"last bytes"
             assert await world.service.ended()
 
-        run(test)
+        run(scenario)
 
     def test_page_that_vanishes_ends_the_connection_to_the_service(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             async with world.page() as page:
                 page.transport.abort()
                 assert await world.service.ended()
 
-        run(test)
+        run(scenario)
 
     def test_service_that_ends_closes_the_page_after_its_last_bytes(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             async with world.page() as page:
                 await world.service.send(b"last bytes")
                 world.service.close()
                 assert await page.recv() == b"last bytes"
                 assert await close_code(page) == (1001, "the tracing service hung up")
 
-        run(test)
+        run(scenario)
 
     def test_slow_page_receives_all_that_the_service_sent_before_its_end(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(module, "CLOSE_S", 0.1)
 
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             async with world.page(max_queue=1) as page:
                 sent = await fill(world.service.ends[-1])
                 world.service.close()
@@ -308,50 +308,50 @@ class TestDisconnection:
                     got += len(await page.recv())
                 assert (await close_code(page))[0] == 1001
 
-        run(test)
+        run(scenario)
 
     def test_page_that_does_not_answer_a_close_frame_is_disconnected(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(module, "CLOSE_S", 0.1)
 
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             async with world.page(max_queue=1) as page:
                 page.transport.pause_reading()  # type: ignore[attr-defined]
                 world.service.close()
                 await world.without_connections()
                 page.transport.resume_reading()  # type: ignore[attr-defined]
 
-        run(test)
+        run(scenario)
 
     def test_service_that_does_not_read_the_last_bytes_is_disconnected(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(module, "CLOSE_S", 0.1)
 
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             async with world.page() as page:
                 for _ in range(10):
                     await page.send(bytes(60_000))
                 page.transport.close()
                 await world.without_connections()
 
-        run(test)
+        run(scenario)
 
     @pytest.mark.parametrize(
         ("message", "code"), [("text", 1003), (bytes(MAX_MESSAGE_BYTES + 1), 1009)]
     )
     def test_unsupported_message_closes_the_page(self, message: str | bytes, code: int) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             async with world.page() as page:
                 await page.send(message)
                 assert (await close_code(page))[0] == code
                 assert await world.service.ended()
 
-        run(test)
+        run(scenario)
 
     def test_page_that_breaks_the_protocol_is_closed(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             async with world.page() as page:
                 await page.send(b"good")
                 page.transport.write(b"\xff\xff" + bytes(100))
@@ -359,26 +359,26 @@ class TestDisconnection:
                 assert (await close_code(page))[0] == 1002
                 assert await world.service.ended()
 
-        run(test)
+        run(scenario)
 
 
 class TestUsers:
     def test_other_user_is_refused(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             world.users.clear()
             status, body = await world.refusal()
             assert status == 403
             assert body.startswith("stretto: another user of this machine started this")
             assert world.service.ends == []
 
-        run(test)
+        run(scenario)
 
     def test_silent_connections_of_other_users_are_bounded_and_end_soon(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(module, "REFUSED_S", 0.1)
 
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             world.users.clear()
             pages = [
                 await asyncio.open_connection("127.0.0.1", world.port)
@@ -389,10 +389,10 @@ class TestUsers:
                 writer.close()
             assert not world.bridge._slots._counts
 
-        run(test)
+        run(scenario)
 
     def test_connection_above_the_bound_is_closed(self) -> None:
-        async def test(world: World) -> None:
+        async def scenario(world: World) -> None:
             pages = [
                 await asyncio.open_connection("127.0.0.1", world.port)
                 for _ in range(MAX_CONNECTIONS + 1)
@@ -404,12 +404,12 @@ class TestUsers:
             async with world.page():
                 pass
 
-        run(test)
+        run(scenario)
 
 
 def test_port_in_use_is_an_error() -> None:
-    async def test(world: World) -> None:
+    async def scenario(world: World) -> None:
         with pytest.raises(TransportError, match="in use"):
             await Bridge(world.service.connect, (), []).start(world.port)
 
-    run(test)
+    run(scenario)

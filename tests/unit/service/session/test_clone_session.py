@@ -33,7 +33,7 @@ def two_buffers(first=(), second=()):
     return config
 
 
-def test_clone_contains_the_data_from_before_it(setup):
+def test_clone_contains_the_data_written_before_cloning(setup):
     producer = setup.producer("ds")
     source = setup.enable(make_config("ds"))
     setup.write(producer, "before")
