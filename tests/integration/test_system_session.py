@@ -100,6 +100,10 @@ def service(
     return running[0]
 
 
+def process_trees(trace: bytes) -> list[object]:
+    return [packet for packet in decode_packets(trace) if packet.has("process_tree")]
+
+
 class TestSession:
     def test_recorded_events_can_be_read_after_stop(self, service: ServiceProcess) -> None:
         session = stretto.TracingSession(config(), backend="system")
@@ -117,6 +121,16 @@ class TestSession:
         (packet,) = [each for each in decode_packets(trace) if each.has("system_info")]
         assert packet
         wait_until(lambda: not CATEGORY.enabled)
+
+    def test_only_sessions_of_the_machine_write_a_process_tree(
+        self, service: ServiceProcess
+    ) -> None:
+        with stretto.TracingSession(config(), backend="system") as session:
+            with stretto.TracingSession(config()) as in_process:
+                in_process.stop()
+                assert not process_trees(in_process.read())
+            session.stop()
+            assert process_trees(session.read())
 
     def test_other_processes_are_recorded(self, service: ServiceProcess) -> None:
         program = "import stretto; app = stretto.Category('app'); stretto.connect()"

@@ -24,7 +24,6 @@ from stretto.client import fork
 from stretto.client.backend import SYSTEM
 from stretto.client.tracing import tracing
 from stretto.client.track_event.process import process_name
-from stretto.client.track_event.source import TrackEventSource
 from stretto.ipc.retry_timer import RetryTimer
 from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 
@@ -63,7 +62,6 @@ def connect_to_service(address: str, prepare: Prepare | None) -> ServiceConnecti
             return before
         before.close()  # the connection of a session that this process has started
         tracing.forget(SYSTEM)
-    TrackEventSource.is_machine_wide = True
     backend = AlwaysOnBackend(address, process_name(), prepare)
     tracing.connect(SYSTEM, backend)
     return backend

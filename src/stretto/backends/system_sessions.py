@@ -18,7 +18,6 @@ from stretto.base.socket_names import consumer_socket, producer_socket
 from stretto.client.backend import SYSTEM
 from stretto.client.tracing import tracing
 from stretto.client.track_event.process import process_name
-from stretto.client.track_event.source import TrackEventSource
 from stretto.ports.consumer_ipc_client import ConsumerIPCClient
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ class SystemSessions:
         Raises:
             TransportError: There is no service, it runs as another user, or it doesn't answer.
         """
-        TrackEventSource.is_machine_wide = True
         joined = tracing.connected(SYSTEM)
         if isinstance(joined, SystemBackend) and not joined.connected:
             joined.close()  # its service has ended; another one may have started

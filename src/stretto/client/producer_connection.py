@@ -32,7 +32,7 @@ class ProducerConnection:
         self._connected = False
         self._offered: dict[str, object] = {}
         self._stop_silently: set[str] = set()
-        self._arbiter: _native.Arbiter | None = None
+        self.arbiter: _native.Arbiter | None = None
         self._triggers = WaitingTriggers()
         self._instances: dict[int, DataSource] = {}
         self.startup: StartupTracing | None = None
@@ -89,7 +89,7 @@ class ProducerConnection:
             self.startup = StartupTracing(now_ns)
         sources = [(self._types[c.name], c) for c in configs if c.name in self._types]
         before = self.startup.memory
-        self.startup.begin(session, sources, self._arbiter, timeout_ms)
+        self.startup.begin(session, sources, self.arbiter, timeout_ms)
         return self.startup.memory is not before
 
     def stop(self) -> None:
@@ -104,7 +104,7 @@ class ProducerConnection:
         self._instances.clear()
         if self.startup is not None:
             self.startup.forget()
-        self.endpoint = self._arbiter = None
+        self.endpoint = self.arbiter = None
 
     # --- called by the service ---
 
@@ -129,25 +129,25 @@ class ProducerConnection:
         """End all instances: the service has disconnected."""
         self._connected = False
         self.stop()
-        if self._arbiter is not None:
-            self._arbiter.disable()
+        if self.arbiter is not None:
+            self.arbiter.disable()
             if self.startup is not None:
-                self.startup.end_all(self._arbiter)
-        self.endpoint = self._arbiter = None
+                self.startup.end_all(self.arbiter)
+        self.endpoint = self.arbiter = None
         if self.on_gone is not None:
             self.on_gone()
 
     def on_tracing_setup(self, arbiter: _native.Arbiter) -> None:
-        self._arbiter = arbiter
+        self.arbiter = arbiter
 
     def setup_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
         source = self._types.get(config.name)
-        if source is None or self._arbiter is None or instance_id in self._instances:
+        if source is None or self.arbiter is None or instance_id in self._instances:
             return
         if self.startup is None or not self._adopt(source, instance_id, config):
             instance = source()
             self._instances[instance_id] = instance
-            instance.set_up(instance_id, config, self._arbiter, config.target_buffer)
+            instance.set_up(instance_id, config, self.arbiter, config.target_buffer)
 
     def _adopt(self, source: type[DataSource], instance_id: int, config: DataSourceConfig) -> bool:
         """Pass an instance of startup tracing to the service; False if none fits."""
@@ -157,8 +157,8 @@ class ProducerConnection:
             self._instances[instance_id] = instance
 
         assert self.startup is not None
-        assert self._arbiter is not None
-        return self.startup.adopt(source, config, self._arbiter, keep)
+        assert self.arbiter is not None
+        return self.startup.adopt(source, config, self.arbiter, keep)
 
     def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
         if instance_id not in self._instances:  # services before Android Q send no setup
@@ -175,8 +175,8 @@ class ProducerConnection:
         silent = instance is not None and instance.name in self._stop_silently
         del instance  # the last reference must be deleted before the arbiter is flushed
         self._end(instance_id)
-        if self._arbiter is not None:
-            self._arbiter.flush()
+        if self.arbiter is not None:
+            self.arbiter.flush()
         if self.endpoint is not None and not silent:
             self.endpoint.notify_data_source_stopped(instance_id)
 

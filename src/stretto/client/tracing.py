@@ -7,13 +7,14 @@ import. After a fork the child keeps the data sources and has no connection.
 from __future__ import annotations
 
 from stretto.client import data_source
-from stretto.client.backend import make_backend, make_session_backend
+from stretto.client.backend import SYSTEM, make_backend, make_session_backend
 from stretto.client.producer_connection import ProducerConnection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stretto import _native
     from stretto.client.backend import Backend, SessionBackend
     from stretto.client.data_source import DataSource
 
@@ -64,6 +65,11 @@ class Tracing:
     def connected(self, name: str) -> Backend | None:
         """Return the backend of that name if it is connected, else None."""
         return self._backends.get(name)
+
+    def is_machine_wide(self, arbiter: _native.Arbiter) -> bool:
+        """Whether the memory of `arbiter` is shared with the service of the machine."""
+        producer = self._producers.get(SYSTEM)
+        return producer is not None and producer.arbiter is arbiter
 
     def connect(self, name: str, backend: Backend) -> None:
         """Register all data sources with `backend`, and store it as `name`."""

@@ -46,10 +46,6 @@ class TrackEventSource(DataSource):
     counts: ClassVar[list[int]] = [0, 0]
     """The numbers of events written and lost, in sessions that have ended."""
 
-    is_machine_wide: ClassVar[bool] = False
-    """Whether sessions of the machine's service record this process: `linux.process_stats` may
-    list it in the same trace."""
-
     def __init__(self) -> None:
         super().__init__()
         self.slot: int | None = None
@@ -128,13 +124,14 @@ class TrackEventSource(DataSource):
             slot, self.slot = self.slot, None
             slots.disable(slot)
             _native.stop_instance(slot)
-            if self.is_machine_wide:
+            if tracing.is_machine_wide(self.arbiter):
                 self._name_process()
             written, lost = _native.instance_counts(slot)
         self.counts[0] += written
         self.counts[1] += lost
 
     def _name_process(self) -> None:
+        """Write the name of this process; `linux.process_stats` may list it in the same trace."""
         time = wire.varint_field(_TIMESTAMP, _native.boottime_ns())
         self.write(time + process.process_tree(self._parent_pid))
 

@@ -100,9 +100,7 @@ def _connect(make_connection: Callable[[], UnixSocket] | None = None) -> None:
     global _backend
     from stretto.backends.system import SystemBackend
     from stretto.client.tracing import tracing
-    from stretto.client.track_event.source import TrackEventSource
 
-    TrackEventSource.is_machine_wide = _is_system
     _backend = SystemBackend(_service, _name, DEADLINE_MS, make_connection, lasting=_is_system)
     tracing.connect("system" if _is_system else BACKEND, _backend)
 
