@@ -156,8 +156,8 @@ struct st_reader {
   uint32_t pass;
   uint32_t cursor, pass_end; /* record numbers */
   /* reading the sequence of the record at `cursor`, up to that record */
-  bool inside;
-  bool gap;         /* a chunk was missing since `inside` was set */
+  bool in_sequence;
+  bool gap;         /* a chunk was missing since `in_sequence` was set */
   uint8_t* scratch; /* copy of one record's fragments */
   const uint8_t* cur;
   const uint8_t* end;

@@ -48,7 +48,7 @@ void st_trace_buffer_begin_read(struct st_trace_buffer* b) {
     reader->pass = 1;
   reader->cursor = b->index.head;
   reader->pass_end = b->index.tail;
-  reader->inside = false;
+  reader->in_sequence = false;
   pthread_mutex_unlock(&b->mutex);
 }
 
@@ -89,7 +89,7 @@ static void set_writer(struct st_trace_buffer* b, uint32_t key, uint32_t loss) {
 
 /* Moves the cursor to the next record in the buffer. */
 static enum look step(struct st_trace_buffer* b) {
-  b->reader.inside = false;
+  b->reader.in_sequence = false;
   b->reader.cursor++;
   return LOOK_AGAIN;
 }
@@ -179,8 +179,8 @@ static enum look look_at_cursor(struct st_trace_buffer* b,
   if (r->sequence == ST_NO_SEQUENCE)
     return step(b);
   struct st_sequence* s = st_sequence_of(x, r);
-  if (!reader->inside) {
-    reader->inside = true;
+  if (!reader->in_sequence) {
+    reader->in_sequence = true;
     reader->gap = false;
     st_sequence_note_gap(x, s);
   }
@@ -193,7 +193,7 @@ static enum look look(struct st_trace_buffer* b, struct st_chain* chain) {
   if (!st_record_exists(x, reader->cursor) &&
       st_is_before(reader->cursor, x->head)) {
     reader->cursor = x->head;
-    reader->inside = false;
+    reader->in_sequence = false;
   }
   enum look result = LOOK_AGAIN;
   for (uint32_t left = RECORDS_AT_ONCE; left && result == LOOK_AGAIN; left--) {

@@ -162,16 +162,16 @@ static void test_finished_packet_is_scrapable(void) {
 /* A packet that fills its chunk to the last byte, written in each of the three
  * ways. */
 static void test_full_chunk_is_returned_at_once(void) {
-  for (int way = 0; way < 3; way++) {
+  for (int form = 0; way < 3; way++) {
     start(2, ST_DROP);
-    size_t left = way == 0 ? 100 : 0;
+    size_t left = form == 0 ? 100 : 0;
     CHECK(append(DIV1_PAYLOAD - 4 - 3 - (left ? left + 1 : 900)));
-    if (way == 0) {
+    if (form == 0) {
       uint8_t* p = st_trace_writer_reserve(&writer, left);
       CHECK(p);
       memcpy(p, bytes, left);
       st_trace_writer_commit(&writer, p + left);
-    } else if (way == 1) {
+    } else if (form == 1) {
       CHECK(append(st_trace_writer_room(&writer) - 2));
     } else {
       size_t room = st_trace_writer_room(&writer) - ST_SIZE_FIELD;
