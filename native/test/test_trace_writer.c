@@ -162,7 +162,7 @@ static void test_finished_packet_is_scrapable(void) {
 /* A packet that fills its chunk to the last byte, written in each of the three
  * ways. */
 static void test_full_chunk_is_returned_at_once(void) {
-  for (int form = 0; way < 3; way++) {
+  for (int form = 0; form < 3; form++) {
     start(2, ST_DROP);
     size_t left = form == 0 ? 100 : 0;
     CHECK(append(DIV1_PAYLOAD - 4 - 3 - (left ? left + 1 : 900)));
