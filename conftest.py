@@ -45,9 +45,10 @@ def pytest_report_header() -> str:
 
 
 def pytest_configure() -> None:
-    """Checks that `make test` tests the installed package; lets recorded programs get SIGINT."""
+    """Checks that `make test` tests the installed package, and enables SIGINT."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # A shell without job control ignores it in background jobs, and programs inherit that.
+        # A shell without job control ignores SIGINT in background jobs. Child processes, such as
+        # recorded programs, would inherit this.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("STRETTO_TEST_INSTALLED") and stretto_folder().is_relative_to(ROOT / "src"):
         raise pytest.UsageError(
@@ -56,7 +57,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keeps what was collected out of garbage collections; many tests cause one."""
+    """Excludes the collected tests from garbage collections, which many tests cause."""
     gc.collect()
     gc.freeze()
 

@@ -64,7 +64,7 @@ def summarize(folder: Path) -> Counter[str]:
 
 
 def python_lines(folder: Path) -> list[str]:
-    """A line for each CPython: what became of its tests."""
+    """Return a line with the results of each CPython's tests."""
     tests = counts_by_run(folder)
     return [
         f"{name}: {counts(tests[name])}" if name in tests else f"{name}: {outcome}"

@@ -148,7 +148,7 @@ class ProducerEndpointCore:
     def commit_frames(
         self, data: bytes | bytearray | memoryview, service_id: int, method_id: int
     ) -> tuple[int, int, int]:
-        """Handle the CommitData frames at the start of a stream that want no reply.
+        """Handle the CommitData frames at the start of a stream that request no reply.
 
         Stops at the first frame that is anything else (another method, with a reply, incomplete).
         Returns (bytes consumed, frames, highest flush id).
@@ -880,11 +880,12 @@ def set_hooks(
 def set_current_task(
     function: Callable[[], object], python_function: Callable[[], object] | None, /
 ) -> None:
-    """Set `asyncio.current_task`: then the hook `current_track` is called for new tasks only.
+    """Set asyncio's functions: then the hook `current_track` is called for new tasks only.
 
     Args:
-        function: returns the running task.
-        python_function: returns the running task of the class in Python, if that is kept apart.
+        function: `asyncio.current_task`.
+        python_function: the same for tasks of the Task class in Python; None if `function` returns
+            these, too.
     """
 
 def start_instance(

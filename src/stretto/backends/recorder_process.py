@@ -6,7 +6,7 @@
          +--starts--> children ----^
 
 The recorder runs as usual, but its own program only waits. This process connects to it as a
-producer. Every Python process started meanwhile finds the recorder by the environment.
+producer. Python processes started inside the block find the recorder by the environment.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class StreamSocket:
         self._own = OwnFd(end.fileno()) if guarded else None
 
     def fileno(self) -> int:
-        """The descriptor, -1 after `close`."""
+        """Return the descriptor; -1 after `close`."""
         return self._socket.fileno()
 
     @property
@@ -67,7 +67,7 @@ class StreamSocket:
         return ""
 
     def peer_credentials(self) -> PeerCredentials | None:
-        """The credentials of the peer; None over a network, where the kernel has none."""
+        """Return the credentials of the peer; None over a network, where they are unknown."""
         return None
 
     def send(self, data: bytes | memoryview, fd: int = -1) -> int:
@@ -165,7 +165,7 @@ class StreamListener:
         self.address = address
 
     def fileno(self) -> int:
-        """The descriptor, -1 after `close`."""
+        """Return the descriptor; -1 after `close`."""
         return self._socket.fileno()
 
     def accept(self) -> StreamSocket | None:

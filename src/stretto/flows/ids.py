@@ -225,10 +225,10 @@ class NumberedIds:
         return key != 0
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> None:
-        """No effect: no message is counted."""
+        """Do nothing: messages are not counted."""
 
     def lost(self, outgoing: bool) -> None:
-        """No effect: no message is counted."""
+        """Do nothing: messages are not counted."""
 
     def disable(self) -> None:
         """See `ChannelIds`."""
@@ -264,10 +264,10 @@ class Rfc0035Ids:
         return key and self._recipe(key, ordinal, txid) & U64
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> None:
-        """No effect: no message is counted."""
+        """Do nothing: messages are not counted."""
 
     def lost(self, outgoing: bool) -> None:
-        """No effect: no message is counted."""
+        """Do nothing: messages are not counted."""
 
     def disable(self) -> None:
         """See `ChannelIds`."""

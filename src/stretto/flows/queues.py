@@ -6,9 +6,9 @@
 
 The creator chooses the queue's key, which is passed to other processes with the queue, by fork or
 pickled. Items put are numbered by a counter in shared memory under the queue's own write lock,
-items got by a second counter under its read lock: the n-th item put is the n-th item got, in
-whichever processes. If a process is interrupted meanwhile (Ctrl-C), the counts become unknown: from
-then on the queue has no arrows (`not synchronised`).
+items got by a second counter under its read lock: the n-th item put is the n-th item got, also
+across processes. If a process is interrupted while it puts or gets an item (Ctrl-C), the counts
+become unknown: from then on the queue has no arrows (`not synchronised`).
 
 `multiprocessing.Queue`, which writes in a separate thread, is in `process_queue`.
 """

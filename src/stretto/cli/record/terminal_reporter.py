@@ -54,7 +54,7 @@ class TerminalReporter:
     def finished(self, result: RecordingResult) -> None:
         """Print the summary."""
         text = summary(result.contents, result.stats, result.not_followed, streamed=result.streamed)
-        if result.size is not None:  # otherwise an error message has told where the events are
+        if result.size is not None:  # otherwise an error message was printed before
             text = f"{text}\n{whereabouts(result.path, result.size, result.seconds)}"
         self._say(text)
 

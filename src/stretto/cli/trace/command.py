@@ -222,7 +222,7 @@ class _Command:
             name = request.unique_session_name = options.clone_by_name or ""
             state = self._connect().service_state(sessions_only=True)
             if (known := session_named(name, state)) != 0:
-                request.session_id = known  # of a oneof: takes the name's place
+                request.session_id = known  # a oneof: this clears the name
         return request
 
     def _save_for_bugreport(self) -> int:

@@ -105,11 +105,12 @@ def process_descriptor(uuid: int) -> bytes:
 
 
 def process_tree(parent_pid: int) -> bytes:
-    """Encode a TracePacket whose ProcessTree names this process as its descriptor does.
+    """Encode a TracePacket with a ProcessTree that has the name of this process's descriptor.
 
-    `linux.process_stats` lists the command line of every process. The trace processor then calls
-    the process by its first word ("/usr/bin/python3"), whatever its descriptor says; of several
-    lists it takes the last one. A list with another parent would start a new process.
+    The data source `linux.process_stats` records the command lines of all processes. The trace
+    processor then names a process by the first word of its command line ("/usr/bin/python3"), not
+    by its descriptor. If there are several command lines for a process, it uses the last one: so
+    this packet restores the name. With another parent pid it would count as a new process.
 
     Args:
         parent_pid: The parent's pid when the session began.
