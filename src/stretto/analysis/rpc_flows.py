@@ -9,7 +9,7 @@
     latency    from send to the reply's arrival; of a message without a reply, the queueing
 
 Every slice or instant with the arguments `role` and `method` is a message. A message is unmatched
-if the trace contains only its sending or only its receiving, or if these have no flow. Times are
+if its sending or its receiving is missing in the trace, or if these have no flow. Times are
 BOOTTIME nanoseconds.
 """
 

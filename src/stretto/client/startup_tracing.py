@@ -131,7 +131,8 @@ class StartupTracing:
             self._reservations += 1
             waiting[self._reservations] = self._start(source, config, arbiter)
         session.num_data_sources_started = len(waiting)
-        session.waiting = waiting  # set last: from now on they may be adopted
+        # Set last: from now on services may adopt or abort the data sources.
+        session.waiting = waiting
         self._sessions.append(session)
         if not waiting:
             self.abort(session)

@@ -204,6 +204,6 @@ class Exchange:
 
 
 def stamp() -> int:
-    """Return the time before a write; 0 while nothing is traced."""
+    """Return the current time, for `Exchange.reply`; 0 while nothing is traced."""
     hooks = rpc_hooks.hooks
     return 0 if hooks is None else hooks.now()
