@@ -818,7 +818,7 @@ class FlowIds:
     def lost(self, outgoing: bool, /) -> None:
         """Record that an unknown number of messages was not counted."""
     def disable(self) -> None:
-        """Return 0 for every message from now on."""
+        """Make `next` return 0 from now on."""
 
 class MessageTemplates:
     """The event templates of a method's messages, for a MessageHook.

@@ -199,8 +199,7 @@ static PyMethodDef kMethods[] = {
      "Count a message that needs no id."},
     {"lost", ids_lost, METH_O,
      "lost(outgoing, /)\n--\n\nRecord that messages were not counted."},
-    {"disable", ids_disable, METH_NOARGS,
-     "Return 0 instead of an id from now on."},
+    {"disable", ids_disable, METH_NOARGS, "Make `next` return 0 from now on."},
     {NULL, NULL, 0, NULL}};
 
 static PyMemberDef kMembers[] = {

@@ -66,7 +66,8 @@ def format_of_start(start: bytes) -> str | None:
         return FXT
     if _TEXT_START.match(start):
         return TEXT
-    if _JSON_START.match(start):  # checked exactly: a 123-byte packet begins with "\n{"
+    # A brace alone isn't enough: the first bytes of a 123-byte packet are "\n{".
+    if _JSON_START.match(start):
         return JSON
     return PFTRACE if _PACKET_START.match(start) else None
 

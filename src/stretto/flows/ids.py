@@ -66,7 +66,7 @@ if TYPE_CHECKING:
             """Record that an unknown number of messages was not counted."""
 
         def disable(self) -> None:
-            """Return 0 for every message from now on: other processes may use the channel, too."""
+            """Make `next` return 0 from now on: other processes may use the channel, too."""
 
 
 MAX_COUNT = 0xFFFFFFFF

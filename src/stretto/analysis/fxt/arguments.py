@@ -108,7 +108,7 @@ def encode_argument(argument: Argument, name_reference: Refer, text_reference: R
     """Encode an argument.
 
     Args:
-        argument: Its value has its type.
+        argument: The argument; its value must match its type.
         name_reference: Returns the reference for a name, and the bytes to write inline.
         text_reference: The same for a text value.
     """
