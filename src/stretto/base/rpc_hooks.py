@@ -201,7 +201,7 @@ class RpcChannel:
         self.created_under = hooks
         """The hooks at creation: only these can have counted every message."""
         self.state: object = None
-        """For the hooks."""
+        """Storage of the hooks for this object."""
         if is_server and end is not None and hooks is not None:
             hooks.opened(self)
 
@@ -265,7 +265,7 @@ class RpcMethod:
         self.switch = switch(category) if category else NEVER
         self.describe = describe
         self.state: object = None
-        """For the hooks."""
+        """Storage of the hooks for this object."""
 
 
 hooks: RpcHooks | None = None

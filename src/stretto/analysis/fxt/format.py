@@ -30,7 +30,7 @@ INSTANT, COUNTER, DURATION_BEGIN, DURATION_END, DURATION_COMPLETE = range(5)
 ASYNC_BEGIN, ASYNC_INSTANT, ASYNC_END = range(5, 8)
 FLOW_BEGIN, FLOW_STEP, FLOW_END = range(8, 11)
 EVENTS_WITH_ID = frozenset((COUNTER, *range(ASYNC_BEGIN, FLOW_END + 1)))
-"""Events with one more word: a counter's, operation's or flow's id."""
+"""Events with one additional word: the id of the counter, operation or flow."""
 
 NULL, INT32, UINT32, INT64, UINT64, DOUBLE, TEXT, POINTER, KOID, BOOL, BYTES = range(11)
 """Types of arguments."""
