@@ -224,7 +224,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("options", [("--buffer", "1mb"), ("--stream",)])
     def test_file_size_limit_does_not_apply_to_shared_memory(self, oracle, trace, options):
-        """The kernel applies RLIMIT_FSIZE to it, and the recorder may not raise the limit."""
+        """The kernel applies RLIMIT_FSIZE to memfds, and the recorder may not raise it."""
         run = self.on_a_small_disk(trace, *options, size=2 << 20, calls=1000)
         assert (run.status, run.stdout) == (0, "end\n")
         loaded = check_trace(oracle, trace.read_bytes())

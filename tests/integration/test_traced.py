@@ -183,7 +183,7 @@ class TestEnd:
         write(producers, 500)
         daemon.signal(signal.SIGTERM)
         consumer.wait(lambda: consumer.ended)
-        consumer.wait(lambda: consumer.hung_up)
+        consumer.wait(lambda: consumer.disconnected)
         assert daemon.wait() == 0
         assert consumer.error == ""
         loaded = check_trace(oracle, path.read_bytes())
@@ -211,7 +211,7 @@ class TestEnd:
         loaded = check_trace(oracle, consumer.read())
         assert loaded.query(SLICES) == [("app", 500)]
         consumer.endpoint.free_buffers()
-        consumer.wait(lambda: consumer.hung_up)
+        consumer.wait(lambda: consumer.disconnected)
         assert daemon.wait() == 0
 
     def test_new_connections_are_closed_while_the_daemon_ends(self, daemon, opened):
@@ -220,7 +220,7 @@ class TestEnd:
         consumer.wait(lambda: consumer.ended)  # the consumer doesn't read: the daemon waits for it
         late = daemon.consumer()
         opened.append(late)
-        assert late.hung_up
+        assert late.disconnected
         assert not late.connected
 
     def test_second_signal_ends_the_daemon_immediately(self, daemon, opened):
@@ -306,7 +306,7 @@ class TestPermissions:
         if group == 4321:
             assert member.line() == "silence\n"
         else:
-            assert member.line() == "hung up\n"
+            assert member.line() == "disconnected\n"
             assert f"refused a consumer (pid {member.pid}, uid {NOBODY})" in daemon.log()
 
 
@@ -317,7 +317,7 @@ os.setgid(65534)
 os.setuid(65534)
 end = socket.socket(socket.AF_UNIX)
 end.connect("\\0" + sys.argv[1][1:])
-print("hung up" if select.select([end], [], [], 1)[0] else "silence")
+print("disconnected" if select.select([end], [], [], 1)[0] else "silence")
 """
 
 

@@ -24,7 +24,7 @@ COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 PROTOTYPE = re.compile(r"^(?!static|typedef|extern|#)[\w*][\w* ]*?[ *](\w+)\([^{}();]*\);", re.M)
 DEFINITION = "(?m)^(?!static)[\\w*(){{}} ]*?\\b{}\\([^;{{}}]*\\)\\s*\\{{"
 
-# From the bottom: a folder may include only itself and earlier folders.
+# From the lowest to the highest: a folder may include only itself and earlier folders.
 LAYERS = (
     "core",
     "bind/common",

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.once
 FACADE = "the façade"
 """The layer of `stretto/__init__.py`, whose names users import."""
 
-# From the bottom; packages of one rank don't import each other.
+# From the lowest rank to the highest; packages of one rank don't import each other.
 RANKS = (
     ("base",),
     ("protozero",),

@@ -19,7 +19,7 @@ class FarEnd:
         self._runner = runner
         self._end, self.near = UnixSocket.pair()
         self._buffer = memoryview(bytearray(1 << 20))
-        self.hung_up = False
+        self.disconnected = False
 
     def say(self, data: bytes) -> None:
         """Send all the bytes."""
@@ -32,7 +32,7 @@ class FarEnd:
         received = self._end.recv_into(self._buffer)
         if received is None:
             return b""
-        self.hung_up = received[0] == 0
+        self.disconnected = received[0] == 0
         return bytes(self._buffer[: received[0]])
 
     def hear(self) -> bytes:
@@ -51,11 +51,6 @@ class FarEnd:
             total += taken
             self._runner.run_until_idle()
         return total
-
-    def hang_up(self) -> None:
-        """Close the far end."""
-        self._end.close()
-        self._runner.run_until_idle()
 
     def __enter__(self) -> Self:
         return self

@@ -39,7 +39,7 @@ class RemoteConsumer:
 
     def __init__(self, runner: TaskRunner, host: ConsumerIPCService) -> None:
         end, near = UnixSocket.pair()
-        self.hung_up = False
+        self.disconnected = False
         self.connection = Connection(end, runner, PlainQueue(end), self._on_closed)
         self.client = Client(self.connection)
         self.connection.start(self.client)
@@ -51,7 +51,7 @@ class RemoteConsumer:
         self.proxy = proxy
 
     def _on_closed(self) -> None:
-        self.hung_up = True
+        self.disconnected = True
 
     def call(self, name: str, fd: int = -1, **fields: Any) -> Replies:
         """Send a request; the replies arrive when the runner runs."""

@@ -22,12 +22,12 @@ class SystemConsumer:
 
     def __init__(self, address: str) -> None:
         self.runner = SelectorTaskRunner()
-        self.connected = self.hung_up = self.ended = False
+        self.connected = self.disconnected = self.ended = False
         self.error = ""
         self._data: list[bytes] = []
         self._has_more = True
         self.endpoint = ConsumerIPCClient.connect(address, self, self.runner)
-        self.wait(lambda: self.connected or self.hung_up)
+        self.wait(lambda: self.connected or self.disconnected)
 
     # --- ports.endpoints.Consumer
 
@@ -35,7 +35,7 @@ class SystemConsumer:
         self.connected = True
 
     def on_disconnect(self) -> None:
-        self.hung_up = True
+        self.disconnected = True
 
     def on_tracing_disabled(self, error: str) -> None:
         self.error = error

@@ -180,7 +180,7 @@ def test_instance_with_another_config_is_not_adopted(program: Program) -> None:
     assert program.arbiter.bound == {1: 4}
 
 
-def test_session_is_adopted_once_all_its_instances_are(program: Program) -> None:
+def test_session_is_adopted_when_all_its_instances_are_adopted(program: Program) -> None:
     session = program.start(config(), config(OTHER), config("nobody's"))
     assert session.num_data_sources_started == 2
     program.producer.setup_data_source(7, config(OTHER, target_buffer=3))

@@ -83,7 +83,9 @@ def drain(far: UnixSocket) -> bytes:
 
 
 class TestConversation:
-    def test_bind_invoke_and_descriptor_over_a_socket(self, runner: FakeTaskRunner) -> None:
+    def test_bind_invoke_and_descriptor_are_sent_over_a_socket(
+        self, runner: FakeTaskRunner
+    ) -> None:
         host = HostEnd(runner)
         client_connection = Connection(host.far, runner, PlainQueue(host.far), lambda: None)
         client = Client(client_connection)

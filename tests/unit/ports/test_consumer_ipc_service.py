@@ -126,7 +126,7 @@ class TestConnection:
         host = ConsumerIPCService(world.runner, world.connect, may_connect=never)
         remote = RemoteConsumer(world.runner, host)
         world.run()
-        assert remote.hung_up
+        assert remote.disconnected
         assert remote.proxy is None
         assert [peer.pid for peer in asked] == [os.getpid()]
         assert world.connected_as == []
@@ -141,7 +141,7 @@ class TestConnection:
 
         remote = RemoteConsumer(world.runner, Network())
         world.run()
-        assert remote.hung_up is not allowed
+        assert remote.disconnected is not allowed
         assert world.connected_as == ([NOBODY] if allowed else [])
         remote.close()
         host.close()
@@ -157,7 +157,7 @@ class TestConnection:
     def test_close_disconnects_the_consumers(self, world: World, remote: RemoteConsumer) -> None:
         world.host.close()
         world.run()
-        assert remote.hung_up
+        assert remote.disconnected
 
 
 class TestSession:
@@ -277,7 +277,7 @@ class TestReadBuffers:
         read = remote.call("ReadBuffers")
         world.call(remote, "FreeBuffers")
         assert not read.has_more
-        assert remote.hung_up is False
+        assert remote.disconnected is False
 
 
 class TestBackPressure:

@@ -263,9 +263,7 @@ class TestOptions:
                 [flat],
             )
         ]
-        assert (
-            _pyhooks.stats()["too_deep"] == 4 + 4
-        )  # recursive(3) to (0), and leaves from recursive(4) on
+        assert _pyhooks.stats()["too_deep"] == 4 + 4  # four calls of recursive and four of leaf
         assert "deeper than 3" in problems()[0]
 
     def test_calls_below_the_minimum_duration_are_omitted_and_counted(
