@@ -83,7 +83,7 @@ def names(irs):
     return base, load(api, [base])
 
 
-def test_values_come_back(names) -> None:
+def test_values_are_equal_after_encoding_and_decoding(names) -> None:
     base, api = names
     with Event.create() as event:
         value = api.Mixed(
@@ -99,7 +99,7 @@ def test_values_come_back(names) -> None:
         assert event.rights == 2
 
 
-def test_layouts_are_those_of_the_compiler(irs, names) -> None:
+def test_layouts_equal_the_shapes_in_the_ir(irs, names) -> None:
     _, api = names
     assert len(irs[1]["struct_declarations"]) >= 4
     for declaration in irs[1]["struct_declarations"]:
@@ -112,19 +112,19 @@ def test_layouts_are_those_of_the_compiler(irs, names) -> None:
         assert list(shape.offsets) == offsets
 
 
-def test_defaults(names) -> None:
+def test_members_left_out_have_their_defaults(names) -> None:
     value = names[1].Defaults(x=1)
     assert (value.n, value.on, value.name, value.x) == (5, True, "x", 1)
     assert names[1].Defaults(x=1, n=6) != value
 
 
-def test_constants_of_other_libraries(names) -> None:
+def test_constant_of_another_librarys_enum_is_its_member(names) -> None:
     base, api = names
     assert api.FAVOURITE == base.Color.BLUE
     assert isinstance(api.FAVOURITE, base.Color)
 
 
-def test_methods(names) -> None:
+def test_methods_have_the_ordinals_attributes_and_errors_of_their_definition(names) -> None:
     _, api = names
     methods = api.Draw.BY_NAME
     assert set(methods) == {"Add", "Clear", "OnFull", "Move"}
@@ -148,7 +148,7 @@ def test_composed_methods_take_the_other_librarys_classes(names) -> None:
     assert move.request is base.Parent.BY_NAME["Move"].request
 
 
-def test_without_the_other_library(irs) -> None:
+def test_library_loads_without_the_libraries_that_it_uses(irs) -> None:
     """Composed methods bring what they need; constants of its enums are plain numbers."""
     api = load(irs[1])
     assert api.FAVOURITE == 2
@@ -156,19 +156,19 @@ def test_without_the_other_library(irs) -> None:
     assert move.request.TYPE.name == "base/ParentMoveRequest"
 
 
-def test_ends_of_channels(names) -> None:
+def test_channel_end_has_its_role_and_protocol(names) -> None:
     type_ = names[1].Mixed.TYPE.members[6].type
     assert (type_.role, type_.protocol, type_.optional) == ("client", "api/Draw", True)
     assert type_.object_type == CHANNEL
 
 
-def test_a_module_imports_what_it_mentions(irs) -> None:
+def test_generated_module_imports_only_the_libraries_that_it_mentions(irs) -> None:
     text = generate(irs[1])["api.py"]
     assert "import base as _lib_base" in text
     assert "zx" not in text
 
 
-def test_forgotten_handles_are_plain(names) -> None:
+def test_plain_int_in_place_of_a_handle_is_refused(names) -> None:
     with pytest.raises(codec.WireError, match="ready: a handle is expected, not a int"):
         names[1].Shape(ready=5)
     assert issubclass(Event, Handle)

@@ -12,7 +12,7 @@ from fidl_support.documentation import DOCS
 from stretto_fidl.compiler import compile_sources
 
 
-def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_of_the_bindings_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (DOCS / "bindings.md").read_text("utf-8")
     blocks = re.findall(r"^```(fidl|python)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     (definition,) = [block for language, block in blocks if language == "fidl"]

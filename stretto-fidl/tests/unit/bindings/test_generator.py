@@ -72,7 +72,7 @@ def without_descriptors(found: list[Any]) -> list[Any]:
     return [str(each).split(" fd ", maxsplit=1)[0] for each in found]
 
 
-def test_all_vectors_give_the_same(importer: Importer) -> None:
+def test_generated_and_loaded_classes_code_all_vectors_alike(importer: Importer) -> None:
     module = importer(generate(LIBRARY))
     for cases in GROUPS.values():
         for case in cases:
@@ -165,7 +165,7 @@ def described(what: Any) -> Any:
     return type(what).__name__, {s: described(getattr(what, s)) for s in sorted(slots - hidden)}
 
 
-def test_a_library_of_everything(importer: Importer) -> None:
+def test_library_with_every_kind_of_declaration_is_generated(importer: Importer) -> None:
     base = importer(generate(BASE))
     module = importer(generate(everything()))
     namespace = load(everything(), [load(BASE)])
@@ -203,34 +203,36 @@ def compare_protocols(generated: Any, loaded: Any) -> None:
 
 
 class TestTrace:
-    def test_stripped_is_as_if_never_annotated(self) -> None:
+    def test_stripped_library_equals_one_without_annotations(self) -> None:
         assert generate(everything(), trace="strip") == generate(everything(trace=False))
 
-    def test_kept_is_there(self, importer: Importer) -> None:
+    def test_kept_annotations_are_attributes_of_the_protocol_and_its_methods(
+        self, importer: Importer
+    ) -> None:
         importer(generate(BASE))
         module = importer(generate(everything()))
         assert module.Calc.ATTRIBUTES["trace"] == "all"
         assert module.Calc.BY_NAME["Add"].attributes["trace"] == "maths"
 
-    def test_nothing_else(self) -> None:
+    def test_other_values_of_trace_are_refused(self) -> None:
         with pytest.raises(FidlError, match="keep or strip, not drop"):
             generate(BASE, trace="drop")
 
 
-def test_a_package_of_libraries() -> None:
+def test_prefix_is_the_package_of_imported_libraries() -> None:
     text = generate(everything(), prefix="my.api")["test.py"]
     assert "\nfrom my.api import base as _lib_base\n" in text
     assert "(_lib_base.FIDL_LIBRARY,)" in text
 
 
 @pytest.mark.parametrize("prefix", ["1 2", "a..b", "a.class", ".a", "a b", "a\nimport os"])
-def test_no_package(prefix: str) -> None:
+def test_prefix_that_is_no_package_name_is_refused(prefix: str) -> None:
     with pytest.raises(FidlError, match="no name of a package"):
         generate(BASE, prefix=prefix)
 
 
 @pytest.mark.parametrize("name", ["time", "random", "stretto"])
-def test_modules_that_would_hide_others(name: str) -> None:
+def test_library_named_like_another_module_is_refused_without_a_prefix(name: str) -> None:
     alone, user = library(name), library("test", structs={"S": f"x {name}/T"})
     for ir in (alone, user):
         with pytest.raises(FidlError, match=f"library {name} would be the module {name}, .*prefix"):
@@ -239,7 +241,7 @@ def test_modules_that_would_hide_others(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["b", "t", "py", "overload", "lib"])
-def test_libraries_called_like_what_is_imported(importer: Importer, name: str) -> None:
+def test_libraries_named_like_imported_names_are_generated(importer: Importer, name: str) -> None:
     importer(generate(library(name, structs={"Point": "x uint8"})))
     module = importer(generate(library(structs={"S": f"p {name}/Point, q vector<{name}/Point>"})))
     point = sys.modules[name].Point(x=3)
@@ -247,14 +249,14 @@ def test_libraries_called_like_what_is_imported(importer: Importer, name: str) -
     assert codec.decode(module.S, codec.encode(value)[0]) == value
 
 
-def test_any_text_is_a_docstring() -> None:
+def test_any_text_becomes_a_valid_docstring_literal() -> None:
     for length in range(7):
         for parts in itertools.product('"\\a\n', repeat=length):
             text = "".join(parts)
             assert ast.literal_eval(doc_literal(text)) == text
 
 
-def test_lines_are_valid_and_ordered() -> None:
+def test_generated_files_are_ordered_and_compile() -> None:
     files = generate(library("a.b", structs={"S": "x uint8"}))
     assert list(files) == ["a_b.py", "a_b.pyi"]
     for text in files.values():
@@ -302,7 +304,7 @@ point.z  # type: ignore[attr-defined]
 
 @pytest.mark.thorough
 @pytest.mark.once
-def test_stubs_type_check(tmp_path: Path) -> None:
+def test_generated_stubs_pass_mypy_strict(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     for name, text in (generate(BASE) | generate(everything())).items():
         (tmp_path / name).write_text(text)

@@ -92,11 +92,13 @@ VALUE = ("members", 0, "value", "value")
         (kind("service", "members", 0, "type", "protocol"), "P", "no name in FIDL"),
     ],
 )  # fmt: skip
-def test_what_no_compiler_writes(path: tuple[Any, ...], value: Any, message: str) -> None:
+def test_invalid_values_in_the_ir_are_refused(
+    path: tuple[Any, ...], value: Any, message: str
+) -> None:
     refuses(changed(*path, value), message)
 
 
-def test_two_methods_of_one_ordinal() -> None:
+def test_two_methods_with_one_ordinal_are_refused() -> None:
     ordinal = IR["protocol_declarations"][0]["methods"][1]["ordinal"]
     ir = changed(*kind("protocol", "methods", 0, "ordinal"), ordinal)
     refuses(ir, "two methods of one ordinal")
@@ -113,12 +115,12 @@ def test_two_methods_of_one_ordinal() -> None:
         (("struct_declarations",), 5),
     ],
 )
-def test_what_isnt_of_the_form(path: tuple[Any, ...], value: Any) -> None:
+def test_values_of_a_wrong_json_type_are_refused(path: tuple[Any, ...], value: Any) -> None:
     refuses(changed(*path, value), "no JSON IR")
 
 
 @pytest.mark.parametrize("value", [math.inf, [math.nan], "\ud800", 5, None])
-def test_values_of_attributes_are_texts(value: Any) -> None:
+def test_attribute_values_of_other_types_become_texts(value: Any) -> None:
     (argument,) = IR["protocol_declarations"][0]["maybe_attributes"][0]["arguments"]
     ir = changed(*kind("protocol", "maybe_attributes", 0, "arguments", 0), argument | {
         "value": {"value": value}})  # fmt: skip
@@ -127,14 +129,14 @@ def test_values_of_attributes_are_texts(value: Any) -> None:
     assert generated["P"].ATTRIBUTES == load(ir).P.ATTRIBUTES == {"note": str(value)}
 
 
-def test_types_in_types_without_end() -> None:
+def test_deeply_nested_types_are_refused() -> None:
     type_: Any = {"kind": "primitive", "subtype": "uint8"}
     for _ in range(900):
         type_ = {"kind": "vector", "element_type": type_, "nullable": False}
     refuses(changed(*kind("struct", "members", 0, "type"), type_), "64 levels")
 
 
-def test_new_types_of_each_other() -> None:
+def test_new_types_that_name_each_other_are_refused() -> None:
     names = ("test/M", "test/N")
     types = [{"kind": "identifier", "identifier": name} for name in names]
     ir = changed(*kind("struct", "members", 0, "type"), types[0])
@@ -144,7 +146,7 @@ def test_new_types_of_each_other() -> None:
     refuses(ir, "64 levels")
 
 
-def test_what_the_compiler_writes_is_right() -> None:
+def test_unchanged_ir_is_accepted() -> None:
     assert load(IR).LETTER.name == "A"
     value = load(IR).S(a=b"12", v=b"", f=1.5)
     assert codec.decode(type(value), codec.encode(value)[0]) == value

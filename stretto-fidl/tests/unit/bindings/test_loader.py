@@ -87,7 +87,7 @@ def names():
     return load(ir)
 
 
-def test_constants(names) -> None:
+def test_constants_have_the_values_and_types_of_their_definition(names) -> None:
     assert names.ON is True
     assert names.SIZE == 2**64 - 1
     assert names.RATIO == 0.5
@@ -98,7 +98,7 @@ def test_constants(names) -> None:
 
 
 class TestProtocol:
-    def test_itself(self, names) -> None:
+    def test_protocol_has_its_name_openness_transport_and_attributes(self, names) -> None:
         calculator = names.Calculator
         assert calculator.NAME == "test.maths/Calculator"
         assert calculator.OPENNESS == "open"
@@ -106,7 +106,7 @@ class TestProtocol:
         assert calculator.ATTRIBUTES == {"discoverable": True, "trace": "all"}
         assert calculator.BY_ORDINAL[22] is calculator.BY_NAME["Ping"]
 
-    def test_two_way(self, names) -> None:
+    def test_two_way_method_has_a_request_and_a_response(self, names) -> None:
         add = names.Calculator.BY_NAME["Add"]
         assert (add.ordinal, add.kind, add.strict, add.composed) == (11, TWO_WAY, True, False)
         assert add.request is names.AddRequest
@@ -114,17 +114,17 @@ class TestProtocol:
         assert add.attributes == {"trace": "maths"}
         assert not add.has_result
 
-    def test_one_way(self, names) -> None:
+    def test_one_way_method_has_no_response(self, names) -> None:
         ping = names.Calculator.BY_NAME["Ping"]
         assert (ping.kind, ping.strict, ping.composed) == (ONE_WAY, False, True)
         assert ping.request is None
 
-    def test_event(self, names) -> None:
+    def test_event_has_a_response_only(self, names) -> None:
         tick = names.Calculator.BY_NAME["OnTick"]
         assert tick.kind == EVENT
         assert tick.response is names.AddRequest
 
-    def test_a_result(self, names) -> None:
+    def test_method_with_an_error_has_a_result_union(self, names) -> None:
         divide = names.Calculator.BY_NAME["Divide"]
         assert divide.has_result
         assert divide.response is names.DivideResult
@@ -134,11 +134,11 @@ class TestProtocol:
         data, _ = codec.encode(reply)
         assert codec.decode(divide.response, data) == reply
 
-    def test_service(self, names) -> None:
+    def test_service_lists_its_members(self, names) -> None:
         assert names.Maths.MEMBERS == {"main": "test.maths/Calculator"}
 
 
-def test_dependencies() -> None:
+def test_types_of_a_dependency_are_used() -> None:
     base = load(library("base", structs={"Point": "x int32"}))
     user = load(library("user", structs={"Line": "from base/Point, to base/Point?"}), [base])
     line = user.Line(from_=base.Point(x=1), to=base.Point(x=2))
@@ -146,13 +146,13 @@ def test_dependencies() -> None:
     assert codec.decode(user.Line, data) == line
 
 
-def test_what_isnt_there() -> None:
+def test_missing_dependency_is_named_in_the_error() -> None:
     user = load(library("user", structs={"Line": "from base/Point"}))
     with pytest.raises(FidlError, match=r"user mentions base/Point, .* pass it as a dependency"):
         user.Line(from_=1)
 
 
-def test_docs_and_places() -> None:
+def test_doc_attribute_is_the_docstring() -> None:
     ir = library(structs={"Point": "x int32"})
     ir["struct_declarations"][0]["maybe_attributes"] = [attribute("doc", " A point.\n\n Really.\n")]
     point = load(ir).Point
@@ -160,13 +160,13 @@ def test_docs_and_places() -> None:
     assert point.__module__ == "fidl.test"
 
 
-def test_payloads_by_name() -> None:
+def test_payload_given_by_its_name_is_found() -> None:
     old = method("Say", 5, has_request=True, maybe_request_payload="test/Words")
     names = load(library(structs={"Words": "text string"}, protocols={"Talk": [old]}))
     assert names.Talk.BY_NAME["Say"].request is names.Words
 
 
-def test_old_forms() -> None:
+def test_older_forms_of_channel_ends_are_read() -> None:
     ir = library(structs={"Ends": ""}, protocols={"Talk": []})
     ir["struct_declarations"][0]["members"] = [
         {
@@ -180,13 +180,13 @@ def test_old_forms() -> None:
     assert (server.type.role, server.type.protocol) == ("server", "test/Talk")
 
 
-def test_interfaces_are_protocols() -> None:
+def test_interface_declarations_are_read_as_protocols() -> None:
     ir = library(structs={"AddRequest": "a uint8"}, protocols={"Talk": [METHODS[1]]})
     ir["interface_declarations"] = ir.pop("protocol_declarations")
     assert load(ir).Talk.BY_NAME["Ping"].ordinal == 22
 
 
-def test_resources_of_documents_without_the_word() -> None:
+def test_resources_are_recognised_in_older_ir() -> None:
     ir = library(tables={"A": "1: a uint8", "B": "1: a uint8", "C": "1: a uint8"})
     for declaration, shape in zip(
         ir["table_declarations"],
@@ -217,7 +217,7 @@ INJECTION = "S:\n import os\nclass X"
     ],
 )
 @pytest.mark.parametrize("name", [INJECTION, "test/a-b", "../x", "test/S/T", "", "test/_b", "é", 5])
-def test_names_that_are_none(path: tuple, name: object) -> None:
+def test_names_that_are_no_identifiers_are_refused(path: tuple, name: object) -> None:
     text = (
         "library test; type S = struct { e E; }; type E = enum { A = 1; }; const C uint8 = 1;"
         "protocol P { M(struct { a bool; }); };"
@@ -235,7 +235,7 @@ def test_names_that_are_none(path: tuple, name: object) -> None:
 
 
 @pytest.mark.parametrize("kind", ["struct", "enum", "union"])
-def test_two_members_of_one_name(kind: str) -> None:
+def test_two_members_with_one_name_are_refused(kind: str) -> None:
     text = (
         "library test; type S = struct { a bool; b bool; }; type E = enum { A = 1; B = 2; };"
         "type U = union { 1: a bool; 2: b bool; };"
@@ -248,13 +248,13 @@ def test_two_members_of_one_name(kind: str) -> None:
 
 
 @pytest.mark.parametrize("ir", [{}, [], {"name": "a", "struct_declarations": [5]}, None, "text"])
-def test_what_is_no_ir(ir: Any) -> None:
+def test_other_json_is_refused(ir: Any) -> None:
     for read in (load, generate):
         with pytest.raises(FidlError, match="no JSON IR"):
             read(ir)
 
 
-def test_names_that_are_ours() -> None:
+def test_members_named_like_internal_attributes_are_renamed() -> None:
     text = (
         "library test; type S = struct { TYPE uint8; }; "
         "type U = union { 1: TYPE uint8; 2: mro bool; };"
@@ -272,13 +272,13 @@ def test_names_that_are_ours() -> None:
         assert names["FIDL_LIBRARY"].name == "test"
 
 
-def test_new_types_are_what_they_name() -> None:
+def test_new_type_is_read_as_its_underlying_type() -> None:
     ir = library(structs={"Use": "id Id"})
     ir["new_type_declarations"] = [{"name": "test/Id", "type": type_ir("uint64")}]
     assert load(ir).Use.TYPE.members[0].type is types.UINT64
 
 
-def test_new_types_of_other_libraries_are_refused_with_a_way_out() -> None:
+def test_new_types_of_other_libraries_are_refused_with_advice() -> None:
     sources = "library b; using a; type S = struct { t a.Token; };"
     ir = compiled(sources, a="library a; type Token = string:100;")
     for read in (load, generate):
@@ -288,7 +288,7 @@ def test_new_types_of_other_libraries_are_refused_with_a_way_out() -> None:
     assert load(ir).S(t="x").t == "x"
 
 
-def test_reserved_members_are_none() -> None:
+def test_reserved_members_of_tables_are_left_out() -> None:
     ir = library(tables={"T": "1: a uint8, 3: b uint8"})
     ir["table_declarations"][0]["members"].insert(1, {"ordinal": 2, "reserved": True})
     assert load(ir).T.__slots__ == ("a", "b")
@@ -302,7 +302,7 @@ def test_reserved_members_are_none() -> None:
             {"name": "x", "type": {"kind": "pointer"}}]}]}, "unknown kind pointer"),
     ],
 )  # fmt: skip
-def test_what_isnt_known(change: dict, message: str) -> None:
+def test_unknown_kinds_in_the_ir_are_refused(change: dict, message: str) -> None:
     with pytest.raises(FidlError, match=message):
         load(library() | change)
 
@@ -323,12 +323,12 @@ def test_what_isnt_known(change: dict, message: str) -> None:
           {"name": "y", "value": {"value": "2"}}]}, {"a": {"x": "1", "y": "2"}}),
     ],
 )  # fmt: skip
-def test_attributes(attribute_ir: dict, expected: dict) -> None:
+def test_attributes_are_read_with_their_arguments(attribute_ir: dict, expected: dict) -> None:
     assert attributes({"maybe_attributes": [attribute_ir]}) == expected
 
 
 @pytest.mark.parametrize("where", ["protocol", "method"])
-def test_a_trace_without_a_category_is_no_secret(where: str) -> None:
+def test_trace_attribute_without_a_category_is_refused(where: str) -> None:
     ir = compile_sources({"a": "library test; closed protocol P { strict M(); };"})
     (protocol,) = ir["protocol_declarations"]
     element = protocol if where == "protocol" else protocol["methods"][0]

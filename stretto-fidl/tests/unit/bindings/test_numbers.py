@@ -24,17 +24,17 @@ Color, Level, Mode, Open = TYPES.Color, TYPES.Level, TYPES.Mode, TYPES.Open
 
 
 class TestEnum:
-    def test_members(self) -> None:
+    def test_members_are_ints_with_names(self) -> None:
         assert Color.RED == 1
         assert isinstance(Color.RED, Color)
         assert Color(2).name == "BLUE"
         assert repr(Color(2)) == str(Color.BLUE) == "Color.BLUE"
 
-    def test_a_strict_one_knows_its_values(self) -> None:
+    def test_unknown_value_of_a_strict_enum_is_refused(self) -> None:
         with pytest.raises(WireError, match=r"Color has no value 3 \(STRICT_ENUM_UNKNOWN_VALUE"):
             Color(3)
 
-    def test_a_flexible_one_takes_others(self) -> None:
+    def test_unknown_value_of_a_flexible_type_is_kept(self) -> None:
         level = Level(99)
         assert level.is_unknown
         assert level.name is None
@@ -42,21 +42,21 @@ class TestEnum:
         assert not Level.HIGH.is_unknown
 
     @pytest.mark.parametrize(("value", "code"), [(1 << 15, "VALUE_OUT"), ("1", "WRONG_TYPE")])
-    def test_what_doesnt_fit(self, value: object, code: str) -> None:
+    def test_values_out_of_range_are_refused(self, value: object, code: str) -> None:
         with pytest.raises(WireError, match=code):
             Level(value)
 
-    def test_names_that_are_taken(self) -> None:
+    def test_member_names_taken_by_python_get_an_underscore(self) -> None:
         assert Level.name_ == 3
         assert Level.None_.name == "None"
         assert repr(Level(4)) == "Level.None_"
 
-    def test_the_framework_s_error(self) -> None:
+    def test_framework_error_has_its_member(self) -> None:
         assert FrameworkError.UNKNOWN_METHOD == -2
 
 
 class TestBits:
-    def test_sets(self) -> None:
+    def test_bits_are_combined_by_set_operators(self) -> None:
         both = Mode.READ | Mode.WRITE
         assert isinstance(both, Mode)
         assert both == 3
@@ -68,15 +68,15 @@ class TestBits:
         assert Mode.WRITE not in Mode.READ
         assert Mode() == 0
 
-    def test_repr(self) -> None:
+    def test_repr_names_the_flags_and_shows_unknown_ones_as_hex(self) -> None:
         assert repr(Mode.READ | Mode.WRITE) == "Mode.READ | Mode.WRITE"
         assert repr(Mode()) == "Mode(0)"
         assert repr(Open(9)) == "Open.A | Open(0x8)"
 
-    def test_a_strict_one_knows_its_flags(self) -> None:
+    def test_unknown_flag_of_strict_bits_is_refused(self) -> None:
         with pytest.raises(WireError, match=r"Mode has no bit 0x4 \(STRICT_BITS_UNKNOWN_BIT"):
             Mode(5)
 
-    def test_a_flexible_one_takes_others(self) -> None:
+    def test_unknown_value_of_a_flexible_type_is_kept(self) -> None:
         assert Open(8).is_unknown
         assert not Open(5).is_unknown

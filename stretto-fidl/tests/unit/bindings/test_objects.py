@@ -10,7 +10,7 @@ from stretto_fidl.bindings import ChannelEnd, Event, Vmo, adopt, channel
 from stretto_fidl.codec.handle import ANY, CHANNEL, EVENT, VMO, Handle
 
 
-def test_a_channel_keeps_messages_apart() -> None:
+def test_channel_keeps_message_boundaries() -> None:
     one, other = channel()
     with one, other:
         assert one.object_type == CHANNEL
@@ -22,7 +22,7 @@ def test_a_channel_keeps_messages_apart() -> None:
             assert receiver.recv(100) == b"two"
 
 
-def test_memory() -> None:
+def test_vmo_is_read_written_and_duplicated() -> None:
     with Vmo.create(b"hello", size=4096) as vmo:
         assert vmo.object_type == VMO
         assert vmo.size == 4096
@@ -35,7 +35,7 @@ def test_memory() -> None:
             assert vmo.read(5) == b"Jello"
 
 
-def test_events() -> None:
+def test_event_is_signalled_and_cleared() -> None:
     with Event.create() as event:
         assert event.object_type == EVENT
         assert not event.clear()
@@ -45,7 +45,7 @@ def test_events() -> None:
         assert not event.clear()
 
 
-def test_adopting_tells_the_type() -> None:
+def test_adopted_descriptor_gets_its_type_and_rights() -> None:
     one, other = channel()
     with one, other, Vmo.create() as vmo, Event.create() as event:
         for handle, kind in ((one, ChannelEnd), (vmo, Vmo), (event, Event)):

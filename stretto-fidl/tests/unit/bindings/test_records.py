@@ -33,7 +33,7 @@ class TestStruct:
         point.x = 5
         assert (point.x, point.y) == (5, -2)
 
-    def test_equality(self) -> None:
+    def test_values_are_equal_if_their_members_are(self) -> None:
         assert Point(x=1, y=2) == Point(x=1, y=2)
         assert Point(x=1, y=2) != Point(x=1, y=3)
         assert Point(x=1, y=2) != (1, 2)
@@ -44,13 +44,13 @@ class TestStruct:
         line = Line(from_=Point(x=1, y=2), to=Point(x=3, y=4))
         assert line.label is None
 
-    def test_keywords_of_python(self) -> None:
+    def test_member_named_like_a_python_keyword_gets_an_underscore(self) -> None:
         assert Line.__slots__ == ("from_", "to", "label")
         assert repr(Line(from_=Point(x=1, y=2), to=Point(x=3, y=4), label="a")) == (
             "Line(from_=Point(x=1, y=2), to=Point(x=3, y=4), label='a')"
         )
 
-    def test_what_is_missing_or_unknown(self) -> None:
+    def test_missing_and_unknown_members_are_refused(self) -> None:
         with pytest.raises(TypeError, match="'y'"):
             Point(x=1)
         with pytest.raises(TypeError, match="'z'"):
@@ -69,15 +69,15 @@ class TestStruct:
             ({"x": 1 << 31, "y": 2}, r"x: 2147483648 is not in -2147483648 … 2147483647"),
         ],
     )
-    def test_types_are_checked(self, members: dict, message: str) -> None:
+    def test_members_of_a_wrong_type_are_refused(self, members: dict, message: str) -> None:
         with pytest.raises(WireError, match=message):
             Point(**members)
 
-    def test_objects_are_checked(self) -> None:
+    def test_object_of_another_class_is_refused(self) -> None:
         with pytest.raises(WireError, match="from: a Point is expected, not a Empty"):
             Line(from_=TYPES.Empty(), to=Point(x=1, y=2))
 
-    def test_errors_have_one_root(self) -> None:
+    def test_error_of_a_member_is_a_fidl_error(self) -> None:
         with pytest.raises(FidlError):
             Point(x="1", y=2)
 
@@ -88,7 +88,7 @@ class TestTable:
         assert (options.level, options.secret, options.point) == (None, None, None)
         assert repr(options) == "Options()"
 
-    def test_some_members(self) -> None:
+    def test_table_with_some_members_compares_and_shows_them(self) -> None:
         options = Options(level=3)
         assert options == Options(level=3)
         assert options != Options()
@@ -98,7 +98,7 @@ class TestTable:
 
 
 class TestUnion:
-    def test_one_member(self) -> None:
+    def test_union_has_the_member_that_it_was_made_with(self) -> None:
         shape = Shape(point=Point(x=1, y=2))
         assert shape.which == "point"
         assert shape.ordinal == 1
@@ -107,29 +107,29 @@ class TestUnion:
         assert not shape.is_unknown
         assert repr(shape) == "Shape(point=Point(x=1, y=2))"
 
-    def test_a_member_called_value(self) -> None:
+    def test_member_called_value_gets_an_underscore(self) -> None:
         assert Shape(value_=7).value_ == Shape(value_=7).value == 7
         assert Shape(value_=7).which == "value_"
         assert Shape(point=Point(x=1, y=2)).value_ is None
 
-    def test_equality(self) -> None:
+    def test_values_are_equal_if_their_members_are(self) -> None:
         assert Shape(code=1) == Shape(code=1)
         assert Shape(code=1) != Shape(code=2)
         assert Shape(code=1) != Shape(value_=1)
         assert Shape(code=1) != 1
 
-    def test_not_one_member(self) -> None:
+    def test_union_with_none_or_two_members_is_refused(self) -> None:
         for members in ({}, {"code": 1, "value": 2}):
             with pytest.raises(WireError, match="Shape takes exactly one of its members"):
                 Shape(**members)
         with pytest.raises(TypeError, match="Shape has no member nothing, but point, line"):
             Shape(nothing=1)
 
-    def test_types_are_checked(self) -> None:
+    def test_members_of_a_wrong_type_are_refused(self) -> None:
         with pytest.raises(WireError, match="code: a uint32"):
             Shape(code="1")
 
-    def test_an_unknown_member(self) -> None:
+    def test_union_with_an_unknown_ordinal_is_unknown(self) -> None:
         shape = Shape._make(99, None)
         assert shape.is_unknown
         assert shape.which is None
@@ -137,7 +137,7 @@ class TestUnion:
 
 
 class TestRedacted:
-    def test_members(self) -> None:
+    def test_sensitive_members_are_redacted_in_repr(self) -> None:
         account = TYPES.Account(name="me", password="pw", tokens=["a", "b"], keys=[TYPES.Key.A])
         assert redacted(account) == (
             "Account(name='me', password=<sensitive>, tokens=<sensitive>, keys=[Key.A])"
@@ -145,13 +145,13 @@ class TestRedacted:
         assert repr(account) == str(account) == redacted(account)
         assert account.password == "pw"
 
-    def test_members_of_tables_and_unions(self) -> None:
+    def test_sensitive_members_of_tables_and_unions_are_redacted(self) -> None:
         assert redacted([Options(secret="x"), Shape(code=5), Shape(value_=5)]) == (
             "[Options(secret=<sensitive>), Shape(code=<sensitive>), Shape(value_=5)]"
         )
         assert redacted(Options()) == "Options()"
 
-    def test_types(self) -> None:
+    def test_values_of_sensitive_types_are_redacted(self) -> None:
         ir = library(
             structs={"Key": "data vector<uint8>", "Ring": "keys vector<Key>, one Key?, lock Lock"},
             enums={"Lock": ("flexible", "uint8", {"OPEN": 1})},
@@ -168,7 +168,7 @@ class TestRedacted:
             "Ring(keys=<sensitive>, one=<sensitive>, lock=<sensitive>)"
         )
 
-    def test_aliases_and_new_types(self) -> None:
+    def test_sensitive_aliases_and_new_types_are_redacted(self) -> None:
         names = load(compile_sources({"aliases.fidl": ALIASES}))
         secret = "hunter2"
         box = names.Box(
@@ -181,7 +181,7 @@ class TestRedacted:
         assert excerpt_of(names.Choice(one=secret)) == {"one": "<sensitive>"}
         assert excerpt_of(names.Sheet(one=[secret])) == {"one": "<sensitive>"}
 
-    def test_aliases_of_another_library(self) -> None:
+    def test_sensitive_aliases_of_another_library_are_redacted(self) -> None:
         ir = compile_sources({"user.fidl": USER}, dependencies={"aliases.fidl": ALIASES})
         aliases = load(compile_sources({"aliases.fidl": ALIASES}))
         expected = "User(one=<sensitive>, many=<sensitive>, shown='me')"
@@ -190,7 +190,7 @@ class TestRedacted:
             member.pop("maybe_attributes", None)  # As Fuchsia's compiler writes it.
         assert redacted(load(ir, [aliases]).User(one="a", many=["b"], shown="me")) == expected
 
-    def test_a_library_and_a_single_number(self) -> None:
+    def test_attribute_of_a_library_or_a_type_redacts_all_its_values(self) -> None:
         """As in documents of Fuchsia's compiler, which knows nothing of these attributes."""
         mark = [{"name": "sensitive", "arguments": []}]
         ir = library(structs={"Key": "data vector<uint8>"})
@@ -205,7 +205,7 @@ class TestRedacted:
         "Sheet(codes=[4242])", "Case(code=4242)", "Lock(4242)", "Flags(0x1092)", "Whole(code=4242)",
         "Whole(inner=Inner(codes=[4242]))",
     ])  # fmt: skip
-    def test_texts_of_errors(self, wrong: str) -> None:
+    def test_encoding_errors_do_not_show_sensitive_values(self, wrong: str) -> None:
         names = vars(load(compile_sources({"pins.fidl": PINS})))
         with pytest.raises(WireError) as caught:
             encode(eval(wrong, names))
@@ -214,7 +214,7 @@ class TestRedacted:
             assert "4242" not in text
             assert "1092" not in text
 
-    def test_texts_of_errors_in_decoding(self) -> None:
+    def test_decoding_errors_do_not_show_sensitive_values(self) -> None:
         names = load(compile_sources({"pins.fidl": PINS}))
         data, _ = encode(names.Pin(lock=1))
         with pytest.raises(WireError) as caught:

@@ -27,7 +27,7 @@ def files(tmp_path):
     return str(greeter), str(types)
 
 
-def test_the_ir_goes_to_a_file(files, tmp_path):
+def test_ir_is_written_to_a_file(files, tmp_path):
     greeter, types = files
     out = tmp_path / "greeter.json"
     assert main(["fidl", "compile", greeter, "--dep", types, "--json", str(out)]) == 0
@@ -36,7 +36,7 @@ def test_the_ir_goes_to_a_file(files, tmp_path):
     assert [dep["name"] for dep in ir["library_dependencies"]] == ["demo.types"]
 
 
-def test_the_ir_is_printed(files, capsys):
+def test_ir_is_written_to_standard_output(files, capsys):
     _, types = files
     assert main(["fidl", "compile", types, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["declaration_order"] == ["demo.types/Name"]
@@ -56,7 +56,7 @@ def test_an_error_has_its_place_and_a_caret(tmp_path, capsys):
     )
 
 
-def test_a_version_is_chosen(tmp_path, capsys):
+def test_available_option_chooses_the_version(tmp_path, capsys):
     path = tmp_path / "a.fidl"
     path.write_text(
         "@available(added=1)\nlibrary a;\n@available(added=2)\ntype T = struct {};\n"
@@ -74,19 +74,19 @@ def test_a_version_is_chosen(tmp_path, capsys):
         (["compile", "a.fidl", "--available", "x"], "PLATFORM:VERSION"),
     ],
 )
-def test_wrong_arguments(arguments, message, capsys):
+def test_wrong_arguments_are_refused(arguments, message, capsys):
     assert main(["fidl", *arguments]) == 2
     assert message in capsys.readouterr().err
 
 
-def test_files_that_cannot_be_read_or_written(files, tmp_path, capsys):
+def test_unreadable_and_unwritable_files_are_errors(files, tmp_path, capsys):
     assert main(["fidl", "compile", str(tmp_path / "none.fidl")]) == 1
     assert "cannot read" in capsys.readouterr().err
     assert main(["fidl", "compile", files[1], "--json", str(tmp_path / "no" / "x")]) == 1
     assert "can't write" in capsys.readouterr().err
 
 
-def test_help(capsys):
+def test_help_shows_the_subcommands(capsys):
     assert main(["fidl", "--help"]) == 0
     assert "stretto fidl compile" in capsys.readouterr().out
     assert main(["fidl"]) == 2

@@ -28,7 +28,7 @@ def ir(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_module_and_its_stub(ir: str, tmp_path: Path) -> None:
+def test_module_and_stub_are_written(ir: str, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "gen"
     assert main(["fidl", "generate", ir, "--out", str(out)]) == 0
     assert sorted(path.name for path in out.iterdir()) == ["demo_greeter.py", "demo_greeter.pyi"]
@@ -64,7 +64,9 @@ def test_trace_can_be_stripped(ir: str, tmp_path: Path) -> None:
         ("{}", "isn't the IR of a library"),
     ],
 )
-def test_what_isnt_ir(tmp_path: Path, capsys, text: str | None, message: str) -> None:
+def test_files_that_are_no_ir_are_refused(
+    tmp_path: Path, capsys, text: str | None, message: str
+) -> None:
     path = tmp_path / "a.json"
     if text is not None:
         path.write_text(text)
@@ -83,7 +85,7 @@ def test_what_isnt_ir(tmp_path: Path, capsys, text: str | None, message: str) ->
         ({"protocol_declarations": [{"name": "demo.greeter/P"}]}, "no JSON IR"),
     ],
 )
-def test_a_broken_ir_is_one_line(
+def test_error_of_a_broken_ir_is_one_line(
     ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict, message: str
 ) -> None:
     broken = tmp_path / "broken.json"
@@ -96,24 +98,26 @@ def test_a_broken_ir_is_one_line(
     assert not out.exists()
 
 
-def test_json_without_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_deeply_nested_json_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     deep = tmp_path / "deep.json"
     deep.write_text("[" * 200_000)
     assert main(["fidl", "generate", str(deep)]) == 1
     assert "too deeply nested" in capsys.readouterr().err
 
 
-def test_no_package(ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prefix_that_is_no_package_name_is_refused(
+    ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["fidl", "generate", ir, "--out", str(tmp_path), "--prefix", "1 2"]) == 1
     assert "no name of a package" in capsys.readouterr().err
 
 
-def test_a_folder_that_cant_be_written(ir: str, tmp_path: Path, capsys) -> None:
+def test_unwritable_folder_is_an_error(ir: str, tmp_path: Path, capsys) -> None:
     (tmp_path / "file").write_text("")
     assert main(["fidl", "generate", ir, "--out", str(tmp_path / "file")]) == 1
     assert "can't write" in capsys.readouterr().err
 
 
-def test_help_names_it(capsys) -> None:
+def test_help_shows_the_generate_subcommand(capsys) -> None:
     assert main(["fidl", "--help"]) == 0
     assert "stretto fidl generate" in capsys.readouterr().out

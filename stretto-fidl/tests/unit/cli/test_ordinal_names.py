@@ -31,7 +31,7 @@ def packet(name: bytes, unknown: bytes = b"") -> bytes:
     return message((8, 12345), (11, event), (12, interned), (3999, unknown or name)) + fixed
 
 
-def test_texts_are_replaced_where_they_stand() -> None:
+def test_ordinals_are_replaced_by_names() -> None:
     symbolizer = Symbolizer(NAMES)
     trace = message((1, packet(b"ordinal 0x5f")), (1, packet(b"plain")))
     named = symbolizer.symbolize(trace)
@@ -42,14 +42,14 @@ def test_texts_are_replaced_where_they_stand() -> None:
 
 
 @pytest.mark.parametrize("name", [b"ordinal 0x60", b"an ordinal 0x5f", b"ordinal 0x5f too"])
-def test_other_texts_stay(name: bytes) -> None:
+def test_other_texts_are_kept(name: bytes) -> None:
     symbolizer = Symbolizer(NAMES)
     trace = message((1, packet(name)))
     assert symbolizer.symbolize(trace) == trace
     assert symbolizer.unknown == ({0x60} if name == b"ordinal 0x60" else set())
 
 
-def test_compressed_packets() -> None:
+def test_ordinals_in_compressed_packets_are_replaced() -> None:
     def trace(name: bytes) -> bytes:
         return message((1, message((11, message((23, name))))))
 
@@ -61,12 +61,12 @@ def test_compressed_packets() -> None:
 
 
 @pytest.mark.parametrize("trace", [b"\x0a\x05abc", message((1, message((50, b"not deflated"))))])
-def test_what_is_no_trace_is_refused(trace: bytes) -> None:
+def test_other_files_are_refused(trace: bytes) -> None:
     with pytest.raises(DecodeError):
         Symbolizer(NAMES).symbolize(trace)
 
 
-def test_names_of_methods_and_events() -> None:
+def test_methods_and_events_are_found_by_ordinal() -> None:
     text = "library a.b; closed protocol P { strict One(); strict -> Two(); };"
     ir = compile_sources({"a.fidl": text})
     (protocol,) = ir["protocol_declarations"]

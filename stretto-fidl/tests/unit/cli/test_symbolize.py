@@ -27,7 +27,9 @@ def trace(name: bytes) -> bytes:
     return wire.bytes_field(1, wire.bytes_field(11, wire.bytes_field(23, name)))
 
 
-def test_a_trace_gets_names(ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ordinals_of_a_trace_are_replaced(
+    ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     source.write_bytes(trace(f"ordinal {METHOD.ordinal:#x}".encode()) + trace(b"ordinal 0x5"))
     assert main(["fidl", "symbolize", str(source), ir, "-o", str(out)]) == 0
@@ -35,7 +37,7 @@ def test_a_trace_gets_names(ir: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == "1 ordinals got a name, 1 have none.\n"
 
 
-def test_packed_traces_and_standard_output(
+def test_gzipped_trace_is_written_to_standard_output(
     ir: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -51,13 +53,15 @@ def test_packed_traces_and_standard_output(
     assert b"the gzip compression is damaged" in capfdbinary.readouterr().err
 
 
-def test_not_to_a_terminal(ir: str, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_to_a_terminal_is_refused(
+    ir: str, monkeypatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert main(["fidl", "symbolize", "in", ir, "-o", "-"]) == 2
     assert "isn't for a terminal" in capsys.readouterr().err
 
 
-def test_the_result_is_its_owners_and_whole(
+def test_failed_write_leaves_the_old_file(
     ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
@@ -77,7 +81,7 @@ def test_the_result_is_its_owners_and_whole(
 @pytest.mark.parametrize(
     "methods", [None, 5, [{}], [{"ordinal": "x", "name": "M"}], [{"ordinal": 1, "name": "\ud800"}]]
 )
-def test_a_broken_ir(
+def test_broken_ir_is_an_error_of_one_line(
     ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], methods: object
 ) -> None:
     broken = json.loads(Path(ir).read_text())
@@ -87,7 +91,9 @@ def test_a_broken_ir(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_what_is_no_trace(ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_and_truncated_traces_are_errors(
+    ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source = tmp_path / "in"
     out = str(tmp_path / "out")
     assert main(["fidl", "symbolize", str(source), ir, "-o", out]) != 0

@@ -54,7 +54,9 @@ def test_commands_of_the_first_block_run(folder: Path, capsys: pytest.CaptureFix
     assert "1 ordinals got a name, 0 have none." in capsys.readouterr().out
 
 
-def test_names_of_the_kernels_messages(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documented_names_of_kernel_messages_are_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(1)
     said = capsys.readouterr().out
     assert "1 ordinals got a name, 0 have none." in said

@@ -47,18 +47,18 @@ class TestOwnership:
         assert not is_open(fd)
         assert not handle.is_open
 
-    def test_a_block_closes(self) -> None:
+    def test_with_block_closes_the_descriptor(self) -> None:
         with Handle(os.eventfd(0)) as handle:
             fd = handle.fileno()
         assert not is_open(fd)
 
-    def test_the_last_reference_closes(self) -> None:
+    def test_last_reference_closes_the_descriptor(self) -> None:
         handle = Handle(os.eventfd(0))
         fd = handle.fd
         del handle
         assert not is_open(fd)
 
-    def test_a_descriptor_that_somebody_closed(self) -> None:
+    def test_handle_whose_descriptor_was_closed_elsewhere_is_deleted_without_error(self) -> None:
         handle = Handle(os.eventfd(0))
         os.close(handle.fd)
         del handle
@@ -86,30 +86,30 @@ class TestOwnership:
         codec.encode(TYPES.Basic(h=handle))
         assert handle.is_open
 
-    def test_repr(self, handle: Handle) -> None:
+    def test_repr_has_the_type_and_the_descriptor_or_closed(self, handle: Handle) -> None:
         assert repr(handle) == f"<Handle event fd {handle.fd}>"
         handle.close()
         assert repr(handle) == "<Handle event closed>"
 
 
 class TestRights:
-    def test_a_fresh_handle_has_those_of_its_type(self, handle: Handle) -> None:
+    def test_fresh_handle_has_the_rights_of_its_type(self, handle: Handle) -> None:
         assert handle.rights == DEFAULT_RIGHTS[EVENT] == BASIC_RIGHTS | RIGHTS["signal"]
 
     def test_decoding_trims_rights_in_excess(self, handle: Handle) -> None:
         data, _ = codec.encode(TYPES.Basic(h=handle))
         assert codec.decode(TYPES.Basic, data, [handle]).h.rights == BASIC_RIGHTS
 
-    def test_rights_that_arent_known_are_enough(self, handle: Handle) -> None:
+    def test_unknown_rights_pass_the_check_and_are_set(self, handle: Handle) -> None:
         handle.rights = SAME_RIGHTS
         handle.check(EVENT, BASIC_RIGHTS)
         assert handle.rights == BASIC_RIGHTS
 
-    def test_same_rights_leaves_them(self, handle: Handle) -> None:
+    def test_same_rights_keeps_the_rights(self, handle: Handle) -> None:
         handle.check(ANY, SAME_RIGHTS)
         assert handle.rights == DEFAULT_RIGHTS[EVENT]
 
-    def test_what_is_missing_is_named(self, handle: Handle) -> None:
+    def test_missing_rights_are_named_in_the_error(self, handle: Handle) -> None:
         with pytest.raises(codec.WireError, match="lacks rights: write"):
             handle.check(EVENT, RIGHTS["write"])
 
@@ -117,7 +117,7 @@ class TestRights:
 class TestUnknownMembers:
     """Their handles are closed; those of known members aren't."""
 
-    def test_of_a_table(self, handle: Handle) -> None:
+    def test_handles_of_unknown_table_members_are_closed(self, handle: Handle) -> None:
         types = load(library(tables={"ResourceT": "1: h handle"}))
         data = bytes.fromhex("0300000000000000 ffffffffffffffff ffffffff01000100 0000000000000000")
         unknown = [Handle(os.eventfd(0)) for _ in range(2)]
@@ -128,7 +128,7 @@ class TestUnknownMembers:
         assert handle.is_open
         assert not any(each.is_open for each in unknown)
 
-    def test_of_a_union(self, handle: Handle) -> None:
+    def test_handle_of_an_unknown_union_member_is_closed(self, handle: Handle) -> None:
         types = load(library(unions={"ResourceU": "1: h handle"}))
         data = bytes.fromhex("0900000000000000 ffffffff01000100")
         assert codec.decode(types.ResourceU, data, [handle]).is_unknown
@@ -136,7 +136,7 @@ class TestUnknownMembers:
 
 
 class TestDisposition:
-    def test_encoding_says_what_the_receiver_gets(self, handle: Handle) -> None:
+    def test_encoding_returns_the_type_and_rights_of_each_handle(self, handle: Handle) -> None:
         _, (disposition,) = codec.encode(TYPES.Basic(h=handle))
         assert (disposition.handle, disposition.object_type) == (handle, EVENT)
         assert disposition.rights == BASIC_RIGHTS

@@ -26,7 +26,7 @@ def cases(*ways: str, failing: bool) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", cases("both", "encode", failing=False))
-def test_encoding(case: Case) -> None:
+def test_value_is_encoded_to_the_bytes_and_handles_of_the_vector(case: Case) -> None:
     with handles_of(case) as handles:
         data, dispositions = codec.encode(case.value(TYPES, *handles))
         assert data.hex(" ", 8) == case.data.hex(" ", 8)
@@ -34,21 +34,21 @@ def test_encoding(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("both", "decode", failing=False))
-def test_decoding(case: Case) -> None:
+def test_bytes_and_handles_of_the_vector_are_decoded_to_the_value(case: Case) -> None:
     with handles_of(case) as handles:
         value = codec.decode(getattr(TYPES, case.type), case.data, handles, wire=case.wire)
         assert value == case.value(TYPES, *handles)
 
 
 @pytest.mark.parametrize("case", cases("encode", failing=True))
-def test_encoding_fails(case: Case) -> None:
+def test_value_that_cannot_be_encoded_raises_the_error_of_the_vector(case: Case) -> None:
     with handles_of(case) as handles, pytest.raises(codec.WireError) as raised:
         codec.encode(case.value(TYPES, *handles))
     assert raised.value.code == case.code
 
 
 @pytest.mark.parametrize("case", cases("decode", failing=True))
-def test_decoding_fails(case: Case) -> None:
+def test_malformed_bytes_raise_the_error_of_the_vector_and_close_all_handles(case: Case) -> None:
     with handles_of(case) as handles:
         with pytest.raises(codec.WireError) as raised:
             codec.decode(getattr(TYPES, case.type), case.data, handles, wire=case.wire)
@@ -59,7 +59,7 @@ def test_decoding_fails(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("both", "decode", failing=False))
-def test_no_message_may_be_shorter(case: Case) -> None:
+def test_each_truncated_message_is_refused(case: Case) -> None:
     if not case.data:
         return
     for end in {0, 1, len(case.data) // 2, len(case.data) - 8, len(case.data) - 1}:
@@ -67,13 +67,13 @@ def test_no_message_may_be_shorter(case: Case) -> None:
             codec.decode(getattr(TYPES, case.type), case.data[:end], handles, wire=case.wire)
 
 
-def test_there_are_enough_vectors() -> None:
+def test_at_least_600_vectors_have_unique_names() -> None:
     assert sum(len(found) for found in GROUPS.values()) >= 600
     for found in GROUPS.values():
         names = [(case.name, case.way, case.code is None) for case in found]
         assert len(names) == len(set(names))
 
 
-def test_every_code_has_a_vector() -> None:
+def test_each_error_code_has_a_vector() -> None:
     seen = {case.code for found in GROUPS.values() for case in found} - {None}
     assert seen | HEADER_CODES == wire_error.CODES

@@ -51,7 +51,7 @@ def test_encoding_names_the_path(path: str, leaf) -> None:
 
 
 @pytest.mark.parametrize(("path", "leaf"), PLACES)
-def test_a_number_that_cant_be_packed_is_found(path: str, leaf) -> None:
+def test_number_out_of_range_is_located(path: str, leaf) -> None:
     value = root()
     leaf(value).a = -1
     with pytest.raises(codec.WireError) as raised:
@@ -73,7 +73,7 @@ def test_decoding_names_the_path_and_the_offset(path: str, leaf) -> None:
     assert str(raised.value) == expected
 
 
-def test_padding_has_its_offset() -> None:
+def test_error_in_padding_has_its_offset() -> None:
     data, _ = codec.encode(root())
     for at in (*range(37, 40), *range(45, 48)):
         with pytest.raises(codec.WireError) as raised:
@@ -82,7 +82,7 @@ def test_padding_has_its_offset() -> None:
         assert raised.value.offset in (37, 45)
 
 
-def test_envelopes_of_tables_have_their_offsets() -> None:
+def test_error_in_a_table_envelope_has_its_offset() -> None:
     types = load(library(structs={"S": "t T"}, tables={"T": "1: a uint8, 2: b uint8"}))
     data, _ = codec.encode(types.S(t=types.T(a=1, b=2)))
     for at in (16, 24):

@@ -15,7 +15,7 @@ def attributes(element: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
     ]
 
 
-def test_attributes_of_ones_own() -> None:
+def test_user_defined_attributes_are_in_the_ir() -> None:
     ir = compiled(
         '@a @b("x") @c(d="y", e=true) @f(X)\nprotocol P {};\nconst X string = "constant";'
     )
@@ -37,17 +37,17 @@ def test_attributes_of_ones_own() -> None:
         ("[Trace] protocol P {};", "`@trace` needs its argument"),
     ],
 )
-def test_trace_says_a_category(text: str, message: str) -> None:
+def test_trace_attribute_without_a_valid_category_is_refused(text: str, message: str) -> None:
     assert re.search(message, str(error_of(text)))
 
 
-def test_trace_may_stand_several_times() -> None:
+def test_repeated_trace_attributes_are_kept() -> None:
     ir = compiled('protocol P { @trace("first") @trace("second") M(); };')
     (method,) = named(ir, "P")["methods"]
     assert attributes(method) == [("trace", {"value": "first"}), ("trace", {"value": "second"})]
 
 
-def test_doc_comments() -> None:
+def test_doc_comments_become_doc_attributes() -> None:
     ir = compiled(
         "///  One.\n///\n/// Two.\n@a\ntype T = struct {\n    /// Three.\n    m bool;\n};"
     )
@@ -59,7 +59,7 @@ def test_doc_comments() -> None:
     assert doc["arguments"][0]["value"]["expression"] == "///  One.\n///\n/// Two."
 
 
-def test_everything_can_have_them() -> None:
+def test_each_element_may_have_attributes() -> None:
     ir = compiled(
         "@a library test.example;\n"
         "@a type S = struct { @a m @a struct {}; };\n@a type E = enum { @a X = 1; };\n"
@@ -99,5 +99,5 @@ def test_everything_can_have_them() -> None:
         ("@a(X) library test.example;\nconst X string = \"\";", "take literals"),
     ],
 )  # fmt: skip
-def test_errors(text: str, reason: str) -> None:
+def test_malformed_attributes_are_refused(text: str, reason: str) -> None:
     assert reason in error_of(text).reason

@@ -41,7 +41,7 @@ def at(version: str) -> dict[str, object]:
     }
 
 
-def test_what_each_version_has() -> None:
+def test_each_version_has_its_declarations_and_members() -> None:
     assert at("1") == {
         "names": ["B", "C", "P"],
         "members": [("stays", False)],
@@ -101,14 +101,14 @@ def test_a_library_is_empty_where_it_does_not_exist() -> None:
         assert len(ir["declarations"]) == count, version
 
 
-def test_numbers_of_versions() -> None:
+def test_version_numbers_are_written_as_decimals() -> None:
     for number in ("0x7fffffff", "0xFFD00000", "4292870144", "0b101"):
         ir = compiled(f"@available(added={number})\nlibrary test.example;")
         (argument,) = ir["maybe_attributes"][0]["arguments"]
         assert argument["value"]["value"] == str(int(number, 0))
 
 
-def test_platforms() -> None:
+def test_platform_and_version_are_in_the_ir() -> None:
     assert compiled("type A = struct {};")["platform"] == "unversioned"
     ir = compiled('@available(platform="mine", added=1)\nlibrary a.b;')
     assert ir["platform"] == "mine"
@@ -143,7 +143,7 @@ def test_platforms() -> None:
         ("(deprecated=9)", "when what it is a part of doesn't"),
     ],
 )
-def test_errors(attribute: str, reason: str) -> None:
+def test_malformed_availability_is_refused(attribute: str, reason: str) -> None:
     text = (
         "@available(added=2, deprecated=8, removed=10)\nlibrary test.example;\n"
         f"@available{attribute}\ntype T = struct {{}};"
@@ -151,7 +151,7 @@ def test_errors(attribute: str, reason: str) -> None:
     assert reason in error_of(text).reason
 
 
-def test_errors_of_modifiers() -> None:
+def test_malformed_versions_of_modifiers_are_refused() -> None:
     head = "@available(added=1)\nlibrary test.example;\n"
     text = "type E = strict(deprecated=2) enum { A = 1; };"
     assert "only `added` and `removed`" in error_of(head + text).reason
@@ -160,7 +160,7 @@ def test_errors_of_modifiers() -> None:
     assert "not on the library" in error_of("type E = strict(added=2) enum { A = 1; };").reason
 
 
-def test_errors_of_libraries() -> None:
+def test_malformed_availability_of_a_library_is_refused() -> None:
     assert "not on the library" in error_of("@available(added=1)\ntype T = struct {};").reason
     assert "must say `added`" in error_of("@available(deprecated=1)\nlibrary a;").reason
     assert "can't be `replaced`" in error_of("@available(added=1, replaced=2)\nlibrary a;").reason

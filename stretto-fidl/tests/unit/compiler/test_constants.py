@@ -40,11 +40,11 @@ def value(type_: str, constant: str, more: str = "") -> str:
         ("uint32", "test.example.E.B", "300"),
     ],
 )
-def test_values(type_: str, constant: str, expected: str) -> None:
+def test_constant_has_the_expected_value(type_: str, constant: str, expected: str) -> None:
     assert value(type_, constant) == expected
 
 
-def test_constants_of_constants() -> None:
+def test_constants_may_refer_to_constants() -> None:
     more = "const L uint8 = M;\nconst M uint8 = 7;\nconst N uint8 = 8;\n"
     assert value("uint16", "L", more) == "7"
     assert value("uint8", "L | N", more) == "15"
@@ -52,7 +52,7 @@ def test_constants_of_constants() -> None:
     assert value("bool", "P", more + "const P bool = false;\n") == "false"
 
 
-def test_how_the_ir_shows_them() -> None:
+def test_ir_has_the_kind_value_and_expression_of_constants() -> None:
     ir = compiled(f"{TYPES}const K uint8 = 0x10;\nconst L uint8 = K;\nconst M B = B.X | B.Y;")
     assert [named(ir, name)["value"] for name in "KLM"] == [
         {
@@ -101,15 +101,15 @@ def test_how_the_ir_shows_them() -> None:
         ("string:optional", '"a"', "a constant is"),
     ],
 )
-def test_errors(type_: str, constant: str, reason: str) -> None:
+def test_invalid_constants_are_refused(type_: str, constant: str, reason: str) -> None:
     assert reason in error_of(f"{TYPES}const K {type_} = {constant};").reason
 
 
-def test_circles_of_constants() -> None:
+def test_constants_that_refer_to_each_other_are_refused() -> None:
     assert "defined by itself" in error_of("const A uint8 = B;\nconst B uint8 = A;").reason
 
 
-def test_chains_are_bounded() -> None:
+def test_long_chains_of_constants_are_refused() -> None:
     chain = [f"const C{i} uint8 = C{i + 1};" for i in range(1000)]
     assert "steps" in error_of("\n".join([*chain, "const C1000 uint8 = 1;"])).reason
     chain[20:] = ["const C20 uint8 = 5;"]

@@ -27,13 +27,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_command(folder: Path) -> None:
+def test_documented_command_compiles_the_example(folder: Path) -> None:
     _, _, *arguments = block("console").split()
     assert main(arguments) == 0
     assert (folder / "greeter.json").exists()
 
 
-def test_the_mistake(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documented_error_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (folder / "greeter.fidl").read_text()
     (folder / "greeter.fidl").write_text(text.replace("<Language>", "<Langage>"))
     assert main(["fidl", "compile", "greeter.fidl"]) == 1
@@ -41,12 +41,14 @@ def test_the_mistake(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_from_python(capsys: pytest.CaptureFixture[str]) -> None:
+def test_documented_python_code_prints_the_documented_text(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     exec(block("python"), {})
     assert capsys.readouterr().out == block("text", 1)
 
 
-def test_the_old_syntax() -> None:
+def test_documented_old_syntax_is_compiled() -> None:
     ir = compile_sources({"old.fidl": block("fidl", 1)})
     (protocol,) = ir["protocol_declarations"]
     assert protocol["openness"] == "closed"

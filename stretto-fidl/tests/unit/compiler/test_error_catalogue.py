@@ -29,21 +29,21 @@ DOCUMENT = DOCS / "compiler.md"
 
 
 @pytest.mark.parametrize("number", CASES)
-def test_found(number: str) -> None:
+def test_each_definition_raises_one_error_with_its_place(number: str) -> None:
     error = error_of(CASES[number], other=OTHER, aged=AGED, fdf=FDF)
     assert error.line > 0
     assert error.column > 0
     assert len(error.errors) == 1
 
 
-def test_files_of_libraries() -> None:
+def test_files_of_two_libraries_in_one_list_are_refused() -> None:
     with pytest.raises(CompileError, match="must be of one library"):
         compile_sources({"a": "library a;", "b": "library b;"})
     with pytest.raises(CompileError, match="among the dependencies"):
         compile_sources({"a": "library a;"}, dependencies={"b": "library a;"})
 
 
-def test_the_document_has_the_numbers_that_are_not_found() -> None:
+def test_document_lists_the_error_numbers_that_are_not_found() -> None:
     """Numbers to 223 that aren't retired are here or in the table."""
     rows = re.findall(r"^\| ([0-9, ]+) \|", DOCUMENT.read_text("utf-8"), re.MULTILINE)
     told = {number for row in rows for number in row.split(", ")}

@@ -8,7 +8,7 @@ GRAPH = {"a": "bc", "b": "d", "c": "d", "d": "", "e": "a"}
 CYCLES = {"a": "b", "b": "ac", "c": "d", "d": "ce", "e": ""}
 
 
-def test_post_order() -> None:
+def test_nodes_are_listed_after_those_they_need() -> None:
     assert post_order("eab", GRAPH.__getitem__) == list("dbcae")
 
 
@@ -18,13 +18,13 @@ def test_a_cycle_is_named() -> None:
     assert caught.value.path == ["b", "c", "b"]
 
 
-def test_components() -> None:
+def test_strongly_connected_components_are_found() -> None:
     found = [sorted(each) for each in components("a", CYCLES.__getitem__)]
     assert found == [["e"], ["c", "d"], ["a", "b"]]
     assert components("eab", GRAPH.__getitem__) == [["d"], ["b"], ["c"], ["a"], ["e"]]
 
 
-def test_long_chains() -> None:
+def test_chains_of_50000_nodes_are_sorted_without_recursion() -> None:
     def following(node: int) -> list[int]:
         return [node + 1] if node < 50_000 else []
 

@@ -41,7 +41,7 @@ KEYS = {
 }
 
 
-def test_keys_of_the_document() -> None:
+def test_keys_of_the_document_are_in_order() -> None:
     assert list(compiled(TEXT)) == [
         *["name", "platform", "experiments", "library_dependencies"],
         *["bits_declarations", "const_declarations", "enum_declarations"],
@@ -53,12 +53,12 @@ def test_keys_of_the_document() -> None:
     assert "overlay_declarations" not in compiled("type A = struct {};")
 
 
-def test_keys_of_declarations() -> None:
+def test_keys_of_declarations_are_in_order() -> None:
     ir = compiled(TEXT)
     assert {name: " ".join(named(ir, name)) for name in KEYS} == KEYS
 
 
-def test_keys_of_members_and_methods() -> None:
+def test_keys_of_members_and_methods_are_in_order() -> None:
     ir = compiled(TEXT)
     (method,) = named(ir, "Protocol")["methods"]
     assert list(method) == [
@@ -74,7 +74,7 @@ def test_keys_of_members_and_methods() -> None:
     assert " ".join(named(ir, "Enum")["members"][0]) == "name location deprecated value"
 
 
-def test_order_by_kind_and_by_need() -> None:
+def test_declarations_are_ordered_by_kind_and_by_dependency() -> None:
     ir = compiled(TEXT)
     names = [name.split("/")[1] for name in ir["declarations"]]
     assert names[:6] == ["Bits", "CONST", "Enum", "Resource", "Base", "Protocol"]
@@ -97,7 +97,7 @@ def test_generated_members_have_lines_of_their_own() -> None:
     assert lines == [1, 3, 5, 6, 7]
 
 
-def test_bindings_read_it() -> None:
+def test_bindings_load_the_ir() -> None:
     module = load(
         compiled(TEXT.replace("type Overlay = strict overlay { 1: a bool; 2: b uint32; };\n", ""))
     )

@@ -5,13 +5,13 @@ import pytest
 from fidl_support.source import compiled, error_of, named
 
 
-def test_bits() -> None:
+def test_bits_have_their_mask_strictness_and_type() -> None:
     ir = compiled("type B = strict bits : uint8 { A = 1; C = 0x80; };")
     bits = named(ir, "B")
     assert (bits["mask"], bits["strict"], bits["type"]["subtype"]) == ("129", True, "uint8")
 
 
-def test_enums_and_their_unknown_value() -> None:
+def test_flexible_enum_has_an_unknown_value() -> None:
     ir = compiled(
         "type A = enum { X = 1; };\ntype B = flexible enum : int8 { X = 1; };\n"
         "type C = enum : uint8 { X = 1; @unknown Y = 9; };\ntype D = strict enum { X = 1; };"
@@ -25,7 +25,7 @@ def test_enums_and_their_unknown_value() -> None:
     assert named(ir, "A")["type"] == "uint32"
 
 
-def test_strictness_and_resources() -> None:
+def test_strictness_and_resource_flags_have_their_defaults() -> None:
     ir = compiled(
         "type A = table {};\ntype B = union {};\ntype C = strict union { 1: a bool; };\n"
         "type D = resource struct {};\n"
@@ -51,7 +51,7 @@ def test_reserved_ordinals_are_left_out() -> None:
     assert [m["ordinal"] for m in named(ir, "T")["members"]] == [2]
 
 
-def test_defaults() -> None:
+def test_default_values_of_members_are_in_the_ir() -> None:
     ir = compiled(
         "@allow_deprecated_struct_defaults\ntype S = struct { a uint8 = 5; b E = E.X; "
         'c string = "x"; d bool; };\ntype E = strict enum { X = 3; };'
@@ -112,7 +112,7 @@ def test_resources_are_marked() -> None:
         ("resource_definition R : uint8 { properties {}; };", "must be uint32"),
     ],
 )
-def test_errors(text: str, reason: str) -> None:
+def test_invalid_layouts_are_refused(text: str, reason: str) -> None:
     assert reason in error_of(text).reason
 
 
@@ -141,7 +141,9 @@ def test_errors(text: str, reason: str) -> None:
          "U u; };", "B u; }; struct B { U? u; };"),
     ],
 )  # fmt: skip
-def test_the_way_out_of_a_cycle(text: str, way_out: str, old: str, new: str) -> None:
+def test_error_of_a_cycle_names_a_change_that_compiles(
+    text: str, way_out: str, old: str, new: str
+) -> None:
     assert way_out in error_of(text).reason
     assert compiled(text.replace(old, new))
 

@@ -14,7 +14,7 @@ def words(text: str) -> list[str]:
     return [token.text for token in lex(SourceFile("x", text)) if token.kind != END]
 
 
-def test_words() -> None:
+def test_text_is_split_into_tokens() -> None:
     assert words("type A=struct{b uint8;};") == [
         *["type", "A", "=", "struct", "{", "b", "uint8", ";", "}", ";"]
     ]
@@ -39,7 +39,7 @@ def constant(literal: str) -> str:
         ('"ünï"', "ünï"),
     ],
 )
-def test_strings(literal: str, value: str) -> None:
+def test_string_literals_are_unescaped(literal: str, value: str) -> None:
     assert constant(literal) == value
 
 
@@ -57,7 +57,9 @@ def test_strings(literal: str, value: str) -> None:
         ("X_", "may not end with an underscore", 18),
     ],
 )
-def test_what_is_no_word(literal: str, reason: str, column: int) -> None:
+def test_malformed_tokens_are_refused_with_their_place(
+    literal: str, reason: str, column: int
+) -> None:
     error = error_of(f"const X string = {literal};")
     assert reason in error.reason
     assert (error.line, error.column) == (2, column)

@@ -18,12 +18,12 @@ from stretto_fidl.compiler.names import canonical, upper_camel_case
         ("a__b", "a_b"),
     ],
 )
-def test_canonical_names(name: str, expected: str) -> None:
+def test_name_is_converted_to_its_canonical_form(name: str, expected: str) -> None:
     assert canonical(name) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "expected"), [("table_member", "TableMember"), ("flags", "Flags"), ("aB_c", "ABC")]
 )
-def test_names_of_layouts(name: str, expected: str) -> None:
+def test_name_is_converted_to_upper_camel_case(name: str, expected: str) -> None:
     assert upper_camel_case(name) == expected

@@ -70,7 +70,7 @@ def without_places(node: Any) -> Any:
 
 
 @pytest.mark.parametrize(("old", "new"), PAIRS)
-def test_both_syntaxes_mean_the_same(old: str, new: str) -> None:
+def test_old_and_new_syntax_give_the_same_ir(old: str, new: str) -> None:
     assert without_places(compiled(old)) == without_places(compiled(new))
 
 
@@ -87,7 +87,7 @@ def test_types_that_hold_handles_are_resources() -> None:
     assert [named(ir, name)["resource"] for name in "ABCD"] == [True, True, True, False]
 
 
-def test_handles() -> None:
+def test_handles_of_the_old_syntax_have_types_and_rights() -> None:
     ir = compiled(
         "using zx;\nstruct S { handle a; handle<vmo>? b; "
         "handle<channel, zx.rights.READ | zx.rights.WRITE> c; };"
@@ -101,13 +101,13 @@ def test_handles() -> None:
     ]
 
 
-def test_names_of_the_old_library_zx() -> None:
+def test_names_of_the_old_library_zx_are_found() -> None:
     ir = compiled("using zx;\nstruct S { zx.handle:VMO a; zx.status s; };")
     assert member_type(ir, "S", "a")["obj_type"] == 3
     assert member_type(ir, "S", "s")["subtype"] == "int32"
 
 
-def test_a_file_that_may_be_either_is_like_its_library() -> None:
+def test_file_valid_in_both_syntaxes_follows_its_library() -> None:
     either = "library test.example;\nprotocol P { M() -> () error int32; };"
     old = "library test.example;\nstruct S { int32 a; };"
     new = "library test.example;\ntype S = struct { a int32; };"

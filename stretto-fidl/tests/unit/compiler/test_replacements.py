@@ -51,7 +51,7 @@ def test_renamed_and_removed() -> None:
         assert "choose another name" in error_of(text % other).reason
 
 
-def test_declarations() -> None:
+def test_replacement_of_a_declaration_needs_the_same_name() -> None:
     first = HEAD + "@available(%s) type T = struct {};\n"
     assert (
         "there again"

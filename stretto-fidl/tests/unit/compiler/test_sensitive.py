@@ -57,14 +57,14 @@ def marks(element: dict[str, Any]) -> dict[str, bool]:
 class TestOfAnotherLibrary:
     IR = compiled(USER, **{"secrets.fidl": SECRETS})
 
-    def test_members(self) -> None:
+    def test_members_of_sensitive_types_are_sensitive(self) -> None:
         sensitive = dict.fromkeys("abcdef", True)
         assert marks(named(self.IR, "S")) == {**sensitive, "plain": False}
         assert marks(named(self.IR, "T")) == {"a": True, "plain": False, "b": True}
         assert marks(named(self.IR, "U")) == {"a": True, "plain": False}
         assert is_marked(named(self.IR, "Mine")) is False
 
-    def test_methods_and_errors(self) -> None:
+    def test_methods_and_errors_of_sensitive_types_are_sensitive(self) -> None:
         methods = {"A": True, "B": False, "C": False, "D": True, "M": True}
         assert marks(named(self.IR, "P")) == methods
         assert marks(named(self.IR, "P_B_Result"))["response"]
@@ -72,14 +72,14 @@ class TestOfAnotherLibrary:
         assert marks(result) == {"response": False, "err": True}
         assert marks(named(self.IR, "P_C_Response")) == {"a": True}
 
-    def test_it_says_where_the_mark_is_from(self) -> None:
+    def test_mark_has_the_location_of_its_origin(self) -> None:
         (mark,) = named(self.IR, "S")["members"][0]["maybe_attributes"]
         assert mark["location"] == {
             "filename": "secrets.fidl", "line": 2, "column": 1, "length": 10
         }  # fmt: skip
 
 
-def test_a_library() -> None:
+def test_all_declarations_of_a_sensitive_library_are_sensitive() -> None:
     hidden = "@sensitive library test.hidden; type S = struct { a bool; }; alias A = string;"
     ir = compiled(f"{hidden} open protocol P {{ M(struct {{ a bool; }}); }};")
     for name in ("S", "A", "P", "PMRequest"):
@@ -101,7 +101,7 @@ def test_a_library() -> None:
         ("[Sensitive] const bool C = true;", "a const"),
     ],
 )
-def test_where_it_would_hide_nothing(text: str, place: str) -> None:
+def test_sensitive_on_an_element_without_values_is_refused(text: str, place: str) -> None:
     error = error_of(text)
     assert "`@sensitive` stands on a type, member, method or protocol, not on " in str(error)
     assert f"not on {place}" in str(error)
@@ -109,7 +109,7 @@ def test_where_it_would_hide_nothing(text: str, place: str) -> None:
     assert str(error).startswith(f"example.fidl:2:{column}: ")
 
 
-def test_it_takes_no_arguments() -> None:
+def test_sensitive_with_arguments_is_refused() -> None:
     assert "takes no arguments" in str(error_of("@sensitive(false) type S = struct {};"))
 
 
@@ -123,7 +123,7 @@ def test_it_takes_no_arguments() -> None:
         *((name, "trace") for name in ("trac", "tracee", "tarce", "traces", "Trace", "tace")),
     ],
 )  # fmt: skip
-def test_names_that_look_like_it(name: str, known: str) -> None:
+def test_misspelled_attribute_is_refused_with_the_right_name(name: str, known: str) -> None:
     error = error_of(f'open protocol P {{ @{name}("x") M(struct {{ a bool; }}); }};')
     assert f"`@{name}` would say nothing: write `@{known}`" in str(error)
     assert str(error).startswith("example.fidl:2:19: ")
@@ -132,6 +132,6 @@ def test_names_that_look_like_it(name: str, known: str) -> None:
 @pytest.mark.parametrize(
     "name", ["sense", "sensitivity", "positive", "track", "trade", "brace", "space", "race_x"]
 )
-def test_names_of_ones_own(name: str) -> None:
+def test_other_attribute_names_are_kept(name: str) -> None:
     ir = compiled(f"@{name} type S = struct {{}};")
     assert [each["name"] for each in named(ir, "S")["maybe_attributes"]] == [name]

@@ -40,7 +40,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts(layout: str) -> None:
+def test_layout_has_the_sizes_computed_by_hand(layout: str) -> None:
     ir = compiled(f"protocol P {{}};\ntype X = {layout};\n")
     assert shape(ir, "X") == LAYOUTS[layout]
 
@@ -69,7 +69,7 @@ def test_handles_in_a_cycle_have_no_bound() -> None:
     assert shape(ir, "X")[3] == UNBOUNDED
 
 
-def test_properties_go_round_a_cycle() -> None:
+def test_flags_spread_through_a_cycle() -> None:
     ir = compiled(
         "type A = struct { b box<B>; };\n"
         "type B = struct { c box<C>; };\n"
@@ -78,7 +78,7 @@ def test_properties_go_round_a_cycle() -> None:
     assert [shape(ir, name)[5:] for name in "ABC"] == [(YES, YES)] * 3
 
 
-def test_a_struct_in_a_struct_whatever_the_order() -> None:
+def test_nested_structs_have_their_size_in_any_order_of_definition() -> None:
     ir = compiled(
         "type A = struct { b B; x uint8; next box<A>; };\n"
         "type B = struct { c C; y uint8; };\n"
@@ -99,7 +99,7 @@ def test_large_structs_are_refused() -> None:
     assert "65536 bytes inline" in error.reason
 
 
-def test_a_long_chain_of_types_is_no_problem() -> None:
+def test_chain_of_2000_types_is_compiled() -> None:
     text = "\n".join(f"type T{i} = struct {{ next T{i + 1}; }};" for i in range(2000))
     ir = compiled(text + "\ntype T2000 = struct { a uint8; };")
     assert shape(ir, "T0") == (1, 1, 0, 0, 0, NO, NO)

@@ -27,13 +27,13 @@ HEAD = "@available(added=1)\nlibrary test.example;\n"
         ("2", "@available(added=2) const A int8 = 1; const B int8 = A;"),
     ],
 )
-def test_mistakes_in_versions_that_are_not_compiled(version: str, text: str) -> None:
+def test_errors_in_other_versions_are_reported(version: str, text: str) -> None:
     with pytest.raises(CompileError) as caught:
         compile_sources({"a.fidl": HEAD + text}, versions={"test": version})
     assert "of `test`)" in caught.value.reason
 
 
-def test_the_version_is_named_once_an_error() -> None:
+def test_each_error_names_its_version_once() -> None:
     text = "@available(added=2) type T = struct {}; alias U = T; @available(added=3) alias V = T;"
     error = error_of(HEAD + text)
     assert [(e.line, e.reason) for e in error.errors] == [
@@ -44,7 +44,7 @@ def test_the_version_is_named_once_an_error() -> None:
         compile_sources({"a.fidl": HEAD + text}, versions={"test": "1"})
 
 
-def test_other_libraries_of_the_platform_move_along() -> None:
+def test_libraries_of_one_platform_have_the_same_version() -> None:
     other = (
         "@available(added=1)\nlibrary test.other;\n"
         "@available(replaced=3) type T = struct { a uint8; };\n"
@@ -58,7 +58,7 @@ def test_other_libraries_of_the_platform_move_along() -> None:
         assert ir["struct_declarations"][0]["type_shape_v2"]["inline_size"] == size
 
 
-def test_libraries_of_other_platforms_stay() -> None:
+def test_libraries_of_other_platforms_keep_their_version() -> None:
     """And one without versions sees the version of each time by what it uses."""
     other = "@available(added=4)\nlibrary other;\ntype T = struct {};\n"
     plain = "library plain;\nusing other;\nusing test.base;\n"
@@ -73,14 +73,14 @@ def test_libraries_of_other_platforms_stay() -> None:
         compile_sources({"a": text}, dependencies=sources, versions={"other": "3"})
 
 
-def test_imports_are_used_by_any_version() -> None:
+def test_import_used_by_one_version_is_used() -> None:
     other = "library other;\ntype T = struct {};\n"
     text = HEAD + "using other;\n@available(added=%s, removed=%s) alias A = other.T;\n"
     compiled(text % (2, 3), o=other)
     assert "imported, but not used" in error_of(HEAD + "using other;\n", o=other).reason
 
 
-def test_deprecated_things_are_for_deprecated_things() -> None:
+def test_deprecated_declarations_are_refused_in_others() -> None:
     start = HEAD + "@available(deprecated=5) alias A = uint8;\n"
     start += "type E = enum { @available(deprecated=5) X = 1; Y = 2; };\n"
     for use in (
@@ -103,14 +103,14 @@ def test_deprecated_things_are_for_deprecated_things() -> None:
         compile_sources({"a": start + "alias B = A;"}, versions={"test": "2"})
 
 
-def test_versions_are_bounded() -> None:
+def test_more_than_64_versions_are_refused() -> None:
     members = "".join(f"@available(added={n}) {n}: a{n} bool; " for n in range(1, MAX_VERSIONS))
     compiled(HEAD + f"type T = table {{ {members} }};")
     members = "".join(f"@available(added={n}) a{n} bool; " for n in range(2, MAX_VERSIONS + 2))
     assert "the limit is 64" in error_of(HEAD + f"type T = struct {{ {members} }};").reason
 
 
-def test_the_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_too_long_for_its_versions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     text = HEAD + "@available(added=2) type T = struct {};\n"
     compiled(text)
     monkeypatch.setattr("stretto_fidl.compiler.timeline.MAX_CHARACTERS", 2 * len(text) - 1)

@@ -30,7 +30,7 @@ def sending(transport: str, type_: str) -> str:
         ("Banjo", "client_end:Banjo"),
     ],
 )
-def test_what_is_carried(transport: str, type_: str) -> None:
+def test_types_carried_by_a_transport_are_accepted(transport: str, type_: str) -> None:
     assert compiled(sending(transport, type_))["protocol_declarations"]
 
 
@@ -45,7 +45,7 @@ def test_what_is_carried(transport: str, type_: str) -> None:
         ("Syscall", "client_end:Driver"),
     ],
 )
-def test_what_is_not(transport: str, type_: str) -> None:
+def test_types_of_another_transport_are_refused(transport: str, type_: str) -> None:
     reason = error_of(sending(transport, type_)).reason
     assert reason == (
         f"`M` sends an endpoint or handle of transport Driver, which {transport}, "

@@ -20,7 +20,7 @@ def use(type_: str) -> dict[str, Any]:
     return found
 
 
-def test_primitives() -> None:
+def test_primitive_types_are_resolved() -> None:
     names = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
     for name in [*names, "float32", "float64"]:
         assert use(name) == {"kind_v2": "primitive", "subtype": name}
@@ -61,12 +61,12 @@ def test_primitives() -> None:
         ),
     ],
 )
-def test_types(type_: str, expected: dict[str, Any]) -> None:
+def test_type_is_resolved_to_the_expected_ir(type_: str, expected: dict[str, Any]) -> None:
     assert use(type_) == expected
     assert list(use(type_)) == list(expected)
 
 
-def test_elements() -> None:
+def test_element_types_and_counts_are_resolved() -> None:
     vector = use("vector<array<uint8, N>>:<2, optional>")
     assert (vector["kind_v2"], vector["maybe_element_count"], vector["nullable"]) == (
         "vector",
@@ -95,7 +95,7 @@ def test_aliases_are_named_where_they_are_used() -> None:
     assert (d[alias]["handle_rights"]["value"], d["type"]["rights"]) == ("4", 4)
 
 
-def test_what_an_alias_is_made_of() -> None:
+def test_alias_has_the_type_and_the_size_of_its_definition() -> None:
     ir = compiled("alias X = vector<string:3>:<5, optional>;\nalias Y = X;")
     made_of = named(ir, "X")["partial_type_ctor"]
     assert (made_of["name"], made_of["nullable"], made_of["maybe_size"]["value"]) == (
@@ -109,7 +109,7 @@ def test_what_an_alias_is_made_of() -> None:
     assert named(ir, "Y")["experimental_maybe_from_alias"]["name"] == "test.example/X"
 
 
-def test_new_types() -> None:
+def test_new_type_is_named_where_it_is_used() -> None:
     ir = compiled("type Id = uint64;\ntype S = struct { a vector<Id>:2; };")
     assert ir["new_type_declarations"][0]["type"]["subtype"] == "uint64"
     vector = member_type(ir, "S", "a")
@@ -117,7 +117,7 @@ def test_new_types() -> None:
     assert vector["type_shape_v2"]["max_out_of_line"] == 16
 
 
-def test_names_of_ones_own_come_first() -> None:
+def test_user_defined_names_hide_builtin_ones() -> None:
     ir = compiled(
         "type string = struct {};\nconst optional uint32 = 7;\n"
         "type X = struct { a string; b vector<uint8>:optional; };"
@@ -166,23 +166,23 @@ def test_names_of_ones_own_come_first() -> None:
         ("handle", "cannot find `handle`"),
     ],
 )
-def test_errors(type_: str, reason: str) -> None:
+def test_invalid_types_are_refused(type_: str, reason: str) -> None:
     text = f"{TYPES}type X = resource struct {{ m {type_}; h zx.Handle; }};"
     assert reason in error_of(text).reason
 
 
-def test_nobody_refers_to_a_layout_without_a_name() -> None:
+def test_generated_name_of_a_layout_can_not_be_used() -> None:
     text = "type A = struct { inner struct {}; };\ntype B = struct { b Inner; };"
     assert "generated name of a layout" in error_of(text).reason
 
 
-def test_circles_and_chains_of_aliases() -> None:
+def test_cyclic_and_long_chains_of_aliases_are_refused() -> None:
     assert "defined by itself" in error_of("alias A = B;\nalias B = vector<A>;").reason
     chain = "\n".join(f"alias A{i} = vector<A{i + 1}>;" for i in range(1000))
     assert "steps" in error_of(chain + "\nalias A1000 = uint8;").reason
 
 
-def test_types_in_types_are_bounded_through_aliases() -> None:
+def test_nesting_through_aliases_is_bounded() -> None:
     chain = ["alias A0 = uint8;", *(f"alias A{i + 1} = vector<A{i}>;" for i in range(100))]
     error = error_of("\n".join(chain))
     assert (error.reason.split(":")[0], error.line) == ("more than 64 types in each other", 66)

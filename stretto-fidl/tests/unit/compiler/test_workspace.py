@@ -9,7 +9,7 @@ from stretto_fidl.compiler import compile_files, compile_sources
 from stretto_fidl.errors import CompileError
 
 
-def test_several_files() -> None:
+def test_library_may_have_several_files() -> None:
     ir = compile_sources(
         {"a.fidl": "library l;\ntype A = struct { b B; };", "b.fidl": "library l;\nstruct B {};"}
     )
@@ -18,7 +18,7 @@ def test_several_files() -> None:
     assert places == ["a.fidl", "b.fidl"]
 
 
-def test_other_libraries() -> None:
+def test_declarations_of_other_libraries_are_used() -> None:
     ir = compiled(
         "using other.one;\nusing two as second;\n"
         "type T = struct { a other.one.S; b second.E; c array<uint8, second.N>; };\n"
@@ -39,7 +39,7 @@ def test_other_libraries() -> None:
     assert table["resource"] is True
 
 
-def test_what_composed_methods_need() -> None:
+def test_types_of_composed_methods_are_external_declarations() -> None:
     ir = compiled(
         "using middle;\nprotocol P { compose middle.Q; };",
         middle="library middle;\nusing bottom;\nprotocol Q { M(bottom.S); };",
@@ -66,7 +66,7 @@ def test_what_composed_methods_need() -> None:
         ("using ring;", "need each other: ring -> ring2 -> ring"),
     ],
 )
-def test_errors(text: str, reason: str) -> None:
+def test_invalid_imports_are_refused(text: str, reason: str) -> None:
     error = error_of(
         text,
         other="library other;\ntype S = struct {};",
@@ -86,7 +86,7 @@ def test_imports_belong_to_a_file() -> None:
         compile_sources(files, dependencies={"o.fidl": "library o;\ntype S = struct {};"})
 
 
-def test_files_of_two_libraries() -> None:
+def test_files_of_two_libraries_are_refused() -> None:
     with pytest.raises(CompileError, match="must be of one library, but there are: a, b"):
         compile_sources({"a": "library a;", "b": "library b;"})
     with pytest.raises(CompileError, match="there are: none"):
@@ -99,7 +99,7 @@ def test_errors_of_all_files_are_reported() -> None:
     assert [(e.filename, e.line) for e in caught.value.errors] == [("a", 2), ("b", 3)]
 
 
-def test_a_zx_of_ones_own() -> None:
+def test_user_defined_library_zx_takes_precedence() -> None:
     ir = compiled(
         "using zx;\ntype S = resource struct { h zx.Thing:SPECIAL; };",
         zx="library zx;\ntype Kinds = enum { SPECIAL = 77; };\n"
@@ -113,7 +113,7 @@ def test_a_zx_of_ones_own() -> None:
     )
 
 
-def test_files_are_read(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_files_are_read_from_disk(tmp_path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "a.fidl"
     path.write_text("library a;\n")
     assert compile_files([path])["name"] == "a"
@@ -144,7 +144,7 @@ BOTTOM = (
         "M() -> () error bottom.E;",
     ],
 )
-def test_libraries_that_composed_methods_mention(method: str) -> None:
+def test_libraries_of_composed_methods_are_dependencies(method: str) -> None:
     middle = f"library middle;\nusing bottom;\nprotocol Q {{ {method} }};"
     ir = compiled("using middle;\nprotocol R { compose middle.Q; };", middle=middle, bottom=BOTTOM)
     assert [d["name"] for d in ir["library_dependencies"]] == ["bottom", "middle"]
@@ -157,7 +157,7 @@ def test_libraries_that_composed_methods_mention(method: str) -> None:
         "type A = struct { s bottom.S; };\nprotocol Q { M(struct { a A; }); };",
     ],
 )
-def test_what_is_behind_other_names_is_not_followed(middle: str) -> None:
+def test_indirect_libraries_of_other_names_are_no_dependencies(middle: str) -> None:
     ir = compiled(
         "using middle;\nprotocol R { compose middle.Q; };",
         middle=f"library middle;\nusing bottom;\n{middle}",

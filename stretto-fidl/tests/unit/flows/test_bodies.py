@@ -48,7 +48,7 @@ def bank(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any
 
 class TestBank:
     @pytest.mark.parametrize("wanted", [True, ["test.other", "test.bank"]])
-    def test_where_asked_without_what_is_sensitive(
+    def test_requested_bodies_are_recorded_without_sensitive_values(
         self, bank: Any, wanted: bool | list[str]
     ) -> None:
         with flows_installed(bodies=wanted), record() as recorded:
@@ -57,7 +57,7 @@ class TestBank:
         assert bodies(events, "send") == bodies(events, "receive") == EXPECTED
         assert fidl_bank.SECRET.encode() not in recorded.trace
 
-    def test_texts_of_payloads(self, bank: Any) -> None:
+    def test_repr_of_payloads_hides_sensitive_values(self, bank: Any) -> None:
         """They may be in log records and exceptions, which are in traces as well."""
         assert repr(bank.Bank.BY_NAME["Whisper"].request(text="hunter2")) == SENSITIVE
         login = bank.Bank.BY_NAME["Login"].request(user="me", password="hunter2")
@@ -65,13 +65,15 @@ class TestBank:
         assert repr(bank.Card(number="1")) == SENSITIVE
 
     @pytest.mark.parametrize("wanted", [False, [], ["test.other"]])
-    def test_never_unless_asked(self, bank: Any, wanted: bool | list[str]) -> None:
+    def test_bodies_are_not_recorded_unless_requested(
+        self, bank: Any, wanted: bool | list[str]
+    ) -> None:
         with flows_installed(bodies=wanted), record() as recorded:
             fidl_bank.talk(bank)
         assert len(recorded.events) > 20
         assert bodies(recorded.events, "send") == bodies(recorded.events, "receive") == {}
 
-    def test_facts_that_are_always_there(self, bank: Any) -> None:
+    def test_method_ordinal_and_sizes_are_recorded_without_bodies(self, bank: Any) -> None:
         with flows_installed(), record() as recorded:
             fidl_bank.talk(bank)
         events = sorted(recorded.events, key=lambda event: event.timestamp)
@@ -88,13 +90,13 @@ class TestBank:
         assert login["txid"] >> 31 == 1
         assert "handles" not in login
 
-    def test_who_asks_anew_gets_something_else(self, bank: Any) -> None:
+    def test_each_recording_follows_its_own_request_for_bodies(self, bank: Any) -> None:
         for wanted in (True, False, True):
             with flows_installed(bodies=wanted), record() as recorded:
                 fidl_bank.talk(bank)
             assert bool(bodies(recorded.events, "send")) == wanted
 
-    def test_of_every_message_of_a_channel(self, bank: Any) -> None:
+    def test_bodies_of_all_messages_of_a_channel_are_recorded(self, bank: Any) -> None:
         with (
             flows_installed(bodies=["rpc.transport"]),
             record(enabled=["rpc.transport"], disabled=["*"]) as recorded,
@@ -154,7 +156,7 @@ def shop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tup
     return generated, load_text(generate(user)["test_shop.py"], "test_shop")
 
 
-def test_sensitive_types_of_another_library(shop: tuple[Any, Any]) -> None:
+def test_sensitive_types_of_another_library_are_hidden(shop: tuple[Any, Any]) -> None:
     """In bodies as in the texts of errors."""
     secrets, names = shop
     near, far = channel()
@@ -192,7 +194,7 @@ def test_sensitive_types_of_another_library(shop: tuple[Any, Any]) -> None:
     assert b"hunter2" not in recorded.trace
 
 
-def test_what_a_peer_says_wrongly_is_not_shown() -> None:
+def test_malformed_bodies_of_a_peer_are_not_recorded() -> None:
     bank = load(fidl_bank.IR)
     login = described(bank.Bank)[bank.Bank.BY_NAME["Login"].ordinal]
     broken = RpcMethod("x", "Broken", 1, "test.bank", lambda *_: 1 // 0)

@@ -18,7 +18,7 @@ COUNT = 20
 
 
 @pytest.mark.parametrize("kind", [Server, AsyncServer])
-def test_a_client_that_is_gone_before_its_first_message_is_read(kind: type) -> None:
+def test_messages_of_a_client_that_disconnected_early_have_arrows(kind: type) -> None:
     names = load_talk(traced="test.ends")
     with flows_installed(), record() as recorded:
         near, far = channel()

@@ -35,7 +35,7 @@ def run(coroutine: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_SEQPACKET, socket.SOCK_STREAM])
-def test_calls(kind: int) -> None:
+def test_calls_return_replies_and_errors(kind: int) -> None:
     async def main() -> None:
         handler = AsyncTalker()
         async with conversation(handler, kind=kind) as (client, _, _):
@@ -120,7 +120,7 @@ def test_a_handler_that_raises_ends_the_channel() -> None:
     run(main("Echo"))
 
 
-def test_events() -> None:
+def test_events_are_received_in_order() -> None:
     async def main() -> None:
         async with conversation() as (client, server, _):
             await server.OnTick(number=1)
@@ -136,7 +136,7 @@ def test_events() -> None:
     run(main())
 
 
-def test_events_are_dispatched() -> None:
+def test_events_call_the_methods_of_an_object() -> None:
     seen: list[Any] = []
 
     class Events:
@@ -178,7 +178,7 @@ async def by_hand(**options: Any) -> AsyncIterator[tuple[Any, socket.socket]]:
         (lambda txid: encode_epitaph(-1), ClosedError),
     ],
 )
-def test_what_ends_the_channel(reply: Any, error: type[Exception]) -> None:
+def test_invalid_replies_end_the_channel(reply: Any, error: type[Exception]) -> None:
     async def main() -> None:
         async with by_hand() as (client, peer):
             call = asyncio.create_task(client.Echo(number=1))
@@ -191,7 +191,7 @@ def test_what_ends_the_channel(reply: Any, error: type[Exception]) -> None:
     run(main())
 
 
-def test_an_unknown_method() -> None:
+def test_reply_of_an_unknown_method_is_an_error() -> None:
     async def main() -> None:
         async with by_hand() as (client, peer):
             call = asyncio.create_task(client.Divide(a=1, b=1))
@@ -205,7 +205,7 @@ def test_an_unknown_method() -> None:
     run(main())
 
 
-def test_who_writes_to_a_peer_that_has_gone_reads_its_epitaph() -> None:
+def test_write_after_the_peer_has_closed_raises_its_epitaph() -> None:
     async def main() -> None:
         async with by_hand() as (client, peer):
             peer.send(encode_epitaph(-28))
@@ -218,7 +218,7 @@ def test_who_writes_to_a_peer_that_has_gone_reads_its_epitaph() -> None:
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_SEQPACKET, socket.SOCK_STREAM])
-def test_writers_wait_for_room(kind: int) -> None:
+def test_writers_wait_while_the_socket_is_full(kind: int) -> None:
     async def main() -> None:
         near, far = socket.socketpair(socket.AF_UNIX, kind)
         async with AsyncClient(talk.Talk, ChannelEnd(near.detach())) as client:
@@ -235,7 +235,7 @@ def test_writers_wait_for_room(kind: int) -> None:
     run(main())
 
 
-def test_a_server_for_asyncio_follows_the_rules() -> None:
+def test_invalid_messages_end_the_channel_with_an_epitaph() -> None:
     async def main(message: bytes, status: int) -> None:
         near, far = channel()
         with socket.socket(fileno=near.detach()) as peer:
@@ -253,7 +253,7 @@ def test_a_server_for_asyncio_follows_the_rules() -> None:
     run(main(b"short", -10))
 
 
-def test_a_server_for_asyncio_answers_what_it_does_not_know() -> None:
+def test_unknown_methods_are_answered() -> None:
     async def main() -> None:
         near, far = channel()
         with socket.socket(fileno=near.detach()) as peer:
@@ -274,7 +274,7 @@ def test_a_server_for_asyncio_answers_what_it_does_not_know() -> None:
     run(main())
 
 
-def test_what_blocks_calls_a_server_for_asyncio() -> None:
+def test_blocking_client_calls_an_asyncio_server() -> None:
     async def main() -> None:
         near, far = channel()
         server = AsyncServer(talk.Talk, far, AsyncTalker())
@@ -290,7 +290,7 @@ def test_what_blocks_calls_a_server_for_asyncio() -> None:
     run(main())
 
 
-def test_a_server_that_is_cancelled_closes() -> None:
+def test_cancelled_server_closes_the_channel() -> None:
     async def main() -> None:
         async with conversation() as (client, _, task):
             await client.Echo(number=1)
@@ -303,7 +303,7 @@ def test_a_server_that_is_cancelled_closes() -> None:
     run(main())
 
 
-def test_a_handler_that_waited_for_what_was_cancelled() -> None:
+def test_handler_whose_task_was_cancelled_ends_the_channel() -> None:
     class Handler(AsyncTalker):
         async def Echo(self, request: Any) -> Any:  # noqa: N802
             job = asyncio.create_task(asyncio.sleep(3600))  # sleep: until cancelled
@@ -334,7 +334,7 @@ def test_a_handler_that_waited_for_what_was_cancelled() -> None:
 
 
 @pytest.mark.parametrize("coroutine", [False, True])
-def test_deferred_answers(coroutine: bool) -> None:
+def test_deferred_replies_are_sent(coroutine: bool) -> None:
     deferreds: list[Deferred] = []
 
     class Plain(AsyncTalker):
@@ -383,7 +383,7 @@ def test_deferred_answers(coroutine: bool) -> None:
 
 
 @pytest.mark.parametrize("in_cycle", [False, True])
-def test_a_forgotten_client_closes_its_channel(in_cycle: bool) -> None:
+def test_client_without_references_closes_its_channel(in_cycle: bool) -> None:
     async def main() -> None:
         near, far = channel()
         serving = asyncio.create_task(AsyncServer(talk.Talk, far, AsyncTalker()).serve())
@@ -401,7 +401,7 @@ def test_a_forgotten_client_closes_its_channel(in_cycle: bool) -> None:
     run(main())
 
 
-def test_a_client_that_somebody_waits_for_is_not_forgotten() -> None:
+def test_client_with_waiting_callers_stays_open() -> None:
     async def main() -> None:
         near, far = channel()
         server = AsyncServer(talk.Talk, far, AsyncTalker())

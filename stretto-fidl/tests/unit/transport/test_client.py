@@ -61,7 +61,7 @@ def in_thread(call):
     return future
 
 
-def test_calls() -> None:
+def test_calls_return_replies_and_errors() -> None:
     with conversation() as (client, there):
         assert client.Echo(number=3).number == 3
         assert client.Echo(talk.TalkEchoRequest(number=4)).number == 4
@@ -79,7 +79,7 @@ def test_calls() -> None:
             client.Crash(number=4)
 
 
-def test_handles_go_there_and_back() -> None:
+def test_handles_are_sent_and_returned() -> None:
     with conversation() as (client, _):
         sent = Vmo.create(b"content")
         back = client.Pass(what=sent).what
@@ -88,7 +88,7 @@ def test_handles_go_there_and_back() -> None:
         back.close()
 
 
-def test_eight_threads_get_each_its_own_replies() -> None:
+def test_eight_threads_get_their_own_replies() -> None:
     def calls(client, first: int) -> list[int]:
         return [client.Echo(number=first + index).number for index in range(200)]
 
@@ -98,7 +98,7 @@ def test_eight_threads_get_each_its_own_replies() -> None:
             assert future.result() == list(range(1000 * worker, 1000 * worker + 200))
 
 
-def test_the_reader_hands_over() -> None:
+def test_reading_moves_to_another_caller_after_a_reply() -> None:
     with Peer() as peer:
         calls = [in_thread(lambda n=n: peer.client.Later(number=n).number) for n in range(4)]
         headers = [peer.request() for _ in calls]
@@ -134,7 +134,7 @@ def test_a_late_reply_is_dropped() -> None:
         (lambda peer, txid: peer.socket.send(b"short"), "5 bytes"),
     ],
 )
-def test_what_no_server_may_send_ends_the_channel(reply, message: str) -> None:
+def test_invalid_messages_of_a_server_end_the_channel(reply, message: str) -> None:
     with Peer() as peer:
         call = in_thread(lambda: peer.client.Echo(number=1))
         reply(peer, peer.request().txid)
@@ -160,7 +160,7 @@ def test_a_reply_that_cannot_be_decoded_ends_the_channel() -> None:
         assert peer.socket.recv(1) == b""
 
 
-def test_an_unknown_method() -> None:
+def test_reply_of_an_unknown_method_is_an_error() -> None:
     with Peer() as peer:
         call = in_thread(lambda: peer.client.Divide(a=1, b=1))
         union = number(3) + (-2).to_bytes(4, "little", signed=True) + b"\0\0\1\0"
@@ -184,7 +184,7 @@ def test_an_epitaph_ends_all_calls() -> None:
 
 
 @pytest.mark.parametrize("name", ["Echo", "Fire"])
-def test_who_writes_to_a_peer_that_has_gone_reads_its_epitaph(name: str) -> None:
+def test_write_after_the_peer_has_closed_raises_its_epitaph(name: str) -> None:
     with Peer() as peer:
         peer.socket.send(encode_epitaph(-28))
         peer.socket.close()
@@ -192,7 +192,7 @@ def test_who_writes_to_a_peer_that_has_gone_reads_its_epitaph(name: str) -> None
             getattr(peer.client, name)(number=1)
 
 
-def test_close_wakes_who_waits() -> None:
+def test_close_wakes_waiting_callers() -> None:
     with Peer() as peer:
         calls = [in_thread(lambda: peer.client.Echo(number=1)) for _ in range(2)]
         events = in_thread(peer.client.next_event)
@@ -205,7 +205,7 @@ def test_close_wakes_who_waits() -> None:
         assert events.result(30) is None
 
 
-def test_events() -> None:
+def test_events_are_received_in_order() -> None:
     near, far = channel()
     with serving(far) as there, Client(talk.Talk, near) as client:
         there.server.OnTick(number=1)
@@ -277,7 +277,7 @@ def test_a_closed_protocol_has_no_unknown_events() -> None:
             client.next_event()
 
 
-def test_a_channel_is_handed_over() -> None:
+def test_detached_channel_is_used_by_another_client() -> None:
     near, far = channel()
     assert not near.used
     with serving(far):
@@ -291,7 +291,7 @@ def test_a_channel_is_handed_over() -> None:
             assert second.Echo(number=3).number == 3
 
 
-def test_a_call_in_an_event_handler() -> None:
+def test_event_handler_may_call_the_server() -> None:
     near, far = channel()
     with serving(far, Talker()) as there, Client(talk.Talk, near) as client:
         there.server.OnTick(number=4)

@@ -13,7 +13,7 @@ from stretto_fidl.transport import Client
 from stretto_fidl.transport.conversation import ASSIGNED, Numbers
 
 
-def test_they_go_up_and_end() -> None:
+def test_transaction_ids_increase_and_wrap() -> None:
     for first in (0, ASSIGNED):
         numbers = Numbers(first, used=False)
         given = [numbers.give() for _ in range(3)]
@@ -28,14 +28,14 @@ def test_they_go_up_and_end() -> None:
             numbers.give()
 
 
-def test_who_takes_over_begins_anywhere() -> None:
+def test_used_channel_begins_at_a_random_transaction_id() -> None:
     firsts = {Numbers(0, used=True).give() for _ in range(20)}
     assert len(firsts) > 15
     assert all(0 < number < ASSIGNED for number in firsts)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_a_forked_child_gives_others_than_its_parent() -> None:
+def test_forked_child_uses_other_transaction_ids_than_its_parent() -> None:
     near, far = channel()
     with far, Client(talk.Talk, near) as client:
         numbers = client._conversation.assigned

@@ -11,7 +11,7 @@ import pytest
 from fidl_support.documentation import DOCS
 
 
-def test_the_example(
+def test_example_of_the_transport_page_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (DOCS / "transport.md").read_text("utf-8")

@@ -89,7 +89,7 @@ class Server(threading.Thread):
 
 
 @KINDS
-def test_who_reads_for_all_loses_no_reply_of_another(kind: int) -> None:
+def test_interrupted_reader_keeps_the_replies_of_other_callers(kind: int) -> None:
     def interrupt(place: int) -> bool:
         own, peer = socket.socketpair(socket.AF_UNIX, kind)
         server = Server(peer)
@@ -122,7 +122,7 @@ def frames(peer: socket.socket) -> list[bytes]:
     return found
 
 
-def test_a_message_that_was_begun_is_finished_before_the_next() -> None:
+def test_interrupted_write_is_finished_before_the_next_message() -> None:
     header = TransactionHeader(0, FIRE.ordinal).encode()
     messages = [header + bytes([number]) * 30_000 for number in range(1, 4)]
 
@@ -150,7 +150,7 @@ def test_a_message_that_was_begun_is_finished_before_the_next() -> None:
     assert places(interrupt) > 30
 
 
-def test_an_interrupt_leaves_no_lock_behind() -> None:
+def test_interrupted_call_releases_its_locks() -> None:
     own, peer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     client = Client(talk.Talk, ChannelEnd(own.detach()), timeout=30)
 
@@ -188,7 +188,7 @@ class Counting:
 
 
 @pytest.mark.parametrize("outgoing", [False, True])
-def test_hooks_count_what_went_or_know_that_they_lost_count(
+def test_hooks_count_interrupted_messages_or_report_a_lost_count(
     outgoing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost = 0
@@ -232,7 +232,7 @@ def alarm(handler) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_a_handler_of_a_signal_may_close() -> None:
+def test_signal_handler_may_close_the_server() -> None:
     near, far = channel()
     server = TalkServer(talk.Talk, far, Talker())
     with near:

@@ -31,7 +31,7 @@ def test_a_listener(tmp_path: Path, stream: bool) -> None:
         connect(path)
 
 
-def test_what_a_crashed_server_left(tmp_path: Path) -> None:
+def test_socket_file_of_a_crashed_server_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as crashed:
         crashed.bind(str(path))

@@ -173,7 +173,7 @@ def test_a_cancelled_call_is_finished_and_so_is_its_handler(hooks: Recorder) -> 
     assert [name for _, _, name in hooks.of("client", "received")][:2] == ["Later", "Echo"]
 
 
-def test_what_is_dropped_is_told_and_finished(hooks: Recorder) -> None:
+def test_dropped_messages_are_reported_and_finished(hooks: Recorder) -> None:
     near, far = channel()
     with (
         socket.socket(fileno=far.detach()) as peer,
@@ -271,7 +271,7 @@ def test_a_traced_call_does_what_a_plain_one_does() -> None:
             rpc_hooks.switch("test.working").set(False)
 
 
-def test_a_program_that_talks_loads_no_tracer() -> None:
+def test_calls_load_no_tracing_modules() -> None:
     program = """
 import sys
 from fidl_support.talk import conversation
@@ -319,7 +319,7 @@ closed protocol Bare {
 """
 
 
-def test_categories() -> None:
+def test_methods_have_the_category_of_their_trace_attribute() -> None:
     names = load(compile_sources({"categories.fidl": CATEGORIES}))
     found = {
         (protocol.__name__, method.name): category(protocol, method)

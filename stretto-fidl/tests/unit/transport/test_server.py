@@ -64,7 +64,9 @@ class Peer:
         ("closed", False, True, False),
     ],
 )
-def test_unknown_methods(openness: str, flexible: bool, two_way: bool, tolerated: bool) -> None:
+def test_unknown_methods_follow_the_openness_of_the_protocol(
+    openness: str, flexible: bool, two_way: bool, tolerated: bool
+) -> None:
     with Peer(openness) as peer:
         peer.send(5 if two_way else 0, 99, flexible=flexible)
         if not tolerated:
@@ -81,7 +83,7 @@ def test_unknown_methods(openness: str, flexible: bool, two_way: bool, tolerated
         assert peer.handler.unknown == [99]
 
 
-def test_unknown_messages_handles_are_closed() -> None:
+def test_handles_of_unknown_messages_are_closed() -> None:
     with Peer() as peer:
         event = Event.create()
         header = TransactionHeader(0, 99, True).encode()
@@ -104,14 +106,14 @@ def test_unknown_messages_handles_are_closed() -> None:
         lambda peer: peer.socket.send(bytes(16)),
     ],
 )
-def test_wrong_messages_are_answered_with_an_epitaph(send) -> None:
+def test_malformed_messages_are_answered_with_an_epitaph(send) -> None:
     with Peer() as peer:
         send(peer)
         assert peer.epitaph() == INVALID_ARGS
         assert isinstance(peer.serving.error, PeerError)
 
 
-def test_an_event_is_no_method() -> None:
+def test_event_sent_to_a_server_is_refused() -> None:
     with Peer() as peer:
         peer.send(0, "OnTick", bytes(8))
         assert peer.epitaph() == NOT_SUPPORTED
@@ -126,7 +128,7 @@ def test_a_handler_that_raises_ends_the_channel() -> None:
 
 
 @pytest.mark.parametrize("answer", ["nonsense", None, 5])
-def test_a_handler_that_returns_nonsense_ends_the_channel(answer) -> None:
+def test_handler_that_returns_a_wrong_type_ends_the_channel(answer) -> None:
     class Wrong(Talker):
         def Echo(self, request):  # noqa: N802
             return answer
@@ -138,7 +140,7 @@ def test_a_handler_that_returns_nonsense_ends_the_channel(answer) -> None:
         assert there.error is not None
 
 
-def test_an_error_of_a_method_without_errors() -> None:
+def test_error_reply_of_a_method_without_errors_ends_the_channel() -> None:
     class Wrong(Talker):
         Echo = Talker.Divide
 
@@ -149,7 +151,7 @@ def test_an_error_of_a_method_without_errors() -> None:
         assert isinstance(there.error, AttributeError)
 
 
-def test_replies_later_in_any_order() -> None:
+def test_deferred_replies_may_be_sent_in_any_order() -> None:
     with Peer() as peer:
         for txid in (1, 2, 3):
             peer.send(txid, "Later", txid.to_bytes(8, "little"))
@@ -186,7 +188,7 @@ def test_a_bad_deferred_answer_ends_the_channel() -> None:
         assert isinstance(peer.serving.error, FidlError)
 
 
-def test_calls_under_way_are_bounded() -> None:
+def test_number_of_unanswered_calls_is_bounded() -> None:
     with Peer(in_flight=2) as peer:
         for txid in range(1, 7):
             peer.send(txid, "Later", bytes(8))
@@ -198,13 +200,13 @@ def test_calls_under_way_are_bounded() -> None:
             assert decode_header(peer.socket.recv(65536)).ordinal == ORDINAL["Later"]
 
 
-def test_a_handler_must_have_all_methods() -> None:
+def test_handler_without_all_methods_is_refused() -> None:
     _, far = channel()
     with pytest.raises(FidlError, match="lacks Echo, Divide"):
         Server(talk.Talk, far, object())
 
 
-def test_close_with_a_status() -> None:
+def test_close_sends_its_status_as_an_epitaph() -> None:
     with conversation() as (client, there):
         there.server.close(-28)
         with pytest.raises(ClosedError, match="UNAVAILABLE"):
@@ -215,7 +217,7 @@ def test_close_with_a_status() -> None:
             there.server.OnTick(number=1)
 
 
-def test_a_client_that_leaves_does_not_disturb() -> None:
+def test_client_that_disconnects_ends_the_server_without_error() -> None:
     near, far = channel()
     there = Serving(talk.Talk, far, Talker())
     with Client(talk.Talk, near) as client:

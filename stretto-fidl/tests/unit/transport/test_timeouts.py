@@ -23,7 +23,7 @@ def ends(kind: int) -> tuple[ChannelEnd, ChannelEnd]:
 
 
 @KINDS
-def test_a_server_that_does_not_read(kind: int) -> None:
+def test_call_to_a_server_that_does_not_read_times_out(kind: int) -> None:
     own, peer = ends(kind)
     request = talk.TalkEchoRequest(number=1)
     with peer, Client(talk.Talk, own) as client:
@@ -35,7 +35,7 @@ def test_a_server_that_does_not_read(kind: int) -> None:
 
 
 @KINDS
-def test_a_one_way_has_the_time_limit_of_its_client(kind: int) -> None:
+def test_one_way_call_has_the_time_limit_of_its_client(kind: int) -> None:
     own, peer = ends(kind)
     with peer, Client(talk.Talk, own, timeout=0) as client:
         errors = 0
@@ -47,7 +47,7 @@ def test_a_one_way_has_the_time_limit_of_its_client(kind: int) -> None:
         assert errors
 
 
-def test_another_thread_waits_for_room() -> None:
+def test_close_wakes_a_thread_that_waits_for_room() -> None:
     own, peer = ends(socket.SOCK_SEQPACKET)
     began, errors = threading.Event(), []
 
@@ -72,7 +72,7 @@ def test_another_thread_waits_for_room() -> None:
 
 
 @KINDS
-def test_what_had_no_time_leaves_the_channel_whole(kind: int) -> None:
+def test_timed_out_write_leaves_no_partial_message(kind: int) -> None:
     own, peer = ends(kind)
     with Client(talk.Talk, own) as client:
         sent = 0
@@ -92,7 +92,7 @@ def test_what_had_no_time_leaves_the_channel_whole(kind: int) -> None:
 
 
 @pytest.mark.parametrize("timeout", [3e6, 1e20, math.inf])
-def test_very_long_ones(timeout: float) -> None:
+def test_very_long_time_limits_are_accepted(timeout: float) -> None:
     near, far = channel()
     with Client(talk.Talk, near, timeout=timeout) as client, serving(far) as there:
         assert client.Echo(number=1).number == 1
@@ -102,7 +102,7 @@ def test_very_long_ones(timeout: float) -> None:
         assert event.payload.number == 2
 
 
-def test_deadlines() -> None:
+def test_deadlines_are_computed_from_time_limits() -> None:
     assert deadline_of(None) is deadline_of(math.inf) is None
     assert seconds_left(None) == -1
     assert not is_over(None)
