@@ -787,8 +787,10 @@ def flow_id(key: int, index: int, /) -> int:
     """
 
 def in_event() -> bool:
-    """Whether the calling thread is recording an event, and was called from it: from the repr of an
-    argument, for example. Useful for code that is used by tracing and traced itself.
+    """Whether this thread is recording an event that has called the current function.
+
+    For example, the repr of an argument is called while its event is recorded. Functions that are
+    used by tracing, and traced themselves, need this test.
     """
 
 @final

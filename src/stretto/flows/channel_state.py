@@ -83,7 +83,7 @@ class ChannelState:
             self.ids = Rfc0035Ids(self._key, hashed if scheme == "hash" else rfc0035)
 
     def use(self) -> None:
-        """Note that a message is sent or received; `ids` may have counted earlier ones."""
+        """Mark the channel as used: a message is sent or received."""
         self._used = True
 
     @property
