@@ -21,3 +21,4 @@ endfunction()
 
 stretto_extension(_native bind)
 stretto_extension(_pyhooks hooks)
+target_link_libraries(_pyhooks PRIVATE st_probes)

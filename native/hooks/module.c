@@ -1,10 +1,12 @@
 /* The extension module stretto._pyhooks: starts and stops the tracer. */
 #include "hooks/around.h"
+#include "hooks/auto_detail.h"
 #include "hooks/backend.h"
 #include "hooks/c_functions.h"
 #include "hooks/call_stack.h"
 #include "hooks/code_filter.h"
 #include "hooks/collections.h"
+#include "hooks/look.h"
 #include "hooks/tracer.h"
 
 /* Perfetto's trace processor nests at most 512 slices on a track, and shows
@@ -15,7 +17,8 @@ struct options {
   PyObject *category, *accepts;
   unsigned long long min_duration_ns;
   long max_depth;
-  int c_functions;
+  int c_functions, auto_detail;
+  const char* threshold_file;
 };
 
 /* ---- arguments ---- */
@@ -45,6 +48,12 @@ static bool check_category(PyObject* category) {
 static bool check_options(struct options* o) {
   if (!check_category(o->category))
     return false;
+  if (o->auto_detail && PY_VERSION_HEX < 0x030C0000) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "auto detail needs CPython 3.12 or later: functions aren't "
+                    "recorded; record with --full or --ring");
+    return false;
+  }
   if (o->accepts == Py_None)
     o->accepts = NULL;
   if (o->accepts && !PyCallable_Check(o->accepts)) {
@@ -61,12 +70,14 @@ static bool check_options(struct options* o) {
 }
 
 static bool parse_options(PyObject* args, PyObject* kwargs, struct options* o) {
-  static char* names[] = {"category",  "accepts",     "min_duration_ns",
-                          "max_depth", "c_functions", NULL};
+  static char* names[] = {"category",       "accepts",     "min_duration_ns",
+                          "max_depth",      "c_functions", "auto_detail",
+                          "threshold_file", NULL};
   *o = (struct options){.max_depth = DEFAULT_MAX_DEPTH};
   return PyArg_ParseTupleAndKeywords(
-             args, kwargs, "O|$OKlp:start", names, &o->category, &o->accepts,
-             &o->min_duration_ns, &o->max_depth, &o->c_functions) &&
+             args, kwargs, "O|$OKlppz:start", names, &o->category, &o->accepts,
+             &o->min_duration_ns, &o->max_depth, &o->c_functions,
+             &o->auto_detail, &o->threshold_file) &&
          check_options(o);
 }
 
@@ -77,7 +88,8 @@ static void use_options(const struct options* o) {
   Py_XSETREF(st_hooks.accepts, Py_XNewRef(o->accepts));
   st_hooks.min_duration_ns = o->min_duration_ns;
   st_hooks.max_depth = (uint32_t)o->max_depth;
-  st_hooks.c_functions = o->c_functions;
+  st_hooks.c_functions = o->c_functions && !o->auto_detail;
+  st_hooks.auto_detail = o->auto_detail;
   st_hooks.counts = (struct st_hook_counts){0};
   st_hooks.generation++;
 }
@@ -99,8 +111,12 @@ static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args,
   st_call_stacks_watch_forks();
   use_options(&o);
   st_hooks.running = true;
+  if (o.auto_detail)
+    st_auto_start(o.threshold_file);
   if (!st_backend_start()) {
     st_hooks.running = false;
+    if (o.auto_detail)
+      st_auto_stop();
     return NULL;
   }
   Py_RETURN_TRUE;
@@ -115,6 +131,8 @@ static PyObject* stop(PyObject* Py_UNUSED(module),
   st_backend_check();
   st_hooks.running = false;
   st_backend_stop();
+  if (st_hooks.auto_detail)
+    st_auto_stop();
   Py_CLEAR(st_hooks.accepts);
   st_c_names_clear();
   Py_RETURN_NONE;
@@ -139,15 +157,41 @@ static PyObject* stats(PyObject* Py_UNUSED(module),
       (unsigned long long)c->threads_occupied);
 }
 
+static PyObject* totals(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  return st_auto_totals();
+}
+
+static PyObject* pause_looks(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  st_look_stop();
+  Py_RETURN_NONE;
+}
+
+static PyObject* resume_looks(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  if (st_hooks.running && st_hooks.auto_detail)
+    st_auto_resume();
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef kFunctions[] = {
     {"start", (PyCFunction)(void (*)(void))start, METH_VARARGS | METH_KEYWORDS,
      "start(category, *, accepts=None, min_duration_ns=0, max_depth=400,\n"
-     "      c_functions=False)\n--\n\n"
+     "      c_functions=False, auto_detail=False, threshold_file=None)\n--\n\n"
      "Record every call as a slice of the category."},
     {"stop", stop, METH_NOARGS, "Stop recording calls."},
     {"running", running, METH_NOARGS, "Return whether calls are recorded now."},
     {"stats", stats, METH_NOARGS,
      "Return counts since the last start: calls without a slice, by reason."},
+    {"totals", totals, METH_NOARGS,
+     "What auto detail has seen since its start, by function and in all."},
+    {"pause_looks", pause_looks, METH_NOARGS,
+     "Stop the thread that looks at the stacks: a fork comes."},
+    {"resume_looks", resume_looks, METH_NOARGS, "Start it again."},
     {"gc_callback", st_collections_callback, METH_VARARGS,
      "gc_callback(category, thread_track)\n--\n\nReturn a callable for "
      "gc.callbacks: each run of the collector is a slice."},

@@ -10,6 +10,7 @@
  */
 #include "hooks/backend.h"
 
+#include "hooks/auto_detail.h"
 #include "hooks/c_functions.h"
 #include "hooks/call_stack.h"
 #include "hooks/code_filter.h"
@@ -63,6 +64,29 @@ CALLBACK(on_unwind) {
   Py_RETURN_NONE;
 }
 
+/* ---- the same for auto detail ---- */
+
+CALLBACK(on_auto_enter) {
+  return Py_NewRef(st_auto_enter(args[0]) ? Py_None : disable);
+}
+
+/* Not a place that may be disabled: an exception is thrown into a generator. */
+CALLBACK(on_auto_throw) {
+  st_auto_enter(args[0]);
+  Py_RETURN_NONE;
+}
+
+CALLBACK(on_auto_leave) {
+  return Py_NewRef(st_auto_leave(args[0]) ? Py_None : disable);
+}
+
+CALLBACK(on_auto_unwind) {
+  st_auto_leave(args[0]);
+  Py_RETURN_NONE;
+}
+
+/* ---- C functions ---- */
+
 CALLBACK(on_call) {
   if (ST_UNLIKELY(!st_code_accepted(args[0])))
     return Py_NewRef(disable);
@@ -79,6 +103,11 @@ CALLBACK(on_c_return) {
 static const struct event kPythonEvents[] = {
     {"PY_START", on_enter},  {"PY_RESUME", on_enter}, {"PY_THROW", on_throw},
     {"PY_RETURN", on_leave}, {"PY_YIELD", on_leave},  {"PY_UNWIND", on_unwind},
+};
+static const struct event kAutoEvents[] = {
+    {"PY_START", on_auto_enter}, {"PY_RESUME", on_auto_enter},
+    {"PY_THROW", on_auto_throw}, {"PY_RETURN", on_auto_leave},
+    {"PY_YIELD", on_auto_leave}, {"PY_UNWIND", on_auto_unwind},
 };
 static const struct event kCEvents[] = {
     {"CALL", on_call},
@@ -208,7 +237,8 @@ static bool restart_events(void) {
 bool st_backend_start(void) {
   if (!find_monitoring() || !take_tool())
     return false;
-  long bits = add_callbacks(kPythonEvents, PYTHON_EVENTS, true);
+  long bits = add_callbacks(st_hooks.auto_detail ? kAutoEvents : kPythonEvents,
+                            PYTHON_EVENTS, true);
   if (bits >= 0 && st_hooks.c_functions) {
     long more = add_callbacks(kCEvents, C_EVENTS, true);
     bits = more < 0 ? more : bits | more;

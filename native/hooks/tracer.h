@@ -26,6 +26,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -54,7 +55,12 @@ struct st_hooks {
   uint32_t max_depth;
   bool c_functions;
   bool running;
-  uint32_t generation; /* number of the last start */
+  bool auto_detail;
+  bool may_switch_off;           /* there are looks that find long calls */
+  bool some_off;                 /* functions are switched off */
+  uint64_t look_period_ns;       /* of auto detail */
+  _Atomic uint64_t threshold_ns; /* of auto detail: shorter calls are counted */
+  uint32_t generation;           /* number of the last start */
   struct st_hook_counts counts;
 };
 

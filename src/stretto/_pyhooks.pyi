@@ -15,6 +15,8 @@ def start(
     min_duration_ns: int = 0,
     max_depth: int = ...,
     c_functions: bool = False,
+    auto_detail: bool = False,
+    threshold_file: str | None = None,
 ) -> bool:
     """Record every call as a slice of the category, on the calling thread's track.
 
@@ -27,6 +29,10 @@ def start(
         max_depth: deeper calls are only counted.
         c_functions: whether to record functions and methods written in C, too, if they are called
             from accepted code.
+        auto_detail: calls shorter than a threshold are counted in their caller; functions whose
+            calls are short are switched off, and a native thread looks at the stacks.
+        threshold_file: a file with the threshold, a u64 in nanoseconds, which may rise; 50 us
+            without it.
 
     Returns:
         False in a sub-interpreter, where nothing happens.
@@ -50,6 +56,21 @@ def stats() -> dict[str, int]:
     closed with their caller. `threads_replaced`, `threads_occupied`: threads that could not be
     traced because the program set its own profiler, during the recording or before.
     """
+
+def totals() -> dict[str, Any]:
+    """Return what auto detail has counted since its start.
+
+    `functions` is a list of (name, file, line, calls, ns in these calls, own ns, ns on a stack).
+    The last two are estimates from the looks; `calls` is None for a function that was switched
+    off. The other values are numbers: `running_ns` and `waiting_ns` of all threads; `shown` and
+    `found`, slices and those found by looks; `counted`, calls that are not shown.
+    """
+
+def pause_looks() -> None:
+    """Stop the thread that looks at the stacks, before a fork."""
+
+def resume_looks() -> None:
+    """Start it again, if auto detail runs."""
 
 def gc_callback(
     category: Category, thread_track: Callable[[], Track], /

@@ -27,6 +27,7 @@ DEFINITION = "(?m)^(?!static)[\\w*(){{}} ]*?\\b{}\\([^;{{}}]*\\)\\s*\\{{"
 # From the lowest to the highest: a folder may include only itself and earlier folders.
 LAYERS = (
     "core",
+    "probes",
     "bind/common",
     "bind/data_path",
     "bind/protozero",
@@ -47,7 +48,9 @@ IMPLEMENTED_BY = {"hooks/backend": ("hooks/monitoring", "hooks/profile")}
 
 
 def sources() -> list[Path]:
-    return [path for folder in ("core", "bind", "hooks") for path in native_sources(folder)]
+    return [
+        path for folder in ("core", "probes", "bind", "hooks") for path in native_sources(folder)
+    ]
 
 
 def folder_of(path: Path) -> str:
@@ -132,7 +135,7 @@ def test_folders_include_only_lower_folders() -> None:
             other = folder_of(header)
             if mine == "hooks":
                 name = header.relative_to(NATIVE).as_posix()
-                allowed = other in ("hooks", "core") or name == CAPSULE
+                allowed = other in ("hooks", "probes", "core") or name == CAPSULE
             else:
                 allowed = other in RANK and RANK[other] <= RANK[mine]
             if not allowed:

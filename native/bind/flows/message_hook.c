@@ -20,6 +20,8 @@
  *     same owner with a template for this kind of message.
  * All other messages go to the Python function, without a side effect.
  */
+#include "bind/common/python.h"
+
 #include <structmember.h>
 
 #include "bind/common/types.h"

@@ -17,9 +17,17 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define ST_TRACK_EVENT_API "stretto._native._track_event_api"
+
+/* Where and how a slice is written that began or ended in the past. */
+struct st_past_event {
+  uint64_t timestamp;
+  PyObject* track;     /* stretto.Track, or NULL: the calling thread's */
+  PyObject* arguments; /* dict, or NULL */
+};
 
 struct st_track_event_api {
   /* Returns the slots that record the category (a stretto.Category) now. */
@@ -39,6 +47,18 @@ struct st_track_event_api {
   /* Writes the END to the slots of `mask` that have not been restarted
    * since. */
   void (*end)(uint32_t mask, uint32_t start_counter, uint64_t timestamp);
+  /* The same for any thread's track, with arguments. */
+  uint32_t (*begin_past)(PyObject* category, PyObject* code, uint32_t except,
+                         const struct st_past_event* event);
+  void (*end_past)(uint32_t mask, uint32_t start_counter,
+                   const struct st_past_event* event);
+  void (*instant_past)(PyObject* category, PyObject* name,
+                       const struct st_past_event* event);
+  /* The track of a thread of this process, also of one that has ended.  A new
+   * reference, or NULL with an error set. */
+  PyObject* (*thread_track)(uint64_t native_id);
+  /* Whether the calling thread is within a call that is not traced. */
+  bool (*is_untraced)(void);
   const uint32_t* start_counter;
   uint64_t (*now)(void);
   /* Drops the current exception: st_drop_own_error() of handler_errors.h. */

@@ -1,13 +1,17 @@
 /* Adds the capsule of track_event_api.h to the module.
  */
+#include <unistd.h>
+
 #include "bind/common/handler_errors.h"
 #include "bind/common/untraced_calls.h"
 #include "bind/track_event/call_blocks.h"
 #include "bind/track_event/emit.h"
 #include "bind/track_event/instances.h"
+#include "bind/track_event/process_track.h"
 #include "bind/track_event/thread_state.h"
 #include "bind/track_event/track_event_api.h"
 #include "core/fast_clock.h"
+#include "core/setters.h"
 
 static uint32_t api_enabled(PyObject* category) {
   return ((CategoryObject*)category)->enabled;
@@ -68,13 +72,13 @@ static uint32_t api_begin_code(PyObject* category, PyObject* code,
   if (!mask || UNLIKELY(st_untraced_depth))
     return 0;
   struct thread_sequence* s = only_sequence(mask);
-  if (LIKELY(s && !timestamp)) {
+  uint64_t time = timestamp ? timestamp : st_fast_now();
+  if (LIKELY(s && time >= s->core.last_timestamp)) {
     struct st_call_slot* slot = call_cache_find(s->calls, c, code);
     if (LIKELY(slot && slot->epoch == s->core.epoch)) {
-      if (LIKELY(
-              st_sequence_write_block(&s->core, st_fast_now(), &slot->block)))
+      if (LIKELY(st_sequence_write_block(&s->core, time, &slot->block)))
         return mask;
-    } else if (slot && call_cache_begin_anew(s, c, slot, st_fast_now())) {
+    } else if (slot && call_cache_begin_anew(s, c, slot, time)) {
       return mask;
     }
   }
@@ -100,13 +104,18 @@ static uint32_t api_begin_name(PyObject* category, PyObject* name,
   return begin(&r, mask, timestamp);
 }
 
-static void end_in_all(uint32_t mask, uint32_t start_counter,
-                       uint64_t timestamp) {
+static uint32_t running_since(uint32_t mask, uint32_t start_counter) {
   uint32_t running = 0;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
     if ((mask & (1u << slot)) && instance_runs_since(slot, start_counter))
       running |= 1u << slot;
   }
+  return running;
+}
+
+static void end_in_all(uint32_t mask, uint32_t start_counter,
+                       uint64_t timestamp) {
+  uint32_t running = running_since(mask, start_counter);
   struct event_request r = {.type = ST_SLICE_END,
                             .on_thread_track = true,
                             .since = start_counter,
@@ -118,11 +127,65 @@ static void end_in_all(uint32_t mask, uint32_t start_counter,
 
 static void api_end(uint32_t mask, uint32_t start_counter, uint64_t timestamp) {
   struct thread_sequence* s = mask ? only_sequence(mask) : NULL;
-  if (UNLIKELY(
-          !s || timestamp ||
-          !instance_runs_since(__builtin_ctz(mask), start_counter) ||
-          !st_sequence_write_block(&s->core, st_fast_now(), &st_end_block)))
+  uint64_t time = timestamp ? timestamp : st_fast_now();
+  if (UNLIKELY(!s || !instance_runs_since(__builtin_ctz(mask), start_counter) ||
+               !st_sequence_write_block(&s->core, time, &st_end_block)))
     end_in_all(mask, start_counter, timestamp);
+}
+
+/* ---- events of the past, on any thread's track ---- */
+
+static struct event_request past(const struct st_past_event* e,
+                                 enum st_event_type type) {
+  return (struct event_request){.type = type,
+                                .on_thread_track = !e->track,
+                                .track = (TrackObject*)e->track,
+                                .has_timestamp = true,
+                                .timestamp = e->timestamp,
+                                .more_arguments = e->arguments};
+}
+
+static uint32_t api_begin_past(PyObject* category, PyObject* code,
+                               uint32_t except, const struct st_past_event* e) {
+  uint32_t mask = ((CategoryObject*)category)->enabled & ~except;
+  struct event_request r = past(e, ST_SLICE_BEGIN);
+  r.category = (CategoryObject*)category;
+  r.code = code;
+  return mask ? st_emit(&r, mask) : 0;
+}
+
+static void api_end_past(uint32_t mask, uint32_t start_counter,
+                         const struct st_past_event* e) {
+  struct event_request r = past(e, ST_SLICE_END);
+  r.since = start_counter;
+  uint32_t running = running_since(mask, start_counter);
+  if (running)
+    st_emit(&r, running);
+}
+
+static void api_instant_past(PyObject* category, PyObject* name,
+                             const struct st_past_event* e) {
+  uint32_t mask = ((CategoryObject*)category)->enabled;
+  struct event_request r = past(e, ST_INSTANT);
+  r.category = (CategoryObject*)category;
+  r.name = name;
+  if (mask)
+    st_emit(&r, mask);
+}
+
+static PyObject* api_thread_track(uint64_t native_id) {
+  uint8_t thread[24], descriptor[64];
+  uint64_t uuid = native_id ^ st_process_track.uuid;
+  uint8_t* e = st_thread_descriptor_put_pid(thread, getpid());
+  e = st_thread_descriptor_put_tid(e, (int64_t)native_id);
+  uint8_t* p = st_track_descriptor_put_uuid(descriptor, uuid);
+  p = st_track_descriptor_put_parent_uuid(p, st_process_track.uuid);
+  p = st_track_descriptor_put_thread(p, thread, (size_t)(e - thread));
+  return fixed_track_new(uuid, descriptor, (size_t)(p - descriptor), NULL);
+}
+
+static bool api_is_untraced(void) {
+  return st_untraced_depth != 0;
 }
 
 static const struct st_track_event_api kApi = {
@@ -131,6 +194,11 @@ static const struct st_track_event_api kApi = {
     .take_traced = api_take_traced,
     .begin_name = api_begin_name,
     .end = api_end,
+    .begin_past = api_begin_past,
+    .end_past = api_end_past,
+    .instant_past = api_instant_past,
+    .thread_track = api_thread_track,
+    .is_untraced = api_is_untraced,
     .start_counter = &st_start_counter,
     .now = api_now,
     .drop_own_error = st_drop_own_error,

@@ -19,6 +19,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 
 def install(options: Mapping[str, object] | None = None) -> None:
@@ -42,3 +43,10 @@ def problems() -> list[str]:
     from stretto.profilers import functions
 
     return functions.problems()
+
+
+def totals() -> dict[str, Any] | None:
+    """Return what auto detail has counted in this process, or None if it doesn't run."""
+    from stretto.profilers import functions
+
+    return functions.totals()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import stretto
 from stretto import _pyhooks
 from stretto.base.errors import ConfigError
+from stretto.client import fork
 from stretto.client.track_event import slots
 from stretto.profilers.code_filter import CodeFilter
 
@@ -45,12 +46,24 @@ class FunctionOptions:
         min_duration_ns: shorter calls are not recorded.
         max_depth: deeper calls are counted, not recorded.
         c_functions: whether functions written in C are recorded, too.
+        auto_detail: whether calls too short to be seen are counted in their caller, and functions
+            with short calls only are switched off.
+        threshold_file: for auto detail: the file with the duration from which calls are shown, a
+            u64 in nanoseconds, which may rise; empty for 50 us.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
     """
 
-    __slots__ = ("c_functions", "exclude", "include", "max_depth", "min_duration_ns")
+    __slots__ = (
+        "auto_detail",
+        "c_functions",
+        "exclude",
+        "include",
+        "max_depth",
+        "min_duration_ns",
+        "threshold_file",
+    )
 
     def __init__(
         self,
@@ -60,12 +73,16 @@ class FunctionOptions:
         min_duration_ns: Any = 0,
         max_depth: Any = _pyhooks.DEFAULT_MAX_DEPTH,
         c_functions: Any = False,
+        auto_detail: Any = False,
+        threshold_file: Any = "",
     ) -> None:
         self.include = _patterns("include", include)
         self.exclude = _patterns("exclude", exclude)
         self.min_duration_ns = _number("min_duration_ns", min_duration_ns, 0, 1 << 62)
         self.max_depth = _number("max_depth", max_depth, 1, MAX_DEPTH_LIMIT)
         self.c_functions = bool(c_functions)
+        self.auto_detail = bool(auto_detail)
+        self.threshold_file = str(threshold_file)
 
     @classmethod
     def parse(cls, options: Mapping[str, object]) -> FunctionOptions:
@@ -105,6 +122,8 @@ class _Tracer:
                 min_duration_ns=options.min_duration_ns,
                 max_depth=options.max_depth,
                 c_functions=options.c_functions,
+                auto_detail=options.auto_detail,
+                threshold_file=options.threshold_file or None,
             )
             self.failure = ""
         except RuntimeError as error:
@@ -112,6 +131,12 @@ class _Tracer:
 
 
 _tracer = _Tracer()
+
+
+def _stop_looks_at_fork() -> None:
+    """Have the thread that looks at the stacks stopped around each fork."""
+    fork.before.append(_pyhooks.pause_looks)
+    fork.after_in_parent.append(_pyhooks.resume_looks)
 
 
 def configure(options: FunctionOptions) -> None:
@@ -123,6 +148,7 @@ def install() -> None:
     """Trace calls while a session records the category."""
     if not _tracer.installed:
         _tracer.installed = True
+        _stop_looks_at_fork()
         slots.observe(category, _tracer.on_change)
 
 
@@ -141,3 +167,10 @@ def problems() -> list[str]:
         shortest = _tracer.options.min_duration_ns / 1000
         lines.append(f"{stats['too_short']:,} calls shorter than {shortest:g} us (--min-duration)")
     return lines
+
+
+def totals() -> dict[str, Any] | None:
+    """Return what auto detail has counted, or None if it doesn't run."""
+    if not _tracer.options.auto_detail or not _pyhooks.running():
+        return None
+    return _pyhooks.totals()

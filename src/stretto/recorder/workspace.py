@@ -6,6 +6,8 @@ FOLDER/                     mode 0700, named by the environment variable STRETTO
   options                   options: one line per value: name, tab, value
   site/sitecustomize.py     on PYTHONPATH: the first code that a recorded Python runs
   notes/PID                 messages of a recorded process for the summary, one per line
+  threshold                 for auto detail: duration from which calls are shown, u64 in ns
+  totals/PID                counts of a process by auto detail (recorder.target.totals)
   failures/PID              reasons why a Python can't be recorded
 """
 
@@ -28,6 +30,7 @@ class Workspace:
 
     __slots__ = (
         "failures", "folder", "fork_socket", "notes", "options", "producer_socket", "site",
+        "threshold", "totals",
     )  # fmt: skip
 
     def __init__(self, folder: str) -> None:
@@ -38,6 +41,8 @@ class Workspace:
         self.site = os.path.join(folder, "site")
         self.notes = os.path.join(folder, "notes")
         self.failures = os.path.join(folder, "failures")
+        self.threshold = os.path.join(folder, "threshold")
+        self.totals = os.path.join(folder, "totals")
 
     @classmethod
     def from_environment(cls) -> Workspace | None:

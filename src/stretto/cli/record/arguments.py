@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 from stretto.base.errors import CommandError, ConfigError
 from stretto.cli.verb_parser import USAGE_EXIT_CODE, VerbParser
 from stretto.client.recording import parse_size
-from stretto.recorder.host.options import DEFAULT_BUFFER_BYTES, RecordingOptions
+from stretto.recorder.host.options import (
+    DEFAULT_BUFFER_BYTES,
+    DEFAULT_SIZE_BYTES,
+    RecordingOptions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +126,22 @@ def _add_output_options(parser: VerbParser) -> None:
         default=DEFAULT_BUFFER_BYTES,
         help="size of the ring buffer for the latest events (default: 64mb)",
     )
-    add("--stream", action="store_true", help="write all events to OUT while recording")
+    add(
+        "--auto",
+        action="store_true",
+        help="auto detail: keep the whole run, show the calls that are long enough to be seen, "
+        "count the others",
+    )
+    add(
+        "--size",
+        metavar="SIZE",
+        type=_size,
+        default=DEFAULT_SIZE_BYTES,
+        help="with --auto: the trace fits into this size (256mb): as it grows, less is shown",
+    )
+    add("--full", action="store_true", help="every call, written to OUT all along")
+    add("--ring", action="store_true", help="every call, the last that fit into --buffer")
+    add("--stream", action="store_true", help="the same as --full")
     add("--max-size", metavar="SIZE", type=_size, help="with --stream: end at this size")
     add(
         "--duration",
@@ -226,6 +245,7 @@ class RecordOptions:
         parsed = parser.parse_args(own)
         self.output: str = parsed.output
         self.quiet: bool = parsed.quiet
+        _check_mode(parsed)
         self.recording = _recording_options(parsed)
         self._check()
 
@@ -239,11 +259,19 @@ class RecordOptions:
             )
         if (recording.config_path or recording.data_sources) and not recording.system:
             raise CommandError("record: --config and --data-source go with --system.", 2)
+        if recording.auto_size and recording.system:
+            raise CommandError("record: --auto doesn't go with --system.", USAGE_EXIT_CODE)
         if recording.max_size is not None and not recording.stream:
             raise CommandError(
                 "record: --max-size goes with --stream; a ring is limited by --buffer.",
                 USAGE_EXIT_CODE,
             )
+
+
+def _check_mode(parsed: argparse.Namespace) -> None:
+    modes = [f"--{name}" for name in ("auto", "full", "ring", "stream") if getattr(parsed, name)]
+    if len(modes) > 1 and modes != ["--full", "--stream"]:
+        raise CommandError(f"record: {' and '.join(modes)}: choose one.", USAGE_EXIT_CODE)
 
 
 def _recording_options(parsed: argparse.Namespace) -> RecordingOptions:
@@ -252,8 +280,9 @@ def _recording_options(parsed: argparse.Namespace) -> RecordingOptions:
     ]
     return RecordingOptions(
         buffer_bytes=parsed.buffer,
-        stream=parsed.stream,
+        stream=parsed.stream or parsed.full or parsed.auto,
         max_size=parsed.max_size,
+        auto_size=parsed.size if parsed.auto else 0,
         duration_ms=-(-(parsed.duration or 0) // 10**6),
         categories=categories + parsed.category,
         counters=not parsed.no_counters,
@@ -272,4 +301,6 @@ def _target_options(parsed: argparse.Namespace) -> dict[str, list[str]]:
         options["max_depth"] = [str(parsed.max_depth)]
     if parsed.c_functions:
         options["c_functions"] = ["1"]
+    if parsed.auto:
+        options["auto_detail"] = ["1"]
     return options

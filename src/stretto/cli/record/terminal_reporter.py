@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from stretto.cli.record.detail_lines import detail_lines
 from stretto.cli.record.progress import Progress
 from stretto.cli.record.summary import summary, whereabouts
 
@@ -54,6 +55,8 @@ class TerminalReporter:
     def finished(self, result: RecordingResult) -> None:
         """Print the summary."""
         text = summary(result.contents, result.stats, result.not_followed, streamed=result.streamed)
+        if result.auto_detail:
+            text = "\n".join([text, *detail_lines(result)])
         if result.size is not None:  # otherwise an error message was printed before
             text = f"{text}\n{whereabouts(result.path, result.size, result.seconds)}"
         self._say(text)

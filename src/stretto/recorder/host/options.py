@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from stretto.recorder.workspace import Options
 
 DEFAULT_BUFFER_BYTES = 64 << 20
+DEFAULT_SIZE_BYTES = 256 << 20
 
 
 class RecordingOptions:
@@ -20,6 +21,7 @@ class RecordingOptions:
         stream: whether all events are written to the output while the program runs; otherwise
             the last events are kept in a ring and written at the end.
         max_size: size in bytes at which a streaming recording ends; None for no limit.
+        auto_size: size in bytes that the trace fits into by auto detail; 0 without auto detail.
         duration_ms: time in ms after which the recording ends; 0 for no limit.
         categories: track event categories to enable besides those that are on by default.
         counters: whether to record memory and CPU time of the processes.
@@ -36,6 +38,7 @@ class RecordingOptions:
         buffer_bytes: int = DEFAULT_BUFFER_BYTES,
         stream: bool = False,
         max_size: int | None = None,
+        auto_size: int = 0,
         duration_ms: int = 0,
         categories: Sequence[str] = (),
         counters: bool = True,
@@ -47,6 +50,7 @@ class RecordingOptions:
         self.buffer_bytes = buffer_bytes
         self.stream = stream
         self.max_size = max_size
+        self.auto_size = auto_size
         self.duration_ms = duration_ms
         self.categories = categories
         self.counters = counters

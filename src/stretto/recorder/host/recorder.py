@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stretto.base.errors import StrettoError
 from stretto.base.selector_task_runner import SelectorTaskRunner
-from stretto.recorder.host import workspace_folder
+from stretto.recorder.host import detail, totals, workspace_folder
 from stretto.recorder.host.contents import Contents
 from stretto.recorder.host.counters import Counters
 from stretto.recorder.host.descendants import Descendants, has_living_processes
@@ -66,6 +66,7 @@ class Recorder:
         self._snapshots = Snapshots(self._runner, self._recording, output, reporter)
         self._program = Program(self._runner, self._snapshots.take)
         self._contents = Contents()
+        self._detail: detail.Detail | None = None
         self._waits_for_descendants = True
         self._started = time.monotonic()
 
@@ -92,6 +93,8 @@ class Recorder:
         try:
             options = {**self._options.target, **self._recording.target_options}
             self._workspace = workspace_folder.create(options)
+            if self._options.auto_size:
+                self._detail = detail.Detail(self._workspace, self._options.auto_size)
             self._recording.start(self._workspace, self._options, self._output)
             self._python_starts = PythonStarts(self._runner, self._scan)
             self._program.start(
@@ -106,6 +109,7 @@ class Recorder:
             raise
         _raise_descriptor_limit()
         self._tick()
+        self._follow_size()
 
     def _close(self) -> None:
         self._program.close()
@@ -169,6 +173,13 @@ class Recorder:
             self._reporter.progress(self._program.pid, pids, self._seconds(), collected)
         self._runner.post_delayed(self._tick, TICK_MS)
 
+    def _follow_size(self) -> None:
+        """Show less as the trace grows."""
+        if self._detail is None or self._program.ended or self._recording.ended:
+            return
+        self._detail.update(self._output.size(), self._seconds())
+        self._runner.post_delayed(self._follow_size, detail.PERIOD_MS)
+
     def _scan(self) -> None:
         self._descendants.scan(self._program.pid, self._recording.pids)
 
@@ -202,6 +213,9 @@ class Recorder:
                 path="" if self._output.direct else self._output.path,
                 size=size,
                 seconds=seconds,
+                totals=totals.read_all(workspace.totals),
+                rises=self._detail.rises if self._detail is not None else (),
+                auto_detail=self._detail is not None,
             )
         )
 

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
     from stretto.protos.trace import TraceStats
     from stretto.recorder.host.contents import Contents
+    from stretto.recorder.host.detail import Rise
+    from stretto.recorder.host.totals import ProcessTotals
 
 
 class RecordingResult(NamedTuple):
@@ -28,6 +30,11 @@ class RecordingResult(NamedTuple):
     """Bytes of the file; None if it could not be written."""
     seconds: float
     """From the start of the recording to its end."""
+    totals: Sequence[ProcessTotals] = ()
+    """With auto detail: what the processes counted that ended by themselves."""
+    rises: Sequence[Rise] = ()
+    """With auto detail: when it showed less, as the trace grew."""
+    auto_detail: bool = False
 
 
 class Reporter(Protocol):

@@ -128,6 +128,7 @@ def create(options: Options) -> Workspace:
         os.mkdir(workspace.site)
         os.mkdir(workspace.notes)
         os.mkdir(workspace.failures)
+        os.mkdir(workspace.totals)
         source = os.path.join(os.path.dirname(target.__file__), "sitecustomize.py")
         shutil.copyfile(source, os.path.join(workspace.site, "sitecustomize.py"))
         workspace.write_options(options)

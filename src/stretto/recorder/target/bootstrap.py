@@ -54,7 +54,7 @@ def start() -> None:
 
     _wiring.install()
     options = workspace.read_options()
-    _configure(options)
+    _configure(options, workspace)
     _choose_service(workspace, options)
     Spawns(workspace)
     fork.after_in_child.append(lambda: _connect_again(workspace))
@@ -65,7 +65,7 @@ def start() -> None:
     _native.call_untraced(_connect)
 
 
-def _configure(options: Options) -> None:
+def _configure(options: Options, workspace: Workspace) -> None:
     from stretto import profilers
     from stretto.client.track_event import builtin_categories
 
@@ -76,6 +76,9 @@ def _configure(options: Options) -> None:
         for name in ("min_duration_ns", "max_depth", "c_functions")
         if name in options
     }
+    if "auto_detail" in options:
+        functions["auto_detail"] = True
+        functions["threshold_file"] = workspace.threshold
     for name in ("include", "exclude"):
         functions[name] = options.get(name, [])
     profilers.install(functions)
@@ -130,6 +133,7 @@ def _end(workspace: Workspace) -> None:
     from stretto import profilers
 
     problems = profilers.problems()
+    _write_totals(workspace)
     if _backend is not None:
         if not _backend.connected and os.path.exists(workspace.fork_socket):
             problems.append("it closed all its descriptors, ours too: recorded up to there")
@@ -140,6 +144,14 @@ def _end(workspace: Workspace) -> None:
         problems.append(f"{lost:,} events were lost: the shared memory was full")
     if problems:
         workspace.note(problems)
+
+
+def _write_totals(workspace: Workspace) -> None:
+    from stretto import profilers
+    from stretto.recorder.target import totals
+
+    if (counted := profilers.totals()) is not None:
+        totals.write(os.path.join(workspace.totals, str(os.getpid())), counted)
 
 
 def _lost_events() -> int:

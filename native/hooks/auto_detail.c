@@ -1,0 +1,160 @@
+#include "hooks/auto_detail.h"
+
+#include "hooks/look.h"
+#include "hooks/python_layout.h"
+#include "hooks/shown_calls.h"
+#include "hooks/sightings.h"
+
+static uint64_t told_threshold;
+
+/* ---- life ---- */
+
+void st_auto_resume(void) {
+  st_hooks.may_switch_off = st_look_start();
+}
+
+void st_auto_start(const char* threshold_file) {
+  st_shown_watch_forks();
+  st_sightings_start();
+  st_hooks.some_off = false;
+  st_shown_counts = (struct st_shown_counts){0};
+  st_hooks.look_period_ns = ST_LOOK_PERIOD_NS;
+  atomic_store(&st_hooks.threshold_ns, ST_DEFAULT_THRESHOLD_NS);
+  told_threshold = ST_DEFAULT_THRESHOLD_NS;
+  if (threshold_file)
+    st_look_use_threshold(threshold_file);
+  st_auto_resume();
+}
+
+void st_auto_stop(void) {
+  st_look_stop();
+  st_sightings_take(false);
+  st_shown_end_all(st_hooks.api->now());
+  st_code_records_clear();
+}
+
+/* ---- events ---- */
+
+/* A rise of the threshold stands in the trace. */
+static void tell_threshold(uint64_t now) {
+  uint64_t threshold = atomic_load(&st_hooks.threshold_ns);
+  if (ST_LIKELY(threshold == told_threshold))
+    return;
+  told_threshold = threshold;
+  PyObject* name = PyUnicode_FromFormat(
+      "from here on, calls shorter than %llu us are counted, not shown",
+      (unsigned long long)(threshold / 1000));
+  struct st_past_event e = {.timestamp = now};
+  if (name)
+    st_hooks.api->instant_past(st_hooks.category, name, &e);
+  else
+    PyErr_Clear();
+  Py_XDECREF(name);
+}
+
+/* The calling thread's shown calls, up to date with all looks. */
+static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
+  struct st_shown_calls* s = st_shown_get();
+  if (ST_UNLIKELY(!s || s->busy))
+    return NULL;
+  if (ST_UNLIKELY(st_sightings_waiting()))
+    st_sightings_take(entering);
+  if (ST_UNLIKELY(s->by_look))
+    st_shown_refresh(s, now);
+  tell_threshold(now);
+  return s;
+}
+
+/* Whether the call of a function that is off was reported because it was armed:
+ * then the function is on, until its next short call. */
+static bool wakes(struct st_code_record* r) {
+  if (!atomic_load_explicit(&r->armed, memory_order_relaxed))
+    return false;
+  atomic_store(&r->armed, false);
+  r->short_row = ST_SHORT_CALLS - 1;
+  atomic_store(&r->state, ST_CODE_ON);
+  return true;
+}
+
+static uint64_t own_frame(void) {
+  return st_python_frame(PyThreadState_Get()).address;
+}
+
+bool st_auto_enter(PyObject* code) {
+  struct st_code_record* r = st_code_record_get(code);
+  if (ST_UNLIKELY(!r || r->state == ST_CODE_NEVER))
+    return false;
+  if (ST_UNLIKELY(st_hooks.api->is_untraced()))
+    return true;
+  uint64_t now = st_hooks.api->now();
+  struct st_shown_calls* s = up_to_date(now, true);
+  if (ST_UNLIKELY(!s))
+    return true;
+  if (r->state == ST_CODE_OFF && !wakes(r))
+    return false;
+  s->busy = true;
+  st_shown_enter(s, own_frame(), r, now);
+  s->busy = false;
+  return true;
+}
+
+bool st_auto_leave(PyObject* code) {
+  struct st_code_record* r = st_code_record_find((uint64_t)(uintptr_t)code);
+  if (ST_UNLIKELY(!r || r->state == ST_CODE_NEVER))
+    return false;
+  uint64_t now = st_hooks.api->now();
+  struct st_shown_calls* s = up_to_date(now, false);
+  if (ST_UNLIKELY(!s))
+    return true;
+  s->busy = true;
+  bool found = st_shown_leave(s, own_frame(), r, now);
+  s->busy = false;
+  return found || r->state == ST_CODE_ON;
+}
+
+/* ---- totals ---- */
+
+static PyObject* totals_of_function(const struct st_code_record* r) {
+  PyCodeObject* code = (PyCodeObject*)r->code;
+  PyObject* calls =
+      r->was_off ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(r->calls);
+  if (!calls)
+    return NULL;
+  return Py_BuildValue(
+      "(OOiNKKK)", code->co_qualname, code->co_filename, code->co_firstlineno,
+      calls, (unsigned long long)r->total_ns, (unsigned long long)r->own_ns,
+      (unsigned long long)r->time_ns);
+}
+
+static PyObject* totals_of_functions(void) {
+  PyObject* list = PyList_New(0);
+  for (uint32_t i = 0; list && i < st_code_records_count(); i++) {
+    const struct st_code_record* r = st_code_record_at(i);
+    if (r->state == ST_CODE_NEVER)
+      continue;
+    PyObject* item = totals_of_function(r);
+    if (!item || PyList_Append(list, item) < 0)
+      Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+PyObject* st_auto_totals(void) {
+  struct st_look_totals l = st_look_totals();
+  const struct st_shown_counts* c = &st_shown_counts;
+  PyObject* functions = totals_of_functions();
+  if (!functions)
+    return NULL;
+  return Py_BuildValue("{sNsKsKsKsKsKsKsKsKsKsK}", "functions", functions,
+                       "looks", (unsigned long long)l.looks, "running_ns",
+                       (unsigned long long)l.running_ns, "waiting_ns",
+                       (unsigned long long)l.waiting_ns, "longest_gap_ns",
+                       (unsigned long long)l.longest_gap_ns, "shown",
+                       (unsigned long long)c->shown, "found",
+                       (unsigned long long)c->found, "counted",
+                       (unsigned long long)c->counted, "threshold_ns",
+                       (unsigned long long)st_hooks.threshold_ns, "looks_lost",
+                       (unsigned long long)st_sightings_lost, "looks_torn",
+                       (unsigned long long)st_sightings_torn);
+}

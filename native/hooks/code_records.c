@@ -1,0 +1,150 @@
+#include "hooks/code_records.h"
+
+#include <opcode.h>
+
+#include "core/identity_cache.h"
+#include "hooks/code_filter.h"
+
+enum { CHUNK = 1024, SLOTS = 4 * ST_MAX_CODE_RECORDS };
+
+/* Records lie in chunks that never move; slots hold number + 1, or 0. */
+static struct st_code_record* _Atomic chunks[ST_MAX_CODE_RECORDS / CHUNK];
+static _Atomic uint32_t count;
+static _Atomic uint32_t* _Atomic slots;
+
+/* ---- finding: without the GIL ---- */
+
+struct st_code_record* st_code_record_at(uint32_t index) {
+  if (index >= atomic_load_explicit(&count, memory_order_acquire))
+    return NULL;
+  return &atomic_load_explicit(&chunks[index / CHUNK],
+                               memory_order_relaxed)[index % CHUNK];
+}
+
+static uint32_t home_of(uint64_t code) {
+  return st_identity_hash((const void*)(uintptr_t)code) & (SLOTS - 1);
+}
+
+struct st_code_record* st_code_record_find(uint64_t code) {
+  _Atomic uint32_t* table = atomic_load_explicit(&slots, memory_order_acquire);
+  if (!table)
+    return NULL;
+  for (uint32_t i = home_of(code);; i = (i + 1) & (SLOTS - 1)) {
+    uint32_t number = atomic_load_explicit(&table[i], memory_order_acquire);
+    if (!number)
+      return NULL;
+    struct st_code_record* r = st_code_record_at(number - 1);
+    if (r && (uint64_t)(uintptr_t)r->code == code)
+      return r;
+  }
+}
+
+/* ---- making: with the GIL ---- */
+
+static bool takes_time(uint8_t opcode) {
+  switch (opcode) {
+    case CALL:
+#ifdef CALL_KW
+    case CALL_KW:
+#endif
+    case CALL_FUNCTION_EX:
+    case FOR_ITER:
+    case IMPORT_NAME:
+    case JUMP_BACKWARD:
+    case JUMP_BACKWARD_NO_INTERRUPT:
+    case SEND:
+    case YIELD_VALUE:
+#ifdef BEFORE_WITH
+    case BEFORE_WITH:
+#endif
+      return true;
+    default:
+      return false;
+  }
+}
+
+/* Whether it neither calls nor loops, so that it can't take long. */
+static bool is_leaf(PyObject* code) {
+  PyObject* bytes = PyCode_GetCode((PyCodeObject*)code);
+  if (!bytes) {
+    PyErr_Clear();
+    return false;
+  }
+  const uint8_t* b = (const uint8_t*)PyBytes_AS_STRING(bytes);
+  Py_ssize_t size = PyBytes_GET_SIZE(bytes), i = 0;
+  while (i < size && !takes_time(b[i]))
+    i += 2; /* caches in between read as instructions that take none */
+  Py_DECREF(bytes);
+  return i >= size;
+}
+
+static enum st_code_state first_state(PyObject* code) {
+  if (!st_code_accepted(code))
+    return ST_CODE_NEVER;
+  return is_leaf(code) ? ST_CODE_OFF : ST_CODE_ON;
+}
+
+static struct st_code_record* new_record(void) {
+  uint32_t number = atomic_load_explicit(&count, memory_order_relaxed);
+  if (number == ST_MAX_CODE_RECORDS)
+    return NULL;
+  struct st_code_record* chunk = chunks[number / CHUNK];
+  if (!chunk) {
+    chunk = PyMem_RawCalloc(CHUNK, sizeof *chunk);
+    atomic_store_explicit(&chunks[number / CHUNK], chunk, memory_order_relaxed);
+  }
+  return chunk ? &chunk[number % CHUNK] : NULL;
+}
+
+static bool make_table(void) {
+  if (!slots)
+    atomic_store_explicit(&slots, PyMem_RawCalloc(SLOTS, sizeof *slots),
+                          memory_order_release);
+  return slots != NULL;
+}
+
+static void add_to_table(uint64_t code, uint32_t number) {
+  uint32_t i = home_of(code);
+  while (slots[i])
+    i = (i + 1) & (SLOTS - 1);
+  atomic_store_explicit(&slots[i], number + 1, memory_order_release);
+}
+
+struct st_code_record* st_code_record_get(PyObject* code) {
+  uint64_t address = (uint64_t)(uintptr_t)code;
+  struct st_code_record* r = st_code_record_find(address);
+  if (ST_LIKELY(r))
+    return r;
+  enum st_code_state state = first_state(code); /* may run Python */
+  r = st_code_record_find(address);
+  if (r || !make_table())
+    return r;
+  r = new_record();
+  if (!r)
+    return NULL;
+  r->code = Py_NewRef(code);
+  r->was_off = state == ST_CODE_OFF;
+  atomic_store_explicit(&r->state, state, memory_order_relaxed);
+  uint32_t number = atomic_load_explicit(&count, memory_order_relaxed);
+  atomic_store_explicit(&count, number + 1, memory_order_release);
+  add_to_table(address, number);
+  return r;
+}
+
+/* ---- all ---- */
+
+uint32_t st_code_records_count(void) {
+  return atomic_load(&count);
+}
+
+/* The code goes last: that may run Python. */
+void st_code_records_clear(void) {
+  uint32_t size = atomic_exchange(&count, 0);
+  PyMem_RawFree((void*)atomic_exchange(&slots, NULL));
+  for (uint32_t i = 0; i < size; i += CHUNK) {
+    struct st_code_record* chunk = atomic_exchange(&chunks[i / CHUNK], NULL);
+    for (uint32_t k = 0; k < CHUNK && i + k < size; k++)
+      Py_CLEAR(chunk[k].code);
+    PyMem_RawFree(chunk);
+  }
+}

@@ -1,0 +1,346 @@
+#include "hooks/look.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "hooks/python_layout.h"
+#include "hooks/sightings.h"
+
+enum {
+  MAX_THREADS = 4096,
+  LOOK_SHARE = 50,
+  ARMED_IN_TURN = 1, /* functions per look */
+  NS = 1000000000,
+};
+
+/* What is known of a thread. */
+struct known_thread {
+  struct st_looked_at shared;
+  uint64_t native_id;
+  uint64_t cpu_ns, time;
+  uint64_t pass; /* the last one that met it */
+  int depth;     /* of its stack, or below 0: it could not be read */
+  int capacity;
+  unsigned looks;  /* at this stack that were handed on, at most 2 */
+  uint64_t events; /* of the thread, at the last look */
+  struct st_stack_frame* frames;
+};
+
+static struct {
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  bool running, stopping;
+} look = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct known_thread* known[MAX_THREADS]; /* never freed */
+static int known_count;
+static struct st_look_totals totals; /* the look's */
+static uint64_t pass, next_to_arm;
+static const _Atomic uint64_t* threshold_file;
+
+/* ---- one thread ---- */
+
+static uint64_t cpu_time_of(uint64_t native_id) {
+  clockid_t clock = (clockid_t)(~(uint32_t)native_id << 3 | 6);
+  struct timespec t;
+  return clock_gettime(clock, &t) == 0
+             ? (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec
+             : 0;
+}
+
+static struct known_thread* find_known(uint64_t thread_id) {
+  struct known_thread* unused = NULL;
+  for (int i = 0; i < known_count; i++) {
+    uint64_t id = atomic_load(&known[i]->shared.thread_id);
+    if (id == thread_id)
+      return known[i];
+    if (!id)
+      unused = known[i];
+  }
+  if (unused || known_count == MAX_THREADS)
+    return unused;
+  unused = calloc(1, sizeof *unused);
+  if (unused)
+    known[known_count++] = unused;
+  return unused;
+}
+
+static void arm(struct st_code_record* r) {
+  if (!r ||
+      atomic_load_explicit(&r->state, memory_order_relaxed) != ST_CODE_OFF ||
+      atomic_load_explicit(&r->armed, memory_order_relaxed))
+    return;
+  atomic_store(&r->armed, true);
+  st_python_rearm(r->code);
+}
+
+static void add_time(_Atomic uint64_t* sum, uint64_t ns) {
+  atomic_store_explicit(sum,
+                        atomic_load_explicit(sum, memory_order_relaxed) + ns,
+                        memory_order_relaxed);
+}
+
+/* Adds the time since the last look to the functions of the stack. */
+static void add_times(const struct known_thread* k, uint64_t ns) {
+  static uint64_t count;
+  count++;
+  for (int i = 0; i < k->depth; i++) {
+    struct st_code_record* r = st_code_record_find(k->frames[i].code);
+    if (!r || r->look == count)
+      continue;
+    r->look = count; /* a recursive function counts once */
+    add_time(&r->time_ns, ns);
+    if (i == 0)
+      add_time(&r->own_ns, ns);
+  }
+}
+
+static void arm_stack(const struct known_thread* k) {
+  for (int i = 0; i < k->depth; i++)
+    arm(st_code_record_find(k->frames[i].code));
+}
+
+static bool hand_on(struct known_thread* k, uint64_t time, bool gone) {
+  return st_sightings_put(
+      &(struct st_sighting){.thread = &k->shared,
+                            .thread_id = atomic_load(&k->shared.thread_id),
+                            .native_id = k->native_id,
+                            .time = time,
+                            .before = atomic_load(&k->shared.until),
+                            .gone = gone,
+                            .depth = gone || k->depth < 0 ? 0 : k->depth,
+                            .frames = k->frames});
+}
+
+static bool keep(struct known_thread* k, const struct st_stack_frame* frames,
+                 int depth) {
+  if (depth > k->capacity) {
+    void* grown = realloc(k->frames, (size_t)depth * sizeof *frames);
+    if (!grown)
+      return false;
+    k->frames = grown;
+    k->capacity = depth;
+  }
+  if (depth > 0)
+    memcpy(k->frames, frames, (size_t)depth * sizeof *frames);
+  k->depth = depth;
+  k->looks = 0;
+  return true;
+}
+
+static bool is_kept(const struct known_thread* k,
+                    const struct st_stack_frame* frames, int depth) {
+  return depth == k->depth &&
+         (depth <= 0 ||
+          memcmp(frames, k->frames, (size_t)depth * sizeof *frames) == 0);
+}
+
+/* Reads the stack of a thread that has run.  False: keep what was there. */
+static bool read_stack(struct known_thread* k,
+                       const struct st_stack_thread* thread) {
+  static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
+  int depth = st_stack_read(&st_python_layout, &st_own_memory, thread, frames);
+  return depth >= 0 && (is_kept(k, frames, depth) || keep(k, frames, depth));
+}
+
+static void look_at(struct known_thread* k,
+                    const struct st_stack_thread* thread) {
+  uint64_t time = st_boottime_ns();
+  uint64_t cpu = cpu_time_of(k->native_id);
+  uint64_t elapsed = k->time ? time - k->time : 0;
+  bool idle = k->time && cpu == k->cpu_ns && k->looks;
+  uint64_t ran = cpu > k->cpu_ns && k->time ? cpu - k->cpu_ns : 0;
+  ran = ran < elapsed ? ran : elapsed;
+  totals.running_ns += ran;
+  totals.waiting_ns += elapsed - ran;
+  k->time = time;
+  k->cpu_ns = cpu;
+  bool known_stack = idle || read_stack(k, thread);
+  if (!known_stack)
+    return;
+  add_times(k, elapsed);
+  uint64_t events = atomic_load(&k->shared.events);
+  if (events != k->events)
+    k->looks = 0;
+  k->events = events;
+  if (!idle)
+    arm_stack(k);
+  if (k->looks < 2 && !hand_on(k, time, false))
+    return;
+  k->looks += k->looks < 2;
+  atomic_store(&k->shared.until, time);
+}
+
+/* ---- all threads ---- */
+
+static void drop_ended(void) {
+  for (int i = 0; i < known_count; i++) {
+    struct known_thread* k = known[i];
+    if (!atomic_load(&k->shared.thread_id) || k->pass == pass)
+      continue;
+    if (hand_on(k, st_boottime_ns(), true))
+      atomic_store(&k->shared.thread_id, 0);
+  }
+}
+
+static void look_at_all(void) {
+  uint64_t address = 0;
+  pass++;
+  bool more =
+      st_own_memory.read(NULL, st_python_threads(), &address, sizeof address);
+  int count = 0;
+  while (more && address && count++ < MAX_THREADS) {
+    struct st_stack_thread thread;
+    if (!st_stack_read_thread(&st_python_layout, &st_own_memory, address,
+                              &thread))
+      return; /* the list changes just now: who is missing hasn't ended */
+    address = thread.next;
+    struct known_thread* k =
+        thread.id && thread.native_id ? find_known(thread.id) : NULL;
+    if (!k)
+      continue;
+    if (atomic_load(&k->shared.thread_id) != thread.id) {
+      k->depth = 0;
+      k->looks = 0;
+      k->time = k->cpu_ns = 0;
+      atomic_store(&k->shared.until, 0);
+      atomic_store(&k->shared.thread_id, thread.id);
+    }
+    k->native_id = thread.native_id;
+    k->pass = pass;
+    look_at(k, &thread);
+  }
+  drop_ended();
+}
+
+static void arm_in_turn(void) {
+  uint32_t size = st_code_records_count();
+  for (int i = 0; size && i < ARMED_IN_TURN; i++)
+    arm(st_code_record_at((uint32_t)(next_to_arm++ % size)));
+}
+
+static void follow_threshold(void) {
+  if (!threshold_file)
+    return;
+  uint64_t ns = atomic_load(threshold_file);
+  if (ns > atomic_load(&st_hooks.threshold_ns))
+    atomic_store(&st_hooks.threshold_ns, ns);
+}
+
+/* ---- the thread ---- */
+
+static uint64_t own_cpu_time(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec;
+}
+
+/* Waits; false: the look is to stop. */
+static bool wait_for(uint64_t ns) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  uint64_t until = (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec + ns;
+  t.tv_sec = (time_t)(until / NS);
+  t.tv_nsec = (long)(until % NS);
+  pthread_mutex_lock(&look.lock);
+  while (!look.stopping &&
+         pthread_cond_timedwait(&look.changed, &look.lock, &t) == 0) {
+  }
+  bool stopping = look.stopping;
+  pthread_mutex_unlock(&look.lock);
+  return !stopping;
+}
+
+static void* run(void* unused) {
+  (void)unused;
+  uint64_t pause = ST_LOOK_PERIOD_NS, last = 0;
+  while (wait_for(pause)) {
+    uint64_t start = own_cpu_time();
+    uint64_t now = st_boottime_ns();
+    if (last && now - last > totals.longest_gap_ns)
+      totals.longest_gap_ns = now - last;
+    last = now;
+    look_at_all();
+    arm_in_turn();
+    follow_threshold();
+    totals.looks++;
+    uint64_t cost = (own_cpu_time() - start) * LOOK_SHARE;
+    pause = cost > ST_LOOK_PERIOD_NS ? cost : ST_LOOK_PERIOD_NS;
+    st_hooks.look_period_ns = pause;
+  }
+  return NULL;
+}
+
+static bool start_thread(void) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&look.changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+  pthread_mutex_init(&look.lock, NULL);
+  sigset_t every, old;
+  sigfillset(&every);
+  pthread_sigmask(SIG_SETMASK, &every, &old);
+  look.stopping = false;
+  look.running = pthread_create(&look.thread, NULL, run, NULL) == 0;
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  return look.running;
+}
+
+static void forget(void) {
+  look.running = false;
+}
+
+static void watch_forks(void) {
+  pthread_atfork(NULL, NULL, forget);
+}
+
+bool st_look_start(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, watch_forks);
+  if (look.running)
+    return true;
+  for (int i = 0; i < known_count; i++)
+    atomic_store(&known[i]->shared.thread_id, 0);
+  return st_own_memory_works() && start_thread();
+}
+
+void st_look_stop(void) {
+  if (!look.running)
+    return;
+  pthread_mutex_lock(&look.lock);
+  look.stopping = true;
+  pthread_cond_signal(&look.changed);
+  pthread_mutex_unlock(&look.lock);
+  Py_BEGIN_ALLOW_THREADS
+  pthread_join(look.thread, NULL);
+  Py_END_ALLOW_THREADS
+  look.running = false;
+}
+
+bool st_look_running(void) {
+  return look.running;
+}
+
+struct st_look_totals st_look_totals(void) {
+  return totals;
+}
+
+bool st_look_use_threshold(const char* path) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return false;
+  void* mapped = mmap(NULL, sizeof(uint64_t), PROT_READ, MAP_SHARED, fd, 0);
+  close(fd);
+  if (mapped == MAP_FAILED)
+    return false;
+  threshold_file = mapped;
+  return true;
+}

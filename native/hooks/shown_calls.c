@@ -1,0 +1,435 @@
+#include "hooks/shown_calls.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "hooks/python_layout.h"
+
+enum {
+  FIRST_CAPACITY = 64,
+  MAX_SEARCH = 64, /* frames from the innermost where a return is looked for */
+  MAX_CALLERS = 1024, /* callers among which a frame is looked for */
+};
+
+_Thread_local struct st_shown_calls* st_thread_shown;
+struct st_shown_counts st_shown_counts;
+
+static struct st_shown_calls* all; /* under the GIL */
+static pthread_key_t exit_key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Atomic bool forked;
+static struct st_shown_calls* survivor;
+
+/* ---- life ---- */
+
+static void on_thread_exit(void* calls) {
+  st_thread_shown = NULL;
+  atomic_store(&((struct st_shown_calls*)calls)->dead, true);
+}
+
+static void on_fork_child(void) {
+  survivor = st_thread_shown;
+  atomic_store(&forked, true);
+}
+
+static void register_handlers(void) {
+  pthread_key_create(&exit_key, on_thread_exit);
+  pthread_atfork(NULL, NULL, on_fork_child);
+}
+
+void st_shown_watch_forks(void) {
+  pthread_once(&once, register_handlers);
+}
+
+static void forget(struct st_shown_calls* s) {
+  s->depth = s->begun = s->by_look = 0;
+  Py_CLEAR(s->track);
+}
+
+static void free_calls(struct st_shown_calls* s) {
+  forget(s);
+  PyMem_RawFree(s->frames);
+  PyMem_RawFree(s);
+}
+
+/* Frees what threads left that have ended; their open calls end. */
+static void reap(void) {
+  bool all_others = atomic_exchange(&forked, false);
+  struct st_shown_calls** p = &all;
+  while (*p) {
+    struct st_shown_calls* s = *p;
+    bool lives = all_others ? s == survivor : !atomic_load(&s->dead);
+    if (lives) {
+      p = &s->next;
+      continue;
+    }
+    *p = s->next;
+    if (!all_others && s->generation == st_hooks.generation)
+      st_shown_cut(s, 0);
+    free_calls(s);
+  }
+}
+
+static struct st_shown_calls* find(uint64_t thread_id) {
+  struct st_shown_calls* s = all;
+  while (s && (s->thread_id != thread_id || atomic_load(&s->dead)))
+    s = s->next;
+  return s;
+}
+
+static void begin_generation(struct st_shown_calls* s, uint64_t native_id) {
+  if (s->generation == st_hooks.generation)
+    return;
+  forget(s);
+  s->native_id = native_id; /* a fork changes it */
+  s->last_event = s->last_look = 0;
+  s->looked_at = NULL;
+  s->busy = false;
+  s->generation = st_hooks.generation;
+}
+
+struct st_shown_calls* st_shown_of(uint64_t thread_id, uint64_t native_id) {
+  struct st_shown_calls* s = find(thread_id);
+  if (!s) {
+    reap();
+    s = PyMem_RawCalloc(1, sizeof *s);
+    if (!s)
+      return NULL;
+    s->thread_id = thread_id;
+    s->next = all;
+    all = s;
+  }
+  begin_generation(s, native_id);
+  return s;
+}
+
+struct st_shown_calls* st_shown_get(void) {
+  struct st_shown_calls* s = st_thread_shown;
+  if (ST_LIKELY(s && s->generation == st_hooks.generation))
+    return s;
+  uint64_t native_id = (uint64_t)syscall(SYS_gettid);
+  if (s) {
+    begin_generation(s, native_id);
+    return s;
+  }
+  s = st_shown_of(PyThreadState_GetID(PyThreadState_Get()), native_id);
+  st_thread_shown = s;
+  pthread_setspecific(exit_key, s);
+  return s;
+}
+
+void st_shown_gone(struct st_shown_calls* s) {
+  atomic_store(&s->dead, true);
+  reap();
+}
+
+static bool make_room(struct st_shown_calls* s) {
+  if (s->depth < s->capacity)
+    return true;
+  uint32_t capacity = s->capacity ? s->capacity * 2 : FIRST_CAPACITY;
+  if (capacity > ST_SHOWN_CALLS)
+    return false;
+  void* grown = PyMem_RawRealloc(s->frames, capacity * sizeof *s->frames);
+  if (!grown)
+    return false;
+  s->frames = grown;
+  s->capacity = capacity;
+  return true;
+}
+
+/* ---- writing ---- */
+
+static uint64_t threshold(void) {
+  return atomic_load_explicit(&st_hooks.threshold_ns, memory_order_relaxed);
+}
+
+/* The track to write to, NULL for the thread's own; false: there is none. */
+static bool choose_track(struct st_shown_calls* s, PyObject** track) {
+  *track = NULL;
+  if (s == st_thread_shown)
+    return true;
+  if (!s->track)
+    s->track = st_hooks.api->thread_track(s->native_id);
+  if (!s->track)
+    PyErr_Clear();
+  *track = s->track;
+  return s->track != NULL;
+}
+
+static void add_number(PyObject* dict, const char* name, uint64_t value) {
+  PyObject* number = PyLong_FromUnsignedLongLong(value);
+  if (number && PyDict_SetItemString(dict, name, number) < 0)
+    PyErr_Clear();
+  Py_XDECREF(number);
+}
+
+static void add_text(PyObject* dict, const char* name, const char* value) {
+  PyObject* text = PyUnicode_InternFromString(value);
+  if (text && PyDict_SetItemString(dict, name, text) < 0)
+    PyErr_Clear();
+  Py_XDECREF(text);
+}
+
+static void write_begin(struct st_shown_calls* s, struct st_shown_frame* f) {
+  const struct st_track_event_api* api = st_hooks.api;
+  struct st_past_event e = {.timestamp = f->begin};
+  f->written = true;
+  f->since = *api->start_counter;
+  if (!choose_track(s, &e.track))
+    return;
+  f->mask = e.track ? api->begin_past(st_hooks.category, f->record->code,
+                                      f->except, &e)
+                    : api->begin_code(st_hooks.category, f->record->code,
+                                      f->begin, f->except);
+  f->since = *api->start_counter;
+}
+
+/* What the slice says besides its times: calls that aren't shown, accuracy. */
+static PyObject* end_arguments(const struct st_shown_frame* f) {
+  if (!f->short_calls && !f->by_look)
+    return NULL;
+  PyObject* dict = PyDict_New();
+  if (!dict)
+    return NULL;
+  if (f->short_calls) {
+    add_number(dict, "short_calls", f->short_calls);
+    add_number(dict, "short_calls_ns", f->short_ns);
+    if (st_hooks.some_off)
+      add_text(dict, "calls_of_functions_switched_off", "not counted");
+  }
+  if (f->by_look) {
+    add_number(dict, "ends_up_to_ns_later", st_hooks.look_period_ns);
+  }
+  if (f->found)
+    add_number(dict, "begins_up_to_ns_earlier", f->unsure_ns);
+  return dict;
+}
+
+static void write_end(struct st_shown_calls* s, const struct st_shown_frame* f,
+                      uint64_t end) {
+  struct st_past_event e = {.timestamp = end};
+  st_shown_counts.shown++;
+  st_shown_counts.found += f->found;
+  if (!f->mask || !choose_track(s, &e.track))
+    return;
+  e.arguments = end_arguments(f);
+  if (e.track || e.arguments)
+    st_hooks.api->end_past(f->mask, f->since, &e);
+  else
+    st_hooks.api->end(f->mask, f->since, end);
+  Py_XDECREF(e.arguments);
+}
+
+static bool may_be_shown(const struct st_shown_frame* f) {
+  return !f->by_look || f->confirmed;
+}
+
+void st_shown_write_due(struct st_shown_calls* s, uint64_t now) {
+  uint64_t least = threshold();
+  for (uint32_t i = s->begun; i < s->depth; i++) {
+    struct st_shown_frame* f = &s->frames[i];
+    if (!f->written && may_be_shown(f)) {
+      if (now < f->begin + least)
+        break;
+      write_begin(s, f);
+    }
+    if (i == s->begun && f->written)
+      s->begun++;
+  }
+}
+
+/* ---- ending ---- */
+
+static void count_call(struct st_code_record* r, uint64_t duration) {
+  r->calls++;
+  r->total_ns += duration;
+  if (duration >= threshold())
+    r->short_row = 0;
+  else if (++r->short_row >= ST_SHORT_CALLS && st_hooks.may_switch_off)
+    st_shown_switch_off(r);
+}
+
+/* Removes the innermost frame: it ended then. */
+static void close_innermost(struct st_shown_calls* s, uint64_t end) {
+  struct st_shown_frame f = s->frames[--s->depth];
+  if (s->begun > s->depth)
+    s->begun = s->depth;
+  s->by_look -= f.by_look;
+  struct st_shown_frame* parent = s->depth ? &s->frames[s->depth - 1] : NULL;
+  f.record->open--;
+  if (end <= f.begin)
+    end = f.begin + 1;
+  uint64_t duration = end - f.begin;
+  bool shown = f.written || (may_be_shown(&f) && duration >= threshold());
+  if (shown && !f.written) {
+    st_shown_write_due(s, end);
+    write_begin(s, &f);
+  }
+  if (shown)
+    write_end(s, &f, end);
+  else if (may_be_shown(&f))
+    st_shown_counts.counted++;
+  if (parent) {
+    parent->last = end + 1 > parent->last ? end + 1 : parent->last;
+    parent->child_end = end + 1;
+    parent->short_calls +=
+        shown ? 0 : f.short_calls + (may_be_shown(&f) ? 1 : 0);
+    parent->short_ns += shown ? 0 : may_be_shown(&f) ? duration : f.short_ns;
+  }
+  if (!f.found)
+    count_call(f.record, duration);
+}
+
+void st_shown_extend(struct st_shown_calls* s, uint64_t time) {
+  for (uint32_t i = 0; s->by_look && i < s->depth; i++) {
+    struct st_shown_frame* f = &s->frames[i];
+    if (f->by_look && f->last >= s->last_look && f->last < time)
+      f->last = time;
+  }
+}
+
+void st_shown_refresh(struct st_shown_calls* s, uint64_t now) {
+  const struct st_looked_at* at = s->looked_at;
+  if (!s->by_look || !at || atomic_load(&at->thread_id) != s->thread_id)
+    return;
+  uint64_t until = atomic_load(&at->until);
+  st_shown_extend(s, until < now ? until : now);
+}
+
+void st_shown_cut(struct st_shown_calls* s, uint32_t depth) {
+  while (s->depth > depth)
+    close_innermost(s, s->frames[s->depth - 1].last);
+}
+
+void st_shown_end_all(uint64_t now) {
+  if (atomic_load(&forked))
+    reap();
+  for (struct st_shown_calls* s = all; s; s = s->next) {
+    if (s->generation != st_hooks.generation)
+      continue;
+    st_shown_write_due(s, now);
+    while (s->depth) {
+      const struct st_shown_frame* f = &s->frames[s->depth - 1];
+      bool open = !f->by_look && !atomic_load(&s->dead);
+      close_innermost(s, open ? now : f->last);
+    }
+  }
+}
+
+/* ---- events ---- */
+
+static void note_event(struct st_shown_calls* s, uint64_t now) {
+  s->last_event = now;
+  if (s->looked_at)
+    atomic_fetch_add_explicit(&s->looked_at->events, 1, memory_order_relaxed);
+}
+
+static bool calls(uint64_t caller, uint64_t code, uint64_t frame,
+                  uint64_t stop) {
+  struct st_stack_frame f = {.address = frame};
+  for (int i = 0; i < MAX_CALLERS; i++) {
+    f = st_python_caller(f);
+    if (f.address == caller)
+      return f.code == code;
+    if (!f.address || f.address == stop)
+      return false;
+  }
+  return true; /* not known: a look will tell */
+}
+
+/* Closes what is innermost and can't be open, as a call begins at `address`. */
+static void settle(struct st_shown_calls* s, uint64_t address) {
+  while (s->depth) {
+    const struct st_shown_frame* f = &s->frames[s->depth - 1];
+    if (f->address != address) {
+      if (!f->by_look)
+        return;
+      uint64_t below = 0;
+      for (uint32_t i = s->depth - 1; i-- && !below;) {
+        if (!s->frames[i].by_look)
+          below = s->frames[i].address;
+      }
+      if (calls(f->address, (uint64_t)(uintptr_t)f->record->code, address,
+                below))
+        return;
+    }
+    st_shown_cut(s, s->depth - 1);
+  }
+}
+
+void st_shown_enter(struct st_shown_calls* s, uint64_t address,
+                    struct st_code_record* record, uint64_t now) {
+  settle(s, address);
+  note_event(s, now);
+  if (!make_room(s))
+    return;
+  record->open++;
+  s->frames[s->depth++] = (struct st_shown_frame){
+      .address = address,
+      .record = record,
+      .begin = now,
+      .last = now,
+      .except = st_hooks.api->take_traced(record->code)};
+}
+
+/* The number of frames up to that one; 0: it isn't there. */
+static uint32_t depth_of(const struct st_shown_calls* s, uint64_t address,
+                         const struct st_code_record* record) {
+  uint32_t depth = s->depth;
+  for (int i = 0; depth && i < MAX_SEARCH; i++, depth--) {
+    const struct st_shown_frame* f = &s->frames[depth - 1];
+    if (f->address == address && f->record == record)
+      return depth;
+  }
+  return 0;
+}
+
+bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
+                    struct st_code_record* record, uint64_t now) {
+  uint32_t depth = record->open ? depth_of(s, address, record) : 0;
+  if (!depth)
+    return false;
+  note_event(s, now);
+  st_shown_cut(s, depth);
+  s->frames[depth - 1].last = now;
+  st_shown_write_due(s, now);
+  close_innermost(s, now);
+  return true;
+}
+
+struct st_shown_frame* st_shown_insert(struct st_shown_calls* s, uint32_t index,
+                                       uint64_t address,
+                                       struct st_code_record* record) {
+  if (!make_room(s))
+    return NULL;
+  struct st_shown_frame* f = &s->frames[index];
+  memmove(f + 1, f, (s->depth - index) * sizeof *f);
+  s->depth++;
+  s->by_look++;
+  if (s->begun > index)
+    s->begun = index;
+  record->open++;
+  *f = (struct st_shown_frame){
+      .address = address, .record = record, .by_look = true, .found = true};
+  return f;
+}
+
+void st_shown_switch_off(struct st_code_record* record) {
+  record->was_off = st_hooks.some_off = true;
+  record->short_row = 0;
+  atomic_store(&record->armed, false);
+  atomic_store(&record->state, ST_CODE_OFF);
+  for (struct st_shown_calls* s = all; s && record->open; s = s->next) {
+    if (s->generation != st_hooks.generation)
+      continue;
+    for (uint32_t i = 0; i < s->depth; i++) {
+      struct st_shown_frame* f = &s->frames[i];
+      if (f->record != record || f->by_look)
+        continue;
+      f->by_look = f->confirmed = true;
+      s->by_look++;
+    }
+  }
+}

@@ -1,0 +1,249 @@
+#include "hooks/sightings.h"
+
+#include <string.h>
+
+#include "hooks/python_layout.h"
+
+enum { WORDS = 1 << 16, HEAD = 6 };
+
+static uint64_t ring[WORDS];
+static _Atomic uint64_t put_at, taken_at;
+static bool taking;
+_Atomic uint64_t st_sightings_lost, st_sightings_torn;
+
+/* ---- the ring ---- */
+
+static void put_word(uint64_t* at, uint64_t word) {
+  ring[(*at)++ % WORDS] = word;
+}
+
+static uint64_t take_word(uint64_t* at) {
+  return ring[(*at)++ % WORDS];
+}
+
+bool st_sightings_put(const struct st_sighting* s) {
+  uint64_t at = atomic_load_explicit(&put_at, memory_order_relaxed);
+  uint64_t used = at - atomic_load_explicit(&taken_at, memory_order_acquire);
+  if (WORDS - used < HEAD + 2 * (uint64_t)s->depth) {
+    atomic_fetch_add(&st_sightings_lost, 1);
+    return false;
+  }
+  put_word(&at, (uint64_t)s->gone << 32 | (uint64_t)s->depth);
+  put_word(&at, (uint64_t)(uintptr_t)s->thread);
+  put_word(&at, s->thread_id);
+  put_word(&at, s->native_id);
+  put_word(&at, s->time);
+  put_word(&at, s->before);
+  for (int i = 0; i < s->depth; i++) {
+    put_word(&at, s->frames[i].address);
+    put_word(&at, s->frames[i].code);
+  }
+  atomic_store_explicit(&put_at, at, memory_order_release);
+  return true;
+}
+
+bool st_sightings_waiting(void) {
+  return atomic_load_explicit(&put_at, memory_order_acquire) !=
+         atomic_load_explicit(&taken_at, memory_order_relaxed);
+}
+
+void st_sightings_start(void) {
+  atomic_store(&taken_at, atomic_load(&put_at));
+  atomic_store(&st_sightings_lost, 0);
+  atomic_store(&st_sightings_torn, 0);
+  taking = false;
+}
+
+/* ---- merging ---- */
+
+static bool is_call(const struct st_shown_frame* f,
+                    const struct st_stack_frame* frame) {
+  return f->address == frame->address &&
+         (uint64_t)(uintptr_t)f->record->code == frame->code;
+}
+
+/* Index of the frame among seen[0 .. below), from the outermost, or -1. */
+static int find_call(const struct st_shown_frame* f,
+                     const struct st_stack_frame* seen, int below) {
+  while (--below >= 0 && !is_call(f, &seen[below])) {
+  }
+  return below;
+}
+
+/* Closes the frames that aren't on the stack.  False: the stack that was seen
+ * contradicts events; nothing is changed then. */
+static bool close_missing(struct st_shown_calls* s,
+                          const struct st_stack_frame* seen, int depth,
+                          bool certain) {
+  uint32_t first_missing = s->depth;
+  int below = depth;
+  for (uint32_t i = 0; i < s->depth; i++) {
+    const struct st_shown_frame* f = &s->frames[i];
+    int at = find_call(f, seen, below);
+    if (at >= 0 && first_missing < s->depth)
+      return false;
+    if (at < 0 && !f->by_look && !certain)
+      return false;
+    if (at < 0 && first_missing == s->depth)
+      first_missing = i;
+    if (at >= 0)
+      below = at;
+  }
+  st_shown_cut(s, first_missing);
+  return true;
+}
+
+static void see_again(struct st_shown_frame* f, uint64_t time) {
+  if (f->last < time)
+    f->last = time;
+  if (!f->by_look)
+    return;
+  f->looks++;
+  f->confirmed = f->confirmed || f->looks >= 2;
+}
+
+/* A call that no event reported: puts it below frame `index`. */
+static bool add_call(struct st_shown_calls* s, uint32_t index,
+                     const struct st_stack_frame* frame,
+                     const struct st_sighting* from) {
+  struct st_code_record* r = st_code_record_find(frame->code);
+  if (!r || atomic_load(&r->state) != ST_CODE_OFF)
+    return false;
+  struct st_shown_frame* f = st_shown_insert(s, index, frame->address, r);
+  if (!f)
+    return false;
+  uint64_t least = 0;
+  if (index)
+    least = f[-1].child_end ? f[-1].child_end : f[-1].begin + 1;
+  uint64_t begin = from->time;
+  if (index + 1 < s->depth && f[1].begin <= begin)
+    begin = f[1].begin - 1;
+  if (begin < least)
+    begin = least;
+  f->begin = f->last = begin;
+  uint64_t before = from->before > least ? from->before : least;
+  f->unsure_ns = begin > before ? begin - before : 0;
+  if (f->last < from->time)
+    f->last = from->time;
+  f->looks = 1;
+  return true;
+}
+
+/* The seen frames, outermost first, go between those that are there. */
+static void add_seen(struct st_shown_calls* s,
+                     const struct st_stack_frame* seen, int depth,
+                     const struct st_sighting* from) {
+  uint32_t i = 0;
+  for (int at = depth - 1; at >= 0; at--) {
+    if (i < s->depth && is_call(&s->frames[i], &seen[at])) {
+      see_again(&s->frames[i], from->time);
+      i++;
+    } else if (add_call(s, i, &seen[at], from)) {
+      i++;
+    }
+  }
+}
+
+/* ---- the real stack ---- */
+
+static PyThreadState* thread_of(const struct st_shown_calls* s) {
+  PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
+  while (t && t->id != s->thread_id)
+    t = PyThreadState_Next(t);
+  return t;
+}
+
+static bool is_shown(const struct st_shown_calls* s,
+                     const struct st_stack_frame* frame) {
+  for (uint32_t i = s->depth; i-- > 0;) {
+    if (is_call(&s->frames[i], frame))
+      return true;
+  }
+  return false;
+}
+
+static bool was_seen(const struct st_sighting* from,
+                     const struct st_stack_frame* frame) {
+  for (int i = 0; i < from->depth; i++) {
+    if (from->frames[i].address == frame->address)
+      return from->frames[i].code == frame->code;
+  }
+  return false;
+}
+
+/* The frames of the thread's stack that the sighting shows or events reported.
+ * Returns their number, or -1: they can't be read. */
+static int real_stack(const struct st_shown_calls* s,
+                      const struct st_sighting* from, bool entering,
+                      struct st_stack_frame* out) {
+  PyThreadState* thread = thread_of(s);
+  if (!thread)
+    return -1;
+  struct st_stack_frame f = st_python_frame(thread);
+  if (entering && s == st_thread_shown)
+    f = st_python_caller(f);
+  int depth = 0;
+  for (int steps = 0; f.address; steps++, f = st_python_caller(f)) {
+    if (steps == ST_STACK_MAX_DEPTH)
+      return -1;
+    if (was_seen(from, &f) || is_shown(s, &f))
+      out[depth++] = f;
+  }
+  return depth;
+}
+
+static void merge(struct st_shown_calls* s, const struct st_sighting* from,
+                  bool entering) {
+  static struct st_stack_frame real[ST_STACK_MAX_DEPTH];
+  const struct st_stack_frame* seen = from->frames;
+  int depth = from->depth;
+  bool certain = s->last_event >= from->time;
+  st_shown_extend(s, from->before);
+  if (certain) {
+    depth = real_stack(s, from, entering, real);
+    seen = real;
+  }
+  if (depth < 0 || !close_missing(s, seen, depth, certain)) {
+    atomic_fetch_add(&st_sightings_torn, 1);
+    return;
+  }
+  add_seen(s, seen, depth, from);
+  s->last_look = from->time;
+  st_shown_write_due(s, from->time);
+}
+
+static void take(uint64_t* at, bool entering) {
+  static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
+  uint64_t head = take_word(at);
+  struct st_sighting from = {
+      .gone = head >> 32 != 0, .depth = (int)(uint32_t)head, .frames = frames};
+  from.thread = (struct st_looked_at*)(uintptr_t)take_word(at);
+  from.thread_id = take_word(at);
+  from.native_id = take_word(at);
+  from.time = take_word(at);
+  from.before = take_word(at);
+  for (int i = 0; i < from.depth; i++) {
+    frames[i].address = take_word(at);
+    frames[i].code = take_word(at);
+  }
+  struct st_shown_calls* s = st_shown_of(from.thread_id, from.native_id);
+  if (!s || s->busy)
+    return;
+  s->looked_at = from.thread;
+  if (from.gone)
+    st_shown_gone(s);
+  else
+    merge(s, &from, entering);
+}
+
+void st_sightings_take(bool entering) {
+  if (taking)
+    return;
+  taking = true;
+  while (st_sightings_waiting()) {
+    uint64_t at = atomic_load_explicit(&taken_at, memory_order_relaxed);
+    take(&at, entering);
+    atomic_store_explicit(&taken_at, at, memory_order_release);
+  }
+  taking = false;
+}

@@ -1,0 +1,118 @@
+#include "probes/stack_reader.h"
+
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+  WINDOW = 4096,
+  FRAME_BYTES = 96,   /* of a frame, all that layouts name */
+  THREAD_BYTES = 320, /* of a thread state */
+};
+
+/* ---- own memory ---- */
+
+static bool read_own(void* self, uint64_t address, void* to, size_t size) {
+  (void)self;
+  struct iovec local = {to, size};
+  struct iovec remote = {(void*)(uintptr_t)address, size};
+  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
+}
+
+const struct st_memory st_own_memory = {read_own, NULL};
+
+bool st_own_memory_works(void) {
+  volatile uint64_t from = 0x5742454C4C;
+  uint64_t to = 0;
+  return read_own(NULL, (uint64_t)(uintptr_t)&from, &to, sizeof to) &&
+         to == from;
+}
+
+/* ---- windows ---- */
+
+/* A copy of [start, start + size). */
+struct window {
+  const struct st_memory* memory;
+  uint64_t start;
+  size_t size;
+  uint8_t bytes[WINDOW];
+};
+
+static bool fetch(struct window* w, uint64_t start, size_t size) {
+  w->start = start;
+  w->size = w->memory->read(w->memory->self, start, w->bytes, size) ? size : 0;
+  return w->size != 0;
+}
+
+/* The bytes of a frame, in a window that reaches down to its callers. */
+static const uint8_t* frame_bytes(struct window* w, uint64_t address) {
+  bool inside = address >= w->start &&
+                address - w->start + FRAME_BYTES <= w->size &&
+                w->size >= FRAME_BYTES;
+  if (!inside) {
+    uint64_t below = WINDOW - FRAME_BYTES;
+    bool ok = address >= below && fetch(w, address - below, WINDOW);
+    if (!ok && !fetch(w, address, FRAME_BYTES))
+      return NULL;
+  }
+  return w->bytes + (address - w->start);
+}
+
+static uint64_t word_at(const uint8_t* bytes, size_t offset) {
+  uint64_t word;
+  memcpy(&word, bytes + offset, sizeof word);
+  return word;
+}
+
+static bool is_pointer(uint64_t word) {
+  return word >= WINDOW && word % sizeof(uint64_t) == 0;
+}
+
+/* ---- reading ---- */
+
+bool st_stack_read_thread(const struct st_stack_layout* layout,
+                          const struct st_memory* memory, uint64_t address,
+                          struct st_stack_thread* thread) {
+  uint8_t bytes[THREAD_BYTES];
+  if (!is_pointer(address) ||
+      !memory->read(memory->self, address, bytes, sizeof bytes))
+    return false;
+  *thread = (struct st_stack_thread){
+      .next = word_at(bytes, layout->thread_next),
+      .id = word_at(bytes, layout->thread_id),
+      .native_id = word_at(bytes, layout->thread_native_id),
+      .frame = word_at(bytes, layout->thread_frame)};
+  if (!layout->has_control_frame)
+    return true;
+  return is_pointer(thread->frame) &&
+         memory->read(memory->self, thread->frame + layout->control_frame,
+                      &thread->frame, sizeof thread->frame);
+}
+
+int st_stack_read(const struct st_stack_layout* layout,
+                  const struct st_memory* memory,
+                  const struct st_stack_thread* thread,
+                  struct st_stack_frame* frames) {
+  struct window w = {.memory = memory};
+  uint64_t address = thread->frame;
+  int depth = 0;
+  for (int steps = 0; address; steps++) {
+    if (depth == ST_STACK_MAX_DEPTH || steps == 2 * ST_STACK_MAX_DEPTH)
+      return ST_STACK_TOO_DEEP;
+    const uint8_t* bytes = is_pointer(address) ? frame_bytes(&w, address) : 0;
+    if (!bytes)
+      return ST_STACK_TORN;
+    uint64_t previous = word_at(bytes, layout->frame_previous);
+    uint64_t code = word_at(bytes, layout->frame_code) & ~layout->code_tag;
+    uint8_t owner = bytes[layout->frame_owner];
+    if (owner > layout->last_owner || previous == address)
+      return ST_STACK_TORN;
+    if (owner < layout->first_foreign_owner) {
+      if (!is_pointer(code))
+        return ST_STACK_TORN;
+      frames[depth++] = (struct st_stack_frame){address, code};
+    }
+    address = previous;
+  }
+  return depth;
+}

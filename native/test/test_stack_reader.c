@@ -1,0 +1,209 @@
+/* Stack reader: frames out of made-up memory, whole, torn and hostile. */
+#include "probes/stack_reader.h"
+
+#include <string.h>
+
+#include "check.h"
+#include "random.h"
+
+enum { BASE = 0x10000, SIZE = 0x10000 };
+
+static uint8_t bytes[SIZE];
+static unsigned reads;
+
+/* Memory from BASE on; nothing else is mapped. */
+static bool read_fake(void* self, uint64_t address, void* to, size_t size) {
+  (void)self;
+  reads++;
+  if (address < BASE || address - BASE > SIZE || size > SIZE - (address - BASE))
+    return false;
+  memcpy(to, bytes + (address - BASE), size);
+  return true;
+}
+
+static const struct st_memory kMemory = {read_fake, NULL};
+
+/* As CPython 3.12 has it. */
+static const struct st_stack_layout kLayout = {
+    .thread_next = 8,
+    .thread_id = 224,
+    .thread_native_id = 144,
+    .thread_frame = 56,
+    .has_control_frame = true,
+    .frame_code = 0,
+    .frame_previous = 8,
+    .frame_owner = 70,
+    .first_foreign_owner = 3,
+    .last_owner = 3,
+};
+
+enum {
+  THREAD = BASE + 0x100,
+  CONTROL = BASE + 0x400,
+  STACK = BASE + 0x1000,
+  CODE = BASE + 0x800,
+};
+
+static void put(uint64_t address, uint64_t word) {
+  memcpy(bytes + (address - BASE), &word, sizeof word);
+}
+
+static void put_frame(uint64_t address, uint64_t previous, uint64_t code,
+                      uint8_t owner) {
+  put(address, code);
+  put(address + 8, previous);
+  bytes[address - BASE + 70] = owner;
+}
+
+static void put_thread(uint64_t frame) {
+  memset(bytes, 0, sizeof bytes);
+  put(THREAD + 8, 0x7777);
+  put(THREAD + 56, CONTROL);
+  put(THREAD + 144, 4711);
+  put(THREAD + 224, 3);
+  put(CONTROL, frame);
+}
+
+static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
+
+static int read_stack(void) {
+  struct st_stack_thread thread;
+  if (!st_stack_read_thread(&kLayout, &kMemory, THREAD, &thread))
+    return ST_STACK_TORN;
+  return st_stack_read(&kLayout, &kMemory, &thread, frames);
+}
+
+static void a_thread_state_is_read(void) {
+  put_thread(STACK);
+  struct st_stack_thread thread;
+  CHECK(st_stack_read_thread(&kLayout, &kMemory, THREAD, &thread));
+  CHECK_EQ(thread.next, 0x7777);
+  CHECK_EQ(thread.id, 3);
+  CHECK_EQ(thread.native_id, 4711);
+  CHECK_EQ(thread.frame, STACK);
+}
+
+static void frames_come_innermost_first(void) {
+  put_thread(STACK + 400);
+  put_frame(STACK, 0, CODE, 0);
+  put_frame(STACK + 200, STACK, CODE + 8, 1);
+  put_frame(STACK + 400, STACK + 200, CODE + 16, 0);
+  CHECK_EQ(read_stack(), 3);
+  CHECK_EQ(frames[0].address, STACK + 400);
+  CHECK_EQ(frames[0].code, CODE + 16);
+  CHECK_EQ(frames[2].address, STACK);
+  CHECK_EQ(frames[2].code, CODE);
+}
+
+static void frames_of_the_interpreter_are_left_out(void) {
+  put_thread(STACK + 200);
+  put_frame(STACK, 0, CODE, 0);
+  put_frame(STACK + 104, STACK, 1, 3);
+  put_frame(STACK + 200, STACK + 104, CODE + 8, 0);
+  CHECK_EQ(read_stack(), 2);
+  CHECK_EQ(frames[1].address, STACK);
+}
+
+static void tags_of_code_pointers_are_removed(void) {
+  struct st_stack_layout layout = kLayout;
+  layout.code_tag = 3;
+  put_thread(STACK);
+  put_frame(STACK, 0, CODE | 1, 0);
+  struct st_stack_thread thread;
+  CHECK(st_stack_read_thread(&layout, &kMemory, THREAD, &thread));
+  CHECK_EQ(st_stack_read(&layout, &kMemory, &thread, frames), 1);
+  CHECK_EQ(frames[0].code, CODE);
+}
+
+static void a_thread_without_frames_has_an_empty_stack(void) {
+  put_thread(0);
+  CHECK_EQ(read_stack(), 0);
+}
+
+static void fifty_frames_take_few_reads(void) {
+  put_thread(STACK + 49 * 120);
+  for (unsigned i = 0; i < 50; i++)
+    put_frame(STACK + i * 120, i ? STACK + (i - 1) * 120 : 0, CODE, 0);
+  reads = 0;
+  CHECK_EQ(read_stack(), 50);
+  CHECK(reads <= 6);
+}
+
+/* A window that reaches below what is mapped is read frame by frame. */
+static void a_frame_at_the_start_of_a_mapping_is_read(void) {
+  put_thread(BASE);
+  put_frame(BASE, 0, CODE, 0);
+  CHECK_EQ(read_stack(), 1);
+}
+
+static void impossible_frames_are_torn(void) {
+  put_thread(STACK);
+  put_frame(STACK, STACK, CODE, 0); /* its own caller */
+  CHECK_EQ(read_stack(), ST_STACK_TORN);
+  put_frame(STACK, 0, CODE, 4); /* unknown owner */
+  CHECK_EQ(read_stack(), ST_STACK_TORN);
+  put_frame(STACK, 0, CODE + 1, 0); /* no pointer */
+  CHECK_EQ(read_stack(), ST_STACK_TORN);
+  put_frame(STACK, 0, 0, 0);
+  CHECK_EQ(read_stack(), ST_STACK_TORN);
+  put_frame(STACK, 12, CODE, 0);
+  CHECK_EQ(read_stack(), ST_STACK_TORN);
+  put_frame(STACK, (uint64_t)1 << 40, CODE, 0); /* not mapped */
+  CHECK_EQ(read_stack(), ST_STACK_TORN);
+}
+
+static void a_circle_ends(void) {
+  put_thread(STACK);
+  put_frame(STACK, STACK + 200, CODE, 0);
+  put_frame(STACK + 200, STACK, CODE, 0);
+  CHECK_EQ(read_stack(), ST_STACK_TOO_DEEP);
+  put_frame(STACK, STACK + 200, CODE, 3); /* of frames that don't count */
+  put_frame(STACK + 200, STACK, CODE, 3);
+  CHECK_EQ(read_stack(), ST_STACK_TOO_DEEP);
+}
+
+static void a_thread_state_that_is_gone_is_refused(void) {
+  struct st_stack_thread thread;
+  CHECK(!st_stack_read_thread(&kLayout, &kMemory, 0, &thread));
+  CHECK(!st_stack_read_thread(&kLayout, &kMemory, 0x123456789, &thread));
+  put_thread(STACK);
+  put(THREAD + 56, 8); /* no control frame */
+  CHECK(!st_stack_read_thread(&kLayout, &kMemory, THREAD, &thread));
+}
+
+static void random_memory_does_no_harm(void) {
+  uint64_t r = 12345;
+  for (int round = 0; round < 2000; round++) {
+    put_thread(STACK + 8 * (random_next(&r) % 64));
+    for (unsigned i = 0; i < 4096; i += 8) {
+      uint64_t word = random_next(&r);
+      put(STACK + i, word % 3 ? STACK + word % 4096 / 8 * 8 : word);
+    }
+    int depth = read_stack();
+    CHECK(depth >= ST_STACK_TOO_DEEP && depth <= ST_STACK_MAX_DEPTH);
+  }
+}
+
+static void own_memory_is_read_and_what_is_not_there_refused(void) {
+  uint64_t word = 99, copy = 0;
+  CHECK(st_own_memory_works());
+  CHECK(st_own_memory.read(NULL, (uint64_t)(uintptr_t)&word, &copy, 8));
+  CHECK_EQ(copy, 99);
+  CHECK(!st_own_memory.read(NULL, 8, &copy, 8));
+}
+
+int main(void) {
+  RUN(a_thread_state_is_read);
+  RUN(frames_come_innermost_first);
+  RUN(frames_of_the_interpreter_are_left_out);
+  RUN(tags_of_code_pointers_are_removed);
+  RUN(a_thread_without_frames_has_an_empty_stack);
+  RUN(fifty_frames_take_few_reads);
+  RUN(a_frame_at_the_start_of_a_mapping_is_read);
+  RUN(impossible_frames_are_torn);
+  RUN(a_circle_ends);
+  RUN(a_thread_state_that_is_gone_is_refused);
+  RUN(random_memory_does_no_harm);
+  RUN(own_memory_is_read_and_what_is_not_there_refused);
+  return 0;
+}

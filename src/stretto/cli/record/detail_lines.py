@@ -1,0 +1,95 @@
+"""The lines of the summary that say where the time went, and what auto detail left out."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from stretto.cli.record.summary import plural, size_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stretto.recorder.host.reporter import RecordingResult
+    from stretto.recorder.host.totals import FunctionTotals, ProcessTotals
+
+TOP = 3
+"""Functions per line."""
+
+
+def time_text(nanoseconds: float) -> str:
+    """Format a duration: `50 us`, `1.5 ms`, `12.3 s`."""
+    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if nanoseconds >= size:
+            number = nanoseconds / size
+            return f"{number:.1f} {unit}" if number % 1 and number < 100 else f"{number:.0f} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
+class _Merged:
+    """One function, in all processes."""
+
+    def __init__(self, function: FunctionTotals) -> None:
+        self.function = function
+        self.own_ns = self.total_ns = 0
+        self.calls: int | None = 0
+
+    def add(self, other: FunctionTotals) -> None:
+        self.own_ns += other.own_ns
+        self.total_ns += other.total_ns
+        counted = self.calls is not None and other.calls is not None
+        self.calls = (self.calls or 0) + (other.calls or 0) if counted else None
+
+    def text(self, nanoseconds: int) -> str:
+        function = self.function
+        place = f"{os.path.basename(function.file)}:{function.line}"
+        calls = "calls not counted" if self.calls is None else plural(self.calls, "call")
+        return f"{function.name} ({place}) {time_text(nanoseconds)}, {calls}"
+
+
+def _merge(totals: Iterable[ProcessTotals]) -> list[_Merged]:
+    merged: dict[tuple[str, str, int], _Merged] = {}
+    for process in totals:
+        for function in process.functions:
+            key = (function.name, function.file, function.line)
+            merged.setdefault(key, _Merged(function)).add(function)
+    return list(merged.values())
+
+
+def _sum(totals: Iterable[ProcessTotals], name: str) -> int:
+    return sum(process.numbers.get(name, 0) for process in totals)
+
+
+def _left_out(result: RecordingResult) -> str:
+    counted = _sum(result.totals, "counted")
+    off = sum(function.calls is None for process in result.totals for function in process.functions)
+    shortest = max((process.numbers.get("threshold_ns", 0) for process in result.totals), default=0)
+    text = f"{plural(counted, 'call')} shorter than {time_text(shortest)} counted, not shown"
+    if off:
+        text += f"; {plural(off, 'function')} with short calls switched off, calls not counted"
+    return text
+
+
+def detail_lines(result: RecordingResult) -> list[str]:
+    """Return the lines; none if no process has written its totals."""
+    totals = result.totals
+    if not totals:
+        return []
+    running, waiting = _sum(totals, "running_ns"), _sum(totals, "waiting_ns")
+    lines = [
+        f"  threads: {time_text(running)} running, {time_text(waiting)} waiting, "
+        + plural(len(totals), "process")
+    ]
+    functions = _merge(totals)
+    by_own = sorted(functions, key=lambda f: -f.own_ns)[:TOP]
+    by_total = sorted(functions, key=lambda f: -f.total_ns)[:TOP]
+    if by_own and by_own[0].own_ns:
+        lines.append("  most time in: " + "; ".join(f.text(f.own_ns) for f in by_own if f.own_ns))
+        lines.append("  with what they call: " + "; ".join(f.text(f.total_ns) for f in by_total))
+    lines.append(f"  left out: {_left_out(result)}")
+    lines += [
+        f"  less detail: from {rise.seconds:.1f} s on, when the trace had {size_text(rise.size)}, "
+        f"calls shorter than {time_text(rise.threshold_ns)} are not shown (--size)"
+        for rise in result.rises
+    ]
+    return lines

@@ -1,0 +1,34 @@
+"""Writes what auto detail has counted in this process, for the summary.
+
+The totals go into the workspace, `totals/PID`, as lines of fields between tabs: the first line
+has the names of the numbers and the numbers, each other line a function.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_FUNCTIONS = 2000
+"""Functions that are written: those with the most time."""
+
+
+def write(path: str, totals: dict[str, Any]) -> None:
+    """Write the totals of this process; ignored if the folder is removed."""
+    functions = sorted(totals.pop("functions"), key=lambda f: (-f[6], -f[4]))
+    first = "\t".join(f"{name}\t{value}" for name, value in totals.items())
+    lines = [first]
+    for name, file, line, calls, _, own, time in functions[:MAX_FUNCTIONS]:
+        if time:
+            fields = (name, file, line, "" if calls is None else calls, own, time)
+            lines.append("\t".join(_field(field) for field in fields))
+    try:
+        with open(path, "w", encoding="utf-8", errors="replace") as out:
+            out.write("\n".join(lines))
+    except OSError:
+        pass
+
+
+def _field(value: object) -> str:
+    return " ".join(str(value).split())

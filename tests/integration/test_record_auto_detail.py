@@ -1,0 +1,305 @@
+"""Auto detail: the whole run at the finest detail that fits, whatever a program's functions do.
+
+The programs sleep for known times, none of them near a threshold, and write down each call of
+20 ms and more with its caller. What they wrote must be in the trace.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.support.recorded import Run, record
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="auto detail needs CPython 3.12 or later"
+)
+
+LONG_NS = 20_000_000
+
+PRELUDE = '''
+import json, sys, threading, time
+
+LONG = []
+
+def timed(name, depth, seconds, inner, kind):
+    """Call a function of that name; it is long from 20 ms on."""
+    begin = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    globals()[name](depth, seconds, inner, kind)
+    end = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    if end - begin >= 20_000_000:
+        LONG.append((name, begin, end, threading.get_native_id()))
+
+def body(depth, seconds, inner, kind):
+    if seconds and kind == "sleep":
+        time.sleep(seconds)  # sleep: the duration that is recorded
+    elif seconds and kind == "burn":
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            pass
+    elif seconds:
+        try:
+            time.sleep(seconds)  # sleep: the duration that is recorded
+            raise KeyError(kind)
+        except KeyError:
+            pass
+    for step in inner:
+        timed(*step)
+
+# The calls within f0 and f1 are of others, so that each slice is told by its name.
+def f0(*step): body(*step)
+def f1(*step): body(*step)
+def g0(*step): body(*step)
+def g1(*step): body(*step)
+def h0(*step): body(*step)
+def h1(*step): body(*step)
+
+def warm_up(names, count):
+    """Many short calls: the functions are switched off."""
+    for name in names:
+        function = globals()[name]
+        for _ in range(count):
+            function(0, 0, (), "sleep")
+    time.sleep(0.005)  # sleep: the duration that is recorded
+
+def main(program):
+    warm_up(program["warm"], program["count"])
+    threads = [threading.Thread(target=run, args=(steps,)) for steps in program["threads"]]
+    for thread in threads:
+        thread.start()
+    run(program["steps"])
+    for thread in threads:
+        thread.join()
+    json.dump(LONG, sys.stdout)
+
+def run(steps):
+    for step in steps:
+        timed(*step)
+'''
+
+NAMES = ("f0", "f1", "g0", "g1", "h0", "h1")
+DURATIONS = (0.0, 0.0, 0.002, 0.005, 0.03, 0.06)
+
+
+def steps(depth: int = 0) -> st.SearchStrategy[list[Any]]:
+    inner: st.SearchStrategy[list[Any]] = st.just([]) if depth == 2 else steps(depth + 1)
+    step = st.tuples(
+        st.sampled_from(NAMES[2 * depth : 2 * depth + 2]),
+        st.just(depth),
+        st.sampled_from(DURATIONS),
+        inner,
+        st.sampled_from(("sleep", "burn", "raise")),
+    )
+    return st.lists(step, min_size=1 if not depth else 0, max_size=3)
+
+
+PROGRAMS = st.fixed_dictionaries(
+    {
+        "warm": st.lists(st.sampled_from((*NAMES, "body")), unique=True),
+        "count": st.sampled_from((10, 100_000)),
+        "steps": steps(),
+        "threads": st.lists(steps(1), max_size=2),
+    }
+)
+
+
+class Slice(NamedTuple):
+    """A slice of a function."""
+
+    id: int
+    parent: int | None
+    name: str
+    begin: int
+    end: int
+    tid: int
+
+
+class Trace:
+    """The slices of a recording, and what the program wrote."""
+
+    def __init__(self, run: Run, processor: Any) -> None:
+        assert run.status == 0, run.stderr
+        self.run = run
+        self.long = [tuple(call) for call in json.loads(run.stdout)] if run.stdout else []
+        self.query = processor(run.trace).query
+        rows = self.query(
+            "select s.id, s.parent_id, s.name, ts, dur, tid from slice s "
+            "join thread_track t on s.track_id = t.id join thread using (utid) "
+            "where s.category = 'python.functions'"
+        )
+        self.slices = [
+            Slice(row[0], row[1], row[2], row[3], row[3] + row[4], row[5]) for row in rows
+        ]
+        self.by_id = {slice_.id: slice_ for slice_ in self.slices}
+        assert all(row[4] >= 0 for row in rows), "a slice has no end"
+        self.check_stats()
+        self.check_nesting()
+
+    def check_stats(self) -> None:
+        errors = self.query(
+            "select name, value from stats where severity in ('error', 'data_loss') and value"
+        )
+        assert errors == []
+
+    def check_nesting(self) -> None:
+        for slice_ in self.slices:
+            parent = self.by_id.get(slice_.parent) if slice_.parent is not None else None
+            if parent is not None:
+                assert parent.begin <= slice_.begin
+                assert slice_.end <= parent.end
+
+    def of(self, name: str, begin: int, end: int, tid: int) -> Slice | None:
+        """The slice of a call: nothing else of that name fits between its times."""
+        found = [
+            s
+            for s in self.slices
+            if s.name == name
+            and s.tid == tid
+            and s.begin >= begin - 50_000
+            and s.end <= end + 50_000
+            and s.end - s.begin >= (end - begin) / 2
+        ]
+        # Of calls within each other that take equally long, the outermost.
+        return min(found, key=lambda s: s.begin - s.end, default=None)
+
+    def names_above(self, slice_: Slice) -> list[str]:
+        names = []
+        while slice_.parent is not None and slice_.parent in self.by_id:
+            slice_ = self.by_id[slice_.parent]
+            names.append(slice_.name)
+        return names
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("auto")
+
+
+def recorded(folder: Path, program: dict[str, Any], *options: str) -> Run:
+    script = folder / "program.py"
+    script.write_text(f"{PRELUDE}\nmain(json.loads({json.dumps(json.dumps(program))}))\n")
+    return record(folder / "trace.pftrace", "--auto", *options, str(script))
+
+
+@settings(
+    max_examples=5,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],  # a program runs for up to a second
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(program=PROGRAMS)
+def test_long_calls_are_shown_with_their_callers(
+    folder: Path, oracle: Any, program: dict[str, Any]
+) -> None:
+    trace = Trace(recorded(folder, program), oracle)
+    for name, begin, end, tid in trace.long:
+        found = trace.of(name, begin, end, tid)
+        assert found is not None, (name, end - begin)
+        around = [call for call in trace.long if call[1] < begin and end < call[2]]
+        around = [call for call in around if call[3] == tid]
+        shown = [above for above in trace.names_above(found) if above in NAMES]
+        callers = [call[0] for call in sorted(around, key=lambda call: -call[1])]
+        assert [n for n in shown if n in callers][: len(callers)] == callers
+
+
+def test_function_that_was_fast_and_then_slow_once_is_shown(folder: Path, oracle: Any) -> None:
+    program = {
+        "warm": ["f0", "body"],
+        "count": 100_000,
+        "steps": [("f0", 0, 0.1, [], "burn"), ("f0", 0, 0.1, [], "sleep")],
+        "threads": [],
+    }
+    trace = Trace(recorded(folder, program), oracle)
+    assert len(trace.long) == 2
+    for call in trace.long:
+        found = trace.of(*call)
+        assert found is not None
+        assert trace.names_above(found)[:2] == ["timed", "run"]
+
+
+def test_counts_add_up_where_nothing_was_switched_off(folder: Path, oracle: Any) -> None:
+    program = {"warm": ["f0"], "count": 50, "steps": [("f1", 0, 0.03, [], "sleep")], "threads": []}
+    trace = Trace(recorded(folder, program), oracle)
+    warm_up = next(s for s in trace.slices if s.name == "warm_up")
+    inside = [s for s in trace.slices if "warm_up" in trace.names_above(s)]
+    of_slice = dict(
+        trace.query(
+            "select s.id, int_value from slice s join args using (arg_set_id) "
+            "where key = 'debug.short_calls'"
+        )
+    )
+    counted = sum(of_slice.get(s.id, 0) for s in (warm_up, *inside))
+    assert counted + len(inside) == 100
+
+
+def test_threshold_rises_with_the_size_of_the_trace(folder: Path, oracle: Any) -> None:
+    program = {
+        "warm": [],
+        "count": 0,
+        "steps": [("f0", 0, 0.03, [("g1", 1, 0.002, [], "sleep")] * 10, "sleep")] * 30,
+        "threads": [[("h0", 0, 0.03, [], "sleep")] * 60] * 50,
+    }
+    trace = Trace(recorded(folder, program, "--size", "512kb"), oracle)
+    assert "less detail: from" in trace.run.stderr
+    said = trace.query("select name from slice where name like 'from here on, calls shorter%'")
+    assert said
+    for name, begin, end, tid in trace.long:
+        if end - begin > 1.1e9:
+            assert trace.of(name, begin, end, tid) is not None
+
+
+def test_summary_says_where_the_time_went(folder: Path, oracle: Any) -> None:
+    program = {
+        "warm": ["f0", "body"],
+        "count": 10_000,
+        "steps": [("f1", 0, 0.3, [], "sleep")],
+        "threads": [],
+    }
+    run = recorded(folder, program)
+    assert "waiting" in run.stderr
+    assert "most time in: body (program.py:" in run.stderr
+    assert "with what they call: " in run.stderr
+    assert ("calls not counted" in run.stderr) == (run.status == 0)
+
+
+def test_children_are_recorded_too(folder: Path, oracle: Any) -> None:
+    script = folder / "forks.py"
+    script.write_text(
+        "import os, time\n"
+        "def in_child():\n    time.sleep(0.05)\n"  # sleep: the duration
+        "def in_parent():\n    time.sleep(0.05)\n"  # sleep: the duration
+        "for _ in range(3):\n"
+        "    pid = os.fork()\n"
+        "    if not pid:\n        in_child(); break\n"
+        "    os.waitpid(pid, 0)\n"
+        "else:\n    in_parent()\n"
+    )
+    run = record(folder / "forks.pftrace", "--auto", "-W", "error", str(script))
+    if run.status == 2:  # options of Python go after the interpreter's name
+        run = record(
+            folder / "forks.pftrace", "--auto", "--", sys.executable, "-W", "error", str(script)
+        )
+    trace = Trace(Run(run.status, "", run.stderr, run.path), oracle)
+    assert sum(s.name == "in_child" for s in trace.slices) == 3
+    assert sum(s.name == "in_parent" for s in trace.slices) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--auto", "--ring"), "--auto and --ring: choose one"),
+        (("--auto", "--system"), "--auto doesn't go with --system"),
+    ],
+)
+def test_contradicting_options_are_refused(
+    folder: Path, options: tuple[str, ...], why: str
+) -> None:
+    run = record(folder / "none.pftrace", *options, "-c", "pass")
+    assert run.status == 2
+    assert why in run.stderr
