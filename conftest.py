@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,12 +46,21 @@ def pytest_report_header() -> str:
     return f"stretto: {stretto_folder()}"
 
 
-def pytest_configure() -> None:
-    """Checks that `make test` tests the installed package, and enables SIGINT."""
+MAX_ROOT = 24
+"""Characters of the folder of all temporary folders: a socket's path has at most 107."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Checks that `make test` tests the installed package, enables SIGINT, and shortens paths."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell without job control ignores SIGINT in background jobs. Child processes, such as
         # recorded programs, would inherit this.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    root = os.environ.get("PYTEST_DEBUG_TEMPROOT") or tempfile.gettempdir()
+    if config.option.basetemp is None and len(root) > MAX_ROOT:
+        config.option.basetemp = tempfile.mkdtemp(prefix="stretto-", dir="/tmp")
+        config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
     if os.environ.get("STRETTO_TEST_INSTALLED") and stretto_folder().is_relative_to(ROOT / "src"):
         raise pytest.UsageError(
             f"stretto was imported from {stretto_folder()}: take src/ off PYTHONPATH"

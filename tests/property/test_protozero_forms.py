@@ -46,6 +46,7 @@ def check_json(pair: Pair, values: dict[str, Any]) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.once
 def test_every_field_in_text_and_json() -> None:
     for pair in PAIRS:
         for field in pair[1].DESCRIPTOR.fields:

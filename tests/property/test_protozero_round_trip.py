@@ -49,6 +49,7 @@ def check(pair: Pair, values: dict[str, Any]) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.once
 def test_every_field_is_read_by_both() -> None:
     fields = 0
     for pair in PAIRS:

@@ -176,6 +176,7 @@ def test_reading_continues_after_the_next_sync_marker() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.once
 class TestLargePackets:
     """Packets larger than a read are written and read with bounded memory per character."""
 

@@ -24,7 +24,7 @@ from stretto.protozero.text_source import MAX_ERRORS
 from tests.support.generated import load, module_of
 from tests.support.peak_memory import peak_memory
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.once]
 
 Everything: Any = load(
     module_of(Path(__file__).parent / "sample.proto", "stretto_sample_large")[1]

@@ -223,18 +223,34 @@ def deadline(server: PageServer) -> float | None:
     return connection.deadline
 
 
+@pytest.fixture
+def deadlines(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
+    """The deadlines that handlers have set, in seconds; the first when a handler begins."""
+    found: list[float | None] = []
+    set_deadline = PageServer.set_deadline
+
+    def set_and_note(server: PageServer, connection: socket.socket, seconds: float | None) -> None:
+        set_deadline(server, connection, seconds)
+        found.append(seconds)
+
+    monkeypatch.setattr(PageServer, "set_deadline", set_and_note)
+    return found
+
+
 class TestDeadlines:
-    def test_connection_without_a_request_is_closed(self, server: PageServer, clock: Clock) -> None:
+    def test_connection_without_a_request_is_closed(
+        self, server: PageServer, clock: Clock, deadlines: list[float | None]
+    ) -> None:
         with dial(server) as end:
-            wait_until(lambda: bool(server._connections))
+            wait_until(lambda: deadlines)
             clock.now = IDLE_S
             assert end.recv(1) == b""
 
     def test_request_sent_too_slowly_is_disconnected(
-        self, server: PageServer, clock: Clock, library: Library
+        self, server: PageServer, clock: Clock, library: Library, deadlines: list[float | None]
     ) -> None:
         with dial(server) as end:
-            wait_until(lambda: bool(server._connections))
+            wait_until(lambda: deadlines)
             for byte in b"GET /a H":
                 end.sendall(bytes((byte,)))
                 clock.now += IDLE_S / 8
