@@ -163,11 +163,12 @@ Late.register()
 """
 
 ODD = """
-import os
+import os, warnings
 
 class Odd(stretto.DataSource):
     name = "test.odd"
     def on_start(self):
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded")
         pid = os.fork()
         if pid == 0:
             os._exit(0)
