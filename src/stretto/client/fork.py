@@ -46,8 +46,16 @@ def _run(hooks: list[Callable[[], object]]) -> None:
 
 
 def _before() -> None:
+    stop_threads(sys._getframe(1))  # noqa: SLF001  # documented for CPython
+
+
+def stop_threads(caller: FrameType) -> None:
+    """Stop the helper threads until a fork is over.
+
+    Args:
+        caller: the frame that calls os.fork.
+    """
     global _forking
-    caller = sys._getframe(1)  # noqa: SLF001  # documented for CPython
     _forking = (caller, caller.f_lasti)
     _run(before)
 

@@ -59,6 +59,10 @@ _patches: list[Patch] = []
 def _switch(on: bool) -> None:
     for patch in _patches:
         patch.switch(on)
+    if on:
+        atexit.register(_at_exit)
+    else:
+        atexit.unregister(_at_exit)
 
 
 def install() -> None:
@@ -67,4 +71,3 @@ def install() -> None:
         _patches.append(Patch("sys", "excepthook", _on_uncaught))
         _patches.append(Patch("threading", "excepthook", _on_uncaught_in_thread))
         slots.observe(category, _switch)
-        atexit.register(_at_exit)

@@ -52,6 +52,15 @@ class _Finder:
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
+    def forget(self, name: str, callback: Callback) -> None:
+        callbacks = self._awaited.get(name, [])
+        if callback in callbacks:
+            callbacks.remove(callback)
+        if not callbacks:
+            self._awaited.pop(name, None)
+        if not self._awaited and self in sys.meta_path:
+            sys.meta_path.remove(self)
+
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
@@ -89,3 +98,8 @@ def when_imported(name: str, callback: Callback) -> None:
         callback(module)
     else:
         _finder.wait_for(name, callback)
+
+
+def stop_waiting(name: str, callback: Callback) -> None:
+    """Undo `when_imported` if the module hasn't been imported since."""
+    _finder.forget(name, callback)

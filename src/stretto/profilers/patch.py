@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stretto._pyhooks import Around
-from stretto.profilers.on_import import when_imported
+from stretto.profilers.on_import import stop_waiting, when_imported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ class Patch:
             self._awaited = True
             when_imported(self._module, self._on_imported)
         elif not on:
+            if self._awaited:
+                self._awaited = False
+                stop_waiting(self._module, self._on_imported)
             self._remove()
 
     @property

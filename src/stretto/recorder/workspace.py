@@ -3,6 +3,7 @@
 FOLDER/                     mode 0700, named by the environment variable STRETTO_RECORD
   producer.sock             the service's producer socket
   fork.sock                 fork sockets (stretto.recorder.fork_socket)
+  attach.sock, attach.py    with --attach: control connection, and the script to inject
   options                   options: one line per value: name, tab, value
   site/sitecustomize.py     on PYTHONPATH: the first code that a recorded Python runs
   notes/PID                 messages of a recorded process for the summary, one per line
@@ -29,14 +30,16 @@ class Workspace:
     """
 
     __slots__ = (
-        "failures", "folder", "fork_socket", "notes", "options", "producer_socket", "site",
-        "threshold", "totals",
+        "control_socket", "failures", "folder", "fork_socket", "notes", "options",
+        "producer_socket", "script", "site", "threshold", "totals",
     )  # fmt: skip
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.producer_socket = os.path.join(folder, "producer.sock")
         self.fork_socket = os.path.join(folder, "fork.sock")
+        self.control_socket = os.path.join(folder, "attach.sock")
+        self.script = os.path.join(folder, "attach.py")
         self.options = os.path.join(folder, "options")
         self.site = os.path.join(folder, "site")
         self.notes = os.path.join(folder, "notes")

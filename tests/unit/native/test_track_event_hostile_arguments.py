@@ -55,9 +55,12 @@ def test_keyboard_interrupt_in_a_repr_reaches_the_program():
             return "never"
 
     with record() as recorded:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012
             CATEGORY.instant("x", value=Interrupted())
-            # the interrupt is raised at one of the next instructions
+            # The interrupt is raised at one of the next instructions; on CPython 3.15 at the next
+            # jump back or start of a function.
+            for _ in range(2):
+                pass
         CATEGORY.instant("after")
     assert [event.name for event in recorded.events] == ["x", "after"]
 

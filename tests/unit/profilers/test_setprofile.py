@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import cProfile
 import functools
-import profile
 import pstats
 import sys
 import threading
@@ -106,6 +105,8 @@ def runs_cprofile(told: ProfileEvents) -> None:
 
 
 def runs_profile(told: ProfileEvents) -> None:
+    import profile  # deprecated from CPython 3.15 on
+
     tool = profile.Profile()
     tool.runcall(leaf)
     told += counts(pstats.Stats(tool))

@@ -28,6 +28,7 @@ Run a program and record it, with all its child processes, into a Perfetto trace
   stretto record -c 'print("hello")'           code
   stretto record -- pytest -x tests            any command found on PATH
   stretto record -o web.pftrace --stream gunicorn -w 4 app:app
+  stretto record --attach 1234                 what process 1234 does from now on
 
 The program runs as without Stretto: same arguments, same output, same exit status. By default a
 ring buffer keeps the latest events, and is written to the trace when the program ends.
@@ -81,6 +82,12 @@ def _depth(text: str) -> int:
     return int(text)
 
 
+def _pid(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) < 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text!r}: give the number of a process")
+    return int(text)
+
+
 def _size(text: str) -> int:
     try:
         return parse_size(text, "size")
@@ -104,6 +111,7 @@ def _make_parser() -> VerbParser:
     )
     _add_output_options(parser)
     _add_content_options(parser)
+    _add_attach_options(parser)
     _add_system_options(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
     return parser
@@ -144,6 +152,7 @@ def _add_output_options(parser: VerbParser) -> None:
     add("--stream", action="store_true", help="the same as --full")
     add("--max-size", metavar="SIZE", type=_size, help="with --stream: end at this size")
     add(
+        "-t",
         "--duration",
         metavar="TIME",
         type=_time,
@@ -180,6 +189,17 @@ def _add_content_options(parser: VerbParser) -> None:
         help="leave out calls shorter than this (50us)",
     )
     add("--max-depth", metavar="N", type=_depth, help="leave out calls nested deeper (400)")
+
+
+def _add_attach_options(parser: VerbParser) -> None:
+    group = parser.add_argument_group(
+        "a program that runs already",
+        "CPython 3.14 or newer, of this user. A script is injected that switches tracing on: every "
+        "call, task and log record from now on is recorded, of this process alone. Ctrl-C or "
+        "--duration ends the recording, and the program runs on without a trace of it. (`stretto "
+        "attach`, in contrast, injects nothing: it samples stacks from outside.)",
+    )
+    group.add_argument("--attach", metavar="PID", type=_pid, help="record this process")
 
 
 def _add_system_options(parser: VerbParser) -> None:
@@ -251,7 +271,9 @@ class RecordOptions:
 
     def _check(self) -> None:
         recording = self.recording
-        if not self.program:
+        if recording.attach:
+            self._check_attach()
+        elif not self.program:
             raise CommandError(
                 "record: name the program: a script, -m module, -c code or a command. "
                 "`stretto record --help` shows examples.",
@@ -266,6 +288,15 @@ class RecordOptions:
                 "record: --max-size goes with --stream; a ring is limited by --buffer.",
                 USAGE_EXIT_CODE,
             )
+
+    def _check_attach(self) -> None:
+        if self.program:
+            raise CommandError(
+                "record: --attach records a program that runs already; don't name another one.",
+                USAGE_EXIT_CODE,
+            )
+        if self.recording.system:
+            raise CommandError("record: --attach doesn't go with --system.", USAGE_EXIT_CODE)
 
 
 def _check_mode(parsed: argparse.Namespace) -> None:
@@ -290,6 +321,7 @@ def _recording_options(parsed: argparse.Namespace) -> RecordingOptions:
         system=parsed.system,
         config_path=parsed.config or "",
         data_sources=parsed.data_source,
+        attach=parsed.attach or 0,
     )
 
 

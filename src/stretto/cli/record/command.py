@@ -36,7 +36,7 @@ def run(arguments: Sequence[str]) -> int:
     _occupy_standard_descriptors()
     options = RecordOptions(arguments)
     recording = options.recording
-    path, argv = resolve(options.program)
+    path, argv = ("", []) if recording.attach else resolve(options.program)
     output = Output(options.output, ring=not recording.stream, mapped=not recording.system)
     try:
         recorder = _start_recorder(options, output, path, argv)

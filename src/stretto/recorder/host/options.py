@@ -30,6 +30,7 @@ class RecordingOptions:
         config_path: with `system`, path of a TraceConfig in text form; its data sources are
             added.
         data_sources: with `system`, names of data sources to add.
+        attach: pid of the running program to record; 0 if the recorder starts the program.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class RecordingOptions:
         system: bool = False,
         config_path: str = "",
         data_sources: Sequence[str] = (),
+        attach: int = 0,
     ) -> None:
         self.buffer_bytes = buffer_bytes
         self.stream = stream
@@ -58,3 +60,4 @@ class RecordingOptions:
         self.system = system
         self.config_path = config_path
         self.data_sources = data_sources
+        self.attach = attach

@@ -149,6 +149,10 @@ class Program:
         if not self.ended and _is_stopped(self.pid):
             os.kill(self.pid, signal.SIGCONT)
 
+    def wait(self) -> None:
+        """Wait until the program has ended."""
+        self._runner.run_until(lambda: self.ended)
+
     def close(self) -> None:
         """Stop forwarding signals; called after the program has ended, or if it wasn't started."""
         if self._detector is not None:

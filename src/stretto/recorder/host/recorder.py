@@ -22,6 +22,7 @@ from stretto.recorder.host.snapshots import Snapshots
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stretto.recorder.host.attached_program import AttachedProgram
     from stretto.recorder.host.options import RecordingOptions
     from stretto.recorder.host.output import Output
     from stretto.recorder.host.recording import Recording
@@ -64,7 +65,7 @@ class Recorder:
         if options.counters:
             self._counters = Counters(self._runner, self._recording.add_producer)
         self._snapshots = Snapshots(self._runner, self._recording, output, reporter)
-        self._program = Program(self._runner, self._snapshots.take)
+        self._program = self._make_program()
         self._contents = Contents()
         self._detail: detail.Detail | None = None
         self._waits_for_descendants = True
@@ -78,13 +79,22 @@ class Recorder:
 
         return SystemRecording(self._runner, self._on_process)
 
+    def _make_program(self) -> Program | AttachedProgram:
+        pid = self._options.attach
+        if not pid:
+            return Program(self._runner, self._snapshots.take)
+        # Imported only if wanted, as above.
+        from stretto.recorder.host.attached_program import AttachedProgram
+
+        return AttachedProgram(self._runner, self._snapshots.take, pid)
+
     # --- start
 
     def start(self, path: str, arguments: Sequence[str]) -> None:
-        """Start the recording, and then the program.
+        """Start the recording, and then the program, or attach to it.
 
         Args:
-            path: path of the executable.
+            path: path of the executable; "" to attach.
             arguments: argv of the program.
 
         Raises:
@@ -96,13 +106,7 @@ class Recorder:
             if self._options.auto_size:
                 self._detail = detail.Detail(self._workspace, self._options.auto_size)
             self._recording.start(self._workspace, self._options, self._output)
-            self._python_starts = PythonStarts(self._runner, self._scan)
-            self._program.start(
-                path,
-                arguments,
-                workspace_folder.environment(self._workspace),
-                stdout=STDERR if self._output.to_stdout else -1,
-            )
+            self._start_program(self._workspace, path, arguments)
         except (StrettoError, OSError):
             self._recording.close()
             self._close()
@@ -110,6 +114,19 @@ class Recorder:
         _raise_descriptor_limit()
         self._tick()
         self._follow_size()
+
+    def _start_program(self, workspace: Workspace, path: str, arguments: Sequence[str]) -> None:
+        program = self._program
+        if not isinstance(program, Program):
+            program.start(workspace)
+            return
+        self._python_starts = PythonStarts(self._runner, self._scan)
+        program.start(
+            path,
+            arguments,
+            workspace_folder.environment(workspace),
+            stdout=STDERR if self._output.to_stdout else -1,
+        )
 
     def _close(self) -> None:
         self._program.close()
@@ -130,7 +147,7 @@ class Recorder:
         try:
             self._wait(self._workspace)
             self._finish(self._workspace)
-            self._runner.run_until(lambda: self._program.ended)
+            self._program.wait()
         finally:
             self._close()
         return self._program.status
@@ -181,6 +198,8 @@ class Recorder:
         self._runner.post_delayed(self._follow_size, detail.PERIOD_MS)
 
     def _scan(self) -> None:
+        if self._options.attach:
+            return  # its descendants aren't recorded
         self._descendants.scan(self._program.pid, self._recording.pids)
 
     def _seconds(self) -> float:

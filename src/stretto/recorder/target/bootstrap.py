@@ -54,7 +54,7 @@ def start() -> None:
 
     _wiring.install()
     options = workspace.read_options()
-    _configure(options, workspace)
+    configure(options, workspace)
     _choose_service(workspace, options)
     Spawns(workspace)
     fork.after_in_child.append(lambda: _connect_again(workspace))
@@ -65,7 +65,18 @@ def start() -> None:
     _native.call_untraced(_connect)
 
 
-def _configure(options: Options, workspace: Workspace) -> None:
+def is_connected() -> bool:
+    """Whether a recorder has started this process, and records it."""
+    return _fork_socket is not None
+
+
+def configure(options: Options, workspace: Workspace) -> None:
+    """Load the built-in categories, and prepare function tracing.
+
+    Args:
+        options: what to record.
+        workspace: workspace of the recorder.
+    """
     from stretto import profilers
     from stretto.client.track_event import builtin_categories
 

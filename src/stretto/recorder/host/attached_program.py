@@ -1,0 +1,208 @@
+"""A program that runs already: the recorder injects a script into it, and detaches at the end.
+
+    Recorder ── start ──> sys.remote_exec ──> script in the program ──> control connection
+             ── producer connection closed ──> the program detaches ──> control connection ends
+
+It takes the place of `Program`. Signals that end the recorder end the recording, never the program.
+The interpreter runs the script when the main thread runs Python code. A script that the recorder no
+longer wants is replaced by an empty file, /dev/null: the request itself can't be taken back.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from _thread import start_new_thread
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import stretto
+from stretto.base.errors import TransportError
+from stretto.base.unix_socket import UnixListener
+from stretto.ipc.listener import Listener
+from stretto.recorder.host import attach_checks
+from stretto.recorder.target import injected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.selector_task_runner import SelectorTaskRunner
+    from stretto.base.stream_socket import StreamSocket
+    from stretto.recorder.workspace import Workspace
+
+TIMEOUT_MS = 10_000
+"""How long the program may take to run the script."""
+DETACH_TIMEOUT_MS = 3000
+MAX_REASON_BYTES = 4096
+ATTACHED = b"\n"
+_ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
+
+
+class AttachedProgram:
+    """The process that was attached to.
+
+    Args:
+        runner: runs the callbacks.
+        on_snapshot: called for SIGUSR2.
+        pid: of the process.
+
+    Attributes:
+        ended: the process has ended, or the user has ended the recording.
+        interrupted: the user has ended the recording.
+        status: 0: the recorder's exit status doesn't depend on the process.
+    """
+
+    status = 0
+
+    def __init__(
+        self, runner: SelectorTaskRunner, on_snapshot: Callable[[], object], pid: int
+    ) -> None:
+        self._runner = runner
+        self._on_snapshot = on_snapshot
+        self._listener: Listener | None = None
+        self._pidfd = -1
+        self._texts: dict[StreamSocket, bytearray] = {}
+        self._refusal = ""
+        self._attached = False
+        self.pid = pid
+        self.ended = self.interrupted = False
+
+    # --- start
+
+    def start(self, workspace: Workspace) -> None:
+        """Inject the script, and wait until the process is connected.
+
+        Raises:
+            CommandError: the process can't be attached to, and why.
+        """
+        attach_checks.check(self.pid)
+        self._watch_process()
+        self._receive_signals()
+        self._listener = Listener(
+            UnixListener(workspace.control_socket), self._runner, self._on_control
+        )
+        self._write_script(workspace.script)
+        self._inject(workspace.script)
+        try:
+            self._wait()
+        except BaseException:
+            self._cancel()
+            raise
+
+    def _watch_process(self) -> None:
+        try:
+            self._pidfd = os.pidfd_open(self.pid)
+        except OSError as error:
+            raise attach_checks.refusal(self.pid, error.strerror or "it has ended") from error
+        self._runner.watch(self._pidfd, self._on_process_end)
+
+    def _on_process_end(self) -> None:
+        self._runner.unwatch(self._pidfd)
+        self.ended = True
+
+    def _write_script(self, path: str) -> None:
+        packages = os.path.dirname(os.path.dirname(os.path.abspath(stretto.__file__)))
+        call = f"attach({os.path.dirname(path)!r}, {packages!r})\n"
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(Path(injected.__file__).read_text(encoding="utf-8") + "\n\n" + call)
+
+    def _inject(self, script: str) -> None:
+        try:
+            sys.remote_exec(self.pid, script)  # type: ignore[attr-defined, unused-ignore]
+        except (OSError, RuntimeError) as error:
+            raise attach_checks.explain(self.pid, error) from error
+
+    def _cancel(self) -> None:
+        with suppress(OSError, RuntimeError):
+            self._inject(os.devnull)
+
+    def _wait(self) -> None:
+        self._runner.run_until(
+            lambda: self._attached or bool(self._refusal) or self.ended, TIMEOUT_MS
+        )
+        if self._attached:
+            return
+        if self._refusal:
+            raise attach_checks.refusal(self.pid, self._refusal.rstrip("."))
+        if self.interrupted:
+            raise attach_checks.refusal(self.pid, "interrupted")
+        if self.ended:
+            raise attach_checks.refusal(self.pid, "it has ended")
+        raise attach_checks.refusal(
+            self.pid,
+            f"its main thread ran no Python code for {TIMEOUT_MS // 1000} s, as it waits in a "
+            "call. Try again when it is busy",
+        )
+
+    # --- signals
+
+    def _receive_signals(self) -> None:
+        signals = {*_ENDING, signal.SIGUSR2}
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+        start_new_thread(self._wait_for_signals, (signals,))
+
+    def _wait_for_signals(self, signals: set[signal.Signals]) -> None:
+        while True:
+            number = signal.sigwait(signals)
+            self._runner.post(lambda n=number: self._on_signal(n))  # type: ignore[misc]
+
+    def _on_signal(self, number: int) -> None:
+        if number == signal.SIGUSR2:
+            self._on_snapshot()
+        else:
+            self.ended = self.interrupted = True
+
+    # --- control connections
+
+    def _on_control(self, end: StreamSocket) -> None:
+        peer = end.peer_credentials()
+        if peer is None or peer.pid != self.pid:
+            end.close()
+            return
+        self._texts[end] = bytearray()
+        self._runner.watch(end.fileno(), lambda: self._receive(end))
+
+    def _receive(self, end: StreamSocket) -> None:
+        buffer = bytearray(MAX_REASON_BYTES)
+        try:
+            received = end.recv_into(memoryview(buffer))
+        except TransportError:
+            received = (0, -1)
+        if received is None:
+            return
+        size, fd = received
+        if fd >= 0:
+            os.close(fd)
+        text = self._texts[end]
+        text += buffer[:size]
+        if text == ATTACHED:
+            self._attached = True
+        if not size or len(text) > MAX_REASON_BYTES:
+            self._drop(end)
+
+    def _drop(self, end: StreamSocket) -> None:
+        text = self._texts.pop(end)
+        self._runner.unwatch(end.fileno())
+        end.close()
+        if text != ATTACHED:
+            self._refusal = self._refusal or text.decode(errors="replace")
+
+    # --- end
+
+    def wait(self) -> None:
+        """Wait until the process is detached; the recording has closed its connection."""
+        self._runner.run_until(lambda: not self._texts, DETACH_TIMEOUT_MS)
+        self.ended = True
+
+    def close(self) -> None:
+        """Close all descriptors."""
+        for end in tuple(self._texts):
+            self._drop(end)
+        if self._listener is not None:
+            self._listener.close()
+        if self._pidfd >= 0:
+            self._runner.unwatch(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = -1

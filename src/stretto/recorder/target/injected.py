@@ -1,0 +1,114 @@
+"""The script that a recorder injects into a running program, which it then connects to.
+
+The program's main thread runs it between two of its instructions, in a namespace of its own. The
+work is done on another thread: what the program's signal handlers raise meanwhile must reach the
+program, and not this script. The recorder appends a call of `attach`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from _thread import allocate_lock, get_native_id, start_new_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ATTACHED = "stretto.recorder.target.attached"
+TIMEOUT_S = 3.0
+POLL_S = 0.0005
+
+
+class ForkGuard:
+    """Lets forks wait for the threads that attach or detach.
+
+    CPython 3.12 and later warn of a fork with a second thread. A process has one guard: what
+    `os.register_at_fork` gets can't be taken back.
+    """
+
+    def __init__(self) -> None:
+        self._working = allocate_lock()
+        self._ending: list[int] = []
+        os.register_at_fork(before=self._before, after_in_child=self._after_in_child)
+
+    def begin(self) -> bool:
+        """Let forks wait from now on; False if another thread attaches or detaches."""
+        return self._working.acquire(timeout=TIMEOUT_S)
+
+    def end(self) -> None:
+        """Let forks wait only until this thread has ended; it does so soon."""
+        if get_native_id() != os.getpid():
+            self._ending.append(get_native_id())
+        self._working.release()
+
+    def _before(self) -> None:
+        if self._working.acquire(blocking=False):
+            self._working.release()
+        elif self._working.acquire(timeout=TIMEOUT_S):
+            self._working.release()
+            # The client's own hook has been called before this one, or didn't exist yet.
+            if fork := sys.modules.get("stretto.client.fork"):
+                fork.stop_threads(sys._getframe(1))  # noqa: SLF001
+        while self._ending:
+            self._wait_for_end(self._ending.pop())
+
+    def _wait_for_end(self, thread: int) -> None:
+        deadline = time.monotonic() + TIMEOUT_S
+        while os.path.exists(f"/proc/self/task/{thread}") and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+
+    def _after_in_child(self) -> None:
+        self._working = allocate_lock()
+        self._ending.clear()
+
+
+def attach(folder: str, packages: str) -> None:
+    """Connect this process to a recorder.
+
+    Args:
+        folder: the recorder's workspace.
+        packages: the folder that the recorder has imported `stretto` from.
+    """
+    guard = getattr(sys.modules.get(ATTACHED), "fork_guard", None) or ForkGuard()
+    if guard.begin():
+        start_new_thread(_attach, (folder, packages, guard))
+
+
+def _attach(folder: str, packages: str, guard: ForkGuard) -> None:
+    try:
+        attached = _load(packages)
+        attached.fork_guard = guard
+        attached.start(folder)
+    except BaseException as error:  # noqa: BLE001  # no error may reach the program
+        _refuse(folder, f"{type(error).__name__}: {error}")
+    finally:
+        guard.end()
+
+
+def _load(packages: str) -> Any:
+    """Import what connects: of the program's own Stretto, or of the recorder's if it has none."""
+    try:
+        import stretto
+    except ImportError:
+        sys.path.append(packages)
+        try:
+            import stretto  # noqa: F401
+        finally:
+            if sys.path[-1:] == [packages]:
+                sys.path.pop()
+    from stretto.recorder.target import attached
+
+    return attached
+
+
+def _refuse(folder: str, reason: str) -> None:
+    import socket
+
+    try:
+        with socket.socket(socket.AF_UNIX) as control:
+            control.connect(f"{folder}/attach.sock")
+            control.sendall(reason.encode("utf-8", "replace"))
+    except OSError:
+        pass  # the recorder has ended

@@ -1,0 +1,321 @@
+"""`stretto record --attach PID`: records a program that runs already, and leaves nothing in it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.recorded import TIMEOUT_S, Run, check_trace, names, record, record_command
+
+needs_remote_exec = pytest.mark.skipif(
+    sys.version_info < (3, 14), reason="sys.remote_exec is new in CPython 3.14"
+)
+
+NOBODY = 65534
+
+PROGRAM = """
+import asyncio, atexit, gc, logging, os, signal, sys, threading, time
+
+running, kind = sys.argv[1:]
+logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
+
+def state():
+    return {
+        "descriptors": sorted(os.listdir("/proc/self/fd")),
+        "threads": len(os.listdir("/proc/self/task")),
+        "variables": dict(os.environ),
+        "globals": sorted(globals()),
+        "path": list(sys.path),
+        "finders": [list(sys.meta_path), list(sys.path_hooks)],
+        "collector": list(gc.callbacks),
+        "hooks": [sys.excepthook, threading.excepthook, sys.getprofile(), sys.gettrace()],
+        "tools": [sys.monitoring.get_tool(number) for number in range(6)],
+        "signals": [signal.getsignal(number) for number in signal.valid_signals()],
+        "patched": [asyncio.events.Handle._run, logging.Logger.callHandlers],
+    }
+
+def leaf(number):
+    return number + 1
+
+def work():
+    number = 0
+    for _ in range(20):
+        number = leaf(number)
+    time.sleep(0.002)
+
+async def step():
+    work()
+    await asyncio.sleep(0)
+
+async def two_steps():
+    await asyncio.gather(step(), step())
+
+def in_threads():
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+
+def generates():
+    list(leaf(number) for number in range(3))
+    time.sleep(0.002)
+
+def fails():
+    try:
+        work()
+        {}["key"]
+    except KeyError:
+        leaf(1)
+
+def forks():
+    if (pid := os.fork()) == 0:
+        leaf(1)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    time.sleep(0.002)
+
+def logs():
+    logging.getLogger("test").log(logging.INFO, "logged") if rounds == 1 else work()
+
+ROUND = {
+    "work": work, "tasks": lambda: asyncio.run(two_steps()), "threads": in_threads,
+    "generators": generates, "exceptions": fails, "forks": forks, "logs": logs,
+}[kind]
+rounds = 1
+ROUND()
+before = after = remaining = None
+before = state()
+open(running + ".ready", "w").close()
+while os.path.exists(running):
+    ROUND()
+    rounds += 1
+for remaining in range(300):  # a thread that ends is listed a little longer
+    after = state()
+    if after == before: break
+    time.sleep(0.01)
+print("left behind:", {key: after[key] for key in before if before[key] != after[key]})
+"""
+
+
+class Running:
+    """A program that runs until it is told to end."""
+
+    def __init__(self, folder: Path, kind: str = "work", *options: str, **environment: str) -> None:
+        self._running = folder / "running"
+        self._running.touch()
+        script = folder / "program.py"
+        script.write_text(PROGRAM)
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "error", *options, script, self._running, kind],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        self.pid = self._process.pid
+        ready = folder / "running.ready"
+        while not ready.exists() and self._process.poll() is None:
+            time.sleep(0.005)
+        ready.unlink()
+
+    def finish(self) -> tuple[int, str, str]:
+        """End the program: its exit status and what it has printed."""
+        self._running.unlink(missing_ok=True)
+        out, err = self._process.communicate(timeout=TIMEOUT_S)
+        return self._process.returncode, out, err
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+UNCHANGED = (0, "left behind: {}\n", "")
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    program = Running(tmp_path)
+    yield program
+    program.kill()
+
+
+def attach(path: Path, pid: int, *options: str) -> Run:
+    return record(path, "--attach", str(pid), *options)
+
+
+def start_recorder(path: Path, pid: int) -> subprocess.Popen[str]:
+    """A recorder that is attached when this returns."""
+    command = record_command(path, "--attach", str(pid))
+    recorder = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + TIMEOUT_S
+    maps = Path(f"/proc/{pid}/maps")
+    while "_pyhooks" not in maps.read_text() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    return recorder
+
+
+@needs_remote_exec
+class TestAttached:
+    def test_calls_are_recorded_and_nothing_is_left_behind(self, oracle, running, tmp_path):
+        run = attach(tmp_path / "trace", running.pid, "--duration", "500ms")
+        assert (run.status, run.stdout) == (0, "")
+        assert running.finish() == UNCHANGED
+        loaded = check_trace(oracle, run.trace, complete=False)
+        assert {"work", "leaf"} <= names(loaded)
+        assert loaded.query("select distinct pid from process where pid > 0") == [(running.pid,)]
+
+    @pytest.mark.parametrize("kind", ["tasks", "threads", "generators", "exceptions", "forks"])
+    def test_programs_of_each_kind(self, oracle, tmp_path, kind):
+        program = Running(tmp_path, kind)
+        run = attach(tmp_path / "trace", program.pid, "--duration", "300ms")
+        assert program.finish() == UNCHANGED
+        assert run.status == 0
+        loaded = check_trace(oracle, run.trace, complete=False)
+        expected = {
+            "tasks": "step",
+            "threads": "in_threads",
+            "generators": "generates",
+            "exceptions": "fails",
+        }
+        assert expected.get(kind, kind) in names(loaded)
+
+    def test_options_choose_what_is_recorded(self, oracle, running, tmp_path):
+        run = attach(tmp_path / "trace", running.pid, "-t", "300ms", "--exclude", "__main__")
+        assert running.finish() == UNCHANGED
+        assert "leaf" not in names(check_trace(oracle, run.trace, complete=False))
+
+    def test_a_program_is_attached_to_again(self, oracle, running, tmp_path):
+        for number in range(3):
+            run = attach(tmp_path / f"trace{number}", running.pid, "--duration", "200ms")
+            assert run.status == 0
+            assert "leaf" in names(check_trace(oracle, run.trace, complete=False))
+        assert running.finish() == UNCHANGED
+
+    def test_an_interrupt_ends_the_recording_and_not_the_program(self, oracle, running, tmp_path):
+        recorder = start_recorder(tmp_path / "trace", running.pid)
+        recorder.send_signal(signal.SIGINT)
+        _, said = recorder.communicate(timeout=TIMEOUT_S)
+        assert recorder.returncode == 0
+        assert "1 process" in said
+        assert running.finish() == UNCHANGED
+        trace = (tmp_path / "trace").read_bytes()
+        assert "leaf" in names(check_trace(oracle, trace, complete=False))
+
+    def test_a_killed_recorder_leaves_nothing_in_the_program(self, running, tmp_path):
+        recorder = start_recorder(tmp_path / "trace", running.pid)
+        recorder.kill()
+        recorder.communicate(timeout=TIMEOUT_S)
+        assert running.finish() == UNCHANGED
+
+    def test_the_recording_ends_with_the_program(self, oracle, running, tmp_path):
+        recorder = start_recorder(tmp_path / "trace", running.pid)
+        status, out, err = running.finish()
+        assert (status, err) == (0, "")
+        assert "left behind" in out
+        recorder.communicate(timeout=TIMEOUT_S)
+        assert recorder.returncode == 0
+        trace = (tmp_path / "trace").read_bytes()
+        assert "leaf" in names(check_trace(oracle, trace, complete=False))
+
+    @pytest.mark.thorough
+    def test_a_hundred_programs_in_a_row_are_unchanged(self, tmp_path):
+        kinds = ("work", "tasks", "threads", "generators", "exceptions")
+        for number in range(100):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            program = Running(folder, kinds[number % len(kinds)])
+            run = attach(folder / "trace", program.pid, "--duration", "50ms", "--buffer", "1mb")
+            assert (number, run.status, program.finish()) == (number, 0, UNCHANGED), run.stderr
+
+
+def refused(pid: int, folder: Path) -> str:
+    """The reason why a recorder doesn't attach."""
+    run = attach(folder / "trace", pid, "--duration", "100ms")
+    assert run.status == 125
+    assert not (folder / "trace").exists()
+    (line,) = run.stderr.splitlines()
+    assert f"can't attach to process {pid}: " in line
+    return line.partition(f"process {pid}: ")[2]
+
+
+class TestRefused:
+    def test_no_such_process(self, tmp_path):
+        assert refused(2**31 - 1, tmp_path) == "there is no such process."
+
+    def test_a_program_that_is_no_python(self, tmp_path):
+        program = subprocess.Popen(["sleep", "60"])
+        try:
+            reason = refused(program.pid, tmp_path)
+        finally:
+            program.kill()
+            program.wait()
+        assert re.match("it is no CPython 3.14 or newer|this Stretto runs on CPython", reason)
+
+    @pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python can be attached to")
+    def test_an_older_python(self, running, tmp_path):
+        assert "and attaching needs 3.14 or newer" in refused(running.pid, tmp_path)
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts programs of other users")
+    def test_a_program_of_another_user(self, tmp_path):
+        program = subprocess.Popen(["sleep", "60"], user=NOBODY)
+        try:
+            reason = refused(program.pid, tmp_path)
+        finally:
+            program.kill()
+            program.wait()
+        assert reason == f"it runs as user {NOBODY}: run `stretto record` as that user."
+
+    @needs_remote_exec
+    def test_remote_debugging_is_switched_off(self, tmp_path):
+        for options, environment, reason in (
+            (["-X", "disable-remote-debug"], {}, "it was started with -X disable-remote-debug."),
+            (
+                [],
+                {"PYTHON_DISABLE_REMOTE_DEBUG": "1"},
+                "its environment has PYTHON_DISABLE_REMOTE_DEBUG.",
+            ),
+        ):
+            program = Running(tmp_path, "work", *options, **environment)
+            try:
+                assert refused(program.pid, tmp_path) == reason
+                assert program.finish() == UNCHANGED
+            finally:
+                program.kill()
+
+    @needs_remote_exec
+    def test_a_program_that_is_attached_to_already(self, running, tmp_path):
+        recorder = start_recorder(tmp_path / "first", running.pid)
+        try:
+            assert "recorded by another `stretto record` already" in refused(running.pid, tmp_path)
+        finally:
+            recorder.send_signal(signal.SIGTERM)
+            recorder.communicate(timeout=TIMEOUT_S)
+        assert running.finish() == UNCHANGED
+
+    @needs_remote_exec
+    @pytest.mark.thorough
+    def test_a_main_thread_that_waits(self, tmp_path):
+        """The request is taken back: the program ends as it would have without it."""
+        code = "import sys; print(1, flush=True); sys.stdin.read(); print(2)"
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            [sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe
+        ) as program:
+            assert program.stdout is not None
+            program.stdout.readline()
+            reason = refused(program.pid, tmp_path)
+            assert "its main thread ran no Python code for 10 s" in reason
+            assert program.communicate(timeout=TIMEOUT_S) == (b"2\n", b"")
+
+    def test_a_program_beside_the_pid(self, tmp_path):
+        run = record(tmp_path / "trace", "--attach", "1", "-c", "pass")
+        assert run.status == 2
+        assert "don't name another one" in run.stderr
