@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.polling import wait_until
 from tests.support.recorded import TIMEOUT_S, Run, check_trace, names, record, record_command
 
 needs_remote_exec = pytest.mark.skipif(
@@ -49,7 +50,7 @@ def work():
     number = 0
     for _ in range(20):
         number = leaf(number)
-    time.sleep(0.002)
+    time.sleep(0.002)  # sleep: what a running program does
 
 async def step():
     work()
@@ -65,7 +66,7 @@ def in_threads():
 
 def generates():
     list(leaf(number) for number in range(3))
-    time.sleep(0.002)
+    time.sleep(0.002)  # sleep: what a running program does
 
 def fails():
     try:
@@ -79,7 +80,7 @@ def forks():
         leaf(1)
         os._exit(0)
     os.waitpid(pid, 0)
-    time.sleep(0.002)
+    time.sleep(0.002)  # sleep: what a running program does
 
 def logs():
     logging.getLogger("test").log(logging.INFO, "logged") if rounds == 1 else work()
@@ -99,7 +100,7 @@ while os.path.exists(running):
 for remaining in range(300):  # a thread that ends is listed a little longer
     after = state()
     if after == before: break
-    time.sleep(0.01)
+    time.sleep(0.01)  # sleep: the program is a string without imports
 print("left behind:", {key: after[key] for key in before if before[key] != after[key]})
 """
 
@@ -121,8 +122,7 @@ class Running:
         )
         self.pid = self._process.pid
         ready = folder / "running.ready"
-        while not ready.exists() and self._process.poll() is None:
-            time.sleep(0.005)
+        wait_until(lambda: ready.exists() or self._process.poll() is not None)
         ready.unlink()
 
     def finish(self) -> tuple[int, str, str]:
@@ -154,11 +154,9 @@ def start_recorder(path: Path, pid: int) -> subprocess.Popen[str]:
     """A recorder that is attached when this returns."""
     command = record_command(path, "--attach", str(pid))
     recorder = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + TIMEOUT_S
     maps = Path(f"/proc/{pid}/maps")
-    while "_pyhooks" not in maps.read_text() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    time.sleep(0.3)
+    wait_until(lambda: "_pyhooks" in maps.read_text(), "the program to load the hooks")
+    time.sleep(0.3)  # sleep: the recording shall have events
     return recorder
 
 
@@ -251,7 +249,7 @@ class TestRefused:
         assert refused(2**31 - 1, tmp_path) == "there is no such process."
 
     def test_a_program_that_is_no_python(self, tmp_path):
-        program = subprocess.Popen(["sleep", "60"])
+        program = subprocess.Popen(["tail", "-f", "/dev/null"])
         try:
             reason = refused(program.pid, tmp_path)
         finally:
@@ -265,7 +263,7 @@ class TestRefused:
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts programs of other users")
     def test_a_program_of_another_user(self, tmp_path):
-        program = subprocess.Popen(["sleep", "60"], user=NOBODY)
+        program = subprocess.Popen(["tail", "-f", "/dev/null"], user=NOBODY)
         try:
             reason = refused(program.pid, tmp_path)
         finally:
