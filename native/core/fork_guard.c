@@ -7,7 +7,6 @@
 static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct st_fork_entry* g_newest;
 static struct st_fork_entry* g_oldest;
-static uint32_t g_generation;
 
 static void call(void (*handler)(void*), struct st_fork_entry* entry) {
   if (handler)
@@ -27,7 +26,6 @@ static void after_fork_in_parent(void) {
 }
 
 static void after_fork_in_child(void) {
-  g_generation++;
   for (struct st_fork_entry* e = g_oldest; e; e = e->newer)
     call(e->child, e);
   pthread_mutex_unlock(&g_mutex);
@@ -63,9 +61,4 @@ void st_fork_unregister(struct st_fork_entry* entry) {
   else
     g_oldest = entry->newer;
   pthread_mutex_unlock(&g_mutex);
-}
-
-uint32_t st_fork_generation(void) {
-  /* Changes only inside fork(), where this process has one thread. */
-  return g_generation;
 }

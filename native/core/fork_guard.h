@@ -36,7 +36,3 @@ struct st_fork_entry {
  * before the object is freed. */
 void st_fork_register(struct st_fork_entry* entry);
 void st_fork_unregister(struct st_fork_entry* entry);
-
-/* Returns the number of forks between the first process and this one.  An
- * object that stores it at creation can tell later that it is a copy. */
-uint32_t st_fork_generation(void);

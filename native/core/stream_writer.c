@@ -137,12 +137,6 @@ static void heap_new_buffer(void* self, struct st_stream_writer* w) {
 static const struct st_stream_delegate kHeapDelegate = {heap_new_buffer,
                                                         keep_size_field};
 
-void st_stream_init_heap(struct st_stream_writer* w,
-                         struct st_heap_stream* heap) {
-  heap->first = heap->last = NULL;
-  st_stream_init(w, &kHeapDelegate, heap);
-}
-
 static void free_slices(struct st_heap_slice* slice) {
   while (slice) {
     struct st_heap_slice* next = slice->next;

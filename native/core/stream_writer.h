@@ -104,8 +104,6 @@ struct st_heap_stream {
   struct st_heap_slice* last;
 };
 enum { ST_FIRST_SLICE = 128 };
-void st_stream_init_heap(struct st_stream_writer* w,
-                         struct st_heap_stream* heap);
 /* Starts a new stream in the first slice of an old one, and frees the others.
  * Allocates a slice of `capacity` bytes if there is none. */
 void st_stream_reset_heap(struct st_stream_writer* w,

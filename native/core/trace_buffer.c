@@ -110,14 +110,6 @@ void st_trace_buffer_set_machine(struct st_trace_buffer* b, uint16_t producer,
   pthread_mutex_unlock(&b->mutex);
 }
 
-void st_trace_buffer_get_producer(struct st_trace_buffer* b, uint16_t producer,
-                                  uint32_t* uid, int32_t* pid) {
-  pthread_mutex_lock(&b->mutex);
-  *uid = b->producers[producer].uid;
-  *pid = b->producers[producer].pid;
-  pthread_mutex_unlock(&b->mutex);
-}
-
 void st_trace_buffer_stats(struct st_trace_buffer* b,
                            struct st_buffer_stats* out) {
   pthread_mutex_lock(&b->mutex);

@@ -114,8 +114,6 @@ struct st_trace_buffer* st_trace_buffer_recover(int fd);
 /* Sets the identity of a producer, for the trusted fields of its packets. */
 void st_trace_buffer_set_producer(struct st_trace_buffer* b, uint16_t producer,
                                   uint32_t uid, int32_t pid);
-void st_trace_buffer_get_producer(struct st_trace_buffer* b, uint16_t producer,
-                                  uint32_t* uid, int32_t* pid);
 
 /* Sets the producer's machine.  0, the default, is this machine. */
 void st_trace_buffer_set_machine(struct st_trace_buffer* b, uint16_t producer,

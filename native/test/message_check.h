@@ -73,8 +73,8 @@ static inline void check_message(const uint8_t* data, size_t size) {
   struct st_message root;
   struct st_stream_writer w;
 
-  struct st_heap_stream heap;
-  st_stream_init_heap(&w, &heap);
+  struct st_heap_stream heap = {0};
+  st_stream_reset_heap(&w, &heap, ST_FIRST_SLICE);
   st_message_init_root(&root, &w);
   script_message(&script, &root, &plain, UINT32_MAX);
   size_t heap_size = st_heap_stream_size(&heap, &w);

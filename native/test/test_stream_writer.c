@@ -101,9 +101,9 @@ static void test_heap_stream_grows_and_is_copied_in_order(void) {
   enum { TOTAL = 700001 };
   static uint8_t data[TOTAL], copy[TOTAL];
   fill(data, TOTAL);
-  struct st_heap_stream heap;
+  struct st_heap_stream heap = {0};
   struct st_stream_writer w;
-  st_stream_init_heap(&w, &heap);
+  st_stream_reset_heap(&w, &heap, ST_FIRST_SLICE);
   CHECK_EQ(st_heap_stream_size(&heap, &w), 0);
   for (size_t at = 0, n = 1; at < TOTAL; at += n, n = n * 2 + 1) {
     if (n > TOTAL - at)

@@ -22,6 +22,13 @@
         METH_FASTCALL | METH_KEYWORDS, doc         \
   }
 
+/* Ends a deallocator: frees the object and drops its reference to its type. */
+static inline void st_bind_free(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
 /* Defines the part of the module that the file `name`.c adds: types, functions,
  * constants.  module.c lists all parts.  -1: an exception is set. */
 #define ST_BIND_PART(name)                  \

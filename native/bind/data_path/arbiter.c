@@ -108,7 +108,6 @@ static PyObject* finish(struct arbiter* self, const struct st_shm* shm,
 
 static void arbiter_dealloc(PyObject* object) {
   struct arbiter* self = (struct arbiter*)object;
-  PyTypeObject* type = Py_TYPE(object);
   if (self->is_initialized) {
     st_fork_unregister(&self->fork);
     st_arbiter_destroy(&self->arbiter);
@@ -117,8 +116,7 @@ static void arbiter_dealloc(PyObject* object) {
     st_commit_batch_destroy(&self->batch);
   st_bind_unmap_shm(&self->mapping);
   Py_XDECREF(self->sink);
-  PyObject_Free(object);
-  Py_DECREF(type);
+  st_bind_free(object);
 }
 
 /* --- in process --- */

@@ -73,13 +73,11 @@ static PyObject* table_new(PyTypeObject* type, PyObject* args,
 
 static void table_dealloc(PyObject* object) {
   struct buffer_table* self = (struct buffer_table*)object;
-  PyTypeObject* type = Py_TYPE(object);
   if (self->table)
     st_buffer_table_destroy(self->table);
   st_fork_unregister(&self->fork);
   pthread_mutex_destroy(&self->reader);
-  PyObject_Free(object);
-  Py_DECREF(type);
+  st_bind_free(object);
 }
 
 /* --- creating and removing buffers --- */

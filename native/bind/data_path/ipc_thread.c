@@ -164,7 +164,6 @@ static int thread_clear(PyObject* object) {
 
 static void thread_dealloc(PyObject* object) {
   struct st_ipc_thread_object* self = (struct st_ipc_thread_object*)object;
-  PyTypeObject* type = Py_TYPE(object);
   PyObject_GC_UnTrack(object);
   unlist(self);
   self->dying = true;
@@ -175,8 +174,7 @@ static void thread_dealloc(PyObject* object) {
   }
   Py_CLEAR(self->on_readable);
   Py_CLEAR(self->queue);
-  PyObject_GC_Del(object);
-  Py_DECREF(type);
+  st_bind_free(object);
 }
 
 /* --- methods --- */

@@ -78,15 +78,13 @@ static PyObject* endpoint_new(PyTypeObject* type, PyObject* args,
 
 static void endpoint_dealloc(PyObject* object) {
   struct endpoint* self = (struct endpoint*)object;
-  PyTypeObject* type = Py_TYPE(object);
   if (self->is_initialized) {
     st_fork_unregister(&self->fork);
     st_producer_endpoint_destroy(&self->endpoint);
   }
   st_bind_unmap_shm(&self->mapping);
   Py_XDECREF(self->table);
-  PyObject_Free(object);
-  Py_DECREF(type);
+  st_bind_free(object);
 }
 
 /* --- memory --- */

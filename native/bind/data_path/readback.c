@@ -46,13 +46,11 @@ static PyObject* readback_new(PyTypeObject* type, PyObject* args,
 
 static void readback_dealloc(PyObject* object) {
   struct readback* self = (struct readback*)object;
-  PyTypeObject* type = Py_TYPE(object);
   if (self->readback)
     st_readback_destroy(self->readback);
   free(self->scratch.data);
   Py_XDECREF(self->table);
-  PyObject_Free(object);
-  Py_DECREF(type);
+  st_bind_free(object);
 }
 
 /* --- reading --- */

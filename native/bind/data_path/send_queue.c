@@ -47,11 +47,9 @@ static PyObject* queue_new(PyTypeObject* type, PyObject* args,
 
 static void queue_dealloc(PyObject* object) {
   struct send_queue* self = (struct send_queue*)object;
-  PyTypeObject* type = Py_TYPE(object);
   if (self->is_initialized)
     st_send_queue_destroy(&self->queue);
-  PyObject_Free(object);
-  Py_DECREF(type);
+  st_bind_free(object);
 }
 
 /* --- sending --- */

@@ -66,12 +66,10 @@ static void close_writer(struct trace_writer* self) {
 
 static void writer_dealloc(PyObject* object) {
   struct trace_writer* self = (struct trace_writer*)object;
-  PyTypeObject* type = Py_TYPE(object);
   if (self->state != CLOSED)
     close_writer(self);
   Py_XDECREF(self->arbiter);
-  PyObject_Free(object);
-  Py_DECREF(type);
+  st_bind_free(object);
 }
 
 /* --- writing --- */

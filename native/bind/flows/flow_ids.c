@@ -183,11 +183,9 @@ static int ids_clear(PyObject* self) {
 }
 
 static void ids_dealloc(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   ids_clear(self);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 static PyMethodDef kMethods[] = {

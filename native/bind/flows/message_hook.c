@@ -87,11 +87,9 @@ static int templates_clear(PyObject* self) {
 }
 
 static void templates_dealloc(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   templates_clear(self);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 /* ---- the hook ---- */
@@ -343,11 +341,9 @@ static int hook_clear(PyObject* self) {
 }
 
 static void hook_dealloc(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   hook_clear(self);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 /* ---- the types ---- */

@@ -10,10 +10,8 @@ typedef struct {
 static PyTypeObject* owner_type;
 
 static void owner_dealloc(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
   PyBuffer_Release(&((OwnerObject*)self)->buffer);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 static int owner_buffer(PyObject* self, Py_buffer* view, int flags) {

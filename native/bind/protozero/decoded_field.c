@@ -114,10 +114,8 @@ static PyObject* packed_fixed64(PyObject* self, PyObject* Py_UNUSED(none)) {
 }
 
 static void packed_dealloc(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
   byte_range_clear(&((PackedObject*)self)->left);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 static PyObject* packed_next(PyObject* self) {

@@ -25,10 +25,8 @@ static PyObject* decoder_new(PyTypeObject* Py_UNUSED(type), PyObject* args,
 }
 
 static void decoder_dealloc(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
   byte_range_clear(&cast(self)->range);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 /* --- fields --- */

@@ -117,12 +117,10 @@ static int filter_clear(PyObject* object) {
 }
 
 static void filter_dealloc(PyObject* object) {
-  PyTypeObject* type = Py_TYPE(object);
   PyObject_GC_UnTrack(object);
   filter_clear(object);
   st_filter_bytecode_free(&((struct message_filter*)object)->bytecode);
-  PyObject_GC_Del(object);
-  Py_DECREF(type);
+  st_bind_free(object);
 }
 
 /* --- root message and allowed fields --- */

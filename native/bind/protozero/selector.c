@@ -237,10 +237,8 @@ static PyObject* selector_new(PyTypeObject* type, PyObject* args,
 }
 
 static void selector_dealloc(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
   node_free(&((SelectorObject*)self)->root);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 static PyObject* selector_call(PyObject* self, PyObject* args,

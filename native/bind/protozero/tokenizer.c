@@ -81,13 +81,11 @@ static int tokenizer_clear(PyObject* self) {
 }
 
 static void tokenizer_dealloc(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   tokenizer_clear(self);
   st_tokenizer_free(&cast(self)->tokenizer);
   Py_CLEAR(cast(self)->marker);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 /* --- input --- */

@@ -311,13 +311,11 @@ static int field_traverse(PyObject* self, visitproc visit, void* arg) {
 
 static void field_dealloc(PyObject* self) {
   FieldObject* f = (FieldObject*)self;
-  PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   Py_CLEAR(f->fallback);
   Py_CLEAR(f->helper);
   Py_CLEAR(f->decoder);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 /* --- generated classes --- */

@@ -157,14 +157,12 @@ static PyObject* category_new(PyTypeObject* type, PyObject* args,
 
 static void category_dealloc(PyObject* self) {
   CategoryObject* c = (CategoryObject*)self;
-  PyTypeObject* type = Py_TYPE(self);
   if (c->weakrefs)
     PyObject_ClearWeakRefs(self);
   Py_XDECREF(c->name);
   Py_XDECREF(c->description);
   Py_XDECREF(c->tags);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 static PyObject* category_repr(PyObject* self) {

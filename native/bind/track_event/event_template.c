@@ -232,14 +232,12 @@ PyObject* template_new(CategoryObject* category, PyObject* const* args,
 
 static void template_dealloc(PyObject* self) {
   EventTemplateObject* t = (EventTemplateObject*)self;
-  PyTypeObject* type = Py_TYPE(self);
   for (unsigned n = 0; n <= MAX_TEMPLATE_VALUES; n++)
     Py_XDECREF(t->names[n]);
   Py_XDECREF(t->constants);
   Py_XDECREF(t->name);
   Py_XDECREF((PyObject*)t->category);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 static PyMethodDef kMethods[] = {

@@ -112,9 +112,7 @@ static PyObject* flow_new(PyTypeObject* type, PyObject* args,
 }
 
 static void flow_dealloc(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 static PyObject* flow_repr(PyObject* self) {

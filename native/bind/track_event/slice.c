@@ -326,9 +326,7 @@ static PyObject* empty_exit(PyObject* Py_UNUSED(self),
 }
 
 static void empty_dealloc(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 bool slice_pass(PyObject* slice) {

@@ -174,13 +174,11 @@ static PyObject* fixed_track(PyObject* Py_UNUSED(module), PyObject* args) {
 
 static void track_dealloc(PyObject* self) {
   TrackObject* t = (TrackObject*)self;
-  PyTypeObject* type = Py_TYPE(self);
   PyMem_RawFree(t->descriptor);
   PyMem_RawFree(t->extra);
   Py_XDECREF(t->parent);
   Py_XDECREF(t->name);
-  type->tp_free(self);
-  Py_DECREF(type);
+  st_bind_free(self);
 }
 
 static PyObject* track_get_uuid(PyObject* self, void* Py_UNUSED(unused)) {

@@ -21,20 +21,6 @@ ANY_CID = MAX_VSOCK_NUMBER
 _VSOCK = "vsock://"
 
 
-def split_addresses(text: str) -> list[str]:
-    """Split a comma-separated list of addresses.
-
-    Raises:
-        TransportError: The list or one of its addresses is empty.
-    """
-    addresses = [address.strip() for address in text.split(",")]
-    if not all(addresses):
-        raise TransportError(
-            f"socket addresses {text!r}: give one or more, separated by single commas"
-        )
-    return addresses
-
-
 def is_network(address: str) -> bool:
     """Whether an address is TCP or vsock, without shared memory and verified peers."""
     return address.startswith(_VSOCK) or _is_tcp(address)

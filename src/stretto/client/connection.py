@@ -45,8 +45,6 @@ STARTUP_CONFIG = "STRETTO_STARTUP_CONFIG"
 class Connection:
     """The connection of this process to the tracing service; made by `connect`."""
 
-    __slots__ = ("_address", "_backend")
-
     def __init__(self) -> None:
         self._address = producer_socket()
         self._backend: ServiceConnection | None = None

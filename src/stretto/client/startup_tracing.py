@@ -48,8 +48,6 @@ RECORDING, ADOPTED, ABORTED = "recording", "adopted", "aborted"
 class StartupTracingSession:
     """A startup session, made by `stretto.setup_startup_tracing`."""
 
-    __slots__ = ("_abort", "_on_end", "deadline_ns", "num_data_sources_started", "state", "waiting")
-
     def __init__(
         self,
         on_adopted: Callable[[], object] | None = None,

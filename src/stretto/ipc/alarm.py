@@ -27,8 +27,6 @@ class Alarm:
         on_time: Called when the time is up. It must not raise; it may call every method here.
     """
 
-    __slots__ = ("_fd", "_is_set", "_lock", "_on_time", "_own_ident", "_suspended", "_thread")
-
     def __init__(self, on_time: Callable[[], float | None]) -> None:
         self._on_time = on_time
         self._fd = -1

@@ -95,7 +95,7 @@ class _Request:
         return self.descriptor.by_name[self.name].reply
 
 
-class Client:
+class Client(ParkedFd):
     """The state of one connection to a host.
 
     Args:
@@ -103,9 +103,8 @@ class Client:
         end: The socket, from which flows may derive the connection's key.
     """
 
-    __slots__ = ("_bindings", "_lock", "_outbox", "_parked_fd", "_requests", "channel")
-
     def __init__(self, outbox: Outbox, end: End | None = None) -> None:
+        super().__init__()
         self._outbox = outbox
         self.channel = RpcChannel(end, is_server=False, numbered=True)
         # A reply may arrive on another thread before `invoke` has stored the request. The lock is
@@ -113,7 +112,6 @@ class Client:
         self._lock = RLock()
         self._bindings: dict[int, tuple[ServiceDescriptor, OnBound]] = {}
         self._requests: dict[int, _Request] = {}
-        self._parked_fd = ParkedFd()
 
     def bind(self, descriptor: ServiceDescriptor, on_bound: OnBound, *, flow_key: int = 0) -> None:
         """Request a service by name.
@@ -182,14 +180,6 @@ class Client:
             on_reply(None, False)
         return request_id != 0
 
-    def park_fd(self, fd: int) -> None:
-        """Keep a received descriptor (-1 for none) until `take_fd`."""
-        self._parked_fd.park(fd)
-
-    def take_fd(self) -> int:
-        """Return the last received descriptor, which the caller then owns; -1 for none."""
-        return self._parked_fd.take()
-
     def receive(self, payload: bytes) -> None:
         """Handle the payload of one frame. Unknown frames are dropped."""
         frame = decode_payload(payload)
@@ -208,7 +198,7 @@ class Client:
             waiting = sorted(self._bindings.keys() | self._requests.keys())
         for request_id in waiting:
             self._forget(request_id)
-        self._parked_fd.close()
+        self.close_parked_fd()
 
     def _on_bound(self, request_id: int, reply: IPCFrame.BindServiceReply) -> None:
         with self._lock:

@@ -69,12 +69,6 @@ class Connection:
         urgent: Whether this connection is served before those that are not urgent.
     """
 
-    __slots__ = (
-        "_closes_at_end", "_end", "_fast_path", "_machine", "_on_closed", "_on_cut_off",
-        "_on_drained", "_queue", "_reader", "_runner", "_turns", "_urgent", "_waits_for_turn",
-        "_writing",
-    )  # fmt: skip
-
     def __init__(
         self,
         end: StreamSocket,

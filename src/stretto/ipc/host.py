@@ -114,7 +114,7 @@ class HostedService:
         self.handlers = handlers
 
 
-class HostConnection:
+class HostConnection(ParkedFd):
     """The state of one client's connection.
 
     Args:
@@ -127,11 +127,6 @@ class HostConnection:
             rejected because it can't be decoded or breaks the protocol.
     """
 
-    __slots__ = (
-        "_on_identity", "_on_malformed", "_on_refused", "_outbox", "_parked_fd", "_reported",
-        "_services", "channel",
-    )  # fmt: skip
-
     def __init__(
         self,
         services: Sequence[HostedService],
@@ -142,22 +137,14 @@ class HostConnection:
         *,
         on_malformed: Callable[[str], object] = _nothing,
     ) -> None:
+        super().__init__()
         self.channel = RpcChannel(end, is_server=True, numbered=True)
         self._services: tuple[HostedService, ...] = tuple(services)
         self._outbox = outbox
         self._on_refused = on_refused
-        self._parked_fd = ParkedFd()
         self._on_identity = on_identity
         self._on_malformed = on_malformed
         self._reported: set[str] = set()
-
-    def park_fd(self, fd: int) -> None:
-        """Keep a received descriptor (-1 for none) until `take_fd`."""
-        self._parked_fd.park(fd)
-
-    def take_fd(self) -> int:
-        """Return the last received descriptor, which the caller then owns; -1 for none."""
-        return self._parked_fd.take()
 
     def receive(self, payload: bytes) -> None:
         """Handle the payload of one frame."""
@@ -179,7 +166,7 @@ class HostConnection:
 
     def close(self) -> None:
         """Release the services, because the client has disconnected."""
-        self._parked_fd.close()
+        self.close_parked_fd()
         self._services = ()
 
     def send(self, frame: IPCFrame, fd: int = -1) -> bool:

@@ -33,8 +33,6 @@ class Listener:
         on_error: Called when accepting fails; called again only after a success.
     """
 
-    __slots__ = ("_failing", "_on_connection", "_on_error", "_runner", "_socket")
-
     def __init__(
         self,
         socket: StreamListener,

@@ -43,8 +43,6 @@ class ReplyStreams:
         connection: The connection to the client, which calls `resume` as `on_drained`.
     """
 
-    __slots__ = ("_connection", "_posted", "_runner", "_streams")
-
     def __init__(self, runner: TaskRunner, connection: Connection) -> None:
         self._runner = runner
         self._connection = connection

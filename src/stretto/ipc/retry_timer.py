@@ -31,8 +31,6 @@ class RetryTimer:
         attempt: Must return quickly, and must not raise.
     """
 
-    __slots__ = ("_attempt", "_fd", "_lock", "_pause_ms", "_suspended", "_thread", "_wanted")
-
     def __init__(self, attempt: Callable[[], bool]) -> None:
         self._attempt = attempt
         self._fd = -1

@@ -68,8 +68,6 @@ class ServiceDescriptor:
             generated modules.
     """
 
-    __slots__ = ("by_name", "methods", "name", "traced")
-
     def __init__(
         self, name: str, methods: Sequence[Method], trace: Mapping[str, str] | None = None
     ) -> None:

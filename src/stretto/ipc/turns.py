@@ -25,8 +25,6 @@ class Turns:
         runner: Runs the turns.
     """
 
-    __slots__ = ("_posted", "_runner", "_waiting")
-
     def __init__(self, runner: TaskRunner) -> None:
         self._runner = runner
         self._waiting: deque[Turn] = deque()

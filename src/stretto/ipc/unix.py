@@ -36,8 +36,6 @@ def _nothing() -> None:
 class Server:
     """Offers services to every client that connects to a socket. Created by `serve`."""
 
-    __slots__ = ("_connections", "_listener", "_on_disconnected", "_runner", "_services")
-
     def __init__(
         self,
         listener: UnixListener,
@@ -75,8 +73,6 @@ class Server:
 
 class ClientConnection:
     """A connection to a server. Created by `connect`."""
-
-    __slots__ = ("_client", "_connection")
 
     def __init__(
         self, end: UnixSocket, runner: TaskRunner, on_disconnected: Callable[[], object]

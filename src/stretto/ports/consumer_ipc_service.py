@@ -46,8 +46,6 @@ class ConsumerIPCService(IPCService):
         on_error: Called when accepting fails, and when a consumer is disconnected.
     """
 
-    __slots__ = ("_allow_network", "_connect", "_may_connect")
-
     def __init__(
         self,
         runner: TaskRunner,

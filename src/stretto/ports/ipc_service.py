@@ -31,8 +31,6 @@ class IPCService:
             or its requests are rejected.
     """
 
-    __slots__ = ("_connections", "_listeners", "_make_queue", "_on_error", "_runner", "_turns")
-
     def __init__(
         self,
         runner: TaskRunner,

@@ -42,8 +42,6 @@ class Peer:
             its identity is not verified.
     """
 
-    __slots__ = ("_address", "_has_identity", "machine_id", "machine_name", "pid", "uid")
-
     def __init__(self, uid: int = 0, pid: int = 0, address: str = "") -> None:
         self.uid = uid
         self.pid = pid

@@ -23,8 +23,6 @@ class PeerRule:
         uid: The service's user; by default the user of this process.
     """
 
-    __slots__ = ("_group", "_uid")
-
     def __init__(self, group: int | None = None, uid: int | None = None) -> None:
         self._group = group
         self._uid = os.geteuid() if uid is None else uid

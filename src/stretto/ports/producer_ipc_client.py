@@ -82,8 +82,6 @@ class ProducerHints:
         smb_scraping: Whether the service may read chunks that aren't complete yet.
     """
 
-    __slots__ = ("name", "page_size", "sdk_version", "shm_size", "smb_scraping")
-
     def __init__(
         self,
         name: str,

@@ -39,8 +39,6 @@ class ProducerIPCService(IPCService):
         on_error: Called when accepting fails, and when a producer is disconnected.
     """
 
-    __slots__ = ("_connect", "_connect_relay", "_scrape_by_default")
-
     def __init__(
         self,
         runner: TaskRunner,

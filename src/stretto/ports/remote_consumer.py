@@ -73,8 +73,6 @@ class RemoteConsumer:
         take_fd: Returns the descriptor that came with a request, or -1.
     """
 
-    __slots__ = ("_enabling", "_ended", "_endpoint", "_events", "_on_error", "_streams", "take_fd")
-
     def __init__(
         self,
         connect: ConnectConsumer,

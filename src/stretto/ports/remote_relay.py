@@ -38,8 +38,6 @@ class RemoteRelay:
         peer: The identity of the relay.
     """
 
-    __slots__ = ("_connect", "_endpoint", "_peer")
-
     def __init__(self, connect: ConnectRelay, peer: Peer) -> None:
         self._connect = connect
         self._peer = peer

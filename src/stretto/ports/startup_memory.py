@@ -31,8 +31,6 @@ class StartupMemory:
         TransportError: The memory could not be allocated.
     """
 
-    __slots__ = ("_fd", "arbiter", "on_refused", "page_size", "size")
-
     def __init__(self, size: int, page_size: int) -> None:
         self.size = size
         self.page_size = page_size

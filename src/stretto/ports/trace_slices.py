@@ -62,8 +62,6 @@ def _pack_large(trace: bytes, start: int, end: int) -> Iterator[bytes]:
 class SliceJoiner:
     """Joins the slices of replies into packets."""
 
-    __slots__ = ("_begun", "_in_packet")
-
     def __init__(self) -> None:
         self._begun = bytearray()  # the first slices of an incomplete packet
         self._in_packet = False

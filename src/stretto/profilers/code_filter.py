@@ -78,8 +78,6 @@ class CodeFilter:
         exclude: patterns of code that is not traced.
     """
 
-    __slots__ = ("_exclude", "_include", "_own")
-
     def __init__(self, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> None:
         self._include = _Patterns(include)
         self._exclude = _Patterns(exclude)

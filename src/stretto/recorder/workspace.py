@@ -29,11 +29,6 @@ class Workspace:
         folder: the path of the folder.
     """
 
-    __slots__ = (
-        "control_socket", "failures", "folder", "fork_socket", "notes", "options",
-        "producer_socket", "script", "site", "threshold", "totals",
-    )  # fmt: skip
-
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.producer_socket = os.path.join(folder, "producer.sock")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 class BufferPool:
     """Creates, copies and frees buffers. A failed call frees the memory that it has allocated."""
 
-    __slots__ = ("_ids", "table")
-
     def __init__(self) -> None:
         self.table = _native.BufferTable()
         self._ids = IdAllocator(MAX_BUFFER_ID)

@@ -6,8 +6,6 @@ from __future__ import annotations
 class IdAllocator:
     """Allocates ids from 1 to `maximum`; a freed id is reused as late as possible."""
 
-    __slots__ = ("_in_use", "_last", "_maximum")
-
     def __init__(self, maximum: int) -> None:
         self._maximum = maximum
         self._last = 0

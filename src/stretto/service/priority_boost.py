@@ -26,8 +26,6 @@ Boost = tuple[int, int]
 class Scheduler:
     """Changes the scheduling priority of this process."""
 
-    __slots__ = ("_nice", "_parameters", "_policy")
-
     def __init__(self) -> None:
         self._policy = os.sched_getscheduler(0)
         self._parameters = os.sched_getparam(0)
@@ -49,8 +47,6 @@ class Scheduler:
 
 class PriorityBoosts:
     """The boosts of all sessions."""
-
-    __slots__ = ("_boosts", "_scheduler")
 
     def __init__(self, scheduler: Scheduler | None = None) -> None:
         """Create the boosts; by default the scheduler is created with the first boost."""

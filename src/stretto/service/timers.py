@@ -17,8 +17,6 @@ SUSPEND_CHECK_MS: Final = 1000
 class Timers:
     """Delayed tasks by name; setting a name again replaces the earlier task."""
 
-    __slots__ = ("_clock", "_runner", "_tokens")
-
     def __init__(self, runner: TaskRunner, clock: Clock) -> None:
         self._runner = runner
         self._clock = clock

@@ -39,8 +39,6 @@ class ChunkBuilder:
         flags: CONTINUES_FROM_PREVIOUS, CONTINUES_ON_NEXT, NEEDS_PATCHING.
     """
 
-    __slots__ = ("_count", "_payload", "chunk_id", "flags", "writer_id")
-
     def __init__(self, writer_id: int, chunk_id: int, flags: int = 0) -> None:
         self.writer_id = writer_id
         self.chunk_id = chunk_id

@@ -25,8 +25,6 @@ class MemoryOutbox:
         accepting: If False, frames are refused, as by a full queue.
     """
 
-    __slots__ = ("_last_request_id", "_peer", "_runner", "accepting", "sent")
-
     def __init__(self, runner: TaskRunner) -> None:
         self._runner = runner
         self._peer: Machine | None = None
@@ -88,8 +86,6 @@ class ConnectionPair:
         host = HostConnection(services, pair.host_outbox, on_refused)
         pair.connect(client, host)
     """
-
-    __slots__ = ("client_outbox", "host_outbox")
 
     def __init__(self, runner: TaskRunner) -> None:
         self.client_outbox = MemoryOutbox(runner)

@@ -15,8 +15,6 @@ class FakeClock:
         walltime_ns: Start value of the wall clock.
     """
 
-    __slots__ = ("_boottime_ns", "_wall_offset_ns")
-
     def __init__(
         self,
         boottime_ns: int = 1_000_000_000,

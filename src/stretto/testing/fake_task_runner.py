@@ -37,8 +37,6 @@ class FakeTaskRunner:
         clock: The clock that `advance` advances; share it with the code under test.
     """
 
-    __slots__ = ("_count", "_delayed", "_left_in_round", "_polled", "_posted", "_watches", "clock")
-
     def __init__(self, clock: FakeClock | None = None) -> None:
         self.clock = clock or FakeClock()
         self._posted: deque[Task] = deque()

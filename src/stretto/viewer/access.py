@@ -40,8 +40,6 @@ class Access:
         own_pages: Whether pages from this server are allowed, too.
     """
 
-    __slots__ = ("_hosts", "_origins")
-
     def __init__(self, port: int, origins: Iterable[str], *, own_pages: bool = False) -> None:
         # Browsers omit the default port of the scheme.
         self._hosts = {f"{host}:{port}" for host in LOCAL_HOSTS}

@@ -25,8 +25,6 @@ class ConnectionSlots:
         users: Ids of the users that are answered.
     """
 
-    __slots__ = ("_counts", "_refused", "_users")
-
     def __init__(self, users: Container[int]) -> None:
         self._users = users
         self._counts: Counter[int | None] = Counter()

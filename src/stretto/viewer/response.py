@@ -38,8 +38,6 @@ class FileBody:
         size: Number of bytes to send from the start; later growth of the file is ignored.
     """
 
-    __slots__ = ("_fd", "size")
-
     def __init__(self, fd: int, size: int) -> None:
         self._fd = fd
         self.size = size
@@ -76,8 +74,6 @@ class Response:
         on_delivered: Called when the client has received the whole body. The server closes the
             connection to detect this: HTTP has no acknowledgement.
     """
-
-    __slots__ = ("body", "fields", "on_delivered", "status")
 
     def __init__(
         self,

@@ -50,8 +50,6 @@ class TraceFile:
         TransportError: The file can't be read, is not a regular file, or is empty.
     """
 
-    __slots__ = ("_fd", "name", "size")
-
     def __init__(self, path: str) -> None:
         # Bytes of the name that aren't UTF-8 are replaced: the name is only displayed.
         self.name = os.fsencode(os.path.basename(path)).decode(errors="replace")
@@ -89,8 +87,6 @@ class TraceSite:
         ui: The UI's files; None if they aren't served.
         on_fetched: Called each time a page has received the whole trace.
     """
-
-    __slots__ = ("_access", "_on_fetched", "_trace", "_ui", "path")
 
     def __init__(
         self,

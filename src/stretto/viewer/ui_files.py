@@ -51,8 +51,6 @@ class UiFiles:
         folder: The folder; its files must come from a trusted user.
     """
 
-    __slots__ = ("_files",)
-
     def __init__(self, folder: Path) -> None:
         self._files = {
             "/" + file.relative_to(folder).as_posix(): file

@@ -73,11 +73,11 @@ class TestUnixSocket:
 
 
 class TestParkedFd:
-    @pytest.mark.parametrize("end", ["take", "close"])
+    @pytest.mark.parametrize("end", ["take_fd", "close_parked_fd"])
     def test_other_file_under_the_same_number_stays_open(self, foreign: int, end: str) -> None:
         fd = os.open("/dev/null", os.O_RDONLY)
         parked = ParkedFd()
-        parked.park(fd)
+        parked.park_fd(fd)
         replace(fd, foreign)
         assert getattr(parked, end)() in (-1, None)
         os.close(fd)  # it was still open

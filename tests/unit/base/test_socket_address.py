@@ -10,7 +10,6 @@ from stretto.base.socket_address import (
     is_network,
     parse_tcp,
     parse_vsock,
-    split_addresses,
 )
 
 
@@ -65,14 +64,3 @@ def test_impossible_vsock_addresses_are_refused(address: str) -> None:
     assert is_network(address)
     with pytest.raises(TransportError, match="give vsock://cid:port"):
         parse_vsock(address)
-
-
-def test_lists_of_addresses_are_split() -> None:
-    assert split_addresses("/a, @b,localhost:1") == ["/a", "@b", "localhost:1"]
-    assert split_addresses("/a") == ["/a"]
-
-
-@pytest.mark.parametrize("text", ["", ",", "/a,,/b", "/a,"])
-def test_lists_with_empty_addresses_are_refused(text: str) -> None:
-    with pytest.raises(TransportError, match="single commas"):
-        split_addresses(text)

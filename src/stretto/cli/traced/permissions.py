@@ -28,8 +28,6 @@ class Permissions:
         group: the group id; None for the daemon's own.
     """
 
-    __slots__ = ("group", "mode")
-
     def __init__(self, mode: int, group: int | None = None) -> None:
         self.mode = mode
         self.group = group

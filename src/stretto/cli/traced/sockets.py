@@ -33,8 +33,6 @@ LOCK_RETRY_S = 0.01
 class Sockets:
     """The listening sockets of the daemon."""
 
-    __slots__ = ("consumers", "producers")
-
     def __init__(self) -> None:
         self.producers: list[StreamListener] = []
         self.consumers: list[StreamListener] = []

@@ -33,8 +33,6 @@ _REPORTED_STATES: Final = {
 class Observer:
     """Sends the requested types of events to one consumer."""
 
-    __slots__ = ("_all_started_sent", "_callback", "_pending", "_post", "_types")
-
     def __init__(self, post: Callable[[Callable[[], object]], None]) -> None:
         """Create an observer; `post` runs a callback as a task while the consumer is connected."""
         self._post = post

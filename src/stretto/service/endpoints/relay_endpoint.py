@@ -31,8 +31,6 @@ class RelayEndpoint:
             oldest first.
     """
 
-    __slots__ = ("_clock", "_on_disconnect", "machine_id", "synced_clocks", "system_info")
-
     def __init__(
         self, clock: Clock, machine_id: int, on_disconnect: Callable[[RelayEndpoint], object]
     ) -> None:

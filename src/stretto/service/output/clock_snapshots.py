@@ -23,8 +23,6 @@ class ClockSnapshots:
     are dropped first, and a snapshot is queued only if a clock has drifted since the last one.
     """
 
-    __slots__ = ("_clock", "_enabled", "_queue", "initial")
-
     def __init__(self, clock: Clock, *, enabled: bool) -> None:
         self._clock = clock
         self._enabled = enabled

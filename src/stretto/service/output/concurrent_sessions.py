@@ -43,8 +43,6 @@ _STATES: Final = {
 class ConcurrentSessions:
     """Events of other sessions, kept until the next read; at most the newest 4096."""
 
-    __slots__ = ("_clock", "_events")
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._events: deque[tuple[int, bytes]] = deque(maxlen=MAX_CONCURRENT_SESSION_EVENTS)

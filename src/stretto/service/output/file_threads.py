@@ -26,8 +26,6 @@ PAUSE_TIMEOUT_S = 1.0
 class FileThreads:
     """Starts and stops the threads of file writers."""
 
-    __slots__ = ("_lock", "_native_ids", "_running", "_waiting", "paused")
-
     def __init__(self) -> None:
         self._lock = allocate_lock()
         self._running: dict[object, Callable[[], object]] = {}  # token -> interrupt

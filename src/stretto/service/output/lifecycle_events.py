@@ -37,8 +37,6 @@ _HISTORY: Final = {
 class LifecycleEvents:
     """Queued events: the last event of each kind, and the last 64 flush events."""
 
-    __slots__ = ("_clock", "_count", "_queues")
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._count = 0

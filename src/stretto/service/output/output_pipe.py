@@ -16,8 +16,6 @@ import stat
 class OutputPipe:
     """Writes to `fd`, which the caller owns."""
 
-    __slots__ = ("_fd", "_own", "_poll", "_wake")
-
     def __init__(self, fd: int) -> None:
         self._own = _opened_again(fd)
         self._fd = fd if self._own < 0 else self._own

@@ -47,8 +47,6 @@ class OwnPackets:
         begun: Whether the first read was done.
     """
 
-    __slots__ = ("_buffers", "_clocks", "_lifecycle", "_session", "_synced", "_uuid", "begun")
-
     def __init__(
         self,
         session: SessionOfPackets,

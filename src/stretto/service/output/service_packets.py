@@ -58,8 +58,6 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 class ServicePackets:
     """Builds packets of a service that runs as user `uid`."""
 
-    __slots__ = ("_header", "_identity", "_uid")
-
     def __init__(self, uid: int) -> None:
         self._uid = number(_TRUSTED_UID, uid)
         self._identity = self._uid + number(_TRUSTED_PACKET_SEQUENCE_ID, SERVICE_SEQUENCE_ID)

@@ -24,8 +24,6 @@ class CompiledConfig:
         message_filter: The compiled trace filter; None without one.
     """
 
-    __slots__ = ("config", "message_filter", "triggers", "wanted")
-
     def __init__(
         self,
         config: TraceConfig,

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 class DataSourceRegistry:
     """All registered data sources, in the order of registration."""
 
-    __slots__ = ("_all", "_groups")
-
     def __init__(self) -> None:
         self._all: Sources = {}
         self._groups: dict[Hashable, Sources] = {}

@@ -69,8 +69,6 @@ class _PendingFlush:
 class Flushes:
     """The pending flushes of a session, and counters of all its flushes."""
 
-    __slots__ = ("_asked", "_pending", "_session", "failed", "requested", "succeeded")
-
     def __init__(self, session: FlushedSession) -> None:
         self._session = session
         self._pending: dict[int, _PendingFlush] = {}

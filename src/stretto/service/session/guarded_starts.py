@@ -12,8 +12,6 @@ from stretto.service.limits import MAX_GUARDED_STARTS, RESTART_WITH_GUARDRAILS_N
 class GuardedStarts:
     """Starts of the last 300 s; at most the newest MAX_GUARDED_STARTS."""
 
-    __slots__ = ("_started_ns",)
-
     def __init__(self) -> None:
         self._started_ns: dict[str, int] = {}
         """In the order of the starts."""

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 class Instances:
     """The instances of a session, in the order in which they were set up."""
 
-    __slots__ = ("_by_id", "_by_source", "_in_state", "_names", "_on_state", "_session")
-
     def __init__(
         self, session: SessionOfInstances, on_state: Callable[[DataSourceInstance], object]
     ) -> None:

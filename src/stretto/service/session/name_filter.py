@@ -25,8 +25,6 @@ MAX_KNOWN_NAMES: Final = 1000
 class RegexCompiler:
     """Compiles the expressions of one config, up to a total size."""
 
-    __slots__ = ("_total",)
-
     def __init__(self) -> None:
         self._total = 0
 

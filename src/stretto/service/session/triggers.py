@@ -106,8 +106,6 @@ class SessionTriggers:
         received: Received triggers in order; at most the first 4096.
     """
 
-    __slots__ = ("_emitted", "_wanted", "mode", "received", "timeout_ms")
-
     def __init__(
         self, config: TraceConfig.TriggerConfig | None, wanted: Mapping[str, WantedTrigger]
     ) -> None:
@@ -148,8 +146,6 @@ def effective_mode(config: TraceConfig.TriggerConfig) -> int:
 
 class TriggerHistory:
     """Triggers that took effect in any session in the last 24 hours; at most 65536."""
-
-    __slots__ = ("_counts", "_entries")
 
     def __init__(self) -> None:
         self._entries: deque[tuple[int, str]] = deque()

@@ -77,8 +77,6 @@ class WantedDataSources:
         ConfigError: A regular expression is invalid; the message contains its path.
     """
 
-    __slots__ = ("_by_name", "_entries")
-
     def __init__(self, config: TraceConfig) -> None:
         self._entries: list[WantedDataSource] = []
         self._by_name: dict[str, list[WantedDataSource]] = {}
