@@ -26,6 +26,7 @@ from stretto.client.tracing import tracing
 from stretto.client.track_event.process import process_name
 from stretto.ipc.retry_timer import RetryTimer
 from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
+from stretto.ports.producer_memory import PAGE_SIZE, SHM_SIZE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-SHM_SIZE = 8 << 20
-PAGE_SIZE = 32 << 10
 WAIT_PERIOD_S = 0.002
 
 

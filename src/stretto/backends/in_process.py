@@ -17,6 +17,7 @@ from stretto.backends.runner_thread import RunnerThread
 from stretto.base.clock import SystemClock
 from stretto.client import fork
 from stretto.ports.producer_identity import ProducerIdentity
+from stretto.ports.producer_memory import PAGE_SIZE, SHM_SIZE
 from stretto.service.tracing_service import TracingService
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SHM_SIZE = 8 << 20
-PAGE_SIZE = 32 << 10  # room for the 1,022 packets that a chunk can have, with their interned names
 FILE_STEP_BYTES = 16 << 20
 """The bytes written per step: a step may wait 5 ms for the GIL, while events fill 2 MB."""
 

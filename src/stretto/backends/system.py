@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from stretto.client import fork
 from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
+from stretto.ports.producer_memory import PAGE_SIZE, SHM_SIZE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-SHM_SIZE = 8 << 20
-PAGE_SIZE = 32 << 10
 DEADLINE_MS = 5000.0
 
 

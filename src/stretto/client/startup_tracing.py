@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from stretto.client.data_source import RESERVATION_SHIFT
 from stretto.client.safe_call import call_safely
+from stretto.ports.producer_memory import PAGE_SIZE, SHM_SIZE
 from stretto.ports.startup_memory import StartupMemory
 
 TYPE_CHECKING = False
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 TIMEOUT_MS = 10_000.0
 """Default time for which a startup session waits for a service."""
 
-SHM_SIZE = 8 << 20
-PAGE_SIZE = 32 << 10
 MAX_RESERVATION = 0xFFFF
 NS_PER_MS = 1_000_000
 

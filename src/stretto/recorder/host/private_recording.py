@@ -14,15 +14,11 @@ from stretto.base.errors import SessionError, StrettoError
 from stretto.base.unix_socket import UnixListener
 from stretto.ports.producer_identity import ProducerIdentity
 from stretto.ports.producer_ipc_service import ProducerIPCService
+from stretto.ports.producer_memory import PAGE_SIZE, SHM_SIZE
 from stretto.protos.trace import TraceStats
 from stretto.recorder.host.config import make_config
 from stretto.recorder.host.fork_sockets import ForkSockets
-from stretto.recorder.host.recording import (
-    PAGE_SIZE,
-    RECORDER_PAGE_SIZE,
-    RECORDER_SHM_SIZE,
-    SHM_SIZE,
-)
+from stretto.recorder.host.recording import RECORDER_PAGE_SIZE, RECORDER_SHM_SIZE
 from stretto.recorder.host.session_consumer import FLUSH_TIMEOUT_MS, SessionConsumer
 from stretto.service.output.output_file import OutputFile
 from stretto.service.tracing_service import TracingService

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from stretto.recorder.host.output import Output
     from stretto.recorder.workspace import Options, Workspace
 
-SHM_SIZE = 8 << 20
-PAGE_SIZE = 32 << 10
-"""Shared memory of a recorded process, in bytes."""
 RECORDER_SHM_SIZE = 256 << 10
 RECORDER_PAGE_SIZE = 4 << 10
 """Shared memory of the recorder's own producer, in bytes."""

@@ -1,0 +1,14 @@
+"""The shared memory that Stretto's own producers ask for.
+
+A session's config may say otherwise, and a service bounds both
+(`service/endpoints/shm_geometry.py`).
+"""
+
+from __future__ import annotations
+
+SHM_SIZE = 8 << 20
+"""In bytes."""
+
+PAGE_SIZE = 32 << 10
+"""In bytes: a page of one chunk has room for the 1,022 packets that a chunk can have, with their
+interned names."""
