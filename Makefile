@@ -84,6 +84,11 @@ test-pythons: ## make test on each CPython found, from 3.11 to 3.15
 	    $$enter $(MAKE) test PYTHON="$$python" </dev/null || exit 1; \
 	done
 
+.PHONY: versions
+versions: install ## the same programs on each CPython that `make install` was run for: one structure
+	STRETTO_VERSIONS=1 $(PYTEST) tests/conformance/test_versions.py \
+	    --junitxml=$(RESULTS)/versions.xml
+
 .PHONY: newer-debian
 newer-debian: ## CPython 3.14 and 3.15 in build/newer_debian, for tools/in_newer_debian (needs root)
 	tools/in_newer_debian python3.14 --version

@@ -313,7 +313,15 @@ class TestRefused:
             assert "its main thread ran no Python code for 10 s" in reason
             assert program.communicate(timeout=TIMEOUT_S) == (b"2\n", b"")
 
-    def test_a_program_beside_the_pid(self, tmp_path):
-        run = record(tmp_path / "trace", "--attach", "1", "-c", "pass")
+    @pytest.mark.parametrize(
+        ("arguments", "reason"),
+        [
+            (["-c", "pass"], "don't name another one"),
+            (["--system"], "--attach doesn't go with --system"),
+            (["--auto"], "--attach doesn't go with --auto"),
+        ],
+    )
+    def test_what_does_not_go_with_it(self, tmp_path, arguments, reason):
+        run = record(tmp_path / "trace", "--attach", "1", *arguments)
         assert run.status == 2
-        assert "don't name another one" in run.stderr
+        assert reason in run.stderr

@@ -297,6 +297,8 @@ class RecordOptions:
             )
         if self.recording.system:
             raise CommandError("record: --attach doesn't go with --system.", USAGE_EXIT_CODE)
+        if self.recording.auto_size:
+            raise CommandError("record: --attach doesn't go with --auto.", USAGE_EXIT_CODE)
 
 
 def _check_mode(parsed: argparse.Namespace) -> None:

@@ -152,7 +152,11 @@ class AttachedProgram:
         if number == signal.SIGUSR2:
             self._on_snapshot()
         else:
-            self.ended = self.interrupted = True
+            self.end()
+
+    def end(self) -> None:
+        """End the recording."""
+        self.ended = self.interrupted = True
 
     # --- control connections
 

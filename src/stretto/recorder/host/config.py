@@ -51,7 +51,7 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
         buffers=[TraceConfig.BufferConfig(size_kb=options.buffer_bytes // 1024)],
         data_sources=sources,
     )
-    if options.duration_ms:
+    if options.duration_ms and not options.attach:  # it counts from the attachment on
         config.duration_ms = options.duration_ms
     if options.stream:
         _stream(config, options)

@@ -119,6 +119,8 @@ class Recorder:
         program = self._program
         if not isinstance(program, Program):
             program.start(workspace)
+            if self._options.duration_ms:
+                self._runner.post_delayed(program.end, self._options.duration_ms)
             return
         self._python_starts = PythonStarts(self._runner, self._scan)
         program.start(
