@@ -1,0 +1,178 @@
+"""What recording costs real programs, beside other profilers.
+
+    python bench/programs.py [--json] [--rounds N] [--seconds S] [NAME ...]
+
+    NAME/auto           `stretto record --auto`, relative to the bare program
+    NAME/PEER           the same for viztracer, cProfile and pyinstrument
+    NAME/rss            peak resident size of the recorded program, relative to the bare one
+    NAME/bytes          size of the trace, relative to 256 MB
+    mean/auto, mean/PEER  geometric means over the programs
+    cpu/auto, cpu/PEER    the same of CPU time, with all child processes
+
+Figures are medians of wall time, start and saving included, of interleaved rounds; on a busy
+machine read those of the CPU time. Each program runs bare for at least `--seconds`. The benchmark
+opens each trace, and fails if a phase of the program is not in it, its last one included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from _programs import PROGRAMS
+
+from stretto.analysis.track_events import TrackEvents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCRIPT = str(Path(__file__).with_name("_programs.py"))
+PEERS = ("viztracer", "cprofile", "pyinstrument")
+TARGET = 1.2
+SIZE = 256 << 20
+PHASES = {"load", "work", "finish"}
+
+
+class Run(NamedTuple):
+    """One run of a program."""
+
+    wall_s: float
+    cpu_s: float
+    rss_kb: int
+
+
+def command(state: str, folder: Path) -> list[str]:
+    """Return the command line in front of the script."""
+    python = sys.executable
+    return {
+        "bare": [python],
+        "auto": [python, "-m", "stretto", "record", "-q", "--auto", "-o", f"{folder}/auto"],
+        "viztracer": [python, "-m", "viztracer", "--quiet", "-o", f"{folder}/viz.json"],
+        "cprofile": [python, "-m", "cProfile", "-o", f"{folder}/profile"],
+        "pyinstrument": [python, "-m", "pyinstrument", "-o", f"{folder}/pyinstrument"],
+    }[state]
+
+
+def run(state: str, name: str, count: int, folder: Path) -> Run:
+    """Run a program.
+
+    Raises:
+        subprocess.CalledProcessError: it failed.
+    """
+    arguments = [*command(state, folder), SCRIPT, name, str(count)]
+    begin = time.perf_counter()
+    with open(folder / "output", "w", encoding="utf-8") as output:
+        process = subprocess.Popen(arguments, stdout=output, stderr=output)
+        _, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        print((folder / "output").read_text(), file=sys.stderr)
+        raise subprocess.CalledProcessError(process.returncode, arguments)
+    return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+
+
+def count_for(name: str, seconds: float, folder: Path) -> int:
+    """Return the number of steps after which the bare program has worked that long."""
+    run("bare", name, 1, folder)
+    line = (folder / "output").read_text().rpartition("phases ")[2]
+    step = float(line.split()[1])
+    return max(1, math.ceil(seconds / step))
+
+
+def check_trace(path: Path) -> int:
+    """Return the size of a trace that has all phases of its program.
+
+    Raises:
+        SystemExit: one is missing, or nothing is in its last second.
+    """
+    last = 0
+    names: dict[str, int] = {}
+    with open(path, "rb") as file:
+        for event in TrackEvents(file):
+            last = max(last, event.timestamp)
+            names[event.name] = event.timestamp
+    missing = PHASES - set(names)
+    if missing or last - names["finish"] > 10**9:
+        raise SystemExit(f"{path}: the phases {sorted(missing)} are missing")
+    return path.stat().st_size
+
+
+def measure(name: str, states: list[str], rounds: int, seconds: float) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one program."""
+    runs: dict[str, list[Run]] = {state: [] for state in states}
+    with tempfile.TemporaryDirectory() as text:
+        folder = Path(text)
+        count = count_for(name, seconds, folder)
+        for _ in range(rounds):
+            for state in states:
+                runs[state].append(run(state, name, count, folder))
+        size = check_trace(folder / "auto")
+    bare = runs.pop("bare")
+    for state, figures in runs.items():
+        for kind, unit in (("", "s"), ("cpu/", "s")):
+            index = 1 if kind else 0
+            ours, peer = (median(figure[index] for figure in of) for of in (figures, bare))
+            yield row(f"{kind}{name}/{state}", ours, peer, unit)
+    rss = [max(figure.rss_kb for figure in of) for of in (runs["auto"], bare)]
+    yield row(f"{name}/rss", rss[0] / 1024, rss[1] / 1024, "MB")
+    yield row(f"{name}/bytes", size / 2**20, SIZE / 2**20, "MB")
+
+
+def row(name: str, ours: float, peer: float, unit: str) -> dict[str, Any]:
+    """Return a row of the table."""
+    return {"name": name, "ours": ours, "peer": peer, "unit": unit, "ratio": ours / peer}
+
+
+def means(rows: list[dict[str, Any]], states: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the geometric means over the programs."""
+    for state in states[1:]:
+        for kind, prefix in (("mean", ""), ("cpu", "cpu/")):
+            ratios = [
+                item["ratio"]
+                for item in rows
+                if item["name"].endswith(f"/{state}")
+                and item["name"].startswith("cpu/") == bool(prefix)
+            ]
+            yield {**row(f"{kind}/{state}", geometric_mean(ratios), 1.0, "x"), "target": TARGET}
+
+
+def main() -> None:
+    """Measure, and print the rows."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--peers", default=",".join(PEERS), help="comma-separated; empty for none")
+    parser.add_argument("names", nargs="*", choices=[*PROGRAMS, []])
+    options = parser.parse_args()
+    states = ["bare", "auto", *filter(None, options.peers.split(","))]
+    rows: list[dict[str, Any]] = []
+    for name in options.names or PROGRAMS:
+        for item in measure(name, states, options.rounds, options.seconds):
+            rows.append(item)
+            show(item, as_json=options.json)
+    for item in means(rows, states):
+        show(item, as_json=options.json)
+
+
+def show(item: dict[str, Any], *, as_json: bool) -> None:
+    """Print a row."""
+    if as_json:
+        print(json.dumps(item), flush=True)
+    else:
+        figures = f"{item['ours']:10.3f} {item['peer']:10.3f} {item['unit']:3}"
+        print(f"{item['name']:32} {figures} {item['ratio']:6.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
