@@ -1,4 +1,4 @@
-"""The errors of FIDL, under one root."""
+"""The errors of FIDL. `FidlError` is the base class of all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class FidlError(StrettoError):
-    """Root of the errors of `stretto_fidl`."""
+    """Base class of the errors of `stretto_fidl`."""
 
 
 MAX_SHOWN = 20
@@ -45,14 +45,14 @@ class CompileError(FidlError, ValueError):
         super().__init__(self.text())
 
     def at(self, reason: str) -> CompileError:
-        """An error at the same place, with another reason."""
+        """Return an error at the same place, with another reason."""
         return CompileError(reason, self.filename, self.line, self.column, self.source_line)
 
     def text(self) -> str:
-        """This error alone, without those in `errors`."""
+        """Return the text of this error alone, without the others in `errors`."""
         if not self.filename:
             return self.reason
-        # A tab stays a tab, so that the caret stands under its character.
+        # Keep a tab as a tab, so that the caret stands under its character.
         lead = "".join(c if c == "\t" else " " for c in self.source_line[: self.column - 1])
         place = f"{self.filename}:{self.line}:{self.column}: {self.reason}"
         return f"{place}\n{self.source_line}\n{lead}^"

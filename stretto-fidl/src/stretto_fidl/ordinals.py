@@ -1,4 +1,4 @@
-"""Method ordinals: which method a message belongs to.
+"""Computes method ordinals, which identify the method of a message.
 
 An ordinal is the first eight bytes, little-endian and without the highest bit,
 of the SHA-256 of `library.name/Protocol.Method`. `@selector` replaces the
@@ -22,12 +22,12 @@ _WITHOUT_HIGHEST_BIT = 0x7FFF_FFFF_FFFF_FFFF
 
 
 def is_selector(text: str) -> bool:
-    """Whether `text` may be the value of `@selector`: a method's name, or all of it."""
+    """Return whether `@selector` may have this value: a method's name, or the whole string."""
     return bool(_METHOD.fullmatch(text) or _QUALIFIED.fullmatch(text))
 
 
 def selector_of(library: str, protocol: str, method: str, selector: str | None = None) -> str:
-    """The string that is hashed.
+    """Return the string that is hashed.
 
     Args:
         library: `fuchsia.io`.
@@ -41,7 +41,7 @@ def selector_of(library: str, protocol: str, method: str, selector: str | None =
 
 
 def ordinal_of(selector: str) -> int:
-    """The ordinal of a method, 63 bits. Zero isn't a valid ordinal.
+    """Return the ordinal of a method, which has 63 bits. Zero isn't a valid ordinal.
 
     Args:
         selector: See `selector_of`.

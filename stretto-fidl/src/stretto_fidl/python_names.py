@@ -1,4 +1,4 @@
-"""Python names for names in FIDL: a name that is taken gets a `_`.
+"""Finds Python names for FIDL names. `_` is appended to a name that is taken.
 
     where             taken are Python's keywords, and
     modules           FIDL_LIBRARY
@@ -9,7 +9,7 @@
     clients, servers  their own attributes: `transport.stubs`
 
 A name in FIDL starts with a letter and ends with a letter or a digit. `from_` and
-`_anything` are none, so that no definition has the name of another one with its `_`,
+`_anything` are not FIDL names, so that no definition has the name of another one with its `_`,
 or a name that classes and generated modules use for themselves. The names are the
 same on every version of Python, so that generated modules run on all of them.
 """
@@ -40,7 +40,7 @@ OF_HANDLERS: Final = frozenset({"on_unknown_method", "on_unknown_event"})
 
 
 def python_name(name: str, taken: Container[str] = ()) -> str:
-    """A name that Python allows and that is not taken.
+    """Return a name that Python allows and that is not taken.
 
     Args:
         name: The name in FIDL.
@@ -50,5 +50,5 @@ def python_name(name: str, taken: Container[str] = ()) -> str:
 
 
 def module_name(library: str) -> str:
-    """The module of a library, without its package: `a.b` is in `a_b`."""
+    """Return the name of a library's module, without its package: `a_b` for `a.b`."""
     return python_name(library.replace(".", "_"))

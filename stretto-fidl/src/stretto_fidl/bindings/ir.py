@@ -20,11 +20,11 @@ from stretto_fidl.bindings.ir_checks import (
     MAX_DEPTH,
     MAX_ORDINAL,
     MAX_TABLE_ORDINAL,
+    check_unique,
     checked_declarations,
     checked_library,
     checked_name,
     integer_type,
-    no_two,
     whole_number,
 )
 from stretto_fidl.bindings.protocols import EVENT, ONE_WAY, TWO_WAY
@@ -50,7 +50,7 @@ def reading() -> Iterator[None]:
     """Turn any exception that a document without the form of an IR raises into a FidlError.
 
     Raises:
-        FidlError: The document is no IR.
+        FidlError: The document is not an IR.
     """
     try:
         yield
@@ -134,7 +134,7 @@ class LibraryReader:
         if len(ir.get("naming_context") or ()) > 1:
             sensitive = sensitive or name in self._hidden_payloads()
         names = [member["name"] for member in ir["members"] if member.get("name")]
-        no_two(f"{name} has two members of one name", names)
+        check_unique(f"{name} has two members of one name", names)
         if kind in ("bits", "enum"):
             underlying, values = _numbers(ir)
             sensitive = sensitive or any("sensitive" in attributes(each) for each in ir["members"])
@@ -146,7 +146,9 @@ class LibraryReader:
             if not member.get("reserved", False)
         )
         if kind != "struct":
-            no_two(f"{name} has two members of one ordinal", (each.ordinal for each in members))
+            check_unique(
+                f"{name} has two members of one ordinal", (each.ordinal for each in members)
+            )
         resource = bool(ir.get("resource", _may_hold_handles(ir)))
         if kind == "union":
             return types.Union(name, members, bool(ir["strict"]), resource, sensitive)
@@ -155,7 +157,7 @@ class LibraryReader:
         return types.Struct(name, members, resource, sensitive)
 
     def _hidden_payloads(self) -> set[str]:
-        """The payloads of sensitive methods, as far as they have no names of their own."""
+        """Return the type names of the payloads of sensitive methods."""
         if self._payloads is None:
             mentions = (
                 method.get(key) or ""
@@ -248,7 +250,10 @@ class LibraryReader:
         return self.library.ref(name, optional)
 
     def protocol_attributes(self, protocol: IR) -> dict[str, Any]:
-        """The attributes of a protocol; it is sensitive if its library or a part of it is."""
+        """Return the attributes of a protocol.
+
+        A protocol is sensitive, too, if its library or one of its `compose` statements is.
+        """
         found = rpc_attributes(protocol)
         parts = protocol.get("composed_protocols") or []
         if self._is_sensitive or any("sensitive" in attributes(each) for each in parts):
@@ -262,8 +267,8 @@ class LibraryReader:
             for method in found:
                 method.attributes["sensitive"] = True
         name = protocol["name"]
-        no_two(f"{name} has two methods of one name", (method.name for method in found))
-        no_two(f"{name} has two methods of one ordinal", (method.ordinal for method in found))
+        check_unique(f"{name} has two methods of one name", (method.name for method in found))
+        check_unique(f"{name} has two methods of one ordinal", (method.ordinal for method in found))
         return found
 
 
@@ -299,7 +304,7 @@ def _numbers(ir: IR) -> tuple[types.Primitive, dict[str, int]]:
 def _sensitive_names(ir: IR, others: Iterable[str]) -> set[str]:
     """The aliases and new types of a library that are sensitive, or mention a sensitive one.
 
-    They are no types in the IR, so the definitions that mention them need this.
+    The IR doesn't list them as types, so they are found by the names that definitions mention.
     """
     left = [*(ir.get("alias_declarations") or []), *(ir.get("new_type_declarations") or [])]
     if "sensitive" in attributes(ir):
@@ -348,7 +353,7 @@ def openness(protocol: IR) -> str:
 
 def service_members(service: IR) -> dict[str, str]:
     """The full names of a service's protocols, by the members' names."""
-    no_two(
+    check_unique(
         f"{service['name']} has two members of one name", (m["name"] for m in service["members"])
     )
     return {

@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
 
 def attributes(ir: IR) -> dict[str, Any]:
-    """Attributes by name, in snake_case: a value, several values by name, or True without one.
+    """Return attributes by name, in snake_case.
+
+    An attribute maps to its argument `value`, to a dictionary of other arguments, or to True
+    without
+    arguments.
 
     The first of several attributes with one name (`@trace`) is taken.
     """

@@ -1,8 +1,8 @@
 """Checks of a JSON IR, which is not trusted.
 
 The names of a definition become names in Python, its numbers become sizes and places in messages.
-Whatever FIDL's compilers never write is an error when the IR is read, not when the first message is
-sent.
+Anything that FIDL's compilers never write is an error when the IR is read, not when the first
+message is sent.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def checked_name(name: str, full: bool = False) -> str:
         full: Whether the name has its library.
 
     Raises:
-        FidlError: It is none.
+        FidlError: The name is invalid.
     """
     library, slash, short = name.rpartition("/")
     fits = NAME.fullmatch(short) and (not slash or LIBRARY.fullmatch(library))
     if not fits or bool(slash) is not full:
-        raise FidlError(f"{name[:100]!r} is no name in FIDL: the document is broken")
+        raise FidlError(f"{name[:100]!r} isn't a valid FIDL name: the document is broken")
     return name
 
 
@@ -48,10 +48,10 @@ def checked_library(name: str) -> str:
     """Check the name of a library.
 
     Raises:
-        FidlError: It is none.
+        FidlError: The name is invalid.
     """
     if not LIBRARY.fullmatch(name):
-        raise FidlError(f"{name[:100]!r} is no name of a library in FIDL")
+        raise FidlError(f"{name[:100]!r} isn't a valid FIDL library name")
     return name
 
 
@@ -59,7 +59,7 @@ def checked_declarations(library: str, names: Iterable[str]) -> None:
     """Check the names of a library's definitions: of this library, each once.
 
     Raises:
-        FidlError: They are not.
+        FidlError: A name belongs to another library, or appears twice.
     """
     seen: set[str] = set()
     for name in names:
@@ -80,19 +80,19 @@ def whole_number(value: object, low: int, high: int, what: str) -> int:
         what: The meaning of the number, for the error.
 
     Raises:
-        FidlError: It is no number, or out of the range.
+        FidlError: The value is not a whole number, or is out of the range.
     """
     digits = value if isinstance(value, str) and len(value) <= 20 else ""
     plain = isinstance(value, int) and not isinstance(value, bool)
     if not plain and not digits.removeprefix("-").isdecimal():
-        raise FidlError(f"{what} is no whole number, but {repr(value)[:100]}")
+        raise FidlError(f"{what} isn't a whole number, but {repr(value)[:100]}")
     number = int(digits or value)  # type: ignore[call-overload]
     if not low <= number <= high:
         raise FidlError(f"{what} is {number}, not one of {low} to {high}")
     return int(number)
 
 
-def no_two(what: str, names: Iterable[object]) -> None:
+def check_unique(what: str, names: Iterable[object]) -> None:
     """Check that no two things have one name.
 
     Args:
@@ -100,7 +100,7 @@ def no_two(what: str, names: Iterable[object]) -> None:
         names: The names.
 
     Raises:
-        FidlError: Two are equal.
+        FidlError: A name appears twice.
     """
     found = list(names)
     if len(found) != len(set(found)):
@@ -111,7 +111,7 @@ def integer_type(name: str, owner: str) -> types.Primitive:
     """Check the type below an enum or bits.
 
     Raises:
-        FidlError: It is no type of integers.
+        FidlError: The type is not an integer type.
     """
     found = types.PRIMITIVES.get(name)
     if found is None or found.low is None or found is types.BOOL:

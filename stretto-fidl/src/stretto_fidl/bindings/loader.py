@@ -58,7 +58,7 @@ def load(ir: Mapping[str, Any], dependencies: Iterable[Any] = ()) -> Namespace:
         service, and a value for each constant, by their names without the library.
 
     Raises:
-        FidlError: The IR is none, or contains something unknown.
+        FidlError: The IR is malformed, or contains something unknown.
     """
     libraries = tuple(each.FIDL_LIBRARY for each in dependencies)
     with reading():

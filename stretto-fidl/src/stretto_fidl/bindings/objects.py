@@ -22,7 +22,7 @@ class ChannelEnd(Handle):
         object_type: As for `Handle`.
         rights: As for `Handle`.
         used: Whether messages may have been sent through it before, as when it came in a message
-            or was inherited. Flow tracing counts messages and needs to know it.
+            or was inherited. Flow tracing counts messages, so it needs this.
     """
 
     __slots__ = ("used",)
@@ -78,7 +78,7 @@ class Vmo(Handle):
         return os.pread(self.fd, max(wanted, 0), offset)
 
     def write(self, data: bytes, offset: int = 0) -> None:
-        """Write all bytes; the memory grows if necessary."""
+        """Write all bytes. The memory grows if necessary."""
         rest = memoryview(data)
         while rest:
             written = os.pwrite(self.fd, rest, offset)
@@ -86,7 +86,7 @@ class Vmo(Handle):
 
 
 class Event(Handle):
-    """An event, which is signalled or not."""
+    """An event, which is either signalled or not."""
 
     __slots__ = ()
 
@@ -111,7 +111,7 @@ class Event(Handle):
 
 
 def adopt(fd: int) -> Handle:
-    """Make a handle of a descriptor that came in a message, by the type of its file.
+    """Make a handle for a received descriptor, by the type of its file.
 
     Sockets are channels, memory files are VMOs, eventfds are events, and any other file is a
     `Handle` of any type.

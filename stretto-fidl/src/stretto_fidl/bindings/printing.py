@@ -1,4 +1,4 @@
-"""Values as text, or as plain values, without values that the definition calls `@sensitive`.
+"""Prints values as text, or returns them as plain values, without `@sensitive` values.
 
 `repr` returns the same text, because texts of exceptions and log records are in traces, too. The
 attribute of a sensitive member has its value.
@@ -19,8 +19,7 @@ REDACTED = SENSITIVE
 
 
 def redacted(value: Any) -> str:
-    """The text of a value, with `<sensitive>` for each sensitive member and each value of a
-    sensitive type.
+    """Return the text of a value, with `<sensitive>` for sensitive members and types.
 
     Args:
         value: An object of a class of the bindings, or the value of a member.

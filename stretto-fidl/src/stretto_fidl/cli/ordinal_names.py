@@ -1,7 +1,7 @@
 """Replaces ordinals by the names of methods in the packets of a trace.
 
-A program that doesn't know a protocol (a proxy, a peer of another version) traces its messages as
-`ordinal 0x5f2983a99ba12ed1`. These texts are replaced in the fields below; all other bytes stay:
+A program without a protocol's definition (a proxy, a peer of another version) traces its messages
+as `ordinal 0x5f2983a99ba12ed1`. These texts are replaced in the fields below; all other bytes stay:
 
     Trace 1 packet ┬ 11 track_event ┬ 23 name
                    │                └ 4 debug_annotations ─ 6 string_value
@@ -69,7 +69,7 @@ class Symbolizer:
         """Replace the ordinals of a trace.
 
         Raises:
-            DecodeError: The bytes are no trace, or a truncated one.
+            DecodeError: The bytes are not a trace, or the trace is truncated.
         """
         pieces = []
         for field in _fields(trace):

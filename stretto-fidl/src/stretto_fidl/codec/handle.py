@@ -76,13 +76,13 @@ class Handle:
     """Owns a file descriptor that FIDL messages can carry.
 
     Its owner closes it, by `close`, by a `with` block, or by sending it: a sent
-    message owns its handles. The end of its last reference closes it, too.
+    message owns its handles. A handle without references closes it, too.
 
     Args:
         fd: The descriptor; the handle closes it.
         object_type: One of `OBJECT_TYPES`.
-        rights: The rights of the owner, which the kernel does not enforce. None takes those of
-            a fresh object of the type.
+        rights: The rights of the owner, which the kernel does not enforce. None takes the
+            rights of a new object of the type.
     """
 
     __slots__ = ("_fd", "object_type", "rights")
@@ -160,7 +160,7 @@ class Handle:
         try:
             self.close()
         except OSError:
-            pass  # daemons close every number that they don't know
+            pass  # the descriptor is closed already: a daemon closes all inherited descriptors
 
     def __repr__(self) -> str:
         state = f"fd {self._fd}" if self._fd >= 0 else "closed"

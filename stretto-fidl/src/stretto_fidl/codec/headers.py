@@ -53,7 +53,7 @@ class TransactionHeader:
     Args:
         txid: The id that a reply shares with its request; 0 where there is no reply.
         ordinal: The ordinal of the method.
-        flexible: Whether a receiver may go on if it doesn't know the method.
+        flexible: Whether a receiver may ignore the message if it doesn't know the method.
         wire: `V2` or `V1`.
     """
 
@@ -119,7 +119,7 @@ def decode_epitaph(data: bytes) -> int:
     """Return the status of an epitaph.
 
     Raises:
-        WireError: The bytes are no whole epitaph.
+        WireError: The bytes are not a complete epitaph.
     """
     header = decode_header(data)
     if not header.is_epitaph or header.txid or len(data) != HEADER_SIZE + _STATUS.size:
@@ -139,7 +139,7 @@ def decode_at_rest_header(data: bytes) -> int:
     """The wire format of the value behind a header.
 
     Raises:
-        WireError: The bytes are no header of data at rest.
+        WireError: The bytes are not a header of data at rest.
     """
     if len(data) < AT_REST_HEADER_SIZE:
         problem = f"{len(data)} bytes, a header takes {AT_REST_HEADER_SIZE}"

@@ -1,7 +1,7 @@
 """Values to bytes and back: whole messages.
 
-Without a header (`encode`, `decode`), with the header of a transaction
-(`encode_message`, `decode_body`), or with the one of data at rest (`persist`,
+A message has no header (`encode`, `decode`), the header of a transaction
+(`encode_message`, `decode_body`), or the header of data at rest (`persist`,
 `unpersist`). The formats of headers are in `headers`.
 """
 
@@ -46,7 +46,7 @@ def type_of(what: Any) -> Type:
     """Return the type of a class, or a type itself.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: The argument is neither.
     """
     found = what if isinstance(what, Type) else getattr(what, "TYPE", None)
     if not isinstance(found, Type):
@@ -99,7 +99,7 @@ def decode(
     Args:
         type_: A class of the bindings, or a type.
         data: The message.
-        handles: The handles of the message. The value owns them, or they are closed.
+        handles: The handles of the message. The value owns them afterwards.
         wire: `V2` or `V1`.
         start: The offset of the value in the message, behind a header.
 
@@ -185,7 +185,7 @@ def decode_body(
         header: The decoded header of the message.
         payload: The class of the payload; None if the method has none.
         data: The whole message.
-        handles: Its handles. The value owns them, or they are closed.
+        handles: Its handles. The value owns them afterwards.
 
     Raises:
         WireError: The message breaks the rules; all its handles are closed.

@@ -320,7 +320,7 @@ class Library:
         """The definition of a full name.
 
         Raises:
-            FidlError: There is none.
+            FidlError: There is no such definition.
         """
         for library in (self, *self.dependencies):
             if name in library.types:

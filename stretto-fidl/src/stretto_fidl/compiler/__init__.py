@@ -3,14 +3,22 @@
     ir = compile_files(["greeter.fidl"])
     ir["protocol_declarations"][0]["methods"][0]["ordinal"]
 
-The steps, a module each: text to words (`lexer`), words to a syntax tree
-(`parser`, which knows today's syntax and the one before RFC-0050), tree to
-declarations (`consume`), names to declarations (`scope`), each compiled at its
-first use (`requirements`), written types to types (`type_resolver`), constants to
-values (`constants`), rules (`layouts`, `protocols`, `resourceness`), sizes (`shapes`),
-order (`dependencies`), and the IR (`ir_writer`). `workspace` puts libraries
-together; a `build` is one version of them, `timeline` checks the others, and
-`replacements` each against the next.
+Each step has a module:
+
+    lexer               text to tokens
+    parser              tokens to a syntax tree, in today's syntax or the one before RFC-0050
+    consume             syntax tree to declarations
+    scope               names to declarations
+    requirements        compiles a declaration at its first use
+    type_resolver       written types to types
+    constants           constants to values
+    layouts, protocols, resourceness    check the rules
+    shapes              computes sizes
+    dependencies        orders the declarations
+    ir_writer           writes the IR
+
+`workspace` assigns files to libraries. A `build` compiles one version of the libraries; `timeline`
+checks the other versions, and `replacements` compares each version with the next.
 
 A mistake raises `stretto_fidl.errors.CompileError`, with file, line and column.
 Untrusted text is safe: nesting, sizes and chains are bounded.

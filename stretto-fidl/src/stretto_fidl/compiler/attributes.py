@@ -14,7 +14,7 @@ import re
 from stretto_fidl.compiler.availability import parse_version
 from stretto_fidl.compiler.declarations import Argument, CompiledAttribute
 from stretto_fidl.compiler.names import canonical, with_article
-from stretto_fidl.compiler.sensitive import SENSITIVE, meant
+from stretto_fidl.compiler.sensitive import SENSITIVE, intended_attribute
 from stretto_fidl.compiler.syntax_tree import Attribute, AttributeArgument, Identifier, Literal
 from stretto_fidl.compiler.values import Value
 from stretto_fidl.ordinals import is_selector
@@ -31,7 +31,7 @@ _STRING, _VERSION = "string", "version"
 
 
 class Schema:
-    """The rules of an attribute.
+    """The schema of an attribute.
 
     Attributes:
         arguments: The types of arguments by name.
@@ -131,7 +131,7 @@ def _compile(attribute: Attribute, place: str, evaluator: Evaluator) -> Compiled
     schema = _SCHEMAS.get(attribute.name)
     if schema is not None:
         _check_place(attribute, schema, place)
-    elif near := meant(attribute.name):
+    elif near := intended_attribute(attribute.name):
         raise attribute.span.error(
             f"`@{attribute.name}` would say nothing: write `@{near}`, or take another name "
             "for an attribute of your own"
@@ -195,7 +195,7 @@ def _name(attribute: Attribute, argument: AttributeArgument, schema: Schema) -> 
 
 
 def _version(argument: AttributeArgument) -> Value:
-    """Accept a version, which `availability` has checked."""
+    """Accept a version as an argument. `availability` has checked it already."""
     value = argument.value
     assert isinstance(value, Identifier | Literal)
     if isinstance(value, Literal):

@@ -43,7 +43,7 @@ class Availability:
         self.removed = removed
 
     def at(self, version: int) -> bool:
-        """Whether the element exists in a version."""
+        """Return whether the element exists in a version."""
         return self.added <= version < self.removed
 
 
@@ -51,7 +51,7 @@ ALWAYS = Availability()
 
 
 class Ending:
-    """The end of an element by its own attribute: `removed=5`, `replaced=5, renamed="other"`.
+    """The attribute that ends an element: `removed=5`, `replaced=5, renamed="other"`.
 
     Attributes:
         word: `removed` or `replaced`.
@@ -70,7 +70,10 @@ class Ending:
 
 
 def ending_of(attributes: list[Attribute]) -> Ending | None:
-    """The end that an element's attributes state; None if it inherits its end, or has none."""
+    """Return the ending that an element's own attributes state.
+
+    Return None if they state none, even if the parent element ends.
+    """
     attribute = find(attributes)
     given = {argument.name: argument for argument in attribute.arguments} if attribute else {}
     for word in ("removed", "replaced"):
@@ -83,18 +86,18 @@ def ending_of(attributes: list[Attribute]) -> Ending | None:
 
 
 def version_name(version: int) -> str:
-    """The text of a version."""
+    """Return the text of a version."""
     names = {number: name for name, number in _SPECIAL.items()}
     return names.get(version, str(version))
 
 
 def find(attributes: list[Attribute]) -> Attribute | None:
-    """The `@available` among attributes."""
+    """Return the `@available` among attributes; None without one."""
     return next((a for a in attributes if a.name == "available"), None)
 
 
 def parse_version(text: str) -> int | None:
-    """A version by its number or name; None if it is none."""
+    """Return a version by its number or name; None if the text is not a version."""
     if text in _SPECIAL:
         return _SPECIAL[text]
     if not _NUMBER.fullmatch(text):
@@ -104,7 +107,7 @@ def parse_version(text: str) -> int | None:
 
 
 def platform_of(library: str, attribute: Attribute | None) -> str | None:
-    """The platform of a library; None for one without versions.
+    """Return the platform of a library; None for a library without versions.
 
     Raises:
         CompileError: The name is invalid.
@@ -123,7 +126,7 @@ def platform_of(library: str, attribute: Attribute | None) -> str | None:
 
 
 def read(attribute: Attribute, parent: Availability, is_library: bool) -> Availability:
-    """The availability that an attribute states, within that of its parent.
+    """Return the availability that an attribute states, within the availability of its parent.
 
     Args:
         attribute: `@available`.
@@ -178,7 +181,7 @@ def _versions(attribute: Attribute, is_library: bool) -> dict[str, int]:
 
 
 def version_maybe_in(argument: AttributeArgument) -> int | None:
-    """The version that an argument names; None if it names none."""
+    """Return the version that an argument names; None if the argument names no version."""
     value = argument.value
     if isinstance(value, Literal) and value.kind == "numeric":
         return parse_version(value.text)
@@ -186,7 +189,7 @@ def version_maybe_in(argument: AttributeArgument) -> int | None:
 
 
 def version_in(argument: AttributeArgument) -> int:
-    """The version that an argument names.
+    """Return the version that an argument names.
 
     Raises:
         CompileError: It names no version.

@@ -1,4 +1,4 @@
-"""One compilation of libraries: each in one version of its platform."""
+"""Compiles libraries, each in one version of its platform."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ ZX = "zx"
 
 
 class Build:
-    """Args:
-    files: By library.
-    versions: By platform; HEAD where it has none.
+    """Compiles libraries, each in one version of its platform.
+
+    Args:
+        files: The files by library.
+        versions: The versions by platform; HEAD for platforms without one.
 
     Attributes:
-        libraries: Those that are compiled, by name.
+        libraries: The compiled libraries, by name.
         versions: The versions by platform.
     """
 
@@ -35,7 +37,7 @@ class Build:
         self._names = GeneratedNames()
 
     def compile(self, name: str) -> Library:
-        """Compile a library. The libraries that it uses must be compiled.
+        """Compile a library. The libraries that it uses must have been compiled before.
 
         Raises:
             CompileError: The library is wrong.
@@ -55,7 +57,7 @@ class Build:
         return library
 
     def version_of(self, library: Library) -> int:
-        """The version of a library to compile."""
+        """Return the version in which a library is compiled."""
         return self.versions.get(library.platform or "", availability.HEAD)
 
     def _empty(self, name: str, files: list[File]) -> Library:

@@ -1,4 +1,4 @@
-"""What the rules of a declaration use: its library's names, types, constants, attributes."""
+"""The state that the rules of declarations share: names, types, constants, attributes."""
 
 from __future__ import annotations
 

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 
 
 class LibraryCompiler:
-    """Args:
-    library: As the consumer filled it.
-    builtin_handle: The declaration of `handle` in the old syntax.
+    """Compiles the declarations of one library.
+
+    Args:
+        library: The library, with the declarations of its files.
+        builtin_handle: The declaration of `handle` in the old syntax.
     """
 
     def __init__(self, library: Library, builtin_handle: ResourceDecl | None) -> None:
@@ -146,7 +148,7 @@ class LibraryCompiler:
 
 
 def can_be_constant(type_: types.Type) -> bool:
-    """Whether constants may have a type."""
+    """Return whether constants may have a type."""
     if type_.nullable:
         return False
     if type_.kind in (types.PRIMITIVE, types.STRING):

@@ -1,4 +1,4 @@
-"""Constants: the value of a literal, a name or `|` for a type."""
+"""Evaluates constants: literals, names, and values joined by `|`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Evaluator:
         self._required = required
 
     def evaluate(self, constant: Constant, type_: Type) -> Value:
-        """The value of a constant of a type.
+        """Return the value of a constant of a type.
 
         Raises:
             CompileError: The constant isn't of the type, or out of its range.
@@ -49,7 +49,9 @@ class Evaluator:
             return self._identifier(constant, type_)
 
     def evaluate_untyped(self, constant: Constant) -> Value:
-        """The value of an attribute's argument: a string, a bool, or a constant of these.
+        """Return the value of an attribute's argument.
+
+        The argument is a string, a bool, or a constant of these types.
 
         Raises:
             CompileError: The argument is none of these.
@@ -69,7 +71,7 @@ class Evaluator:
             if decl.value is not None and decl.value.type in ("string", "bool"):
                 value = decl.value
                 return Value(constant, value.value, value.type, decl.full_name)
-        raise constant.span.error(f"`{constant.reference}` is no constant of type string or bool")
+        raise constant.span.error(f"`{constant.reference}` isn't a constant of type string or bool")
 
     # Literals.
 
@@ -85,7 +87,7 @@ class Evaluator:
         is_bits = type_.decl is not None and type_.decl.kind == "bits"
         if is_bits and literal.kind == "numeric" and literal.text == "0":
             return Value(literal, 0, self._integer_type(type_) or "uint32")
-        raise literal.span.error(f"{literal.text} is no value of type `{type_.text}`")
+        raise literal.span.error(f"{literal.text} isn't a value of type `{type_.text}`")
 
     def _check_length(self, constant: Constant, text: str, type_: Type) -> None:
         length = len(text.encode())
@@ -107,7 +109,7 @@ class Evaluator:
         return Value(constant, result, name)
 
     def _integer_type(self, type_: Type) -> str | None:
-        """The integer type below a type; None if there is none."""
+        """Return the integer type of a primitive, enum or bits; None for other types."""
         if type_.kind == types.PRIMITIVE and type_.subtype in _INTEGERS:
             return type_.subtype
         decl = type_.decl
@@ -147,7 +149,7 @@ class Evaluator:
         return self._converted(constant, member.value, type_, name)
 
     def _check_owner(self, constant: Identifier, owner: LayoutDecl, type_: Type) -> None:
-        """Check that the owner of an enum's value is that enum, or an integer type."""
+        """Check that a constant from an enum or bits fits the expected type."""
         if type_.kind == types.IDENTIFIER and type_.decl is not owner:
             raise constant.span.error(
                 f"`{constant.reference}` is of type `{owner.full_name}`, not `{type_.text}`"
@@ -181,10 +183,10 @@ def _number(literal: Literal, type_: str) -> int | float:
         if _FLOAT.fullmatch(text):
             return _float(literal, float(text), type_)
         if not _INTEGER.fullmatch(text):
-            raise literal.span.error(f"{text} is no number")
+            raise literal.span.error(f"{text} isn't a number")
         return _float(literal, float(_integer(text)), type_)
     if not _INTEGER.fullmatch(text):
-        raise literal.span.error(f"{text} is no integer, but the type is `{type_}`")
+        raise literal.span.error(f"{text} isn't an integer, but the type is `{type_}`")
     value = _integer(text)
     _check_range(literal, value, type_)
     return value
@@ -204,7 +206,7 @@ def _check_range(constant: Constant, value: int, type_: str) -> None:
 
 
 def integer_range(type_: str) -> tuple[int, int]:
-    """The least and the greatest value of an integer type."""
+    """Return the smallest and the largest value of an integer type."""
     bits = types.SIZES[type_] * 8
     if type_.startswith("u"):
         return 0, (1 << bits) - 1

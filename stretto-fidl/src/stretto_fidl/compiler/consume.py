@@ -1,4 +1,4 @@
-"""Turns a syntax tree into declarations: nested layouts get names, results get unions."""
+"""Turns a syntax tree into declarations: names nested layouts, adds unions for results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _CAN_BE_RESOURCE = ("struct", "table", "union")
 
 
 class Consumer:
-    """Fills one library.
+    """Adds the declarations of files to one library.
 
     Args:
         library: The library.
@@ -75,7 +75,7 @@ class Consumer:
                 self._declaration(declaration, present)
 
     def _available(self, attributes: list[Attribute], parent: Availability) -> Availability | None:
-        """The availability of an element; None if the compiled version lacks it."""
+        """Return the availability of an element; None if the compiled version lacks the element."""
         attribute = availability.find(attributes)
         if attribute is None:
             return parent
@@ -87,7 +87,7 @@ class Consumer:
         return found if found.at(self._version) else None
 
     def _present(self, modifiers: list[Modifier], parent: Availability) -> list[Modifier]:
-        """The modifiers in the compiled version."""
+        """Return the modifiers that exist in the compiled version."""
         found = []
         for modifier in modifiers:
             if not modifier.versions:
@@ -139,8 +139,13 @@ class Consumer:
         present: Availability,
         named: Declaration | None = None,
     ) -> LayoutDecl:
-        """Args:
-        named: The declaration whose right side the layout is, if any.
+        """Declare a layout.
+
+        Args:
+            layout: The layout in the syntax tree.
+            context: The place of the layout.
+            present: The availability of the layout.
+            named: The declaration whose right side the layout is, if any.
         """
         attributes = named.attributes if named else layout.attributes
         name = context.name if named else _generated_name(layout, context.name)
@@ -288,13 +293,13 @@ def _result_member(ordinal: int, name: str, line: int, type_: TypeConstructor) -
 
 
 def _generated_name(layout: Layout, default: str) -> str:
-    """The name from `@generated_name` of a layout within another declaration."""
+    """Return the name from `@generated_name`, for a layout within another declaration."""
     for attribute in layout.attributes:
         if attribute.name == "generated_name" and len(attribute.arguments) == 1:
             value = attribute.arguments[0].value
             if isinstance(value, Literal) and isinstance(value.value, str):
                 if not value.value.isidentifier() or not value.value.isascii():
-                    raise value.span.error(f"{value.text} is no name of a type")
+                    raise value.span.error(f"{value.text} isn't the name of a type")
                 return value.value
             raise value.span.error("`@generated_name` needs a string literal")
     return default

@@ -55,7 +55,7 @@ NEW, COMPILING, COMPILED, FAILED = range(4)
 
 @dataclass(slots=True, eq=False)
 class Argument:
-    """An argument of an attribute: its name, the IR's name of its type, its value."""
+    """An argument of an attribute: its name, its type as the IR names it, and its value."""
 
     name: str
     type: str
@@ -72,7 +72,7 @@ class CompiledAttribute:
     span: Span
 
     def text(self, name: str = "value") -> str | None:
-        """The value of a string argument; None if there is none with the name."""
+        """Return the value of a string argument; None if no argument has the name."""
         for argument in self.arguments:
             if argument.name == name and isinstance(argument.value.value, str):
                 return argument.value.value
@@ -81,7 +81,7 @@ class CompiledAttribute:
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """Anything with a name, a place and attributes.
+    """Base of everything that has a name, a place and attributes.
 
     Attributes:
         syntax_attributes: The attributes in the syntax tree.
@@ -96,7 +96,7 @@ class Element:
     deprecated: bool = field(default=False, kw_only=True)
 
     def attribute(self, name: str) -> CompiledAttribute | None:
-        """The first attribute with a name."""
+        """Return the first attribute with a name; None if there is none."""
         return next((a for a in self.attributes if a.name == name), None)
 
 
@@ -125,7 +125,7 @@ class Member(Element):
 
 @dataclass(slots=True, eq=False)
 class Decl(Element):
-    """A declaration.
+    """Base of all declarations.
 
     Attributes:
         kind: See `KINDS`.
@@ -145,7 +145,7 @@ class Decl(Element):
 
 @dataclass(slots=True, eq=False)
 class LayoutDecl(Decl):
-    """Struct, table, union, overlay, enum or bits.
+    """A struct, table, union, overlay, enum or bits.
 
     Attributes:
         naming_context: See `names`.
@@ -208,20 +208,20 @@ class ResourceDecl(Decl):
     subtype: TypeUse | None = None
 
     def property_named(self, name: str) -> Member | None:
-        """The property `subtype` or `rights`; None if there is none."""
+        """Return the property `subtype` or `rights`; None if there is none."""
         return next((p for p in self.properties if p.name == name), None)
 
 
 @dataclass(slots=True, eq=False)
 class ServiceDecl(Decl):
-    """A service: protocols under one name."""
+    """A service: a group of protocols with one name."""
 
     members: list[Member]
 
 
 @dataclass(slots=True, eq=False)
 class Composed(Element):
-    """`compose P`; `name` is the written name."""
+    """A `compose P` statement; `name` is the name as written."""
 
     reference: TypeConstructor
     protocol: ProtocolDecl | None = None
@@ -284,6 +284,6 @@ class ProtocolDecl(Decl):
 
     @property
     def transport(self) -> str:
-        """`Channel`, unless `@transport` says otherwise."""
+        """The value of `@transport`; `Channel` by default."""
         attribute = self.attribute("transport")
         return (attribute.text() if attribute else None) or "Channel"

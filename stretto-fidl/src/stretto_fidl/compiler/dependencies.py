@@ -1,7 +1,7 @@
 """The order of declarations in the IR: each after the declarations that it needs.
 
-An optional use is no need, because types contain themselves that way. Neither is
-the protocol of an endpoint, which is only a name on the wire.
+An optional use doesn't count, because types may contain themselves that way. The protocol of an
+endpoint doesn't count either: on the wire it is only a name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Dependencies:
-    """Of the declarations of one library.
+    """Finds what the declarations of one library depend on.
 
     Args:
         library: The compiled library.
@@ -49,7 +49,7 @@ class Dependencies:
         self._scope = scope
 
     def order(self) -> list[Decl]:
-        """All declarations, each after those that it needs.
+        """Return all declarations, each after those that it needs.
 
         Raises:
             CompileError: Two declarations need each other.
@@ -60,7 +60,7 @@ class Dependencies:
         except Cycle as cycle:
             path = " -> ".join(decl.name for decl in cycle.path)
             raise cycle.path[0].span.error(
-                f"these declarations contain each other: {path}; {_way_out(cycle.path)}"
+                f"these declarations contain each other: {path}; {_cycle_advice(cycle.path)}"
             ) from None
 
     def _needs(self, decl: Decl) -> list[Decl]:
@@ -138,8 +138,8 @@ class Dependencies:
                 yield member[0]
 
 
-def _way_out(path: list[Decl]) -> str:
-    """The advice for declarations that contain each other: an optional member of a struct."""
+def _cycle_advice(path: list[Decl]) -> str:
+    """Return advice for declarations that contain each other: make a struct's member optional."""
     old = any(isinstance(decl, LayoutDecl) and decl.old for decl in path)
     for index, (owner, used) in enumerate(pairwise(path)):
         if owner.kind == STRUCT:

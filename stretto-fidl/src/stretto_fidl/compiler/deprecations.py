@@ -1,4 +1,4 @@
-"""Elements that aren't deprecated may not use deprecated ones.
+"""Checks that only deprecated elements use deprecated elements.
 
 Only uses by name count, and only in the compiled version. A deprecated element
 may use deprecated ones.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def deprecated_uses(library: Library, scope: Scope) -> list[CompileError]:
-    """The errors for uses of deprecated elements by others.
+    """Return the errors for uses of deprecated elements by others.
 
     Args:
         library: The compiled library.
@@ -53,7 +53,7 @@ def _is_deprecated(scope: Scope, reference: Reference) -> bool:
         decl = scope.declaration(reference)
         member = scope.member(reference) if decl is None else None
     except CompileError:
-        return False  # a name with a meaning only in its place, as `VMO`
+        return False  # a name that has a meaning only here, such as `VMO`
     if decl is not None:
         return decl.deprecated
     return member is not None and (member[0].deprecated or member[1].deprecated)
@@ -66,7 +66,7 @@ def _references(decl: Decl) -> Iterator[tuple[Element, Reference]]:
         yield from ((decl, found) for found in _of_constant(decl.value_syntax))
     members = {LayoutDecl: "members", ServiceDecl: "members", ResourceDecl: "properties"}
     if isinstance(decl, LayoutDecl) and decl.is_result:
-        return  # its parts belong to the method
+        return  # the parts of the result belong to the method
     for member in getattr(decl, members.get(type(decl), ""), ()):
         yield from ((member, found) for found in _of_type(member.type_syntax))
         yield from ((member, found) for found in _of_constant(member.value_syntax))
@@ -84,7 +84,7 @@ def _of_protocol(decl: ProtocolDecl) -> Iterator[tuple[Element, Reference]]:
 
 
 def _of_type(syntax: TypeConstructor | None) -> Iterator[Reference]:
-    """Those of a layout that stands here are its own."""
+    """Yield the names that a type mentions, without those of a layout declared in it."""
     if syntax is None:
         return
     if isinstance(syntax.target, Reference):

@@ -19,7 +19,7 @@ class Cycle(Exception):  # noqa: N818 - a finding, no error
 
 
 def post_order(roots: Iterable[Node], edges: Callable[[Node], Iterable[Node]]) -> list[Node]:
-    """Each node after all nodes that it leads to, otherwise in the given order.
+    """Return each node after all nodes that it leads to, otherwise in the given order.
 
     Raises:
         Cycle: There is no such order.
@@ -45,7 +45,7 @@ def post_order(roots: Iterable[Node], edges: Callable[[Node], Iterable[Node]]) -
 
 
 def components(roots: Iterable[Node], edges: Callable[[Node], Iterable[Node]]) -> list[list[Node]]:
-    """Strongly connected components, each after those that it leads to.
+    """Return the strongly connected components, each after the components that it leads to.
 
     Tarjan's algorithm.
     """

@@ -1,4 +1,4 @@
-"""Parts of the declarations in the IR: places, attributes, constants, types."""
+"""Writes parts of the IR's declarations: places, attributes, constants, types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 def location(span: Span) -> Json:
-    """A place; columns and lengths are in bytes."""
+    """Return a place; columns and lengths are in bytes."""
     return {
         "filename": span.source.name,
         "line": span.line,
@@ -30,7 +30,7 @@ def location(span: Span) -> Json:
 
 
 def attributes(compiled: list[CompiledAttribute]) -> Json:
-    """The key of attributes; nothing if there are none."""
+    """Return the key of attributes; an empty object if there are none."""
     if not compiled:
         return {}
     return {"maybe_attributes": [_attribute(attribute) for attribute in compiled]}
@@ -54,12 +54,12 @@ def _attribute(attribute: CompiledAttribute) -> Json:
 
 
 def place(element: Element) -> Json:
-    """The place of an element, and whether it is deprecated."""
+    """Return the place of an element, and whether the element is deprecated."""
     return {"location": location(element.span), "deprecated": element.deprecated}
 
 
 def constant(value: Value) -> Json:
-    """A constant: its value and its text."""
+    """Return a constant: its value and its text."""
     syntax = value.syntax
     result: Json = {"kind": "binary_operator", "value": value.text, "expression": syntax.span.text}
     if isinstance(syntax, Identifier):
@@ -76,7 +76,7 @@ def constant(value: Value) -> Json:
 
 
 def shape(sizes: TypeShape) -> Json:
-    """The key of a type's sizes."""
+    """Return the key of a type's sizes."""
     return {
         "type_shape_v2": {
             "inline_size": sizes.inline_size,
@@ -94,7 +94,7 @@ def shape(sizes: TypeShape) -> Json:
 
 
 def type_use(use: TypeUse | None) -> Json:
-    """The key `type`, and the alias by which it was written."""
+    """Return the key `type`, and the alias by which the type was written."""
     assert use is not None
     with_aliases = use.alias is None
     return {"type": type_mention(use.type, with_aliases), **_alias_use(use.alias)}
@@ -112,7 +112,7 @@ def _alias_use(alias: AliasUse | None) -> Json:
 
 
 def type_mention(type_: Type, with_aliases: bool = False) -> Json:
-    """A type where it is used.
+    """Return a type where it is used.
 
     Args:
         type_: The type.

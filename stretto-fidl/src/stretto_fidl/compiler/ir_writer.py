@@ -1,4 +1,4 @@
-"""A compiled library as the JSON IR of fidlc: the same keys, in the same order."""
+"""Writes a compiled library as the JSON IR of fidlc: the same keys, in the same order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def library_ir(
     library: Library, available: Mapping[str, Sequence[str]], experiments: Sequence[str]
 ) -> Json:
-    """The IR of a library.
+    """Return the IR of a library.
 
     Args:
         library: The compiled library.

@@ -20,7 +20,7 @@ _DEFAULTS_ALLOWED = "allow_deprecated_struct_defaults"
 
 
 def compile_layout(compilation: Compilation, decl: LayoutDecl) -> None:
-    """Give a layout's members their types and values, and check it.
+    """Set the types and values of a layout's members, and check the layout.
 
     Raises:
         CompileError: The layout is wrong.
@@ -120,7 +120,7 @@ def _check_table(decl: LayoutDecl) -> None:
 
 
 def compile_subtype(compilation: Compilation, decl: LayoutDecl) -> None:
-    """Find the integer type behind an enum or bits; uint32 if none is written.
+    """Find the underlying type of an enum or bits; uint32 if none is written.
 
     Raises:
         CompileError: The type can't be one.
@@ -164,13 +164,13 @@ def _check_bits(decl: LayoutDecl) -> None:
         value = member.value.integer
         if value.bit_count() != 1:
             raise member.value.syntax.span.error(
-                f"{value} is no power of two: bits are single bits"
+                f"{value} isn't a power of two: bits are single bits"
             )
         decl.mask |= value
 
 
 def _find_unknown(decl: LayoutDecl, subtype: str) -> None:
-    """Set the value of a flexible enum for unknown members: the marked one, or the highest."""
+    """Set a flexible enum's value for unknown members: the marked value, or the highest."""
     decl.unknown_value = integer_range(subtype)[1]
     marked = [member for member in decl.members if member.attribute("unknown") is not None]
     if marked and decl.strict:

@@ -29,7 +29,7 @@ MAX_FILE_LENGTH = 16 << 20
 
 
 def lex(source: SourceFile) -> list[Token]:
-    """The tokens of a file; the last one is its end.
+    """Return the tokens of a file; the last one is the end of the file.
 
     Raises:
         CompileError: A character belongs to no token, or the file has more than
@@ -76,7 +76,7 @@ def _stray(source: SourceFile, position: int) -> Exception:
 
 
 def unescape(text: str, span: Span) -> str:
-    """The value of a string literal.
+    """Return the value of a string literal.
 
     Args:
         text: The literal with its quotes.
@@ -113,6 +113,6 @@ def _unescaped(match: re.Match[str], span: Span) -> str:
     code_point = int(digits, 16)
     if code_point > _LARGEST_CODE_POINT or 0xD800 <= code_point < 0xE000:
         raise place.error(
-            f"{digits} is no code point: the largest is 10FFFF, D800 to DFFF are none"
+            f"{digits} isn't a code point: the largest is 10FFFF, and D800 to DFFF aren't valid"
         )
     return chr(code_point)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Import:
-    """A library that one file uses."""
+    """An import of a library by one file."""
 
     __slots__ = ("library", "name", "span", "used")
 
@@ -29,9 +29,11 @@ class Import:
 
 
 class Library:
-    """Args:
-    name: `fuchsia.io`.
-    span: The place of the name in the first file.
+    """A library.
+
+    Args:
+        name: The full name, such as `fuchsia.io`.
+        span: The place of the name in the first file.
 
     Attributes:
         availability: The availability by its `@available`.
@@ -69,14 +71,14 @@ class Library:
         self.declarations[decl.name] = decl
 
     def find(self, name: str) -> Decl | None:
-        """The declaration of a name, in any spelling if the library is `lenient`."""
+        """Return the declaration of a name, in any spelling if the library is `lenient`."""
         found = self.declarations.get(name)
         if found is None and self.lenient:
             found = self._canonical.get(canonical(name))
         return found
 
     def of_kind(self, kind: str) -> list[Decl]:
-        """Declarations of one kind, by name."""
+        """Return the declarations of one kind, sorted by name."""
         found = [decl for decl in self.declarations.values() if decl.kind == kind]
         return sorted(found, key=lambda decl: decl.name)
 
@@ -95,21 +97,24 @@ class Library:
         imports[imported.name] = imported
 
     def imported(self, file: str, name: str) -> Import | None:
-        """The import that a file knows under a name."""
+        """Return the import with a name in a file; None if there is none."""
         return self._imports.get(file, {}).get(name)
 
     def all_imports(self) -> Iterator[Import]:
-        """The imports of all files."""
+        """Yield the imports of all files."""
         for imports in self._imports.values():
             yield from imports.values()
 
 
 class GeneratedNames:
-    """The lines of generated members in the file `generated`, which does not exist."""
+    """Assigns lines of the file `generated`, which does not exist, to generated members."""
 
     def __init__(self) -> None:
         self._lines = count(1, 4)
 
     def next_result(self) -> int:
-        """The line of `response`; `err` and `framework_err` follow, then one more."""
+        """Return the line of `response`.
+
+        The lines of `err` and `framework_err` follow, then one more.
+        """
         return next(self._lines)

@@ -1,4 +1,4 @@
-"""The other libraries that a reader of the IR needs.
+"""Finds the other libraries that a reader of the IR needs.
 
 These are the imported ones, and the ones that composed methods of other libraries
 need: for the types of their payloads and of the payloads' members. Libraries
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def library_dependencies(library: Library) -> list[Library]:
-    """The libraries that `library` depends on, by name."""
+    """Return the libraries that `library` depends on, sorted by name."""
     found = {imported.library.name: imported.library for imported in library.all_imports()}
     for method in _methods(library):
         if method.protocol.library is not library:
@@ -31,7 +31,7 @@ def library_dependencies(library: Library) -> list[Library]:
 
 
 def external_structs(library: Library) -> list[LayoutDecl]:
-    """Structs of other libraries that the methods of `library` send, by name."""
+    """Return the structs of other libraries that the methods of `library` send, sorted by name."""
     found: dict[str, LayoutDecl] = {}
     for method in _methods(library):
         for decl in _structs(method):
@@ -41,7 +41,7 @@ def external_structs(library: Library) -> list[LayoutDecl]:
 
 
 def _methods(library: Library) -> list[MethodDecl]:
-    """The methods of all protocols, composed ones included."""
+    """Return the methods of all protocols, composed ones included."""
     protocols = [p for p in library.of_kind(PROTOCOL) if isinstance(p, ProtocolDecl)]
     return [method for protocol in protocols for method, _ in protocol.all_methods]
 
@@ -83,6 +83,6 @@ def _of_use(use: TypeUse | None, home: Library) -> Iterator[Library]:
 
 
 def _of_value(value: Value | None, home: Library) -> Iterator[Library]:
-    """The library of a constant, which `home` imports."""
+    """Yield the library of a constant, which `home` imports."""
     name = value.identifier.split("/")[0] if value is not None and value.identifier else ""
     yield from (i.library for i in home.all_imports() if i.library.name == name)

@@ -1,4 +1,4 @@
-"""How names are made, compared and shown."""
+"""Makes, compares and shows names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ _UPPER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z0-9])(?=[A-Z][a-z])")
 
 
 def canonical(name: str) -> str:
-    """The form of a name that is unique in a scope, because bindings change the spelling.
+    """Return the canonical form of a name, which must be unique in a scope.
+
+    Bindings change the spelling, so names that differ only in spelling would collide.
 
     `HTTPServer`, `http_server` and `HttpServer` are one name.
     """
@@ -16,12 +18,12 @@ def canonical(name: str) -> str:
 
 
 def upper_camel_case(name: str) -> str:
-    """`table_member` as the name of a type: `TableMember`."""
+    """Return a name as the name of a type: `TableMember` for `table_member`."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
 def with_article(kind: str) -> str:
-    """A kind of declaration in a sentence: `an enum`, `a resource`."""
+    """Return a kind of declaration with its article: `an enum`, `a resource`."""
     name = kind.removeprefix("experimental_").replace("_", " ")
     if name == "bits":
         return name
@@ -29,7 +31,7 @@ def with_article(kind: str) -> str:
 
 
 class NamingContext:
-    """The place of a layout, and the name that it has without one of its own.
+    """The place of a layout, which gives the layout its default name.
 
     Attributes:
         path: The names from the outermost declaration inwards, as in the IR.
@@ -44,16 +46,19 @@ class NamingContext:
 
     @classmethod
     def of_declaration(cls, name: str) -> NamingContext:
-        """A declaration with a name of its own."""
+        """Return the context of a declaration with a name of its own."""
         return cls((name,), name)
 
     def member(self, name: str) -> NamingContext:
-        """A member of this layout. Its type is named by the member alone."""
+        """Return the context of a member of this layout.
+
+        A layout there is named after the member alone by default.
+        """
         return NamingContext((*self.path, name), upper_camel_case(name))
 
     @classmethod
     def of_payload(cls, protocol: str, method: str, word: str) -> NamingContext:
-        """A payload.
+        """Return the context of a payload.
 
         Args:
             protocol: Its name.
@@ -65,7 +70,7 @@ class NamingContext:
 
     @classmethod
     def of_result(cls, protocol: str, method: str, word: str, *path: str) -> NamingContext:
-        """The union of success and error, or one of these.
+        """Return the context of a result union, or of its success or error.
 
         Args:
             protocol: Its name.

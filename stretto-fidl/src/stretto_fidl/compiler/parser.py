@@ -1,6 +1,6 @@
 """Parses a file in either syntax.
 
-The first construct that only one syntax has decides. `deprecated_syntax;` at the
+The first construct that only one syntax has decides which one it is. `deprecated_syntax;` at the
 top of a file selects the old one. A file without such a construct has the syntax
 of the other files of its library.
 """
@@ -28,19 +28,19 @@ _LONGEST_PARAMETER = 200
 
 
 def parse(source: SourceFile) -> File:
-    """The syntax tree of one file.
+    """Return the syntax tree of one file.
 
     Raises:
-        CompileError: The text is no FIDL.
+        CompileError: The text isn't valid FIDL.
     """
     return parse_all([source])[0]
 
 
 def parse_all(sources: Iterable[SourceFile]) -> list[File]:
-    """The syntax trees of files, which may be of several libraries.
+    """Return the syntax trees of files, which may belong to several libraries.
 
     Raises:
-        CompileError: A file is no FIDL; the error has the errors of all files.
+        CompileError: A file isn't valid FIDL; the error has the errors of all files.
     """
     parsed: list[tuple[list[Token], bool | None, File]] = []
     errors: list[CompileError] = []
@@ -67,7 +67,7 @@ def _parse(tokens: list[Token], is_old: bool) -> File:
 
 
 def is_old_syntax(tokens: list[Token]) -> bool | None:
-    """Whether a file has the syntax before RFC-0050; None if it may have either."""
+    """Return whether a file has the syntax before RFC-0050; None if it may have either."""
     words = [token for token in tokens if token.kind != DOC]
     depth = 0
     for position, token in enumerate(words):
@@ -79,7 +79,7 @@ def is_old_syntax(tokens: list[Token]) -> bool | None:
 
 
 def _verdict(words: list[Token], position: int, depth: int) -> bool | None:
-    """True for a construct of the old syntax, False for one of the new, None for one of both."""
+    """Return True for a construct of the old syntax, False for the new, None for both."""
     here = words[position]
     if here.kind in ("@", "[", "?"):
         return here.kind != "@"
@@ -121,14 +121,14 @@ _BUILTINS = {"bool", "string", "float32", "float64"} | {
 
 def _const_verdict(first: Token, second: Token) -> bool | None:
     if second.kind in (".", ":"):
-        return True  # only a type goes on like this, and the old syntax writes it first
+        return True  # only a type is followed by this, and the old syntax writes the type first
     if (first.text in _BUILTINS) != (second.text in _BUILTINS):
         return first.text in _BUILTINS
     return None
 
 
 def _member_verdict(words: list[Token], position: int) -> bool | None:
-    """A method with a modifier is new."""
+    """Return False for a method with a modifier, which only the new syntax has."""
     here, after = words[position], _word(words, position + 1)
     if here.kind == "(":
         return _parameters_verdict(words, position)
@@ -137,7 +137,7 @@ def _member_verdict(words: list[Token], position: int) -> bool | None:
 
 
 def _parameters_verdict(words: list[Token], position: int) -> bool | None:
-    """`(T name` and `(vector<T> name` are old; `(struct {` and `(T:optional)` are new."""
+    """Decide by a parameter list: `(T name`, `(vector<T> name` are old; `(struct {` is new."""
     depth = 0
     for offset in range(1, _LONGEST_PARAMETER):
         word = _word(words, position + offset)
@@ -153,7 +153,7 @@ def _parameters_verdict(words: list[Token], position: int) -> bool | None:
 
 
 def _service_verdict(words: list[Token], position: int) -> bool | None:
-    """`name client_end:P;` is new; `P name;` is old."""
+    """Decide by a service's member: `name client_end:P;` is new; `P name;` is old."""
     if _word(words, position + 3).kind != NAME:
         return None
     rest = (_word(words, position + offset).kind for offset in range(4, 40))

@@ -1,4 +1,4 @@
-"""The parts of both syntaxes: library, imports, doc comments, constants, names."""
+"""Parses the parts that both syntaxes share: library, imports, doc comments, constants, names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ParserBase:
         self._versions: list[AttributeArgument] = []
 
     def file(self) -> File:
-        """The whole file.
+        """Parse the whole file.
 
         Raises:
             CompileError: The file isn't written in this syntax.
@@ -120,7 +120,7 @@ class ParserBase:
         return found
 
     def _is_modifier(self) -> bool:
-        """Whether a word is a modifier and no name, as of a method `strict()`."""
+        """Return whether a name is a modifier, not the name of a method such as `strict()`."""
         ahead = [self._tokens.ahead(count).kind for count in (1, 2, 3)]
         return ahead[0] in (NAME, "->") or ahead == ["(", NAME, "="]
 

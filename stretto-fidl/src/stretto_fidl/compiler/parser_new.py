@@ -1,4 +1,4 @@
-"""The syntax of today: `type S = struct { name string:32; };`."""
+"""Parses the current syntax: `type S = struct { name string:32; };`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MODIFIERS = ("strict", "flexible", "resource")
 
 
 class NewParser(ParserBase):
-    """See `ParserBase`."""
+    """Parses one file of the current syntax; see `ParserBase`."""
 
     def __init__(self, tokens: TokenStream) -> None:
         super().__init__(tokens)
@@ -147,7 +147,7 @@ class NewParser(ParserBase):
     # Types.
 
     def _type(self) -> TypeConstructor:
-        """A type, or a layout with its attributes."""
+        """Parse a type, or a layout with its attributes."""
         with self._tokens.nested():
             attributes = self._attributes()
             first = self._tokens.current
@@ -170,7 +170,7 @@ class NewParser(ParserBase):
         return self._type()
 
     def _at_layout(self) -> bool:
-        """`struct {`; but a type may be called `struct`, too."""
+        """Return whether a layout begins here, as `struct {`. A type may be named `struct`, too."""
         count = 0
         while self._tokens.ahead(count).text in _MODIFIERS:
             count += 1
@@ -184,7 +184,7 @@ class NewParser(ParserBase):
         kind = self._name("as the layout's kind").text
         if kind not in LAYOUTS:
             raise self._tokens.previous.span.error(
-                f"`{kind}` is no layout: there are {', '.join(LAYOUTS)}"
+                f"`{kind}` isn't a layout: there are {', '.join(LAYOUTS)}"
             )
         subtype = self._named_type() if self._tokens.accept(":") else None
         if subtype is not None and kind not in ("enum", "bits"):

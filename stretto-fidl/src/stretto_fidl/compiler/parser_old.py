@@ -1,4 +1,4 @@
-"""The syntax before RFC-0050: `struct S { string:32 name; };`.
+"""Parses the syntax before RFC-0050: `struct S { string:32 name; };`.
 
 It is rewritten to the nodes of the new syntax: a parameter list is a struct,
 `[Doc = "x"]` is `@doc("x")`, `using X = Y` is `alias X = Y`. Defaults are those of
@@ -37,12 +37,12 @@ _MODIFIERS = ("strict", "flexible", "resource")
 
 
 def snake_case(name: str) -> str:
-    """The name in the new syntax: `max_bytes` for `MaxBytes`."""
+    """Return a name as the new syntax spells it: `max_bytes` for `MaxBytes`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 class OldParser(NewParser):
-    """See `ParserBase`."""
+    """Parses one file of the old syntax; see `ParserBase`."""
 
     def _attributes(self) -> list[Attribute]:
         found = [self._doc_comment()] if self._tokens.at(DOC) else []
@@ -68,7 +68,7 @@ class OldParser(NewParser):
     def _declaration(self, attributes: list[Attribute]) -> Declaration:
         first = self._tokens.current
         if first.text == "resource" and self._tokens.ahead(2).kind in (":", "{"):
-            self._tokens.take()  # `resource_definition` in the new syntax
+            self._tokens.take()  # the token is `resource`; the new syntax has `resource_definition`
             return self._resource(attributes)
         modifiers = self._modifiers(*_MODIFIERS)
         word = self._tokens.current
@@ -133,7 +133,7 @@ class OldParser(NewParser):
             result.constraints = [self._operand()]
 
     def _parameter(self) -> TypeConstructor | Constant:
-        """Rights of a handle may be combined: `handle<vmo, A | B>`."""
+        """Parse a parameter. Rights of a handle may be combined: `handle<vmo, A | B>`."""
         parameter = super()._parameter()
         target = parameter.target if isinstance(parameter, TypeConstructor) else None
         if not isinstance(target, Reference) or not self._tokens.at("|"):
@@ -144,7 +144,7 @@ class OldParser(NewParser):
         return Or(parameter.span.to(self._tokens.previous.span), operands)
 
     def _is_array(self, result: TypeConstructor) -> bool:
-        """`array<T>:N` has its size where a vector has its bound."""
+        """Return whether a type is an array: in `array<T>:N`, N is a size, not a bound."""
         return str(result.target) == "array" and len(result.parameters) == 1
 
     # Members.

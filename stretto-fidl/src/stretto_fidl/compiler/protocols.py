@@ -39,7 +39,7 @@ def compile_protocol(compilation: Compilation, decl: ProtocolDecl) -> None:
 
 
 def _inherited(decl: ProtocolDecl) -> list[MethodDecl]:
-    """The methods of composed protocols, each once even if it is composed twice."""
+    """Return the methods of composed protocols, each once even if it is composed twice."""
     found: dict[MethodDecl, None] = {}
     for composed in decl.composed:
         assert composed.protocol is not None
@@ -170,7 +170,7 @@ def compile_service(compilation: Compilation, decl: ServiceDecl) -> None:
     """Resolve the members of a service.
 
     Raises:
-        CompileError: A member is no client end, or has another transport than the others.
+        CompileError: A member isn't a client end, or has another transport than the others.
     """
     check_names(decl.members, "member")
     first: declarations.Member | None = None

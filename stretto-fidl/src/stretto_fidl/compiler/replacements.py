@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def replacement_errors(before: Library, after: Library, version: int) -> list[CompileError]:
-    """The errors for elements that end at a version.
+    """Return the errors for elements that end at a version.
 
     Args:
         before: The library in the version before.
@@ -66,7 +66,10 @@ class _Step:
                 yield from self._of_members(decl, successor)
 
     def _ending(self, element: Element) -> Ending | None:
-        """The end of an element here; None if it goes on, or ends with its enclosing element."""
+        """Return the end of an element at this version.
+
+        Return None if the element goes on, or ends only because its enclosing element ends.
+        """
         ending = availability.ending_of(element.syntax_attributes)
         return ending if ending is not None and ending.version == self._version else None
 
@@ -110,7 +113,7 @@ class _Step:
                 yield _still_there(method.name, ending, after[method.name])
 
     def _leaving(self, decl: ProtocolDecl) -> Iterator[tuple[MethodDecl, Ending]]:
-        """The methods that `removed` takes from composed protocols, directly or not."""
+        """Yield the methods that `removed` takes from composed protocols, directly or not."""
         for composed in decl.composed:
             assert composed.protocol is not None
             ending = self._ending(composed)
@@ -138,12 +141,14 @@ def _check(
     places: Places | None = None,
     here: Place = None,
 ) -> Iterator[CompileError]:
-    """Args:
-    element: What ends.
-    ending: How.
-    after: What is around it then, by name.
-    places: Where that is on the wire, if it's new there.
-    here: Where the element is on the wire.
+    """Check an element that ends.
+
+    Args:
+        element: The element.
+        ending: The way in which it ends.
+        after: The elements beside it in the next version, by name.
+        places: The places on the wire of those that are new in the next version.
+        here: The place of the element on the wire.
     """
     name = ending.renamed or element.name
     places = places or {}
@@ -183,7 +188,7 @@ def _still_there(name: str, ending: Ending, successor: Element) -> CompileError:
 
 
 def _check_strictness(before: MethodDecl, after: MethodDecl) -> Iterator[CompileError]:
-    """Check that the reply keeps its form: flexible and fallible methods reply with a union."""
+    """Check that the kind of reply stays: flexible and fallible methods reply with a union."""
     if before.span is not after.span or before.kind != "twoway" or before.has_error:
         return
     if before.strict != after.strict:

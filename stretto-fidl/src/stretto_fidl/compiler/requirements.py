@@ -1,4 +1,4 @@
-"""The declarations that others need: each is compiled at its first use.
+"""Compiles each declaration when another one first needs it.
 
 So the order in files doesn't matter.
 """
@@ -25,7 +25,7 @@ MAX_DEPTH = 100
 
 
 class Consequence(Exception):  # noqa: N818 - no error of its own
-    """A required declaration is wrong itself, which was reported."""
+    """A declaration fails because a declaration that it needs is wrong, which was reported."""
 
 
 class Requirements:
@@ -51,7 +51,7 @@ class Requirements:
 
     @contextmanager
     def deeper(self, span: Span) -> Iterator[None]:
-        """One step further into types and constants.
+        """Count one more level of nested types and constants.
 
         Raises:
             CompileError: There are too many steps.
@@ -65,7 +65,7 @@ class Requirements:
             self._depth -= 1
 
     def unknown(self, reference: Reference) -> CompileError:
-        """The error for an unknown name."""
+        """Return the error for an unknown name."""
         if len(reference.parts) > 1:
             library = ".".join(reference.parts[:-1])
             return reference.span.error(
@@ -75,15 +75,15 @@ class Requirements:
         return reference.span.error(f"cannot find `{reference}` in library `{self.library.name}`")
 
     def require(self, decl: Decl, span: Span) -> None:
-        """Compile a declaration if it isn't yet.
+        """Compile a declaration if it isn't compiled yet.
 
         Args:
             decl: A declaration of this library, or of a compiled one.
             span: The place that needs it.
 
         Raises:
-            CompileError: It needs itself.
-            Consequence: It is wrong.
+            CompileError: The declaration needs itself.
+            Consequence: The declaration is wrong.
         """
         if decl.state == COMPILED:
             return
@@ -102,12 +102,15 @@ class Requirements:
         decl.state = COMPILED
 
     def require_if_own(self, decl: Decl, span: Span) -> None:
-        """As `require`, for uses that may be circular because they need attributes only."""
+        """Compile a declaration unless its compilation has begun.
+
+        This is for uses that may be circular because they need attributes only.
+        """
         if decl.state == NEW:
             self.require(decl, span)
 
     def underlying(self, decl: LayoutDecl) -> str:
-        """The integer type behind an enum or bits."""
+        """Return the underlying integer type of an enum or bits."""
         if decl.subtype is None:
             self._compile_subtype(decl)
         assert decl.subtype is not None

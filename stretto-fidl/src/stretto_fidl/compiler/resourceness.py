@@ -34,10 +34,12 @@ def check_resources(library: Library) -> None:
 
 
 def check_no_resource(library: Library) -> None:
-    """Check that protocols with `@no_resource` send no resource, and compose none that may.
+    """Check that protocols with `@no_resource` send no resource.
+
+    They may compose only protocols with `@no_resource`.
 
     Raises:
-        CompileError: A protocol does.
+        CompileError: A protocol breaks this rule.
     """
     for decl in library.declarations.values():
         if not isinstance(decl, ProtocolDecl) or decl.attribute("no_resource") is None:
@@ -56,7 +58,7 @@ def check_no_resource(library: Library) -> None:
 
 
 def is_resource(type_: Type) -> bool:
-    """Whether values of a type may hold handles."""
+    """Return whether values of a type may hold handles."""
     while type_.element is not None:
         type_ = type_.element.type
     if type_.kind in (types.HANDLE, types.ENDPOINT):
@@ -68,7 +70,7 @@ def is_resource(type_: Type) -> bool:
 
 
 def _infer(layouts: list[LayoutDecl]) -> None:
-    """Mark the types that hold handles, through types that contain them."""
+    """Mark the types that hold handles, directly or in the types that they contain."""
     users: dict[int, list[LayoutDecl]] = defaultdict(list)
     undecided = [decl for decl in layouts if decl.resource is None]
     found = []

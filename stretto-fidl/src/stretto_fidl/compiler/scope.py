@@ -22,7 +22,7 @@ class Scope:
         self._members: dict[LayoutDecl, dict[str, Member]] = {}
 
     def declaration(self, reference: Reference) -> Decl | None:
-        """The declaration of a name; None if there is none, or if it is built in.
+        """Return the declaration of a name; None if it doesn't exist or is built in.
 
         Raises:
             CompileError: A library isn't imported, or the declaration is anonymous.
@@ -37,7 +37,7 @@ class Scope:
         return decl
 
     def member(self, reference: Reference) -> tuple[LayoutDecl, Member] | None:
-        """The member of an enum or bits by its name; None if the name is no member's.
+        """Return the member of an enum or bits by its name; None if the name doesn't name a member.
 
         Raises:
             CompileError: There is no such member.
@@ -49,14 +49,14 @@ class Scope:
         if decl is None:
             return None
         if not isinstance(decl, LayoutDecl) or decl.kind not in ("enum", "bits"):
-            raise reference.span.error(f"`{owner}` is no enum or bits: it has no constants")
+            raise reference.span.error(f"`{owner}` isn't an enum or bits: it has no constants")
         member = self.member_of(decl, name)
         if member is None:
             raise reference.span.error(f"`{owner}` has no member `{name}`")
         return decl, member
 
     def member_of(self, decl: LayoutDecl, name: str) -> Member | None:
-        """The member of a declaration by its name."""
+        """Return the member of a declaration by its name; None if there is none."""
         members = self._members.get(decl)
         if members is None:
             members = self._members[decl] = {member.name: member for member in decl.members}

@@ -26,7 +26,7 @@ SENSITIVE, TRACE = "sensitive", "trace"
 
 
 def marked(element: Element, *uses: TypeUse | None) -> list[CompiledAttribute]:
-    """The attributes of an element, with a mark copied from other elements.
+    """Return the attributes of an element, with a `@sensitive` copied from mentioned elements.
 
     Args:
         element: A declaration, a member or a method.
@@ -48,7 +48,7 @@ def _from_above(element: Element) -> CompiledAttribute | None:
 
 
 def _of_use(use: TypeUse | None) -> CompiledAttribute | None:
-    """The mark of the aliases and new types in a written type."""
+    """Return the `@sensitive` of the aliases and new types in a written type."""
     while use is not None:
         for decl in (use.alias.decl if use.alias else None, use.type.decl):
             if isinstance(decl, AliasDecl) and (mark := _of_alias(decl)):
@@ -61,8 +61,8 @@ def _of_alias(decl: AliasDecl) -> CompiledAttribute | None:
     return decl.attribute(SENSITIVE) or _from_above(decl) or _of_use(decl.type)
 
 
-def meant(name: str) -> str:
-    """The one of the two attributes that a name is close to; "" for none."""
+def intended_attribute(name: str) -> str:
+    """Return the attribute, `sensitive` or `trace`, that a name is close to; "" for none."""
     word = name.lower()
     if name != SENSITIVE and 0 <= _distance(word, SENSITIVE) <= 2:
         return SENSITIVE
@@ -73,7 +73,7 @@ def meant(name: str) -> str:
 
 
 def _distance(one: str, other: str) -> int:
-    """The number of letters that are missing, added, wrong or swapped with the next one."""
+    """Return how many letters are missing, added, wrong, or swapped with the next letter."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, a in enumerate(one):

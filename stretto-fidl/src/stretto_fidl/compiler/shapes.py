@@ -1,4 +1,4 @@
-"""Type shapes: sizes in wire format v2.
+"""Computes type shapes: sizes in wire format v2.
 
     struct      members one after the other, each aligned
     box         8 bytes of presence, the struct out of line
@@ -41,7 +41,7 @@ def _saturated(number: int) -> int:
 
 
 def _times(count: int, number: int) -> int:
-    """The product of count and size; 0 for size 0, even without a bound."""
+    """Return the product of count and size; 0 for size 0, even for an unbounded count."""
     return _saturated(count * number)
 
 
@@ -50,7 +50,7 @@ def _deeper(depth: int) -> int:
 
 
 def shape_of(type_: Type) -> TypeShape:
-    """The shape of a type, from those of all declarations that it needs."""
+    """Return the shape of a type, using the shapes of all declarations that it needs."""
     kind = type_.kind
     if kind == types.PRIMITIVE:
         size = types.SIZES[type_.subtype]
@@ -137,14 +137,14 @@ def _envelope(content: TypeShape) -> TypeShape:
 
 
 def compute_shapes(decls: Iterable[LayoutDecl]) -> None:
-    """Compute the shape of each layout; those of other libraries have theirs.
+    """Compute the shape of each layout. The shapes of other libraries' layouts exist already.
 
     Raises:
         CompileError: A struct is too large.
     """
     own = list(decls)
     for decl in own:
-        # enough for the inline sizes of types that contain it, in any order
+        # for the inline sizes of types that contain this one, in any order
         decl.shape = _first_guess(decl)
     for component in components(own, _content):
         recursive = len(component) > 1 or component[0] in _content(component[0])
@@ -161,14 +161,14 @@ def _first_guess(decl: LayoutDecl) -> TypeShape:
 
 
 def _inline_order(component: list[LayoutDecl]) -> list[LayoutDecl]:
-    """Each struct after the structs within it, which alone add to its inline size."""
+    """Return each struct after the structs in line in it: only these add to its inline size."""
     group = set(component)
     inline = components(component, lambda decl: [d for d in _inline(decl) if d in group])
     return [decl for part in inline for decl in part]
 
 
 def _close(component: list[LayoutDecl]) -> None:
-    """Compute the contents of types that contain each other, which are equal for all."""
+    """Compute the contents of types that contain each other, which are equal for all of them."""
     # a second round: now each type in the component has a shape
     shapes = [_layout(decl) for decl in component]
     padding = any(shape.has_padding for shape in shapes)
@@ -182,7 +182,7 @@ def _close(component: list[LayoutDecl]) -> None:
 
 
 def _content(decl: LayoutDecl) -> list[LayoutDecl]:
-    """The layouts of this library whose values this one contains, in line or not."""
+    """Return the layouts of this library whose values this layout contains, in line or not."""
     found = []
     for member in decl.members:
         if member.type is not None:
@@ -204,7 +204,7 @@ def _inline(decl: LayoutDecl) -> list[LayoutDecl]:
 
 
 def layouts_in(type_: Type) -> Iterator[LayoutDecl]:
-    """The layout within a type, through vectors, arrays, boxes and new types."""
+    """Yield the layout within a type, through vectors, arrays, boxes and new types."""
     while type_.element is not None:
         type_ = type_.element.type
     if isinstance(type_.decl, AliasDecl) and type_.decl.type is not None:
@@ -283,7 +283,7 @@ def _union(decl: LayoutDecl) -> TypeShape:
 
 
 def _overlay(decl: LayoutDecl) -> TypeShape:
-    """An ordinal, and the largest member behind it."""
+    """Return the shape of an overlay: an ordinal, then room for the largest member."""
     shapes = _shapes(decl)
     alignment = max((shape.alignment for shape in shapes), default=1)
     largest = max((shape.inline_size for shape in shapes), default=0)

@@ -29,22 +29,22 @@ class SourceFile:
         return starts
 
     def line_of(self, position: int) -> int:
-        """The line of a position, from 1."""
+        """Return the line of a position, from 1."""
         return bisect_right(self._line_starts, position)
 
     def column_of(self, position: int) -> int:
-        """The column of a position, from 1, in characters."""
+        """Return the column of a position, from 1, in characters."""
         return position - self._line_starts[self.line_of(position) - 1] + 1
 
     def line_text(self, line: int) -> str:
-        """The text of a line, without its end."""
+        """Return the text of a line, without its newline."""
         start = self._line_starts[line - 1]
         end = self.text.find("\n", start)
         return self.text[start : end if end >= 0 else None].rstrip("\r")
 
 
 class Span:
-    """The characters from `start` to before `end` of a file."""
+    """A span of a file: the characters from `start` up to, but not including, `end`."""
 
     __slots__ = ("end", "source", "start")
 
@@ -60,29 +60,29 @@ class Span:
 
     @property
     def line(self) -> int:
-        """The line of its first character, from 1."""
+        """The line of the first character, from 1."""
         return self.source.line_of(self.start)
 
     @property
     def column(self) -> int:
-        """The column of its first character, from 1, in characters."""
+        """The column of the first character, from 1, in characters."""
         return self.source.column_of(self.start)
 
     @property
     def byte_column(self) -> int:
-        """The column of its first character, from 1, in bytes of UTF-8."""
+        """The column of the first character, from 1, in bytes of UTF-8."""
         line_start = self.start - self.column + 1
         return len(self.source.text[line_start : self.start].encode()) + 1
 
     def to(self, last: Span) -> Span:
-        """From the start of this one to the end of `last`."""
+        """Return the span from the start of this one to the end of `last`."""
         return Span(self.source, self.start, last.end)
 
     def __str__(self) -> str:
         return f"{self.source.name}:{self.line}:{self.column}"
 
     def error(self, reason: str) -> CompileError:
-        """An error at this place.
+        """Return an error at this place.
 
         Args:
             reason: What is wrong, and what to do about it.
@@ -92,7 +92,7 @@ class Span:
 
 
 class GeneratedSpan(Span):
-    """A name that is in no file, as a result's `err`.
+    """The span of a name that is in no file, such as a result's `err`.
 
     Args:
         text: The name.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Reference:
-    """`Name`, `library.Name`, or `Enum.MEMBER`; the resolver finds out which."""
+    """A reference: `Name`, `library.Name`, or `Enum.MEMBER`. The resolver decides which."""
 
     span: Span
     parts: tuple[str, ...]
@@ -52,7 +52,7 @@ class Identifier:
 
 @dataclass(slots=True)
 class Or:
-    """`a | b | c`."""
+    """Values joined by `|`: `a | b | c`."""
 
     span: Span
     operands: list[Constant]
@@ -63,7 +63,7 @@ Constant = Literal | Identifier | Or
 
 @dataclass(slots=True)
 class AttributeArgument:
-    """`name = value`, or a lone value, which has no name yet."""
+    """An argument `name = value`, or a value alone, whose name is found later."""
 
     span: Span
     name: str | None
@@ -72,7 +72,7 @@ class AttributeArgument:
 
 @dataclass(slots=True)
 class Attribute:
-    """`@name(arguments)`, `[Name = "value"]`, or a doc comment.
+    """An attribute: `@name(arguments)`, `[Name = "value"]`, or a doc comment.
 
     Attributes:
         name: In snake_case, in both syntaxes.
@@ -86,7 +86,7 @@ class Attribute:
 
 @dataclass(slots=True)
 class Modifier:
-    """`strict`, `flexible`, `resource`, `open`, `ajar`, `closed`.
+    """A modifier: `strict`, `flexible`, `resource`, `open`, `ajar`, `closed`.
 
     Attributes:
         versions: The versions that have it: `strict(added=2)`.
@@ -142,7 +142,7 @@ class Member:
 
 @dataclass(slots=True)
 class Layout:
-    """`resource struct { … }`.
+    """A layout: `resource struct { … }`.
 
     Attributes:
         span: The place, with modifiers and without attributes.
@@ -197,7 +197,7 @@ class Method:
 
 @dataclass(slots=True)
 class Compose:
-    """`compose P;`."""
+    """A statement `compose P;`."""
 
     span: Span
     reference: Reference
@@ -206,7 +206,7 @@ class Compose:
 
 @dataclass(slots=True)
 class Declaration:
-    """A declaration of a file."""
+    """Base of a file's declarations."""
 
     span: Span
     name: str
@@ -215,21 +215,21 @@ class Declaration:
 
 @dataclass(slots=True)
 class TypeDeclaration(Declaration):
-    """`type Name = layout;`, or of another type: a new type."""
+    """A type declaration: `type Name = layout;`, or a new type `type Name = T;`."""
 
     type: TypeConstructor
 
 
 @dataclass(slots=True)
 class AliasDeclaration(Declaration):
-    """`alias Name = T;`."""
+    """An alias: `alias Name = T;`."""
 
     type: TypeConstructor
 
 
 @dataclass(slots=True)
 class ConstDeclaration(Declaration):
-    """`const NAME T = value;`."""
+    """A constant: `const NAME T = value;`."""
 
     type: TypeConstructor
     value: Constant
@@ -237,7 +237,7 @@ class ConstDeclaration(Declaration):
 
 @dataclass(slots=True)
 class ProtocolDeclaration(Declaration):
-    """`protocol Name { … };`."""
+    """A protocol: `protocol Name { … };`."""
 
     modifiers: list[Modifier]
     composed: list[Compose]
@@ -247,14 +247,14 @@ class ProtocolDeclaration(Declaration):
 
 @dataclass(slots=True)
 class ServiceDeclaration(Declaration):
-    """`service Name { … };`."""
+    """A service: `service Name { … };`."""
 
     members: list[Member]
 
 
 @dataclass(slots=True)
 class ResourceDeclaration(Declaration):
-    """`resource_definition Name : uint32 { properties { … }; };`."""
+    """A resource: `resource_definition Name : uint32 { properties { … }; };`."""
 
     subtype: TypeConstructor | None
     properties: list[Member]
@@ -262,7 +262,7 @@ class ResourceDeclaration(Declaration):
 
 @dataclass(slots=True)
 class Using:
-    """`using library.name as alias;`."""
+    """An import: `using library.name as alias;`."""
 
     span: Span
     library: str
@@ -271,7 +271,7 @@ class Using:
 
 @dataclass(slots=True)
 class File:
-    """One file.
+    """The syntax tree of one file.
 
     Attributes:
         library: The name of the library.

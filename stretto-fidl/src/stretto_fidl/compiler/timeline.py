@@ -1,8 +1,8 @@
-"""Checks a library in all versions in which it differs, and from each to the next.
+"""Checks a library in every version in which it differs, and compares successive versions.
 
 The result is one version, but mistakes in other versions are errors, too: a name
 that is used before it is added, two members with one name in some versions, an
-element that is `replaced` by none.
+element that is `replaced` by no other.
 
     versions that the library, or libraries that it uses of its platform, mention
         1 ────────── 2 ────────── 5 ────────── HEAD
@@ -90,7 +90,7 @@ class Timeline:
             before = after
 
     def _mentions(self) -> dict[str, list[int]]:
-        """By library, the versions of the platform that it and its dependencies mention."""
+        """Return, by library, the versions that it and its dependencies mention."""
         closures: dict[str, set[int]] = {}
         for name in self._order:
             found = closures[name] = set()
@@ -115,7 +115,7 @@ class Timeline:
         )
 
     def _at(self, version: int) -> Library | None:
-        """The library in a version; None if it is wrong."""
+        """Return the library in a version; None if the library is wrong there."""
         build = Build(self._files, {**self._asked.versions, str(self._library.platform): version})
         try:
             for name in self._order:

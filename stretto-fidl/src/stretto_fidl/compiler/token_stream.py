@@ -1,4 +1,4 @@
-"""Tokens under a cursor, for the parsers."""
+"""A stream of tokens with a current position, for the parsers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ MAX_NESTING = 64
 
 
 class TokenStream:
-    """Args:
-    tokens: The tokens of a file; the last one is its end.
+    """A stream of tokens with a current position.
+
+    Args:
+        tokens: The tokens of a file; the last one is the end of the file.
     """
 
     def __init__(self, tokens: list[Token]) -> None:
@@ -33,7 +35,7 @@ class TokenStream:
         return self._tokens[self._position]
 
     def ahead(self, count: int) -> Token:
-        """The token `count` places after the current one; the end behind that."""
+        """Return the token `count` places after the current one; the last token beyond the end."""
         return self._tokens[min(self._position + count, len(self._tokens) - 1)]
 
     @property
@@ -42,30 +44,30 @@ class TokenStream:
         return self._tokens[max(self._position - 1, 0)]
 
     def since(self, first: Token) -> Span:
-        """From `first` to the token that was taken last."""
+        """Return the span from `first` to the token that was taken last."""
         return first.span.to(self.previous.span)
 
     def take(self) -> Token:
-        """Move on by one token."""
+        """Take the current token and return it."""
         token = self.current
         if token.kind != END:
             self._position += 1
         return token
 
     def at(self, *kinds: str) -> bool:
-        """Whether the current token is of one of these kinds."""
+        """Return whether the current token is of one of these kinds."""
         return self.current.kind in kinds
 
     def at_word(self, *words: str) -> bool:
-        """Whether the current token is one of these names."""
+        """Return whether the current token is one of these names."""
         return self.current.kind == NAME and self.current.text in words
 
     def accept(self, kind: str) -> Token | None:
-        """Take the current token if it is of this kind."""
+        """Take the current token if it is of this kind; else return None."""
         return self.take() if self.at(kind) else None
 
     def accept_word(self, word: str) -> Token | None:
-        """Take the current token if it is this name."""
+        """Take the current token if it is this name; else return None."""
         return self.take() if self.at_word(word) else None
 
     def expect(self, kind: str, where: str) -> Token:
@@ -93,12 +95,12 @@ class TokenStream:
         return self.take()
 
     def unexpected(self, expected: str, where: str) -> CompileError:
-        """An error at the current token."""
+        """Return an error at the current token."""
         return self.current.span.error(f"found {self.current}, expected {expected} {where}")
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """Enter a deeper level.
+        """Count one more level of nesting while the `with` block runs.
 
         Raises:
             CompileError: It is deeper than `MAX_NESTING`.

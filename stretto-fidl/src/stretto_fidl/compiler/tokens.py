@@ -11,7 +11,7 @@ NUMBER = "number"
 STRING = "string"
 DOC = "doc comment"
 END = "end of file"
-# All other kinds are their own text: `{`, `->`.
+# The kind of any other token is its text: `{`, `->`.
 
 
 class Token:

@@ -29,7 +29,7 @@ def check_transports(library: Library) -> None:
     """Check that no method sends types that its protocol's transport can't carry.
 
     Raises:
-        CompileError: A method does.
+        CompileError: A method sends such a type.
     """
     protocols = [p for p in library.of_kind(PROTOCOL) if isinstance(p, ProtocolDecl)]
     methods = [method for protocol in protocols for method in protocol.methods]
@@ -52,10 +52,10 @@ def _payloads(method: MethodDecl) -> Iterator[LayoutDecl]:
 
 
 def _transports(roots: Iterable[LayoutDecl]) -> dict[LayoutDecl, set[str]]:
-    """The transports of the endpoints and handles in values of a layout, at any depth."""
+    """Return the transports of the endpoints and handles in values of a layout, at any depth."""
     found: dict[LayoutDecl, set[str]] = {}
     for component in components(roots, _inner):
-        # layouts that contain each other have one set
+        # layouts that contain each other share one set
         transports: set[str] = set()
         for decl in component:
             transports.update(_endpoints(decl))

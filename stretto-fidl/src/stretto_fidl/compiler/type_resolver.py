@@ -58,7 +58,7 @@ class TypeResolver:
         self._builtin_handle = builtin_handle
 
     def resolve(self, syntax: TypeConstructor) -> TypeUse:
-        """The type of a written one.
+        """Resolve a written type.
 
         Raises:
             CompileError: There is no such type, or its parameters or constraints are wrong.
@@ -211,7 +211,7 @@ class TypeResolver:
         raise element.span.error(f"`{type_.text}` can't be boxed: only structs can")
 
     def _request(self, syntax: TypeConstructor) -> TypeUse | None:
-        """Old syntax: `request<Protocol>`."""
+        """Resolve `request<Protocol>` of the old syntax; None for any other type."""
         if not syntax.old:
             return None
         self._parameters(syntax, "Protocol")
@@ -225,7 +225,7 @@ class TypeResolver:
         return TypeUse(syntax.span, type_)
 
     def _handle(self, syntax: TypeConstructor) -> TypeUse | None:
-        """Old syntax: `handle`, `handle<vmo>`, `handle<vmo, rights>`."""
+        """Resolve `handle`, `handle<vmo>` or `handle<vmo, rights>` of the old syntax."""
         if not syntax.old:
             return None
         type_ = Type(types.HANDLE, resource=self._builtin_handle)
@@ -241,13 +241,13 @@ class TypeResolver:
         name = str(parameter.target) if isinstance(parameter, TypeConstructor) else ""
         numbers = {text: number for number, text in types.HANDLE_SUBTYPES.items()}
         if name not in numbers:
-            raise parameter.span.error("this is no kind of handle, such as `vmo` or `channel`")
+            raise parameter.span.error("this isn't a kind of handle, such as `vmo` or `channel`")
         type_.object_type, type_.object_type_name = numbers[name], name
 
     # Constraints.
 
     def _question_mark(self, use: TypeUse, span: Span) -> None:
-        """Old syntax: `T?`. A struct becomes a box."""
+        """Apply the `?` of `T?` in the old syntax. A struct becomes a box."""
         decl = use.type.decl
         if decl is not None and decl.kind == declarations.STRUCT:
             element = TypeUse(use.span, use.type, use.alias)
@@ -268,7 +268,7 @@ class TypeResolver:
             raise constraint.span.error(f"`{use.type.text}` {_NO_ROOM}: remove it")
 
     def _is_built_in(self, constraint: Constant, name: str) -> bool:
-        """Whether a type has the name of a built-in one that no library declares."""
+        """Return whether a constraint is the name of a built-in type that no library declares."""
         if not isinstance(constraint, Identifier) or constraint.reference.parts != (name,):
             return False
         return self._required.scope.declaration(constraint.reference) is None
@@ -288,7 +288,7 @@ class TypeResolver:
         if use.type.size is not None:
             raise constraint.span.error("this has a bound already")
         if self._is_built_in(constraint, "MAX"):
-            return  # as many as a message can have, which is no bound
+            return  # MAX has no effect: a message can't contain more
         value = self._constants.evaluate(constraint, types.primitive("uint32"))
         use.bound, use.type.size = value, value.integer
 
@@ -296,7 +296,7 @@ class TypeResolver:
         if use.type.object_type == 0 and not use.type.object_type_name:
             if self._subtype(use.type, constraint):
                 return
-            raise constraint.span.error("this is no subtype of this resource")
+            raise constraint.span.error("this isn't a subtype of this resource")
         if self._subtype(types.copy(use.type), constraint):
             raise constraint.span.error("the kind of this handle is given already")
         self._rights(use, constraint)
@@ -336,7 +336,7 @@ class TypeResolver:
             if decl is None:
                 raise self._required.unknown(constraint.reference)
         if not isinstance(decl, ProtocolDecl):
-            raise constraint.span.error(f"`{constraint.span.text}` is no protocol")
+            raise constraint.span.error(f"`{constraint.span.text}` isn't a protocol")
         use.type.protocol = decl
 
 
@@ -345,7 +345,7 @@ def _boxed(element: TypeUse) -> Type:
 
 
 def _as_constant(parameter: TypeConstructor | Constant) -> Constant:
-    """A parameter that was parsed as a type, as the name of a constant."""
+    """Return a parameter that was parsed as a type as the name of a constant."""
     if not isinstance(parameter, TypeConstructor):
         return parameter
     if isinstance(parameter.target, Layout) or parameter.parameters or parameter.constraints:

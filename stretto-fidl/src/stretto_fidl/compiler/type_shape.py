@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class TypeShape:
-    """Sizes in bytes; counts saturate at `shapes.UNBOUNDED`.
+    """The sizes of a type, in bytes. Counts saturate at `shapes.UNBOUNDED`.
 
     Attributes:
         inline_size: The size of the part in line.

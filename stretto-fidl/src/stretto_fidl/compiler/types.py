@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stretto_fidl.compiler.source import Span
     from stretto_fidl.compiler.values import Value
 
-# Kinds, as the IR names them; a box is written as an identifier.
+# Kinds, named as in the IR. The IR writes a box as an identifier.
 PRIMITIVE = "primitive"
 STRING = "string"
 STRING_ARRAY = "string_array"
@@ -118,7 +118,7 @@ class Type:
 
     @property
     def depth(self) -> int:
-        """1, and 1 more for each type around the innermost one."""
+        """The depth of nesting: 1, plus 1 for each type around the innermost one."""
         type_, depth = self, 1
         while type_.element is not None:
             type_, depth = type_.element.type, depth + 1
@@ -126,7 +126,7 @@ class Type:
 
     @property
     def text(self) -> str:
-        """For messages and the IR's partial constructors: `vector`, `lib/Name`."""
+        """The type's name, for messages and the IR's partial constructors: `vector`, `lib/Name`."""
         if self.kind in (PRIMITIVE, INTERNAL):
             return self.subtype
         if self.kind == IDENTIFIER and self.decl is not None:
@@ -138,7 +138,7 @@ class Type:
 
 @dataclass(slots=True)
 class AliasUse:
-    """The alias by which a type was written, with further constraints."""
+    """A use of an alias, with further constraints."""
 
     decl: AliasDecl
     nullable: bool = False
@@ -148,7 +148,7 @@ class AliasUse:
 
 @dataclass(slots=True)
 class TypeUse:
-    """A type where it is used.
+    """A use of a type.
 
     Attributes:
         span: The place.
@@ -169,10 +169,10 @@ class TypeUse:
 
 
 def copy(type_: Type) -> Type:
-    """A copy, to add constraints to."""
+    """Return a copy, to which constraints can be added."""
     return replace(type_)
 
 
 def primitive(name: str) -> Type:
-    """`uint8` and so on."""
+    """Return a primitive type, such as `uint8`."""
     return Type(PRIMITIVE, name)

@@ -33,13 +33,13 @@ class Value:
 
     @property
     def integer(self) -> int:
-        """The value as an int; it was evaluated as one."""
+        """The value as an int. The constant must have been evaluated as an int."""
         assert isinstance(self.value, int)
         return self.value
 
     @property
     def text(self) -> str:
-        """The text in the IR."""
+        """The text of the value in the IR."""
         if isinstance(self.value, bool):
             return "true" if self.value else "false"
         if isinstance(self.value, float):

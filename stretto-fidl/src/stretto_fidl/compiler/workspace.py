@@ -1,4 +1,4 @@
-"""From sources to IR: assigns files to libraries, and orders the libraries."""
+"""Assigns source files to libraries, orders the libraries, and compiles them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Workspace:
         return self._build.libraries[name]
 
     def ir(self, library: Library, experiments: Sequence[str]) -> Json:
-        """The IR of a compiled library."""
+        """Return the IR of a compiled library."""
         asked = {platform: [version] for platform, version in self._asked.items()}
         return library_ir(library, asked, experiments)
 
@@ -86,5 +86,5 @@ class Workspace:
 def _version(text: str) -> int:
     version = availability.parse_version(text)
     if version is None:
-        raise CompileError(f"{text!r} is no version: use a number, NEXT or HEAD")
+        raise CompileError(f"{text!r} isn't a version: use a number, NEXT or HEAD")
     return version

@@ -1,7 +1,7 @@
 """The built-in library `zx`: handles, object types and rights.
 
 The numbers are Zircon's, so that its programs understand the messages. A library
-`zx` among the dependencies replaces it. The names of before 2023 are found, too:
+`zx` among the dependencies replaces it. The names from before 2023 are found, too:
 `zx.handle`, `zx.status`.
 """
 

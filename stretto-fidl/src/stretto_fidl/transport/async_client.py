@@ -1,9 +1,9 @@
-"""The client for asyncio: any number of tasks may call, over one channel.
+"""The client for asyncio: any number of tasks may call it, over one channel.
 
     async with AsyncClient(Calculator, connect(path)) as calculator:
         answer = await calculator.Add(a=1, b=2)
 
-A call that is cancelled frees its place; its reply is dropped when it comes.
+A cancelled call no longer waits; its reply is dropped when it comes.
 
 The loop holds a weak reference to a client unless a task waits for it: a client without other
 references closes its channel.
@@ -51,26 +51,29 @@ class _Waiter:
         self.future: asyncio.Future[Incoming] = asyncio.get_running_loop().create_future()
 
     def resolve(self, incoming: Incoming) -> None:
-        """See `conversation.Waiter`."""
+        """Complete the wait with the reply; see `conversation.Waiter`."""
         if not self.future.done():
             self.future.set_result(incoming)
         elif not incoming.taken:
             incoming.drop()
 
     def fail(self, error: FidlError) -> None:
-        """See `conversation.Waiter`."""
+        """Fail the wait with an error; see `conversation.Waiter`."""
         if not self.future.done():
             self.future.set_exception(error)
-            self.future.exception()  # marks it as retrieved: the caller may have left
+            # marks the exception as retrieved, because the caller may have been cancelled
+            self.future.exception()
 
     def leave(self) -> None:
-        """Stop waiting."""
+        """Stop waiting for the reply."""
         if not self.future.cancelled() and self.future.done() and not self.future.exception():
             self.future.result().drop()
 
 
 class _OnReadable:
-    """The callback of the loop. Entering it keeps the client alive while a task waits.
+    """The loop's callback for a readable socket.
+
+    While a task waits, it has entered this context, which keeps the client alive.
 
     Args:
         method: The method of the client to call.
@@ -99,7 +102,7 @@ class _OnReadable:
 
 
 class AsyncClient:
-    """A client of a protocol, with a coroutine for each of its one-way and two-way methods.
+    """A client of a protocol, with a coroutine function for each one-way and two-way method.
 
     Results and errors are those of `Client`; time limits are asyncio's.
 
@@ -174,7 +177,7 @@ class AsyncClient:
         conversation, waiter = self._conversation, _Waiter(method)
         conversation.check_open()
         payload = payload_of(method.request, method.name, payload, members)
-        message = message_of(method, txid := conversation.own.give(), payload)
+        message = message_of(method, txid := conversation.own.allocate(), payload)
         conversation.waiters[txid] = waiter
         try:
             facts = self._endpoint.methods[method.ordinal]
@@ -209,7 +212,7 @@ class AsyncClient:
                 return
 
     def _read_one(self) -> bool:
-        """Whether there may be more."""
+        """Read a message, and return whether there may be more."""
         try:
             incoming = self._endpoint.read()
             if incoming is None:
@@ -225,7 +228,7 @@ class AsyncClient:
         return True
 
     def _read_to_the_end(self) -> None:
-        """Read what the peer sent before it closed the channel, an epitaph perhaps."""
+        """Read what the peer sent before it closed the channel, which may include an epitaph."""
         while self._conversation.error is None and self._read_one():
             continue
         self._conversation.check_open()
@@ -236,7 +239,7 @@ class AsyncClient:
         self._endpoint.close()
 
     def _ended(self, error: WireError) -> PeerError:
-        """End the channel because a message can't be decoded; the error for the caller."""
+        """End the channel because a message can't be decoded; return the caller's error."""
         failure = PeerError(str(error))
         self._end(failure)
         return failure
@@ -249,7 +252,7 @@ class AsyncClient:
         return self._conversation.lost_events
 
     async def next_event(self) -> EventMessage | None:
-        """The next event; None if the channel has ended without an epitaph.
+        """Wait for the next event and return it; None if the channel has ended without an epitaph.
 
         Raises:
             ClosedError: The channel has ended with an epitaph.
@@ -282,7 +285,7 @@ class AsyncClient:
         conversation = self._conversation
         while not conversation.events:
             if conversation.error is not None:
-                conversation.raise_unless_at_rest()
+                conversation.raise_unless_closed_normally()
                 return None
             self._event_came.clear()
             with self._in_use:
@@ -295,10 +298,12 @@ class AsyncClient:
         except WireError as error:
             raise self._ended(error) from error
 
-    # --- the end
+    # --- closing
 
     def detach(self) -> ChannelEnd:
-        """Return the end of the channel, to send it on. The client can't be used after that.
+        """Give up the channel end and return it, to send it on.
+
+        The client can't be used afterwards.
 
         Raises:
             FidlError: Calls are under way.
@@ -311,7 +316,7 @@ class AsyncClient:
         return self._endpoint.detach()
 
     def close(self) -> None:
-        """Close the channel; calls that wait raise ClosedError."""
+        """Close the channel. Waiting calls raise ClosedError."""
         self._end(ClosedError(by_us=True))
         while self._conversation.events:
             self._conversation.events.popleft().drop()

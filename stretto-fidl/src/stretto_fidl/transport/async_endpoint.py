@@ -1,4 +1,4 @@
-"""An end of a channel in an asyncio loop."""
+"""A channel end in an asyncio loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class AsyncEndpoint(Endpoint):
-    """See `Endpoint`. It is used in one loop, the one that runs when it is made.
+    """A channel end that is used in one loop: the one running when it is created.
 
     Attributes:
         write_lock: Orders the writes; waiting tasks get it in order.
@@ -35,7 +35,7 @@ class AsyncEndpoint(Endpoint):
     async def write(
         self, method: RpcMethod, kind: int, txid: int, message: Message
     ) -> MessageSpan | None:
-        """Write a message; wait until there is room.
+        """Write a message, waiting until there is room.
 
         If the caller is cancelled while it waits, nothing was sent.
         """
@@ -45,7 +45,7 @@ class AsyncEndpoint(Endpoint):
     async def write_locked(
         self, method: RpcMethod, kind: int, txid: int, message: Message
     ) -> MessageSpan | None:
-        """As `write`, for a caller that has the lock."""
+        """Write a message as `write` does, for a caller that holds the lock."""
         while True:
             try:
                 if not self.socket.must_flush():
@@ -78,11 +78,11 @@ class AsyncEndpoint(Endpoint):
                 self._writable.set_result(None)
 
     def on_readable(self, callback: Callable[[], object]) -> None:
-        """Call a function whenever the socket can be read."""
+        """Register a function that is called whenever the socket can be read."""
         self._loop.add_reader(self.socket.fileno(), callback)
 
     def off_readable(self) -> None:
-        """Stop calling the function of `on_readable`."""
+        """Unregister the function of `on_readable`."""
         if self.socket.fileno() >= 0:
             self._loop.remove_reader(self.socket.fileno())
 
@@ -109,12 +109,12 @@ class AsyncEndpoint(Endpoint):
             return  # the loop is closed
 
     def detach(self) -> ChannelEnd:
-        """Return the end of the channel."""
+        """Give up the channel end and return it."""
         self._forget()
         return self.socket.detach()
 
     def close(self) -> None:
-        """Close the channel; tasks that wait for room raise ClosedError."""
+        """Close the channel. Tasks that wait for room raise ClosedError."""
         self._forget()
         self.socket.close()
 

@@ -1,9 +1,9 @@
 """The server for asyncio: it serves one channel while `serve` is awaited.
 
-Handlers are those of `Server`. A coroutine function runs as a task of its own, so that many calls
-run at a time; tasks begin in the order of the messages. Other functions are called in place. Both
-may return a Deferred. An exception of a handler, a cancellation included, ends the channel with the
-epitaph INTERNAL, and `serve` raises it.
+Handlers are written as for `Server`. A coroutine function runs as a task of its own, so that many
+calls run at a time; tasks begin in the order of the messages. Other functions are called in place.
+Both may return a Deferred. An exception of a handler, a cancellation included, ends the channel
+with the epitaph INTERNAL, and `serve` raises it.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class AsyncServer:
         self._turns = 0
 
     async def serve(self) -> None:
-        """Serve until the peer closes the channel, or `close` is called.
+        """Serve until the peer closes the channel or `close` is called.
 
         Raises:
             PeerError: The peer broke the rules.
@@ -130,7 +130,7 @@ class AsyncServer:
             try:
                 self._endpoint.write_epitaph(status, DONTWAIT)
             except (FidlError, BlockingIOError):
-                pass  # a client that doesn't read gets no epitaph
+                pass  # the client doesn't read, so it gets no epitaph
         self._endpoint.close()
         self._wake.set()
 
@@ -147,7 +147,7 @@ class AsyncServer:
     # --- reading
 
     async def _next(self) -> Incoming | None:
-        """The next message, once there is room for its handler."""
+        """Wait until there is room for a handler, and return the next message."""
         self._turns += 1
         if self._turns % _AT_A_TIME == 0:
             await asyncio.sleep(0)
@@ -169,7 +169,7 @@ class AsyncServer:
             self._endpoint.off_readable()
 
     async def _dispatch(self, incoming: Incoming) -> None:
-        """Call a handler, or begin its task."""
+        """Call a handler, or start its task."""
         try:
             method = interaction(self._protocol, incoming.header)
         except PeerError:
@@ -181,7 +181,7 @@ class AsyncServer:
             await self._handle(method, incoming)
 
     def _begin(self, method: Method, work: Coroutine[Any, Any, None]) -> None:
-        """Begin a task; its exception ends the server."""
+        """Start a task. An exception of the task ends the server."""
         name = f"{self._protocol.__name__}.{method.name}"
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
@@ -218,10 +218,10 @@ class AsyncServer:
                 await self._write(method.ordinal, REPLY, txid, message)
         except ClosedError:
             if not self._closed:
-                return  # the client has left
+                return  # the client has disconnected
 
     async def _handled(self, method: Method, incoming: Incoming) -> Message | None:
-        """The answer of the handler."""
+        """Run the handler, and return its reply."""
         txid = incoming.header.txid
         try:
             request = request_in(method, incoming)
@@ -258,7 +258,7 @@ class AsyncServer:
         try:
             await self._write(method.ordinal, REPLY, txid, message)
         except ClosedError:
-            return  # the client has left
+            return  # the client has disconnected
 
     async def _answer_unknown(self, incoming: Incoming) -> None:
         header = incoming.header
@@ -271,7 +271,7 @@ class AsyncServer:
 
 
 def _answered(deferred: Deferred) -> asyncio.Future[tuple[Any, DomainError | None]]:
-    """The answer of a Deferred, which any thread may give."""
+    """Return a future for the answer of a Deferred, which any thread may resolve."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[tuple[Any, DomainError | None]] = loop.create_future()
 
@@ -283,7 +283,7 @@ def _answered(deferred: Deferred) -> asyncio.Future[tuple[Any, DomainError | Non
         try:
             loop.call_soon_threadsafe(resolve, value, error)
         except RuntimeError:
-            return  # the loop is closed, and so is the channel
+            return  # the loop is closed, and the channel with it
 
     deferred.bind(answer)
     return future

@@ -1,4 +1,4 @@
-"""An end of a channel for threads: any thread may write or read, one at a time.
+"""A channel end for threads: any thread may write or read, one at a time.
 
 A signal handler may raise wherever a call returns or a loop starts its next round. A lock whose
 `acquire` has a time limit must not stay locked then. So the result of `acquire` is stored in a list
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class BlockingEndpoint(Endpoint):
-    """See `Endpoint`.
+    """A channel end for threads; see the module's docstring.
 
     Attributes:
         is_closing: Whether `close` was called; it may still run.
@@ -40,7 +40,7 @@ class BlockingEndpoint(Endpoint):
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
         self.is_closing = False
-        self._writing = self._reading = 0  # the ids of the threads
+        self._writing = self._reading = 0  # the ids of the threads that write and read; 0 for none
 
     def write(
         self,
@@ -50,7 +50,7 @@ class BlockingEndpoint(Endpoint):
         *,
         deadline: float | None = None,
     ) -> MessageSpan | None:
-        """Write a message; wait until there is room.
+        """Write a message, waiting until there is room.
 
         The rest of an earlier message, whose writer ran out of time or was interrupted, is written
         first.
@@ -63,7 +63,7 @@ class BlockingEndpoint(Endpoint):
 
         Raises:
             CallTimeoutError: There was no room in time; nothing or a part was written.
-            ClosedError: One of the ends was closed.
+            ClosedError: One side has closed the channel.
         """
         held: list[bool] = []
         patience = -1 if deadline is None else seconds_left(deadline)
@@ -112,7 +112,7 @@ class BlockingEndpoint(Endpoint):
             if held[0]:
                 self.write_epitaph(status, DONTWAIT)
         except (FidlError, BlockingIOError):
-            return  # the peer doesn't read, and another thread waits for it: no epitaph
+            return  # another thread waits because the peer doesn't read: send no epitaph
         finally:
             if held and held[0]:
                 self._write_lock.release()
@@ -154,7 +154,7 @@ class BlockingEndpoint(Endpoint):
                 raise CallTimeoutError(problem)
 
     def close(self) -> None:
-        """Close the channel, from any thread; threads that read or write are woken.
+        """Close the channel, from any thread. Threads that read or write are woken.
 
         In a signal handler that interrupts a read or write of its thread, it only shuts the
         connection down; the interrupted function closes the socket.
@@ -164,12 +164,12 @@ class BlockingEndpoint(Endpoint):
             self.socket.shutdown()
         if get_ident() in (self._writing, self._reading):
             return
-        # No thread is in a system call: a descriptor must not be closed during one.
+        # No thread is in a system call now: a descriptor must not be closed during one.
         with self._write_lock, self._read_lock:
             self.socket.close()
 
     def detach(self) -> ChannelEnd:
-        """Return the end of the channel; no thread may read or write."""
+        """Give up the channel end and return it. No thread may read or write."""
         with self._write_lock, self._read_lock:
             return self.socket.detach()
 

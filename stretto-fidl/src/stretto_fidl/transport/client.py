@@ -1,4 +1,4 @@
-"""The blocking client: any number of threads may call, over one channel.
+"""The blocking client: any number of threads may call it, over one channel.
 
     with Client(Calculator, connect(path)) as calculator:
         answer = calculator.Add(a=1, b=2)
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class _Waiter:
-    """A thread that waits for a reply, or with no method for an event."""
+    """A thread that waits for a reply; without a method, a thread that waits for an event."""
 
     __slots__ = ("_wake", "done", "error", "incoming", "method", "txid")
 
@@ -51,22 +51,25 @@ class _Waiter:
         self._wake.acquire()
 
     def resolve(self, incoming: Incoming | None) -> None:
-        """See `conversation.Waiter`."""
+        """Complete the wait; see `conversation.Waiter`."""
         self.incoming, self.done = incoming, True
         self.wake()
 
     def fail(self, error: FidlError) -> None:
-        """See `conversation.Waiter`."""
+        """Fail the wait with an error; see `conversation.Waiter`."""
         self.error, self.done = error, True
         self.wake()
 
     def wake(self) -> None:
-        """Wake the thread: its wait is over, or it has to read. Called under the client's lock."""
+        """Wake the thread, because its wait is over or it has to read.
+
+        The caller holds the client's lock.
+        """
         if self._wake.locked():
             self._wake.release()
 
     def sleep(self, deadline: float | None) -> None:
-        """Block until `wake`."""
+        """Block until `wake` is called, or the deadline."""
         while not self._wake.acquire(timeout=seconds_left(deadline)):
             if is_over(deadline):
                 raise CallTimeoutError("nothing came in time")
@@ -179,7 +182,7 @@ class Client:
         def number() -> tuple[int, Message]:
             with self._lock:
                 conversation.check_open()
-                waiter.txid = conversation.assigned.give()
+                waiter.txid = conversation.assigned.allocate()
                 conversation.waiters[waiter.txid] = waiter
             return waiter.txid, numbered(message, waiter.txid)
 
@@ -222,7 +225,7 @@ class Client:
     def _wait(
         self, waiter: _Waiter, deadline: float | None, is_there: Callable[[], bool] = bool
     ) -> None:
-        """Wait until a waiter is done; read messages meanwhile, unless another thread does.
+        """Wait until a waiter is done. Meanwhile read messages, unless another thread does.
 
         Args:
             waiter: The waiter of the calling thread.
@@ -238,7 +241,8 @@ class Client:
             finally:
                 self._pass_on(waiter)
         except BaseException:
-            self._pass_on(waiter)  # a signal handler may have raised in there, too
+            # a signal handler may also raise in the `finally` block
+            self._pass_on(waiter)
             raise
 
     def _read_or_sleep(self, waiter: _Waiter, deadline: float | None) -> None:
@@ -253,7 +257,7 @@ class Client:
                 waiter.sleep(deadline)
 
     def _pass_on(self, waiter: _Waiter) -> None:
-        """Remove a waiter, and have another waiting thread read."""
+        """Remove a waiter, and make another waiting thread read."""
         with self._lock:
             self._waiting.discard(waiter)
             if self._reader is waiter:
@@ -278,7 +282,7 @@ class Client:
             self._end(error)
 
     def _read_to_the_end(self) -> None:
-        """Read what the peer sent before it closed the channel, an epitaph perhaps."""
+        """Read what the peer sent before it closed the channel, which may include an epitaph."""
         conversation = self._conversation
         while True:
             conversation.check_open()
@@ -291,7 +295,7 @@ class Client:
         self._endpoint.close()
 
     def _ended(self, error: WireError) -> PeerError:
-        """End the channel because a message can't be decoded; the error for the caller."""
+        """End the channel because a message can't be decoded; return the caller's error."""
         failure = PeerError(str(error))
         self._end(failure)
         return failure
@@ -310,7 +314,7 @@ class Client:
         return self._conversation.lost_events
 
     def next_event(self, timeout: float | None = None) -> EventMessage | None:
-        """The next event; None if the channel has ended without an epitaph.
+        """Wait for the next event and return it; None if the channel has ended without an epitaph.
 
         Args:
             timeout: In seconds; None waits for ever.
@@ -355,9 +359,9 @@ class Client:
                 if conversation.events:
                     return conversation.next_event()
                 if conversation.error is not None:
-                    conversation.raise_unless_at_rest()
+                    conversation.raise_unless_closed_normally()
                     return None
-            self._wait(_Waiter(None), deadline, conversation.has_news)
+            self._wait(_Waiter(None), deadline, conversation.has_event_or_end)
 
     def _decoded(self, incoming: Incoming) -> EventMessage:
         try:
@@ -365,10 +369,12 @@ class Client:
         except WireError as error:
             raise self._ended(error) from error
 
-    # --- the end
+    # --- closing
 
     def detach(self) -> ChannelEnd:
-        """Return the end of the channel, to send it on. The client can't be used after that.
+        """Give up the channel end and return it, to send it on.
+
+        The client can't be used afterwards.
 
         Raises:
             FidlError: Calls are under way.
@@ -381,7 +387,7 @@ class Client:
         return self._endpoint.detach()
 
     def close(self) -> None:
-        """Close the channel; calls that wait raise ClosedError."""
+        """Close the channel. Waiting calls raise ClosedError."""
         self._end(ClosedError(by_us=True))
         while self._conversation.events:
             self._conversation.events.popleft().drop()
@@ -394,7 +400,7 @@ class Client:
 
 
 def event_caller(protocol: type[Protocol], handler: object) -> Callable[[EventMessage], Any]:
-    """A function that calls the methods of an object for events.
+    """Return a function that calls the method of an object for each event.
 
     Raises:
         FidlError: Some are missing.

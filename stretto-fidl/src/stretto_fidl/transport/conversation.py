@@ -1,4 +1,4 @@
-"""The state of a client's channel, for any way of reading: waiting callers and queued events.
+"""The state of a client's channel: waiting callers and queued events.
 
 Transaction ids are used once. Those of calls go up from 1; those that are assigned under the lock
 of the writes go up from 2^31. A caller that leaves (timeout, cancellation) removes its waiter. A
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from stretto_fidl.transport.endpoint import Incoming
 
     class Waiter(Interface):
-        """A caller that waits for a reply."""
+        """The interface of a caller that waits for a reply."""
 
         method: Method
 
         def resolve(self, incoming: Incoming) -> None:
-            """The reply has come."""
+            """Complete the wait with the reply."""
 
         def fail(self, error: FidlError) -> None:
-            """No reply will come."""
+            """Fail the wait with an error: no reply will come."""
 
 
 EVENT_LIMIT: Final = 1024
@@ -64,11 +64,11 @@ class EventMessage(NamedTuple):
 
 
 class Numbers:
-    """Transaction ids, each used once.
+    """Allocates transaction ids, each of which is used once.
 
     Args:
-        first: The begin of their range.
-        used: Whether others have used the channel before: then the ids begin at a random one.
+        first: The first id of the range.
+        used: Whether another process may have used the channel: then the ids begin at random.
     """
 
     __slots__ = ("_begin", "_end", "_next")
@@ -78,8 +78,8 @@ class Numbers:
         self._next = max(self._begin, first | 1)
         self._end = first + ASSIGNED
 
-    def give(self) -> int:
-        """The next id.
+    def allocate(self) -> int:
+        """Return the next transaction id.
 
         Raises:
             FidlError: None is left.
@@ -89,21 +89,21 @@ class Numbers:
         self._next += 1
         return self._next - 1
 
-    def jump(self) -> None:
-        """Go on at a random id: another process goes on at this one."""
+    def continue_at_random(self) -> None:
+        """Continue at a random id, because another process continues at this one."""
         self._next += random.getrandbits(30) % max(self._end - self._next, 1)
 
-    def was_given(self, number: int) -> bool:
-        """Whether `give` has returned a number."""
+    def was_allocated(self, number: int) -> bool:
+        """Return whether an id has been allocated."""
         return self._begin <= number < self._next
 
 
 class Conversation:
-    """See the head of the module.
+    """The state of a client's channel; see the module's docstring.
 
     Args:
         protocol: The protocol of the channel.
-        used: Whether others have used this end of the channel before.
+        used: Whether another process may have used this end of the channel.
         event_limit: The length of the queue of events.
     """
 
@@ -120,12 +120,12 @@ class Conversation:
         _all.add(self)
 
     def check_open(self) -> None:
-        """Raise the reason if the channel has ended."""
+        """Raise the reason for the closing if the channel has ended."""
         if self.error is not None:
             raise fresh(self.error)
 
     def take(self, incoming: Incoming) -> bool:
-        """Take a message that was read.
+        """Handle a message that was read.
 
         If a signal handler interrupts it, a second call does the rest.
 
@@ -158,7 +158,7 @@ class Conversation:
             waiter.resolve(incoming)
             incoming.taken = True
             self.waiters.pop(txid, None)
-        elif self.own.was_given(txid) or self.assigned.was_given(txid):
+        elif self.own.was_allocated(txid) or self.assigned.was_allocated(txid):
             if not incoming.taken:
                 incoming.drop()
         else:
@@ -177,12 +177,12 @@ class Conversation:
             self.events.popleft().drop()
             self.lost_events += 1
 
-    def has_news(self) -> bool:
-        """Whether there is an event, or the channel has ended."""
+    def has_event_or_end(self) -> bool:
+        """Return whether there is an event, or the channel has ended."""
         return bool(self.events) or self.error is not None
 
     def next_event(self) -> Incoming:
-        """Remove the oldest event. There must be one."""
+        """Remove the oldest event and return it. There must be one."""
         incoming = self.events[0]
         incoming.taken = True
         self.events.popleft()
@@ -207,15 +207,15 @@ class Conversation:
         return EventMessage(method.name, ordinal, request_in(method, incoming))
 
     def end(self, error: FidlError) -> None:
-        """End the channel: every waiter fails with the first error given."""
+        """End the channel. Every waiter fails with the first error that was passed here."""
         if self.error is None:
             self.error = error
         for txid, waiter in list(self.waiters.items()):
             waiter.fail(fresh(self.error))
             self.waiters.pop(txid, None)
 
-    def raise_unless_at_rest(self) -> None:
-        """Raise why the channel ended, unless both ends just closed it."""
+    def raise_unless_closed_normally(self) -> None:
+        """Raise the reason for the closing, unless one side closed the channel without an error."""
         error = self.error
         if error is None:
             return
@@ -225,7 +225,10 @@ class Conversation:
 
 
 def fresh(error: FidlError) -> FidlError:
-    """The same error for one more caller: each has a traceback of its own."""
+    """Return a copy of the error for one more caller.
+
+    Each caller raises its own object, because an exception has one traceback.
+    """
     if isinstance(error, ClosedError):
         return ClosedError(error.status, by_us=error.by_us)
     if isinstance(error, PeerError):
@@ -240,8 +243,8 @@ _all: WeakSet[Conversation] = WeakSet()
 
 def _after_fork_in_child() -> None:
     for conversation in _all:
-        conversation.own.jump()
-        conversation.assigned.jump()
+        conversation.own.continue_at_random()
+        conversation.assigned.continue_at_random()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -11,13 +11,13 @@ _AT_A_TIME_S: Final = 1_000_000.0
 
 
 def deadline_of(timeout: float | None) -> float | None:
-    """The end of a timeout that begins now, as a time of `time.monotonic`.
+    """Return the deadline of a timeout that begins now, as a time of `time.monotonic`.
 
     Args:
         timeout: In seconds; None or infinity never ends.
 
     Raises:
-        TypeError: The timeout is no number.
+        TypeError: The timeout is not a number.
         ValueError: It is NaN.
     """
     if timeout is None or timeout == inf:
@@ -30,10 +30,13 @@ def deadline_of(timeout: float | None) -> float | None:
 
 
 def seconds_left(deadline: float | None) -> float:
-    """The seconds to wait now, perhaps fewer than are left (see `is_over`); -1 waits for ever."""
+    """Return the seconds to wait now; -1 waits for ever.
+
+    They may be fewer than the seconds that are left: see `is_over`.
+    """
     return -1 if deadline is None else min(max(deadline - monotonic(), 0), _AT_A_TIME_S)
 
 
 def is_over(deadline: float | None) -> bool:
-    """Whether the deadline has passed."""
+    """Return whether the deadline has passed."""
     return deadline is not None and monotonic() >= deadline

@@ -1,4 +1,4 @@
-"""Replies after the return of their handlers."""
+"""Lets handlers reply after they have returned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Deferred:
-    """A handler returns it to reply later, once, from any thread.
+    """An object that a handler returns in order to reply later, once, from any thread.
 
     A call without a reply waits until the channel is closed.
     """
@@ -24,7 +24,7 @@ class Deferred:
         self._given: tuple[Any, DomainError | None] | None = None
 
     def resolve(self, value: Any = None) -> None:
-        """Reply with the payload, of the success where the method has errors."""
+        """Reply with the payload; if the method has errors, with the payload of its success."""
         self._give(value, None)
 
     def reject(self, value: Any) -> None:
@@ -41,7 +41,7 @@ class Deferred:
             answer(value, error)
 
     def bind(self, answer: Callable[[Any, DomainError | None], object]) -> None:
-        """For the server: set the function that takes the reply, now or later."""
+        """Set the function that takes the reply, now or later. Only the server calls this."""
         with self._lock:
             self._answer = answer
             given = self._given

@@ -1,4 +1,4 @@
-"""The methods of a protocol for the hooks of `stretto.base.rpc_hooks`.
+"""Describes the methods of a protocol to the hooks of `stretto.base.rpc_hooks`.
 
 `@trace("CATEGORY")` on a method, or on its protocol for all its methods, names the category of its
 messages; `@trace("")` or `@trace("off")` on a method excepts it. Methods that a protocol
@@ -32,7 +32,7 @@ OFF = "off"
 
 
 class Described(dict[int, RpcMethod]):
-    """The methods of a protocol by ordinal; an unknown ordinal has one, too.
+    """The methods of a protocol by ordinal, unknown ordinals included.
 
     Args:
         protocol: The class of the protocol.
@@ -51,7 +51,7 @@ class Described(dict[int, RpcMethod]):
             )
 
     def __missing__(self, ordinal: int) -> RpcMethod:
-        """A method for an unknown ordinal; not stored, because a peer may send any ordinal."""
+        """Return a method for an unknown ordinal. It is not stored: a peer may send any ordinal."""
         return RpcMethod(self._service, "", ordinal)
 
 
@@ -59,13 +59,13 @@ _described: WeakKeyDictionary[type[Protocol], Described] = WeakKeyDictionary()
 
 
 def described(protocol: type[Protocol]) -> Described:
-    """The methods of a protocol for the hooks; one object for a protocol class."""
+    """Return the methods of a protocol for the hooks; always the same object for a protocol."""
     found = _described.get(protocol)
     return _described.setdefault(protocol, Described(protocol)) if found is None else found
 
 
 def category(protocol: type[Protocol], method: Method) -> str:
-    """The category of a method's messages; "" if they are not traced."""
+    """Return the category of a method's messages; "" if they are not traced."""
     own = _named(method.attributes)
     if own is None and method.composed:
         definer = _definer(method.ordinal)
@@ -76,13 +76,13 @@ def category(protocol: type[Protocol], method: Method) -> str:
 
 
 def _named(attributes: Mapping[str, Any]) -> str | None:
-    """The first category that the attribute names, "" included; None without the attribute."""
+    """Return the first category that the attribute names, which may be ""; None without one."""
     value = attributes.get("trace")
     return value.split(",")[0].strip() if isinstance(value, str) else None
 
 
 def _definer(ordinal: int) -> type[Protocol] | None:
-    """The protocol that a composed method comes from; ordinals are unique."""
+    """Return the protocol that a composed method comes from. Ordinals are unique."""
     for each in Protocol.__subclasses__():
         method = each.BY_ORDINAL.get(ordinal)
         if method is not None and not method.composed:
@@ -107,14 +107,14 @@ class _NoHandle(Handle):
 
 
 def _is_sensitive(protocol: type[Protocol], method: Method) -> bool:
-    """Whether all messages of a method are sensitive."""
+    """Return whether all messages of a method are sensitive."""
     definer = _definer(method.ordinal) if method.composed else None
     where = [each.ATTRIBUTES for each in (protocol, definer) if each is not None]
     return any("sensitive" in attributes for attributes in (method.attributes, *where))
 
 
 def _describer(protocol: type[Protocol], method: Method) -> Callable[[int, bytes, int], object]:
-    """`RpcMethod.describe` of a method."""
+    """Return the `RpcMethod.describe` of a method."""
     hidden = _is_sensitive(protocol, method)
 
     def describe(kind: int, data: bytes, handle_count: int) -> object:

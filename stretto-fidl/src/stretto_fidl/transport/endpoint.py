@@ -1,8 +1,8 @@
-"""One end of a channel of a protocol: reads and writes messages, and calls the tracer's hooks.
+"""One end of a protocol's channel: reads and writes messages, and calls the tracer's hooks.
 
-Common to blocking ends and those for asyncio. `write_now` is called under the lock that orders the
-writes, and `read_now` under the lock that orders the reads, because the hooks count messages in the
-order of these calls (`stretto.base.rpc_hooks`).
+It is the base of the ends for threads and for asyncio. `write_now` is called under the lock that
+orders the writes, and `read_now` under the lock that orders the reads, because the hooks count
+messages in the order of these calls (`stretto.base.rpc_hooks`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Incoming:
         self.taken = False
 
     def arrive(self) -> None:
-        """End the span of a message that no handler gets."""
+        """End the span of a message that is not passed to a handler."""
         span, self.span = self.span, None
         if span is not None:
             with span:
@@ -64,7 +64,7 @@ class Incoming:
 
 
 class Endpoint:
-    """See the head of the module.
+    """Base of the channel ends for threads and for asyncio.
 
     Args:
         protocol: The protocol of the channel.
@@ -121,7 +121,7 @@ class Endpoint:
             raise
 
     def write_epitaph(self, status: int, flags: int = 0) -> None:
-        """Write the last message of a channel, unless there is no room."""
+        """Write an epitaph, the last message of a channel, unless there is no room."""
         self.socket.flush(flags)
         if self.socket.must_flush():
             return
@@ -129,13 +129,15 @@ class Endpoint:
         self.write_now(self.methods[EPITAPH_ORDINAL], CONTROL, 0, message, flags)
 
     def read_now(self, flags: int = 0) -> Incoming | None:
-        """Read a message, and report it to the hooks; None if the peer has closed the channel.
+        """Read a message and report it to the hooks.
+
+        Return None if the peer has closed the channel.
 
         The message stays in `pending`, and is returned again, until the caller takes it from there.
 
         Raises:
             BlockingIOError: No message is there; with `DONTWAIT` only.
-            PeerError: The bytes are no message.
+            PeerError: The bytes are not a message.
             WireError: The header breaks the rules.
         """
         if self.pending is not None:

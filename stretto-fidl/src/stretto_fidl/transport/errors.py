@@ -45,7 +45,7 @@ class CallTimeoutError(FidlError, TimeoutError):
 
 
 class DomainError(FidlError):
-    """A method's own error: the handler raises it, and so does the caller's call.
+    """A method's own error. A handler raises it to reply with it; the call then raises it, too.
 
     Attributes:
         value: The error, of the method's error type.

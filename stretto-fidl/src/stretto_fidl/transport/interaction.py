@@ -1,4 +1,4 @@
-"""FIDL's rules for unknown and wrong interactions, for the messages that a server has read.
+"""FIDL's rules for unknown and wrong interactions, applied to messages that a server reads.
 
 unknown        the protocol is   open            ajar            closed
 strict                           close           close           close
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 
 def interaction(protocol: type[Protocol], header: TransactionHeader) -> Method | None:
-    """The method that a message calls; None if it is unknown and the channel stays open.
+    """Return the method that a message calls.
+
+    Return None if the method is unknown and the channel stays open.
 
     Raises:
         PeerError: The channel has to be closed, with this error's status.
@@ -51,7 +53,7 @@ def _check_unknown(openness: str, header: TransactionHeader) -> None:
 
 
 def two_way(protocol: type[Protocol], name: str) -> Method:
-    """The two-way method of a name.
+    """Return the two-way method with a name.
 
     Raises:
         FidlError: There is no such method, or it has no reply.
@@ -70,7 +72,7 @@ def two_way(protocol: type[Protocol], name: str) -> Method:
 def handlers_of(
     protocol: type[Protocol], handler: object, *, events: bool = False
 ) -> dict[int, Callable[..., Any]]:
-    """The methods of a handler for those of a protocol, or for its events, by ordinal.
+    """Return the functions of a handler for a protocol's methods, or its events, by ordinal.
 
     Raises:
         FidlError: The handler lacks methods.
@@ -85,5 +87,5 @@ def handlers_of(
 
 
 def status_of(error: BaseException) -> int:
-    """The status of the epitaph for the exception that ended a server."""
+    """Return the epitaph status for the exception that ended a server."""
     return error.status if isinstance(error, PeerError) else INTERNAL

@@ -1,4 +1,4 @@
-"""Channels between programs, by a socket in the file system."""
+"""Connects programs by a socket in the file system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _kind(stream: bool) -> int:
 
 
 def connect(path: str | Path, *, stream: bool = False) -> ChannelEnd:
-    """Connect to a server.
+    """Connect to a server, and return the channel end.
 
     Args:
         path: The path of its socket.
@@ -41,8 +41,8 @@ class Listener:
     """A socket that clients connect to.
 
     Args:
-        path: The path of the socket. It must not exist. `close` removes it, and so does the end of
-            the listener's life, but not in a forked child.
+        path: The path of the socket. It must not exist. `close` removes it, and so does
+            the listener's finalizer, but not in a forked child.
         stream: Listen on a SOCK_STREAM socket.
 
     Raises:
@@ -60,15 +60,15 @@ class Listener:
             self._socket.listen()
         except (OSError, ValueError) as error:
             self.close()
-            problem = _who_is_there(self._path, stream) if _in_use(error) else str(error)
+            problem = _address_user(self._path, stream) if _in_use(error) else str(error)
             raise TransportError(f"can't listen on {path}: {problem}") from error
 
     def fileno(self) -> int:
-        """The descriptor; it is readable when a client connects."""
+        """Return the descriptor, which is readable when a client connects."""
         return self._socket.fileno()
 
     def accept(self) -> ChannelEnd:
-        """Wait for a client, and return the channel to it.
+        """Wait for a client to connect, and return the channel end.
 
         Raises:
             TransportError: The listener is closed.
@@ -87,7 +87,7 @@ class Listener:
             if os.getpid() == self._owner:
                 self._socket.shutdown(socket.SHUT_RDWR)  # wakes the threads in `accept`
         except OSError:
-            pass  # no thread can wait
+            pass  # the socket is not listening, so no thread waits in `accept`
         finally:
             self._remove()
             self._socket.close()
@@ -100,7 +100,7 @@ class Listener:
             try:
                 os.unlink(self._path)
             except OSError:
-                return  # it was removed already
+                return  # the file has been removed already
 
     def __del__(self) -> None:
         if hasattr(self, "_socket"):
@@ -114,7 +114,7 @@ class Listener:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Device and inode of the file at a path; None if there is none."""
+    """Return the device and inode of the file at a path; None if there is none."""
     try:
         status = os.stat(path, follow_symlinks=False)
     except (OSError, ValueError):  # ValueError: a name in the abstract namespace
@@ -126,11 +126,11 @@ def _in_use(error: Exception) -> bool:
     return isinstance(error, OSError) and error.errno == errno.EADDRINUSE
 
 
-def _who_is_there(path: str, stream: bool) -> str:
-    """Why an address is in use: by a server, or by a file that a server has left."""
+def _address_user(path: str, stream: bool) -> str:
+    """Return why an address is in use: a server listens, or a server has left its file there."""
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
-            return "something is there that is no socket: choose another path"
+            return "the path exists and is not a socket: choose another path"
     except (OSError, ValueError):
         return "another server listens there"
     with socket.socket(socket.AF_UNIX, _kind(stream)) as visitor:
@@ -138,7 +138,7 @@ def _who_is_there(path: str, stream: bool) -> str:
         try:
             visitor.connect(path)
         except ConnectionRefusedError:
-            return "the file is there, but nobody listens: if its server has gone, remove it"
+            return "the file exists, but no server listens: if its server has exited, remove it"
         except OSError:
-            pass  # its queue is full, or the socket has another type
+            pass  # the server's queue is full, or its socket has another type
     return "another server listens there"

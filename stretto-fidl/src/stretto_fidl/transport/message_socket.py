@@ -42,7 +42,7 @@ _FRAME: Final = struct.Struct("<II")
 _FD_SIZE: Final = 4
 _CUT_OFF: Final = "the peer has gone in the middle of a message"
 
-# As plain ints: `|` of socket's flags makes an object each time.
+# plain ints, because `|` of the socket module's flags creates an object on each call
 DONTWAIT: Final = int(socket.MSG_DONTWAIT)
 _NOSIGNAL: Final = int(socket.MSG_NOSIGNAL)
 _CLOEXEC: Final = int(socket.MSG_CMSG_CLOEXEC)
@@ -57,7 +57,7 @@ class MessageSocket:
         end: A connected unix socket; this object closes it.
 
     Raises:
-        FidlError: The descriptor is no such socket.
+        FidlError: The descriptor isn't such a socket.
     """
 
     def __init__(self, end: ChannelEnd) -> None:
@@ -84,17 +84,17 @@ class MessageSocket:
         self._expected = (0, 0)
 
     def fileno(self) -> int:
-        """The descriptor; -1 once it is closed."""
+        """Return the descriptor; -1 after closing."""
         return self._socket.fileno()
 
     # --- writing
 
     def must_flush(self) -> bool:
-        """Whether a part of a frame is left: call `flush` when the socket can be written."""
+        """Return whether a part of a frame is left, which `flush` has to write."""
         return self.is_stream and 0 < sum(self._sent) < len(self._frame)
 
     def write(self, message: Message, flags: int = 0) -> None:
-        """Write a message, and close its handles. Nothing may be left to flush.
+        """Write a message, and close its handles. The previous message must be flushed.
 
         Raises:
             BlockingIOError: There is no room, and nothing was written; with `DONTWAIT` only.
@@ -136,18 +136,18 @@ class MessageSocket:
         except BlockingIOError:
             return
         except OSError:
-            self._sent = []  # the peer has closed the channel: the reader will see it
+            self._sent = []  # the peer has closed the channel, which the next read reports
 
     # --- reading
 
     def read(self, flags: int = 0) -> tuple[bytes, list[Handle]] | None:
-        """Read a message; None if the peer has closed the channel.
+        """Read a message; return None if the peer has closed the channel.
 
         The message stays in `message`, and is returned again, until the caller takes it from there.
 
         Raises:
             BlockingIOError: No whole message is there; with `DONTWAIT` only.
-            PeerError: The bytes are no message.
+            PeerError: The bytes are not a message.
         """
         if self.message is not None:
             return self.message
@@ -166,7 +166,7 @@ class MessageSocket:
         return message
 
     def _read_packet(self, flags: int) -> bool:
-        # Not empty if the last reader was interrupted before it made a message.
+        # The buffer isn't empty if a read was interrupted before it made the message.
         return self._filled > 0 or self._receive(self._buffer, flags)
 
     def _read_frame(self, flags: int) -> bool:
@@ -186,7 +186,7 @@ class MessageSocket:
         return True
 
     def _fill(self, size: int, flags: int) -> bool:
-        """Read until so many bytes are there; False if the peer has closed the channel before."""
+        """Read until `size` bytes are there; return False if the peer closes the channel before."""
         while self._filled < size:
             if not self._receive(self._buffer[self._filled : size], flags):
                 if self._filled:
@@ -195,12 +195,12 @@ class MessageSocket:
         return True
 
     def _receive(self, into: memoryview, flags: int) -> bool:
-        """Receive more bytes; False at the end of the connection."""
+        """Receive more bytes; return False at the end of the connection."""
         received = self._received
         if not received:
             buffers, flags, receive = ((into,),), flags | _CLOEXEC, self._socket.recvmsg_into
             try:
-                # The peer's last bytes before a reset can be read after the error.
+                # After the error of a reset, the peer's last bytes can still be read.
                 try:
                     received.extend(map(receive, buffers, (_ANCILLARY,), (flags,)))
                 except ConnectionResetError:
@@ -222,7 +222,7 @@ class MessageSocket:
         return bool(size)
 
     def _adopt_handles(self) -> None:
-        """Make handles of the received descriptors."""
+        """Make handles for the received descriptors."""
         if not self._fds:
             return
         (fds, self._fds), handles = (self._fds, []), []
@@ -233,9 +233,9 @@ class MessageSocket:
         except OSError as error:
             self._fds = fds
             close_all(handles)
-            raise PeerError(f"a handle that came is of no use: {error}") from error
+            raise PeerError(f"a received descriptor can't be used: {error}") from error
         except BaseException:
-            # A signal handler raised: the first descriptor may have an owner or not.
+            # A signal handler raised: it is unknown whether the first descriptor has an owner.
             self._is_broken = True
             self._fds = fds[1:]
             raise
@@ -246,17 +246,17 @@ class MessageSocket:
         while self._fds:
             os.close(self._fds.pop())
 
-    # --- the end
+    # --- closing
 
     def shutdown(self) -> None:
-        """End the connection, which wakes threads that read or write."""
+        """Shut the connection down, which wakes threads that read or write."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            return  # it has ended already
+            return  # the connection has ended already
 
     def detach(self) -> ChannelEnd:
-        """Return the socket."""
+        """Give up the socket and return it."""
         return ChannelEnd(self._socket.detach())
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Payloads of requests and replies, from and to the arguments of callers and handlers.
+"""Converts payloads of requests and replies to arguments of callers and handlers, and back.
 
 A method without errors answers with its payload. A flexible or fallible one answers with a union
 with `1` for success, `2` for its error, `3` for the framework's. Callers and handlers see the
@@ -32,7 +32,7 @@ _UNKNOWN_METHOD = struct.Struct("<QiHH")
 
 
 def payload_of(cls: Any, name: str, payload: Any, members: Mapping[str, Any]) -> Any:
-    """The payload of a call, from an object or from its members.
+    """Return the payload of a call, from an object or from its members.
 
     Raises:
         TypeError: Both or neither was given, or an object of another class.
@@ -51,7 +51,7 @@ def payload_of(cls: Any, name: str, payload: Any, members: Mapping[str, Any]) ->
 
 
 def _is_of(cls: Any, value: Any) -> bool:
-    """Whether a value is of a class, or of the same class from another `load` of the library."""
+    """Return whether a value is of a class, or of that class from another `load` of its library."""
     if isinstance(value, cls):
         return True
     type_ = getattr(value, "TYPE", None)
@@ -59,25 +59,25 @@ def _is_of(cls: Any, value: Any) -> bool:
 
 
 def _kind_of(value: Any) -> str:
-    """The kind of a value, for an error message."""
+    """Return the kind of a value, for an error message."""
     return "None" if value is None else f"an object of the class {type(value).__qualname__}"
 
 
 def message_of(method: Method, txid: int, payload: Any) -> Message:
-    """A request, a one-way message or an event."""
+    """Return the message of a request, one-way method or event."""
     return encode_message(TransactionHeader(txid, method.ordinal, not method.strict), payload)
 
 
 def numbered(message: Message, txid: int) -> Message:
-    """The message with another transaction id."""
+    """Return the message with another transaction id."""
     return Message(struct.pack("<I", txid) + message.data[4:], message.handles)
 
 
 def reply_of(method: Method, txid: int, value: Any) -> Message:
-    """The reply of a handler that returned.
+    """Return the reply for the value that a handler returned.
 
     Raises:
-        FidlError: The handler returned no payload of the method's reply.
+        FidlError: The value is not a payload of the method's reply.
     """
     if method.has_result:
         if method.success is not None:
@@ -92,7 +92,7 @@ def reply_of(method: Method, txid: int, value: Any) -> Message:
 
 
 def _answer(method: Method, cls: Any, value: Any) -> Any:
-    """The payload that a handler returned; None stands for one without required members."""
+    """Return the payload that a handler returned; None stands for a payload of optional members."""
     if value is None:
         try:
             return cls()
@@ -105,7 +105,7 @@ def _answer(method: Method, cls: Any, value: Any) -> Any:
 
 
 def error_reply_of(method: Method, txid: int, error: DomainError) -> Message:
-    """The reply of a handler that raised its method's error.
+    """Return the reply for a method's error that a handler raised.
 
     Raises:
         FidlError: The method has no errors.
@@ -116,7 +116,7 @@ def error_reply_of(method: Method, txid: int, error: DomainError) -> Message:
 
 
 def unknown_reply_of(header: TransactionHeader) -> Message:
-    """The reply to an unknown flexible method."""
+    """Return the reply to an unknown flexible method."""
     reply = TransactionHeader(header.txid, header.ordinal, True)
     body = _UNKNOWN_METHOD.pack(_FRAMEWORK, FrameworkError.TYPE.values["UNKNOWN_METHOD"], 0, 1)
     return Message(reply.encode() + body, [])
@@ -134,13 +134,13 @@ def _hides_error(method: Method) -> bool:
 
 
 def request_in(method: Method, incoming: Incoming) -> Any:
-    """Decode a request's payload, or an event's."""
+    """Decode the payload of a request or an event."""
     cls = method.request if method.kind != "event" else method.response
     return decode_body(incoming.header, cls, incoming.data, incoming.handles)
 
 
 def reply_in(method: Method, incoming: Incoming) -> Any:
-    """Decode a reply.
+    """Decode a reply, and return its payload.
 
     Returns:
         The payload, of the success where the method has errors; None if there is none.

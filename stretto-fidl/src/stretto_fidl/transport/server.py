@@ -99,7 +99,7 @@ class Server:
         self._closed = False
 
     def serve(self) -> None:
-        """Serve until the peer closes the channel, or `close` is called.
+        """Serve until the peer closes the channel or `close` is called.
 
         Raises:
             PeerError: The peer broke the rules.
@@ -125,11 +125,12 @@ class Server:
             closed, self._closed = self._closed, True
         if closed:
             if self._endpoint.is_closing:
-                self._endpoint.close()  # a signal handler has left this to `serve`
-            return  # another thread is about to write the epitaph
+                # `close` was called in a signal handler, which can't do this
+                self._endpoint.close()
+            return  # another thread is writing the epitaph
         if status is not None:
             self._endpoint.try_write_epitaph(status, patience=_EPITAPH_PATIENCE_S)
-        self._in_flight.release()  # `serve` may wait for it
+        self._in_flight.release()  # wakes `serve`, which may wait for a free place
         self._endpoint.close()
 
     def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
@@ -212,7 +213,7 @@ class Server:
         try:
             self._write(method, REPLY, txid, message)
         except ClosedError:
-            return  # the client has left
+            return  # the client has disconnected
 
     def _reply_later(self, method: Method, txid: int, deferred: Deferred) -> None:
         self._in_flight.acquire()

@@ -26,5 +26,5 @@ _NAMES: Final = {
 
 
 def status_name(status: int) -> str:
-    """Name a status: `PEER_CLOSED`, or `status -77` if it is unknown."""
+    """Return the name of a status: `PEER_CLOSED`, or `status -77` if it is unknown."""
     return _NAMES.get(status, f"status {status}")

@@ -1,4 +1,4 @@
-"""Classes with a function for each method of a protocol.
+"""Makes classes with a function for each method of a protocol.
 
 The function of a two-way method with a category is exchanged for another one while the category is
 recorded. The plain function has the code of a method without a category.
@@ -29,7 +29,7 @@ _classes: WeakKeyDictionary[type, WeakKeyDictionary[type[Protocol], type]] = Wea
 
 
 def stub_class(base: type, protocol: type[Protocol], kinds: tuple[str, ...]) -> Any:
-    """A subclass with stubs, the same for each call.
+    """Return a subclass with stubs; the same class for equal arguments.
 
     Args:
         base: Has `_call` and `_traced_call` for two-way methods, `_send` for others.

@@ -170,5 +170,5 @@ def test_malformed_availability_of_a_library_is_refused() -> None:
     assert "means none" in error_of(text).reason
     text = '@available(platform="A", added=1)\nlibrary a;'
     assert "platform's name" in error_of(text).reason
-    with pytest.raises(CompileError, match="'x' is no version"):
+    with pytest.raises(CompileError, match="'x' isn't a version"):
         compile_sources({"a": "library a;"}, versions={"a": "x"})

@@ -63,7 +63,7 @@ def test_new_syntax(text: str) -> None:
         ("type X = struct {}", "found end of file, expected `;`"),
         ("type X = struct { a uint8 };", "expected `;` after the member"),
         ("type X = struct { a; };", "expected a name as a type"),
-        ("type X = strict foo {};", "`foo` is no layout"),
+        ("type X = strict foo {};", "`foo` isn't a layout"),
         ("type X = strict strict union {};", "here twice"),
         ("type X = struct : uint8 {};", "a struct has no underlying type"),
         ("type X = table { a uint8; };", "expected an ordinal"),

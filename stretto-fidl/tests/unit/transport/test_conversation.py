@@ -16,20 +16,20 @@ from stretto_fidl.transport.conversation import ASSIGNED, Numbers
 def test_transaction_ids_increase_and_wrap() -> None:
     for first in (0, ASSIGNED):
         numbers = Numbers(first, used=False)
-        given = [numbers.give() for _ in range(3)]
+        given = [numbers.allocate() for _ in range(3)]
         assert given == [first | 1, (first | 1) + 1, (first | 1) + 2]
-        assert all(numbers.was_given(number) for number in given)
-        assert not numbers.was_given(given[-1] + 1)
+        assert all(numbers.was_allocated(number) for number in given)
+        assert not numbers.was_allocated(given[-1] + 1)
         numbers._next = first + ASSIGNED
         with pytest.raises(FidlError, match="connect anew"):
-            numbers.give()
-        numbers.jump()
+            numbers.allocate()
+        numbers.continue_at_random()
         with pytest.raises(FidlError, match="connect anew"):
-            numbers.give()
+            numbers.allocate()
 
 
 def test_used_channel_begins_at_a_random_transaction_id() -> None:
-    firsts = {Numbers(0, used=True).give() for _ in range(20)}
+    firsts = {Numbers(0, used=True).allocate() for _ in range(20)}
     assert len(firsts) > 15
     assert all(0 < number < ASSIGNED for number in firsts)
 
@@ -39,17 +39,17 @@ def test_forked_child_uses_other_transaction_ids_than_its_parent() -> None:
     near, far = channel()
     with far, Client(talk.Talk, near) as client:
         numbers = client._conversation.assigned
-        before = numbers.give()
+        before = numbers.allocate()
         read, write = os.pipe()
         child = os.fork()
         if child == 0:
-            knows = numbers.was_given(before)
-            os.write(write, b"%d %d" % (numbers.give(), knows))
+            knows = numbers.was_allocated(before)
+            os.write(write, b"%d %d" % (numbers.allocate(), knows))
             os._exit(0)
         os.waitpid(child, 0)
         os.close(write)
         theirs, knows = os.read(read, 100).split()
         os.close(read)
-        assert numbers.give() == before + 1
+        assert numbers.allocate() == before + 1
         assert before + 1 < int(theirs) < 2 * ASSIGNED
         assert knows == b"1"

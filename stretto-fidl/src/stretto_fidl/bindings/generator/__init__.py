@@ -4,7 +4,7 @@
         (folder / path).write_text(text)
 
 A library a.b becomes the module `a_b.py` and its stub `a_b.pyi`. With
-`trace="strip"` the text is, byte by byte, that of a definition without `@trace`.
+`trace="strip"` the text is the same, byte for byte, as without `@trace` in the definition.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def generate(ir: IR, *, prefix: str = "", trace: str = KEEP) -> dict[str, str]:
         The texts of a module and its stub, by file name.
 
     Raises:
-        FidlError: The IR is none or contains something unknown, or `prefix` or `trace` is
+        FidlError: The IR is malformed or contains something unknown, or `prefix` or `trace` is
             invalid.
     """
     if trace not in (KEEP, STRIP):

@@ -41,7 +41,7 @@ class Names:
 
     def __init__(self, reader: LibraryReader, prefix: str = "") -> None:
         if not all(_is_part(part) for part in prefix.split(".")) and prefix:
-            raise FidlError(f"{prefix[:100]!r} is no name of a package in Python, such as my.api")
+            raise FidlError(f"{prefix[:100]!r} isn't a Python package name, such as my.api")
         self._library: str = reader.ir["name"]
         self._prefix = prefix
         mentioned = set(_mentioned(reader.ir, reader))

@@ -1,4 +1,4 @@
-"""Decoding of tables and unions, and of the contents of their envelopes."""
+"""Decodes tables and unions, and the contents of their envelopes."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _envelope(type_: Type, wire: int) -> Envelope:
 
 
 def _unknown(resource: bool, wire: int) -> Envelope:
-    """Skip the contents of an envelope."""
+    """Return an envelope reader that skips the contents of an unknown member."""
     header = _header_v2 if wire == V2 else _header_v1
 
     def envelope(items: Sequence[Any], index: int, decoder: Decoder, depth: int) -> None:

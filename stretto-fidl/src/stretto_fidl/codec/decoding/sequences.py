@@ -1,4 +1,4 @@
-"""Decoding of arrays and vectors."""
+"""Decodes arrays and vectors."""
 
 from __future__ import annotations
 

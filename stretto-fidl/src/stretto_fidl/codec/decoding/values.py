@@ -1,4 +1,4 @@
-"""Decoding of values that are no sequences and have no envelopes."""
+"""Decodes all values except sequences and values with envelopes."""
 
 from __future__ import annotations
 

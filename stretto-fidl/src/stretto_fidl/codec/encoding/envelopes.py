@@ -1,4 +1,4 @@
-"""Encoding of tables and unions, and of the contents of their envelopes."""
+"""Encodes tables and unions, and the contents of their envelopes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encoding of arrays and vectors."""
+"""Encodes arrays and vectors."""
 
 from __future__ import annotations
 

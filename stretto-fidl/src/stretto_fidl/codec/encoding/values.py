@@ -1,4 +1,4 @@
-"""Encoding of values that are no sequences and have no envelopes."""
+"""Encodes all values except sequences and values with envelopes."""
 
 from __future__ import annotations
 
