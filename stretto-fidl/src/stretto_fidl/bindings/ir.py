@@ -47,7 +47,7 @@ _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, Recur
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Turn any exception that a document without the form of an IR raises into a FidlError.
+    """Turn an exception that malformed IR causes into a FidlError.
 
     Raises:
         FidlError: The document is not an IR.
@@ -107,16 +107,16 @@ class LibraryReader:
         checked_declarations(self.library.name, own)
 
     def declarations(self, kind: str) -> list[IR]:
-        """The definitions of a kind, in the order of the document."""
+        """Return the definitions of a kind, in the order of the document."""
         found = self.ir.get(f"{kind}_declarations")
         if found is None and kind == "protocol":
-            found = self.ir.get("interface_declarations")  # until 2020
+            found = self.ir.get("interface_declarations")  # the key of protocols until 2020
         for declaration in found or []:
             checked_name(declaration["name"], full=True)
         return list(found or [])
 
     def named_types(self) -> Iterator[tuple[types.Named, IR]]:
-        """Each type with its definition."""
+        """Yield each type with its definition."""
         if self.ir.get("overlay_declarations"):
             raise FidlError(f"{self.library.name} has overlays, which are experimental in FIDL "
                             "and not supported; use a union")  # fmt: skip
@@ -125,7 +125,7 @@ class LibraryReader:
                 yield self._named(kind, declaration, self._is_sensitive), declaration
 
     def external_structs(self) -> Iterator[tuple[types.Named, IR]]:
-        """Structs of other libraries that the document repeats for composed methods."""
+        """Yield the structs of other libraries that the document repeats for composed methods."""
         for declaration in self.declarations("external_struct"):
             yield self._named("struct", declaration), declaration
 
@@ -180,13 +180,13 @@ class LibraryReader:
         return types.Member(name, self.type(ir["type"]), ordinal, sensitive, self._default(ir))
 
     def _default(self, member: IR) -> Any:
-        """The default of a struct's member; deprecated in FIDL."""
+        """Return the default of a struct's member. Defaults are deprecated in FIDL."""
         if not member.get("maybe_default_value"):
             return None
         return python_value(self.type(member["type"]), member["maybe_default_value"]["value"])
 
     def type(self, ir: IR, depth: int = 0) -> types.Type:
-        """Read the mention of a type, within `depth` other types."""
+        """Read a use of a type that is nested in `depth` other types."""
         if depth > MAX_DEPTH:
             raise FidlError(f"types in types go {MAX_DEPTH} levels deep: the document is broken")
         kind = ir.get("kind_v2") or ir["kind"]
@@ -221,7 +221,7 @@ class LibraryReader:
         return found
 
     def is_number(self, type_: types.Type) -> bool:
-        """Whether a name is an enum or bits of this library or of a dependency."""
+        """Return whether a type is an enum or bits of this library or of a dependency."""
         if not isinstance(type_, types.Reference):
             return False
         numbers = ("bits", "enum")
@@ -261,7 +261,7 @@ class LibraryReader:
         return found
 
     def methods(self, protocol: IR) -> list[MethodDefinition]:
-        """The methods of a protocol's definition."""
+        """Return the methods of a protocol's definition."""
         found = [MethodDefinition(self, method) for method in protocol["methods"]]
         if "sensitive" in self.protocol_attributes(protocol):
             for method in found:
@@ -273,7 +273,7 @@ class LibraryReader:
 
 
 def _may_hold_handles(ir: IR) -> bool:
-    """Whether a type may hold handles, for documents from before there were resources."""
+    """Return whether a type may hold handles, for documents older than `resource`."""
     shape = ir.get("type_shape_v1") or {}
     return bool(shape.get("is_resource", shape.get("max_handles")))
 
@@ -288,7 +288,7 @@ def _count(value: object) -> int:
 
 
 def _numbers(ir: IR) -> tuple[types.Primitive, dict[str, int]]:
-    """The type and the values of an enum or of bits."""
+    """Return the underlying type and the values of an enum or of bits."""
     name = ir["type"] if isinstance(ir["type"], str) else ir["type"]["subtype"]
     type_ = integer_type(name, ir["name"])
     assert type_.low is not None
@@ -302,7 +302,7 @@ def _numbers(ir: IR) -> tuple[types.Primitive, dict[str, int]]:
 
 
 def _sensitive_names(ir: IR, others: Iterable[str]) -> set[str]:
-    """The aliases and new types of a library that are sensitive, or mention a sensitive one.
+    """Return the names of aliases and new types that are sensitive or mention a sensitive one.
 
     The IR doesn't list them as types, so they are found by the names that definitions mention.
     """
@@ -322,7 +322,7 @@ def _sensitive_names(ir: IR, others: Iterable[str]) -> set[str]:
 
 
 def _mentions(ir: IR, names: set[str]) -> bool:
-    """Whether the type of a member or alias, or a type within it, has one of these names."""
+    """Return whether a member or alias has a type with one of these names, at any depth."""
     for _ in range(MAX_DEPTH):
         alias = ir.get("experimental_maybe_from_alias") or {}
         if alias.get("name") in names or ir.get("identifier") in names:
@@ -335,7 +335,7 @@ def _mentions(ir: IR, names: set[str]) -> bool:
 
 
 def _kinds(ir: IR) -> Iterator[tuple[str, str]]:
-    """The kind of each name of this library and of its dependencies."""
+    """Yield the name and the kind of each declaration of this library and its dependencies."""
     scopes = [ir.get("declarations", {})]
     scopes += [library.get("declarations", {}) for library in ir.get("library_dependencies", [])]
     for scope in scopes:
@@ -344,7 +344,7 @@ def _kinds(ir: IR) -> Iterator[tuple[str, str]]:
 
 
 def openness(protocol: IR) -> str:
-    """The openness of a protocol: `open`, `ajar` or `closed`; `closed` in older documents."""
+    """Return a protocol's openness: `open`, `ajar` or `closed`. It is `closed` in older documents."""
     found = protocol.get("openness", "closed")
     if found not in ("open", "ajar", "closed"):
         raise FidlError(f"{protocol['name']} is neither open nor ajar nor closed: {found!r:.99}")
@@ -352,7 +352,7 @@ def openness(protocol: IR) -> str:
 
 
 def service_members(service: IR) -> dict[str, str]:
-    """The full names of a service's protocols, by the members' names."""
+    """Return the full names of a service's protocols, by the names of its members."""
     check_unique(
         f"{service['name']} has two members of one name", (m["name"] for m in service["members"])
     )
@@ -365,7 +365,7 @@ def service_members(service: IR) -> dict[str, str]:
 
 
 def python_value(type_: types.Type, value: Any) -> Any:
-    """A constant of a type; one of an enum or of bits is an int."""
+    """Convert a constant to its type; a constant of an enum or of bits becomes an int."""
     if isinstance(type_, types.String):
         return value
     if not isinstance(type_, types.Primitive):
@@ -385,7 +385,7 @@ def _finite(value: Any) -> float:
 
 
 def constant(reader: LibraryReader, ir: IR) -> tuple[types.Type, Any]:
-    """The type and the value of a constant's definition."""
+    """Return the type and the value of a constant's definition."""
     type_ = reader.type(ir["type"])
     if not isinstance(type_, (types.String, types.Primitive)) and not reader.is_number(type_):
         raise FidlError(f"{ir['name']} is a constant of a type that has none")

@@ -1,4 +1,4 @@
-"""Attributes in the JSON IR, older forms included."""
+"""Reads attributes from the JSON IR, older forms included."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def attributes(ir: IR) -> dict[str, Any]:
             value = arguments["value"]
         name = re.sub(r"(?<!^)(?<![_A-Z])(?=[A-Z])", "_", attribute["name"]).lower()
         if name == "trace" and attribute.get("value") == "":
-            value = ""  # in other attributes it stands for no value
+            value = ""  # in other attributes "" means that there is no value
         found.setdefault(name, value)
     return found
 
 
 def rpc_attributes(ir: IR) -> dict[str, Any]:
-    """Attributes of a protocol or method, without its doc comment.
+    """Return the attributes of a protocol or method, without its doc comment.
 
     Raises:
         FidlError: `@trace` has no category, so that nothing would be traced.

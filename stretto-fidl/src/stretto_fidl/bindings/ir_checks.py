@@ -1,4 +1,4 @@
-"""Checks of a JSON IR, which is not trusted.
+"""Checks a JSON IR, which is not trusted.
 
 The names of a definition become names in Python, its numbers become sizes and places in messages.
 Anything that FIDL's compilers never write is an error when the IR is read, not when the first
@@ -28,7 +28,7 @@ MAX_ORDINAL: Final = (1 << 64) - 1
 
 
 def checked_name(name: str, full: bool = False) -> str:
-    """Check a name in FIDL.
+    """Return a FIDL name if it is valid.
 
     Args:
         name: The name of a member or method, or, if `full`, of a declaration: `library/Name`.
@@ -45,7 +45,7 @@ def checked_name(name: str, full: bool = False) -> str:
 
 
 def checked_library(name: str) -> str:
-    """Check the name of a library.
+    """Return the name of a library if it is valid.
 
     Raises:
         FidlError: The name is invalid.
@@ -56,7 +56,7 @@ def checked_library(name: str) -> str:
 
 
 def checked_declarations(library: str, names: Iterable[str]) -> None:
-    """Check the names of a library's definitions: of this library, each once.
+    """Check that each name of a definition belongs to this library and is unique.
 
     Raises:
         FidlError: A name belongs to another library, or appears twice.
@@ -71,7 +71,7 @@ def checked_declarations(library: str, names: Iterable[str]) -> None:
 
 
 def whole_number(value: object, low: int, high: int, what: str) -> int:
-    """Check a number, or the digits of one, against a range.
+    """Return a number, or the number written in a string, if it is in a range.
 
     Args:
         value: The value in the document.
@@ -93,7 +93,7 @@ def whole_number(value: object, low: int, high: int, what: str) -> int:
 
 
 def check_unique(what: str, names: Iterable[object]) -> None:
-    """Check that no two things have one name.
+    """Check that no name appears twice.
 
     Args:
         what: The message of the error: `S has two members of one name`.
@@ -108,7 +108,7 @@ def check_unique(what: str, names: Iterable[object]) -> None:
 
 
 def integer_type(name: str, owner: str) -> types.Primitive:
-    """Check the type below an enum or bits.
+    """Return the underlying type of an enum or bits.
 
     Raises:
         FidlError: The type is not an integer type.

@@ -41,7 +41,7 @@ BASES: dict[type[types.Named], type] = {
 
 
 class Namespace(SimpleNamespace):
-    """A library's classes and constants, as attributes; the library itself is `FIDL_LIBRARY`."""
+    """A library's classes and constants as attributes; `FIDL_LIBRARY` is the library itself."""
 
     FIDL_LIBRARY: types.Library
 
@@ -86,7 +86,7 @@ def _load(reader: LibraryReader) -> Namespace:
 
 
 def _of_its_class(type_: types.Type, value: Any) -> Any:
-    """A constant as its enum or bits; a number if the library of these isn't loaded."""
+    """Return a constant as a member of its enum or bits, or as an int if these aren't loaded."""
     try:
         found, _ = types.resolve(type_)
     except FidlError:
@@ -95,7 +95,7 @@ def _of_its_class(type_: types.Type, value: Any) -> Any:
 
 
 def short_name(name: str) -> str:
-    """The Python name for a full name, without the library."""
+    """Return the Python name for a full name, without the library."""
     return python_name(name.rpartition("/")[2], OF_MODULES)
 
 
@@ -115,7 +115,7 @@ def _add(namespace: Namespace, ir: Mapping[str, Any], base: type, body: dict[str
 
 
 def docstring(ir: Mapping[str, Any]) -> str | None:
-    """The text of a definition's doc comment."""
+    """Return the text of a definition's doc comment."""
     doc = attributes(ir).get("doc")
     return None if doc is None else "\n".join(line.strip() for line in doc.strip().splitlines())
 

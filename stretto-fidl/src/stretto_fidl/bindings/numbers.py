@@ -20,12 +20,12 @@ from stretto_fidl.python_names import OF_NUMBERS, python_name
 
 
 def number_name(name: str) -> str:
-    """The attribute for a member."""
+    """Return the name of the class attribute for a member."""
     return python_name(name, OF_NUMBERS)
 
 
 class Enum(int):
-    """An enum: one of several values, or any value if it is flexible."""
+    """An enum value. A strict enum accepts only its members, a flexible one accepts any value."""
 
     TYPE: ClassVar[types.Enum]
     _REFUSED = STRICT_ENUM_UNKNOWN_VALUE
@@ -52,7 +52,7 @@ class Enum(int):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether the definition doesn't know the value."""
+        """Whether the value is not one of the enum's members."""
         return check_enum(_strict(self.TYPE), self) is not None
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ def _strict(type_: types.Enum) -> types.Enum:
 
 
 class Bits(Enum):
-    """A set of flags; `|`, `&`, `^`, `-` and `~` make others."""
+    """A set of flags; the operators `|`, `&`, `^`, `-` and `~` return another set."""
 
     TYPE: ClassVar[types.Bits]
     _REFUSED = STRICT_BITS_UNKNOWN_BIT
@@ -94,7 +94,7 @@ class Bits(Enum):
         return type(self)(self.TYPE.mask & ~int(self))
 
     def __contains__(self, flag: int) -> bool:
-        """Whether all these flags are set."""
+        """Return whether all these flags are set."""
         return int(self) & int(flag) == int(flag)
 
     def __repr__(self) -> str:
@@ -114,6 +114,6 @@ class Bits(Enum):
 
 
 class FrameworkError(Enum):
-    """FIDL's own error: the reason why a flexible method wasn't executed."""
+    """The reason why a server didn't execute a flexible method; defined by FIDL itself."""
 
     TYPE = types.FRAMEWORK_ERROR

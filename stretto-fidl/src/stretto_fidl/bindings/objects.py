@@ -1,4 +1,4 @@
-"""Objects behind handles: channels, memory, events.
+"""Objects that handles refer to: channels, memory, events.
 
 Zircon's objects on Linux: a channel is a pair of sockets that preserve message
 boundaries, a VMO is anonymous memory, an event is an eventfd.
@@ -40,13 +40,13 @@ class ChannelEnd(Handle):
 
 
 def channel() -> tuple[ChannelEnd, ChannelEnd]:
-    """Make both ends of a channel."""
+    """Create a channel, and return its two ends."""
     one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     return ChannelEnd(one.detach(), used=False), ChannelEnd(other.detach(), used=False)
 
 
 class Vmo(Handle):
-    """Memory that can be shared."""
+    """A VMO: memory that programs can share."""
 
     __slots__ = ()
 
@@ -73,7 +73,7 @@ class Vmo(Handle):
         return os.fstat(self.fd).st_size
 
     def read(self, size: int | None = None, offset: int = 0) -> bytes:
-        """Read bytes; all from the offset on by default."""
+        """Read `size` bytes at an offset; by default all bytes from the offset on."""
         wanted = self.size - offset if size is None else size
         return os.pread(self.fd, max(wanted, 0), offset)
 

@@ -41,7 +41,7 @@ def redacted(value: Any) -> str:
 
 
 def excerpt_of(value: Any) -> Any:
-    """The excerpt of a value (`stretto.base.excerpts`), without sensitive values."""
+    """Return the excerpt of a value (`stretto.base.excerpts`), without sensitive values."""
     return excerpt(value, _parts)
 
 
@@ -67,12 +67,15 @@ def _member(member: types.Member, value: Any) -> str:
 
 
 def is_hidden(member: types.Member) -> bool:
-    """Whether the value of a member is sensitive."""
+    """Return whether the value of a member is sensitive."""
     return member.sensitive or _is_of_sensitive_type(member.type)
 
 
 def _is_of_sensitive_type(type_: types.Type) -> bool:
-    """Whether a type is sensitive. Its values may not show it: plain ints, empty lists."""
+    """Return whether a type is sensitive.
+
+    Its values may not show that: they may be plain ints or empty lists.
+    """
     if isinstance(type_, (types.Vector, types.Array)):
         return _is_of_sensitive_type(type_.element)
     type_, _ = types.resolve(type_)
@@ -83,7 +86,7 @@ def _is_of_sensitive_type(type_: types.Type) -> bool:
 
 
 def _parts(value: Any) -> Iterable[tuple[str, Any]] | str | None:
-    """See `stretto.base.excerpts.Parts`."""
+    """Return the parts of a value; see `stretto.base.excerpts.Parts`."""
     if isinstance(value, Handle):
         return f"<{type_name(value.object_type)}>"
     type_ = getattr(value, "TYPE", None)

@@ -65,12 +65,16 @@ class Method:
 
     @property
     def request(self) -> Any:
-        """The class of the request's payload; None if it has none. Events have no request."""
+        """The class of the request's payload; None if it has no payload. Events have no request."""
         return _cls(self._request)
 
     @property
     def response(self) -> Any:
-        """The class of the response's payload, or the event's; None if it has none.
+        """The class of the payload of the response or event; None if it has no payload.
+
+        A flexible or fallible two-way method has a union here: of its success, its own error and
+        the
+        framework's error.
 
         Of a flexible or fallible two-way method it is the union of its success, its error and
         the framework's.
@@ -79,7 +83,7 @@ class Method:
 
     @property
     def success(self) -> Any:
-        """The class of the success in `response`, if that is such a union."""
+        """The class of the success in `response`; None if `response` is no union of results."""
         return _cls(self._success)
 
     @property

@@ -30,7 +30,7 @@ def _make({names}):
 
 
 class Record:
-    """An object with members, each of which is an attribute."""
+    """Base of structs and tables: an object whose members are attributes."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -42,7 +42,7 @@ class Record:
             _add_constructors(cls)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both have the same class and equal members."""
+        """Return whether both objects have the same class and equal members."""
         if other.__class__ is not self.__class__:
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
@@ -54,19 +54,19 @@ class Record:
 
 
 class Struct(Record):
-    """An object of a struct: every member is present; optional ones may be None."""
+    """A struct: every member is present, but an optional one may be None."""
 
     __slots__ = ()
 
 
 class Table(Record):
-    """An object of a table: absent members are None."""
+    """A table: absent members are None."""
 
     __slots__ = ()
 
 
 def _add_constructors(cls: type[Record]) -> None:
-    """Write `__init__`, which checks, and `_make`, which the decoder calls.
+    """Add `__init__`, which checks its arguments, and `_make`, which the decoder calls.
 
     They are compiled, because a loop over the names of members takes several times as long.
     """
@@ -91,7 +91,7 @@ def _add_constructors(cls: type[Record]) -> None:
 
 
 def _may_be_left_out(member: types.Member) -> bool:
-    """Whether a type is optional, without resolving references to later definitions."""
+    """Return whether a type is optional, without resolving references to later definitions."""
     if isinstance(member.type, types.Reference):
         return member.type.optional
     return is_optional(member.type)
@@ -101,7 +101,7 @@ _Check = Callable[[tuple[Any, ...]], None]
 
 
 def _checker(type_: types.Struct, members: tuple[types.Member, ...]) -> _Check:
-    """A function that checks the values of members; its first call resolves their types."""
+    """Return a function that checks the values of members; its first call resolves their types."""
     checks: list[Callable[[Any], None]] = []
     is_table = isinstance(type_, types.Table)
 
@@ -122,7 +122,7 @@ def _checker(type_: types.Struct, members: tuple[types.Member, ...]) -> _Check:
 
 
 class Union:
-    """An object of a union: one of several members; made with one keyword.
+    """A union: one of several members, given as one keyword argument.
 
     Each member is also an attribute, which is None if the union holds another one. A member
     with the name of a union's own attribute gets a `_`: `value_` (`python_names`).
@@ -175,7 +175,7 @@ class Union:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether the definition doesn't know the member."""
+        """Return whether the member is missing in the definition."""
         return self.which is None
 
     def __eq__(self, other: object) -> bool:

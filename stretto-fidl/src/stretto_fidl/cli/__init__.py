@@ -1,1 +1,1 @@
-"""The verb `stretto fidl`: a module for each subcommand."""
+"""The subcommands of `stretto fidl`, a module for each."""

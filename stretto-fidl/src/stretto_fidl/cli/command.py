@@ -26,6 +26,8 @@ def _help() -> str:
 def run(arguments: Sequence[str]) -> int:
     """Compile FIDL definitions, generate bindings.
 
+    `stretto --help` shows the first line of this docstring.
+
     The first line stands in `stretto --help`.
 
     Returns:

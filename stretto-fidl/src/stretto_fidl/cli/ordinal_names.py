@@ -35,7 +35,7 @@ _FIXED_SIZES = {wire.FIXED64: 8, wire.FIXED32: 4}
 
 
 def method_names(libraries: Iterable[Mapping[str, Any]]) -> dict[int, str]:
-    """The names of methods and events, by ordinal.
+    """Return the names of methods and events, by ordinal.
 
     Args:
         libraries: The JSON IR of each, parsed.
@@ -50,7 +50,7 @@ def method_names(libraries: Iterable[Mapping[str, Any]]) -> dict[int, str]:
 
 
 class Symbolizer:
-    """Replaces ordinals by names.
+    """Replaces ordinals by method names.
 
     Args:
         names: The names by ordinal.
@@ -105,7 +105,7 @@ class Symbolizer:
         return zlib.compress(b"".join(pieces))
 
     def _message(self, data: bytes, fields: Mapping[int, Any]) -> bytes:
-        """A message with its texts replaced. Most messages have none."""
+        """Return a message with its texts replaced. Most messages contain no text."""
         if _PREFIX not in data:
             return data
         pieces = []
@@ -135,7 +135,7 @@ def _fields(data: bytes) -> list[DecodedField]:
 
 
 def _encoded(field: DecodedField, data: bytes) -> bytes:
-    """A field with its old tag and new data."""
+    """Encode a field with its old tag and new data."""
     if field.wire_type == wire.DELIMITED:
         return wire.bytes_field(field.number, data)
     if field.wire_type == wire.VARINT:

@@ -54,19 +54,19 @@ def check_depth(depth: int) -> None:
 
 
 def absent(type_: str) -> WireError:
-    """The error for None in place of a required value."""
+    """Return the error for None in place of a required value."""
     return WireError(NON_NULLABLE_TYPE_WITH_NULL_VALUE, f"{type_} is required, and absent")
 
 
 def wrong_type(value: object, expected: str) -> WireError:
-    """The error for a value of the wrong Python type."""
+    """Return the error for a value of the wrong Python type."""
     if value is None:
         return absent(expected)
     return WireError(WRONG_TYPE, f"{expected} is expected, not a {type(value).__name__}")
 
 
 def describe(type_: Type) -> str:
-    """Name a type for messages, with the Python type that it takes."""
+    """Describe a type, with its Python type, for error messages."""
     type_, _ = resolve(type_)
     match type_:
         case Primitive(name="bool"):
@@ -88,19 +88,19 @@ def describe(type_: Type) -> str:
 
 
 def is_uint8(type_: Type) -> bool:
-    """Whether a type is uint8, whose vectors are bytes."""
+    """Return whether a type is uint8, whose vectors are bytes."""
     type_, _ = resolve(type_)
     return isinstance(type_, Primitive) and type_.name == "uint8"
 
 
 def is_optional(type_: Type) -> bool:
-    """Whether None is a value of a type."""
+    """Return whether None is a value of a type."""
     _, optional = resolve(type_)
     return optional or getattr(type_, "optional", False)
 
 
 def check_primitive(type_: Primitive, value: Any) -> None:
-    """Check that a value can be packed.
+    """Check that a value can be packed as a primitive.
 
     Raises:
         WireError: It can't be packed.
@@ -135,7 +135,10 @@ def check_number(type_: Enum, value: Any) -> None:
 
 
 def checker(type_: Type) -> Callable[[Any], None]:
-    """A function that checks a value of a type, but not its contents; it raises `WireError`."""
+    """Return a function that checks a value of a type, but not the value's contents.
+
+    The function raises `WireError`.
+    """
     if is_optional(type_):
         required = _required(type_)
 
@@ -179,7 +182,7 @@ def _instance(type_: Type, *kinds: type) -> Callable[[Any], None]:
 
 
 def check_enum(type_: Enum, value: int) -> str | None:
-    """The error of a number as an enum or bits; None if it is valid."""
+    """Return the error of a number that isn't a valid enum or bits value; None if it is valid."""
     if not type_.strict:
         return None
     if isinstance(type_, Bits):

@@ -67,7 +67,7 @@ DEFAULT_RIGHTS: Final = {
 
 
 def type_name(object_type: int) -> str:
-    """Name a type for messages."""
+    """Return the name of an object type, for messages."""
     names = [name for name, value in OBJECT_TYPES.items() if value == object_type]
     return names[0] if names else f"object type {object_type}"
 
@@ -94,7 +94,7 @@ class Handle:
 
     @property
     def fd(self) -> int:
-        """The descriptor; still owned by the handle.
+        """The descriptor. The handle still owns it.
 
         Raises:
             WireError: The handle is closed or detached.
@@ -105,35 +105,35 @@ class Handle:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is neither closed nor detached."""
+        """Whether the handle is neither closed nor detached."""
         return self._fd >= 0
 
     def fileno(self) -> int:
-        """As `fd`, for selectors."""
+        """Return the descriptor, for selectors."""
         return self.fd
 
     def detach(self) -> int:
-        """Return the descriptor, which the caller closes."""
+        """Give up the descriptor and return it. The caller has to close it."""
         fd, self._fd = self.fd, -1
         return fd
 
     def close(self) -> None:
-        """Close the descriptor, once."""
+        """Close the descriptor. A second call does nothing."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             os.close(fd)
 
     def duplicate(self) -> Handle:
-        """A second handle of the same object."""
+        """Return a second handle of the same object."""
         return type(self)(os.dup(self.fd), self.object_type, self.rights)
 
     def restrict(self, rights: int) -> None:
-        """Keep only these rights."""
+        """Reduce the handle's rights to these."""
         if not rights & SAME_RIGHTS:
             self.rights = rights if self.rights & SAME_RIGHTS else self.rights & rights
 
     def check(self, object_type: int, rights: int) -> None:
-        """Check that it has the type and the rights of its definition, and drop excess rights.
+        """Check that the handle has this type and these rights, and drop excess rights.
 
         Raises:
             WireError: It has another type, or too few rights.

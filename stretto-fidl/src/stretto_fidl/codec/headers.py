@@ -63,7 +63,7 @@ class TransactionHeader:
         self.txid, self.ordinal, self.flexible, self.wire = txid, ordinal, flexible, wire
 
     def encode(self) -> bytes:
-        """The 16 bytes of the header; encoding is in v2 only.
+        """Return the 16 bytes of the header. Only wire format v2 is written.
 
         Raises:
             WireError: The wire format isn't v2, or a number has too many bits.
@@ -111,7 +111,7 @@ def decode_header(data: bytes) -> TransactionHeader:
 
 
 def encode_epitaph(status: int) -> bytes:
-    """The last message of a server, with the status (Zircon's) for which it closes the channel."""
+    """Return an epitaph: the last message of a server, with the Zircon status of the closing."""
     return TransactionHeader(0, EPITAPH_ORDINAL).encode() + _STATUS.pack(status)
 
 
@@ -131,12 +131,12 @@ def decode_epitaph(data: bytes) -> int:
 
 
 def encode_at_rest_header() -> bytes:
-    """The header before a value in a file."""
+    """Return the header that precedes a value in a file."""
     return _AT_REST.pack(0, MAGIC, AT_REST_V2, 0)
 
 
 def decode_at_rest_header(data: bytes) -> int:
-    """The wire format of the value behind a header.
+    """Return the wire format of the value that follows a header.
 
     Raises:
         WireError: The bytes are not a header of data at rest.

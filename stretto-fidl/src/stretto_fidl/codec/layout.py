@@ -1,4 +1,4 @@
-"""Layouts in line: sizes, alignments, padding, and formats for the struct module.
+"""Computes layouts in line: sizes, alignments, padding, and formats for the struct module.
 
 A type's part in line is a row of items of `struct.Struct`, so that a whole
 object is packed and unpacked by one call:
@@ -47,12 +47,12 @@ _UNION_FORMATS = {V1: "QIIQ", V2: "QQ"}
 
 
 def aligned(size: int, alignment: int = ALIGNMENT) -> int:
-    """Round up."""
+    """Round a size up to a multiple of an alignment."""
     return (size + alignment - 1) & -alignment
 
 
 class Layout:
-    """The part of a type that lies in line.
+    """The layout of the part of a type that lies in line.
 
     Attributes:
         format: The format for the struct module, without byte order.
@@ -79,7 +79,7 @@ class Layout:
 
 
 def layout(type_: Type, wire: int = V2) -> Layout:
-    """The layout of a type in a wire format, `V1` or `V2`."""
+    """Return the layout of a type in a wire format, `V1` or `V2`."""
     type_, optional = resolve(type_)
     key = "layout", wire, optional
     found: Layout | None = type_.plans.get(key)

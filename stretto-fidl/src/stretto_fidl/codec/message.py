@@ -1,4 +1,4 @@
-"""Values to bytes and back: whole messages.
+"""Encodes and decodes whole messages.
 
 A message has no header (`encode`, `decode`), the header of a transaction
 (`encode_message`, `decode_body`), or the header of data at rest (`persist`,
@@ -122,7 +122,7 @@ def decode(
 
 
 def _bytes(data: Any) -> bytes:
-    """A copy of bytes; an int or a list, which `bytes` would accept, is refused."""
+    """Return a copy of bytes; refuse an int or a list, which `bytes` would accept."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"a message is bytes, not of {type(data).__qualname__}")
     return bytes(data)
@@ -135,7 +135,7 @@ def close_all(handles: Sequence[Handle]) -> None:
 
 
 def check_consumed(decoder: Decoder) -> None:
-    """Raise if bytes or handles are left."""
+    """Raise an error if bytes or handles are left."""
     extra = len(decoder.data) - decoder.next
     if extra:
         problem = f"{extra} bytes after the value"

@@ -31,7 +31,7 @@ UNBOUNDED: Final = 0xFFFFFFFF
 
 
 class Type:
-    """Any type. It stores the plans of the codec."""
+    """Base of all types. A type also stores the codec's plans for it."""
 
     __slots__ = ("plans",)
 
@@ -82,7 +82,7 @@ FLOAT32, FLOAT64 = PRIMITIVES["float32"], PRIMITIVES["float64"]
 
 
 class String(Type):
-    """UTF-8 of at most `bound` bytes."""
+    """A string of at most `bound` bytes of UTF-8."""
 
     __slots__ = ("bound", "optional")
 
@@ -92,7 +92,7 @@ class String(Type):
 
 
 class Vector(Type):
-    """At most `bound` elements."""
+    """A vector of at most `bound` elements."""
 
     __slots__ = ("bound", "element", "optional")
 
@@ -102,7 +102,7 @@ class Vector(Type):
 
 
 class Array(Type):
-    """Exactly `count` elements, in line."""
+    """An array of exactly `count` elements, in line."""
 
     __slots__ = ("count", "element")
 
@@ -112,7 +112,7 @@ class Array(Type):
 
 
 class StringArray(Type):
-    """UTF-8 in exactly `count` bytes, filled up with zeros (experimental in FIDL)."""
+    """A string in exactly `count` bytes of UTF-8, padded with zeros (experimental in FIDL)."""
 
     __slots__ = ("count",)
 
@@ -134,7 +134,9 @@ class HandleType(Type):
 
 
 class Endpoint(HandleType):
-    """One end of a channel that speaks a protocol, with all rights of a fresh one.
+    """A client or server end of a channel with a protocol, with all rights of a new channel.
+
+    `role` is `client` or `server`.
 
     `role` is client or server.
     """
@@ -147,7 +149,7 @@ class Endpoint(HandleType):
 
 
 class Reference(Type):
-    """A named type of a library or of its dependencies."""
+    """A reference to a named type of a library or of its dependencies."""
 
     __slots__ = ("library", "name", "optional")
 
@@ -202,7 +204,7 @@ class Named(Type):
 
 
 class Enum(Named):
-    """Values by name; a flexible enum takes other values, too."""
+    """An enum: values by name. A flexible enum accepts other values, too."""
 
     __slots__ = ("strict", "underlying", "values")
 
@@ -219,13 +221,13 @@ class Enum(Named):
 
 
 class Bits(Enum):
-    """Flags by name; flexible bits take other flags, too."""
+    """Bits: flags by name. Flexible bits accept other flags, too."""
 
     __slots__ = ()
 
     @property
     def mask(self) -> int:
-        """All flags."""
+        """The union of all flags."""
         mask = 0
         for value in self.values.values():
             mask |= value
@@ -237,7 +239,7 @@ FRAMEWORK_ERROR: Final = Enum("fidl/FrameworkError", INT32, {"UNKNOWN_METHOD": -
 
 
 class Struct(Named):
-    """Members in order."""
+    """A struct: members in a fixed order."""
 
     __slots__ = ("members", "resource")
 
@@ -253,18 +255,18 @@ class Struct(Named):
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The names of sensitive members; of all members if the struct is sensitive."""
+        """The names of the sensitive members; all names if the struct is sensitive."""
         return frozenset(each.name for each in self.members if self.sensitive or each.sensitive)
 
 
 class Table(Struct):
-    """Members by ordinal, each of which may be absent."""
+    """A table: members by ordinal, each of which may be absent."""
 
     __slots__ = ()
 
 
 class Union(Struct):
-    """One of several members; a flexible union may hold an unknown one."""
+    """A union: one of several members. A flexible union may hold an unknown member."""
 
     __slots__ = ("strict",)
 
@@ -313,11 +315,11 @@ class Library:
         return named
 
     def ref(self, name: str, optional: bool = False) -> Reference:
-        """A reference to a definition, which may be added later."""
+        """Return a reference to a definition, which may be added later."""
         return Reference(self, name, optional)
 
     def find(self, name: str) -> Named:
-        """The definition of a full name.
+        """Return the definition with a full name.
 
         Raises:
             FidlError: There is no such definition.
@@ -332,7 +334,7 @@ class Library:
 
 
 def resolve(type_: Type) -> tuple[Type, bool]:
-    """The type of a reference, and whether the reference is optional."""
+    """Return the type that a reference refers to, and whether the reference is optional."""
     if isinstance(type_, Reference):
         return type_.library.find(type_.name), type_.optional
     return type_, False

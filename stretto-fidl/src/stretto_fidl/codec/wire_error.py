@@ -73,7 +73,7 @@ _QUOTING: Final = (
 
 
 class WireError(FidlError, ValueError):
-    """A message breaks the wire format, or a value its type.
+    """A message breaks the wire format, or a value doesn't fit its type.
 
     Attributes:
         code: One of the constants of this module.
@@ -91,7 +91,7 @@ class WireError(FidlError, ValueError):
         self._anchored = offset is not None
 
     def inside(self, step: str, offset: int | None = None, *, hidden: bool = False) -> None:
-        """Add the member in which it happened, at an offset in its object.
+        """Add the member in which the error happened, at an offset in its object.
 
         Args:
             step: The member's name, or `[index]`.
@@ -111,13 +111,13 @@ class WireError(FidlError, ValueError):
             self.args = (self.code, self.problem)
 
     def anchor(self, start: int) -> None:
-        """Add the offset in the message of the object from which offsets were counted."""
+        """Add the object's offset in the message: so far the offset is relative to the object."""
         if not self._anchored:
             self.offset = (self.offset or 0) + start
             self._anchored = True
 
     def __str__(self) -> str:
-        """The mistake, its place in the value, and its place in the message."""
+        """Return the mistake, its place in the value, and its place in the message."""
         path = ".".join(self.path).replace(".[", "[")
         where = f"{path}: " if path else ""
         offset = "" if self.offset is None else f", at byte {self.offset}"

@@ -227,7 +227,7 @@ def test_prefix_is_the_package_of_imported_libraries() -> None:
 
 @pytest.mark.parametrize("prefix", ["1 2", "a..b", "a.class", ".a", "a b", "a\nimport os"])
 def test_prefix_that_is_no_package_name_is_refused(prefix: str) -> None:
-    with pytest.raises(FidlError, match="no name of a package"):
+    with pytest.raises(FidlError, match="isn't a Python package name"):
         generate(BASE, prefix=prefix)
 
 

@@ -60,7 +60,7 @@ VALUE = ("members", 0, "value", "value")
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("name",), "a_b", "no name of a library"),
+        (("name",), "a_b", "isn't a valid FIDL library name"),
         (kind("struct", "name"), "other/S", "isn't of the library test"),
         (kind("struct", "name"), "test/U", "defines test/U twice"),
         (kind("enum", "type"), "float32", "no type of integers"),
@@ -68,9 +68,9 @@ VALUE = ("members", 0, "value", "value")
         (kind("enum", "type"), "word", "no type of integers"),
         (kind("enum", *VALUE), "256", r"test/E\.A is 256, not one of 0 to 255"),
         (kind("enum", *VALUE), "one", r"test/E\.A isn't a whole number, but 'one'"),
-        (kind("enum", *VALUE), 1.5, "no whole number"),
-        (kind("enum", *VALUE), True, "no whole number"),
-        (kind("enum", *VALUE), "9" * 5000, "no whole number"),
+        (kind("enum", *VALUE), 1.5, "isn't a whole number"),
+        (kind("enum", *VALUE), True, "isn't a whole number"),
+        (kind("enum", *VALUE), "9" * 5000, "isn't a whole number"),
         (kind("bits", *VALUE), "-1", "not one of 0 to 255"),
         (kind("table", "members", 1, "ordinal"), 1, "two members of one ordinal"),
         (kind("table", "members", 1, "ordinal"), 0, "not one of 1 to 8192"),
@@ -88,8 +88,8 @@ VALUE = ("members", 0, "value", "value")
         (kind("protocol", "methods", 0, "ordinal"), "x", "the ordinal of M isn't a whole number"),
         (kind("protocol", "methods", 0, "name"), "N", "two methods of one name"),
         (kind("protocol", "openness"), math.inf, "neither open nor ajar nor closed"),
-        (kind("service", "members", 0, "name"), "a-b", "no name in FIDL"),
-        (kind("service", "members", 0, "type", "protocol"), "P", "no name in FIDL"),
+        (kind("service", "members", 0, "name"), "a-b", "isn't a valid FIDL name"),
+        (kind("service", "members", 0, "type", "protocol"), "P", "isn't a valid FIDL name"),
     ],
 )  # fmt: skip
 def test_invalid_values_in_the_ir_are_refused(

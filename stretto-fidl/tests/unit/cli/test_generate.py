@@ -78,10 +78,13 @@ def test_files_that_are_no_ir_are_refused(
     ("change", "message"),
     [
         ({"name": 5}, "no JSON IR"),
-        ({"name": "/tmp/x/outside"}, "no name of a library"),
-        ({"name": "demo.greeter\nimport os"}, "no name of a library"),
+        ({"name": "/tmp/x/outside"}, "isn't a valid FIDL library name"),
+        ({"name": "demo.greeter\nimport os"}, "isn't a valid FIDL library name"),
         ({"struct_declarations": [5]}, "no JSON IR"),
-        ({"struct_declarations": [{"name": "demo.greeter/X: pass", "members": []}]}, "no name"),
+        (
+            {"struct_declarations": [{"name": "demo.greeter/X: pass", "members": []}]},
+            "isn't a valid FIDL name",
+        ),
         ({"protocol_declarations": [{"name": "demo.greeter/P"}]}, "no JSON IR"),
     ],
 )
@@ -109,7 +112,7 @@ def test_prefix_that_is_no_package_name_is_refused(
     ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["fidl", "generate", ir, "--out", str(tmp_path), "--prefix", "1 2"]) == 1
-    assert "no name of a package" in capsys.readouterr().err
+    assert "isn't a Python package name" in capsys.readouterr().err
 
 
 def test_unwritable_folder_is_an_error(ir: str, tmp_path: Path, capsys) -> None:

@@ -132,7 +132,7 @@ def test_enums_of_when_they_were_strict_by_themselves() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("struct S { handle<nothing> h; };", "no kind of handle"),
+        ("struct S { handle<nothing> h; };", "isn't a kind of handle"),
         ("struct S { uint8? a; };", "can't be optional"),
         ("[Foo = 5] protocol P {};", "expected a string"),
         ("protocol P { 1: M(int32 a); };", "no ordinals since 2019"),

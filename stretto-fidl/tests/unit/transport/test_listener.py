@@ -35,7 +35,7 @@ def test_socket_file_of_a_crashed_server_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as crashed:
         crashed.bind(str(path))
-    with pytest.raises(TransportError, match="if its server has gone, remove it"):
+    with pytest.raises(TransportError, match="if its server has exited, remove it"):
         Listener(path)
     path.unlink()
     Listener(path).close()
@@ -44,7 +44,7 @@ def test_socket_file_of_a_crashed_server_is_replaced(tmp_path: Path) -> None:
 def test_what_is_no_socket_stays(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("precious")
-    with pytest.raises(TransportError, match="no socket: choose another path"):
+    with pytest.raises(TransportError, match="is not a socket: choose another path"):
         Listener(path)
     assert path.read_text() == "precious"
 

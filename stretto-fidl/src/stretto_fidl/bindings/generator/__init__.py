@@ -1,4 +1,4 @@
-"""Generates modules with the same classes of a library as `bindings.load` makes.
+"""Generates Python modules with the classes that `bindings.load` makes at run time.
 
     for path, text in generate(ir).items():
         (folder / path).write_text(text)

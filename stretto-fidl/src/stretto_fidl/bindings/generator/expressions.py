@@ -1,4 +1,4 @@
-"""Python expressions for types."""
+"""Writes FIDL types as Python expressions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def type_expression(type_: types.Type) -> str:
-    """The expression for a mention of a type."""
+    """Return the Python expression for a use of a type."""
     match type_:
         case types.Primitive():
             return f"_t.{type_.name.upper()}"
@@ -28,7 +28,7 @@ def type_expression(type_: types.Type) -> str:
 
 
 def _maybe_optional(type_: types.Type) -> tuple[str, list[str]]:
-    """The function and the arguments for a type that may be optional."""
+    """Return the function and the arguments that make a type, which may be optional."""
     match type_:
         case types.String():
             return "_t.String", _bound(type_)
@@ -48,7 +48,7 @@ def _bound(type_: types.String | types.Vector) -> list[str]:
 
 
 def call(function: str, arguments: Sequence[str]) -> str:
-    """The text of a call, with one argument in a line if it is long.
+    """Return the text of a call; a long call has one argument on each line.
 
     Args:
         function: The function.

@@ -1,4 +1,4 @@
-"""Texts of modules: a class statement for each definition."""
+"""Writes the texts of generated modules: a class statement for each definition."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FIDL_LIBRARY: _Final = _t.Library({library!r}, ({dependencies}){sensitive})
 
 
 def module_text(reader: LibraryReader, names: Names, hidden: frozenset[str]) -> str:
-    """The text of a module.
+    """Return the text of a module.
 
     Args:
         reader: The library.
@@ -70,7 +70,7 @@ def _class(ir: IR, base: str, body: Iterable[str]) -> str:
 
 
 def doc_literal(doc: str) -> str:
-    """A docstring with this text."""
+    """Return a Python docstring literal with this text."""
     text = _ENDS_A_LITERAL.sub(r'\\"', doc.replace("\\", "\\\\"))
     text = _NOT_IN_SOURCE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return f'"""{text}"""'
@@ -83,7 +83,7 @@ _NOT_IN_SOURCE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 
 
 def _named(named: types.Named, ir: IR) -> str:
-    """A struct, table, union, enum or bits."""
+    """Return the class statement of a struct, table, union, enum or bits."""
     base, body = type(named).__name__, []
     if isinstance(named, types.Union):
         body.append("__slots__ = ()")

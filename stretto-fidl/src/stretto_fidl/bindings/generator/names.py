@@ -1,4 +1,4 @@
-"""Names in generated modules: of other libraries' modules, and of classes.
+"""Names in generated modules: those of imported modules, and those of classes.
 
 No name in FIDL starts with a `_`, so these names can't collide with definitions, nor with each
 other:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Names:
-    """The names in a module.
+    """The names used in a generated module.
 
     Attributes:
         dependencies: The libraries whose types this one mentions.
@@ -50,16 +50,16 @@ class Names:
             _check_is_free([self._library, *self.dependencies])
 
     def alias(self, library: str) -> str:
-        """The name of another library's module."""
+        """Return the name under which another library's module is imported."""
         return f"_lib_{module_name(library)}"
 
     def imports(self) -> list[str]:
-        """The import statements for the libraries that this one depends on."""
+        """Return the import statements for the libraries that this one depends on."""
         start = f"from {self._prefix} import " if self._prefix else "import "
         return [f"{start}{module_name(name)} as {self.alias(name)}" for name in self.dependencies]
 
     def cls(self, name: str) -> str:
-        """An expression for a definition's class, given its full name."""
+        """Return an expression for the class of a definition, given its full name."""
         library, _, _ = name.rpartition("/")
         short = short_name(name)
         return short if library == self._library else f"{self.alias(library)}.{short}"
@@ -79,7 +79,7 @@ def _is_part(word: str) -> bool:
 
 
 def _mentioned(node: Any, reader: LibraryReader) -> Iterator[str]:
-    """The libraries of all named types in a part of the IR; protocols are mentioned by name."""
+    """Yield the libraries of the types and protocols that a part of the IR names."""
     if isinstance(node, list):
         for each in node:
             yield from _mentioned(each, reader)

@@ -1,4 +1,4 @@
-"""Texts of stubs, for type checkers and editors."""
+"""Writes the texts of stubs (`.pyi`), for type checkers and editors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FIDL_LIBRARY: _Final[_t.Library]
 
 
 class _Annotations:
-    """Python annotations for types of FIDL.
+    """Writes Python annotations for FIDL types.
 
     Attributes:
         aliases: Other names for classes, to be defined in the stub.
@@ -52,7 +52,7 @@ class _Annotations:
         self.aliases: dict[str, str] = {}
 
     def within(self, named: types.Named | None) -> None:
-        """Enter a class, whose members hide names of the module; None leaves it."""
+        """Enter a class, whose members hide names of the module; None leaves the class."""
         self._members = frozenset()
         match named:
             case types.Enum():
@@ -61,18 +61,18 @@ class _Annotations:
                 self._members = frozenset(member.python_name for member in named.members)
 
     def cls(self, name: str) -> str:
-        """An expression for a definition's class, given its full name."""
+        """Return an expression for the class of a definition, given its full name."""
         found = self._names.cls(name)
         if found not in self._members:
             return found
         return self.aliases.setdefault(found, f"_cls_{found}")
 
     def read(self, type_: types.Type) -> str:
-        """The type of an attribute."""
+        """Return the annotation of an attribute."""
         return self._optional(type_, self._annotation(type_, "_py.list", self.read))
 
     def write(self, type_: types.Type) -> str:
-        """The type of a constructor's argument."""
+        """Return the annotation of a constructor's argument."""
         found = self._annotation(type_, "_Sequence", self.write)
         if isinstance(type_, types.Reference) and type_.name in self._numbers:
             found = f"{found} | _py.int"
@@ -104,7 +104,7 @@ if TYPE_CHECKING:
 
 
 def stub_text(reader: LibraryReader, names: Names) -> str:
-    """The text of the stub of a library's module."""
+    """Return the text of the stub of a library's module."""
     annotations = _Annotations(reader, names)
     imports = "".join(f"{line}\n" for line in names.imports())
     head = _HEAD.format(library=reader.ir["name"], imports=f"\n{imports}" if imports else "")

@@ -1,4 +1,4 @@
-"""Bytes to values: importing this package registers the plans of all types."""
+"""Decodes bytes to values. Importing this package registers the plans of all types."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _check_numbers(num_bytes: int, num_handles: int, decoder: Decoder) -> None:
 
 
 def _header_v1(items: Sequence[Any], index: int, decoder: Decoder) -> tuple[int, int, bool]:
-    """Bytes, handles, and whether the value is inlined, which it never is in v1."""
+    """Return the envelope's bytes and handles, and False: v1 never inlines a value."""
     num_bytes, num_handles, presence = items[index : index + 3]
     if presence != PRESENT:
         if presence:
@@ -65,7 +65,7 @@ def _header_v1(items: Sequence[Any], index: int, decoder: Decoder) -> tuple[int,
 
 
 def _header_v2(items: Sequence[Any], index: int, decoder: Decoder) -> tuple[int, int, bool]:
-    """Bytes, handles, and whether the value is inlined."""
+    """Return the envelope's bytes and handles, and whether the value is inlined."""
     envelope = items[index]
     flags, num_handles, num_bytes = envelope >> 48, envelope >> 32 & 0xFFFF, envelope & 0xFFFFFFFF
     if flags > 1:
@@ -126,7 +126,7 @@ def _unknown(resource: bool, wire: int) -> Envelope:
 
 
 class _Envelopes:
-    """The readers of the members of a table or union, made at their first use.
+    """Reads the members of a table or union. The reader of a member is made at its first use.
 
     Attributes:
         items: The number of items of an envelope.
@@ -143,7 +143,7 @@ class _Envelopes:
     def read(
         self, ordinal: int, items: Sequence[Any], index: int, decoder: Decoder, depth: int
     ) -> Any:
-        """Read an envelope that is present; None if the ordinal is unknown."""
+        """Read a present envelope. Return None if the ordinal is unknown."""
         member = self._members.get(ordinal)
         envelope = self._made.get(ordinal)
         if envelope is None:

@@ -1,4 +1,4 @@
-"""Bytes to values, wire formats v2 and v1.
+"""Decodes bytes to values, in wire formats v2 and v1.
 
 The reverse of `encoding`: a type is compiled once to closures. An object is
 claimed (enough bytes remain, the padding after it is zero), unpacked by one
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Decoder:
-    """A message being read.
+    """The state of decoding one message.
 
     Attributes:
         data: The whole message.
@@ -60,7 +60,7 @@ class Decoder:
         return start
 
     def take(self, object_type: int, rights: int) -> Handle:
-        """Take the next handle, checked."""
+        """Take the next handle, and check its type and rights."""
         if self.next_handle >= len(self.handles):
             raise WireError(TOO_FEW_HANDLES, "there is no handle left")
         handle = self.handles[self.next_handle]
@@ -69,7 +69,7 @@ class Decoder:
         return handle
 
     def drop(self, count: int) -> None:
-        """Close the next handles."""
+        """Skip the next `count` handles, and close them."""
         for handle in self.handles[self.next_handle : self.next_handle + count]:
             handle.close()
         self.next_handle += count
@@ -82,7 +82,7 @@ Read = Callable[[Decoder, int], Any]
 
 
 def reader(type_: Type, wire: int = V2) -> Read:
-    """A function that reads a value of a type from the next object."""
+    """Return a function that reads a value of a type from the next object."""
     type_, _ = resolve(type_)
     key = "read", wire
     found: Read | None = type_.plans.get(key)
@@ -92,7 +92,7 @@ def reader(type_: Type, wire: int = V2) -> Read:
 
 
 def primary(type_: Type, wire: int) -> tuple[int, Read]:
-    """A function that reads a value of a type as the first object, and the size of that object."""
+    """Return the size of a value as the first object, and a function that reads it."""
     key = "primary", wire
     found: tuple[int, Read] | None = type_.plans.get(key)
     if found is None:
@@ -101,7 +101,7 @@ def primary(type_: Type, wire: int) -> tuple[int, Read]:
 
 
 def later(type_: Type, wire: int) -> Read:
-    """As `reader`, made at the first use."""
+    """Return a reader as `reader` does, but make it at the first use."""
     made: list[Read] = []
 
     def read(decoder: Decoder, depth: int) -> Any:
@@ -145,7 +145,7 @@ MAKERS: dict[type[Type], Maker] = {}
 
 
 def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
-    """Register a function for the plans of these kinds of types."""
+    """Return a decorator that registers a function for the plans of these kinds of types."""
 
     def register(maker: Maker) -> Maker:
         MAKERS.update(dict.fromkeys(kinds, maker))
@@ -155,7 +155,7 @@ def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
 
 
 def value_of(type_: Type, wire: int) -> Value:
-    """A function that makes a value of a type in line."""
+    """Return a function that makes a value of a type from its items in line."""
     type_, optional = resolve(type_)
     key = "value", wire, optional
     found: Value | None = type_.plans.get(key)

@@ -94,7 +94,11 @@ def _handle(type_: HandleType, _optional: bool, _wire: int) -> Value:
 
 
 def is_present(presence: int, what: str, optional: bool) -> bool:
-    """Whether a value is present; raise if the presence is invalid for its type."""
+    """Return whether a value is present.
+
+    Raises:
+        WireError: The presence marker is invalid, or a required value is absent.
+    """
     if presence == PRESENT:
         return True
     if presence:
@@ -159,7 +163,10 @@ def _box(type_: Struct, wire: int) -> Value:
 
 
 def maker(type_: Type) -> Callable[..., Any] | None:
-    """A function that makes a struct of its items, if these are its members' values; else None."""
+    """Return a function that makes a struct from its items.
+
+    Return None if the items are not the values of the members.
+    """
     type_, optional = resolve(type_)
     if optional or not isinstance(type_, Struct) or isinstance(type_, (Table, Union)):
         return None

@@ -61,7 +61,7 @@ def _outside(type_: Type) -> Envelope:
 
 
 class _Envelopes:
-    """The writers of the members of a table or union, made at their first use."""
+    """Writes the members of a table or union. The writer of a member is made at its first use."""
 
     __slots__ = ("_hidden", "_made")
 

@@ -1,4 +1,4 @@
-"""Values to bytes, wire format v2.
+"""Encodes values to bytes, in wire format v2.
 
 A type is compiled once to a plan of closures. An object (the value itself, or a
 part of it out of line) is packed by one call of a `struct.Struct`, from the
@@ -35,7 +35,7 @@ PADS: Final = [bytes(-size % 8) for size in range(8)]
 
 
 class Encoder:
-    """A message being written: its bytes so far, and its handles."""
+    """The state of encoding one message: its bytes so far, and its handles."""
 
     __slots__ = ("handles", "out")
 
@@ -51,7 +51,7 @@ Write = Callable[[Any, Encoder, int], None]
 
 
 def writer(type_: Type) -> Write:
-    """A function that appends a value of a type as an object."""
+    """Return a function that appends a value of a type as an object."""
     type_, _ = resolve(type_)
     found: Write | None = type_.plans.get("write")
     if found is None:
@@ -60,7 +60,7 @@ def writer(type_: Type) -> Write:
 
 
 def later(type_: Type) -> Write:
-    """As `writer`, made at the first use."""
+    """Return a writer as `writer` does, but make it at the first use."""
     made: list[Write] = []
 
     def write(value: Any, encoder: Encoder, depth: int) -> None:
@@ -91,7 +91,7 @@ def _object(type_: Type) -> Write:
 
 
 def refused(type_: Type, value: Any) -> WireError:
-    """The reason why the struct module has refused to pack."""
+    """Return the error that explains why the struct module has refused to pack a value."""
     try:
         _search(type_, value)
     except WireError as error:
@@ -100,7 +100,7 @@ def refused(type_: Type, value: Any) -> WireError:
 
 
 def _search(type_: Type, value: Any) -> None:
-    """Check the parts in line."""
+    """Check the parts of a value that lie in line."""
     checker(type_)(value)
     type_, _ = resolve(type_)
     if value is None:
@@ -127,7 +127,7 @@ MAKERS: dict[type[Type], Maker] = {}
 
 
 def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
-    """Register a function for the plans of these kinds of types."""
+    """Return a decorator that registers a function for the plans of these kinds of types."""
 
     def register(maker: Maker) -> Maker:
         MAKERS.update(dict.fromkeys(kinds, maker))
@@ -137,7 +137,7 @@ def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
 
 
 def items_of(type_: Type) -> Items:
-    """A function that returns the items of a value in line."""
+    """Return a function that returns the items of a value in line."""
     type_, optional = resolve(type_)
     key = "items", optional
     found: Items | None = type_.plans.get(key)
@@ -147,6 +147,6 @@ def items_of(type_: Type) -> Items:
 
 
 def is_plain(type_: Type) -> bool:
-    """Whether the value itself is the item, which packing checks."""
+    """Return whether the value itself is its only item, which packing checks."""
     type_, _ = resolve(type_)
     return isinstance(type_, Primitive) and type_.name != "bool"

@@ -48,7 +48,7 @@ def _array(type_: Array, _optional: bool) -> Items:
 
 
 def _elements(values: Sequence[Any], inner: Items, encoder: Encoder, depth: int) -> list[Any]:
-    """The items of all elements."""
+    """Return the items of all elements."""
     result: list[Any] = []
     for index, value in enumerate(values):
         try:
@@ -60,7 +60,7 @@ def _elements(values: Sequence[Any], inner: Items, encoder: Encoder, depth: int)
 
 
 def _bytes(value: Any, expected: str) -> bytes:
-    """The bytes of a sequence of uint8."""
+    """Return the bytes of a sequence of uint8."""
     if isinstance(value, BYTES):
         return bytes(value)
     if not isinstance(value, SEQUENCES):
