@@ -1,8 +1,8 @@
-"""Both ends of a FIDL channel, for bench/flows.py: the cost of a call, untraced and traced.
+"""The two ends of a FIDL channel for bench/flows.py: the cost of a call, untraced and traced.
 
-`FidlAsync` has both ends in one thread, so that the cost of tracing isn't lost in the noise of
-wakeups; `Fidl` has a server in a thread, and a client that blocks. `bench` are the classes of the
-protocol. Imported by bench/flows.py, with bench/ on the path.
+`FidlAsync` has both ends in one thread, so that the noise of wakeups doesn't hide the cost of
+tracing. `Fidl` has a server in a thread, and a blocking client. `bench` has the classes of the
+protocol. bench/flows.py imports this module, with bench/ on the path.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Handler:
 
 
 class Fidl:
-    """A client that blocks, and a server in a thread, over a socket pair."""
+    """A blocking client and a server in a thread, over a socket pair."""
 
     def __init__(self) -> None:
         near, far = channel()
@@ -57,7 +57,7 @@ class Fidl:
 
 
 class FidlAsync:
-    """A client and a server for asyncio, in one loop, over a socket pair."""
+    """An asyncio client and server in one loop, over a socket pair."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()

@@ -14,7 +14,7 @@ SOURCES = Path(__file__).parents[1] / "src"
 
 
 def stretto_fidl_folder() -> Path:
-    """The folder of the tested package, which is not imported for it."""
+    """Return the folder of the tested package, without importing the package."""
     spec = importlib.util.find_spec("stretto_fidl")
     if spec is None or not spec.submodule_search_locations:
         raise pytest.UsageError("stretto_fidl is not installed: run `make install`")
@@ -22,7 +22,7 @@ def stretto_fidl_folder() -> Path:
 
 
 def pytest_configure() -> None:
-    """Tests run against the installed package, never against the sources beside it."""
+    """Check that tests run against the installed package, not the sources beside it."""
     folder = stretto_fidl_folder()
     if os.environ.get("STRETTO_TEST_INSTALLED") and folder.is_relative_to(SOURCES):
         raise pytest.UsageError(f"stretto_fidl was imported from {folder}: change PYTHONPATH")

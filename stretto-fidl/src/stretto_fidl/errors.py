@@ -14,7 +14,7 @@ class FidlError(StrettoError):
 
 
 MAX_SHOWN = 20
-"""Errors in the text of a `CompileError`."""
+"""The maximum number of errors in the text of a `CompileError`."""
 
 
 class CompileError(FidlError, ValueError):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NAME: Final = re.compile("[A-Za-z](?:[A-Za-z0-9_]*[A-Za-z0-9])?")
 """A name in a definition, without its library."""
 LIBRARY: Final = re.compile(r"[a-z][a-z0-9]*(?:\.[a-z][a-z0-9]*)*")
-"""The name of a library. With `_` for `.` no two are equal."""
+"""The name of a library. Replacing `.` by `_` never makes two names equal."""
 
 OF_MODULES: Final = frozenset({"FIDL_LIBRARY"})
 OF_RECORDS: Final = frozenset({"TYPE"})

@@ -1,4 +1,4 @@
-"""Single properties of FIDL flows in the real trace processor, each with arrows in full."""
+"""Tests of single properties of FIDL flows in the real trace processor."""
 
 from __future__ import annotations
 
@@ -37,8 +37,11 @@ def serve(end: ChannelEnd, handler: Any = None) -> threading.Thread:
     return thread
 
 
-def test_a_call_is_three_arrows_and_its_end_none() -> None:
-    """An arrow from the end of the call's slice would start where the slice starts, once more."""
+def test_call_has_three_arrows_and_none_from_its_end() -> None:
+    """No arrow starts at the end of the call's slice.
+
+    The trace processor would draw it from the start of the slice, where one starts already.
+    """
     near, far = channel()
     with flows_installed(), record() as recorded:
         serving = serve(far)
@@ -55,7 +58,7 @@ def test_a_call_is_three_arrows_and_its_end_none() -> None:
     assert judge.query("select count() from slice where category = 'test.fidl'") == [(4,)]
 
 
-def test_eight_threads_call_and_the_transport_numbers_them() -> None:
+def test_calls_of_eight_threads_have_unique_transaction_ids() -> None:
     near, far = channel()
     calls = 100
     with flows_installed():
@@ -76,14 +79,14 @@ def test_eight_threads_call_and_the_transport_numbers_them() -> None:
         assert flows.stats() == {}
     points = check(recorded.trace, 3 * 8 * calls)
     assert len(points) == 4 * 8 * calls
-    # All numbers are of the transport's half, and each of a call of its own.
+    # All transaction ids are in the transport's range, and each belongs to one call.
     numbers = Counter(txid for _, _, txid, _ in points)
     assert len(numbers) == 8 * calls
     assert all(txid >> 31 == 1 and seen == 4 for txid, seen in numbers.items())
 
 
 @pytest.mark.parametrize("blocking", ["client", "server"])
-def test_one_end_blocks_and_the_other_does_not(blocking: str) -> None:
+def test_blocking_end_and_asyncio_end_have_all_arrows(blocking: str) -> None:
     near, far = channel()
 
     def call() -> None:
@@ -114,8 +117,8 @@ def test_one_end_blocks_and_the_other_does_not(blocking: str) -> None:
     assert len(check(recorded.trace, 19 * 4)) == 19 * 6
 
 
-def test_over_a_stream() -> None:
-    """Where sockets don't keep messages apart, lengths do."""
+def test_messages_over_a_stream_socket_have_all_arrows() -> None:
+    """A stream socket doesn't keep message boundaries: the frames' lengths do."""
     near, far = (
         ChannelEnd(end.detach(), used=False)
         for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -143,7 +146,7 @@ post: Any = load(compile_sources({"post.fidl": POST}, dependencies={"zx.fidl": Z
 
 
 class Post:
-    """Keeps the channel's end that is delivered."""
+    """Keeps the channel end that is delivered."""
 
     def __init__(self) -> None:
         self.end: Any = None
@@ -153,23 +156,27 @@ class Post:
 
 
 def handed_over(end: ChannelEnd) -> ChannelEnd:
-    """The end, as it comes out of another channel."""
+    """Return the end as another channel delivers it."""
     near, far = channel()
-    taker = Post()
+    receiver = Post()
     with Client(post.Post, near) as client:
         client.Deliver(end=end)
-    Server(post.Post, far, taker).serve()
-    assert taker.end.used
-    return taker.end  # type: ignore[no-any-return]
+    Server(post.Post, far, receiver).serve()
+    assert receiver.end.used
+    return receiver.end  # type: ignore[no-any-return]
 
 
 class TestHandedOverEnds:
-    """Whoever takes an end over doesn't know what went before: no wrong arrow, and it is counted.
+    """Ends that were sent over another channel, after messages that the new owner can't count.
+
+    No arrow is wrong, and messages without arrows are counted.
+
+    One-way messages have arrows from the next two-way call on.
 
     One-way messages have arrows from the next two-way call on.
     """
 
-    def test_a_fresh_one_of_a_client(self) -> None:
+    def test_unused_client_end_from_another_channel_has_no_arrows_before_a_call(self) -> None:
         near, far = channel()
         with flows_installed(), record() as recorded:
             serving = serve(far)
@@ -178,7 +185,7 @@ class TestHandedOverEnds:
             assert flows.stats() == {"not synchronised": 2}
         self.check(recorded.trace, silent=(1, 2))
 
-    def test_a_fresh_one_of_a_server(self) -> None:
+    def test_unused_server_end_from_another_channel_has_no_arrows_before_a_call(self) -> None:
         near, far = channel()
         with flows_installed(), record() as recorded:
             serving = serve(handed_over(far))
@@ -188,7 +195,9 @@ class TestHandedOverEnds:
         self.check(recorded.trace, silent=(1, 2))
 
     @pytest.mark.parametrize("calls_first", [False, True])
-    def test_a_used_one(self, *, calls_first: bool) -> None:
+    def test_used_client_end_from_another_channel_has_no_arrows_before_a_call(
+        self, *, calls_first: bool
+    ) -> None:
         near, far = channel()
         with flows_installed():
             serving = serve(far)
@@ -217,22 +226,24 @@ class TestHandedOverEnds:
     def check(trace: bytes, silent: tuple[int, ...]) -> None:
         judge = Oracle(trace)
         assert judge.errors() == []
-        # Header, vector, and eight bytes for each unit of padding.
+        # header, vector, and eight bytes for each unit of padding
         sizes = {16 + 16 + 8 * number: number for number in range(1, 5)}
         rows = judge.query(
             "select extract_arg(o.arg_set_id, 'debug.bytes'),"
             " extract_arg(i.arg_set_id, 'debug.bytes'), o.name, i.name"
             " from flow join slice o on o.id = slice_out join slice i on i.id = slice_in"
         )
-        told = sorted((sizes[a], sizes[b]) for a, b, out, into in rows if out == into == "Tell")
-        assert told == [(n, n) for n in range(1, 5) if n not in silent]
+        with_arrows = sorted(
+            (sizes[a], sizes[b]) for a, b, out, into in rows if out == into == "Tell"
+        )
+        assert with_arrows == [(n, n) for n in range(1, 5) if n not in silent]
         assert sum(out == into == "Ask" for *_, out, into in rows) == 6
-        assert len(rows) == 6 + len(told)
+        assert len(rows) == 6 + len(with_arrows)
 
 
-def test_bodies_without_what_is_sensitive() -> None:
+def test_bodies_are_recorded_without_sensitive_values() -> None:
     with flows_installed(bodies=True), record() as recorded:
-        fidl_bank.talk(load(fidl_bank.IR))
+        fidl_bank.call_all_methods(load(fidl_bank.IR))
     judge = Oracle(recorded.trace)
     assert judge.errors() == []
 

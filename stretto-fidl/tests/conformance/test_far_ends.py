@@ -1,4 +1,4 @@
-"""FIDL flows where ends of channels are in the hands of forked children, or of another network."""
+"""FIDL flows where a forked child or another network namespace holds a channel end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
 def serial(point: Point) -> int:
-    """Of a one-way message or an event, which is as long as its number says."""
+    """Return the serial number of a one-way message or an event, which its length encodes."""
     return (point[2] - 32) // 8
 
 
@@ -44,16 +44,18 @@ AFTER = {("one-way", 21), ("one-way", 22), ("one-way", 23), ("event", 23)}
 @pytest.mark.parametrize(
     ("mode", "arrows_of", "calls"),
     [
-        # Once a child has used the channel nobody knows who says what.
+        # After a child has used the channel, a message's sender is unknown.
         ("client", BEFORE, 1),
         ("later", BEFORE | AFTER, 2),
         ("server", BEFORE | {("one-way", FORK_AT)}, 1),
-        # Until the parent knows that it doesn't, one-way messages wait for the next call.
+        # Until a call shows that the child is silent, one-way messages have no arrows.
         ("idle", BEFORE | AFTER, 3),
         ("worker", BEFORE | AROUND | AFTER, 3),
     ],
 )
-def test_a_fork(tmp_path: Path, mode: str, arrows_of: set[tuple[str, int]], calls: int) -> None:
+def test_forked_channel_has_arrows_only_where_the_sender_is_certain(
+    tmp_path: Path, mode: str, arrows_of: set[tuple[str, int]], calls: int
+) -> None:
     run = record_program(
         tmp_path / "trace.pftrace",
         *("--no-functions", "--", fidl_fork.__file__, str(tmp_path / "sock"), mode),
@@ -61,29 +63,29 @@ def test_a_fork(tmp_path: Path, mode: str, arrows_of: set[tuple[str, int]], call
     )
     assert run.status == 0, run.stderr
     points, arrows = read(run.trace)
-    # A call to who is silent goes right on to its reply.
+    # A call from a sender without arrows has one arrow, from request to reply.
     calls_of = {point[2] for point in points if point[1] == "request"}
     short = {(("send", "request", txid, 0), ("receive", "reply", txid, 0)) for txid in calls_of}
     assert set(arrows) <= set(expected(points)) | short
     assert len(set(arrows)) == len(arrows)
-    told = {(out[1], serial(out)) for out, _ in arrows if out[1] in ("one-way", "event")}
+    with_arrows = {(out[1], serial(out)) for out, _ in arrows if out[1] in ("one-way", "event")}
     sent = {(p[1], serial(p)) for p in points if p[0] == "send" and p[1] in ("one-way", "event")}
-    # What the child says is in the trace and on the wire, and has no arrow.
-    theirs = {each for each in sent if each[1] >= CHILD}
+    # A child's messages are in the trace and on the socket, but have no arrows.
+    of_child = {each for each in sent if each[1] >= CHILD}
     by_client = {("one-way", CHILD + number) for number in range(3)}
-    spoken = {"client": by_client, "later": by_client, "server": {("event", CHILD)}}
-    assert theirs == spoken.get(mode, set())
+    expected_of_child = {"client": by_client, "later": by_client, "server": {("event", CHILD)}}
+    assert of_child == expected_of_child.get(mode, set())
     assert sent >= BEFORE | AROUND | AFTER
-    assert told == arrows_of
-    # Of calls whose caller is silent the callee has its own arrow, from handler to reply.
-    whole = sum(out[:2] == ("send", "reply") for out, _ in arrows)
-    assert whole == calls
+    assert with_arrows == arrows_of
+    # A call to a receiver without arrows has one arrow, from handler to reply.
+    complete = sum(out[:2] == ("send", "reply") for out, _ in arrows)
+    assert complete == calls
 
 
-class TestKeysThatComeLate:
-    """What names a connection is asked for when the first of its messages is traced."""
+class TestLateNames:
+    """A connection's names are read when its first message is traced, which may be late."""
 
-    def test_a_client_speaks_before_it_is_accepted(self, tmp_path: Path) -> None:
+    def test_messages_sent_before_accept_have_arrows(self, tmp_path: Path) -> None:
         path = str(tmp_path / "sock")
         with flows_installed():
             with record() as recorded, Listener(path) as listener:
@@ -101,18 +103,18 @@ class TestKeysThatComeLate:
         assert sorted(arrows) == sorted(expected(points))
         assert len(arrows) == 5
 
-    def test_much_was_said_before_anybody_recorded(self, tmp_path: Path) -> None:
+    def test_messages_after_a_late_start_of_recording_have_arrows(self, tmp_path: Path) -> None:
         path = str(tmp_path / "sock")
         with flows_installed(), Listener(path) as listener:
             client = Client(flow.Flow, connect(path))
-            heard = threading.Semaphore(0)
-            server = Server(flow.Flow, listener.accept(), Flow(lambda _size: heard.release()))
+            received = threading.Semaphore(0)
+            server = Server(flow.Flow, listener.accept(), Flow(lambda _size: received.release()))
             serving = threading.Thread(target=server.serve)
             serving.start()
             for number in range(500):
                 client.Tell(padding=padding(number % 7))
             for _ in range(500):
-                assert heard.acquire(timeout=60)
+                assert received.acquire(timeout=60)
             with record() as recorded:
                 for number in range(1, 4):
                     client.Tell(padding=padding(100 + number))
@@ -120,12 +122,12 @@ class TestKeysThatComeLate:
                 client.close()
                 serving.join()
             assert flows.stats() == {}
-        points, arrows = read_sent_too(recorded.trace)
+        points, arrows = read_complete_messages(recorded.trace)
         assert sorted(arrows) == sorted(expected(points))
         assert len(arrows) == 6
 
     @pytest.mark.parametrize("accepted", ["in time", "too late"])
-    def test_a_client_that_is_gone_before_its_messages_are_read(
+    def test_messages_of_a_closed_client_have_arrows_if_it_was_accepted_before(
         self, tmp_path: Path, accepted: str
     ) -> None:
         path = str(tmp_path / "sock")
@@ -146,8 +148,8 @@ class TestKeysThatComeLate:
         assert sorted(arrows) == (sorted(expected(points)) if accepted == "in time" else [])
 
 
-def read_sent_too(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
-    """As `read`, of a trace that begins while messages are under way: only those with both ends."""
+def read_complete_messages(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
+    """Read a trace that begins while messages are under way; drop points without a sender."""
     points, arrows = read(trace)
     sent = {point[2] for point in points if point[0] == "send"}
     return [point for point in points if point[2] in sent], arrows
@@ -166,7 +168,7 @@ with Client(flow.Flow, connect(sys.argv[1])) as client:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network namespaces")
-def test_a_client_in_another_network_namespace(tmp_path: Path) -> None:
+def test_client_in_another_network_namespace_has_no_arrows(tmp_path: Path) -> None:
     if subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode:
         pytest.skip("network namespaces can't be made here")
     path = str(tmp_path / "sock")
@@ -176,7 +178,7 @@ def test_a_client_in_another_network_namespace(tmp_path: Path) -> None:
         with subprocess.Popen(command, env=environment) as client:
             Server(flow.Flow, accept_from(listener, client), Flow()).serve()
         assert client.returncode == 0
-        # Tell, Ask and its reply: all are there, and none has an arrow.
+        # Tell, Ask and its reply are in the trace, and none of them has an arrow.
         assert flows.stats() == {"peer not found": 3}
     points, arrows = read(recorded.trace)
     assert [point[:2] for point in points] == [

@@ -1,4 +1,4 @@
-"""Interleaved asynchronous handlers, and what they send on, in the real trace processor."""
+"""Interleaved asynchronous handlers and their own calls in the real trace processor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CALLS = 12
 
 
 class Shop(Flow):
-    """Answers `Later` when its warehouse has answered, in any order."""
+    """Answers `Later` after its warehouse has answered, in any order."""
 
     def __init__(self, warehouse: Any) -> None:
         super().__init__()
@@ -53,14 +53,14 @@ async def connected(make_handler: Any) -> AsyncIterator[Any]:
     await serving
 
 
-async def talk() -> None:
+async def run_interleaved_calls() -> None:
     async with connected(Flow) as warehouse:
         shop = Shop(warehouse)
         async with connected(lambda: shop) as client:
             calls = [asyncio.create_task(client.Later(number=number)) for number in range(CALLS)]
             while shop.inside < CALLS:
                 await asyncio.sleep(0)
-            # The first one in is the first one out.
+            # The calls are answered in the order in which they came.
             for door in shop.doors:
                 door.set()
                 await asyncio.sleep(0)
@@ -72,7 +72,7 @@ async def talk() -> None:
 def oracle() -> Oracle:
     with flows_installed():
         with record() as recorded:
-            asyncio.run(talk())
+            asyncio.run(run_interleaved_calls())
         assert flows.stats() == {}
     judge = Oracle(recorded.trace)
     assert judge.errors() == []
@@ -87,24 +87,24 @@ from slice s where s.category = 'test.fidl' order by s.ts, s.id
 """
 
 
-def test_handlers_stand_on_tracks_of_their_own(oracle: Oracle) -> None:
+def test_each_handler_has_its_own_track(oracle: Oracle) -> None:
     rows = oracle.query(MESSAGES)
     asyncs = [row for row in rows if row[5:7] == ("receive", "request") and row[4] == 0]
     shop = [row for row in asyncs if row[3] > 0]
     assert len({row[1] for row in shop}) >= CALLS
     for _, track, begin, duration, *_ in shop:
         assert duration >= 0
-        # What is on a handler's track while it runs is inside of it, and nothing else is there.
+        # All slices on a handler's track while it runs are nested in the handler's slice.
         inside = [row for row in rows if row[1] == track and begin < row[2] < begin + duration]
         assert inside
         assert all(row[4] > 0 and row[2] + row[3] <= begin + duration for row in inside)
         assert sum(row[5:7] == ("send", "reply") for row in inside) == 1
-    # They do overlap: on one track they couldn't stand.
+    # The handlers overlap, so they can't share a track.
     begins, ends = [row[2] for row in shop[:CALLS]], [row[2] + row[3] for row in shop[:CALLS]]
     assert max(begins) < min(ends)
 
 
-def test_what_a_handler_sends_on_names_the_message_that_it_handles(oracle: Oracle) -> None:
+def test_calls_of_a_handler_name_the_message_that_it_handles(oracle: Oracle) -> None:
     rows = {row[0]: row for row in oracle.query(MESSAGES)}
     handled = {
         trace_id: rows[into]
@@ -120,11 +120,11 @@ def test_what_a_handler_sends_on_names_the_message_that_it_handles(oracle: Oracl
         assert handler_begin <= begin
         assert begin + duration <= handler_begin + handler_duration
         orders[incoming] = orders.get(incoming, 0) + 1
-    # One by the handler itself, one by a task that it started.
+    # One call by the handler itself, one by a task that it started.
     assert sorted(orders.values()) == [2] * CALLS
 
 
-def test_incoming_is_of_the_message_at_hand_and_only_there() -> None:
+def test_incoming_is_set_only_inside_a_handler() -> None:
     seen: list[int] = []
 
     class Looking(Flow):

@@ -1,4 +1,4 @@
-"""Arrows of FIDL conversations in the real trace processor are the model's pairs, exactly."""
+"""Checks that the arrows of FIDL calls in the real trace processor equal the model's pairs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
 class LateFlow(Flow):
-    """Leaves the answers to `Later` to another thread, which gives them in any order."""
+    """Replies to `Later` in another thread, in random order."""
 
     def __init__(self, draw: random.Random) -> None:
         super().__init__(self.see)
@@ -61,7 +61,7 @@ class LateFlow(Flow):
         return deferred
 
     def answer(self) -> None:
-        """Until there is None in the queue."""
+        """Reply until the queue yields None."""
         waiting: list[tuple[int, Deferred]] = []
         going = True
         while going or waiting:
@@ -75,31 +75,31 @@ class LateFlow(Flow):
 
 
 class Turns:
-    """Counts what is said, until it is enough."""
+    """Counts messages until `enough` is set."""
 
     def __init__(self) -> None:
         self.taken = 0
         self.enough = False
 
     def more(self) -> bool:
-        """Whether to say one thing more."""
+        """Count a message, and return whether to send it."""
         self.taken += 1
         return not self.enough
 
     def wait(self, turns: int) -> None:
-        """Until so many more were taken."""
+        """Wait until `turns` more messages have been counted."""
         end = self.taken + turns
         wait_until(lambda: self.taken >= end, f"{turns} turns")
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_conversations_of_threads(seed: int) -> None:
+def test_random_calls_of_threads_have_the_expected_arrows(seed: int) -> None:
     draw = random.Random(seed)
     serials = itertools.cycle(range(1, fidl_flow.LARGEST))
     near, far = channel()
     turns = Turns()
 
-    def converse(client: Any) -> None:
+    def call_at_random(client: Any) -> None:
         while turns.more():
             choice = draw.randrange(12)
             if choice < 3:
@@ -109,7 +109,7 @@ def test_random_conversations_of_threads(seed: int) -> None:
             elif choice < 6:
                 assert client.Later(number=3).number == 3
             elif choice == 6:
-                # Given up at any point; the answer comes all the same.
+                # The call may time out at any point; the reply arrives nevertheless.
                 with suppress(CallTimeoutError):
                     client.call(
                         "Later", flow.FlowLaterRequest(number=4), timeout=draw.random() * 1e-3
@@ -123,18 +123,18 @@ def test_random_conversations_of_threads(seed: int) -> None:
         others = [threading.Thread(target=run) for run in (server.serve, handler.answer)]
         with Client(flow.Flow, near) as client:
             others.append(threading.Thread(target=lambda: list(client.events())))
-            talkers = [threading.Thread(target=converse, args=(client,)) for _ in range(3)]
-            for thread in (*others, *talkers):
+            callers = [threading.Thread(target=call_at_random, args=(client,)) for _ in range(3)]
+            for thread in (*others, *callers):
                 thread.start()
             turns.wait(90)
-            with record() as recorded:  # in the midst of it
+            with record() as recorded:  # begin to record while messages are under way
                 turns.wait(250)
                 turns.enough = True
-                for thread in talkers:
+                for thread in callers:
                     thread.join()
                 handler.late.put(None)
                 others[1].join()
-                client.Ask(number=1)  # all before it has been handled
+                client.Ask(number=1)  # when this returns, all earlier messages have been handled
                 client.close()
                 for thread in others:
                     thread.join()
@@ -146,7 +146,7 @@ def test_random_conversations_of_threads(seed: int) -> None:
 
 
 class AsyncFlow(Flow):
-    """Answers now and then later, and sends events meanwhile."""
+    """Sometimes replies late, and sends events meanwhile."""
 
     def __init__(self, draw: random.Random) -> None:
         super().__init__()
@@ -163,12 +163,12 @@ class AsyncFlow(Flow):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_conversations_of_tasks(seed: int) -> None:
+def test_random_calls_of_tasks_have_the_expected_arrows(seed: int) -> None:
     draw = random.Random(seed)
     serials = itertools.cycle(range(1, fidl_flow.LARGEST))
     turns = Turns()
 
-    async def converse(client: Any) -> None:
+    async def call_at_random(client: Any) -> None:
         while turns.more():
             choice = draw.randrange(10)
             if choice < 2:
@@ -179,7 +179,7 @@ def test_random_conversations_of_tasks(seed: int) -> None:
             elif choice < 4:
                 await client.Later(number=3)
             elif choice == 4:
-                # Cancelled at any point: not yet sent, under way, or answered already.
+                # The call is cancelled before it is sent, while it waits, or after its reply.
                 call = asyncio.create_task(client.Later(number=4))
                 for _ in range(draw.randrange(6)):
                     await asyncio.sleep(0)
@@ -202,12 +202,12 @@ def test_random_conversations_of_tasks(seed: int) -> None:
         serving = asyncio.create_task(server.serve())
         async with AsyncClient(flow.Flow, near) as client:
             events = asyncio.create_task(client.dispatch_events(_Ignoring()))
-            talkers = [asyncio.create_task(converse(client)) for _ in range(5)]
+            callers = [asyncio.create_task(call_at_random(client)) for _ in range(5)]
             await taken(100)
-            with record() as recorded:  # in the midst of it
+            with record() as recorded:  # begin to record while messages are under way
                 await taken(300)
                 turns.enough = True
-                await asyncio.gather(*talkers)
+                await asyncio.gather(*callers)
                 await client.Ask(number=1)
                 client.close()
                 await asyncio.gather(serving, events)
@@ -226,7 +226,7 @@ class _Ignoring:
         await asyncio.sleep(0)
 
 
-def test_two_processes_and_four_callers_enabled_in_the_middle(tmp_path: Path) -> None:
+def test_two_processes_enabled_in_the_middle_have_the_expected_arrows(tmp_path: Path) -> None:
     run = record_program(
         tmp_path / "trace.pftrace",
         "--buffer=64mb",
@@ -243,13 +243,15 @@ def test_two_processes_and_four_callers_enabled_in_the_middle(tmp_path: Path) ->
     there = set(points)
     sent = {point for point in there if point[:2] in (("send", "one-way"), ("send", "request"))}
     assert len(sent) > 1500
-    # Once both ends traced, everything that was sent arrived.
+    # Once both ends trace, every sent message has arrived.
     both = {("receive", *point[1:]) for point in sent} & there
     assert len(both) > 1400
 
 
-def test_every_message_of_a_channel_and_names_afterwards() -> None:
-    """Only the transport's category is recorded; the server knows less than the client."""
+def test_messages_recorded_by_ordinal_are_symbolized_afterwards() -> None:
+    """Only the transport's category is recorded. The server's definition lacks the client's
+    methods.
+    """
     near, far = channel()
     strange = load(compile_sources({"strange.fidl": STRANGE}))
     with flows_installed():

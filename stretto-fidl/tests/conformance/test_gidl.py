@@ -1,4 +1,4 @@
-"""The runner of FIDL's conformance suite, with files of our own."""
+"""The runner of FIDL's conformance suite, tested with files of our own."""
 
 from __future__ import annotations
 
@@ -101,16 +101,16 @@ def lines(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines() if not line.startswith("    ")]
 
 
-def test_all_pass(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_valid_suite_passes(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (suite / "cases.gidl").write_text(CASES)
     assert main([str(suite), "-v"]) == 0, capsys.readouterr().out
     found = lines(capsys.readouterr().out)
-    signalling = 2 if sys.version_info >= (3, 14) else 0  # to be encoded, and decoded
+    signalling = 2 if sys.version_info >= (3, 14) else 0  # one case to encode and one to decode
     passed, unsupported = 30 + signalling, 5 - signalling
     assert found == [f"cases.gidl {passed} passed 0 failed {unsupported} unsupported".split()]
 
 
-def test_what_deviates_is_told(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_deviations_are_printed(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (suite / "wrong.gidl").write_text(WRONG)
     assert main([str(suite / "wrong.gidl"), "-v"]) == 1
     out = capsys.readouterr().out
@@ -119,7 +119,9 @@ def test_what_deviates_is_told(suite: Path, capsys: pytest.CaptureFixture[str]) 
         assert f" {name}: " in out
 
 
-def test_without_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folder_without_fidl_files_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "cases.gidl").write_text(CASES)
     assert main([str(tmp_path)]) == 2
     assert "no .fidl files" in capsys.readouterr().err
@@ -153,6 +155,6 @@ def test_values_are_parsed() -> None:
         ('success("x") { value = A{b 1} }', "':' is expected, not '1'"),
     ],
 )
-def test_what_isnt_gidl(text: str, message: str) -> None:
+def test_malformed_gidl_is_refused(text: str, message: str) -> None:
     with pytest.raises(GidlError, match=message):
         parse(text)

@@ -1,4 +1,6 @@
-"""The comparison with goldens of the FIDL compiler, on goldens of our own making.
+"""The comparison with goldens of the FIDL compiler, tested with goldens of our own.
+
+The compiler's goldens are read where they are available: see `fidl_goldens`.
 
 The real ones are read where somebody has them: see `fidl_goldens`.
 """
@@ -50,11 +52,11 @@ def verdict(folder: Path) -> tuple[str, str]:
     return fidl_goldens.compare(suite, golden)
 
 
-def test_the_same_passes(suite: Path) -> None:
+def test_equal_ir_passes(suite: Path) -> None:
     assert verdict(suite) == ("passed", "")
 
 
-def test_a_difference_fails_and_is_named(suite: Path) -> None:
+def test_different_ir_fails_and_the_difference_is_printed(suite: Path) -> None:
     golden = read(suite)
     golden["protocol_declarations"][0]["methods"][0]["ordinal"] += 1
     write(suite, golden)
@@ -63,14 +65,14 @@ def test_a_difference_fails_and_is_named(suite: Path) -> None:
     assert reason.startswith("ir.protocol_declarations[0].methods[0].ordinal:")
 
 
-def test_the_order_of_keys_counts(suite: Path) -> None:
+def test_different_order_of_keys_fails(suite: Path) -> None:
     golden = read(suite)
     golden["name"] = golden.pop("name")
     write(suite, golden)
     assert verdict(suite)[0] == "failed"
 
 
-def test_what_older_compilers_wrote_is_understood(suite: Path) -> None:
+def test_goldens_of_older_compilers_pass(suite: Path) -> None:
     def older(node: Any) -> Any:
         if isinstance(node, list):
             return [older(each) for each in node]
@@ -90,7 +92,7 @@ def test_what_older_compilers_wrote_is_understood(suite: Path) -> None:
     assert verdict(suite) == ("passed", "")
 
 
-def test_versions_of_64_bits_are_understood(suite: Path) -> None:
+def test_goldens_with_64_bit_versions_pass(suite: Path) -> None:
     path = suite / "greeter" / "main.test.fidl"
     path.write_text(f"@available(added=1)\n{path.read_text()}")
     types = suite / "types.test.fidl"
@@ -104,12 +106,12 @@ def test_versions_of_64_bits_are_understood(suite: Path) -> None:
     assert verdict(suite)[0] == "failed"
 
 
-def test_missing_definitions_are_unsupported(suite: Path) -> None:
+def test_golden_without_definitions_is_unsupported(suite: Path) -> None:
     (suite / "types.test.fidl").unlink()
     assert verdict(suite) == ("unsupported", "no definitions of demo.types")
 
 
-def test_the_sums(
+def test_sums_of_the_results_are_printed(
     suite: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["fidl_goldens.py", str(suite), "-v"])

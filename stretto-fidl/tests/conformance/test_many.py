@@ -1,4 +1,4 @@
-"""Very many FIDL messages between two processes: all arrows are right, and none is missing.
+"""Checks that very many FIDL messages between two processes have exactly the right arrows.
 
 `make endurance` sends 100,000 of them, a plain test run fewer.
 """
@@ -38,15 +38,15 @@ ARROWS = "select slice_out, slice_in, trace_id from flow"
 
 
 class Point(NamedTuple):
-    """One end of a message."""
+    """The sending or receiving end of a message."""
 
     role: str
     kind: str
     serial: int
 
 
-class Talk:
-    """What a trace has of the two processes' talk."""
+class Recording:
+    """The points and arrows of a recorded run."""
 
     def __init__(self, trace: bytes) -> None:
         oracle = Oracle(trace)
@@ -62,7 +62,7 @@ class Talk:
             self.ids.setdefault(trace_id, set()).add(named[out].serial)
 
     def pairs(self, without: frozenset[Point] = frozenset()) -> list[tuple[Point, Point]]:
-        """The arrows that there have to be, where some points have none."""
+        """Return the expected arrows, where the points in `without` have none."""
         there = self.there - without
         expected = []
         for serial in {point.serial for point in there}:
@@ -74,8 +74,8 @@ class Talk:
         return sorted(expected)
 
 
-def talk(folder: Path, *, lose_every: int) -> Talk:
-    """Record the program."""
+def record_run(folder: Path, *, lose_every: int) -> Recording:
+    """Record a run of the program."""
     run = record(
         folder / "trace.pftrace",
         *("--buffer=256mb", "--no-functions", "--", fidl_many.__file__, str(folder / "sock")),
@@ -83,33 +83,33 @@ def talk(folder: Path, *, lose_every: int) -> Talk:
         PYTHONPATH=":".join(sys.path),
     )
     assert run.status == 0, run.stderr
-    return Talk(run.trace)
+    return Recording(run.trace)
 
 
-def test_four_senders_enabled_in_the_middle(tmp_path: Path) -> None:
-    talked = talk(tmp_path, lose_every=0)
-    sent = {p for p in talked.there if p.role == "send" and p.kind in ("one-way", "request")}
+def test_messages_of_four_senders_have_exactly_the_expected_arrows(tmp_path: Path) -> None:
+    recording = record_run(tmp_path, lose_every=0)
+    sent = {p for p in recording.there if p.role == "send" and p.kind in ("one-way", "request")}
     assert len(sent) > 0.7 * MESSAGES
-    assert talked.arrows == talked.pairs()
-    # Each message that both ends have traced has its arrow, and an id of its own.
-    both = {point._replace(role="receive") for point in sent} & talked.there
+    assert recording.arrows == recording.pairs()
+    # Each message traced at both ends has its arrow, and an id of its own.
+    both = {point._replace(role="receive") for point in sent} & recording.there
     assert len(both) > 0.65 * MESSAGES
-    assert both <= {into for _, into in talked.arrows}
-    assert all(len(serials) == 1 for serials in talked.ids.values())
-    assert len(talked.ids) >= len(both)
+    assert both <= {into for _, into in recording.arrows}
+    assert all(len(serials) == 1 for serials in recording.ids.values())
+    assert len(recording.ids) >= len(both)
 
 
-def test_after_a_loss_no_arrow_is_wrong_and_the_next_call_heals(tmp_path: Path) -> None:
-    talked = talk(tmp_path, lose_every=LOSE_EVERY)
-    silent = frozenset(without_id(talked.points))
-    assert len(silent) > MESSAGES / 100
-    assert talked.arrows == talked.pairs(silent)
-    assert len(talked.arrows) > 0.5 * MESSAGES
+def test_after_a_loss_messages_have_no_arrows_until_the_next_call(tmp_path: Path) -> None:
+    recording = record_run(tmp_path, lose_every=LOSE_EVERY)
+    without_arrows = frozenset(without_id(recording.points))
+    assert len(without_arrows) > MESSAGES / 100
+    assert recording.arrows == recording.pairs(without_arrows)
+    assert len(recording.arrows) > 0.5 * MESSAGES
 
 
 def without_id(points: list[Point]) -> list[Point]:
-    """What the server has read or written between a loss and the next call, in its order."""
-    silent, knows_read, knows_written = [], True, True
+    """Return the server's points between a loss and the next call, in the server's order."""
+    without_arrows, knows_read, knows_written = [], True, True
     handled = {point.serial for point in points if point[:2] in HANDLED}
     for point in points:
         at_server = point.role == ("receive" if point.kind in ("one-way", "request") else "send")
@@ -120,17 +120,17 @@ def without_id(points: list[Point]) -> list[Point]:
         elif point.kind == "reply":
             knows_written = True
         elif not (knows_read if point.kind == "one-way" else knows_written):
-            silent.append(point)
-        # An event goes out before its message's loss, a reply behind it.
+            without_arrows.append(point)
+        # An event is sent before the loss after its message, a reply after the loss.
         serial = point.serial - FIRST_EVENT if point.kind == "event" else point.serial
         what = loses(serial, LOSE_EVERY) if serial in handled and settles(point) else ""
         knows_read = knows_read and what != "in"
         knows_written = knows_written and what != "out"
-    return silent
+    return without_arrows
 
 
 def settles(point: Point) -> bool:
-    """Whether a point is the last one of its message before the loss."""
+    """Return whether a point is the last one of its message before the loss."""
     if point.kind in ("one-way", "request"):
         return point.serial % 10 != 0
     return point.kind == "event"

@@ -1,4 +1,4 @@
-"""Points and arrows of the traced FIDL protocol, as the real trace processor shows them."""
+"""Reads points and arrows of the traced FIDL protocol as the real trace processor shows them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ ARROWS = "select slice_out, slice_in from flow"
 
 
 def read(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
-    """Points and arrows: calls by their transactions, the others by their sizes."""
+    """Return the points and arrows of a trace.
+
+    A point of a call is identified by its transaction id, any other by its size.
+    """
     oracle = Oracle(trace)
     assert oracle.errors() == []
     named: dict[int, Point] = {}
     for row, role, kind, txid, size, method, name, duration in oracle.query(MESSAGES):
         assert method == name
         assert method in ("Ask", "Later", "Tell", "OnTell")
-        assert duration >= 0  # whatever ended it: a return, an exception, a cancellation
+        assert duration >= 0  # a call may end by a return, an exception or a cancellation
         named[row] = (role, kind, txid or size, 0)
     assert max(Counter(named.values()).values()) == 1
     arrows = [(named[out], named[into]) for out, into in oracle.query(ARROWS)]
@@ -33,7 +36,7 @@ def read(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
 
 
 def check(trace: bytes, least: int) -> list[Point]:
-    """Compare with the model; the points."""
+    """Check the arrows of a trace against the model, and return its points."""
     points, arrows = read(trace)
     assert sorted(arrows) == sorted(expected(points))
     assert len(arrows) >= least

@@ -1,4 +1,4 @@
-"""A traced FIDL protocol whose messages hold what nobody shall see, and a talk of it."""
+"""A traced FIDL protocol whose messages contain sensitive values, and calls of all its methods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stretto_fidl.compiler import compile_sources
 from stretto_fidl.transport import Client, DomainError, Server
 
 SECRET = "hunter2-hunter2"
-"""In every sensitive place of the talk."""
+"""The value of every sensitive member and message."""
 
 SOURCE = """
 library test.bank;
@@ -44,7 +44,7 @@ IR = compile_sources({"bank.fidl": SOURCE}, dependencies={"zx.fidl": ZX})
 
 
 class Bank:
-    """Handles it."""
+    """Handles the protocol Bank."""
 
     def __init__(self, names: Any) -> None:
         self.names = names
@@ -65,8 +65,8 @@ class Bank:
         assert request.text == SECRET
 
 
-def talk(names: Any) -> None:
-    """Say everything once or twice, over a channel.
+def call_all_methods(names: Any) -> None:
+    """Call each method of the protocol once or several times, over a channel.
 
     Args:
         names: The classes of the library.

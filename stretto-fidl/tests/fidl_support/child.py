@@ -1,4 +1,4 @@
-"""A client in a process of its own, which may end before it has connected."""
+"""A client process that may exit before it has connected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from stretto_fidl.transport import Listener
 
 
 def accept_from(listener: Listener, child: subprocess.Popen[bytes]) -> ChannelEnd:
-    """The channel to a child; fails if the child ends without connecting, instead of waiting."""
+    """Return the channel to a child process.
+
+    Fails if the child exits without connecting, instead of waiting for ever.
+    """
     ended = os.pidfd_open(child.pid)
     try:
         ready, _, _ = select.select([listener, ended], [], [])

@@ -1,4 +1,4 @@
-"""Messages to start from, and what must hold of any message that is decoded."""
+"""Messages from which mutations start, and the properties of any decoded message."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_handles(count: int) -> Iterator[list[Handle]]:
 
 
 def check(cls: Any, message: bytes, handles: list[Handle], wire: int = codec.V2) -> None:
-    """Decoding fails as it should, or the value encodes to the message again."""
+    """Check that decoding raises WireError, or that the value encodes to the same message."""
     try:
         value = codec.decode(cls, message, handles, wire=wire)
     except codec.WireError as error:
@@ -46,12 +46,12 @@ def check(cls: Any, message: bytes, handles: list[Handle], wire: int = codec.V2)
     kept = [handle for handle in handles if handle.is_open]
     assert [disposition.handle for disposition in dispositions] == kept
     if "nan" in repr(value):
-        return  # It equals nothing.
+        return  # NaN isn't equal to itself
     assert codec.decode(cls, again, kept) == value
     if wire == codec.V2 and len(again) == len(message):
         assert again == message or _drops_inline(value)
 
 
 def _drops_inline(value: Any) -> bool:
-    """Whether unknown members in line of a table may be gone: their bytes became zeros."""
+    """Return whether unknown inline members of a table may have become zeros."""
     return "Table(" in repr(value) or "Options(" in repr(value)

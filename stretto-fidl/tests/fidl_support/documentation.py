@@ -1,4 +1,4 @@
-"""Where the documentation of this distribution lies."""
+"""The folder of this distribution's documentation."""
 
 from __future__ import annotations
 

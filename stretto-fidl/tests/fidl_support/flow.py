@@ -1,11 +1,11 @@
-"""A traced FIDL protocol, and a program of two processes that talk it.
+"""A traced FIDL protocol, and a program of two processes that use it.
 
-One-way messages and events are as long as their serial number says: so a test finds a message at
-both ends by its size. Run as a program it is a server, which starts a client of four threads:
+The length of a one-way message or event encodes its serial number, so a test can find a message at
+both ends by its size. Run as a program, this is a server, which starts a client of four threads:
 
     python fidl_flow.py SOCKET MESSAGES ENABLE_AT
 
-and both begin to trace on their own, behind their ENABLE_AT-th message.
+Both processes begin to trace independently, after their ENABLE_AT-th message.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from stretto_fidl.transport import Client, ClosedError, DomainError, Listener, S
 CATEGORY = "test.fidl"
 THREADS = 4
 LARGEST = 8000
-"""Serial numbers end here: each takes eight bytes."""
+"""The largest serial number: each unit takes eight bytes of the message."""
 
 SOURCE = f"""
 library test.flow;
@@ -46,7 +46,7 @@ flow: Any = load(compile_sources({"flow.fidl": SOURCE}))
 
 
 class Flow:
-    """Handles it for threads; every seventh question is answered with an error."""
+    """Handles Flow for threads; replies to every seventh `Ask` with an error."""
 
     def __init__(self, on_message: Any = None) -> None:
         self.on_message = on_message or (lambda _size: None)
@@ -68,12 +68,12 @@ class Flow:
 
 
 def padding(serial: int) -> list[int]:
-    """Which makes a message as long as its serial number says."""
+    """Return a payload that makes the message as long as its serial number says."""
     return [0] * serial
 
 
 class _EnableLater:
-    """Counts messages, and enables the category behind one of them."""
+    """Counts messages, and enables the category after one of them."""
 
     def __init__(self, at: int) -> None:
         self._left = at
@@ -86,7 +86,7 @@ class _EnableLater:
 
 
 def server(path: str, messages: int, enable_at: int) -> None:
-    """Answer, and send an event behind every tenth message."""
+    """Serve the client, and send an event after every tenth message."""
     count = _EnableLater(enable_at)
     seen = 0
 
@@ -107,12 +107,12 @@ def server(path: str, messages: int, enable_at: int) -> None:
 
 
 def client(path: str, messages: int, enable_at: int) -> None:
-    """Call from four threads while a fifth takes the events."""
-    talker = Client(flow.Flow, connect(path))
+    """Send messages from four threads while a fifth thread takes the events."""
+    caller = Client(flow.Flow, connect(path))
     count = _EnableLater(enable_at)
 
     def receive() -> None:
-        for _ in talker.events():
+        for _ in caller.events():
             continue
 
     def send(first: int) -> None:
@@ -120,11 +120,11 @@ def client(path: str, messages: int, enable_at: int) -> None:
         for serial in range(first, messages, THREADS):
             choice = draw.random()
             if choice < 0.3:
-                ask(talker, serial)
+                ask(caller, serial)
             elif choice < 0.4:
-                talker.Hush(padding=[])
+                caller.Hush(padding=[])
             else:
-                talker.Tell(padding=padding(serial))
+                caller.Tell(padding=padding(serial))
             count()
 
     receiver = threading.Thread(target=receive)
@@ -133,16 +133,16 @@ def client(path: str, messages: int, enable_at: int) -> None:
         thread.start()
     for thread in senders:
         thread.join()
-    ask(talker, 1)  # the events before its reply have come, too
-    talker.close()
+    ask(caller, 1)  # when this returns, all earlier events have been received
+    caller.close()
     receiver.join()
 
 
-def ask(talker: Any, number: int) -> None:
-    """A call, which fails as it should."""
+def ask(caller: Any, number: int) -> None:
+    """Call `Ask`, which fails for every seventh number."""
     answer = -1
     try:
-        answer = talker.Ask(number=number).number
+        answer = caller.Ask(number=number).number
     except DomainError as error:
         answer = error.value
     assert answer == number

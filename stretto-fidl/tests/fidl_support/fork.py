@@ -1,15 +1,15 @@
-"""A FIDL server and its client, one of which forks with the channel in its hands.
+"""A FIDL server and its client, one of which forks while it holds the channel.
 
     python fidl_fork.py SOCKET MODE
 
-is the server, which starts the client. One-way messages and events are as long as their serial
-number says; those of a forked child begin with 100. The modes:
+is the server, which starts the client. The length of a one-way message or event encodes its serial
+number; the serial numbers of a forked child begin with 100. The modes:
 
-    client    the client's child says something at once
-    later     the client's child says something when its parent has called again
-    idle      the client's child says nothing
-    server    the server's child says something
-    worker    the server hands the connection to a child before anything was said
+    client    the client's child sends messages at once
+    later     the client's child sends messages after its parent's next call
+    idle      the client's child sends nothing
+    server    the server's child sends an event
+    worker    the server passes the connection to a child before the first message
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from stretto_fidl.transport import Client, Listener, Server, connect
 FORK_AT = 50
 CHILD = 100
 WITHOUT_ARROWS = {
-    # What the parent has no arrows for: until its next call, or for ever when its child has
-    # used the channel. The calls have three points here, at either end.
+    # The messages for which the parent draws no arrows: until its next call, or all later ones if
+    # # its child has used the channel. A call without arrows counts three points at each end.
     "client": {"forked": 14},
     "later": {"not synchronised": 6, "forked": 6},
     "idle": {"not synchronised": 6},
@@ -40,24 +40,23 @@ WITHOUT_ARROWS = {
 
 
 class Child:
-    """A forked child, which does something once it is told to.
+    """A forked child, which runs a function when `go` is called.
 
     Args:
-        run: What it does.
-        expected: What it then has counted.
+        run: The function.
+        expected: The `flows.stats()` of the child afterwards.
     """
 
     def __init__(self, run: Callable[[], object], expected: dict[str, int]) -> None:
-        self._told, tell = os.pipe()
-        self._tell = tell
+        self._go_read, self._go_write = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
-            self._be_it(run, expected)
+            self._run_in_child(run, expected)
 
-    def _be_it(self, run: Callable[[], object], expected: dict[str, int]) -> None:
+    def _run_in_child(self, run: Callable[[], object], expected: dict[str, int]) -> None:
         status = 1
         try:
-            os.read(self._told, 1)
+            os.read(self._go_read, 1)
             run()
             status = 0 if flows.stats() == expected else 2
             if status:
@@ -66,26 +65,26 @@ class Child:
             os._exit(status)
 
     def go(self) -> None:
-        """Have it do it, and wait for its end."""
-        os.write(self._tell, b"x")
+        """Let the child run its function, and wait until it exits."""
+        os.write(self._go_write, b"x")
         if os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1]):
             raise SystemExit("the child failed")
-        os.close(self._tell)
-        os.close(self._told)
+        os.close(self._go_write)
+        os.close(self._go_read)
 
 
 def client(path: str, mode: str) -> None:
-    """Talk before and after the fork, with and without calls."""
-    with Client(flow.Flow, connect(path)) as talker:
+    """Send messages before and after the fork, with and without calls."""
+    with Client(flow.Flow, connect(path)) as caller:
 
         def tell(first: int, count: int) -> None:
             for serial in range(first, first + count):
-                talker.Tell(padding=padding(serial))
+                caller.Tell(padding=padding(serial))
 
         def event() -> None:
-            assert talker.next_event(60) is not None
+            assert caller.next_event(60) is not None
 
-        ask(talker, 1)
+        ask(caller, 1)
         tell(1, 3)
         event()
         child = None
@@ -95,24 +94,24 @@ def client(path: str, mode: str) -> None:
             Child(lambda: None, {}).go()
         if child is not None and mode == "client":
             child.go()
-        tell(FORK_AT, 1)  # the server forks here
+        tell(FORK_AT, 1)  # the server forks when it receives this message
         if mode == "server":
             event()
         event()
         tell(11, 3)
         event()
-        ask(talker, 2)
+        ask(caller, 2)
         tell(21, 3)
         event()
         if child is not None and mode == "later":
             child.go()
             tell(31, 3)
             event()
-        ask(talker, 3)
+        ask(caller, 3)
 
 
 def server(path: str, mode: str) -> None:
-    """Answer, and send an event behind each third message."""
+    """Serve the client, and send an event after each third message."""
     with Listener(path) as listener:
         command = [sys.executable, __file__, path, mode, "client"]
         with subprocess.Popen(command) as started:

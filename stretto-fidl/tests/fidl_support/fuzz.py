@@ -1,11 +1,11 @@
-"""Changes FIDL definitions, messages and IR at random, and checks that each ends well, and soon.
+"""Changes FIDL definitions, messages and IR at random, and checks that the result is valid.
 
     python -m fidl_support.fuzz --seconds 600 [--seed 7] [--target decoder]
 
-Well is: an IR or a `CompileError`; what an IR says can be loaded and generated, or
-is a `FidlError`; a message is a value that encodes to it again, or a `WireError`
-that leaves no handle open. What ends otherwise is printed with all that it takes to
-see it again, and the exit code is 1. `test_fidl_fuzz` does a little of it each time.
+A definition must compile to an IR or raise `CompileError`. An IR must be loaded and generated, or
+raise `FidlError`. A message must decode to a value that encodes to the same message, or raise
+`WireError` and leave no handle open. Any other result is printed with the data to reproduce it, and
+the exit code is 1. `tests/property/test_fuzz.py` runs a few examples.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ALL_WORDS = [*WORDS, *(word for text in TEXTS for word in _WORD.findall(text))]
 
 
 def some_text(random: Random) -> str:
-    """A definition with up to five changes."""
+    """Return a definition with up to five changes."""
     words = _WORD.findall(random.choice(TEXTS))
     for _ in range(random.randint(0, 5)):
         at, other = random.randrange(len(words)), random.randrange(len(words))
@@ -79,7 +79,7 @@ def some_text(random: Random) -> str:
 
 
 def fuzz_compiler(random: Random) -> Any:
-    """A definition, whose IR can be loaded and generated."""
+    """Compile a changed definition, and load and generate its IR."""
     text = some_text(random)
     yield text
     try:
@@ -93,7 +93,7 @@ def fuzz_compiler(random: Random) -> Any:
 
 
 def read(ir: Any, is_right: bool) -> None:
-    """Load and generate what an IR says."""
+    """Load an IR, and generate modules from it."""
     for make in (load, generate):
         try:
             made = make(ir)
@@ -118,7 +118,7 @@ STRANGE: list[Any] = [
 
 
 def fuzz_ir(random: Random) -> Any:
-    """A document of which some values were removed, exchanged or replaced."""
+    """Load and generate an IR of which some values were removed, exchanged or replaced."""
     ir = copy.deepcopy(random.choice(IRS))
     for _ in range(random.randint(1, 4)):
         places = [node for node in _nodes(ir) if isinstance(node, dict | list) and node]
@@ -136,7 +136,7 @@ def fuzz_ir(random: Random) -> Any:
 
 
 def fuzz_decoder(random: Random) -> Any:
-    """A message of the vectors with some changes, with more or less handles, in either format."""
+    """Decode a changed message of the vectors, with more or fewer handles, in v1 or v2."""
     name, seed, count, wire = random.choice(SEEDS)
     message = bytearray(seed)
     for _ in range(random.randint(1, 4)):
@@ -166,7 +166,7 @@ def _numbers(random: Random) -> bytes:
 
 
 def fuzz_memory(random: Random) -> Any:
-    """64 KiB of a word, behind numbers of any size: what is made of it stays small."""
+    """Decode 64 KiB of one repeated number after arbitrary counts, and check the memory used."""
     name, *_ = random.choice(SEEDS)
     head, words = _numbers(random), _numbers(random)
     message = (head + words * 8192)[: 1 << 16]
@@ -189,7 +189,7 @@ TARGETS: dict[str, Callable[[Random], Any]] = {
 
 
 def one(target: str, seed: int) -> str | None:
-    """Run one example; what is wrong with it, or None."""
+    """Run one example, and return its failure; None if it passes."""
     example: Any = None
     start = time.monotonic()
     try:

@@ -7,10 +7,11 @@ passed, failed, and aren't supported:
     golden.gidl          30 passed    0 failed    0 unsupported
 
 A case is run once for each direction and wire format that it has bytes for;
-v1 is only read. What isn't supported: cases that say how bindings keep the bytes
-of unknown members (these drop them), signalling NaNs of 32 bits, which floats
-can't hold before Python 3.14, and what `bindings_allowlist` says of other bindings alone, where
-these do otherwise.
+v1 is only read. Not supported are
+
+- cases in which bindings keep the bytes of unknown members: these bindings drop them;
+- signalling NaNs of 32 bits: floats can't hold them before Python 3.14;
+- cases that `bindings_allowlist` restricts to other bindings, if these bindings differ.
 """
 
 from __future__ import annotations
@@ -56,15 +57,15 @@ SAME = [
 
 
 class NotSupportedError(Exception):
-    """The case is about something that these bindings don't have."""
+    """A case needs a feature that these bindings don't have."""
 
 
 class DeviationError(Exception):
-    """The codec does something else than the case says."""
+    """The codec's result differs from the case's result."""
 
 
 def rights_of(names: list[str]) -> int:
-    """`channel_default - write` and the like, as the parser has it."""
+    """Return the rights of an expression such as `channel_default - write`, split by the parser."""
     found = 0
     for name in names:
         bare = name.lstrip("-")
@@ -77,7 +78,7 @@ def rights_of(names: list[str]) -> int:
 
 
 class Handles:
-    """Those that a case defines: a descriptor of nothing for each."""
+    """The handles that a case defines; each has a descriptor of an empty object."""
 
     def __init__(self, definitions: dict[int, HandleDefinition]) -> None:
         self._definitions = definitions
@@ -100,7 +101,7 @@ class Handles:
 
 
 class Values:
-    """Makes values of the bindings from those of a case."""
+    """Makes values of the bindings from the values of a case."""
 
     def __init__(self, namespace: Any, handles: Handles) -> None:
         self._namespace = namespace
@@ -152,7 +153,7 @@ class Values:
         return cls(**found) if issubclass(cls, Union) else self._with_absent(cls, found)
 
     def _with_absent(self, cls: Any, found: dict[str, Any]) -> Any:
-        """Members that aren't told are absent, or have their default."""
+        """Return all members. Members missing in a case are absent, or have their default."""
         absent = {
             m.python_name: None
             for m in cls.TYPE.members
@@ -169,8 +170,8 @@ def _float(raw: RawFloat, size: int) -> float:
 
 
 def run_test(test: Test, namespace: Any) -> Iterator[str]:
-    """Run a case, and yield what came of it: `passed`, `failed …` or `unsupported …`."""
-    for way, name in ways(test):
+    """Run a case, and yield its results: `passed`, `failed …` or `unsupported …`."""
+    for way, name in variants(test):
         handles = Handles(test.attributes.get("handle_defs", {}))
         try:
             RUN[test.kind](test, name, way, Values(namespace, handles), handles)
@@ -185,8 +186,8 @@ def run_test(test: Test, namespace: Any) -> Iterator[str]:
             handles.close()
 
 
-def ways(test: Test) -> list[tuple[str, str]]:
-    """Directions and wire formats."""
+def variants(test: Test) -> list[tuple[str, str]]:
+    """Return the directions and wire formats in which a case is run."""
     formats = list(test.attributes.get("bytes", {"v2": b""}))
     read = [("decode", name) for name in formats]
     write = [("encode", name) for name in formats if FORMATS[name] == codec.V2]
@@ -220,7 +221,7 @@ def _decodes(test: Test, name: str, values: Values, handles: Handles) -> None:
 
 
 def uses(value: Any) -> Iterator[HandleUse]:
-    """All mentions of handles in a value."""
+    """Yield all uses of handles in a value."""
     if isinstance(value, HandleUse):
         yield value
     elif isinstance(value, (Record, list)):
@@ -272,7 +273,7 @@ RUN = {
 
 
 def schema(folder: Path) -> Any:
-    """The types of a folder's `.fidl` files, which are one library."""
+    """Return the types of a folder's `.fidl` files, which belong to one library."""
     files = sorted(folder.glob("*.fidl"))
     if not files:
         raise FidlError(f"{folder} has no .fidl files: the cases need their types")
@@ -280,7 +281,7 @@ def schema(folder: Path) -> Any:
 
 
 def run_file(path: Path, namespace: Any) -> tuple[Counter[str], list[str]]:
-    """Run a file, and return the numbers and what to tell."""
+    """Run a file; return the counts of its results, and the failures to print."""
     counts: Counter[str] = Counter()
     told = []
     for test in parse(path.read_text("utf-8")):

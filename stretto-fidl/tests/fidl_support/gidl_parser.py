@@ -32,7 +32,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f
 
 
 class GidlError(Exception):
-    """The text isn't GIDL, as far as this parser knows it."""
+    """The text isn't GIDL, or uses a part of GIDL that this parser doesn't support."""
 
 
 class Record(NamedTuple):
@@ -43,14 +43,14 @@ class Record(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """What an unknown member holds."""
+    """The contents of an unknown member."""
 
     data: bytes
     handles: list[int]
 
 
 class HandleUse(NamedTuple):
-    """A handle by its number, with what `restrict` or a disposition says of it."""
+    """A use of a handle by its number, with the rights of `restrict` or of a disposition."""
 
     number: int
     type: str | None = None
@@ -58,20 +58,20 @@ class HandleUse(NamedTuple):
 
 
 class HandleDefinition(NamedTuple):
-    """`event(rights: basic)`."""
+    """A definition of a handle, such as `event(rights: basic)`."""
 
     type: str
     rights: list[str] | None
 
 
 class Decoded(NamedTuple):
-    """`decode({type = …, bytes = …})`: a value that comes of decoding."""
+    """A value that is the result of decoding: `decode({type = …, bytes = …})`."""
 
     attributes: dict[str, Any]
 
 
 class RawFloat(NamedTuple):
-    """A float by its bits."""
+    """A float given by its bits."""
 
     bits: int
 
@@ -82,7 +82,7 @@ class RawFloat(NamedTuple):
 
 
 class Test(NamedTuple):
-    """One case."""
+    """One case of a file."""
 
     kind: str
     name: str
@@ -184,7 +184,7 @@ class _Parser:
         return self.listed(self.name)
 
     def by_format(self, read: Any) -> dict[str, Any]:
-        """`{v1, v2 = …}`: what is read, by wire format."""
+        """Read a value for each wire format: `{v1, v2 = …}`."""
         self.expect("{")
         found: dict[str, Any] = {}
         while not self.take("}"):
@@ -248,7 +248,7 @@ class _Parser:
         return found
 
     def rights(self) -> list[str]:
-        """Names, each with a sign if it isn't the first."""
+        """Read names, each with a sign except the first."""
         found = [self.name()]
         while self.text in ("+", "-", "|"):
             sign = self.next()
@@ -294,7 +294,7 @@ class _Parser:
         return HandleUse(self.handle_number())
 
     def _elements(self) -> list[Any]:
-        """An element, or several: `repeat(1):5`."""
+        """Read an element, or a repeated element: `repeat(1):5`."""
         if not self.take("repeat"):
             return [self.value()]
         self.expect("(")
@@ -350,7 +350,7 @@ class _Parser:
 
 
 def _unescape(text: str) -> bytes:
-    """The bytes of a string: escapes may make invalid UTF-8."""
+    """Return the bytes of a string. Escapes may make invalid UTF-8."""
     found = bytearray()
     at = 0
     while at < len(text):

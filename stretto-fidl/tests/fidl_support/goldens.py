@@ -1,4 +1,4 @@
-"""Compares our JSON IR with goldens of the real compiler, where somebody has them.
+"""Compares our JSON IR with golden files of the real compiler, where these are available.
 
     python -m fidl_support.goldens FOLDER [--library-dir FOLDER] [-v]
 
@@ -7,16 +7,16 @@ and `NAME.json.golden` files. Files of other libraries that these use are looked
 FOLDER and in the library folders. Prints `passed`, `failed` or `unsupported` per golden,
 with `-v` the first difference, and the sums; the exit code is 1 if one failed.
 
-A golden says the same as our IR if they are equal, keys' order included, after this:
+A golden matches our IR if both are equal, including the order of keys, after these changes:
 
 - file names are reduced to their last part;
-- what older compilers wrote otherwise is taken as they wrote it: `kind` beside or instead
-  of `kind_v2`, `has_envelope`, type shapes of wire format 1; `deprecated`, `platform`, the
-  `kind` of a method where the golden has none; versions of 64 bits;
+- forms of older compilers are accepted: `kind` beside or instead of `kind_v2`, `has_envelope`,
+  type shapes of wire format 1, a missing `deprecated`, `platform` or `kind` of a method, and
+  versions of 64 bits;
 - `available` and `experiments` are flags of the build, and are left out, as are the
   declarations of dependencies that the golden's version of them doesn't have.
 
-A golden is unsupported if its definitions can't be found, or use what we refuse.
+A golden is unsupported if its definitions can't be found, or use features that we refuse.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PASSED, FAILED, UNSUPPORTED = "passed", "failed", "unsupported"
 
 
 class Suite:
-    """Definitions and goldens.
+    """The definitions and goldens of a folder.
 
     Args:
         folder: Where they are.
@@ -67,7 +67,7 @@ class Suite:
         self._uses[path] = [using.library for using in file.using]
 
     def sources(self, golden: dict[str, Any]) -> tuple[list[Path], list[Path]]:
-        """Files of a golden's library, and of those that it needs.
+        """Return the files of a golden's library, and the files of the libraries that it needs.
 
         Raises:
             LookupError: They aren't there.
@@ -88,7 +88,7 @@ class Suite:
 
 
 def compare(suite: Suite, path: Path) -> tuple[str, str]:
-    """The verdict on one golden, and why."""
+    """Compare a golden with our IR; return the verdict and its reason."""
     golden = json.loads(path.read_text())
     try:
         files, dependencies = suite.sources(golden)
@@ -100,7 +100,7 @@ def compare(suite: Suite, path: Path) -> tuple[str, str]:
 
 
 def expected(node: Any) -> Any:
-    """A golden without what only older compilers wrote."""
+    """Return a golden without the keys that only older compilers wrote."""
     if isinstance(node, list):
         return [expected(each) for each in node]
     if not isinstance(node, dict):
@@ -112,7 +112,7 @@ def expected(node: Any) -> Any:
 
 
 def of_today(node: dict[str, Any]) -> dict[str, Any]:
-    """A mention of a type as it is written today; other nodes as they are."""
+    """Return a use of a type as the current compiler writes it; other nodes unchanged."""
     if node.get("name") in VERSIONS and node.get("type") == "uint64":
         return node | {"type": "uint32"}
     if "kind_v2" in node:
@@ -129,7 +129,7 @@ def of_today(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def ours(ir: dict[str, Any], golden: dict[str, Any]) -> Any:
-    """Our IR, without what the golden's compiler didn't write yet."""
+    """Return our IR without the keys that the golden's compiler didn't write yet."""
     has_method_kinds = '"twoway"' in json.dumps(golden) or '"oneway"' in json.dumps(golden)
     missing = {key for key in MAYBE_MISSING if f'"{key}"' not in json.dumps(golden)}
     known = {d["name"]: d["declarations"] for d in golden.get("library_dependencies", [])}
@@ -158,7 +158,7 @@ def ours(ir: dict[str, Any], golden: dict[str, Any]) -> Any:
 
 
 def differences(golden: Any, own: Any, where: str) -> Iterator[str]:
-    """Where two documents differ, from the first one on."""
+    """Yield the first difference between two documents and all later ones."""
     if isinstance(golden, dict) and isinstance(own, dict):
         if list(golden) != list(own):
             yield f"{where}: keys {list(golden)}, ours {list(own)}"

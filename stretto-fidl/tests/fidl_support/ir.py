@@ -1,4 +1,4 @@
-"""JSON IR of small FIDL libraries, written as short texts: no compiler is needed.
+"""Makes the JSON IR of small FIDL libraries from short texts, without the compiler.
 
     library("test", structs={"Point": "x int32, y int32"}, …)
 
@@ -26,7 +26,7 @@ PRIMITIVES = {
 
 
 def type_ir(text: str, name: str = "test") -> dict[str, Any]:
-    """The IR of a mention of a type in a library."""
+    """Return the IR of a use of a type in a library."""
     text = text.strip()
     optional = text.endswith("?")
     base = text.removesuffix("?")
@@ -72,20 +72,23 @@ def type_ir(text: str, name: str = "test") -> dict[str, Any]:
 
 
 def _split(text: str) -> list[str]:
-    """At commas outside of `<>`; one between two alternatives of a handle has no space behind."""
+    """Split a text at commas outside of `<>`.
+
+    A comma between two alternatives of a handle has no space after it.
+    """
     parts = re.split(r",\s+(?![^<]*>)", text.strip()) if text.strip() else []
     return [part.strip().rstrip(",") for part in parts]
 
 
 def attribute(name: str, value: str | None = None) -> dict[str, Any]:
-    """An attribute with one argument or none."""
+    """Return the IR of an attribute with one argument or none."""
     literal = {"kind": "literal", "value": value}
     arguments = [] if value is None else [{"name": "value", "type": "string", "value": literal}]
     return {"name": name, "arguments": arguments}
 
 
 def members_ir(text: str, name: str = "test") -> list[dict[str, Any]]:
-    """The members of a struct, table or union."""
+    """Return the IR of the members of a struct, table or union."""
     found = []
     for part in _split(text):
         ordinal, _, rest = part.rpartition(": ") if re.match(r"\d+: ", part) else ("", "", part)
@@ -100,7 +103,7 @@ def members_ir(text: str, name: str = "test") -> list[dict[str, Any]]:
 
 
 def constant_ir(value: Any) -> dict[str, Any]:
-    """The value of a constant."""
+    """Return the IR of a constant's value."""
     return {"kind": "literal", "value": str(value)}
 
 
@@ -131,7 +134,7 @@ def library(
     consts: dict[str, tuple[str, Any]] | None = None,
     protocols: dict[str, list[dict[str, Any]]] | None = None,
 ) -> dict[str, Any]:
-    """The IR of a library.
+    """Return the IR of a library.
 
     Tables and unions are values unless their name has Resource in it; unions are flexible
     unless it has Strict in it.

@@ -1,10 +1,11 @@
-"""Two processes that exchange very many FIDL messages, each with its serial number in its body.
+"""Two processes that exchange very many FIDL messages, each with its serial number in the body.
 
     python fidl_many.py SOCKET MESSAGES ENABLE_AT LOSE_EVERY
 
-is a server, which starts a client of four sending threads. Both begin to trace on their own, behind
-their ENABLE_AT-th message. Behind a traced message whose number LOSE_EVERY divides the server
-loses count of what it reads, or (every second time) of what it writes; 0: it never does.
+This is a server, which starts a client of four sending threads. Both processes begin to trace
+independently, after their ENABLE_AT-th message. After each traced message whose serial number is a
+multiple of LOSE_EVERY, the server loses its count of read messages or, every second time, of
+written messages. With LOSE_EVERY 0 it never does.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ many: Any = load(compile_sources({"many.fidl": SOURCE}))
 
 
 class _EnableLater:
-    """Counts messages, and enables the category behind one of them."""
+    """Counts messages, and enables the category after one of them."""
 
     def __init__(self, at: int) -> None:
         self._left = at
@@ -55,19 +56,19 @@ class _EnableLater:
 
     @property
     def was_on(self) -> bool:
-        """Whether it was enabled when the message came that was counted last."""
+        """Whether the category was enabled before the last counted message arrived."""
         return self._left < 0
 
 
 def loses(serial: int, lose_every: int) -> str:
-    """What the server loses count of behind a message: "in", "out" or nothing."""
+    """Return the count that the server loses after a message: "in", "out" or "" for none."""
     if not lose_every or serial % lose_every:
         return ""
     return "out" if serial // lose_every % 2 else "in"
 
 
 class Many:
-    """Handles it, and sends an event behind every tenth message."""
+    """Handles the protocol Many, and sends an event after every tenth message."""
 
     def __init__(self, enable_at: int, lose_every: int) -> None:
         self.server: Any = None
@@ -92,7 +93,7 @@ class Many:
 
 
 def server(path: str, messages: int, enable_at: int, lose_every: int) -> None:
-    """Serve the client that it starts."""
+    """Start a client, and serve it."""
     with Listener(path) as listener:
         arguments = [path, str(messages), str(enable_at), str(lose_every), "client"]
         with subprocess.Popen([sys.executable, __file__, *arguments]) as child:
@@ -106,21 +107,21 @@ def server(path: str, messages: int, enable_at: int, lose_every: int) -> None:
 
 
 def client(path: str, messages: int, enable_at: int, _lose_every: int) -> None:
-    """Call from four threads while a fifth takes the events."""
-    talker = Client(many.Many, connect(path))
+    """Send messages from four threads while a fifth thread takes the events."""
+    caller = Client(many.Many, connect(path))
     count = _EnableLater(enable_at)
 
     def receive() -> None:
-        for _ in talker.events():
+        for _ in caller.events():
             continue
 
     def send(first: int) -> None:
         draw = random.Random(first)
         for serial in range(first, messages, THREADS):
             if draw.random() < 0.2:
-                assert talker.Ask(serial=serial).serial == serial
+                assert caller.Ask(serial=serial).serial == serial
             else:
-                talker.Tell(serial=serial)
+                caller.Tell(serial=serial)
             count()
 
     receiver = threading.Thread(target=receive)
@@ -129,15 +130,15 @@ def client(path: str, messages: int, enable_at: int, _lose_every: int) -> None:
         thread.start()
     for thread in senders:
         thread.join()
-    talker.Ask(serial=messages)  # the events before its reply have come, too
-    talker.close()
+    caller.Ask(serial=messages)  # when this returns, all earlier events have been received
+    caller.close()
     receiver.join()
     if flows.stats():
         raise SystemExit(f"without arrows: {flows.stats()}")
 
 
 if __name__ == "__main__":
-    # Threads take turns often: who counts outside of the lock counts wrongly.
+    # Switch threads often, so that a count outside of the lock would be wrong.
     sys.setswitchinterval(1e-4)
     flows.install(bodies=[CATEGORY])
     run = client if sys.argv[5:] else server

@@ -1,4 +1,4 @@
-"""A wrong definition for each error of Fuchsia's catalogue, by its number."""
+"""A wrong definition for each error number of Fuchsia's catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions of both syntaxes to start from, and words to change them with."""
+"""Definitions in both syntaxes from which mutations start, and words for the mutations."""
 
 from __future__ import annotations
 

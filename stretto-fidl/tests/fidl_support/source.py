@@ -1,4 +1,4 @@
-"""FIDL texts for the tests of the compiler."""
+"""Helpers for the tests of the compiler: FIDL texts and their IR."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD = "library test.example;\n"
 
 
 def compiled(text: str, **dependencies: str) -> dict[str, Any]:
-    """The IR of a library of one file.
+    """Return the IR of a library of one file.
 
     Args:
         text: What follows after `library test.example;`, on the second line;
@@ -25,19 +25,19 @@ def compiled(text: str, **dependencies: str) -> dict[str, Any]:
 
 
 def whole(text: str) -> str:
-    """A file of `test.example`, unless it says of which library it is."""
+    """Return a whole file; a text without `library` gets `library test.example;`."""
     return text if re.search(r"^(@.*)?library( [\w.]+)?;?", text, re.MULTILINE) else HEAD + text
 
 
 def error_of(text: str, **dependencies: str) -> CompileError:
-    """The error that a definition raises; see `compiled`."""
+    """Return the error that a definition raises; see `compiled`."""
     with pytest.raises(CompileError) as caught:
         compiled(text, **dependencies)
     return caught.value
 
 
 def named(ir: dict[str, Any], name: str) -> dict[str, Any]:
-    """A declaration of `test.example`, by its name."""
+    """Return a declaration of `test.example` by its name."""
     found = [
         declaration
         for key, declarations in ir.items()
@@ -50,11 +50,11 @@ def named(ir: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def member_type(ir: dict[str, Any], owner: str, name: str) -> dict[str, Any]:
-    """The type of a member."""
+    """Return the type of a member."""
     (member,) = [m for m in named(ir, owner)["members"] if m["name"] == name]
     return dict(member["type"])
 
 
 def shape(ir: dict[str, Any], name: str) -> tuple[int, ...]:
-    """Inline size, alignment, depth, handles, out of line, padding, flexible."""
+    """Return inline size, alignment, depth, handles, out-of-line size, padding and flexibility."""
     return tuple(named(ir, name)["type_shape_v2"].values())

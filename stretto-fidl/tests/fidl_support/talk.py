@@ -1,4 +1,4 @@
-"""A protocol for the tests of the transport, and a handler of it."""
+"""A protocol for the tests of the transport, with handlers, servers and clients."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ resource_definition Handle : uint32 {
 
 
 def talk_source(*, traced: str = "", openness: str = "open") -> str:
-    """The definition: its protocol as open as said, traced under a category or not at all."""
+    """Return the definition, with this openness; traced under a category unless it is ""."""
     attribute = f'@trace("{traced}")\n' if traced else ""
     text = SOURCE.replace("open protocol", f"{attribute}{openness} protocol")
     if openness == "closed":
@@ -50,7 +50,7 @@ def talk_source(*, traced: str = "", openness: str = "open") -> str:
 
 
 def load_talk(*, traced: str = "", openness: str = "open") -> Any:
-    """The library's namespace, fresh at each call."""
+    """Return the library's namespace, newly loaded at each call."""
     source = talk_source(traced=traced, openness=openness)
     ir = compile_sources({"talk.fidl": source}, dependencies={"zx.fidl": ZX})
     return load(ir)
@@ -60,7 +60,7 @@ talk = load_talk()
 
 
 class Talker:
-    """Handles Talk for threads; keeps what it saw."""
+    """Handles the protocol Talk for threads, and records what it received."""
 
     def __init__(self, names: Any = talk) -> None:
         self.names = names
@@ -97,7 +97,7 @@ class Talker:
         self.unknown.append(ordinal)
 
     def answer_later(self) -> None:
-        """Answer what waits, the last one first."""
+        """Reply to the waiting calls of `Later`, the last one first."""
         while self.later:
             number, deferred = self.later.pop()
             deferred.resolve(self.names.TalkLaterResponse(number=number))
@@ -107,7 +107,7 @@ class Serving:
     """A server in a thread.
 
     Attributes:
-        error: What `serve` raised.
+        error: The exception that `serve` raised; None without one.
     """
 
     def __init__(self, protocol: Any, end: ChannelEnd, handler: Any, **options: Any) -> None:
@@ -124,14 +124,14 @@ class Serving:
             self.error = error
 
     def join(self) -> None:
-        """Wait for its end."""
+        """Wait until the server's thread ends."""
         self._thread.join(30)
         assert not self._thread.is_alive()
 
 
 @contextmanager
 def serving(end: ChannelEnd, handler: Any = None, protocol: Any = None) -> Iterator[Serving]:
-    """A server, while the block runs."""
+    """Run a server while the block runs."""
     handler = Talker() if handler is None else handler
     there = Serving(handler.names.Talk if protocol is None else protocol, end, handler)
     try:
@@ -143,7 +143,7 @@ def serving(end: ChannelEnd, handler: Any = None, protocol: Any = None) -> Itera
 
 @contextmanager
 def conversation(handler: Any = None, **options: Any) -> Iterator[tuple[Any, Serving]]:
-    """Client and server, while the block runs."""
+    """Yield a connected client and server, which are closed after the block."""
     near, far = channel()
     with (
         serving(far, handler) as there,

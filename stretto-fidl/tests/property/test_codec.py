@@ -1,4 +1,4 @@
-"""The FIDL codec: any value comes back; hostile messages give an error or what they say."""
+"""Values are equal after encoding and decoding; hostile messages raise WireError or decode."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ALL = load(
 
 
 def values(type_: types.Type, depth: int = 0) -> st.SearchStrategy[Any]:
-    """Any value of a type."""
+    """Generate any value of a type."""
     type_, optional = types.resolve(type_)
     optional = optional or getattr(type_, "optional", False)
     if optional and depth > 3:
@@ -93,7 +93,7 @@ EVERYTHING = st.deferred(lambda: values(ALL.Everything.TYPE))
 
 
 @given(EVERYTHING)
-def test_any_value_comes_back(value: Any) -> None:
+def test_any_value_is_equal_after_encoding_and_decoding(value: Any) -> None:
     data, handles = codec.encode(value)
     assert len(data) % 8 == 0
     assert not handles
@@ -101,7 +101,9 @@ def test_any_value_comes_back(value: Any) -> None:
 
 
 @given(EVERYTHING, st.data())
-def test_one_changed_byte(value: Any, data: st.DataObject) -> None:
+def test_message_with_one_changed_byte_is_refused_or_decoded(
+    value: Any, data: st.DataObject
+) -> None:
     message, _ = codec.encode(value)
     at = data.draw(st.integers(0, len(message) - 1))
     byte = data.draw(st.integers(0, 255))
@@ -110,7 +112,7 @@ def test_one_changed_byte(value: Any, data: st.DataObject) -> None:
 
 @st.composite
 def mutations(draw: st.DrawFn) -> tuple[str, bytes, int, int]:
-    """A message of the vectors with some changes."""
+    """Generate a message of the vectors with some changes."""
     name, seed, handles, wire = draw(st.sampled_from(SEEDS))
     message = bytearray(seed)
     for _ in range(draw(st.integers(1, 4))):
@@ -135,21 +137,21 @@ def mutations(draw: st.DrawFn) -> tuple[str, bytes, int, int]:
 
 
 @given(mutations())
-def test_mutated_vectors(mutation: tuple[str, bytes, int, int]) -> None:
+def test_mutated_vector_is_refused_or_decoded(mutation: tuple[str, bytes, int, int]) -> None:
     name, message, count, wire = mutation
     with open_handles(count) as handles:
         check(getattr(TYPES, name), message, handles, wire)
 
 
 @given(st.sampled_from(sorted({name for name, *_ in SEEDS})), st.binary(max_size=256))
-def test_random_bytes(name: str, message: bytes) -> None:
+def test_random_bytes_are_refused_or_decoded(name: str, message: bytes) -> None:
     check(getattr(TYPES, name), message, [])
 
 
 @given(
     st.integers(0, (1 << 64) - 1), st.sampled_from(["Vector_uint64", "Texts", "Boxes", "OneTable"])
 )
-def test_counts_cost_no_memory(count: int, name: str) -> None:
+def test_huge_counts_allocate_no_memory(count: int, name: str) -> None:
     message = count.to_bytes(8, "little") + b"\xff" * 8 + bytes(64)
     codec.decode(TYPES.Empty, bytes(8))
     tracemalloc.start()
@@ -161,7 +163,7 @@ def test_counts_cost_no_memory(count: int, name: str) -> None:
     assert peak < 1 << 20
 
 
-def test_floats_keep_their_signs_and_infinities() -> None:
+def test_negative_zero_and_infinities_are_kept() -> None:
     for value in (-0.0, math.inf, -math.inf):
         data, _ = codec.encode(TYPES.One_float64(x=value))
         found = codec.decode(TYPES.One_float64, data).x

@@ -1,4 +1,4 @@
-"""The FIDL compiler: whatever the text, it ends soon, with an IR or a `CompileError`."""
+"""Whatever the text, the FIDL compiler ends soon, with an IR or a `CompileError`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from stretto_fidl.errors import CompileError
 from tests.support.examples import examples
 
 SECONDS = 5
-"""Far above what a few kilobytes take, on a busy machine, too."""
+"""Far more time than a few kilobytes take, even on a busy machine."""
 
 
 def compile_within_bounds(text: str) -> dict[str, Any] | None:
-    """The IR, or None if the text isn't right."""
+    """Compile a text; return the IR, or None if the text isn't valid."""
     start = time.monotonic()
     found: CompileError | None = None
     ir = None
@@ -37,18 +37,18 @@ def compile_within_bounds(text: str) -> dict[str, Any] | None:
 
 
 @given(st.text(max_size=200))
-def test_any_text(text: str) -> None:
+def test_any_text_is_compiled_or_refused(text: str) -> None:
     compile_within_bounds(text)
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=80))
-def test_any_words(words: list[str]) -> None:
+def test_any_sequence_of_words_is_compiled_or_refused(words: list[str]) -> None:
     compile_within_bounds("library test; " + " ".join(words))
 
 
 @st.composite
 def mutations(draw: st.DrawFn) -> str:
-    """A definition of which some words were dropped, doubled, exchanged or replaced."""
+    """Generate a definition with some words dropped, doubled, exchanged or replaced."""
     words = draw(st.sampled_from(SAMPLES)).split(" ")
     for _ in range(draw(st.integers(1, 4))):
         place = draw(st.integers(0, len(words) - 1))
@@ -62,16 +62,16 @@ def mutations(draw: st.DrawFn) -> str:
 
 @settings(max_examples=examples(200))
 @given(mutations())
-def test_mutated_definitions(text: str) -> None:
+def test_mutated_definition_is_compiled_or_refused(text: str) -> None:
     compile_within_bounds(text)
 
 
-def test_the_samples_are_right() -> None:
+def test_samples_compile() -> None:
     for sample in SAMPLES:
         assert compile_within_bounds(sample) is not None
 
 
-# Definitions by grammar: all right, by construction.
+# Definitions by grammar: all valid, by construction.
 
 PRIMITIVES = ["bool", "uint8", "int16", "uint32", "int64", "float32", "float64"]
 NAMES = ["alpha", "beta", "gamma", "delta", "epsilon"]
@@ -110,7 +110,7 @@ def layouts(draw: st.DrawFn) -> str:
 
 
 @given(st.lists(layouts(), min_size=1, max_size=4), st.permutations(range(5)))
-def test_right_definitions_have_bindings(texts: list[str], places: list[int]) -> None:
+def test_valid_definitions_compile_and_load(texts: list[str], places: list[int]) -> None:
     declarations = [f"type T{number} = {text};" for number, text in enumerate(texts)]
     declarations += [FIXED]
     declarations.sort(key=lambda text: places[len(text) % 5])
@@ -130,7 +130,7 @@ def test_right_definitions_have_bindings(texts: list[str], places: list[int]) ->
     load(ir)
 
 
-# Much of the same thing.
+# Long files of repeated definitions.
 
 MANY = 1500
 LARGE = {

@@ -1,4 +1,4 @@
-"""A little of what `python -m fidl_support.fuzz` does for as long as one likes."""
+"""Runs a few examples of `python -m fidl_support.fuzz`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ EXAMPLES = {"compiler": 150, "ir": 100, "decoder": 500, "memory": 15}
 
 
 @pytest.mark.parametrize("target", fidl_fuzz.TARGETS)
-def test_each_example_ends_well(target: str) -> None:
+def test_random_examples_pass(target: str) -> None:
     wrong = [found for seed in range(EXAMPLES[target]) if (found := fidl_fuzz.one(target, seed))]
     assert not wrong, wrong[0]
 
 
-def test_what_ends_otherwise_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_example_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(_: object) -> object:
         yield "an example"
         raise ZeroDivisionError

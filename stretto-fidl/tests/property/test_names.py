@@ -1,4 +1,4 @@
-"""Any name that FIDL allows makes working classes, loaded and generated, and a true stub."""
+"""Any name that FIDL allows makes working classes, loaded and generated, and a valid stub."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ kinds = ("enum", "bits", "struct", "table", "union")
 
 @st.composite
 def libraries(draw: st.DrawFn) -> tuple[str, str]:
-    """The texts of two libraries, the second of which uses the first."""
+    """Generate the texts of two libraries, the second of which uses the first."""
     base, user = draw(st.lists(st.sampled_from(LIBRARIES), min_size=2, max_size=2, unique=True))
     used = draw(name)
     first = f"library {base}; type {used} = enum : uint8 {{ {draw(name)} = 1; }};"
@@ -86,7 +86,7 @@ def _members(draw: st.DrawFn, mentions: list[str], ordinals: bool) -> str:
 
 @contextmanager
 def imported(*files: dict[str, str]) -> Iterator[list[types.ModuleType]]:
-    """Generated modules, each of which finds those before it."""
+    """Write and import generated modules, each of which can import the ones before it."""
     package = types.ModuleType(PACKAGE)
     sys.modules[PACKAGE] = package
     try:
@@ -103,7 +103,7 @@ def imported(*files: dict[str, str]) -> Iterator[list[types.ModuleType]]:
 
 
 def check_record(loaded: Any, generated: Any) -> None:
-    """Both classes hold the same, and write the same bytes."""
+    """Check that both classes have equal members and encode to the same bytes."""
     attributes = [member.python_name for member in loaded.TYPE.members]
     assert attributes == [member.python_name for member in generated.TYPE.members]
     each_alone = issubclass(loaded, bindings.Union)
@@ -123,7 +123,7 @@ def check_record(loaded: Any, generated: Any) -> None:
 
 
 def check_numbers(loaded: Any, generated: Any) -> None:
-    """Both classes have all members, as attributes of a name that tells what they are."""
+    """Check that both classes have all members as attributes, named after the members."""
     for cls in (loaded, generated):
         for fidl_name, value in cls.TYPE.values.items():
             member = getattr(cls, bindings.numbers.number_name(fidl_name))
@@ -132,7 +132,7 @@ def check_numbers(loaded: Any, generated: Any) -> None:
 
 
 def check_stub(text: str, namespace: Any) -> None:
-    """The stub has all classes, and in them all members."""
+    """Check that the stub has all classes with all their members."""
     classes = {
         node.name: _defined(node) for node in ast.parse(text).body if isinstance(node, ast.ClassDef)
     }
@@ -153,7 +153,7 @@ def _defined(node: ast.ClassDef) -> set[str]:
 
 @given(libraries())
 @settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_any_names(texts: tuple[str, str]) -> None:
+def test_classes_with_any_names_work(texts: tuple[str, str]) -> None:
     first, second = texts
     irs = [
         compile_sources({"base.fidl": first}),
@@ -211,7 +211,7 @@ assert (color.name, maybe, held, number, text) == ("Color", color, inner, 3, "x"
 
 @pytest.mark.thorough
 @pytest.mark.once
-def test_a_type_checker_understands_such_names(tmp_path: Path) -> None:
+def test_stubs_with_reserved_names_pass_mypy(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     package = tmp_path / PACKAGE
     package.mkdir()

@@ -1,4 +1,4 @@
-"""Whatever a peer sends, an end of a FIDL channel answers or closes; it neither hangs nor leaks."""
+"""Whatever a peer sends, a FIDL channel end replies or closes; it neither hangs nor leaks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def descriptors() -> int:
 
 
 def send(peer: socket.socket, packets: list[tuple[bytes, int]]) -> None:
-    """Send packets with descriptors until the other end has enough of it."""
+    """Send packets with descriptors until the other end closes."""
     try:
         for data, handles in packets:
             socket.send_fds(peer, [data], [peer.fileno()] * handles)
@@ -49,7 +49,7 @@ def send(peer: socket.socket, packets: list[tuple[bytes, int]]) -> None:
 
 
 def received(peer: socket.socket) -> list[bytes]:
-    """What comes until the end."""
+    """Return the received packets up to the end of the connection."""
     messages = []
     try:
         while data := peer.recv(65536):
@@ -61,7 +61,7 @@ def received(peer: socket.socket) -> list[bytes]:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(PACKETS)
-def test_a_server(packets: list[tuple[bytes, int]]) -> None:
+def test_server_survives_any_packets(packets: list[tuple[bytes, int]]) -> None:
     before = descriptors()
     near, far = channel()
     with socket.socket(fileno=near.detach()) as peer:
@@ -85,7 +85,7 @@ def call_for_ever(client: Any) -> None:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(PACKETS, st.sampled_from([socket.SOCK_SEQPACKET, socket.SOCK_STREAM]))
-def test_a_client(packets: list[tuple[bytes, int]], kind: int) -> None:
+def test_client_survives_any_packets(packets: list[tuple[bytes, int]], kind: int) -> None:
     before = descriptors()
     near, far = socket.socketpair(socket.AF_UNIX, kind)
     with far, Client(talk.Talk, ChannelEnd(near.detach())) as client:

@@ -1,4 +1,4 @@
-"""Try the installed wheel of stretto-fidl, beside a wheel of Stretto and nothing else.
+"""Tests the installed wheel of stretto-fidl, beside a wheel of Stretto and nothing else.
 
     python -I stretto-fidl/tests/smoke/smoke.py native|pure
 
@@ -33,19 +33,19 @@ closed protocol Adder {
 
 
 def check(condition: object, complaint: str) -> None:
-    """End with `complaint` unless the condition holds (asserts may be compiled away)."""
+    """Exit with `complaint` unless the condition holds. Asserts may be compiled away."""
     if not condition:
         sys.exit(f"smoke: {complaint}")
 
 
 def verb(*arguments: str) -> str:
-    """What `stretto fidl` prints."""
+    """Return the output of `stretto fidl` with these arguments."""
     command = [str(Path(sys.executable).with_name("stretto")), "fidl", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def bindings(folder: Path) -> Any:
-    """The module that the verb generates for the definition."""
+    """Return the module that `stretto fidl generate` makes for the definition."""
     source, ir = folder / "adder.fidl", folder / "adder.json"
     source.write_text(FIDL)
     verb("compile", str(source), "--json", str(ir))
@@ -55,7 +55,7 @@ def bindings(folder: Path) -> Any:
 
 
 def call(adder: Any) -> int:
-    """The sum that a server in a thread returns."""
+    """Return the sum that a server in a thread replies."""
 
     class Handler:
         def Add(self, request: Any) -> Any:  # noqa: N802  # the method's name in FIDL
@@ -71,7 +71,7 @@ def call(adder: Any) -> int:
 
 
 def main() -> None:
-    """Compile, generate, call, and look at what was recorded."""
+    """Compile, generate, call, and check the recorded trace."""
     check(len(sys.argv) == 2 and sys.argv[1] in ("native", "pure"), "usage: smoke.py native|pure")
     package = Path(stretto_fidl.__file__ or "").parent
     check(package.is_relative_to(sys.prefix), f"stretto_fidl was imported from {package}")

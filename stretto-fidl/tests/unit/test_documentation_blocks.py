@@ -17,12 +17,12 @@ BLOCKS = [
 
 
 def check_fidl(text: str, _folder: Path) -> None:
-    """A library."""
+    """Check that a block is a FIDL library."""
     assert compile_sources({"block.fidl": text})
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.place)
-def test_block_is_accepted_by_what_reads_it(
+def test_block_is_accepted_by_the_reader_of_its_language(
     block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(documentation.CHECKS, "fidl", check_fidl)

@@ -15,7 +15,7 @@ from stretto_fidl.python_names import (
 
 
 def public(cls: type) -> set[str]:
-    """Names that a definition could have, too."""
+    """Return the attribute names that a definition could have, too."""
     annotated = (vars(each).get("__annotations__", {}) for each in cls.__mro__)
     return {each for each in (*dir(cls), *(k for a in annotated for k in a)) if each[0] != "_"}
 
@@ -24,34 +24,34 @@ def public(cls: type) -> set[str]:
     ("cls", "taken"),
     [(Struct, OF_RECORDS), (Table, OF_RECORDS), (Union, OF_UNIONS)],
 )
-def test_what_classes_have_is_taken(cls: type, taken: frozenset[str]) -> None:
+def test_attribute_names_of_records_are_taken(cls: type, taken: frozenset[str]) -> None:
     assert public(cls) == taken
 
 
 @pytest.mark.parametrize("cls", [Enum, Bits])
-def test_what_numbers_have_is_taken_in_all_versions_of_python(cls: type) -> None:
+def test_attribute_names_of_ints_are_taken_in_all_python_versions(cls: type) -> None:
     assert public(cls) <= OF_NUMBERS
     assert OF_NUMBERS - public(cls) <= {"mro", "is_integer"}
 
 
-def test_keywords_are_taken_everywhere() -> None:
+def test_python_keywords_get_an_underscore() -> None:
     assert [python_name(each) for each in ("from", "None", "match", "TYPE")] == [
         "from_", "None_", "match", "TYPE"
     ]  # fmt: skip
     assert python_name("which", OF_UNIONS) == "which_"
 
 
-def test_modules() -> None:
+def test_module_name_of_a_library_is_an_identifier() -> None:
     assert [module_name(each) for each in ("a.b", "class", "a.class")] == [
         "a_b", "class_", "a_class"
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["", "_a", "a_", "1a", "a-b", "a.b", "é", "a\n", "a b"])
-def test_what_is_no_name(name: str) -> None:
+def test_invalid_names_do_not_match(name: str) -> None:
     assert NAME.fullmatch(name) is None
 
 
 @pytest.mark.parametrize("name", ["", "a.", ".a", "a_b", "A", "a..b", "a/b", "../a", "a\n"])
-def test_what_is_no_name_of_a_library(name: str) -> None:
+def test_invalid_library_names_do_not_match(name: str) -> None:
     assert LIBRARY.fullmatch(name) is None

@@ -18,11 +18,11 @@ IR = Mapping[str, Any]
 """A parsed JSON document, or a part of one."""
 
 MAX_COUNT: Final = (1 << 32) - 1
-"""The most elements of an array."""
+"""The maximum number of elements of an array."""
 MAX_DEPTH: Final = 64
-"""The most types within types, as in the compiler."""
+"""The maximum depth of nested types, as in the compiler."""
 MAX_TABLE_ORDINAL: Final = (1 << 16) // 8
-"""The number of envelopes that a message of 64 KiB has room for."""
+"""The number of envelopes that fit into a message of 64 KiB."""
 MAX_ORDINAL: Final = (1 << 64) - 1
 """The highest ordinal of a method, and of a member of a union."""
 

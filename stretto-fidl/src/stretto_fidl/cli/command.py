@@ -15,7 +15,7 @@ SUBCOMMANDS = {
     "generate": ("stretto_fidl.cli.generate", "the JSON IR to modules of Python"),
     "symbolize": ("stretto_fidl.cli.symbolize", "names for what a trace shows by ordinals"),
 }
-"""Name: (module, what it does)."""
+"""The module and the description of each subcommand, by name."""
 
 
 def _help() -> str:
@@ -27,8 +27,6 @@ def run(arguments: Sequence[str]) -> int:
     """Compile FIDL definitions, generate bindings.
 
     `stretto --help` shows the first line of this docstring.
-
-    The first line stands in `stretto --help`.
 
     Returns:
         The exit code of the subcommand.

@@ -1,4 +1,4 @@
-"""`stretto fidl compile`: definitions to the JSON IR."""
+"""Runs `stretto fidl compile`, which writes the JSON IR of definitions."""
 
 from __future__ import annotations
 

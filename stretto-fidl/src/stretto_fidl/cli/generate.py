@@ -1,4 +1,4 @@
-"""`stretto fidl generate`: the JSON IR to modules of Python."""
+"""Runs `stretto fidl generate`, which writes Python modules for a JSON IR."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(arguments: Sequence[str]) -> int:
     """Generate the bindings of libraries.
 
     Raises:
-        CommandError: A file can't be read or written, or is no IR.
+        CommandError: A file can't be read or written, or is not an IR.
         FidlError: The IR contains something unknown.
     """
     options = _parser().parse_args(arguments)

@@ -17,7 +17,7 @@ def read_ir(verb: str, name: str) -> Any:
         name: The name of the file.
 
     Raises:
-        CommandError: The file can't be read, or is no IR.
+        CommandError: The file can't be read, or is not an IR.
     """
     try:
         ir = json.loads(Path(name).read_text("utf-8"))

@@ -29,7 +29,7 @@ _PREFIX = b"ordinal 0x"
 _TEXT = re.compile(_PREFIX + rb"[0-9a-f]{1,16}")
 _COMPRESSED = 50
 _PACKET = {11: {23: None, 4: {6: None}}, 12: {2: {2: None}, 29: {2: None}}}
-"""Fields on the way to texts; None: a text."""
+"""The fields that lead to texts, nested as in the packet; None marks a text."""
 _MAX_INFLATED_BYTES = 256 << 20
 _FIXED_SIZES = {wire.FIXED64: 8, wire.FIXED32: 4}
 

@@ -1,4 +1,4 @@
-"""`stretto fidl symbolize`: replaces ordinals by names in a trace."""
+"""Runs `stretto fidl symbolize`, which replaces ordinals by names in a trace."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ BYTES = (bytes, bytearray, memoryview)
 SEQUENCES = (list, tuple)
 
 MAX_DEPTH: Final = 32
-"""The most steps out of line from the primary object."""
+"""The maximum number of steps out of line from the primary object."""
 
 FLOAT32_END = float.fromhex("0x1.ffffffp+127")
 """The first number that is infinite as a float32."""

@@ -20,7 +20,7 @@ from stretto_fidl.codec.wire_error import (
 )
 
 SAME_RIGHTS: Final = 1 << 31
-"""As rights: all that the handle has."""
+"""A value for rights: keep all rights of the handle."""
 
 RIGHTS: Final = {
     name: 1 << bit
@@ -42,7 +42,7 @@ OBJECT_TYPES: Final = {
     "iommu": 23, "bti": 24, "profile": 25, "pmt": 26, "suspend_token": 27, "pager": 28,
     "exception": 29, "clock": 30, "stream": 31, "msi": 32,
 }  # fmt: skip
-"""Zircon's object types by name; `handle` is any."""
+"""Zircon's object types by name; `handle` stands for any type."""
 
 ANY: Final = 0
 VMO: Final = OBJECT_TYPES["vmo"]
@@ -63,7 +63,7 @@ DEFAULT_RIGHTS: Final = {
     | RIGHTS["set_property"]
     | RIGHTS["signal"],
 }
-"""Rights of a fresh object, by type."""
+"""The rights of a new object, by type."""
 
 
 def type_name(object_type: int) -> str:

@@ -37,11 +37,11 @@ from stretto_fidl.codec.types import (
 V1: Final = 1
 V2: Final = 2
 ALIGNMENT: Final = 8
-"""Of objects."""
+"""The alignment of objects, in bytes."""
 PRESENT: Final = 0xFFFFFFFFFFFFFFFF
 HANDLE_PRESENT: Final = 0xFFFFFFFF
 INLINE_SIZE: Final = 4
-"""The largest value that an envelope of v2 inlines."""
+"""The size in bytes of the largest value that an envelope of v2 inlines."""
 
 _UNION_FORMATS = {V1: "QIIQ", V2: "QQ"}
 

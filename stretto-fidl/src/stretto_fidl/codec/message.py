@@ -37,9 +37,9 @@ Payload = TypeVar("Payload")
 """A class of the bindings."""
 
 MAX_BYTES: Final = 65536
-"""Of a message in a channel, with its header."""
+"""The maximum size of a message in a channel, including its header."""
 MAX_HANDLES: Final = 64
-"""Of a message in a channel."""
+"""The maximum number of handles of a message in a channel."""
 
 
 def type_of(what: Any) -> Type:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 UNBOUNDED: Final = 0xFFFFFFFF
-"""The bound of strings and vectors without one, because counts have 32 bits."""
+"""The bound of strings and vectors without a written bound: counts have 32 bits."""
 
 
 class Type:

@@ -60,7 +60,7 @@ WRONG_TYPE: Final = "WRONG_TYPE"
 CODES: Final = frozenset(
     value for name, value in list(globals().items()) if name.isupper() and name == value
 )
-"""All codes."""
+"""All error codes."""
 
 
 _QUOTING: Final = (

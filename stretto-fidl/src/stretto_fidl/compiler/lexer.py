@@ -25,7 +25,7 @@ _ESCAPE = re.compile(r"\\(u\{(?P<hex>[^}]*)\}|(?P<one>.)|$)", re.DOTALL)
 _SIMPLE = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"'}
 _LARGEST_CODE_POINT = 0x10FFFF
 MAX_FILE_LENGTH = 16 << 20
-"""The most characters of one file."""
+"""The maximum number of characters of one file."""
 
 
 def lex(source: SourceFile) -> list[Token]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MODIFIERS = ("strict", "flexible", "resource")
 _LONGEST_PARAMETER = 200
-"""The most tokens of a construct that decides."""
+"""The maximum number of tokens that are read to detect the syntax of a parameter."""
 
 
 def parse(source: SourceFile) -> File:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stretto_fidl.errors import CompileError
 
     Place = tuple[str, int] | None
-    """Of something on the wire: what it is called, and which one."""
+    """A place on the wire: its kind (value, ordinal, offset), and its number."""
     Places = dict[str, Place]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stretto_fidl.errors import CompileError
 
 MAX_DEPTH = 100
-"""The most steps through types in types, constants of constants and aliases of aliases."""
+"""The maximum depth of types in types, constants of constants and aliases of aliases."""
 
 
 class Consequence(Exception):  # noqa: N818 - no error of its own

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from stretto_fidl.compiler.syntax_tree import File
 
 MAX_VERSIONS = 64
-"""The most versions that a library and its dependencies may mention; each is compiled."""
+"""The maximum number of versions that a library and its dependencies mention; each is compiled."""
 MAX_CHARACTERS = 64 << 20
-"""The most characters to compile, each file counted once for each version: about a minute."""
+"""The maximum number of characters to compile in all versions: about a minute of time."""
 
 
 class Timeline:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stretto_fidl.errors import CompileError
 
 MAX_NESTING = 64
-"""The most levels of layouts, types, and parentheses in constants."""
+"""The maximum depth of nested layouts, types, and parentheses in constants."""
 
 
 class TokenStream:

@@ -34,7 +34,7 @@ _CAN_BE_OPTIONAL = (
     types.ENDPOINT,
 )
 MAX_TYPE_DEPTH = 64
-"""The most vectors and arrays within each other, through aliases, too."""
+"""The maximum depth of nested vectors and arrays, including those behind aliases."""
 _NO_ROOM = "takes no further constraint here"
 
 

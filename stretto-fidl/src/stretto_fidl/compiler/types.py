@@ -29,7 +29,7 @@ POINTER = "experimental_pointer"
 BOX = "box"
 
 SAME_RIGHTS = 0x8000_0000
-"""As rights: those that the handle has."""
+"""A value for rights: keep all rights of the handle."""
 
 SIZES = {
     "bool": 1,
@@ -82,7 +82,7 @@ HANDLE_SUBTYPES = {
 
 
 UNBOUNDED = (1 << 32) - 1
-"""The bound of types without one: no count on the wire is greater."""
+"""The bound of types without a written bound: the greatest count on the wire."""
 
 
 @dataclass(slots=True)

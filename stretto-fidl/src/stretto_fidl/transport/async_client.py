@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from stretto_fidl.transport.endpoint import Incoming
 
 _AT_A_TIME: Final = 64
-"""Messages that are read before other things of the loop have their turn."""
+"""Messages that are read before other callbacks of the loop run."""
 
 
 class _Waiter:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from stretto_fidl.transport.endpoint import Incoming
 
 _AT_A_TIME: Final = 16
-"""Messages that are handled before other things of the loop have their turn."""
+"""Messages that are handled before other callbacks of the loop run."""
 
 
 class AsyncServer:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 EVENT_LIMIT: Final = 1024
 ASSIGNED: Final = 1 << 31
-"""The first of the transaction ids that are assigned under the lock of the writes."""
+"""The first transaction id of the range that is assigned under the write lock."""
 
 
 class EventMessage(NamedTuple):

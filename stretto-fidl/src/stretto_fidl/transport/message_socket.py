@@ -72,7 +72,7 @@ class MessageSocket:
         self._socket.settimeout(None)
         self.is_stream = self._socket.type == socket.SOCK_STREAM
         self.message: tuple[bytes, list[Handle]] | None = None
-        """What `read` returned, until its caller has put it away and sets this to None."""
+        """The result of `read`, until the caller has stored it and sets this to None."""
         self._frame = b""
         self._sent: list[int] = []
         self._buffer = memoryview(bytearray(MAX_BYTES))

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from stretto_fidl.transport.endpoint import Incoming
 
 IN_FLIGHT: Final = 1024
-"""Calls that aren't answered yet: beyond, nothing more is read."""
+"""The limit of unanswered calls; at the limit, no more messages are read."""
 
 
 class Server:

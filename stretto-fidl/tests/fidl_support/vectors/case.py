@@ -1,4 +1,4 @@
-"""What a vector is, and how its bytes are written down.
+"""The structure of a test vector, and helpers that write its bytes.
 
 Vectors are written from the rules of the wire format, not with the codec: the
 helpers here make bytes of numbers and nothing else.
@@ -11,23 +11,23 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 FF8 = b"\xff" * 8
-"""Present."""
+"""The marker of a present value."""
 ZERO8 = bytes(8)
-"""Absent."""
+"""The marker of an absent value."""
 
 
 class Case(NamedTuple):
     """One vector.
 
     Fields:
-        name: Which.
-        type: Name of a definition of `schema`.
-        data: The message; None if there is none, as encoding fails.
+        name: The name, unique in its module.
+        type: The name of a definition in `schema`.
+        data: The message; None if encoding fails.
         value: Makes the value of the namespace and the handles; None if decoding fails.
-        code: Of the failure; None for success.
-        handles: Name of the object type and rights of each.
+        code: The code of the failure; None for success.
+        handles: The object type's name and the rights of each handle.
         way: `both`, or only `encode` or `decode`.
-        wire: The version.
+        wire: The wire format, 1 or 2.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Case(NamedTuple):
 
 
 def num(value: int, size: int) -> bytes:
-    """A little-endian number."""
+    """Return a little-endian number of `size` bytes."""
     return value.to_bytes(size, "little", signed=value < 0)
 
 
@@ -66,27 +66,27 @@ def f64(value: float) -> bytes:
 
 
 def pad(data: bytes) -> bytes:
-    """Filled up with zeros to a multiple of 8."""
+    """Pad the data with zeros to a multiple of 8 bytes."""
     return data + bytes(-len(data) % 8)
 
 
 def inline(data: bytes, handles: int = 0, flags: int = 1) -> bytes:
-    """An envelope that holds its value."""
+    """Return an envelope that holds its value inline."""
     return data + bytes(4 - len(data)) + u16(handles) + u16(flags)
 
 
 def outside(size: int, handles: int = 0, flags: int = 0) -> bytes:
-    """An envelope whose value is out of line."""
+    """Return an envelope whose value is out of line."""
     return u32(size) + u16(handles) + u16(flags)
 
 
 def v1(size: int, handles: int = 0, presence: bytes = FF8) -> bytes:
-    """An envelope of wire format v1."""
+    """Return an envelope of wire format v1."""
     return u32(size) + u32(handles) + presence
 
 
 def ok(name: str, type_: str, data: bytes, value: Callable[..., Any], **more: Any) -> Case:
-    """Both ways."""
+    """Return a vector that is both encoded and decoded."""
     return Case(name, type_, data, value, **more)
 
 
@@ -99,6 +99,6 @@ def encode_fails(name: str, type_: str, value: Callable[..., Any], code: str, **
 
 
 def each_byte(data: bytes, positions: Iterable[int], to: int = 0xEE) -> Iterable[tuple[int, bytes]]:
-    """The data once for each position, with another byte there."""
+    """Yield the data once for each position, with another byte at this position."""
     for position in positions:
         yield position, data[:position] + bytes([to]) + data[position + 1 :]

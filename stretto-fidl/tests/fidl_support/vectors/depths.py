@@ -1,4 +1,4 @@
-"""Depth: each step out of line counts, 32 are allowed."""
+"""Vectors for depth: each step out of line counts; 32 are allowed."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _tables(t, length: int):
 
 
 def _chain_table(length: int) -> bytes:
-    """Each table in a table costs two steps: its envelopes, and itself."""
+    """Return nested tables. Each costs two steps of depth: its envelopes, and the table."""
     data = u64(0) + FF8
     for _ in range(length):
         data = u64(2) + FF8 + ZERO8 + outside(len(data)) + data

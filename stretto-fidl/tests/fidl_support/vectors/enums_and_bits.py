@@ -1,4 +1,4 @@
-"""Enums and bits of all underlying types, strict and flexible."""
+"""Vectors for enums and bits of all underlying types, strict and flexible."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from fidl_support.vectors.schema import ENUM, HIGHEST, INTEGERS, LOWEST, SIZES
 
 
 def _of(name: str, value: int):
-    """Make the struct with that value."""
+    """Return a function that makes the struct with this value."""
     return lambda t: getattr(t, name)(x=value)
 
 
 def _set(name: str, value: object):
-    """Make the struct, and put a value in that its constructor might refuse."""
+    """Return a function that sets a value which the struct's constructor may refuse."""
 
     def make(t):
         made = getattr(t, name)(x=1)

@@ -1,4 +1,4 @@
-"""All vectors, by the module that they stand in, and the classes of their library."""
+"""All vectors, grouped by module, and the classes of their library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TYPES = load(LIBRARY)
 
 @contextmanager
 def handles_of(case: Case) -> Iterator[list[Handle]]:
-    """Open handles of the kinds that a case wants."""
+    """Yield open handles of the types that a case needs."""
     made = [
         Handle(os.open(os.devnull, os.O_RDONLY), OBJECT_TYPES[kind], rights)
         for kind, rights in case.handles

@@ -1,4 +1,4 @@
-"""Handles and endpoints: presence, types, rights, order, numbers."""
+"""Vectors for handles and endpoints: presence, types, rights, order, numbers."""
 
 from __future__ import annotations
 

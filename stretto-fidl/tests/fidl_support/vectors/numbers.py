@@ -1,4 +1,4 @@
-"""Primitives, alone in a struct."""
+"""Vectors for primitives, each alone in a struct."""
 
 from __future__ import annotations
 

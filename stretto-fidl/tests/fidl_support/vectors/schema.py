@@ -1,4 +1,4 @@
-"""The library whose types the vectors are of."""
+"""The library that defines the types of the vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors and arrays."""
+"""Vectors for vectors and arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fidl_support.vectors.schema import HIGHEST, INTEGERS, LOWEST, PRIMITIVES, S
 
 
 def _element(name: str, index: int) -> tuple[object, bytes]:
-    """The element at an index, and its bytes."""
+    """Return the element at an index, and its bytes."""
     if name == "bool":
         return index % 2 == 1, bytes([index % 2])
     if name.startswith("float"):

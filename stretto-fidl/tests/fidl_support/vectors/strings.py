@@ -1,4 +1,4 @@
-"""Strings: lengths, bounds, absence, UTF-8."""
+"""Vectors for strings: lengths, bounds, absence, UTF-8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Structs: alignment, padding in them and after them, boxes."""
+"""Vectors for structs: alignment, padding inside and after them, boxes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNSIGNED = INTEGERS[4:]
 
 
 def _two(one: str, other: str) -> tuple[bytes, list[int]]:
-    """A struct of two numbers, 1 and 2, and where its padding is."""
+    """Return the bytes of a struct of the numbers 1 and 2, and the positions of its padding."""
     first, second = SIZES[one], SIZES[other]
     start = (first + second - 1) // second * second
     data = num(1, first) + bytes(start - first) + num(2, second)
@@ -121,7 +121,7 @@ CASES = [
 
 
 def chain(t, length: int):
-    """Boxes in boxes."""
+    """Return a chain of nested boxes."""
     made = None
     for _ in range(length + 1):
         made = t.Chain(next=made)

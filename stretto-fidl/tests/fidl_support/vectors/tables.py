@@ -1,4 +1,4 @@
-"""Tables: members in any combination, canonical form, unknown members, envelopes."""
+"""Vectors for tables: members in any combination, canonical form, unknown members, envelopes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MEMBERS = {
 
 
 def _table(names: list[str]) -> bytes:
-    """The encoding of a table with these members."""
+    """Return the encoding of a table with these members."""
     present = {MEMBERS[name][0]: MEMBERS[name] for name in names}
     last = max(present, default=0)
     envelopes = [present[o][1] if o in present else ZERO8 for o in range(1, last + 1)]
@@ -41,7 +41,7 @@ def _subsets() -> list[list[str]]:
 
 
 def one(*envelopes: bytes) -> bytes:
-    """A table of these envelopes."""
+    """Return the encoding of a table with these envelopes."""
     return u64(len(envelopes)) + FF8 + b"".join(envelopes)
 
 

@@ -1,4 +1,4 @@
-"""Unions: each member, absence, unknown members, envelopes."""
+"""Vectors for unions: each member, absence, unknown members, envelopes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fidl_support.vectors.case import (
 
 
 def _unknown(t, name: str = "Union", ordinal: int = 99):
-    """What decoding an unknown member gives."""
+    """Return the value that decoding makes for an unknown member."""
     return getattr(t, name)._make(ordinal, None)
 
 

@@ -1,4 +1,4 @@
-"""Wire format v1, which is only read: envelopes of 16 bytes that never hold their values."""
+"""Vectors of wire format v1, which is only read: 16-byte envelopes that never hold their values."""
 
 from __future__ import annotations
 

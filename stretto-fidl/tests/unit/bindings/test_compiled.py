@@ -1,4 +1,4 @@
-"""From definitions to values: what the compiler writes is what the bindings read."""
+"""The bindings read the IR that the compiler writes."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_composed_methods_take_the_other_librarys_classes(names) -> None:
 
 
 def test_library_loads_without_the_libraries_that_it_uses(irs) -> None:
-    """Composed methods bring what they need; constants of its enums are plain numbers."""
+    """Composed methods contain their types; constants of missing enums are plain ints."""
     api = load(irs[1])
     assert api.FAVOURITE == 2
     move = api.Draw.BY_NAME["Move"]

@@ -31,7 +31,7 @@ Importer = Callable[[dict[str, str]], ModuleType]
 
 @pytest.fixture
 def importer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Writes generated files, and imports the first one."""
+    """Return a function that writes generated files, and imports the first one."""
 
     def load_module(files: dict[str, str]) -> ModuleType:
         for name, text in files.items():
@@ -49,7 +49,7 @@ def importer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def outcome(types: Any, case: Case) -> list[Any]:
-    """What coding a vector gives: bytes, texts of values, or messages of errors."""
+    """Return the results of a vector: bytes, texts of values, or messages of errors."""
     found: list[Any] = []
     with handles_of(case) as handles:
         if case.value is not None:
@@ -107,7 +107,7 @@ METHODS = [
 
 
 def everything(trace: bool = True) -> dict[str, Any]:
-    """A library with all kinds of definitions and types."""
+    """Return a library with all kinds of definitions and types."""
     ir = library(
         structs={
             "Everything": (
@@ -153,7 +153,7 @@ BASE = library("base", structs={"Point": "x uint8"})
 
 
 def described(what: Any) -> Any:
-    """All that a type says, without identities."""
+    """Return the description of a type, without object identities."""
     if isinstance(what, dict):
         return {key: described(value) for key, value in what.items()}
     if isinstance(what, (list, tuple)):
@@ -226,7 +226,7 @@ def test_prefix_is_the_package_of_imported_libraries() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["1 2", "a..b", "a.class", ".a", "a b", "a\nimport os"])
-def test_prefix_that_is_no_package_name_is_refused(prefix: str) -> None:
+def test_invalid_prefix_is_refused(prefix: str) -> None:
     with pytest.raises(FidlError, match="isn't a Python package name"):
         generate(BASE, prefix=prefix)
 
@@ -312,7 +312,7 @@ def test_generated_stubs_pass_mypy_strict(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "use.py", "test.pyi"]
     package = Path(stretto.__file__).parent
     environment = dict(os.environ)
-    if package.parent.name != "site-packages":  # where mypy looks by itself
+    if package.parent.name != "site-packages":  # folders where mypy doesn't look by default
         environment["MYPYPATH"] = str(package.parent)
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

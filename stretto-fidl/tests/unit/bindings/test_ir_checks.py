@@ -33,7 +33,7 @@ service V { p client_end:P; };
 
 
 def changed(*path: Any) -> dict[str, Any]:
-    """The IR with another value at the end of a path: the last argument."""
+    """Return the IR with another value at a path; the last argument is the value."""
     ir = copy.deepcopy(IR)
     *way, last, value = path
     node: Any = ir

@@ -217,7 +217,7 @@ INJECTION = "S:\n import os\nclass X"
     ],
 )
 @pytest.mark.parametrize("name", [INJECTION, "test/a-b", "../x", "test/S/T", "", "test/_b", "é", 5])
-def test_names_that_are_no_identifiers_are_refused(path: tuple, name: object) -> None:
+def test_invalid_names_are_refused(path: tuple, name: object) -> None:
     text = (
         "library test; type S = struct { e E; }; type E = enum { A = 1; }; const C uint8 = 1;"
         "protocol P { M(struct { a bool; }); };"

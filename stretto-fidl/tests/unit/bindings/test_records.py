@@ -187,11 +187,11 @@ class TestRedacted:
         expected = "User(one=<sensitive>, many=<sensitive>, shown='me')"
         assert redacted(load(ir).User(one="a", many=["b"], shown="me")) == expected
         for member in ir["struct_declarations"][0]["members"]:
-            member.pop("maybe_attributes", None)  # As Fuchsia's compiler writes it.
+            member.pop("maybe_attributes", None)  # as Fuchsia's compiler writes it
         assert redacted(load(ir, [aliases]).User(one="a", many=["b"], shown="me")) == expected
 
     def test_attribute_of_a_library_or_a_type_redacts_all_its_values(self) -> None:
-        """As in documents of Fuchsia's compiler, which knows nothing of these attributes."""
+        """Fuchsia's compiler treats the attribute as unknown, so its IR has it only there."""
         mark = [{"name": "sensitive", "arguments": []}]
         ir = library(structs={"Key": "data vector<uint8>"})
         assert repr(load(ir).Key(data=b"")) == "Key(data=b'')"

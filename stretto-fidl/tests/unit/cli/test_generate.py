@@ -64,7 +64,7 @@ def test_trace_can_be_stripped(ir: str, tmp_path: Path) -> None:
         ("{}", "isn't the IR of a library"),
     ],
 )
-def test_files_that_are_no_ir_are_refused(
+def test_files_without_an_ir_are_refused(
     tmp_path: Path, capsys, text: str | None, message: str
 ) -> None:
     path = tmp_path / "a.json"
@@ -108,7 +108,7 @@ def test_deeply_nested_json_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
     assert "too deeply nested" in capsys.readouterr().err
 
 
-def test_prefix_that_is_no_package_name_is_refused(
+def test_invalid_prefix_is_refused(
     ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["fidl", "generate", ir, "--out", str(tmp_path), "--prefix", "1 2"]) == 1

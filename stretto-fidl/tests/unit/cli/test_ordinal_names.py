@@ -1,4 +1,4 @@
-"""Ordinals get their names back; nothing else of a trace changes."""
+"""Ordinals are replaced by names; nothing else in a trace changes."""
 
 from __future__ import annotations
 
@@ -73,5 +73,5 @@ def test_methods_and_events_are_found_by_ordinal() -> None:
     expected = {int(method["ordinal"]): method["name"] for method in protocol["methods"]}
     assert method_names([ir]) == expected
     assert sorted(expected.values()) == ["One", "Two"]
-    ir["interface_declarations"] = ir.pop("protocol_declarations")  # As until 2020.
+    ir["interface_declarations"] = ir.pop("protocol_declarations")  # the key until 2020
     assert method_names([ir]) == expected

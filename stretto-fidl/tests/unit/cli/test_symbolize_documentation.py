@@ -1,4 +1,4 @@
-"""The commands of docs/symbolize.md do what it says."""
+"""The commands of docs/symbolize.md have the documented results."""
 
 from __future__ import annotations
 

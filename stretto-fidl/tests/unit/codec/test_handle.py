@@ -40,7 +40,7 @@ def handle():
 
 
 class TestOwnership:
-    def test_close_closes_once(self, handle: Handle) -> None:
+    def test_second_close_does_nothing(self, handle: Handle) -> None:
         fd = handle.fd
         handle.close()
         handle.close()
@@ -63,18 +63,18 @@ class TestOwnership:
         os.close(handle.fd)
         del handle
 
-    def test_detach_gives_the_descriptor_away(self, handle: Handle) -> None:
+    def test_detached_descriptor_stays_open(self, handle: Handle) -> None:
         fd = handle.detach()
         handle.close()
         assert is_open(fd)
         os.close(fd)
 
-    def test_a_duplicate_is_another_descriptor(self, handle: Handle) -> None:
+    def test_duplicate_has_another_descriptor(self, handle: Handle) -> None:
         with handle.duplicate() as other:
             assert other.fd != handle.fd
             assert (other.object_type, other.rights) == (handle.object_type, handle.rights)
 
-    def test_a_closed_handle_cant_be_used_or_encoded(self, handle: Handle) -> None:
+    def test_closed_handle_cannot_be_used_or_encoded(self, handle: Handle) -> None:
         handle.close()
         for use in (lambda: handle.fd, handle.detach, handle.duplicate):
             with pytest.raises(codec.WireError, match=wire_error.HANDLE_CLOSED):
@@ -115,7 +115,7 @@ class TestRights:
 
 
 class TestUnknownMembers:
-    """Their handles are closed; those of known members aren't."""
+    """Handles of unknown members are closed; handles of known members aren't."""
 
     def test_handles_of_unknown_table_members_are_closed(self, handle: Handle) -> None:
         types = load(library(tables={"ResourceT": "1: h handle"}))
@@ -143,11 +143,11 @@ class TestDisposition:
         assert disposition.transfer() is handle
         assert handle.rights == BASIC_RIGHTS
 
-    def test_a_transfer_checks_the_type(self, handle: Handle) -> None:
+    def test_transfer_refuses_another_type(self, handle: Handle) -> None:
         with pytest.raises(codec.WireError, match=r"event, not a channel .INCORRECT_HANDLE_TYPE"):
             HandleDisposition(handle, CHANNEL).transfer()
 
-    def test_a_transfer_checks_rights(self, handle: Handle) -> None:
+    def test_transfer_refuses_missing_rights(self, handle: Handle) -> None:
         handle.rights = 0
         with pytest.raises(codec.WireError, match=wire_error.MISSING_REQUIRED_HANDLE_RIGHTS):
             HandleDisposition(handle, EVENT, BASIC_RIGHTS).transfer()

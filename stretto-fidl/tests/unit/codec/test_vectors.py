@@ -13,7 +13,7 @@ from stretto_fidl.codec import wire_error
 
 HEADER_CODES = {"INVALID_HEADER", "MESSAGE_EXCEEDS_LIMIT", "UNKNOWN_MAGIC",
                 "UNSUPPORTED_WIRE_FORMAT", "HANDLE_CLOSED"}  # fmt: skip
-"""Of headers, messages and handles: their own tests have them."""
+"""Error codes of headers, messages and handles, which have tests of their own."""
 
 
 def cases(*ways: str, failing: bool) -> list[Any]:

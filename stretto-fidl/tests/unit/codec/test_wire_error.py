@@ -1,4 +1,4 @@
-"""Errors say where in the value and where in the message."""
+"""Errors contain the place in the value and the place in the message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of docs/compiler.md do what it says."""
+"""The examples of docs/compiler.md have the documented results."""
 
 from __future__ import annotations
 

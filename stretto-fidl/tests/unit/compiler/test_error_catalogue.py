@@ -20,10 +20,10 @@ RETIRED = {
     *"5 21 47 76 78 79 85 86 87 89 90 95 96 98 99 100 105 106 108 109 119 134 136 137 138".split(),
     *"139 140 143 144 170 174 176 182 183 190 194 195 196 200 202 220".split(),
 }
-"""Numbers that the catalogue keeps for errors that there aren't any more."""
+"""Numbers of errors that the catalogue has retired."""
 
 WITHOUT_PLACE = {"40", "41"}
-"""What is wrong with files rather than with what they say."""
+"""Errors of files, not of definitions: they have no place."""
 
 DOCUMENT = DOCS / "compiler.md"
 

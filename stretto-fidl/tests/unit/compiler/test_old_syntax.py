@@ -1,4 +1,4 @@
-"""The syntax before RFC-0050 gives the IR that today's gives."""
+"""The syntax before RFC-0050 compiles to the same IR as the current syntax."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ PAIRS = [
 
 
 def without_places(node: Any) -> Any:
-    """The IR without locations, and without how constants are written."""
+    """Return the IR without locations, and without the expressions of constants."""
     if isinstance(node, dict):
         return {
             k: without_places(v) for k, v in node.items() if k not in ("location", "expression")
@@ -121,7 +121,7 @@ def test_file_valid_in_both_syntaxes_follows_its_library() -> None:
     assert ir["protocol_declarations"][0]["openness"] == "open"
 
 
-def test_enums_of_when_they_were_strict_by_themselves() -> None:
+def test_old_enum_is_strict_by_default_if_it_uses_all_values() -> None:
     text = "%s enum E : int8 { A = 1; MAX = 0x7f; };\nenum F : int8 { A = 1; };\n"
     ir = compiled(text % "")
     assert (named(ir, "E")["strict"], named(ir, "F")["strict"]) == (True, False)
@@ -140,5 +140,5 @@ def test_enums_of_when_they_were_strict_by_themselves() -> None:
         ("struct S { request<uint8> r; };", "must be a protocol"),
     ],
 )  # fmt: skip
-def test_errors(text: str, reason: str) -> None:
+def test_invalid_old_definitions_are_refused(text: str, reason: str) -> None:
     assert reason in error_of(text).reason

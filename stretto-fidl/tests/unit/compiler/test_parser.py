@@ -1,4 +1,4 @@
-"""Which syntax a file is in, and what isn't FIDL in any."""
+"""Detection of a file's syntax, and errors of files that aren't valid FIDL."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ NEW = [
 
 
 @pytest.mark.parametrize("text", OLD)
-def test_old_syntax(text: str) -> None:
+def test_old_syntax_is_detected(text: str) -> None:
     assert is_old_syntax(lex(SourceFile("x", HEAD + text)))
 
 
 @pytest.mark.parametrize("text", NEW)
-def test_new_syntax(text: str) -> None:
+def test_new_syntax_is_detected(text: str) -> None:
     assert not is_old_syntax(lex(SourceFile("x", HEAD + text)))
 
 
@@ -93,11 +93,11 @@ def test_new_syntax(text: str) -> None:
         ("resource_definition R : uint32 {};", "expected `properties`"),
     ],
 )
-def test_what_is_no_fidl(text: str, reason: str) -> None:
+def test_invalid_text_is_refused(text: str, reason: str) -> None:
     assert reason in error_of(text).reason
 
 
-def test_a_caret_shows_the_place() -> None:
+def test_error_message_shows_the_line_with_a_caret() -> None:
     error = error_of("type X = struct {\n\ta  Missing;\n};")
     assert (error.filename, error.line, error.column) == ("example.fidl", 3, 5)
     assert str(error).splitlines() == [
@@ -107,7 +107,7 @@ def test_a_caret_shows_the_place() -> None:
     ]
 
 
-def test_all_errors_are_reported_but_no_consequences() -> None:
+def test_independent_errors_are_reported_without_their_consequences() -> None:
     error = error_of("const A uint8 = 256;\nconst B uint8 = A;\ntype C = struct { d E; };")
     assert [each.line for each in error.errors] == [2, 4]
     assert str(error).count("^") == 2
@@ -136,18 +136,18 @@ def test_deep_nesting_is_refused(start: str, middle: str, end: str) -> None:
     assert f"more than {MAX_NESTING} levels" in error.reason
 
 
-def test_nesting_up_to_the_limit() -> None:
+def test_nesting_up_to_the_limit_is_accepted() -> None:
     depth = MAX_NESTING - 1
     text = "vector<" * depth + "uint8" + ">" * depth
     assert compiled(f"alias X = {text};")["declaration_order"] == ["test.example/X"]
 
 
-def test_a_long_or_is_no_nesting() -> None:
+def test_long_or_expression_does_not_count_as_nesting() -> None:
     terms = " | ".join(["1"] * 5000)
     assert compiled(f"const X uint8 = {terms};")["const_declarations"][0]["value"]["value"] == "1"
 
 
-def test_of_many_errors_the_first_are_shown() -> None:
+def test_only_the_first_20_errors_are_shown() -> None:
     error = error_of("\n".join(f"const C{i} uint8 = 256;" for i in range(100)))
     assert len(error.errors) == 100
     assert str(error).count("^") == 20

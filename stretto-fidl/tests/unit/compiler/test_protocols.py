@@ -17,7 +17,7 @@ def payload(method: dict[str, Any], key: str) -> str | None:
     return None if type_ is None else type_.get("identifier", type_.get("subtype"))
 
 
-def test_kinds_of_methods() -> None:
+def test_methods_have_the_kind_and_payloads_of_their_definition() -> None:
     found = methods(
         "protocol P { A(); strict B() -> (); -> C(); strict D(T) -> (T); };\ntype T = table {};"
     )
@@ -36,7 +36,7 @@ def test_kinds_of_methods() -> None:
     assert "maybe_response_payload" not in found["B"]
 
 
-def test_names_of_payloads() -> None:
+def test_anonymous_payloads_are_named_after_protocol_and_method() -> None:
     found = methods(
         "protocol P { strict do_it(struct { a bool; }) -> (struct { a bool; });"
         " -> OnIt(struct { a bool; }); };"
@@ -56,7 +56,7 @@ RESULTS = {
 
 
 @pytest.mark.parametrize("method", RESULTS)
-def test_results(method: str) -> None:
+def test_result_union_has_a_member_for_each_outcome(method: str) -> None:
     ir = compiled(f"protocol P {{ {method} }};\ntype T = table {{}};\ntype E = enum : int32 {{}};")
     result = named(ir, "P_M_Result")
     members = [
@@ -77,14 +77,14 @@ def test_results(method: str) -> None:
     assert ("maybe_response_err_type" in found) == ("error" in method)
 
 
-def test_an_empty_success() -> None:
+def test_success_without_values_is_an_empty_struct() -> None:
     ir = compiled("protocol P { M() -> (); };")
     success = named(ir, "P_M_Response")
     assert (success["is_empty_success_struct"], success["members"]) == (True, [])
     assert success["naming_context"] == ["P", "M", "Response", "response"]
 
 
-def test_a_result_with_handles_is_a_resource() -> None:
+def test_result_with_handles_is_a_resource() -> None:
     ir = compiled(
         "protocol P { M() -> (resource struct { p client_end:P; }); N() -> (struct { a bool; }); };"
     )
@@ -92,7 +92,7 @@ def test_a_result_with_handles_is_a_resource() -> None:
     assert not named(ir, "P_N_Result")["resource"]
 
 
-def test_ordinals_and_selectors() -> None:
+def test_selector_replaces_the_name_in_the_ordinal() -> None:
     found = methods('protocol P { A(); @selector("B2") B(); @selector("other.lib/Q.C") C(); };')
     assert {name: m["ordinal"] for name, m in found.items()} == {
         "A": ordinal_of("test.example/P.A"),
@@ -118,12 +118,12 @@ def test_composition_keeps_ordinals_and_attributes() -> None:
     assert [each["name"] for each in composed] == ["test.example/Q"]
 
 
-def test_openness() -> None:
+def test_protocol_is_open_by_default() -> None:
     ir = compiled("protocol P {};\nopen protocol Q {};\najar protocol R {};\nclosed protocol S {};")
     assert [named(ir, name)["openness"] for name in "PQRS"] == ["open", "open", "ajar", "closed"]
 
 
-def test_protocols_that_send_each_other() -> None:
+def test_protocols_may_send_ends_of_each_other() -> None:
     ir = compiled(
         "protocol P { M(resource struct { q client_end:Q; }); };\n"
         "protocol Q { M(resource struct { p server_end:P; }); };"
@@ -169,17 +169,17 @@ def test_protocols_that_send_each_other() -> None:
         ),
     ],
 )  # fmt: skip
-def test_errors(text: str, reason: str) -> None:
+def test_invalid_protocols_are_refused(text: str, reason: str) -> None:
     assert reason in error_of(text).reason
 
 
-def test_services() -> None:
+def test_service_has_its_members_in_the_ir() -> None:
     ir = compiled("protocol P {};\nservice S { a client_end:P; b client_end:P; };")
     assert [m["name"] for m in named(ir, "S")["members"]] == ["a", "b"]
     assert ir["declarations"]["test.example/S"] == "service"
 
 
-def test_a_diamond_of_composition() -> None:
+def test_protocol_composed_twice_adds_its_methods_once() -> None:
     found = methods(
         "protocol P { compose Q; compose R; };\nprotocol Q { compose S; };\n"
         "protocol R { compose S; B(); };\nprotocol S { A(); };"

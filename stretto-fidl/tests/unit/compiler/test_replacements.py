@@ -17,14 +17,14 @@ BASE = 'protocol Base { @selector("test.example/P.M") M(); };\n'
 
 
 def members(kind: str, first: str, end: str, second: str) -> str:
-    """A layout whose one member ends at version 2, and whose other one starts there."""
+    """Return a layout with one member that ends at version 2 and one that starts there."""
     start = "@available(added=2)"
     second = second % start if "%s" in second else f"{start} {second}"
     return f"{HEAD}type T = {kind} {{ @available({end}) {first} {second} }};"
 
 
 @pytest.mark.parametrize("kind", LAYOUTS)
-def test_members(kind: str) -> None:
+def test_removed_and_replaced_members_are_checked(kind: str) -> None:
     first, moved, renamed = LAYOUTS[kind]
     name, other = ("A", "B") if kind in ("bits", "enum") else ("a", "b")
     assert "there again" in error_of(members(kind, first, "removed=2", first)).reason
@@ -39,12 +39,12 @@ def test_members(kind: str) -> None:
     assert "has this name already" in error_of(members(kind, first, same, first)).reason
 
 
-def test_members_that_were_there_before_take_no_place() -> None:
+def test_existing_member_may_move_to_a_removed_members_offset() -> None:
     """A struct's later members move up."""
     compiled(HEAD + "type T = struct { @available(removed=2) a uint8; b uint8; };")
 
 
-def test_renamed_and_removed() -> None:
+def test_removed_member_with_a_new_name_may_not_keep_a_used_name() -> None:
     text = HEAD + 'type T = table { @available(removed=2, renamed="old") 1: a bool; %s };'
     compiled(text % "@available(added=2) 2: a bool;")
     for other in ("2: old bool;", "@available(added=2) 2: old bool;"):
@@ -66,7 +66,7 @@ def test_replacement_of_a_declaration_needs_the_same_name() -> None:
     compiled(first % "replaced=2" + inline)
 
 
-def test_what_goes_with_its_parent_needs_no_replacement() -> None:
+def test_members_of_a_removed_parent_need_no_replacement() -> None:
     compiled(
         HEAD + "type A = struct { @available(removed=2) t struct {}; };\n"
         "type B = struct { @available(added=2) t table {}; };\n"
@@ -85,13 +85,13 @@ def test_what_goes_with_its_parent_needs_no_replacement() -> None:
         ("compose Base;", "M();", "@available(removed=2)\n" + BASE),
     ],
 )
-def test_methods_and_composed_ones(before: str, after: str, base: str) -> None:
+def test_method_is_replaced_by_a_composed_one_and_back(before: str, after: str, base: str) -> None:
     text = f"protocol P {{ @available(%s=2) {before} @available(added=2) {after} }};\n{base}"
     assert "is `removed`, but there again" in error_of(HEAD + text % "removed").reason
     compiled(HEAD + text % "replaced")
 
 
-def test_methods_through_other_protocols() -> None:
+def test_method_is_replaced_by_one_composed_through_another_protocol() -> None:
     through = "protocol P { @available(%s=2) M(); compose Between; };\n" + BASE
     through += "protocol Between { @available(added=2) compose Base; };\n"
     assert "there again" in error_of(HEAD + through % "removed").reason
@@ -103,7 +103,7 @@ def test_methods_through_other_protocols() -> None:
     assert "there again" in error_of(HEAD + leaving).reason
 
 
-def test_methods_keep_their_ordinals() -> None:
+def test_replacement_of_a_method_needs_its_ordinal() -> None:
     text = HEAD + "protocol P { @available(%s) M(); @available(added=2) %s }; "
     other = '@selector("Other") M();'
     assert "has the ordinal" in error_of(text % ("replaced=2", other)).reason
@@ -114,7 +114,7 @@ def test_methods_keep_their_ordinals() -> None:
     assert "no method of it" in error_of(gone).reason
 
 
-def test_strictness_of_methods_stays() -> None:
+def test_change_of_strictness_that_changes_the_reply_is_refused() -> None:
     text = HEAD + "protocol P { strict(removed=2) flexible(added=2) M() -> ()%s; };"
     assert "would look otherwise" in error_of(text % "").reason
     compiled(text % " error int32")

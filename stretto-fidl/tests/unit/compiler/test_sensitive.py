@@ -1,4 +1,4 @@
-"""Where `@sensitive` stands, what it goes along to, and what only looks like it."""
+"""Where `@sensitive` may stand, to which elements it spreads, and which misspellings are errors."""
 
 from __future__ import annotations
 

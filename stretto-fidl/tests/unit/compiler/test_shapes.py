@@ -45,7 +45,7 @@ def test_layout_has_the_sizes_computed_by_hand(layout: str) -> None:
     assert shape(ir, "X") == LAYOUTS[layout]
 
 
-def test_offsets_and_padding_of_members() -> None:
+def test_members_have_the_expected_offsets_and_padding() -> None:
     ir = compiled("type X = struct { a uint8; b uint32; c uint8; d uint8; };")
     places = [tuple(m["field_shape_v2"].values()) for m in named(ir, "X")["members"]]
     assert places == [(0, 3), (4, 0), (8, 0), (9, 2)]
@@ -64,7 +64,7 @@ def test_what_contains_itself_has_no_bound(text: str) -> None:
     assert (depth, handles, out_of_line, flexible) == (UNBOUNDED, 0, UNBOUNDED, NO)
 
 
-def test_handles_in_a_cycle_have_no_bound() -> None:
+def test_handles_of_recursive_types_are_unbounded() -> None:
     ir = compiled("protocol P {};\ntype X = resource struct { a box<X>; b client_end:P; };")
     assert shape(ir, "X")[3] == UNBOUNDED
 
@@ -87,7 +87,7 @@ def test_nested_structs_have_their_size_in_any_order_of_definition() -> None:
     assert [shape(ir, name)[0] for name in "ABC"] == [40, 24, 16]
 
 
-def test_sizes_saturate() -> None:
+def test_huge_sizes_saturate_at_the_maximum() -> None:
     ir = compiled("type X = struct { a vector<vector<uint64>:0xffffffff>:0xffffffff; };")
     assert shape(ir, "X")[4] == UNBOUNDED
     assert "maybe_element_count" not in member_type(ir, "X", "a")

@@ -59,7 +59,7 @@ def test_libraries_of_one_platform_have_the_same_version() -> None:
 
 
 def test_libraries_of_other_platforms_keep_their_version() -> None:
-    """And one without versions sees the version of each time by what it uses."""
+    """A library without versions uses the other platform's version of each time."""
     other = "@available(added=4)\nlibrary other;\ntype T = struct {};\n"
     plain = "library plain;\nusing other;\nusing test.base;\n"
     plain += "type P = struct { t other.T; b test.base.B; };\n"

@@ -52,7 +52,7 @@ class TestBank:
         self, bank: Any, wanted: bool | list[str]
     ) -> None:
         with flows_installed(bodies=wanted), record() as recorded:
-            fidl_bank.talk(bank)
+            fidl_bank.call_all_methods(bank)
         events = recorded.events
         assert bodies(events, "send") == bodies(events, "receive") == EXPECTED
         assert fidl_bank.SECRET.encode() not in recorded.trace
@@ -69,13 +69,13 @@ class TestBank:
         self, bank: Any, wanted: bool | list[str]
     ) -> None:
         with flows_installed(bodies=wanted), record() as recorded:
-            fidl_bank.talk(bank)
+            fidl_bank.call_all_methods(bank)
         assert len(recorded.events) > 20
         assert bodies(recorded.events, "send") == bodies(recorded.events, "receive") == {}
 
     def test_method_ordinal_and_sizes_are_recorded_without_bodies(self, bank: Any) -> None:
         with flows_installed(), record() as recorded:
-            fidl_bank.talk(bank)
+            fidl_bank.call_all_methods(bank)
         events = sorted(recorded.events, key=lambda event: event.timestamp)
         sent = [e.args for e in events if e.kind != END and e.args["method"] == "Send"]
         ordinal = bank.Bank.BY_NAME["Send"].ordinal
@@ -93,7 +93,7 @@ class TestBank:
     def test_each_recording_follows_its_own_request_for_bodies(self, bank: Any) -> None:
         for wanted in (True, False, True):
             with flows_installed(bodies=wanted), record() as recorded:
-                fidl_bank.talk(bank)
+                fidl_bank.call_all_methods(bank)
             assert bool(bodies(recorded.events, "send")) == wanted
 
     def test_bodies_of_all_messages_of_a_channel_are_recorded(self, bank: Any) -> None:
@@ -101,7 +101,7 @@ class TestBank:
             flows_installed(bodies=["rpc.transport"]),
             record(enabled=["rpc.transport"], disabled=["*"]) as recorded,
         ):
-            fidl_bank.talk(bank)
+            fidl_bank.call_all_methods(bank)
         assert bodies(recorded.events, "receive") == EXPECTED
 
 
@@ -145,7 +145,7 @@ class Shop:
 
 @pytest.fixture(params=["loaded", "generated"])
 def shop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
-    """The classes of `SECRETS` and of `SHOP`."""
+    """Return the classes of `SECRETS` and of `SHOP`."""
     secrets = compile_sources({"secrets.fidl": SECRETS})
     user = compile_sources({"shop.fidl": SHOP}, dependencies={"secrets.fidl": SECRETS})
     if request.param == "loaded":
@@ -157,7 +157,7 @@ def shop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tup
 
 
 def test_sensitive_types_of_another_library_are_hidden(shop: tuple[Any, Any]) -> None:
-    """In bodies as in the texts of errors."""
+    """Both bodies and texts of errors hide them."""
     secrets, names = shop
     near, far = channel()
     server = Server(names.Shop, far, Shop(secrets))

@@ -1,4 +1,4 @@
-"""Flows of FIDL's ends: what a client said before it left has its arrows."""
+"""Flows of FIDL channel ends: messages of a client that has disconnected have arrows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Client and server for asyncio, with each other and with what blocks."""
+"""Clients and servers for asyncio, with each other and with blocking ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_calls_return_replies_and_errors(kind: int) -> None:
     run(main())
 
 
-def test_handlers_are_under_way_together_up_to_the_limit() -> None:
+def test_handlers_run_concurrently_up_to_the_limit() -> None:
     async def main() -> None:
         handler = AsyncTalker()
         async with conversation(handler, in_flight=3) as (client, _, _):
@@ -70,7 +70,7 @@ def test_handlers_are_under_way_together_up_to_the_limit() -> None:
     run(main())
 
 
-def test_a_cancelled_call_frees_its_place_and_its_reply_is_dropped() -> None:
+def test_reply_of_a_cancelled_call_is_dropped() -> None:
     async def main() -> None:
         handler = AsyncTalker()
         async with conversation(handler) as (client, _, _):
@@ -87,7 +87,7 @@ def test_a_cancelled_call_frees_its_place_and_its_reply_is_dropped() -> None:
     run(main())
 
 
-def test_handlers_are_cancelled_when_the_client_leaves() -> None:
+def test_handlers_are_cancelled_when_the_client_disconnects() -> None:
     async def main() -> None:
         handler = AsyncTalker()
         async with conversation(handler) as (client, _, task):
@@ -103,7 +103,7 @@ def test_handlers_are_cancelled_when_the_client_leaves() -> None:
     run(main())
 
 
-def test_a_handler_that_raises_ends_the_channel() -> None:
+def test_exception_of_a_handler_ends_the_channel() -> None:
     class Wrong(AsyncTalker):
         async def Echo(self, request: Any) -> Any:  # noqa: N802
             await asyncio.sleep(0)
@@ -306,18 +306,19 @@ def test_cancelled_server_closes_the_channel() -> None:
 def test_handler_whose_task_was_cancelled_ends_the_channel() -> None:
     class Handler(AsyncTalker):
         async def Echo(self, request: Any) -> Any:  # noqa: N802
-            job = asyncio.create_task(asyncio.sleep(3600))  # sleep: until cancelled
+            job = asyncio.create_task(asyncio.sleep(3600))  # sleep: runs until it is cancelled
             asyncio.get_running_loop().call_soon(job.cancel)
             await job
 
         def Later(self, request: Any) -> Any:  # noqa: N802
-            return self.Echo(request)  # not seen to be a coroutine: handled in place
+            # the function isn't a coroutine function, so it is called in place
+            return self.Echo(request)
 
         async def Crash(self) -> None:  # noqa: N802
             task = asyncio.current_task()
             assert task is not None
             task.cancel()
-            await asyncio.sleep(3600)  # sleep: until it is cancelled
+            await asyncio.sleep(3600)  # sleep: runs until it is cancelled
 
     async def main() -> None:
         for name in ("Echo", "Later", "Crash"):
@@ -379,7 +380,7 @@ def test_deferred_replies_are_sent(coroutine: bool) -> None:
             await never
 
     run(main())
-    deferreds[3].resolve(talk.TalkLaterResponse(number=33))  # nobody waits any more
+    deferreds[3].resolve(talk.TalkLaterResponse(number=33))  # the caller no longer waits
 
 
 @pytest.mark.parametrize("in_cycle", [False, True])
@@ -396,7 +397,7 @@ def test_client_without_references_closes_its_channel(in_cycle: bool) -> None:
         await asyncio.wait_for(serving, 30)
         again, _ = channel()
         async with AsyncClient(talk.Talk, again):
-            pass  # the number of the descriptor is of use again
+            pass  # the descriptor's number has been reused
 
     run(main())
 

@@ -1,4 +1,4 @@
-"""The client that blocks: calls, concurrent callers, events, and the end."""
+"""The blocking client: calls, concurrent callers, events, and closing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ORDINAL = {method.name: method.ordinal for method in talk.Talk.METHODS}
 
 
 class Peer:
-    """A server by hand."""
+    """A server whose replies are written by the test."""
 
     def __init__(self, **options) -> None:
         near, far = channel()
@@ -54,7 +54,7 @@ def number(value: int) -> bytes:
 
 
 def in_thread(call):
-    """A call's result, later."""
+    """Run a call in a thread; return a function that returns its result."""
     pool = ThreadPoolExecutor(1)
     future = pool.submit(call)
     pool.shutdown(wait=False)
@@ -98,19 +98,19 @@ def test_eight_threads_get_their_own_replies() -> None:
             assert future.result() == list(range(1000 * worker, 1000 * worker + 200))
 
 
-def test_reading_moves_to_another_caller_after_a_reply() -> None:
+def test_another_caller_reads_after_the_reader_got_its_reply() -> None:
     with Peer() as peer:
         calls = [in_thread(lambda n=n: peer.client.Later(number=n).number) for n in range(4)]
         headers = [peer.request() for _ in calls]
         assert len({header.txid for header in headers}) == 4
         assert all(header.txid >= ASSIGNED for header in headers)
-        # Whoever reads now gets its reply first.
+        # The thread that reads gets its reply first.
         for index, header in enumerate(headers):
             peer.send(header.txid, "Later", number(index))
         assert sorted(call.result(30) for call in calls) == [0, 1, 2, 3]
 
 
-def test_a_late_reply_is_dropped() -> None:
+def test_late_reply_is_dropped() -> None:
     with Peer() as peer:
         with pytest.raises(CallTimeoutError):
             peer.client.call("Echo", talk.TalkEchoRequest(number=1), timeout=0)
@@ -145,7 +145,7 @@ def test_invalid_messages_of_a_server_end_the_channel(reply, message: str) -> No
         assert peer.socket.recv(1) == b""
 
 
-def test_a_reply_that_cannot_be_decoded_ends_the_channel() -> None:
+def test_undecodable_reply_ends_the_channel() -> None:
     with Peer() as peer:
         call, other = (in_thread(lambda: peer.client.Echo(number=1)) for _ in range(2))
         peer.request()
@@ -169,7 +169,7 @@ def test_reply_of_an_unknown_method_is_an_error() -> None:
             call.result(30)
 
 
-def test_an_epitaph_ends_all_calls() -> None:
+def test_epitaph_ends_all_calls() -> None:
     with Peer() as peer:
         calls = [in_thread(lambda: peer.client.Echo(number=1)) for _ in range(3)]
         for _ in calls:
@@ -221,7 +221,7 @@ def test_events_are_received_in_order() -> None:
         assert [event.payload.number for event in client.events()] == [3]
 
 
-def test_events_wait_while_calls_are_made_and_are_bounded() -> None:
+def test_events_are_queued_during_calls_up_to_the_limit() -> None:
     with Peer(event_limit=2) as peer:
         for index in range(5):
             peer.send(0, "OnTick", number(index))
@@ -232,7 +232,7 @@ def test_events_wait_while_calls_are_made_and_are_bounded() -> None:
         assert peer.client.lost_events == 3
 
 
-def test_events_wake_their_waiter_while_another_reads() -> None:
+def test_event_wakes_its_waiter_while_another_thread_reads() -> None:
     with Peer() as peer:
         call = in_thread(lambda: peer.client.Echo(number=1).number)
         txid = peer.request().txid
@@ -268,7 +268,7 @@ def test_events_are_dispatched_to_an_object() -> None:
     assert handler.seen == [1, "rest", 99]
 
 
-def test_a_closed_protocol_has_no_unknown_events() -> None:
+def test_unknown_event_of_a_closed_protocol_ends_the_channel() -> None:
     names = load_talk(openness="closed")
     near, far = channel()
     with socket.socket(fileno=far.detach()) as peer, Client(names.Talk, near) as client:

@@ -1,4 +1,4 @@
-"""Numbers of transactions: each once, whoever gives them."""
+"""Transaction ids: each is used once, whichever process allocates it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a signal's handler raises in one thread is nobody else's loss."""
+"""An exception of a signal handler in one thread loses no message of other threads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TRANSPORT = "stretto_fidl/transport/"
 
 
 def places(interrupt) -> int:
-    """Interrupt at each place; how many there were."""
+    """Interrupt at each place in turn; return the number of places."""
     place = 0
     while interrupt(place):
         place += 1
@@ -36,7 +36,7 @@ def places(interrupt) -> int:
 
 
 class Caller(threading.Thread):
-    """Another thread that calls."""
+    """A thread that calls the server."""
 
     def __init__(self, client: Client, number: int) -> None:
         super().__init__(daemon=True)
@@ -49,10 +49,10 @@ class Caller(threading.Thread):
 
 
 class WatchedClient(Client):
-    """The main thread reads first; until then, the others see that somebody does.
+    """A client whose first reader is the main thread; until then, other threads see a reader.
 
     Attributes:
-        was_read: The main thread has begun to.
+        was_read: Whether the main thread has begun to read.
     """
 
     was_read = False
@@ -69,7 +69,7 @@ class WatchedClient(Client):
 
 
 class Server(threading.Thread):
-    """Answers the first request when there is another one, with it."""
+    """Answers the first request together with the second."""
 
     def __init__(self, end: socket.socket) -> None:
         super().__init__(daemon=True)
@@ -98,7 +98,7 @@ def test_interrupted_reader_keeps_the_replies_of_other_callers(kind: int) -> Non
             while not server.requests:
                 other.join(0.001)
             came = interrupted(lambda: client.Echo(number=2), place, TRANSPORT)
-            if not client.was_read:  # nor shall it be left alone
+            if not client.was_read:  # nor may it be left without a reader
                 client.Echo(number=3)
             other.join(30)
             assert other.answer == 1, f"interrupted at place {place}"
@@ -110,7 +110,7 @@ def test_interrupted_reader_keeps_the_replies_of_other_callers(kind: int) -> Non
 
 
 def frames(peer: socket.socket) -> list[bytes]:
-    """All messages until the end."""
+    """Return all messages until the end of the connection."""
     with peer.makefile("rb") as file:
         data = file.read()
     found, at = [], 0
@@ -156,7 +156,7 @@ def test_interrupted_call_releases_its_locks() -> None:
 
     def interrupt(place: int) -> bool:
         came = interrupted(lambda: client.Fire(number=place), place, TRANSPORT)
-        client.Fire(number=place)  # or it times out
+        client.Fire(number=place)  # would time out if a lock were still held
         assert peer.recv(100)
         return came
 
@@ -166,7 +166,7 @@ def test_interrupted_call_releases_its_locks() -> None:
 
 
 class Counting:
-    """Hooks that count as a tracer does."""
+    """Hooks that count messages as a tracer does."""
 
     def __init__(self) -> None:
         self.counted, self.lost_count = [0, 0], [False, False]
@@ -175,7 +175,7 @@ class Counting:
         return 0
 
     def opened(self, channel) -> None:
-        """Nothing is to be done."""
+        """Do nothing."""
 
     def sent(self, *_) -> None:
         self.counted[True] += 1
@@ -222,7 +222,7 @@ def test_hooks_count_interrupted_messages_or_report_a_lost_count(
 
 @contextmanager
 def alarm(handler) -> Iterator[None]:
-    """A signal, soon."""
+    """Send a signal to this process soon."""
     before = signal.signal(signal.SIGALRM, lambda *_: handler())
     signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:

@@ -1,4 +1,4 @@
-"""Sockets in the file system: who is there, and what is left of whom."""
+"""Sockets in the file system: addresses in use, and files left behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STREAM = pytest.mark.parametrize("stream", [False, True])
 
 
 @STREAM
-def test_a_listener(tmp_path: Path, stream: bool) -> None:
+def test_listener_accepts_clients_and_removes_its_socket(tmp_path: Path, stream: bool) -> None:
     path = tmp_path / "socket"
     with Listener(path, stream=stream) as listener:
         with Client(talk.Talk, connect(path, stream=stream)) as client, serving(listener.accept()):
@@ -31,7 +31,7 @@ def test_a_listener(tmp_path: Path, stream: bool) -> None:
         connect(path)
 
 
-def test_socket_file_of_a_crashed_server_is_replaced(tmp_path: Path) -> None:
+def test_socket_file_of_a_crashed_server_must_be_removed_first(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as crashed:
         crashed.bind(str(path))
@@ -41,7 +41,7 @@ def test_socket_file_of_a_crashed_server_is_replaced(tmp_path: Path) -> None:
     Listener(path).close()
 
 
-def test_what_is_no_socket_stays(tmp_path: Path) -> None:
+def test_other_file_at_the_path_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("precious")
     with pytest.raises(TransportError, match="is not a socket: choose another path"):
@@ -49,7 +49,7 @@ def test_what_is_no_socket_stays(tmp_path: Path) -> None:
     assert path.read_text() == "precious"
 
 
-def test_a_forgotten_listener_leaves_nothing(tmp_path: Path) -> None:
+def test_deleted_listener_removes_its_socket(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     listener = Listener(path)
     assert path.exists()
@@ -57,7 +57,7 @@ def test_a_forgotten_listener_leaves_nothing(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_forked_child_leaves_its_parents_listener_alone(tmp_path: Path) -> None:
+def test_close_in_a_forked_child_keeps_the_parents_socket(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     listener, inherited = Listener(path), Listener.__new__(Listener)
     vars(inherited).update(vars(listener))
@@ -70,7 +70,7 @@ def test_a_forked_child_leaves_its_parents_listener_alone(tmp_path: Path) -> Non
     assert not path.exists()
 
 
-def test_a_file_of_somebody_else_is_not_removed(tmp_path: Path) -> None:
+def test_close_keeps_the_socket_of_a_later_listener(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     listener = Listener(path)
     path.unlink()
@@ -79,7 +79,7 @@ def test_a_file_of_somebody_else_is_not_removed(tmp_path: Path) -> None:
         assert path.exists()
 
 
-def test_a_name_without_a_file() -> None:
+def test_listener_accepts_an_abstract_address() -> None:
     name = f"\0stretto-test-{os.getpid()}"
     with Listener(name), connect(name), pytest.raises(TransportError, match="listens there"):
         Listener(name)

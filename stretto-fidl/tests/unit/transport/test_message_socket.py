@@ -1,4 +1,4 @@
-"""Messages over sockets, and what hostile peers send."""
+"""Messages over sockets, including the messages of hostile peers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def descriptors() -> set[str]:
 
 @pytest.fixture(params=KINDS)
 def ends(request: pytest.FixtureRequest) -> Iterator[tuple[socket.socket, MessageSocket]]:
-    """A peer's socket, and our end."""
+    """Yield the peer's socket and our end."""
     peer, own = socket.socketpair(socket.AF_UNIX, KINDS[request.param])
     peer.settimeout(30)
     ours = MessageSocket(ChannelEnd(own.detach()))
@@ -39,14 +39,14 @@ def ends(request: pytest.FixtureRequest) -> Iterator[tuple[socket.socket, Messag
 
 
 def read(ours: MessageSocket, flags: int = 0) -> tuple[bytes, list[Handle]] | None:
-    """Read a message, and take it."""
+    """Read a message, and take it from `message`."""
     got = ours.read(flags)
     ours.message = None
     return got
 
 
 def raw(ours: MessageSocket, data: bytes, handles: int = 0) -> bytes:
-    """What a peer writes for a message."""
+    """Return the bytes that a peer writes for a message."""
     return (struct.pack("<II", len(data), handles) if ours.is_stream else b"") + data
 
 
@@ -56,7 +56,7 @@ def send_fds(peer: socket.socket, data: bytes, count: int) -> None:
         peer.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
 
 
-def test_messages_stay_apart_and_keep_their_handles(ends) -> None:
+def test_messages_keep_their_boundaries_and_handles(ends) -> None:
     peer, ours = ends
     other = MessageSocket(ChannelEnd(peer.detach()))
     vmo, event = Vmo.create(b"content"), Event.create()
@@ -77,7 +77,7 @@ def test_messages_stay_apart_and_keep_their_handles(ends) -> None:
     other.close()
 
 
-def test_the_largest_message(ends) -> None:
+def test_message_at_the_limits_is_read(ends) -> None:
     peer, ours = ends
     data = HEADER + bytes(65536 - 16)
     before = descriptors()
@@ -90,7 +90,7 @@ def test_the_largest_message(ends) -> None:
     assert descriptors() == before
 
 
-def test_a_message_beyond_the_limit(ends) -> None:
+def test_message_above_the_byte_limit_is_refused(ends) -> None:
     peer, ours = ends
     before = descriptors()
     send_fds(peer, raw(ours, HEADER + bytes(65536), 1), 1)
@@ -100,7 +100,7 @@ def test_a_message_beyond_the_limit(ends) -> None:
 
 
 @pytest.mark.parametrize("count", [65, 200])
-def test_too_many_handles_are_closed(ends, count: int) -> None:
+def test_handles_above_the_limit_are_closed(ends, count: int) -> None:
     peer, ours = ends
     before = descriptors()
     send_fds(peer, raw(ours, HEADER, 64), count)
@@ -109,7 +109,7 @@ def test_too_many_handles_are_closed(ends, count: int) -> None:
     assert descriptors() == before
 
 
-def test_the_end(ends) -> None:
+def test_closed_peer_ends_reads_and_refuses_writes(ends) -> None:
     peer, ours = ends
     peer.send(raw(ours, HEADER))
     peer.close()
@@ -119,16 +119,16 @@ def test_the_end(ends) -> None:
         ours.write(Message(HEADER, []))
 
 
-def test_what_was_written_before_a_reset_is_read(ends) -> None:
+def test_message_written_before_a_reset_is_read(ends) -> None:
     peer, ours = ends
     ours.write(Message(HEADER, []))
     peer.send(raw(ours, HEADER + b"last"))
-    peer.close()  # with our message unread: a reset
+    peer.close()  # our message is unread, so this resets the connection
     assert read(ours) == (HEADER + b"last", [])
     assert read(ours) is None
 
 
-def test_a_refused_handle_leaves_the_message_unsent(ends) -> None:
+def test_message_with_a_refused_handle_is_not_sent(ends) -> None:
     peer, ours = ends
     event = Event.create()
     with pytest.raises(WireError):
@@ -141,7 +141,7 @@ def test_a_refused_handle_leaves_the_message_unsent(ends) -> None:
 
 @pytest.mark.parametrize("ends", ["stream"], indirect=True)
 @pytest.mark.parametrize("size", [0, 15, 65537, 0xFFFFFFFF])
-def test_frames_of_wrong_sizes(ends, size: int) -> None:
+def test_frame_with_an_invalid_size_is_refused(ends, size: int) -> None:
     peer, ours = ends
     peer.send(struct.pack("<II", size, 0))
     with pytest.raises(PeerError):
@@ -149,7 +149,7 @@ def test_frames_of_wrong_sizes(ends, size: int) -> None:
 
 
 @pytest.mark.parametrize("ends", ["stream"], indirect=True)
-def test_a_frame_in_pieces(ends) -> None:
+def test_frame_received_byte_by_byte_is_read(ends) -> None:
     peer, ours = ends
     frame = raw(ours, HEADER + b"in pieces", 1)
     send_fds(peer, frame[:1], 1)
@@ -165,7 +165,7 @@ def test_a_frame_in_pieces(ends) -> None:
 
 @pytest.mark.parametrize("ends", ["stream"], indirect=True)
 @pytest.mark.parametrize(("promised", "sent"), [(1, 2), (2, 1)])
-def test_frames_with_other_handles_than_promised(ends, promised: int, sent: int) -> None:
+def test_frame_with_a_wrong_number_of_handles_is_refused(ends, promised: int, sent: int) -> None:
     peer, ours = ends
     before = descriptors()
     send_fds(peer, raw(ours, HEADER, promised), sent)
@@ -175,7 +175,7 @@ def test_frames_with_other_handles_than_promised(ends, promised: int, sent: int)
 
 
 @pytest.mark.parametrize("ends", ["stream"], indirect=True)
-def test_a_frame_that_breaks_off(ends) -> None:
+def test_truncated_frame_is_refused(ends) -> None:
     peer, ours = ends
     before = descriptors()
     send_fds(peer, raw(ours, HEADER, 1)[:-1], 1)
@@ -186,7 +186,7 @@ def test_a_frame_that_breaks_off(ends) -> None:
 
 
 @pytest.mark.parametrize("ends", ["stream"], indirect=True)
-def test_a_frame_that_finds_no_room_is_flushed_later(ends) -> None:
+def test_frame_that_does_not_fit_is_flushed_later(ends) -> None:
     peer, ours = ends
     message = Message(HEADER + bytes(60000), [])
     sent = 0
@@ -204,7 +204,7 @@ def test_a_frame_that_finds_no_room_is_flushed_later(ends) -> None:
     assert not ours.must_flush()
 
 
-def test_what_is_no_unix_socket_is_refused_and_closed() -> None:
+def test_other_descriptors_are_refused_and_closed() -> None:
     before = descriptors()
     with pytest.raises(FidlError):
         MessageSocket(ChannelEnd(Event.create().detach()))

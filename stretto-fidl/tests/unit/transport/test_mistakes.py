@@ -1,4 +1,4 @@
-"""Mistakes of who uses a client or a server: told at once, and nothing goes out."""
+"""Mistakes of a client's or server's user raise errors at once, and nothing is sent."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_payloads_of_another_class_are_not_sent(call, message: str) -> None:
         assert client.Echo(number=2).number == 2
 
 
-def test_payloads_of_another_load_of_the_library() -> None:
+def test_payload_of_another_load_of_the_library_is_accepted() -> None:
     other = load_talk()
     assert other.TalkEchoRequest is not talk.TalkEchoRequest
     with conversation() as (client, _):
@@ -61,7 +61,7 @@ def test_payloads_of_another_load_of_the_library() -> None:
         ("OnTick", "OnTick is an event"),
     ],
 )
-def test_what_cannot_be_called_by_name(name: str, message: str) -> None:
+def test_call_by_name_of_other_methods_is_refused(name: str, message: str) -> None:
     with conversation() as (client, _):
         with pytest.raises(FidlError, match=message):
             client.call(name, talk.TalkFireRequest(number=1))
@@ -78,7 +78,7 @@ def test_what_cannot_be_called_by_name(name: str, message: str) -> None:
 
 
 class Answers(Talker):
-    """Answers with what it is told."""
+    """Returns the answer that the test has set."""
 
     answer: Any = None
 
@@ -120,7 +120,7 @@ def test_events_of_another_class_are_not_sent() -> None:
         assert client.next_event().payload.number == 3
 
 
-def test_a_handler_of_events_that_lacks_some_takes_none() -> None:
+def test_event_handler_without_all_methods_gets_no_event() -> None:
     class Events:
         def OnTick(self, payload: Any) -> None:  # noqa: N802
             raise AssertionError
@@ -132,7 +132,7 @@ def test_a_handler_of_events_that_lacks_some_takes_none() -> None:
         assert client.next_event().payload.number == 3
 
 
-def test_a_handle_that_is_in_a_message_twice() -> None:
+def test_message_with_one_handle_twice_is_refused() -> None:
     near, far = channel()
     ours, event = MessageSocket(near), Event.create()
     data = TransactionHeader(1, 2).encode()
@@ -146,19 +146,19 @@ def test_a_handle_that_is_in_a_message_twice() -> None:
 
 
 @pytest.mark.parametrize("txid", [1 << 32, -1, "one"])
-def test_transactions_that_do_not_fit(txid: Any) -> None:
+def test_header_with_a_number_out_of_range_is_refused(txid: Any) -> None:
     with pytest.raises(WireError, match="32 and 64 bits"):
         encode_message(TransactionHeader(txid, 1))
 
 
 @pytest.mark.parametrize("value", [5, None, {"number": 1}])
-def test_what_is_no_value_of_the_bindings(value: Any) -> None:
+def test_encoding_other_values_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="a class of the bindings"):
         encode(value)
 
 
 @pytest.mark.parametrize("data", ["abc", 5, [1, 2]])
-def test_what_is_no_message(data: Any) -> None:
+def test_decoding_other_data_is_refused(data: Any) -> None:
     with pytest.raises(TypeError, match="a message is bytes"):
         decode(talk.TalkEchoRequest, data)
     with pytest.raises(TypeError, match="a message is bytes"):
@@ -174,5 +174,5 @@ def test_what_is_no_message(data: Any) -> None:
         (AsyncServer, ["protocol", "end", "handler", "in_flight"]),
     ],
 )
-def test_signatures(cls: type, names: list[str]) -> None:
+def test_constructors_have_the_documented_parameters(cls: type, names: list[str]) -> None:
     assert list(inspect.signature(cls).parameters) == names

@@ -1,4 +1,4 @@
-"""Methods and events of any name, between a client and a server."""
+"""Methods and events with any names work between a client and a server."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Events:
         raise AssertionError(ordinal)
 
 
-def test_methods_and_events() -> None:
+def test_methods_and_events_with_reserved_names_work() -> None:
     near, far = channel()
     handler, events = Handler(), Events()
     server = Server(names.P, far, handler)
@@ -84,7 +84,7 @@ def test_methods_and_events() -> None:
     assert events.seen == ["class", 4, "on_unknown_event"]
 
 
-def test_what_a_handler_lacks_is_named_as_it_would_be() -> None:
+def test_missing_methods_are_named_in_python_spelling() -> None:
     near, far = channel()
     with pytest.raises(FidlError, match=r"lacks from_, close, on_unknown_method_, TYPE"):
         Server(names.P, far, object())

@@ -1,4 +1,4 @@
-"""What the transport tells of its messages, and that it knows of nothing when nobody listens."""
+"""The transport reports each message to the hooks, and loads no tracing module without them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.support.sources import ROOT
 
 
 class MessageSpan:
-    """A message that is entered and left once."""
+    """A message span that must be entered and left exactly once."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -52,14 +52,14 @@ class MessageSpan:
         self._state = "left"
         self._recorder.open.remove(self)
         if kind is not None:
-            self._recorder.heard.append(("error", kind))
+            self._recorder.reported.append(("error", kind))
 
 
 class Recorder:
-    """Hooks that write down what they hear."""
+    """Hooks that record the reported messages."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[Any, ...]] = []
+        self.reported: list[tuple[Any, ...]] = []
         self.open: set[MessageSpan] = set()
         self.now = itertools.count(1).__next__
 
@@ -82,12 +82,12 @@ class Recorder:
 
     def _told(self, what, channel, kind, txid, method):
         side = "server" if channel.is_server else "client"
-        self.heard.append((side, what, kind, txid, method.name))
+        self.reported.append((side, what, kind, txid, method.name))
         return MessageSpan(self)
 
     def of(self, side: str, what: str) -> list[tuple[Any, ...]]:
-        """Kind, transaction and method of the messages."""
-        return [each[2:] for each in self.heard if each[:2] == (side, what)]
+        """Return kind, transaction id and method of the reported messages."""
+        return [each[2:] for each in self.reported if each[:2] == (side, what)]
 
 
 @pytest.fixture
@@ -114,12 +114,12 @@ def check(hooks: Recorder) -> None:
     assert [(kind, name) for kind, _, name in hooks.of("client", "sent")] == EXPECTED
     replies = [(kind, name) for kind, _, name in hooks.of("server", "sent")]
     assert replies == [(REPLY, "Echo"), (EVENT, "OnTick"), (REPLY, "Divide"), (CONTROL, "epitaph")]
-    errors = [each[1] for each in hooks.heard if each[0] == "error"]
+    errors = [each[1] for each in hooks.reported if each[0] == "error"]
     assert {DomainError, ZeroDivisionError, ClosedError} >= set(errors) >= {ZeroDivisionError}
     assert hooks.open == set()
 
 
-def test_all_messages_are_told_at_both_ends(hooks: Recorder) -> None:
+def test_messages_are_reported_at_both_ends(hooks: Recorder) -> None:
     near, far = channel()
     with serving(far) as there, Client(talk.Talk, near) as client:
         client.Echo(number=1)
@@ -134,7 +134,7 @@ def test_all_messages_are_told_at_both_ends(hooks: Recorder) -> None:
     check(hooks)
 
 
-def test_all_messages_are_told_in_a_loop(hooks: Recorder) -> None:
+def test_messages_are_reported_in_an_asyncio_loop(hooks: Recorder) -> None:
     async def main() -> None:
         async with async_conversation() as (client, server, _):
             await client.Echo(number=1)
@@ -150,7 +150,7 @@ def test_all_messages_are_told_in_a_loop(hooks: Recorder) -> None:
     check(hooks)
 
 
-def test_a_cancelled_call_is_finished_and_so_is_its_handler(hooks: Recorder) -> None:
+def test_spans_of_a_cancelled_call_and_its_handler_are_ended(hooks: Recorder) -> None:
     async def main() -> None:
         handler = AsyncTalker()
         async with async_conversation(handler) as (client, _, _):
@@ -173,7 +173,7 @@ def test_a_cancelled_call_is_finished_and_so_is_its_handler(hooks: Recorder) -> 
     assert [name for _, _, name in hooks.of("client", "received")][:2] == ["Later", "Echo"]
 
 
-def test_dropped_messages_are_reported_and_finished(hooks: Recorder) -> None:
+def test_spans_of_dropped_messages_are_ended(hooks: Recorder) -> None:
     near, far = channel()
     with (
         socket.socket(fileno=far.detach()) as peer,
@@ -189,7 +189,7 @@ def test_dropped_messages_are_reported_and_finished(hooks: Recorder) -> None:
     assert len(hooks.of("client", "received")) == 4
 
 
-def test_used_ends_are_said_to_be_adopted(hooks: Recorder) -> None:
+def test_used_ends_are_reported_as_adopted(hooks: Recorder) -> None:
     del hooks
     near, far = channel()
     with serving(far), Client(talk.Talk, near) as fresh:
@@ -201,11 +201,11 @@ def test_used_ends_are_said_to_be_adopted(hooks: Recorder) -> None:
 
 
 PARTS = ("co_code", "co_consts", "co_names", "co_varnames", "co_flags", "co_exceptiontable")
-"""Of a code object: all that its run depends on."""
+"""The attributes of a code object that determine how it runs."""
 
 
 def names_of(how: str, *, traced: str) -> Any:
-    """The classes of Talk, made in one of the ways that there are."""
+    """Return the classes of Talk, loaded or generated."""
     source = talk_source(traced=traced)
     ir = compile_sources({"talk.fidl": source}, dependencies={"zx.fidl": ZX})
     if how == "loaded":
@@ -214,7 +214,7 @@ def names_of(how: str, *, traced: str) -> Any:
 
 
 def stubs_of(base: type, names: Any) -> dict[str, Any]:
-    """The functions of a class's stubs, by name."""
+    """Return the stub functions of a class by name."""
     others = (None, None) if "Server" in base.__name__ else (None,)
     cls = base.__new__(base, names.Talk, *others).__class__
     return {name: stub for name, stub in vars(cls).items() if hasattr(stub, "__code__")}
@@ -231,7 +231,7 @@ def same_code(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("base", [Client, AsyncClient, Server, AsyncServer])
 @pytest.mark.parametrize("how", ["loaded", "keep", "strip"])
-def test_stubs_are_swapped_and_plain_ones_are_those_without_a_category(
+def test_traced_stubs_replace_plain_ones_only_while_recorded(
     how: str, base: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
@@ -252,13 +252,13 @@ def test_stubs_are_swapped_and_plain_ones_are_those_without_a_category(
     assert stubs_of(base, names) == off
 
 
-def test_methods_without_a_category_listen_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_methods_without_a_category_have_no_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(rpc_hooks.NEVER), "listen", None)
     names = load_talk()
     assert hasattr(Client.__new__(Client, names.Talk, None), "Echo")
 
 
-def test_a_traced_call_does_what_a_plain_one_does() -> None:
+def test_traced_call_has_the_results_of_a_plain_call() -> None:
     names = load_talk(traced="test.working")
     near, far = channel()
     with serving(far, Talker(names)), Client(names.Talk, near) as client:

@@ -1,4 +1,4 @@
-"""The server that blocks: replies now and later, rules for unknown and wrong messages."""
+"""The blocking server: replies now and later, rules for unknown and wrong messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INTERNAL, NOT_SUPPORTED, INVALID_ARGS = -1, -2, -10
 
 
 class Peer:
-    """A client by hand, of a protocol of some openness."""
+    """A client whose messages are written by the test, for a protocol of some openness."""
 
     def __init__(self, openness: str = "open", **options: int) -> None:
         names = load_talk()
@@ -34,7 +34,7 @@ class Peer:
         self.socket.send(TransactionHeader(txid, ordinal, flexible).encode() + body)
 
     def epitaph(self) -> int | None:
-        """The status of the last message; the server has ended."""
+        """Return the status of the last message. The server must have ended."""
         last = b""
         while data := self.socket.recv(65536):
             last = data
@@ -119,7 +119,7 @@ def test_event_sent_to_a_server_is_refused() -> None:
         assert peer.epitaph() == NOT_SUPPORTED
 
 
-def test_a_handler_that_raises_ends_the_channel() -> None:
+def test_exception_of_a_handler_ends_the_channel() -> None:
     with conversation() as (client, there):
         with pytest.raises(ClosedError, match="INTERNAL"):
             client.Crash()
@@ -163,7 +163,7 @@ def test_deferred_replies_may_be_sent_in_any_order() -> None:
         assert [reply[16] for reply in replies] == [3, 2, 1]
 
 
-def test_a_deferred_is_answered_once_and_may_be_before_it_is_returned() -> None:
+def test_deferred_is_resolved_once_and_possibly_before_its_return() -> None:
     class Early(Talker):
         def Later(self, request):  # noqa: N802
             deferred = Deferred()
@@ -176,14 +176,14 @@ def test_a_deferred_is_answered_once_and_may_be_before_it_is_returned() -> None:
         assert client.Later(number=3).number == 3
 
 
-def test_a_bad_deferred_answer_ends_the_channel() -> None:
+def test_invalid_deferred_reply_ends_the_channel() -> None:
     with Peer() as peer:
         peer.send(1, "Later", bytes(8))
         peer.send(2, "Echo", bytes(8))
         peer.socket.recv(65536)
         _, deferred = peer.handler.later.pop()
         with pytest.raises(FidlError):
-            deferred.reject(5)  # it has no errors
+            deferred.reject(5)  # the method has no errors
         assert peer.epitaph() == INTERNAL
         assert isinstance(peer.serving.error, FidlError)
 

@@ -1,4 +1,4 @@
-"""Time limits of what blocks: writing, waiting, and waiting for another's message."""
+"""Time limits of blocking functions: writes, waits, and waits for another thread's write."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_close_wakes_a_thread_that_waits_for_room() -> None:
         for timeout in (0, 0.01):
             with pytest.raises(CallTimeoutError):
                 client.call("Echo", talk.TalkEchoRequest(number=1), timeout=timeout)
-        client.close()  # wakes it
+        client.close()  # wakes the waiting thread
         thread.join(30)
     assert errors
 

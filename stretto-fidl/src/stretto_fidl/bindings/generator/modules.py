@@ -77,7 +77,7 @@ def doc_literal(doc: str) -> str:
 
 
 _ENDS_A_LITERAL = re.compile(r'"(?=""|\Z)')
-"""Quotes that end a docstring, or begin its end."""
+"""Quotes that would end a docstring, alone or together with its closing quotes."""
 _NOT_IN_SOURCE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 """Control characters and surrogates, which must be escaped in a module."""
 

@@ -139,7 +139,7 @@ def check_padding(data: bytes, shape: Layout) -> None:
 
 
 Maker = Callable[[Any, bool, int], Value]
-"""Makes a plan for a type, from whether its mention is optional and from the wire format."""
+"""Makes a plan for a type, given whether it is optional and the wire format."""
 
 MAKERS: dict[type[Type], Maker] = {}
 

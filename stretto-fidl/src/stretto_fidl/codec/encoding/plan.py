@@ -121,7 +121,7 @@ def _search(type_: Type, value: Any) -> None:
 
 
 Maker = Callable[[Any, bool], Items]
-"""Makes a plan for a type, from whether its mention is optional."""
+"""Makes a plan for a type, given whether it is optional."""
 
 MAKERS: dict[type[Type], Maker] = {}
 
