@@ -172,8 +172,6 @@ class TestHandedOverEnds:
     No arrow is wrong, and messages without arrows are counted.
 
     One-way messages have arrows from the next two-way call on.
-
-    One-way messages have arrows from the next two-way call on.
     """
 
     def test_unused_client_end_from_another_channel_has_no_arrows_before_a_call(self) -> None:

@@ -127,7 +127,7 @@ def test_folder_without_fidl_files_is_reported(
     assert "no .fidl files" in capsys.readouterr().err
 
 
-def test_values_are_parsed() -> None:
+def test_parser_reads_all_forms_of_values() -> None:
     text = (
         'success("x") { value = A{b: [1, -0x2, 1.5e3, "\\x41\\n", true, null, raw_float(0xff)], '
         "c: #3, 7: {bytes = [1, padding:2], handles = [#1]}, d: restrict(#2, rights: a - b)}, "

@@ -1,8 +1,6 @@
 """The comparison with goldens of the FIDL compiler, tested with goldens of our own.
 
-The compiler's goldens are read where they are available: see `fidl_goldens`.
-
-The real ones are read where somebody has them: see `fidl_goldens`.
+`fidl_support.goldens` reads the goldens of the compiler, if they are available.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python fidl_fork.py SOCKET MODE
 
-is the server, which starts the client. The length of a one-way message or event encodes its serial
-number; the serial numbers of a forked child begin with 100. The modes:
+This program is the server, which starts the client. The length of a one-way message or event
+encodes its serial number; the serial numbers of a forked child begin with 100. The modes:
 
     client    the client's child sends messages at once
     later     the client's child sends messages after its parent's next call

@@ -14,7 +14,7 @@ A golden matches our IR if both are equal, including the order of keys, after th
   type shapes of wire format 1, a missing `deprecated`, `platform` or `kind` of a method, and
   versions of 64 bits;
 - `available` and `experiments` are flags of the build, and are left out, as are the
-  declarations of dependencies that the golden's version of them doesn't have.
+  declarations of dependencies that are missing in the golden.
 
 A golden is unsupported if its definitions can't be found, or use features that we refuse.
 """

@@ -2,7 +2,7 @@
 
     library("test", structs={"Point": "x int32, y int32"}, …)
 
-Mentions of types are as in FIDL's old syntax, with these forms:
+Types are written as in FIDL's old syntax, in these forms:
 
     uint32   string   string:5   string?   vector<T>:3?   array<T,4>   Name   Name?
     handle   handle:event   handle:event,0xc003   handle?   client:P   server:P?

@@ -1,6 +1,6 @@
 """Python classes for the definitions of FIDL libraries.
 
-`load` makes them of the compiler's IR; `stretto_fidl.bindings.generator` writes
+`load` makes the classes from the compiler's IR; `stretto_fidl.bindings.generator` writes
 modules with the same classes. Values are encoded and decoded by
 `stretto_fidl.codec`.
 """

@@ -15,8 +15,7 @@ def attributes(ir: IR) -> dict[str, Any]:
     """Return attributes by name, in snake_case.
 
     An attribute maps to its argument `value`, to a dictionary of other arguments, or to True
-    without
-    arguments.
+    without arguments.
 
     The first of several attributes with one name (`@trace`) is taken.
     """

@@ -1,6 +1,6 @@
 """Classes of enums and bits: ints with names.
 
-Members are attributes of the class. A strict definition takes no other
+Members are attributes of the class. A strict definition accepts no other
 values; a flexible one does.
 """
 
@@ -44,7 +44,7 @@ class Enum(int):
 
     @property
     def name(self) -> str | None:
-        """The name of the value; None if the definition doesn't know the value."""
+        """The name of the value; None if it is not one of the members."""
         for name, value in self.TYPE.values.items():
             if value == self:
                 return name

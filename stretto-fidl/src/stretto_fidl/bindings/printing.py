@@ -1,7 +1,7 @@
 """Prints values as text, or returns them as plain values, without `@sensitive` values.
 
 `repr` returns the same text, because texts of exceptions and log records are in traces, too. The
-attribute of a sensitive member has its value.
+object's attribute still returns a sensitive member's value.
 """
 
 from __future__ import annotations

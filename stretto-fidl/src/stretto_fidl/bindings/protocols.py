@@ -25,7 +25,7 @@ class Method:
         name: The name in the definition.
         ordinal: The number that identifies it in messages.
         kind: `ONE_WAY`, `TWO_WAY` or `EVENT`.
-        strict: Whether a peer that doesn't know the method closes the channel.
+        strict: Whether a peer without this method closes the channel.
         attributes: The attributes by name: a string, a bool, or True without a value.
         composed: Whether it comes from another protocol.
     """
@@ -72,18 +72,14 @@ class Method:
     def response(self) -> Any:
         """The class of the payload of the response or event; None if it has no payload.
 
-        A flexible or fallible two-way method has a union here: of its success, its own error and
-        the
-        framework's error.
-
-        Of a flexible or fallible two-way method it is the union of its success, its error and
-        the framework's.
+        For a flexible or fallible two-way method this is the union of its success, its error and
+        the framework's error.
         """
         return _cls(self._response)
 
     @property
     def success(self) -> Any:
-        """The class of the success in `response`; None if `response` is no union of results."""
+        """The class of the success in `response`; None if `response` isn't a result union."""
         return _cls(self._success)
 
     @property

@@ -115,7 +115,7 @@ def _checker(type_: types.Struct, members: tuple[types.Member, ...]) -> _Check:
                 checks[index](value)
             except WireError as error:
                 name = members[index].name
-                error.inside(name, hidden=name in type_.hidden)
+                error.add_step(name, hidden=name in type_.hidden)
                 raise
 
     return check

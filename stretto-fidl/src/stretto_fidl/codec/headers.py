@@ -11,7 +11,7 @@
 
 The at-rest flag 2 says that the body is in wire format v2; else it is in v1. The
 dynamic flag 0x80 says that the interaction is flexible: a receiver need not close
-the channel if it doesn't know the ordinal.
+the channel if the ordinal is unknown.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TransactionHeader:
     Args:
         txid: The id that a reply shares with its request; 0 where there is no reply.
         ordinal: The ordinal of the method.
-        flexible: Whether a receiver may ignore the message if it doesn't know the method.
+        flexible: Whether a receiver without this method may keep the channel open.
         wire: `V2` or `V1`.
     """
 

@@ -137,8 +137,6 @@ class Endpoint(HandleType):
     """A client or server end of a channel with a protocol, with all rights of a new channel.
 
     `role` is `client` or `server`.
-
-    `role` is client or server.
     """
 
     __slots__ = ("protocol", "role")

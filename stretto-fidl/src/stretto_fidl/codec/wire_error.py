@@ -90,7 +90,7 @@ class WireError(FidlError, ValueError):
         self.offset = offset
         self._anchored = offset is not None
 
-    def inside(self, step: str, offset: int | None = None, *, hidden: bool = False) -> None:
+    def add_step(self, step: str, offset: int | None = None, *, hidden: bool = False) -> None:
         """Add the member in which the error happened, at an offset in its object.
 
         Args:
@@ -110,7 +110,7 @@ class WireError(FidlError, ValueError):
             self.problem = "a sensitive value is wrong"
             self.args = (self.code, self.problem)
 
-    def anchor(self, start: int) -> None:
+    def add_base(self, start: int) -> None:
         """Add the object's offset in the message: so far the offset is relative to the object."""
         if not self._anchored:
             self.offset = (self.offset or 0) + start

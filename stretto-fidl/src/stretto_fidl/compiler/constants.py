@@ -41,7 +41,7 @@ class Evaluator:
         Raises:
             CompileError: The constant isn't of the type, or out of its range.
         """
-        with self._required.deeper(constant.span):
+        with self._required.nested(constant.span):
             if isinstance(constant, Literal):
                 return self._literal(constant, type_)
             if isinstance(constant, Or):

@@ -50,7 +50,7 @@ class Requirements:
         self._depth = 0
 
     @contextmanager
-    def deeper(self, span: Span) -> Iterator[None]:
+    def nested(self, span: Span) -> Iterator[None]:
         """Count one more level of nested types and constants.
 
         Raises:
@@ -93,7 +93,7 @@ class Requirements:
             raise span.error(f"`{decl.name}` is defined by itself")
         assert decl.state == NEW
         decl.state = COMPILING
-        with self.deeper(span):
+        with self.nested(span):
             try:
                 self._compile_declaration(decl)
             except BaseException:

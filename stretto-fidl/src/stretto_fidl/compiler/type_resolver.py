@@ -63,7 +63,7 @@ class TypeResolver:
         Raises:
             CompileError: There is no such type, or its parameters or constraints are wrong.
         """
-        with self._required.deeper(syntax.span):
+        with self._required.nested(syntax.span):
             use = self._target(syntax)
             for constraint in syntax.constraints:
                 self._constrain(use, constraint)

@@ -83,7 +83,7 @@ class Client:
 
     - TypeError, WireError: the payload is of another class, or breaks its type; nothing was sent,
     - DomainError: the method's own error,
-    - UnknownMethodError: the server doesn't know the method,
+    - UnknownMethodError: the server's protocol doesn't have the method,
     - CallTimeoutError: no reply, or no room for the request, in time,
     - ClosedError: the channel has ended, with the status of the server's epitaph,
     - PeerError: the server broke the rules, which ends the channel for every caller.
@@ -190,18 +190,18 @@ class Client:
         try:
             return waiter, self._endpoint.write(facts, REQUEST, number, deadline=deadline)
         except ClosedError:
-            self._leave(waiter)
+            self._remove_waiter(waiter)
             self._read_to_the_end()
             raise
         except BaseException:
-            self._leave(waiter)
+            self._remove_waiter(waiter)
             raise
 
     def _reply(self, waiter: _Waiter, deadline: float | None) -> Any:
         try:
             self._wait(waiter, deadline)
         except BaseException:
-            self._leave(waiter)
+            self._remove_waiter(waiter)
             raise
         if waiter.error is not None:
             raise waiter.error
@@ -213,7 +213,7 @@ class Client:
         except WireError as error:
             raise self._ended(error) from error
 
-    def _leave(self, waiter: _Waiter) -> None:
+    def _remove_waiter(self, waiter: _Waiter) -> None:
         """Remove a waiter that has stopped waiting."""
         with self._lock:
             self._conversation.waiters.pop(waiter.txid, None)
@@ -239,10 +239,10 @@ class Client:
                     self._waiting.add(waiter)
                 self._read_or_sleep(waiter, deadline)
             finally:
-                self._pass_on(waiter)
+                self._hand_over_reading(waiter)
         except BaseException:
             # a signal handler may also raise in the `finally` block
-            self._pass_on(waiter)
+            self._hand_over_reading(waiter)
             raise
 
     def _read_or_sleep(self, waiter: _Waiter, deadline: float | None) -> None:
@@ -256,7 +256,7 @@ class Client:
             elif not waiter.done:
                 waiter.sleep(deadline)
 
-    def _pass_on(self, waiter: _Waiter) -> None:
+    def _hand_over_reading(self, waiter: _Waiter) -> None:
         """Remove a waiter, and make another waiting thread read."""
         with self._lock:
             self._waiting.discard(waiter)

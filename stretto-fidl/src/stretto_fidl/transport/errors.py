@@ -61,4 +61,4 @@ class DomainError(FidlError):
 
 
 class UnknownMethodError(FidlError):
-    """The server doesn't know this flexible method."""
+    """The server's protocol doesn't have this flexible method."""

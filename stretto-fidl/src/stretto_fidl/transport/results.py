@@ -147,7 +147,7 @@ def reply_in(method: Method, incoming: Incoming) -> Any:
 
     Raises:
         DomainError: The method's own error.
-        UnknownMethodError: The server doesn't know the method.
+        UnknownMethodError: The server's protocol doesn't have the method.
         WireError: The reply breaks the rules.
     """
     assert method.kind == TWO_WAY

@@ -47,7 +47,7 @@ def test_without_an_output_it_only_checks(files, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_an_error_has_its_place_and_a_caret(tmp_path, capsys):
+def test_error_message_has_its_place_and_a_caret(tmp_path, capsys):
     path = tmp_path / "a.fidl"
     path.write_text("library a;\n\ntype T = struct {\n\tx Missing;\n};\n")
     assert main(["fidl", "compile", str(path)]) == 1

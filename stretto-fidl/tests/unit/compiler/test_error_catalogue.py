@@ -1,7 +1,7 @@
-"""One definition for each error of Fuchsia's compiler that this one finds as well.
+"""One definition for each error that both Fuchsia's compiler and this one detect.
 
 The numbers are those of its catalogue, `fi-NNNN`; the definitions are ours. The
-table in docs/compiler.md says which numbers aren't here, and why.
+table in docs/compiler.md lists the other numbers with reasons.
 """
 
 from __future__ import annotations

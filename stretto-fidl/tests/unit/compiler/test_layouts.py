@@ -60,7 +60,7 @@ def test_default_values_of_members_are_in_the_ir() -> None:
     assert values == ["5", "3", "x", None]
 
 
-def test_resources_are_marked() -> None:
+def test_resource_layouts_have_the_resource_flag() -> None:
     text = "protocol P {};\ntype S = resource struct { a client_end:P; };\n"
     assert named(compiled(text), "S")["resource"]
     error = error_of(text + "type T = table { 1: s vector<box<S>>; };")

@@ -155,7 +155,7 @@ class _Envelopes:
             return envelope(items, index, decoder, depth)
         except WireError as error:
             name = member.name if member else f"[{ordinal}]"
-            error.inside(name, hidden=name in self._hidden)
+            error.add_step(name, hidden=name in self._hidden)
             raise
 
 
@@ -183,7 +183,7 @@ def _table(type_: Table, _optional: bool, wire: int) -> Value:
             try:
                 inner = envelopes.read(ordinal, envelope, 0, decoder, depth + 1)
             except WireError as error:
-                error.anchor(start + (ordinal - 1) * word.size)
+                error.add_base(start + (ordinal - 1) * word.size)
                 raise
             if ordinal in slots:
                 values[slots[ordinal]] = inner

@@ -124,7 +124,7 @@ def _object(type_: Type, wire: int) -> Read:
                 check_padding(decoder.data[start : start + size], shape)
             return value(unpack_from(decoder.data, start), 0, decoder, depth)
         except WireError as error:
-            error.anchor(start)
+            error.add_base(start)
             raise
 
     return read

@@ -35,7 +35,7 @@ def _array(type_: Array, _optional: bool, wire: int) -> Value:
             try:
                 values.append(inner(items, index + each * step, decoder, depth))
             except WireError as error:
-                error.inside(f"[{each}]", each * size)
+                error.add_step(f"[{each}]", each * size)
                 raise
         return values
 
@@ -111,8 +111,8 @@ def _objects(element: Type, wire: int) -> Body:
                     check_padding(data[index * size : (index + 1) * size], shape)
                 values.append(inner(items, 0, decoder, depth))
             except WireError as error:
-                error.anchor(start + index * size)
-                error.inside(f"[{index}]")
+                error.add_base(start + index * size)
+                error.add_step(f"[{index}]")
                 raise
         return values
 

@@ -201,7 +201,7 @@ def _struct(type_: Struct, optional: bool, wire: int) -> Value:
             try:
                 values.append(inner(items, index + at, decoder, depth))
             except WireError as error:
-                error.inside(name, offset, hidden=name in hidden)
+                error.add_step(name, offset, hidden=name in hidden)
                 raise
         return make(*values)
 

@@ -76,7 +76,7 @@ class _Envelopes:
         try:
             return envelope(value, encoder, depth)
         except WireError as error:
-            error.inside(member.name, hidden=member.name in self._hidden)
+            error.add_step(member.name, hidden=member.name in self._hidden)
             raise
 
 

@@ -116,7 +116,7 @@ def _search(type_: Type, value: Any) -> None:
         try:
             _search(inner_type, inner)
         except WireError as error:
-            error.inside(step, hidden=step in hidden)
+            error.add_step(step, hidden=step in hidden)
             raise
 
 

@@ -54,7 +54,7 @@ def _elements(values: Sequence[Any], inner: Items, encoder: Encoder, depth: int)
         try:
             result += inner(value, encoder, depth)
         except WireError as error:
-            error.inside(f"[{index}]")
+            error.add_step(f"[{index}]")
             raise
     return result
 
@@ -143,7 +143,7 @@ def _objects(element: Type) -> Body:
                 except (struct.error, OverflowError, TypeError):
                     raise refused(element, each) from None
             except WireError as error:
-                error.inside(f"[{index}]")
+                error.add_step(f"[{index}]")
                 raise
             at += size
 

@@ -172,7 +172,7 @@ def _struct(type_: Struct, optional: bool) -> Items:
             try:
                 result += inner(get(value), encoder, depth)
             except WireError as error:
-                error.inside(name, hidden=name in hidden)
+                error.add_step(name, hidden=name in hidden)
                 raise
         return result
 
