@@ -23,7 +23,7 @@ class Case(NamedTuple):
         name: The name, unique in its module.
         type: The name of a definition in `schema`.
         data: The message; None if encoding fails.
-        value: Makes the value of the namespace and the handles; None if decoding fails.
+        value: Makes the value from the namespace and the handles; None if decoding fails.
         code: The code of the failure; None for success.
         handles: The object type's name and the rights of each handle.
         way: `both`, or only `encode` or `decode`.

@@ -121,7 +121,7 @@ def test_file_valid_in_both_syntaxes_follows_its_library() -> None:
     assert ir["protocol_declarations"][0]["openness"] == "open"
 
 
-def test_old_enum_is_strict_by_default_if_it_uses_all_values() -> None:
+def test_old_enum_that_uses_the_highest_value_is_strict() -> None:
     text = "%s enum E : int8 { A = 1; MAX = 0x7f; };\nenum F : int8 { A = 1; };\n"
     ir = compiled(text % "")
     assert (named(ir, "E")["strict"], named(ir, "F")["strict"]) == (True, False)

@@ -80,7 +80,7 @@ def test_import_used_by_one_version_is_used() -> None:
     assert "imported, but not used" in error_of(HEAD + "using other;\n", o=other).reason
 
 
-def test_deprecated_declarations_are_refused_in_others() -> None:
+def test_use_of_deprecated_declarations_by_others_is_refused() -> None:
     start = HEAD + "@available(deprecated=5) alias A = uint8;\n"
     start += "type E = enum { @available(deprecated=5) X = 1; Y = 2; };\n"
     for use in (
