@@ -38,7 +38,8 @@ def state():
         "finders": [list(sys.meta_path), list(sys.path_hooks)],
         "collector": list(gc.callbacks),
         "hooks": [sys.excepthook, threading.excepthook, sys.getprofile(), sys.gettrace()],
-        "tools": [sys.monitoring.get_tool(number) for number in range(6)],
+        "tools": [getattr(sys, "monitoring").get_tool(number) for number in range(6)]
+            if sys.version_info >= (3, 12) else [],
         "signals": [signal.getsignal(number) for number in signal.valid_signals()],
         "patched": [asyncio.events.Handle._run, logging.Logger.callHandlers],
     }
@@ -123,6 +124,8 @@ class Running:
         self.pid = self._process.pid
         ready = folder / "running.ready"
         wait_until(lambda: ready.exists() or self._process.poll() is not None)
+        if not ready.exists():
+            pytest.fail(f"the program ended before it was ready: {self.finish()}")
         ready.unlink()
 
     def finish(self) -> tuple[int, str, str]:

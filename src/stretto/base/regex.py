@@ -19,6 +19,7 @@ from stretto.base.regex_syntax import (
     END,
     WORD_BOUNDARY,
     Choice,
+    Group,
     Place,
     Repeat,
     Sequence,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 MAX_PROGRAM: Final = 2000
 """The largest number of instructions of one expression."""
 MAX_TEXT: Final = 256
-"""The largest number of characters of a text. Longer texts match no expression."""
+"""The largest number of characters of a name."""
 MAX_KNOWN_STEPS: Final = 2000
 """The largest number of cached steps; a full cache is emptied."""
 
@@ -54,6 +55,7 @@ class Regex:
 
     Args:
         pattern: In the syntax of `regex_syntax`.
+        max_text: The largest number of characters of a text. Longer texts don't match.
 
     Raises:
         ConfigError: The pattern is malformed, too large, or uses unsupported syntax.
@@ -62,11 +64,12 @@ class Regex:
         size: The number of instructions of its program.
     """
 
-    __slots__ = ("_known", "_program", "_start")
+    __slots__ = ("_known", "_max_text", "_program", "_start")
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, *, max_text: int = MAX_TEXT) -> None:
+        self._max_text = max_text
         tree = parse(pattern)
-        size = _size(tree)
+        size = program_size(tree)
         if size > MAX_PROGRAM:
             raise ConfigError(f"it is too large: {size} steps, at most {MAX_PROGRAM} are allowed")
         self._program: list[Instruction] = [(None, ())]
@@ -78,8 +81,8 @@ class Regex:
         return len(self._program)
 
     def full_match(self, text: str) -> bool:
-        """Whether the whole text matches; False for a text longer than MAX_TEXT characters."""
-        if len(text) > MAX_TEXT:
+        """Whether the whole text matches; False for a text longer than `max_text` characters."""
+        if len(text) > self._max_text:
             return False
         state: State = (frozenset((self._start,)), "")
         for character in text:
@@ -114,7 +117,7 @@ class Regex:
             condition, targets = self._program[waiting.pop()]
             if isinstance(condition, CharacterSet):
                 continue
-            if condition is not None and not _holds(condition, before, following):
+            if condition is not None and not holds(condition, before, following):
                 continue
             for target in targets:
                 if target not in reached:
@@ -123,7 +126,7 @@ class Regex:
         return reached
 
 
-def _holds(kind: str, before: str, following: str) -> bool:
+def holds(kind: str, before: str, following: str) -> bool:
     """Whether a condition on the place holds between two characters; "" is an end of the text."""
     if kind == BEGIN:
         return not before
@@ -133,14 +136,16 @@ def _holds(kind: str, before: str, following: str) -> bool:
     return boundary == (kind == WORD_BOUNDARY)
 
 
-def _size(node: Node) -> int:
+def program_size(node: Node) -> int:
     """Return the number of instructions of a tree, computed first as repeat counts multiply."""
     if isinstance(node, Sequence):
-        return sum(map(_size, node.parts))
+        return sum(map(program_size, node.parts))
     if isinstance(node, Choice):
-        return 1 + sum(map(_size, node.parts))
+        return 1 + sum(map(program_size, node.parts))
+    if isinstance(node, Group):
+        return program_size(node.part)
     if isinstance(node, Repeat):
-        part = _size(node.part)
+        part = program_size(node.part)
         if node.most is None:
             return part * max(node.least, 1) + 1
         return part * node.most + node.most - node.least
@@ -157,6 +162,8 @@ def _emit(node: Node, program: list[Instruction], after: int) -> int:
         return _append(program, None, [_emit(part, program, after) for part in node.parts])
     if isinstance(node, Repeat):
         return _emit_repeat(node, program, after)
+    if isinstance(node, Group):
+        return _emit(node.part, program, after)
     return _append(program, node.kind if isinstance(node, Place) else node, [after])
 
 

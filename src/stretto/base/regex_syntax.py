@@ -4,7 +4,7 @@ r"""The syntax of regular expressions, and their syntax trees.
 
     a  \.  \t  \x41     a character            ab  a|b  (a)  (?:a)  (?P<name>a)
     .  [a-f]  [^ab]     one of a set           a*  a+  a?  a{2}  a{2,}  a{2,9}
-    \d \w \s \D \W \S   of ASCII               *? +? ?? {2,9}? mean the same in a full match
+    \d \w \s \D \W \S   of ASCII               *? +? ?? {2,9}? try fewer first
     [[:alpha:]]         POSIX classes          ^  $  \b  \B    places in the text
 
 This is the common syntax of RE2, PCRE2 and ECMAScript. Everything else is refused: flags, and
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from stretto.base.character_set import Range
 
-    Node: TypeAlias = "CharacterSet | Place | Sequence | Choice | Repeat"
+    Node: TypeAlias = "CharacterSet | Place | Sequence | Choice | Repeat | Group"
 
 MAX_NESTING: Final = 100
 MAX_REPEATS: Final = 1000
@@ -78,14 +78,28 @@ class Choice:
 
 
 class Repeat:
-    """A repetition, at least `least` and at most `most` times; None: no limit."""
+    """A repetition, at least `least` and at most `most` times; None: no limit.
 
-    __slots__ = ("least", "most", "part")
+    A lazy one tries fewer repetitions first; only the captures of a match depend on it.
+    """
 
-    def __init__(self, part: Node, least: int, most: int | None) -> None:
+    __slots__ = ("lazy", "least", "most", "part")
+
+    def __init__(self, part: Node, least: int, most: int | None, *, lazy: bool = False) -> None:
         self.part = part
         self.least = least
         self.most = most
+        self.lazy = lazy
+
+
+class Group:
+    """A group whose text is captured; groups are numbered from 1 by their opening brackets."""
+
+    __slots__ = ("number", "part")
+
+    def __init__(self, part: Node, number: int) -> None:
+        self.part = part
+        self.number = number
 
 
 def parse(pattern: str) -> Node:
@@ -105,6 +119,7 @@ class _Parser:
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._at = 0
+        self._groups = 0
 
     @property
     def at_end(self) -> bool:
@@ -152,11 +167,12 @@ class _Parser:
         counts = self._counts()
         if counts is None:
             return part
-        if not self._take("?") and self._sees("+"):
+        lazy = self._take("?")
+        if not lazy and self._sees("+"):
             raise self.error("a possessive '+' isn't supported,")
         if any(map(self._sees, "*+?")) or _COUNTS.match(self._pattern, self._at):
             raise self.error("a second count in a row")
-        return Repeat(part, *counts)
+        return Repeat(part, *counts, lazy=lazy)
 
     def _counts(self) -> tuple[int, int | None] | None:
         for sign, counts in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
@@ -196,12 +212,16 @@ class _Parser:
     def _group(self, depth: int) -> Node:
         if depth >= MAX_NESTING:
             raise self.error(f"groups nest deeper than {MAX_NESTING}")
-        if self._take_match(_GROUP) is None:
+        opening = self._take_match(_GROUP)
+        if opening is None:
             raise self.error("a group that begins with '(?' and isn't '(?:' or '(?P<name>'")
+        captured = opening[0] != "(?:"
+        self._groups += captured
+        number = self._groups
         node = self.choice(depth + 1)
         if not self._take(")"):
             raise self.error("')' is missing")
-        return node
+        return Group(node, number) if captured else node
 
     def _escaped(self) -> Node:
         for kind in (WORD_BOUNDARY, NO_WORD_BOUNDARY):

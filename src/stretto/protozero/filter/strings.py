@@ -8,8 +8,9 @@ other rules overwrite the text of their groups, which keeps its length::
 The `ATRACE_` policies are for the text format of Android's tracing, `B|pid|payload`: the
 beginning of the payload is compared before the expression is tried.
 
-Expressions use Python's syntax, over bytes. It agrees with the common part of RE2, PCRE and
-ECMAScript. Expressions where it differs (POSIX classes such as `[[:alpha:]]`) are refused.
+Expressions use the common syntax of Python, RE2, PCRE and ECMAScript, over bytes. Expressions where
+these differ (POSIX classes such as `[[:alpha:]]`), and those that can't be matched in linear time
+(back references, lookaround), are refused.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from __future__ import annotations
 import re
 
 from stretto.base.errors import ConfigError
+from stretto.protozero.filter.string_pattern import StringPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Final
+
+    from stretto.protozero.filter.string_pattern import Spans
 
 MATCH_REDACT_GROUPS: Final = 1
 ATRACE_MATCH_REDACT_GROUPS: Final = 2
@@ -59,7 +63,7 @@ class StringRule:
         ConfigError: The policy, the pattern or a type is invalid.
     """
 
-    __slots__ = ("_prefix", "_regex", "name", "policy", "semantic_types")
+    __slots__ = ("_pattern", "_prefix", "name", "policy", "semantic_types")
 
     def __init__(
         self,
@@ -84,7 +88,7 @@ class StringRule:
                     f"semantic type {semantic_type} of a string rule isn't below "
                     f"{SEMANTIC_TYPE_LIMIT}"
                 )
-        self._regex = _compile(pattern)
+        self._pattern = _compile(pattern)
         self._prefix = atrace_payload_starts_with.encode("utf-8", "surrogateescape")
 
     def concerns(self, semantic_type: int) -> bool:
@@ -96,9 +100,9 @@ class StringRule:
         if self.policy not in _FULL_MATCHES and not self._payload_fits(text):
             return False, text
         if self.policy == ATRACE_REPEATED_SEARCH_REDACT_GROUPS:
-            matches = list(self._regex.finditer(text))
+            matches = self._pattern.find_all(text)
         else:
-            match = self._regex.fullmatch(text)
+            match = self._pattern.full_match(text)
             matches = [match] if match else []
         if not matches or self.policy in _BREAKS:
             return bool(matches), text
@@ -112,7 +116,7 @@ class StringRule:
         return pipe >= 0 and text.startswith(self._prefix, pipe + 1)
 
 
-def _compile(pattern: str) -> re.Pattern[bytes]:
+def _compile(pattern: str) -> StringPattern:
     posix_class = _POSIX_CLASS.search(pattern)
     if posix_class:
         raise ConfigError(
@@ -120,18 +124,17 @@ def _compile(pattern: str) -> re.Pattern[bytes]:
             f"{posix_class[0]!r}: write out the characters, as in [0-9A-Za-z]"
         )
     try:
-        return re.compile(pattern.encode("utf-8", "surrogateescape"))
-    except (re.error, FutureWarning, RecursionError, OverflowError) as error:
+        return StringPattern(pattern)
+    except ConfigError as error:
         raise ConfigError(
             f"the regular expression {pattern!r} of a string rule can't be used: {error}"
         ) from error
 
 
-def _redact(text: bytes, matches: Iterable[re.Match[bytes]]) -> bytes:
+def _redact(text: bytes, matches: Iterable[Spans]) -> bytes:
     out = bytearray(text)
     for match in matches:
-        for group in range(1, match.re.groups + 1):
-            start, end = match.span(group)
+        for start, end in match[1:]:
             size = end - start  # 0 if the group didn't match
             out[start:end] = _REDACTED[:size].ljust(size, b"-")
     return bytes(out)

@@ -100,6 +100,8 @@ class Reader:
         """
         if not self._session.readable:
             return b"", False
+        if self.trace_filter:
+            limit = self.trace_filter.turn_bytes(limit)
         sync_due, self.sync_due = self.sync_due, False
         opening = self._own.opening(self._readback, sync_due=sync_due)
         own = b"".join(map(framed, opening))

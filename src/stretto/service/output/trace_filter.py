@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from stretto.base.clock import Clock
     from stretto.protos.config import TraceConfig
 
+FIRST_TURN_BYTES: Final = 16384
+"""How much is filtered at once while the speed of the filter is unknown."""
+TURN_NS: Final = 20_000_000
+"""About how long one turn of a filter may take; meanwhile the service does nothing else."""
+MIN_TURN_BYTES: Final = 1024
+
 _PACKET: Final = 1
 """The bytecode describes a Trace; the filter applies to this field of it."""
 
@@ -44,6 +50,14 @@ class TraceFilter:
         self._errors = 0
         self._time_taken_ns = 0
         self._bytes_discarded = [0] * buffers
+        self._turn_bytes = FIRST_TURN_BYTES
+
+    def turn_bytes(self, limit: int) -> int:
+        """Return how much to filter in one turn, at most `limit` bytes.
+
+        String rules may be slow: the speed of the last turn decides.
+        """
+        return min(limit, self._turn_bytes)
 
     def filter(self, trace: bytes, buffer: int = -1) -> bytes:
         """Filter framed packets.
@@ -56,7 +70,9 @@ class TraceFilter:
             return trace
         start = self._clock.boottime_ns()
         filtered, packets, errors, before, after = self._filter.filter_trace(trace)
-        self._time_taken_ns += self._clock.boottime_ns() - start
+        taken_ns = self._clock.boottime_ns() - start
+        self._time_taken_ns += taken_ns
+        self._turn_bytes = max(MIN_TURN_BYTES, len(trace) * TURN_NS // max(taken_ns, 1))
         self._errors += errors
         self._count(packets, before, after)
         if buffer >= 0:

@@ -10,7 +10,13 @@ from stretto.protos.trace import Trace, TracePacket, TraceStats
 from stretto.protozero.filter import bytecode, strings
 from stretto.protozero.filter.generator import FilterBytecodeGenerator
 from stretto.protozero.filter.schema import DENY, FilterString, SchemaFilter
-from stretto.service.output.trace_filter import compile_filter
+from stretto.service.output import trace_filter as trace_filter_module
+from stretto.service.output.trace_filter import (
+    FIRST_TURN_BYTES,
+    MIN_TURN_BYTES,
+    TURN_NS,
+    compile_filter,
+)
 from stretto.testing.decoded_packets import decode_packets, split_packets
 from tests.support.service_setup import event, kinds, make_config, texts
 
@@ -297,3 +303,22 @@ class TestRefusals:
         trace_filter.string_filter_chain_v54 = chain(rule)
         with pytest.raises(ConfigError, match=complaint):
             compile_filter(trace_filter)
+
+
+def test_turns_of_a_slow_filter_become_small_and_grow_again(setup):
+    class Slow:
+        ns_per_byte = 1_000_000
+
+        def filter_trace(self, trace):
+            setup.clock.advance_ns(len(trace) * self.ns_per_byte)
+            return trace, 1, 0, len(trace), len(trace)
+
+    compiled = Slow()
+    trace_filter = trace_filter_module.TraceFilter(compiled, 1, setup.clock)
+    assert trace_filter.turn_bytes(1 << 20) == FIRST_TURN_BYTES
+    trace_filter.filter(bytes(FIRST_TURN_BYTES), 0)
+    assert trace_filter.turn_bytes(1 << 20) == MIN_TURN_BYTES
+    compiled.ns_per_byte = 1000
+    trace_filter.filter(bytes(MIN_TURN_BYTES), 0)
+    assert trace_filter.turn_bytes(1 << 20) == TURN_NS // 1000
+    assert trace_filter.turn_bytes(100) == 100

@@ -1,0 +1,183 @@
+"""Regular expressions whose groups are captured, in time linear in the text.
+
+All alternatives advance together, as in `regex`; each is a thread with captures of its own. The
+threads of a place are in the order in which `re` would try them. Of two threads at one instruction
+only the first goes on: so the first thread at the end has the captures that `re` finds, without
+going back. (A Pike VM; R. Cox, "Regular Expression Matching: the Virtual Machine Approach".)
+
+A text of n characters takes at most n times the size of the program steps, of about a microsecond.
+Where a group stands in a repetition of empty texts, `re` may capture another empty text.
+"""
+
+from __future__ import annotations
+
+from stretto.base.character_set import CharacterSet
+from stretto.base.errors import ConfigError
+from stretto.base.regex import MAX_PROGRAM, holds, program_size
+from stretto.base.regex_syntax import Choice, Group, Place, Repeat, Sequence, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Final, TypeAlias
+
+    from stretto.base.regex_syntax import Node
+
+    Captures: TypeAlias = tuple[int, ...]
+    """Begin and end of each group, -1 if it didn't match; first those of the whole match."""
+    Instruction: TypeAlias = tuple["CharacterSet | str | int | None", tuple[int, ...]]
+    """As in `regex`; in addition a number: the place is stored in the captures at this index."""
+    Threads: TypeAlias = list[tuple[int, Captures]]
+
+MAX_PASSES: Final = 16
+"""How often `find_all` may look at each character."""
+
+_MATCH: Final = 0
+"""The last instruction of every program."""
+
+
+class CaptureRegex:
+    """A compiled regular expression with groups.
+
+    Args:
+        pattern: In the syntax of `regex_syntax`.
+
+    Raises:
+        ConfigError: The pattern is malformed, too large, or uses unsupported syntax.
+
+    Attributes:
+        groups: The number of groups.
+    """
+
+    __slots__ = ("_program", "_start", "groups")
+
+    def __init__(self, pattern: str) -> None:
+        tree = parse(pattern)
+        size = program_size(tree)
+        if size > MAX_PROGRAM:
+            raise ConfigError(f"it is too large: {size} steps, at most {MAX_PROGRAM} are allowed")
+        self.groups = 0
+        self._program: list[Instruction] = [(None, ())]
+        self._start = self._emit(tree, _MATCH)
+
+    def full_match(self, text: str) -> Captures | None:
+        """Match the whole text; None if it doesn't match."""
+        threads = self._threads_at(text, 0, [(self._start, self._no_captures(0))])
+        for at, character in enumerate(text):
+            if not threads:
+                return None
+            threads = self._step(text, at, character, threads)
+        found = next((captures for position, captures in threads if position == _MATCH), None)
+        return found and (found[0], len(text), *found[2:])
+
+    def find_all(self, text: str) -> Iterator[Captures]:
+        """Yield the leftmost matches from left to right; they don't overlap.
+
+        Behind an empty match the next one begins at the same place, and isn't empty there.
+
+        A search may look at all that follows before it decides for a short match. If the searches
+        together look at a text too often, its rest counts as one match of all groups.
+        """
+        left = MAX_PASSES * (len(text) + 1)
+        found, left = self._search(text, 0, -1, left)
+        while found is not None:
+            yield found
+            begin, end = found[:2]
+            if left < 0:
+                yield (end, len(text)) * (self.groups + 1)
+                return
+            found, left = self._search(text, end, end if begin == end else -1, left)
+
+    def _search(
+        self, text: str, at: int, not_empty_at: int, left: int
+    ) -> tuple[Captures | None, int]:
+        found: Captures | None = None
+        threads: Threads = []
+        while True:
+            if found is None:  # a match may begin here, but those that began before come first
+                threads = [*threads, (self._start, self._no_captures(at))]
+            threads = self._threads_at(text, at, threads)
+            for order, (position, captures) in enumerate(threads):
+                if position == _MATCH and not captures[0] == at == not_empty_at:
+                    found = (captures[0], at, *captures[2:])
+                    threads = threads[:order]  # those behind it would be tried later
+                    break
+            left -= 1
+            if at == len(text) or (found and not threads):
+                return found, left
+            threads = self._consume(text[at], threads)
+            at += 1
+
+    def _no_captures(self, begin: int) -> Captures:
+        return (begin, -1) + (-1, -1) * self.groups
+
+    def _step(self, text: str, at: int, character: str, threads: Threads) -> Threads:
+        return self._threads_at(text, at + 1, self._consume(character, threads))
+
+    def _consume(self, character: str, threads: Threads) -> Threads:
+        following: Threads = []
+        for position, captures in threads:
+            condition, targets = self._program[position]
+            if isinstance(condition, CharacterSet) and character in condition:
+                following.append((targets[0], captures))
+        return following
+
+    def _threads_at(self, text: str, at: int, threads: Threads) -> Threads:
+        """Follow all instructions that consume nothing; return the threads in their order."""
+        before, following = text[max(at - 1, 0) : at], text[at : at + 1]
+        reached: set[int] = set()
+        out: Threads = []
+        waiting = threads[::-1]
+        while waiting:
+            position, captures = waiting.pop()
+            if position in reached:
+                continue
+            reached.add(position)
+            condition, targets = self._program[position]
+            if isinstance(condition, CharacterSet) or position == _MATCH:
+                out.append((position, captures))
+                continue
+            if isinstance(condition, int):
+                captures = (*captures[:condition], at, *captures[condition + 1 :])
+            elif condition is not None and not holds(condition, before, following):
+                continue
+            waiting += [(target, captures) for target in reversed(targets)]
+        return out
+
+    # --- compilation
+
+    def _emit(self, node: Node, after: int) -> int:
+        """Append a tree's instructions, which continue at `after`; return their start."""
+        if isinstance(node, Sequence):
+            for part in reversed(node.parts):
+                after = self._emit(part, after)
+            return after
+        if isinstance(node, Choice):
+            return self._append(None, *(self._emit(part, after) for part in node.parts))
+        if isinstance(node, Repeat):
+            return self._emit_repeat(node, after)
+        if isinstance(node, Group):
+            self.groups = max(self.groups, node.number)
+            end = self._append(2 * node.number + 1, after)
+            return self._append(2 * node.number, self._emit(node.part, end))
+        return self._append(node.kind if isinstance(node, Place) else node, after)
+
+    def _emit_repeat(self, node: Repeat, after: int) -> int:
+        end, least = after, node.least
+        if node.most is None:
+            loop = self._append(None)
+            begin = self._emit(node.part, loop)
+            self._program[loop] = None, (end, begin) if node.lazy else (begin, end)
+            after = begin if least else loop
+            least = max(least - 1, 0)
+        else:
+            for _ in range(node.most - least):
+                begin = self._emit(node.part, after)
+                after = self._append(None, *((end, begin) if node.lazy else (begin, end)))
+        for _ in range(least):
+            after = self._emit(node.part, after)
+        return after
+
+    def _append(self, condition: CharacterSet | str | int | None, *targets: int) -> int:
+        self._program.append((condition, targets))
+        return len(self._program) - 1
