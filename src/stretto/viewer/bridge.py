@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections import deque
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from websockets.frames import CloseCode
 
 from stretto.base.errors import TransportError
 from stretto.viewer.access import LOOPBACK, Access
-from stretto.viewer.connection_slots import ConnectionSlots
+from stretto.viewer.connection_slots import MAX_CONNECTIONS, ConnectionSlots
 from stretto.viewer.peer_user import connected_user
 from stretto.viewer.response import HttpError
 
@@ -49,7 +50,7 @@ HANDSHAKE_S = 30
 CLOSE_S = 5
 """How long a page has to answer a close frame, and the service to take a page's last bytes."""
 REFUSED_S = 2
-"""How long the connection of a refused user lasts."""
+"""How long a refused connection lasts."""
 
 _SILENT = logging.Logger("stretto.bridge", logging.CRITICAL)
 """The library would log each failed handshake with a traceback."""
@@ -84,10 +85,15 @@ class PageConnection(ServerConnection):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if self._has_slot:
-            self._slots.release(self._user)
+        self.release_slot()
         if self.service is not None:
             self.service.close()
+
+    def release_slot(self) -> None:
+        """Release the slot. Idempotent."""
+        if self._has_slot:
+            self._has_slot = False
+            self._slots.release(self._user)
 
 
 class Bridge:
@@ -111,6 +117,7 @@ class Bridge:
         self._slots = ConnectionSlots(users)
         self._origins = origins
         self._on_refused = on_refused
+        self._refused: deque[asyncio.Transport] = deque()
 
     async def start(self, port: int) -> int:
         """Starts serving on 127.0.0.1, until the event loop ends.
@@ -162,9 +169,22 @@ class Bridge:
             page.service = self._connect()
         except (HttpError, TransportError) as error:
             self._on_refused(str(error))
+            self._let_expire(page)
             status = error.status if isinstance(error, HttpError) else 503
             return page.respond(status, f"stretto: {error}\n")
         return None
+
+    def _let_expire(self, page: PageConnection) -> None:
+        """Release the slot of a page that gets an error, and limit how long it stays connected.
+
+        Any page of the user's browser may connect, and is refused by its origin: it must not keep
+        out the UI by not closing.
+        """
+        page.release_slot()
+        page.loop.call_later(REFUSED_S, page.transport.abort)
+        self._refused.append(page.transport)
+        if len(self._refused) > MAX_CONNECTIONS:
+            self._refused.popleft().abort()
 
     def _check(self, page: PageConnection, request: Request) -> None:
         if not page.answered:

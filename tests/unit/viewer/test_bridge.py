@@ -407,6 +407,29 @@ class TestUsers:
         run(scenario)
 
 
+def test_refused_pages_that_stay_open_keep_no_page_out() -> None:
+    request = (
+        "GET /traced HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+        "Sec-WebSocket-Version: 13\r\nOrigin: https://evil.example\r\n\r\n"
+    )
+
+    async def scenario(world: World) -> None:
+        writers = []
+        for _ in range(2 * MAX_CONNECTIONS):
+            reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
+            writer.write(request.format(world.port).encode())
+            assert (await reader.readline()).startswith(b"HTTP/1.1 403")
+            writers.append(writer)
+        async with world.page():
+            pass
+        assert len(world.bridge._refused) <= MAX_CONNECTIONS
+        for writer in writers:
+            writer.close()
+
+    run(scenario)
+
+
 def test_port_in_use_is_an_error() -> None:
     async def scenario(world: World) -> None:
         with pytest.raises(TransportError, match="in use"):

@@ -278,6 +278,7 @@ def _copy_complaints(options: TraceOptions) -> list[tuple[bool, str]]:
         ),
         (o.clones and o.detach is not None, "--clone excludes --detach"),
         (o.clone is not None and o.clone_by_name is not None, "--clone excludes --clone-by-name"),
+        (o.clone is not None and o.clone >= 1 << 64, "--clone needs the id of a session"),
         (o.clone_by_name == "", "--clone-by-name needs a name"),
         (o.clone_for_bugreport and not o.clones, "--clone-for-bugreport needs --clone ID"),
         (

@@ -37,6 +37,7 @@ from stretto.cli.trace.options import parse
         "--clone 1",
         "--clone-for-bugreport -c x -o y",
         "--clone x -o y",
+        "--clone 18446744073709551650 -o y",
         "--upload -c x",
         "--nonsense",
     ],
