@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 OUTER_FRAMES, INNER_FRAMES = 4, 12
+MAX_MEMBERS = 8
+"""Most exceptions of a group that are shown."""
 MAX_CHAIN = 3
 """Maximum number of exceptions of a chain whose frames are shown: the last ones."""
 LONGEST_PATH, LONGEST_NAME = 120, 90
@@ -56,9 +58,21 @@ def frames_of(trace: TracebackType | None) -> str:
     return "\n".join(lines)
 
 
+def _members(error: BaseException | None) -> str:
+    if not isinstance(error, BaseExceptionGroup):
+        return ""
+    lines = [f"\n  + {type_name(type(each))}: {message_of(each)}" for each in error.exceptions]
+    left_out = len(lines) - MAX_MEMBERS
+    more = f"\n  + {left_out} more" if left_out > 0 else ""
+    return "".join(lines[:MAX_MEMBERS]) + more
+
+
 def traceback_of(error: BaseException | None, trace: TracebackType | None) -> str:
-    """Return the frames of an exception, preceded by those of its causes."""
-    parts = [frames_of(trace)]
+    """Return the frames of an exception, preceded by those of its causes.
+
+    The exceptions of a group follow, each in one line.
+    """
+    parts = [frames_of(trace) + _members(error)]
     while error is not None and len(parts) < MAX_CHAIN:
         cause = error.__cause__
         link = "The exception above was the direct cause of this one:"

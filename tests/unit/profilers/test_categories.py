@@ -150,6 +150,22 @@ class TestLogRecords:
         assert hidden.count("Traceback") == 1
         assert "KeyError" not in hidden
 
+    def test_exceptions_of_a_group_are_listed_behind_its_frames(
+        self, logger: tuple[logging.Logger, io.StringIO]
+    ) -> None:
+        log_, _output = logger
+        members = [ValueError(f"no {number}") for number in range(10)]
+        with recorded("python.log") as result:
+            try:
+                raise ExceptionGroup("all", members)
+            except ExceptionGroup:
+                log_.exception("failed")
+        lines = result.events[0].args["traceback"].splitlines()
+        assert lines[-9:] == [
+            *(f"  + ValueError: no {number}" for number in range(8)),
+            "  + 2 more",
+        ]
+
     def test_log_records_without_an_exception_object_are_recorded(
         self, logger: tuple[logging.Logger, io.StringIO]
     ) -> None:
