@@ -79,6 +79,7 @@ for _ in sys.stdin:
 
 
 @pytest.mark.thorough
+@pytest.mark.once
 @pytest.mark.parametrize("kind", ["stretto", "v56"])
 def test_process_named_by_stretto_keeps_its_name_with_process_stats(
     kind: str, tmp_path: Path, oracle: Any
@@ -96,6 +97,7 @@ def test_process_named_by_stretto_keeps_its_name_with_process_stats(
         all_.append(program)
         assert program.line() == "ready\n"
         consumer = SystemConsumer(service.sockets[1])
+        all_.append(consumer)
         consumer.wait_for_producers("shop.py")
         wait_until(lambda: _offers_process_stats(consumer), "traced_probes")
         consumer.enable(_config())
@@ -104,7 +106,6 @@ def test_process_named_by_stretto_keeps_its_name_with_process_stats(
         consumer.process_events(100)
         consumer.stop()
         trace = consumer.read()
-        consumer.close()
     listed = oracle(trace).query(f"select name, cmdline from process where pid = {program.pid}")
     assert listed == [("shop.py", "shop.py --port 80")]
 
