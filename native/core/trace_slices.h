@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-  /* Maximal bytes of a slice beside its packet, by the protocol. */
+  /* The largest size of a slice in a message without its packet, in bytes. */
   ST_SLICE_OVERHEAD = 16,
 };
 

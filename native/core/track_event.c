@@ -99,8 +99,8 @@ static bool append_state(struct st_sequence* s, uint64_t now) {
   return append_one(s, packet, (size_t)(p - packet));
 }
 
-/* Writes owed ENDs with absolute times, because they are earlier than the new
- * state. */
+/* Writes the ENDs that were lost.  Their times are absolute: they are before
+ * the time from which the new state counts. */
 static void append_owed_ends(struct st_sequence* s) {
   uint32_t done = 0;
   for (; done < s->owed_count; done++) {

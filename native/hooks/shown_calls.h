@@ -108,5 +108,5 @@ void st_shown_write_due(struct st_shown_calls* s, uint64_t now);
 /* Ends all frames of all threads: the recording ends. */
 void st_shown_end_all(uint64_t now);
 
-/* The calls of a code object are no longer reported. */
+/* Stops the reports of calls to a function, of which `record` is the code. */
 void st_shown_switch_off(struct st_code_record* record);

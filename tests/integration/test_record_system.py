@@ -119,7 +119,7 @@ class TestTogether:
         assert loaded.query(of_other) == [("test",)]
         assert {"before", "after"} <= names(loaded)
 
-    def test_counters_are_of_the_program(self, daemon, tmp_path, oracle):
+    def test_only_the_recorded_program_has_memory_counters(self, daemon, tmp_path, oracle):
         # sleep: counters are read meanwhile
         run = recorded(daemon, tmp_path / "out", "-c", "import time; time.sleep(1.5)")
         assert run.status == 0

@@ -14,7 +14,7 @@ def open_descriptors() -> set[tuple[str, str]]:
         try:
             found.add((number, os.readlink(f"/proc/self/fd/{number}")))
         except FileNotFoundError:
-            pass  # That of the listing, or closed meanwhile by another thread.
+            pass  # the descriptor of `listdir` itself, or one that another thread has closed
     return found
 
 

@@ -98,9 +98,10 @@ class Daemon(Process):
     """A daemon in its own folder; it accepts connections when the constructor returns.
 
     Args:
-        folder: for its sockets; `producer` and `consumer`, unless `environment` says otherwise.
-        options: of the command.
-        environment: further variables.
+        folder: The folder of its sockets, which are the files `producer` and `consumer` unless
+            `environment` names others.
+        options: Options of the command `stretto traced`.
+        environment: Further environment variables.
         popen: arguments of subprocess.Popen.
     """
 

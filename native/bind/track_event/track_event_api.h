@@ -44,8 +44,8 @@ struct st_track_event_api {
   /* Writes the BEGIN of a slice named by a str. */
   uint32_t (*begin_name)(PyObject* category, PyObject* name,
                          uint64_t timestamp);
-  /* Writes the END to the slots of `mask` that have not been restarted
-   * since. */
+  /* Writes the END of a slice to the slots of `mask`, except slots that were
+   * restarted after its BEGIN. */
   void (*end)(uint32_t mask, uint32_t start_counter, uint64_t timestamp);
   /* The same for any thread's track, with arguments. */
   uint32_t (*begin_past)(PyObject* category, PyObject* code, uint32_t except,

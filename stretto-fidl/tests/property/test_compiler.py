@@ -71,7 +71,7 @@ def test_samples_compile() -> None:
         assert compile_within_bounds(sample) is not None
 
 
-# Definitions by grammar: all valid, by construction.
+# Strategies that build definitions from the grammar; each definition is valid.
 
 PRIMITIVES = ["bool", "uint8", "int16", "uint32", "int64", "float32", "float64"]
 NAMES = ["alpha", "beta", "gamma", "delta", "epsilon"]

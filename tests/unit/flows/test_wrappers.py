@@ -470,7 +470,7 @@ class TestWsgi:
         assert arrows(recorded.events, "GET /y") == [CALL[1:2]]
         assert recorded.kinds == "BE"
 
-    def test_generator_body_is_recorded_in_slices_and_closed(self) -> None:
+    def test_each_step_of_a_generator_body_is_a_slice_and_the_generator_is_closed(self) -> None:
         """The reply is recorded with the first piece that isn't empty."""
 
         def app(_environ: WSGIEnvironment, _start_response: StartResponse) -> Iterator[bytes]:

@@ -235,7 +235,7 @@ class TestQueries:
         assert len(consumer.events) == seen
 
 
-class TestEnd:
+class TestEndOfTheConnection:
     def test_disconnect_ends_the_session_without_an_error(
         self, world: World, consumer: MockConsumer
     ) -> None:

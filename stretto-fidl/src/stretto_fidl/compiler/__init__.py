@@ -82,9 +82,10 @@ def compile_sources(
     Args:
         sources: The texts of one library by file name.
         dependencies: The texts of other libraries by file name.
-        versions: A number, `NEXT` or `HEAD` by platform, HEAD by default. Elements that
-            `@available` excludes from the version are left out.
-        experiments: Named in the IR; nothing else depends on them.
+        versions: The version to compile for each platform: a number, `NEXT` or `HEAD`. A platform
+            that isn't listed has `HEAD`. Elements that `@available` excludes from the version are
+            left out.
+        experiments: Names of experiments, which are copied into the IR.
 
     Returns:
         The JSON IR.

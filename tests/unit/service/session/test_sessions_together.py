@@ -173,7 +173,7 @@ class TestConcurrentSessionEvents:
         setup.enable(make_config())
         assert [each[:2] for each in self.told(setup.read(consumer))] == [(2, 3)]
 
-    def test_number_of_concurrent_session_events_is_bounded(self, setup):
+    def test_number_of_events_about_other_sessions_is_bounded(self, setup):
         setup.enable(make_config())
         events = ConcurrentSessions(setup.clock)
         for _ in range(MAX_CONCURRENT_SESSION_EVENTS + 3):
