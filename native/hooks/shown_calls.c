@@ -54,11 +54,13 @@ static void free_calls(struct st_shown_calls* s) {
   PyMem_RawFree(s);
 }
 
-/* Frees what threads left that have ended; their open calls end. */
+/* Removes the records of ended threads from the list, then ends their open
+ * calls and frees them.  The order matters: an event may run Python code, which
+ * may change the list. */
 static void reap(void) {
   bool all_others = atomic_exchange(&forked, false);
-  struct st_shown_calls** p = &all;
-  while (*p) {
+  struct st_shown_calls* gone = NULL;
+  for (struct st_shown_calls** p = &all; *p;) {
     struct st_shown_calls* s = *p;
     bool lives = all_others ? s == survivor : !atomic_load(&s->dead);
     if (lives) {
@@ -66,6 +68,12 @@ static void reap(void) {
       continue;
     }
     *p = s->next;
+    s->next = gone;
+    gone = s;
+  }
+  while (gone) {
+    struct st_shown_calls* s = gone;
+    gone = s->next;
     if (!all_others && s->generation == st_hooks.generation)
       st_shown_cut(s, 0);
     free_calls(s);

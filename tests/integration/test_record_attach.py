@@ -107,7 +107,7 @@ print("left behind:", {key: after[key] for key in before if before[key] != after
 
 
 class Running:
-    """A program that runs until it is told to end."""
+    """A program that runs until `finish`."""
 
     def __init__(self, folder: Path, kind: str = "work", *options: str, **environment: str) -> None:
         self._running = folder / "running"

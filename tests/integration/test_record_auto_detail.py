@@ -52,7 +52,7 @@ def body(depth, seconds, inner, kind):
     for step in inner:
         timed(*step)
 
-# The calls within f0 and f1 are of others, so that each slice is told by its name.
+# f0 and f1 call functions of other names: the name of a slice tells its depth.
 def f0(*step): body(*step)
 def f1(*step): body(*step)
 def g0(*step): body(*step)

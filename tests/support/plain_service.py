@@ -150,7 +150,7 @@ class PlainService:
                 self.runner.post_delayed(look, 1)
 
         self.runner.post(look)
-        assert met.wait(10), "the service waited in vain"
+        assert met.wait(10), "the condition did not hold within 10 s"
 
     def read(self) -> list[TracePacket]:
         """Read everything in the buffer that wasn't read before."""

@@ -13,5 +13,5 @@ def wait_until(condition: Callable[[], object], what: str = "the condition to ho
     """Wait until the condition holds."""
     deadline = time.monotonic() + LIMIT_S
     while not condition():
-        assert time.monotonic() < deadline, f"waited {LIMIT_S:.0f} s in vain for {what}"
+        assert time.monotonic() < deadline, f"still waiting for {what} after {LIMIT_S:.0f} s"
         time.sleep(0.002)  # sleep: the one polling loop of the tests

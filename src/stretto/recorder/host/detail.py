@@ -1,4 +1,4 @@
-"""Auto detail, on the recorder's side: the trace grows, the detail falls.
+"""Auto detail, on the recorder's side: as the trace grows, its threshold rises.
 
 Recorded processes show the calls that last at least as long as a threshold, and count the others.
 They read the threshold from a file of the workspace, which they have mapped.
