@@ -5,7 +5,7 @@
 #include "hooks/shown_calls.h"
 #include "hooks/sightings.h"
 
-static uint64_t told_threshold;
+static uint64_t traced_threshold;
 
 /* ---- life ---- */
 
@@ -20,9 +20,8 @@ void st_auto_start(const char* threshold_file) {
   st_shown_counts = (struct st_shown_counts){0};
   st_hooks.look_period_ns = ST_LOOK_PERIOD_NS;
   atomic_store(&st_hooks.threshold_ns, ST_DEFAULT_THRESHOLD_NS);
-  told_threshold = ST_DEFAULT_THRESHOLD_NS;
-  if (threshold_file)
-    st_look_use_threshold(threshold_file);
+  traced_threshold = ST_DEFAULT_THRESHOLD_NS;
+  st_look_use_threshold(threshold_file);
   st_auto_resume();
 }
 
@@ -35,12 +34,12 @@ void st_auto_stop(void) {
 
 /* ---- events ---- */
 
-/* A rise of the threshold stands in the trace. */
-static void tell_threshold(uint64_t now) {
+/* Writes a rise of the threshold into the trace. */
+static void write_threshold(uint64_t now) {
   uint64_t threshold = atomic_load(&st_hooks.threshold_ns);
-  if (ST_LIKELY(threshold == told_threshold))
+  if (ST_LIKELY(threshold == traced_threshold))
     return;
-  told_threshold = threshold;
+  traced_threshold = threshold;
   PyObject* name = PyUnicode_FromFormat(
       "from here on, calls shorter than %llu us are counted, not shown",
       (unsigned long long)(threshold / 1000));
@@ -61,7 +60,7 @@ static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
     st_sightings_take(entering);
   if (ST_UNLIKELY(s->by_look))
     st_shown_refresh(s, now);
-  tell_threshold(now);
+  write_threshold(now);
   return s;
 }
 

@@ -137,7 +137,7 @@ uint32_t st_code_records_count(void) {
   return atomic_load(&count);
 }
 
-/* The code goes last: that may run Python. */
+/* Code is released last, because that may run Python code. */
 void st_code_records_clear(void) {
   uint32_t size = atomic_exchange(&count, 0);
   PyMem_RawFree((void*)atomic_exchange(&slots, NULL));

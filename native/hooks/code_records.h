@@ -10,7 +10,8 @@
  * runs, and each keeps its code alive.  At most ST_MAX_CODE_RECORDS code objects
  * have one; the calls of any others are not recorded.
  *
- * Threads: written with the GIL, but for what is marked as the look's own.
+ * Threads: written with the GIL, except the fields of the look, whose thread
+ * writes them.
  */
 #pragma once
 
@@ -26,7 +27,7 @@ struct st_code_record {
   PyObject* code; /* strong */
   _Atomic uint8_t state;
   _Atomic bool armed; /* OFF, but the next call is reported */
-  bool was_off;       /* so nobody knows the number of its calls */
+  bool was_off;       /* the number of its calls is not known */
   uint32_t short_row; /* short calls since the last long one */
   uint32_t open;      /* frames of it among the shown calls of all threads */
   uint64_t calls;     /* that were reported and have returned */
@@ -36,7 +37,7 @@ struct st_code_record {
   uint64_t look;            /* the look's: the last one that counted it */
 };
 
-/* NULL: there is none.  May be called without the GIL. */
+/* Returns NULL if there is none.  May be called without the GIL. */
 struct st_code_record* st_code_record_find(uint64_t code);
 /* Finds or makes the record; the filter decides about new code, which may run
  * Python.  NULL: there are too many. */
@@ -46,5 +47,5 @@ uint32_t st_code_records_count(void);
 /* The record that was made as number `index`, or NULL; without the GIL. */
 struct st_code_record* st_code_record_at(uint32_t index);
 
-/* Forgets all records.  Nobody may be looking. */
+/* Removes all records.  The looks must have stopped. */
 void st_code_records_clear(void);

@@ -142,7 +142,8 @@ static bool is_kept(const struct known_thread* k,
           memcmp(frames, k->frames, (size_t)depth * sizeof *frames) == 0);
 }
 
-/* Reads the stack of a thread that has run.  False: keep what was there. */
+/* Reads the stack of a thread that has run.  False: it could not be read, and
+ * the stack of the last look is kept. */
 static bool read_stack(struct known_thread* k,
                        const struct st_stack_thread* thread) {
   static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
@@ -200,7 +201,7 @@ static void look_at_all(void) {
     struct st_stack_thread thread;
     if (!st_stack_read_thread(&st_python_layout, &st_own_memory, address,
                               &thread))
-      return; /* the list changes just now: who is missing hasn't ended */
+      return; /* the list changes just now: a missing thread may not have ended */
     address = thread.next;
     struct known_thread* k =
         thread.id && thread.native_id ? find_known(thread.id) : NULL;
@@ -242,7 +243,7 @@ static uint64_t own_cpu_time(void) {
   return (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec;
 }
 
-/* Waits; false: the look is to stop. */
+/* Waits; returns false when the looks must stop. */
 static bool wait_for(uint64_t ns) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -334,6 +335,11 @@ struct st_look_totals st_look_totals(void) {
 }
 
 bool st_look_use_threshold(const char* path) {
+  if (threshold_file)
+    munmap((void*)threshold_file, sizeof *threshold_file);
+  threshold_file = NULL;
+  if (!path)
+    return true;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return false;

@@ -37,6 +37,7 @@ void st_look_stop(void);
 bool st_look_running(void);
 struct st_look_totals st_look_totals(void);
 
-/* A file that holds the threshold, as a u64 in ns: it may rise.  False: it can't
- * be mapped. */
+/* Maps a file that holds the threshold, as a u64 in ns, which may rise; NULL: no
+ * file, the threshold stays.  Call it while no looks run.  Returns false if the
+ * file can't be mapped. */
 bool st_look_use_threshold(const char* path);
