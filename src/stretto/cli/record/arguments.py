@@ -145,7 +145,7 @@ def _add_output_options(parser: VerbParser) -> None:
         metavar="SIZE",
         type=_size,
         default=DEFAULT_SIZE_BYTES,
-        help="with --auto: the size to keep the trace below, if possible (256mb): as it grows, less is shown",
+        help="with --auto: keep the trace near this size (256mb): as it grows, less is shown",
     )
     add("--full", action="store_true", help="every call, written to OUT all along")
     add("--ring", action="store_true", help="every call, the last that fit into --buffer")
@@ -196,8 +196,8 @@ def _add_attach_options(parser: VerbParser) -> None:
         "a program that runs already",
         "CPython 3.14 or newer, of this user. A script is injected that switches tracing on: every "
         "call, task and log record from now on is recorded, of this process alone. Ctrl-C or "
-        "--duration ends the recording, and the program runs on; only loaded modules stay in it. This "
-        "is tracing, not sampling: it runs code in the program.",
+        "--duration ends the recording, and the program runs on; only loaded modules stay in it. "
+        "This is tracing, not sampling: it runs code in the program.",
     )
     group.add_argument("--attach", metavar="PID", type=_pid, help="record this process")
 
