@@ -4,6 +4,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "thread_join.h"
 
 enum { SOCKET, WAKE, FD_COUNT };
 
@@ -19,6 +23,7 @@ struct st_io_thread {
 
   pthread_mutex_t mutex; /* serialises start and stop */
   pthread_t thread;
+  pid_t kernel_id; /* written by the thread */
 
   /* The members below belong to the thread itself. */
   bool reading;
@@ -83,6 +88,7 @@ static void* run(void* arg) {
   /* enabled only while it polls */
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
   t_current = t;
+  t->kernel_id = (pid_t)syscall(SYS_gettid);
   t->reading = true;
   bool go_on = st_own_fd_is_ours(&t->wake.polled) || call_back_closed(t);
   while (go_on) {
@@ -138,7 +144,7 @@ int st_io_thread_stop(struct st_io_thread* t) {
     atomic_store(&t->stopping, true);
     if (!st_wake_pipe_write(&t->wake))
       pthread_cancel(t->thread);
-    pthread_join(t->thread, NULL);
+    st_thread_join(t->thread, &t->kernel_id);
     atomic_store(&t->running, false);
   }
   pthread_mutex_unlock(&t->mutex);

@@ -5,10 +5,12 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/thread_join.h"
 #include "hooks/python_layout.h"
 #include "hooks/sightings.h"
 
@@ -34,6 +36,7 @@ struct known_thread {
 
 static struct {
   pthread_t thread;
+  pid_t kernel_id; /* written by the thread */
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool running, stopping;
@@ -261,6 +264,7 @@ static bool wait_for(uint64_t ns) {
 
 static void* run(void* unused) {
   (void)unused;
+  look.kernel_id = (pid_t)syscall(SYS_gettid);
   uint64_t pause = ST_LOOK_PERIOD_NS, last = 0;
   while (wait_for(pause)) {
     uint64_t start = own_cpu_time();
@@ -321,7 +325,7 @@ void st_look_stop(void) {
   pthread_cond_signal(&look.changed);
   pthread_mutex_unlock(&look.lock);
   Py_BEGIN_ALLOW_THREADS
-  pthread_join(look.thread, NULL);
+  st_thread_join(look.thread, &look.kernel_id);
   Py_END_ALLOW_THREADS
   look.running = false;
 }

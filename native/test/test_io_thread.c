@@ -8,6 +8,7 @@
 #include "check.h"
 #include "high_fd.h"
 #include "socket_pair.h"
+#include "thread_count.h"
 
 /* The fixture: a thread on one socket of a pair.  Its callback receives all
  * available bytes, and then does what the test has selected. */
@@ -199,20 +200,6 @@ static void stop_inside_the_callback_is_refused(void) {
   wait_for_calls(1);
   CHECK_EQ(g_stop_result, EDEADLK);
   close_thread();
-}
-
-static unsigned count_threads(void) {
-  unsigned count = 0;
-
-  FILE* file = fopen("/proc/self/stat", "r");
-  CHECK(file != NULL);
-  CHECK_EQ(fscanf(file,
-                  "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
-                  "%*u %*u %*d %*d %*d %*d %u",
-                  &count),
-           1);
-  fclose(file);
-  return count;
 }
 
 static void thread_ends_after_destroy_inside_the_callback(void) {

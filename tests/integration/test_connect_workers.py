@@ -140,7 +140,7 @@ def test_workers_of_a_pool_are_recorded(
     script = tmp_path / "pool.py"
     script.write_text(POOL)
     service.start("one", session_config("app"))
-    command = [sys.executable, "-W", "error", str(script), method]
+    command = [sys.executable, "-W", "always", str(script), method]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     found = names_by_pid(service.stop("one"))

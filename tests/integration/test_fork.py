@@ -364,7 +364,7 @@ print(sum(packet.track_event is not None for packet in Trace.decode(trace).packe
 
 
 def test_fork_stops_the_file_writer_thread_without_losing_events():
-    """CPython 3.12 and later would warn of a fork with a second thread."""
-    command = [sys.executable, "-W", "error", "-c", STREAM_INTO_A_PIPE]
+    """CPython 3.12 and later warn of a fork with a second thread; `-W error` would hide it."""
+    command = [sys.executable, "-W", "always", "-c", STREAM_INTO_A_PIPE]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("20000\n", "")

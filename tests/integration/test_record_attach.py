@@ -115,7 +115,7 @@ class Running:
         script = folder / "program.py"
         script.write_text(PROGRAM)
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", *options, script, self._running, kind],
+            [sys.executable, "-W", "always", *options, script, self._running, kind],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -280,10 +280,10 @@ def test_children_are_recorded_too(folder: Path, oracle: Any) -> None:
         "    os.waitpid(pid, 0)\n"
         "else:\n    in_parent()\n"
     )
-    run = record(folder / "forks.pftrace", "--auto", "-W", "error", str(script))
+    run = record(folder / "forks.pftrace", "--auto", "-W", "always", str(script))
     if run.status == 2:  # options of Python go after the interpreter's name
         run = record(
-            folder / "forks.pftrace", "--auto", "--", sys.executable, "-W", "error", str(script)
+            folder / "forks.pftrace", "--auto", "--", sys.executable, "-W", "always", str(script)
         )
     trace = Trace(Run(run.status, "", run.stderr, run.path), oracle)
     assert sum(s.name == "in_child" for s in trace.slices) == 3

@@ -103,7 +103,7 @@ with stretto.recording(sys.argv[1], children=True):
 
 def test_no_second_thread_while_hooks_of_a_fork_are_left(tmp_path):
     """CPython 3.12 and later count threads after the at-fork hooks, and warn of a second one."""
-    run = alone(sys.executable, "-W", "error", "-c", FORKING, str(tmp_path / "trace"))
+    run = alone(sys.executable, "-W", "always", "-c", FORKING, str(tmp_path / "trace"))
     assert (run.status, run.stderr) == (0, "")
 
 

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-END_TIMEOUT_S = 1.0
+END_TIMEOUT_S = 5.0
 
 
 def start_helper_thread(function: Callable[[], object]) -> int:

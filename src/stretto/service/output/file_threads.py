@@ -8,6 +8,7 @@ number of threads is bounded, and all of them are stopped during a fork.
 from __future__ import annotations
 
 from _thread import allocate_lock, get_native_id
+from collections import deque
 from time import monotonic, sleep
 
 from stretto.base.errors import SessionError
@@ -29,7 +30,8 @@ class FileThreads:
     def __init__(self) -> None:
         self._lock = allocate_lock()
         self._running: dict[object, Callable[[], object]] = {}  # token -> interrupt
-        self._native_ids: list[int] = []  # native ids of threads that have ended for a fork
+        # Native ids of threads that have ended: the kernel removes them a little later.
+        self._ended: deque[int] = deque(maxlen=MAX_THREADS)
         self._waiting: list[tuple[Callable[[], object], Callable[[], object]]] = []
         self.paused = False
 
@@ -68,8 +70,7 @@ class FileThreads:
                 work()
             finally:
                 with self._lock:
-                    if self.paused:
-                        self._native_ids.append(get_native_id())
+                    self._ended.append(get_native_id())
                     del self._running[token]
 
         try:
@@ -89,9 +90,8 @@ class FileThreads:
         deadline = monotonic() + PAUSE_TIMEOUT_S
         while self._running and monotonic() < deadline:
             sleep(0.0001)
-        for native_id in self._native_ids:
-            wait_for_thread_exit(native_id)
-        self._native_ids.clear()
+        while self._ended:
+            wait_for_thread_exit(self._ended.popleft())
 
     def resume(self) -> None:
         """Start the threads again after a fork."""
