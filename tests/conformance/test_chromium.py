@@ -62,7 +62,7 @@ pytestmark = [
 
 
 class Recorded(NamedTuple):
-    """The content of one session."""
+    """Counts and errors of one recorded session."""
 
     slices: int
     processes: int
@@ -71,7 +71,7 @@ class Recorded(NamedTuple):
 
 @contextmanager
 def chromium(folder: Path, environment: dict[str, str]) -> Iterator[None]:
-    """Run the browser on the page, with all its processes."""
+    """Run Chromium, which opens the test page, during a `with` block."""
     process = subprocess.Popen(
         [CHROMIUM, *FLAGS, f"--user-data-dir={folder / 'profile'}", PAGE],
         env=environment,
@@ -88,7 +88,7 @@ def chromium(folder: Path, environment: dict[str, str]) -> Iterator[None]:
 
 
 def wait_for_all(consumer: SystemConsumer) -> None:
-    """Wait until the processes of the browser have connected."""
+    """Wait until all processes of the browser have connected to the service."""
     known, since = 0, time.monotonic()
     while known < 2 or time.monotonic() - since < SETTLED_MS / 1000:
         sources = consumer.state().data_sources
@@ -116,7 +116,7 @@ def session(folder: Path, environment: dict[str, str]) -> bytes:
 
 
 def record(folder: Path, *, reference: bool) -> Recorded:
-    """Record one session on one of the services."""
+    """Record a session on Perfetto's service if `reference` is set, else on Stretto's."""
     folder.mkdir()
     environment = daemon_environment(folder)
     if reference:

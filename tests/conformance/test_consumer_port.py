@@ -79,7 +79,7 @@ def write_in_threads(threads, count):
 
 @pytest.fixture
 def addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Path]]:
-    """The sockets of the machine's service, for all processes of a test."""
+    """Paths of the service's sockets, also set in the environment of all processes of a test."""
     producers, consumers = tmp_path / "producer.sock", tmp_path / "consumer.sock"
     monkeypatch.setenv("PERFETTO_PRODUCER_SOCK_NAME", str(producers))
     monkeypatch.setenv("PERFETTO_CONSUMER_SOCK_NAME", str(consumers))
@@ -96,7 +96,7 @@ def config(size_kb: int = 32 << 10) -> TraceConfig:
     return TraceConfig(buffers=[buffer], data_sources=[source])
 
 
-class Talk:
+class LineProcess:
     """A program that answers each input line with one line."""
 
     def __init__(self, program: str, *arguments: object) -> None:
@@ -108,11 +108,11 @@ class Talk:
             text=True,
         )
 
-    def hear(self) -> str:
+    def read_line(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def say(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
@@ -133,7 +133,7 @@ class Talk:
 
 
 class TestPerfettoConsumer:
-    """The C++ SDK starts, stops and reads sessions of Stretto's service."""
+    """Tests in which the C++ SDK starts, stops and reads sessions of Stretto's service."""
 
     @pytest.fixture
     def service(self, addresses: tuple[Path, Path]) -> Iterator[ServiceProcess]:
@@ -156,11 +156,11 @@ class TestPerfettoConsumer:
     ) -> None:
         out = tmp_path / "out.pftrace"
         with LiveProgram(PROGRAM) as program:
-            with Talk(CPP_CONSUMER, out) as consumer:
-                assert consumer.hear() == "started"
+            with LineProcess(CPP_CONSUMER, out) as consumer:
+                assert consumer.read_line() == "started"
                 program.wait_for("app.enabled")
                 program.run("write_in_threads(4, 25_000)")
-                consumer.say("stop")
+                consumer.write_line("stop")
             assert consumer.process.returncode == 0
         judge = oracle(out.read_bytes())
         assert out.stat().st_size > 2_000_000
@@ -170,7 +170,7 @@ class TestPerfettoConsumer:
 
 
 class TestPerfettoService:
-    """Stretto's sessions on the C++ service."""
+    """Tests in which Stretto's consumer uses the C++ service."""
 
     @pytest.fixture
     def service(self, addresses: tuple[Path, Path]) -> Iterator[ReferenceService]:
@@ -178,7 +178,7 @@ class TestPerfettoService:
             yield service
 
     def test_session_is_cloned_by_name(self, service: ReferenceService, tmp_path: Path) -> None:
-        """This service clones sessions only by their ids, so the command looks up the id."""
+        """Perfetto v48.1 clones sessions only by id, so Stretto's command looks up the id."""
         made = config()
         made.unique_session_name = "mine"
         out = tmp_path / "copy"
@@ -190,13 +190,13 @@ class TestPerfettoService:
     def test_events_of_the_cpp_producer_arrive_complete(
         self, service: ReferenceService, oracle: Callable[[bytes], Oracle]
     ) -> None:
-        with Talk(CPP_PRODUCER) as producer:
-            assert producer.hear() == "ready"
+        with LineProcess(CPP_PRODUCER) as producer:
+            assert producer.read_line() == "ready"
             with stretto.TracingSession(config(), backend="system") as session:
                 wait_for_producers(session, 2)
-                for _ in range(8):  # its shared memory holds about 5000 events
-                    producer.say("500")
-                    assert producer.hear() == "done"
+                for _ in range(8):  # 500 at a time: the producer's memory holds about 5000 events
+                    producer.write_line("500")
+                    assert producer.read_line() == "done"
                     assert session.flush()
                 session.stop()
                 trace = session.read()
@@ -269,7 +269,7 @@ class World:
         self.consumers: list[MockConsumer] = []
 
     def connect_consumer(self, consumer: Any, uid: int) -> ConsumerIPCClient:
-        """Replaces the method of a service, for MockConsumer."""
+        """Connect a MockConsumer; this method replaces that of a Stretto service."""
         return ConsumerIPCClient.connect(self.address, consumer, self.runner)
 
     def consumer(self) -> MockConsumer:
@@ -291,8 +291,8 @@ class World:
         self.runner.close()
 
 
-class TestEveryMethod:
-    """The methods of a consumer, with the C++ service."""
+class TestConsumerPortMethods:
+    """Tests that call each method of the consumer port of the C++ service."""
 
     @pytest.fixture
     def world(self, addresses: tuple[Path, Path]) -> Iterator[World]:
@@ -301,7 +301,7 @@ class TestEveryMethod:
             yield world
             world.close()
 
-    def test_queries_are_answered(self, world: World) -> None:
+    def test_service_answers_queries_of_its_state(self, world: World) -> None:
         endpoint = world.consumer().endpoint
         told = world.answer(endpoint.query_capabilities)
         assert told.has_query_capabilities
@@ -311,7 +311,7 @@ class TestEveryMethod:
         assert state.num_sessions == 0
         assert world.answer(endpoint.get_trace_stats) is None
 
-    def test_session_from_start_to_end(self, world: World) -> None:
+    def test_session_is_changed_started_flushed_and_read(self, world: World) -> None:
         consumer = world.consumer()
         consumer.observe(ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED)
         made = config(1024)
@@ -343,7 +343,7 @@ class TestEveryMethod:
         count: int = state.num_sessions
         return count
 
-    def test_refused_config_is_reported(self, world: World) -> None:
+    def test_config_refused_by_the_service_is_reported(self, world: World) -> None:
         consumer = world.consumer()
         source = TraceConfig.DataSource(config=DataSourceConfig(name="x", target_buffer=3))
         consumer.enable(TraceConfig(data_sources=[source]))
@@ -373,7 +373,7 @@ class TestEveryMethod:
         heir.endpoint.disable_tracing()
         world.until(lambda: heir.disabled)
 
-    def test_session_is_cloned(self, world: World) -> None:
+    def test_session_is_cloned_by_id(self, world: World) -> None:
         consumer = world.consumer()
         made = config(1024)
         made.unique_session_name = "cloned"

@@ -26,9 +26,9 @@ def service():
 
 
 class Program:
-    """Writes nested slices with numbers; keeps what the trace must contain.
+    """Writes nested, numbered slices, and records which events the trace must contain.
 
-    A slice whose BEGIN was dropped is missing: its children belong to its parent.
+    If the BEGIN of a slice is dropped, the trace has its children below its parent.
     """
 
     def __init__(self, service: SlowService, seed: int) -> None:
@@ -118,7 +118,9 @@ def test_loss_of_an_ended_thread_is_marked(service, oracle):
     service.arbiter.open_buffer(BUFFER)
     for _ in range(20):
         short_thread()
-    wait_until(lambda: service.arbiter.live_writers <= 1)  # join() may return before
+    wait_until(
+        lambda: service.arbiter.live_writers <= 1
+    )  # join() may return before the writer is closed
     written, lost = service.counts()
     assert written, "nothing was recorded"
     assert lost, "the buffer never overflowed: the test shows nothing"

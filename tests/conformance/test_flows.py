@@ -1,4 +1,4 @@
-"""The arrows in Perfetto's trace processor are exactly those of a model."""
+"""Perfetto's trace processor finds exactly the flow arrows that a model predicts."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def read(trace: bytes, *, by_ordinal: bool) -> tuple[dict[Point, int], list[tupl
     return times, arrows
 
 
-def converse(greeter: TracedGreeter, draw: random.Random, steps: int) -> None:
-    """Send a random mixture of calls, concurrent and sequential, with errors and parts."""
+def make_random_calls(greeter: TracedGreeter, draw: random.Random, steps: int) -> None:
+    """Make random calls, concurrent and sequential, with errors and replies in parts."""
     for _ in range(steps):
         choice = draw.randrange(8)
         if choice < 3:
@@ -76,9 +76,9 @@ def test_arrows_of_random_calls_equal_the_model(seed: int) -> None:
     with flows_installed():
         greeter = TracedGreeter()
         # Some messages have already been sent when tracing starts.
-        converse(greeter, draw, 40)
+        make_random_calls(greeter, draw, 40)
         with record() as recorded:
-            converse(greeter, draw, 300)
+            make_random_calls(greeter, draw, 300)
             greeter.run()
         greeter.close()
         assert flows.stats() == {}
@@ -108,10 +108,10 @@ def test_arrows_equal_the_model_if_tracing_starts_during_the_traffic(tmp_path: P
     assert len(sent) > 0.7 * messages
     assert not any(point[3] for point in points)
     assert sorted(arrows) == sorted(expected(points))
-    # Each message that both ends traced has an arrow.
+    # Each message traced by sender and receiver has an arrow.
     both = {("receive", *point[1:]) for point in sent} & points.keys()
     assert both <= {into for _, into in arrows}
-    # `stretto flows` finds the same arrows.
+    # `stretto flows` finds the same arrows as the trace processor.
     calls = read_rpc_flows(io.BytesIO(run.trace)).calls
     found = [call.queueing_ns or 0 for call in calls if call.kind == "one-way" and call.matched]
     one_ways = [(points[out], points[into]) for out, into in arrows if out[1] == "one-way"]

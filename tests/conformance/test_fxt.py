@@ -55,7 +55,7 @@ def seen(trace: bytes, *queries: str) -> list[list[tuple[Any, ...]]]:
 
 
 def assert_same(trace: bytes, *queries: str) -> list[list[tuple[Any, ...]]]:
-    """Check that conversion to FXT and back changes no query result; return the results."""
+    """Check that queries give the same results after conversion to FXT and back; return them."""
     there, outcome = exported(trace)
     assert outcome.left_out == {}
     back, outcome = imported(there)
@@ -82,7 +82,7 @@ def test_random_calls_are_equal_after_conversion(seed: int) -> None:
     assert {key for _, _, key, _ in arguments} >= {"role", "method", "kind", "txid"}
 
 
-def test_calls_between_two_processes(tmp_path: Path) -> None:
+def test_calls_between_two_processes_are_equal_after_conversion(tmp_path: Path) -> None:
     run = record_program(
         tmp_path / "trace.pftrace",
         "--buffer=64mb",
@@ -107,7 +107,7 @@ def test_calls_between_two_processes(tmp_path: Path) -> None:
     assert seen(imported(there)[0], SLICES, ARROWS, ARGUMENTS, PLACES) == wanted
 
 
-def test_arguments_counters_and_tracks() -> None:
+def test_arguments_counters_and_tracks_are_equal_after_conversion() -> None:
     category = stretto.Category("test.fxt")
     task = stretto.Track("a task", parent=stretto.thread_track())
     with record() as recorded:
@@ -126,7 +126,7 @@ def test_arguments_counters_and_tracks() -> None:
     assert ("value.list[2].yes", "true") in {row[2:] for row in arguments}
 
 
-def test_names_with_dots_and_brackets() -> None:
+def test_argument_names_with_dots_and_brackets_are_equal_after_conversion() -> None:
     category = stretto.Category("test.fxt")
     odd = {"a.b": 1, "a": {"b": 2}, "a[0]": 3, "": 4, 'q"\\': 5}
     nested = {"a": {"": "empty", "x.y": 1, "x[0]": [["in"]]}}
@@ -143,7 +143,7 @@ def test_names_with_dots_and_brackets() -> None:
     assert shown >= {'"http.method"', '"a.b"', "a.b", "a[0][1]", 'any.a."x[0]"[0][0]', '""'}
 
 
-def test_empty_names_and_arrows_within_one_thread() -> None:
+def test_empty_names_and_arrows_within_one_thread_are_equal_after_conversion() -> None:
     category = stretto.Category("test.fxt")
     with record() as recorded:
         category.instant("")
@@ -157,10 +157,10 @@ def test_empty_names_and_arrows_within_one_thread() -> None:
     assert [(row[2], row[5]) for row in arrows] == [("", ""), ("again", "over"), ("over", "over")]
 
 
-class TestFuchsia:
-    """Traces with features that only Fuchsia's providers use."""
+class TestFuchsiaTraces:
+    """Tests with FXT records that only Fuchsia's trace providers write."""
 
-    def test_call_with_four_points(self) -> None:
+    def test_call_with_four_flow_points_keeps_its_arrows_after_conversion(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.DURATION_BEGIN, 100, CLIENT, "call", ordinal=5)
         trace.event(fxt.FLOW_BEGIN, 101, CLIENT, "flow", number=7)
@@ -177,7 +177,7 @@ class TestFuchsia:
         ]
         assert seen(data, ARROWS, PLACES) == wanted
 
-    def test_kernel_messages_keep_their_arrows(self) -> None:
+    def test_kernel_messages_keep_their_arrows_after_conversion(self) -> None:
         trace = FxtTrace()
         for start in range(100, 1000, 100):
             number = start << 32 | 1 << 31 | 3
@@ -191,13 +191,13 @@ class TestFuchsia:
         data, _ = imported(trace.data)
         wanted = seen(trace.data, ARROWS)[0]
         assert len(wanted) == 27
-        # Only names differ: those of messages contain their ordinals.
+        # Times are equal; names differ, because names of messages contain their ordinals.
         times = [(row[0], row[3]) for row in wanted]
         assert [(row[0], row[3]) for row in seen(data, ARROWS)[0]] == times
 
     @pytest.mark.parametrize("seed", range(3))
     def test_random_slices_and_flows_are_equal_after_conversion(self, seed: int) -> None:
-        """Complete durations are written at their end, with flow points anywhere in them."""
+        """The trace has complete-duration records, written at the slice's end, with flow points."""
         draw = random.Random(seed)
         trace = FxtTrace()
         threads = [Thread(10 * process, 10 * process + 1) for process in (1, 2, 3)]
@@ -221,12 +221,12 @@ class TestFuchsia:
         assert len(wanted[1]) > 100
         assert seen(data, SLICES, ARROWS, ARGUMENTS) == wanted
 
-    def test_flow_point_written_before_its_slice_with_the_same_time(self) -> None:
+    def test_flow_point_written_before_its_slice_belongs_to_it_after_conversion(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.FLOW_BEGIN, 1, CLIENT, "flow", number=7)
         trace.event(fxt.DURATION_COMPLETE, 1, CLIENT, "sends", end=5)
         trace.slice(3, 4, SERVER, "receives", [(fxt.FLOW_END, 7)])
-        # The trace processor doesn't reorder records of the same time, and so loses this arrow.
+        # The trace processor doesn't reorder records with equal times, so it loses this arrow.
         assert Oracle(trace.data).query(ARROWS) == []
         (arrows,) = seen(imported(trace.data)[0], ARROWS)
         assert [(row[2], row[5]) for row in arrows] == [("sends", "receives")]
@@ -250,7 +250,7 @@ class TestFuchsia:
         assert seen(data, ARGUMENTS) == seen(trace.data, ARGUMENTS)
 
 
-def test_text_equals_that_of_traceconv(tmp_path: Path) -> None:
+def test_text_proto_equals_the_output_of_traceconv(tmp_path: Path) -> None:
     category = stretto.Category("test.fxt")
     with record() as recorded:
         for number in range(50):
@@ -263,7 +263,7 @@ def test_text_equals_that_of_traceconv(tmp_path: Path) -> None:
     assert main(["convert", text, back]) == 0
     queries = (SLICES, ARROWS, ARGUMENTS)
     assert seen(Path(back).read_bytes(), *queries) == seen(recorded.trace, *queries)
-    # Stretto writes the same text.
+    # Stretto's text has the same lines as traceconv's.
     ours = str(tmp_path / "ours.pbtxt")
     assert main(["convert", source, ours]) == 0
     shown = [line.strip() for line in Path(ours).read_text().splitlines()]

@@ -36,9 +36,9 @@ ABORTED = {
     ("receive request", "receive reply"): CALLS,
 }
 LATE = {("send request", "receive request"), ("receive request", "send reply")}
-"""Nobody waits for these replies any more; a call may never have come to its handler."""
+"""Arrows that cancelled calls may have: their replies are dropped, handlers may not run."""
 EXPECTED = {
-    # The handlers of the asyncio server make as many calls to the blocking one.
+    # Half of the calls come from the client, half from handlers of the asyncio server.
     "One": dict.fromkeys(CALL, 2 * CALLS),
     "Many": CALL,
     "Fail": CALL,
@@ -67,7 +67,7 @@ def oracle(trace: bytes) -> Oracle:
     return judge
 
 
-def test_arrows_equal_those_of_the_model(oracle: Oracle) -> None:
+def test_arrows_of_grpc_calls_equal_the_model(oracle: Oracle) -> None:
     found: dict[str, Counter[tuple[str, str]]] = {}
     for out, into, sender, receiver, forward in oracle.query(ARROWS):
         assert out == into

@@ -1,4 +1,4 @@
-"""The oracle itself: it reads a valid trace, and reports the error of an invalid one."""
+"""The test support `oracle` loads a valid trace and reports the errors of an invalid one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLEARED = perfetto.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
 
 
 def trace(*, first_flags: int) -> bytes:
-    """One thread with one slice; its first packet has `first_flags`."""
+    """Return a trace with one slice; `first_flags` are the sequence_flags of its first packet."""
     built = perfetto.Trace()
     track = built.packet.add(trusted_packet_sequence_id=2, sequence_flags=first_flags)
     track.track_descriptor.uuid = 7
@@ -34,7 +34,9 @@ def trace(*, first_flags: int) -> bytes:
     return bytes(built.SerializeToString())
 
 
-def test_valid_trace_has_its_slice_and_no_error(oracle: Callable[[bytes], Oracle]) -> None:
+def test_oracle_finds_the_slice_and_no_error_in_a_valid_trace(
+    oracle: Callable[[bytes], Oracle],
+) -> None:
     judge = oracle(trace(first_flags=CLEARED))
     slices = judge.query(
         "select slice.name, ts, dur, thread.name from slice join thread_track on track_id = "
@@ -44,7 +46,7 @@ def test_valid_trace_has_its_slice_and_no_error(oracle: Callable[[bytes], Oracle
     assert judge.errors() == []
 
 
-def test_sequence_without_its_first_packet_is_an_error(
+def test_oracle_reports_a_sequence_without_its_first_packet(
     oracle: Callable[[bytes], Oracle],
 ) -> None:
     errors = oracle(trace(first_flags=NEEDS_STATE)).errors()

@@ -52,7 +52,7 @@ def ui() -> Iterator[PerfettoUi]:
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """A trace with 100 rounds of two moves."""
+    """Path of a trace with 100 slices 'round', each with two nested slices."""
     path = tmp_path / "a 50% game & more?.pftrace"
     game = stretto.Category("game")
     with stretto.recording(path):
@@ -76,7 +76,7 @@ def test_ui_opens_a_trace(ui: PerfettoUi, trace: Path) -> None:
             ["round", 100],
         ]
         assert ui.query(ERRORS) == []
-        # It shows the name of the file and the track of the thread.
+        # The UI shows the name of the file and the track of the thread.
         assert ui.page.get_by_text("game & more").first.is_visible()
         assert ui.page.get_by_text("MainThread").first.is_visible()
         assert view.interrupt() == 0
@@ -84,7 +84,7 @@ def test_ui_opens_a_trace(ui: PerfettoUi, trace: Path) -> None:
 
 @pytest.fixture
 def bridge_port() -> Iterator[int]:
-    """The port that the UI connects to; only one test of a machine uses it at a time."""
+    """The fixed port that the UI connects to; a lock lets one test at a time use it."""
     with open("/tmp/stretto-bridge-port.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield PORT

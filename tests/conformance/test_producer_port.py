@@ -78,7 +78,7 @@ def config(**fields: object) -> TraceConfig:
 
 
 class Session:
-    """A consumer of the service with a session that records a program."""
+    """A tracing session of a consumer that records a program."""
 
     def __init__(self, program: LiveProgram, consumers: Path, config: TraceConfig) -> None:
         self.program = program
@@ -168,7 +168,7 @@ def test_successive_sessions_get_their_own_events(
 def test_startup_events_are_adopted(
     sockets: tuple[Path, Path], oracle: Callable[[bytes], Oracle], comes: str
 ) -> None:
-    """The session adopts what was written into the producer's own memory before."""
+    """The session has the events that were written to the producer's memory before it began."""
     wanted = config()
     start = f"import stretto; startup = bytes.fromhex('{wanted.encode().hex()}')\n"
     start += "session = stretto.setup_startup_tracing(startup, timeout_ms=60_000)\n"

@@ -89,7 +89,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def ask(port):
+def send_request(port):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/x", timeout=10) as answer:
         return answer.read()
 
@@ -99,7 +99,7 @@ def wait_until_serving(port, server):
     while time.monotonic() < deadline:
         assert server.poll() is None, server.stderr.read()
         try:
-            return ask(port)
+            return send_request(port)
         except OSError:
             time.sleep(0.05)  # sleep: polls until the server listens
     raise AssertionError("the server does not answer")
@@ -113,7 +113,7 @@ def serve(path, port, *command, cwd):
     try:
         wait_until_serving(port, server)
         for _ in range(REQUESTS):
-            ask(port)
+            send_request(port)
         server.send_signal(signal.SIGTERM)
         _, stderr = server.communicate(timeout=60)
     finally:
@@ -218,7 +218,7 @@ print("done")
 
 
 @pytest.mark.parametrize("tool", sorted(OTHER_TOOLS))
-def test_program_with_its_own_profiler_behaves_the_same(oracle, tmp_path, tool):
+def test_program_with_its_own_profiler_behaves_as_without_a_recorder(oracle, tmp_path, tool):
     if tool == "coverage" and importlib.util.find_spec("coverage") is None:
         pytest.skip("the package coverage is not installed")
     script = tmp_path / "program.py"
@@ -227,7 +227,7 @@ def test_program_with_its_own_profiler_behaves_the_same(oracle, tmp_path, tool):
     run = record(tmp_path / "trace", str(script))
     assert (run.status, run.stdout) == (plain.status, plain.stdout)
     assert run.stdout in ("True\n", "done\n")
-    # Python 3.11 has only one hook: a program that takes it leaves the current slices open.
+    # Python 3.11 has one profile hook. If the program replaces it, open slices get no END.
     replaced = "profiler replaced by the program" in run.stderr
     assert replaced == (sys.version_info < (3, 12) and tool == "cProfile")
     check_trace(oracle, run.trace, complete=not replaced)

@@ -1,8 +1,8 @@
 """Text configs: Perfetto's config compiler and Stretto's codec read each other's output.
 
-The compiler is v52. Its differences from the current dialect are not tested:
-it doesn't join adjacent strings, a `#` doesn't end a number, and columns in
-the first line are lower by one.
+The compiler is that of Perfetto v52. The tests avoid its known differences from the current
+dialect: it doesn't join adjacent strings, a `#` doesn't end a number, and columns in the first
+line are lower by one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 
 
 class Compiler:
-    """The compiler's two functions, which write their result into the buffer of the input."""
+    """Perfetto's config compiler; its C functions write the result into the input buffer."""
 
     def __init__(self) -> None:
         self._host: Any = oracle.load("trace_processor").Host("trace_config_utils.wasm")
@@ -67,7 +67,7 @@ def test_compiler_reads_text_of_stretto(compiler: Compiler, values: dict[str, An
     try:
         data = compiler.to_proto(text)
     except ValueError as error:
-        # A field or an enum value that was added after v52.
+        # v52 rejects fields and enum values that were added later.
         known = re.search(r"No field (named|with name)|Unexpected value .* for enum", str(error))
         assume(known is None)
         raise
@@ -81,7 +81,7 @@ def test_stretto_reads_text_of_the_compiler(compiler: Compiler, values: dict[str
     text = compiler.to_text(config.encode())
     # The compiler writes fields and enum values that were added after v52 as numbers.
     assume(not re.search(r"^ *\d+[: ]", text, re.MULTILINE))
-    # The compiler writes six decimals of a double, and exponents.
+    # The compiler rounds doubles to six decimals, and writes exponents differently.
     assume(not re.search(r": -?(\d+\.\d|\d+e|inf|nan)", text))
     assert parse_text(text, TraceConfig) == config
 
@@ -105,7 +105,7 @@ def test_stretto_reads_text_of_the_compiler(compiler: Compiler, values: dict[str
         "trigger_config { } \n",
     ],
 )
-def test_both_read_the_same_config(compiler: Compiler, text: str) -> None:
+def test_compiler_and_stretto_read_the_same_config(compiler: Compiler, text: str) -> None:
     assert TraceConfig.decode(compiler.to_proto(text)) == parse_text(text, TraceConfig)
 
 
@@ -136,7 +136,9 @@ def test_both_read_the_same_config(compiler: Compiler, text: str) -> None:
         "  write_into_file: \n",
     ],
 )
-def test_both_report_errors_at_the_same_place(compiler: Compiler, text: str) -> None:
+def test_compiler_and_stretto_report_errors_at_the_same_place(
+    compiler: Compiler, text: str
+) -> None:
     text = f"\n{text}\n"
     with pytest.raises(ValueError, match="error") as theirs:
         compiler.to_proto(text)
@@ -146,7 +148,7 @@ def test_both_report_errors_at_the_same_place(compiler: Compiler, text: str) -> 
 
 
 def places(errors: str) -> list[tuple[str, int]]:
-    """Row and column of each error, and the length of its marker (0 counts as 1)."""
+    """Return (row and column, marker length) of each error; a marker has at least length 1."""
     lines = errors.split("\n")
     return [
         (line.split(" ")[0], len("".join(lines[at + 2 : at + 3]).strip()) or 1)

@@ -51,7 +51,7 @@ def found_events(trace):
 
 
 def arrows(flows):
-    """The pairs (from, to) of successive events of a flow."""
+    """Return the pairs (from, to) of successive events of all flows."""
     return sorted(pair for hops in flows.values() for pair in pairwise(hops))
 
 
@@ -74,7 +74,7 @@ def check(expected, trace):
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(source=programs)
-def test_trace_equals_the_model(oracle, source):
+def test_trace_of_a_random_program_equals_the_model(oracle, source):
     expected, trace = record(Program(source))
     check(expected, oracle(trace))
 
@@ -85,7 +85,7 @@ def test_trace_equals_the_model(oracle, source):
 )
 @given(source=programs)
 def test_every_session_gets_every_event_of_its_categories(oracle, source):
-    """A second session, which records one category, runs at the same time."""
+    """The test runs two sessions at once; the second one records only one category."""
     config = recording_config(buffer_bytes=4 << 20)
     track_event = config.data_sources[0].config.track_event_config
     track_event.enabled_categories = ["rp.alpha"]

@@ -50,7 +50,7 @@ def flood(count):
             pass
 
 
-def test_remaining_events_are_named_and_nested(oracle, tmp_path):
+def test_events_left_after_ring_wraps_are_named_and_nested(oracle, tmp_path):
     path = tmp_path / "trace"
     rare = RareThread()
     with stretto.recording(path, buffer="1mb") as session:
@@ -86,7 +86,7 @@ def check(rows):
             assert (thread, depth) == ("rare", 1)
         elif name == "inner":
             assert category == "test.flood"
-            assert parent in (number, None)  # its outer slice began before the remaining events
+            assert parent in (number, None)  # None: the BEGIN of its outer slice was overwritten
         else:
             assert (name, category, depth) == ("outer", "test.flood", 0)
     assert set(counts) == {"rare slice", "rare instant", "inner", "outer"}

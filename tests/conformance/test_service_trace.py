@@ -18,7 +18,7 @@ def setup():
     return Setup()
 
 
-def slices(writer, clock, count):
+def write_instants(writer, clock, count):
     """Write instants at intervals of a microsecond."""
     for number in range(count):
         clock.advance_ns(1000)
@@ -41,10 +41,10 @@ def check(trace, oracle, count):
     return processor
 
 
-def test_session_that_is_read_at_its_end(setup, oracle):
+def test_session_read_at_its_end_is_a_valid_trace(setup, oracle):
     producer = setup.producer("ds", name="p")
     consumer = setup.enable(make_config("ds", duration_ms=500))
-    slices(producer.writer("ds"), setup.clock, 300)
+    write_instants(producer.writer("ds"), setup.clock, 300)
     setup.advance(500)
     setup.read(consumer)
     processor = check(consumer.data, oracle, 300)
@@ -58,16 +58,18 @@ def test_session_that_is_read_at_its_end(setup, oracle):
     assert stats["traced_producers_seen"] == 1
 
 
-def test_session_streamed_into_a_file_is_read(setup, oracle, tmp_path):
+def test_session_streamed_into_a_file_is_a_valid_trace(setup, oracle, tmp_path):
     producer = setup.producer("ds")
     path = tmp_path / "trace"
     config = make_config("ds", write_into_file=True, output_path=str(path))
     config.file_write_period_ms = 200
-    config.flush_period_ms = 5000  # Implied in newer versions, but required in this one.
+    config.flush_period_ms = (
+        5000  # Newer trace processors imply this period; the tested one requires it.
+    )
     consumer = setup.enable(config)
     writer = producer.writer("ds")
     for part in range(100):
-        slices(writer, setup.clock, 5)
+        write_instants(writer, setup.clock, 5)
         setup.advance(300 if part % 2 else 10)
     consumer.flush()
     setup.run()
@@ -76,12 +78,12 @@ def test_session_streamed_into_a_file_is_read(setup, oracle, tmp_path):
     check(path.read_bytes(), oracle, 500)
 
 
-def test_clone_of_a_ring(setup, oracle):
+def test_clone_of_a_ring_is_a_valid_trace(setup, oracle):
     producer = setup.producer("ds")
     config = make_config("ds")
     config.buffers[0].transfer_on_clone = True
     source = setup.enable(config)
-    slices(producer.writer("ds"), setup.clock, 50)
+    write_instants(producer.writer("ds"), setup.clock, 50)
     clone = setup.consumer()
     clone.clone(source.endpoint.session_id)
     setup.run()
@@ -90,17 +92,17 @@ def test_clone_of_a_ring(setup, oracle):
     check(clone.data, oracle, 50)
 
 
-def test_clone_of_a_file(setup, oracle, tmp_path):
+def test_clone_of_a_session_written_into_a_file_is_a_valid_trace(setup, oracle, tmp_path):
     producer = setup.producer("ds")
     path, copy = tmp_path / "trace", tmp_path / "copy"
     config = make_config("ds", write_into_file=True, output_path=str(path), flush_period_ms=5000)
     source = setup.enable(config)
     writers = [producer.writer("ds") for _ in range(3)]
     for writer in writers:
-        slices(writer, setup.clock, 20)
+        write_instants(writer, setup.clock, 20)
         writer.flush()
         setup.advance(5000)
-    slices(writers[0], setup.clock, 20)
+    write_instants(writers[0], setup.clock, 20)
     clone = setup.consumer()
     with copy.open("w+b") as target:
         clone.clone(source.endpoint.session_id, target.fileno())
@@ -112,10 +114,10 @@ def test_clone_of_a_file(setup, oracle, tmp_path):
     check(path.read_bytes(), oracle, 80)
 
 
-def test_compressed_trace(setup, oracle):
+def test_compressed_session_is_a_valid_trace(setup, oracle):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds", compression_type=1))
-    slices(producer.writer("ds"), setup.clock, 300)
+    write_instants(producer.writer("ds"), setup.clock, 300)
     consumer.flush()
     setup.run()
     consumer.endpoint.disable_tracing()
@@ -124,7 +126,7 @@ def test_compressed_trace(setup, oracle):
     check(consumer.data, oracle, 300)
 
 
-def test_triggers_other_machines_and_sessions(oracle):
+def test_session_with_triggers_and_a_remote_machine_is_a_valid_trace(oracle):
     setup = Setup(extension_descriptors=[("empty.desc", b"")])
     setup.enable(make_config(unique_session_name="other"))
     relay = setup.service.connect_relay(9)
@@ -143,7 +145,7 @@ def test_triggers_other_machines_and_sessions(oracle):
     config = make_config("ds", trigger_config=waits, builtin_data_sources=builtin)
     config.trace_all_machines = True
     consumer = setup.enable(config)
-    slices(producer.writer("ds"), setup.clock, 30)
+    write_instants(producer.writer("ds"), setup.clock, 30)
     packet = TracePacket(
         timestamp=setup.clock.boottime_ns(),
         track_event=TrackEvent(type=3, name="far", categories=["c"], track_uuid=8),
@@ -155,13 +157,13 @@ def test_triggers_other_machines_and_sessions(oracle):
     producer.endpoint.activate_triggers(["now"])
     setup.advance(10)
     setup.read(consumer)
-    processor = check(consumer.data, oracle, 32)  # The trigger is shown as a slice.
+    processor = check(consumer.data, oracle, 32)  # 31 events, and a slice for the trigger.
     assert processor.query("select count(*) from slice where name = 'now'") == [(1,)]
     assert processor.query("select count(*) from machine") == [(2,)]
 
 
-def test_snapshot_of_a_running_session_is_read(setup, oracle):
+def test_snapshot_of_a_running_session_is_a_valid_trace(setup, oracle):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds"))
-    slices(producer.writer("ds"), setup.clock, 50)
+    write_instants(producer.writer("ds"), setup.clock, 50)
     check(b"".join(setup.service.snapshot(consumer.endpoint.session_id)), oracle, 50)

@@ -1,6 +1,6 @@
 """`stretto trace` compared with Perfetto's `perfetto` v56, with the same service.
 
-Both run each command line; exit status, standard output and files must be the same.
+Both commands run each command line; exit status, standard output and files must be equal.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ REFUSED_NUMBER = "a word that is no number, which perfetto takes for 0, is refus
 
 
 class Difference(NamedTuple):
-    """A difference that docs/trace.md lists."""
+    """A command line with a different effect, listed in docs/trace.md."""
 
     line: str
     why: str
@@ -288,7 +288,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture
 def commands(daemon: Daemon, tmp_path: Path) -> tuple[TraceCommand, TraceCommand]:
-    """Perfetto's command, and Stretto's."""
+    """The commands `perfetto` and `stretto trace`, in this order."""
     return _commands(tmp_path, daemon.environment)
 
 
@@ -303,7 +303,7 @@ def _run(command: TraceCommand, line: str) -> Effects:
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_command_line_acts_as_perfetto(
+def test_command_line_has_the_same_effect_as_with_perfetto(
     commands: tuple[TraceCommand, TraceCommand], line: str
 ) -> None:
     perfetto, stretto = commands
@@ -311,7 +311,7 @@ def test_command_line_acts_as_perfetto(
 
 
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda each: each.line)
-def test_listed_difference_still_holds(
+def test_difference_listed_in_the_documentation_exists(
     commands: tuple[TraceCommand, TraceCommand], difference: Difference
 ) -> None:
     perfetto, stretto = commands
@@ -359,7 +359,7 @@ def _state(command: TraceCommand) -> TracingServiceState:
 
 
 def _detaching(command: TraceCommand) -> list[object]:
-    """Detach a session, look it up, and attach to it."""
+    """Scenario: detach a session, look it up, and attach to it."""
     return [
         command.run("--detach", "k", "-c", "endless_into_file", "--txt", "-o", "out").status,
         command.run("--detach", "k", "-c", "endless_into_file", "--txt", "-o", "/dev/null").status,
@@ -375,7 +375,7 @@ def _detaching(command: TraceCommand) -> list[object]:
 
 
 def _filtered() -> bytes:
-    """A config with a filter that removes the config from the trace."""
+    """Return a config whose trace filter removes the config from the trace."""
     bytecode, overlay = SchemaFilter(Trace, {"TracePacket.trace_config": DENY}).generate()
     config = parse_text(f'{SOURCE} unique_session_name: "mine" bugreport_score: 5', TraceConfig)
     config.trace_filter = TraceConfig.TraceFilter(
@@ -385,7 +385,7 @@ def _filtered() -> bytes:
 
 
 def _copying(command: TraceCommand) -> list[object]:
-    """Clone a session, with and without its filter."""
+    """Scenario: clone a session with and without its trace filter."""
     with command.popen("-c", "-", "-o", "original", stdin=subprocess.PIPE) as session:
         assert session.stdin is not None
         session.stdin.write(_filtered())
@@ -410,13 +410,13 @@ def _copying(command: TraceCommand) -> list[object]:
 
 
 def _config_in(trace: Path) -> TraceConfig | None:
-    """The config in a trace, or None if the filter has removed it."""
+    """Return the config in a trace, or None if the trace filter has removed it."""
     packets = Trace.decode(trace.read_bytes()).packet
     return next((each.trace_config for each in packets if each.trace_config), None)
 
 
 def _invalid(command: TraceCommand) -> list[object]:
-    """Pass an incomplete config on standard input."""
+    """Scenario: pass an incomplete config on standard input."""
     return [command.run("-c", "-", "--txt", "-o", "out", stdin=BRIEF[:-1])]
 
 

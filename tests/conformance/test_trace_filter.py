@@ -1,4 +1,4 @@
-"""Filtered traces in Perfetto's trace processor."""
+"""Perfetto's trace processor reads filtered traces of Stretto's service."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def packets() -> list[TracePacket]:
 
 
 def record(annotations: dict[str, Annotation] | None) -> bytes:
-    """The filtered trace of those packets; None means no filter."""
+    """Record `packets()` with a trace filter for these fields; None means no filter."""
     config = TraceConfig(
         buffers=[TraceConfig.BufferConfig(size_kb=64)],
         data_sources=[TraceConfig.DataSource(config=DataSourceConfig(name="ds"))],

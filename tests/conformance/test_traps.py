@@ -1,4 +1,4 @@
-"""Earlier defects, checked in the tables of Perfetto's trace processor."""
+"""Regression tests of earlier defects, with the tables of Perfetto's trace processor."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def good(oracle, recorded):
     return trace
 
 
-def test_slice_objects_can_be_stored_reused_and_moved(oracle):
+def test_slice_objects_can_be_stored_and_reused(oracle):
     with record() as recorded:
         CATEGORY.slice("never entered")
         first, second = CATEGORY.slice("first"), CATEGORY.slice("second")
@@ -79,7 +79,7 @@ def test_end_without_its_begin_closes_no_slice(oracle):
     assert slices(trace) == [("outer", 0), ("inner", 1), ("instant", 2)]
 
 
-def test_session_that_starts_within_a_slice(oracle):
+def test_session_that_starts_within_a_slice_omits_the_end_of_the_slice(oracle):
     with record() as whole, CATEGORY.slice("outer"):
         CATEGORY.begin("begun")
         with record() as late:
@@ -120,7 +120,7 @@ def test_arguments_of_every_kind_are_read(oracle):
         "debug.list[0]": 1, "debug.list[1][0]": 2, "debug.list[1][1].k": 3,
         "debug.raises": "<ValueError in repr>",
     }  # fmt: skip
-    assert found["debug.nul"] in ("a\0b", "a")  # its C strings end at the NUL
+    assert found["debug.nul"] in ("a\0b", "a")  # the trace processor may cut a string at NUL
 
 
 def test_event_with_a_hundred_arguments_is_read(oracle):
@@ -206,7 +206,7 @@ def test_flows_connect_slices_in_order(oracle):
     assert found == [("a", "b"), ("b", "c"), ("b", "d")]
 
 
-def test_nested_and_many_tracks(oracle):
+def test_deeply_nested_tracks_and_many_tracks_are_shown(oracle):
     deep = None
     for depth in range(5):
         deep = stretto.Track(f"depth {depth}", parent=deep)
@@ -237,12 +237,12 @@ def test_counters_accept_all_numbers(oracle):
     with record() as recorded:
         for value in values:
             CATEGORY.counter("c", value)
-        CATEGORY.counter("c", "5")  # not a number: omitted
+        CATEGORY.counter("c", "5")  # a string is no counter value: omitted
     found = good(oracle, recorded).query("select value from counter order by ts")
     assert [value for (value,) in found] == [0, -5, 2**40, 1.5, 1, float("inf")]
 
 
-def test_names_that_cannot_be_interned(oracle):
+def test_names_too_long_or_invalid_for_interning_are_written_or_cut(oracle):
     names = ["x" * 257, "y" * 5000, "€" * 2000, "\ud800", "", "nul\0name"]
     with record() as recorded:
         for name in names * 2:
@@ -271,7 +271,7 @@ def test_renamed_thread_has_its_last_name(oracle):
     ]
 
 
-def test_tasks_and_generators_interleave(oracle):
+def test_interleaved_tasks_and_generators_have_nested_slices(oracle):
     async def work(name):
         with CATEGORY.slice(name):
             for step in range(20):
@@ -308,7 +308,7 @@ def wrapped(oracle, run):
 
 
 def test_all_events_are_named_after_the_ring_has_wrapped(oracle):
-    """One thread writes an event per wrap on tracks of all kinds while another one floods."""
+    """One thread fills the ring; the other writes one event per wrap on each kind of track."""
     track = stretto.Track("slow track", parent=stretto.Track("its parent"))
     turn, flooded = threading.Barrier(2), threading.Barrier(2)
 
@@ -367,7 +367,7 @@ def test_each_of_two_sessions_records_its_categories(oracle):
 
 @pytest.mark.parametrize("fill", ["RING_BUFFER", "DISCARD"])
 def test_many_short_sessions_are_readable(oracle, fill):
-    """Threads that outlive sessions start a new sequence in each."""
+    """Threads that outlive sessions start a new packet sequence in each session."""
     made = config()
     made.buffers[0].fill_policy = getattr(TraceConfig.BufferConfig.FillPolicy, fill)
     for number in range(20):

@@ -1,9 +1,9 @@
-"""The same programs give traces of identical structure on each CPython: names, nesting, counts.
+"""Traces of a program have the same names, nesting and counts on each CPython version.
 
-`make versions` runs this with each CPython that `tools/pythons` finds, and that `make install` has
-been run for. What differs between versions of the interpreter itself is left out of the programs:
-comprehensions, which are calls on CPython 3.11 only; the close of a generator without a handler,
-which doesn't run it on 3.13.
+`make versions` runs these tests with each CPython that `tools/pythons` finds and that
+`make install` has been run for. The programs avoid known differences between interpreters:
+comprehensions are calls on CPython 3.11 only, and on 3.13 closing a generator without a
+handler doesn't run the generator.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ Tree = tuple[str, list["Tree"]]
 
 @functools.cache
 def pythons() -> dict[str, list[str]]:
-    """The command of each CPython that the package is installed for, by version."""
+    """Return, by version, the command of each CPython for which the package is installed."""
     found = {}
     lines = subprocess.check_output([ROOT / "tools" / "pythons"], text=True).splitlines()
     for version, *rest in (line.split() for line in lines):
@@ -222,7 +222,7 @@ def pythons() -> dict[str, list[str]]:
 
 @functools.cache
 def detail(version: str) -> tuple[str, ...]:
-    """The option that records every call, where that isn't the default."""
+    """Return the option that records every call, if this version of `record` has it."""
     command = [*pythons()[version], "-m", "stretto", "record", "--help"]
     text = subprocess.check_output(command, cwd=ROOT, text=True)
     return ("--full",) if "--full" in text else ()
@@ -230,7 +230,7 @@ def detail(version: str) -> tuple[str, ...]:
 
 @functools.cache
 def structure(version: str, program: str) -> list[list[list[Tree]]]:
-    """The slices of each process, track by track."""
+    """Record a program; return its slices as trees, per process and track."""
     WORK.mkdir(parents=True, exist_ok=True)
     script, trace = WORK / f"program_{program}.py", WORK / f"{program}-{version}.pftrace"
     script.write_text(PROGRAMS[program])
@@ -266,7 +266,7 @@ def _oracle() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_each_version_is_found(version: str) -> None:
+def test_each_installed_cpython_version_is_found(version: str) -> None:
     if version not in pythons():
         pytest.skip(f"CPython {version} isn't here, or not built: `make install PYTHON=...`")
 
@@ -277,7 +277,9 @@ def _parametrized(test: Callable[..., None]) -> Any:
 
 
 @_parametrized
-def test_two_versions_give_the_same_structure(program: str, one: str, other: str) -> None:
+def test_program_has_the_same_structure_on_two_cpython_versions(
+    program: str, one: str, other: str
+) -> None:
     for version in (one, other):
         if version not in pythons():
             pytest.skip(f"CPython {version} isn't here, or not built")

@@ -42,7 +42,7 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Oracle:
 
 
 @pytest.mark.parametrize("name", ["queued", "joinable", "simple", "piped", "streamed"])
-def test_each_item_has_an_arrow_to_the_other_process(oracle: Oracle, name: str) -> None:
+def test_each_queue_item_has_an_arrow_to_the_other_process(oracle: Oracle, name: str) -> None:
     arrows = [row for row in oracle.query(ARROWS) if name in row[:2]]
     assert arrows == [(name, name, "send one-way", "receive one-way", 1, 0)] * ITEMS
 
@@ -58,5 +58,5 @@ def test_request_over_http_has_three_arrows(oracle: Oracle, path: str) -> None:
     }
 
 
-def test_no_other_arrows_exist(oracle: Oracle) -> None:
+def test_trace_has_only_the_expected_arrows(oracle: Oracle) -> None:
     assert oracle.query("select count() from flow") == [(5 * ITEMS + 2 * 3 * ITEMS,)]

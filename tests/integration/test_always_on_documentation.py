@@ -23,7 +23,7 @@ COMMANDS = [line for language, text in BLOCKS if not language for line in text.s
 
 
 def command(start: str) -> list[str]:
-    """The documented command with this beginning, without the column that explains it."""
+    """Return the documented command that starts with this text, without its explanation."""
     (line,) = (line for line in COMMANDS if line.startswith(start))
     verb, *words = shlex.split(line.split("   ")[0])
     assert verb == "stretto"
@@ -89,7 +89,7 @@ def test_documented_command_connects_an_unmodified_program(tmp_path: Path) -> No
         )
 
 
-def test_documented_config_equals_that_of_the_example() -> None:
+def test_documented_config_is_the_config_of_the_example() -> None:
     example = (ROOT / "examples" / "always_on" / "functions.pbtxt").read_text()
     assert [line for line in example.splitlines() if not line.startswith("#")] == (
         CONFIG.splitlines()

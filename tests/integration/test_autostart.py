@@ -22,7 +22,7 @@ STRETTO = Path(stretto.__file__).parent.parent
 
 
 class Environment:
-    """A virtual environment where Stretto can be imported, or cannot."""
+    """A virtual environment with Stretto, which `has_stretto(False)` removes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -65,7 +65,7 @@ def environment(made: Environment) -> Iterator[Environment]:
 
 
 @pytest.mark.parametrize("variable", [None, "", "0"])
-def test_nothing_is_imported_without_the_variable(
+def test_stretto_is_not_imported_if_its_variable_is_unset(
     environment: Environment, variable: str | None
 ) -> None:
     modules = "import sys; print([name for name in sys.modules if name.startswith('stretto')])"
@@ -74,13 +74,15 @@ def test_nothing_is_imported_without_the_variable(
 
 
 @pytest.mark.parametrize("options", [(), ("-E",), ("-I",), ("-s",), ("-W", "error")])
-def test_program_connects_when_the_variable_is_set(
+def test_program_connects_if_the_environment_variable_is_set(
     environment: Environment, options: tuple[str, ...]
 ) -> None:
     assert environment.python(*options, "-c", REPORT) == "1"
 
 
-def test_program_does_not_connect_without_site(environment: Environment) -> None:
+def test_program_does_not_connect_under_the_option_that_disables_site(
+    environment: Environment,
+) -> None:
     assert environment.python("-S", "-c", REPORT) == "no"
     assert environment.python("-I", "-S", "-c", REPORT) == "no"
 

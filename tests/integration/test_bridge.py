@@ -84,12 +84,12 @@ def dial(port: int) -> socket.socket:
 
 
 def page(port: int, origin: str = PUBLIC_UI, path: str = "/traced") -> ClientConnection:
-    """A WebSocket connection of a page."""
+    """Connect to the bridge as a page of this origin does."""
     return connect(f"ws://127.0.0.1:{port}{path}", origin=Origin(origin), open_timeout=DEADLINE_S)
 
 
 def refusal(port: int, **options: str) -> int:
-    """The HTTP status with which the bridge refuses a page."""
+    """Connect as a page that the bridge refuses; return the HTTP status."""
     with pytest.raises(InvalidStatus) as caught:
         page(port, **options)
     return caught.value.response.status_code
@@ -139,7 +139,7 @@ def test_service_can_start_after_the_bridge(bridge: Command, path: Path) -> None
         echo.close()
 
 
-def test_other_origins_and_paths_are_refused(service: Echo, bridge: Command) -> None:
+def test_page_of_another_origin_or_path_is_refused(service: Echo, bridge: Command) -> None:
     port = port_of(bridge)
     assert refusal(port, origin="https://evil.example") == 403
     assert refusal(port, path="/adb") == 404
@@ -150,12 +150,14 @@ def test_connections_above_the_limit_are_closed(service: Echo, bridge: Command) 
     ends = [dial(port) for _ in range(MAX_CONNECTIONS)]
     try:
         with dial(port) as one_more:
-            one_more.settimeout(HANDSHAKE_S / 2)  # after that it would be closed because it is idle
+            one_more.settimeout(
+                HANDSHAKE_S / 2
+            )  # shorter than the bridge's limit for idle connections
             assert one_more.recv(1) == b""
     finally:
         for end in ends:
             end.close()
-    # They are closed: new ones are accepted as soon as the bridge has noticed.
+    # The bridge accepts new connections when it has noticed that the old ones are closed.
     deadline = time.monotonic() + DEADLINE_S
     while True:
         try:
@@ -176,7 +178,7 @@ def test_connections_of_another_user_do_not_use_up_the_limit(
         with page(port) as connected:
             connected.send(b"here")
             assert receive(connected, 4) == b"here"
-        # Connections that send nothing are closed, much earlier than an idle page would be.
+        # Connections without a handshake are closed much earlier than those of idle pages.
         for stranger in strangers:
             stranger.settimeout(HANDSHAKE_S / 2)
             assert stranger.recv(1) == b""

@@ -34,7 +34,7 @@ def switches():
 
 def settled():
     before = switches()
-    time.sleep(0.05)  # sleep: nothing may happen meanwhile
+    time.sleep(0.05)  # sleep: the program must stay idle during it
     return switches() == before
 """
 
@@ -132,7 +132,7 @@ class TestConnection:
             program.wait_for("connection.connected")
             program.wait_for("len(switches()) == 1 and settled()")
             before = program.run("switches()")
-            time.sleep(0.5)  # sleep: nothing may happen meanwhile
+            time.sleep(0.5)  # sleep: the program must stay idle during it
             assert program.run("switches()") == before
 
     def test_service_that_closes_every_connection_is_tried_again(self, address: str) -> None:
@@ -213,7 +213,7 @@ class TestDataSources:
             service.start("one", source_config("test.odd"))
             service.wait_for_producers(0)
             program.wait_for("not connection.connected")
-            service.stop("one")  # otherwise it would disconnect again
+            service.stop("one")  # a running session would call the callback again
             program.run("connection = stretto.connect()")
             service.wait_for_producers(1)
             assert program.finish() == ""
@@ -259,7 +259,7 @@ def events():
 """
 )
 
-# The calls of `mixed`: exceptions and generators enter and leave frames in unusual order.
+# A program with exceptions and generators, which enter and leave frames in unusual order.
 MIXED = """
 def numbers(count):
     for number in range(count):
@@ -317,7 +317,7 @@ def program(service: ServiceProcess) -> Iterator[LiveProgram]:
 
 
 def calls_by_thread(trace: bytes) -> list[list[Call]]:
-    """The slices of each thread; fails if an END has no BEGIN."""
+    """Return the slices of each thread; fail if an END has no BEGIN."""
     by_sequence: dict[int, list[Event]] = {}
     for event in track_events(trace):
         by_sequence.setdefault(event.sequence, []).append(event)
@@ -348,7 +348,7 @@ class TestFunctions:
         self.record(service, program)
         program.run("go.set(); thread.join()")
         (calls,) = [each for each in calls_by_thread(service.stop("functions")) if INNER in each]
-        # Calls that began before the session are not recorded, nor are their ends.
+        # Neither BEGIN nor END of a call that began before the session is recorded.
         assert calls.count(INNER) == 1
         assert "blocked" not in flat(calls)
 
@@ -363,7 +363,7 @@ class TestFunctions:
             program.wait_for("not hooks()")
             threads = [each for each in calls_by_thread(trace) if INNER in each]
             assert len(threads) == 1
-            # Tracing can start and stop between BEGIN and END of a call: one call each.
+            # The session may cut off one call where it starts and one where it ends.
             whole = [call for call in threads[0] if call == INNER]
             assert len(whole) > 3
             assert len([call for call in threads[0] if call[0] == "inner"]) <= len(whole) + 2
@@ -416,7 +416,7 @@ class TestFunctions:
         assert names(plain) == ["both", "one"]
         assert "both" not in names(functions)
 
-    def test_second_session_continues_when_the_first_has_ended(
+    def test_second_session_continues_after_the_first_has_ended(
         self, service: ServiceProcess, program: LiveProgram
     ) -> None:
         self.record(service, program)
@@ -432,7 +432,7 @@ class TestFunctions:
         program.wait_for("not hooks()")
 
 
-class TestOtherCategories:
+class TestBuiltInCategories:
     @pytest.mark.parametrize(
         ("category", "order", "name"),
         [

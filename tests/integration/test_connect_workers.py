@@ -90,7 +90,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
 
 
 def names_by_pid(trace: bytes) -> dict[int, list[str]]:
-    """Names of the BEGINs and instants of each process; fails if slices do not nest."""
+    """Return the names of the slices and instants per pid; fail if slices do not nest."""
     pids = {p.trusted_packet_sequence_id: p.trusted_pid for p in decode_packets(trace)}
     names: dict[int, list[str]] = {}
     events = track_events(trace)
@@ -161,14 +161,14 @@ class Gunicorn:
         command = [sys.executable, "-m", "gunicorn", *bind, *options, "application"]
         self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
 
-    def ask(self) -> bytes:
-        """Whether the worker that answers reports that it is recorded."""
+    def get_answer(self) -> bytes:
+        """Send a request; the answering worker returns whether it is recorded."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}", timeout=10) as answer:
             data: bytes = answer.read()
             return data
 
-    def ask_until_recorded(self) -> None:
-        wait_until(lambda: self.ask() == b"True", "a recorded worker")
+    def request_until_recorded(self) -> None:
+        wait_until(lambda: self.get_answer() == b"True", "a recorded worker")
 
     def finish(self) -> str:
         self.process.send_signal(signal.SIGTERM)
@@ -184,12 +184,12 @@ def test_workers_of_gunicorn_are_recorded_and_replaced(
 ) -> None:
     server = Gunicorn(tmp_path, *options)
     try:
-        count = WORKERS + len(options)  # also the master, if it loads the application
+        count = WORKERS + len(options)  # with --preload, the master is a producer, too
         producers = service.wait_for_producers(count)
         pids = {producer["pid"] for producer in producers} - {server.process.pid}
         assert len(pids) == WORKERS
         service.start("one", session_config("app"))
-        server.ask_until_recorded()
+        server.request_until_recorded()
         found = names_by_pid(service.stop("one"))
         assert set(found) <= pids
         assert {name for names in found.values() for name in names} == {"request"}

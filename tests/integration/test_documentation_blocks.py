@@ -58,7 +58,7 @@ def test_block_is_accepted_by_its_parser(block: Block, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_test_named_in_a_comment_reads_the_page(page: Path) -> None:
+def test_page_is_read_by_the_test_that_its_comment_names(page: Path) -> None:
     for block in blocks_of(page):
         check_tested_elsewhere(block)
 
@@ -69,7 +69,7 @@ def test_pages_of_each_kind_are_found() -> None:
     assert {block.language for block in OTHER_BLOCKS} >= {"", "sh", "textproto", "ini", "proto"}
 
 
-# --- the checks fail on wrong blocks
+# --- Tests of the checks: they fail on wrong blocks
 
 
 def block(tmp_path: Path, text: str) -> Block:
@@ -102,7 +102,7 @@ def test_wrong_block_is_reported(tmp_path: Path, language: str, text: str) -> No
         check(found, tmp_path)
 
 
-def test_command_is_parsed_without_its_explanation() -> None:
+def test_command_is_parsed_without_the_explanation_beside_it() -> None:
     text = "$ stretto view trace.pftrace\nstretto flows a.pftrace   calls\nA=1 make x | y\noutput\n"
     assert list(documentation.commands(text)) == [
         ["stretto", "view", "trace.pftrace"],

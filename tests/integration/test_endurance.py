@@ -28,8 +28,8 @@ GROWTH_LIMIT = 8 << 20
 
 CATEGORY = stretto.Category("test.endurance")
 
-# sequence_flags, then a track event of type INSTANT with category and name ids of one byte
-# each, without and with room for other strings: what `CATEGORY.instant("tick")` is.
+# The packet of `CATEGORY.instant("tick")`: sequence_flags, then a track event of type INSTANT
+# whose category and name are interned ids of one byte each.
 INSTANT = bytes.fromhex("68025a06480318015001")
 
 pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("endurance")]
@@ -43,12 +43,12 @@ def path(tmp_path):
 
 
 def recorded(before):
-    """(written, lost) since `before`, as the native side counts."""
+    """Return the numbers of written and lost events since the counts `before`."""
     return tuple(now - then for now, then in zip(TrackEventSource.counts, before, strict=True))
 
 
 def final_stats(trace):
-    """The buffer statistics at the end of a streamed trace."""
+    """Return the buffer statistics at the end of a streamed trace."""
     start = trace.rfind(b"\x9a\x02")  # tag of TracePacket.trace_stats
     for begin in range(max(0, start - 64), start):
         try:
@@ -172,7 +172,7 @@ def test_writer_ids_are_reused_without_collision():
     core = _native.ProducerEndpointCore(table, 1)
     core.allow_buffer(1, True)
     arbiter = _native.Arbiter.in_process(core, 1 << 20, 4096)
-    count = 70_000  # more than twice the number of ids
+    count = 70_000  # more than twice the number of writer ids
     for number in range(count):
         writer = _native.TraceWriter(arbiter, 1)
         assert writer.write(TracePacket(timestamp=number).encode())

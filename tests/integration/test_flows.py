@@ -24,7 +24,7 @@ from tests.support.recorded_events import END, Event, config, events_of
 from tests.support.service_process import ServiceProcess
 from tests.support.traced_greeter import flows_installed
 
-pytestmark = pytest.mark.xdist_group("system session")  # one service for all tests
+pytestmark = pytest.mark.xdist_group("system session")  # all tests share one service
 
 
 class ServiceThread:
@@ -73,9 +73,9 @@ def service(
 
 
 def record(flushes: int, idle_s: float = 0) -> list[Event]:
-    """The messages to the service in an idle session with this number of flushes."""
+    """Record an idle session with this number of flushes; return its messages to the service."""
     with stretto.TracingSession(config(enabled=["stretto.ipc"]), backend="system") as session:
-        time.sleep(idle_s)  # sleep: nothing may happen meanwhile
+        time.sleep(idle_s)  # sleep: the session must stay idle during it
         for _ in range(flushes):
             session.flush()
         session.stop()
@@ -85,12 +85,12 @@ def record(flushes: int, idle_s: float = 0) -> list[Event]:
 @pytest.mark.usefixtures("service")
 def test_own_ports_are_traced_without_feedback() -> None:
     with flows_installed(own_ports=True):
-        record(1)  # connects
+        record(1)  # connects to the service, which sends messages of its own
         few, many = record(2), record(40)
     methods = {event.args["method"] for event in many if event.kind != END}
     assert {"GetAsyncCommand", "Flush"} & methods
     assert not {"CommitData", "ReadBuffers"} & methods
-    # Tracing itself causes a few events with each flush, but none with each event.
+    # Each flush causes a few events; an event causes no further one.
     assert 0 < len(few) < 40
     assert len(many) < 40 * 8
 
@@ -104,9 +104,9 @@ def test_own_ports_are_not_traced_by_default() -> None:
 
 @pytest.mark.usefixtures("service")
 def test_idle_process_sends_a_bounded_number_of_messages() -> None:
-    """If each commit caused another one, there would be thousands in this time."""
+    """If each traced commit caused another one, there would be thousands of messages."""
     with flows_installed(own_ports=True):
-        record(1)  # connects
+        record(1)  # connects to the service, which sends messages of its own
         short, long = record(1), record(1, idle_s=0.4)
     assert 0 < len(short) < 60
     assert 0 < len(long) < 60

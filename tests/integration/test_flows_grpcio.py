@@ -134,7 +134,7 @@ def test_no_arrow_without_traceparent_and_header(address: str, service: Service)
     assert "x-stretto-flow" not in service.metadata[0]
 
 
-def test_failed_call_has_all_four_points(address: str) -> None:
+def test_failed_call_has_all_four_flow_points(address: str) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         with pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary("/test.Service/Fail")(b"x")
@@ -142,7 +142,7 @@ def test_failed_call_has_all_four_points(address: str) -> None:
     assert arrows(recorded.events, "Fail") == [CALL]
 
 
-def test_handler_that_raises_has_all_four_points(address: str) -> None:
+def test_call_whose_handler_raises_has_all_four_flow_points(address: str) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         with pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary("/test.Service/Crash")(b"x")
@@ -150,7 +150,7 @@ def test_handler_that_raises_has_all_four_points(address: str) -> None:
     assert arrows(recorded.events, "Crash") == [CALL]
 
 
-def test_unknown_method_has_only_the_points_of_the_client(address: str) -> None:
+def test_call_of_an_unknown_method_has_only_the_flow_points_of_the_client(address: str) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         with pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary("/test.Service/None")(b"x")
@@ -164,7 +164,7 @@ def test_expired_deadline_is_not_recorded_as_a_reply(address: str, service: Serv
             channel.unary_unary("/test.Service/Wait")(b"x", timeout=0.2)
         service.done.set()
         assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-        # The server has two threads: when this call returns, the other one has been handled.
+        # The server's two threads have both handled a further call: the expired one has ended.
         for _ in range(2):
             assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
     (points,) = arrows(recorded.events, "Wait")
@@ -213,7 +213,7 @@ def test_cancelled_stream_is_not_recorded_as_a_reply(address: str, service: Serv
     assert CALL[3] not in points
 
 
-def test_with_call_has_all_four_points(address: str) -> None:
+def test_call_by_with_call_has_all_four_flow_points(address: str) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         reply, call = channel.unary_unary("/test.Service/One").with_call(b"x")
         assert (reply, call.code()) == (b"X", grpc.StatusCode.OK)
@@ -223,7 +223,7 @@ def test_with_call_has_all_four_points(address: str) -> None:
 
 
 @pytest.mark.parametrize("single_threaded", [False, True])
-def test_futures_and_streams_have_arrows(address: str, *, single_threaded: bool) -> None:
+def test_calls_by_future_and_streams_have_arrows(address: str, *, single_threaded: bool) -> None:
     from stretto.flows.grpcio import FlowClientInterceptor
 
     option = (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1)
@@ -298,7 +298,7 @@ def test_arrows_exist_between_other_interceptors(address: str) -> None:
     assert first == CALL[0]
 
 
-def test_handler_can_ask_for_the_flow_of_its_call(address: str, service: Service) -> None:
+def test_handler_can_get_the_flow_of_its_call(address: str, service: Service) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
         assert len(list(channel.unary_stream("/test.Service/Many")(b"abc"))) == 3
@@ -316,8 +316,8 @@ def test_interceptor_does_nothing_when_flows_are_not_installed(
     assert "x-stretto-flow" not in service.metadata[0]
 
 
-class TestServersInterceptor:
-    """The server interceptor, called directly."""
+class TestFlowServerInterceptor:
+    """Tests that call the server interceptor without a channel."""
 
     class Called:
         """A stand-in for grpc.HandlerCallDetails."""

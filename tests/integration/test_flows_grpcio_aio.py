@@ -65,7 +65,7 @@ class Service:
 
     async def wait(self, request: bytes, _context: Any) -> bytes:
         try:
-            await asyncio.sleep(60)  # sleep: until it is cancelled
+            await asyncio.sleep(60)  # sleep: the call is cancelled during it
         finally:
             self.cancelled.set()
         return request
@@ -234,7 +234,7 @@ def test_cancelled_calls_are_not_recorded_as_replies() -> None:
         call.cancel()
         await service.cancelled.wait()
         call = channel.unary_unary("/test.Service/One")(b"x")
-        call.cancel()  # before the interceptor has run
+        call.cancel()  # cancelled before the interceptor has run
         with pytest.raises(asyncio.CancelledError):
             await call
         assert await channel.unary_unary("/test.Service/One")(b"x") == b"X"

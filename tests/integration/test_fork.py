@@ -182,7 +182,7 @@ def test_grandchild_adds_no_event_to_the_session_of_the_child(run):
 
 @pytest.mark.thorough
 def test_streaming_continues_after_a_fork(run):
-    """The tracing thread is started again, even if the main thread waits in C forever."""
+    """The tracing thread is restarted after the fork, even if the main thread blocks in C."""
     parent, _ = run(
         """
         import threading, time
@@ -205,7 +205,7 @@ def test_streaming_continues_after_a_fork(run):
             thread.join()
         """,
         "-W",
-        "ignore:This process:DeprecationWarning",  # the program has two threads on purpose
+        "ignore:This process:DeprecationWarning",  # the program forks while it has two threads
     )
     assert set(parent) == {"before", "after"}
 
@@ -296,7 +296,7 @@ def test_at_fork_hooks_of_other_modules_may_trace(run):
 
 
 def test_child_has_its_own_thread_and_process_tracks(tmp_path):
-    """Tracks that were created before the fork are below the process of the child."""
+    """In the child's trace, tracks created before the fork are children of the child process."""
     out = subprocess.run(
         [
             sys.executable,

@@ -1,4 +1,4 @@
-"""The shared memory of a producer: its own or the service's, its size; none over a network."""
+"""Shared memory of producers: created by service or producer, its size; TCP works without it."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def write(arbiter: _native.Arbiter | None, target: int, *written: str) -> None:
         (8, 1024, 1024),
         (16, 512, 512),
         (32, 4096, 4096),
-        (32, 64 * KB, 32 * KB),  # the maximum
-        (64, 1024, 1024),  # pages of 32 KiB
+        (32, 64 * KB, 32 * KB),  # limited to the maximum of 32 MiB
+        (64, 1024, 1024),  # the page size is limited to 32 KiB
         (12, 1024, 256),  # an unsupported page size
         (32, 33, 256),  # an unsupported number of pages
         (0, 0, 256),
@@ -134,7 +134,7 @@ def test_unusable_memory_of_a_producer_is_refused(service: ServiceProcess, addre
     producer, memory = Producer(), StartupMemory(512 * KB, 16 * KB)
     refused: list[_native.Arbiter] = []
     memory.on_refused = refused.append
-    memory.page_size = 12 * KB  # no page has this size
+    memory.page_size = 12 * KB  # 12 KiB is no page size
     client = producer.connect(address, ProducerHints("test"), memory)
     assert refused == [memory.arbiter]
     writer = _native.TraceWriter(memory.arbiter, 1 << 16)
@@ -190,7 +190,7 @@ def test_startup_events_are_sent_over_a_network(host: str, monkeypatch: pytest.M
 def test_service_that_does_not_adopt_memory_loses_only_startup_events(
     address: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The startup events are lost, with a warning; later events of the session are kept."""
+    """The loss of the startup events is logged; later events of the session are recorded."""
     service = PlainService(str(address))
     monkeypatch.setenv("PERFETTO_PRODUCER_SOCK_NAME", str(address))
     try:

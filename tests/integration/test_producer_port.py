@@ -28,7 +28,7 @@ from tests.support.plain_service import BUFFER, PlainService
 
 
 class RecordingProducer:
-    """A producer with one data source that logs the calls of the service."""
+    """A producer with one data source; it logs the calls that the service makes."""
 
     def __init__(self) -> None:
         self.client: ProducerIPCClient | None = None
@@ -275,7 +275,7 @@ class TestDataPath:
     def test_data_is_committed_while_the_interpreter_is_busy(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
-        # Twice the shared memory; no Python code runs on the IPC thread meanwhile.
+        # The data fills the shared memory twice; this thread holds the interpreter all the time.
         trace_writer = writer(producer)
         count = 2 * service.shm_size // 1000
         for number in range(count):
@@ -288,8 +288,8 @@ class TestDataPath:
         trace_writer.close()
 
 
-class TestCommands:
-    def test_commands_arrive_on_the_ipc_thread(
+class TestServiceCommands:
+    def test_service_commands_arrive_on_the_ipc_thread(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
         remote = service.endpoints[0].producer
@@ -346,7 +346,7 @@ class TestCommands:
         ]
 
 
-class TestEnd:
+class TestDisconnect:
     def test_disconnecting_producer_commits_its_data_and_closes_everything(
         self, service: PlainService
     ) -> None:
@@ -357,7 +357,7 @@ class TestEnd:
         client_of(producer).disconnect()
         client_of(producer).disconnect()
         service.wait_for(lambda: service.endpoints[0].log == [("disconnect",)])
-        assert texts(service.read()) == ["last"]  # the service has scraped it
+        assert texts(service.read()) == ["last"]  # scraped by the service: the chunk was still open
         assert ("disconnect",) not in producer.log
         assert not client_of(producer).connected
         trace_writer.write(packet("too late"))
@@ -372,11 +372,10 @@ class TestEnd:
         trace_writer.write(packet("in a chunk that is still open"))
         number = client_of(producer)._end.fileno()
         client_of(producer).disconnect()
-        assert client_of(
-            producer
-        )._queue.broken  # for a thread that is in the arbiter at this moment
+        # A thread may be in the arbiter at this moment: the broken queue refuses its commit.
+        assert client_of(producer)._queue.broken
         near, far = socket.socketpair()
-        os.dup2(near.fileno(), number)  # the number that the next open() would get
+        os.dup2(near.fileno(), number)  # a reused descriptor number
         trace_writer.flush()
         trace_writer.close()
         far.setblocking(False)
@@ -387,7 +386,7 @@ class TestEnd:
         near.close()
         far.close()
 
-    def test_producer_is_told_once_that_the_service_disconnected(
+    def test_on_disconnect_is_called_once_when_the_service_disconnects(
         self, service: PlainService
     ) -> None:
         producer = connect(service)
@@ -396,7 +395,7 @@ class TestEnd:
         producer.wait_for("disconnect")
         assert not client.connected
         trace_writer = writer(producer)
-        trace_writer.write(packet("nobody listens"))
+        trace_writer.write(packet("after the disconnect"))
         trace_writer.close()
         client.register_data_source(DataSourceDescriptor(name="other"))
         client.notify_flush_complete(1)
@@ -405,7 +404,7 @@ class TestEnd:
         client.disconnect()
         assert producer.log.count(("disconnect",)) == 1
 
-    def test_callback_may_disconnect(self, service: PlainService) -> None:
+    def test_producer_may_disconnect_in_a_callback(self, service: PlainService) -> None:
         before = open_descriptors()
         producer = connect(service)
         client = client_of(producer)
@@ -414,11 +413,13 @@ class TestEnd:
         service.call(lambda: remote.flush(1, [], 0))
         service.wait_for(lambda: service.endpoints[0].log == [("disconnect",)])
         producer.wait_for("flush", 1, [], 0)
-        expect_new_descriptors(before, 0)  # after the callback has returned
+        expect_new_descriptors(before, 0)  # the socket is closed after the callback has returned
         client.disconnect()
 
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-    def test_client_without_references_closes_itself(self, service: PlainService) -> None:
+    def test_client_is_closed_when_its_last_reference_is_dropped(
+        self, service: PlainService
+    ) -> None:
         producer = connect(service)
         producer.client = None
         del producer
@@ -437,7 +438,7 @@ class TestEnd:
 
 
 class TestFork:
-    def test_commands_are_delivered_after_resume(
+    def test_service_commands_are_delivered_after_resume(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
         client = client_of(producer)
@@ -482,7 +483,7 @@ class TestFork:
         pid = fork_and_exit(produce)
         os.waitpid(pid, 0)
         service.wait_for(lambda: bool(service.endpoints) and bool(service.endpoints[0].log))
-        # The last packet may be lost: nothing marks it as complete.
+        # The last packet may be lost: it is not marked as complete.
         assert texts(service.read())[:999] == [f"{number:200}" for number in range(999)]
 
 
@@ -501,7 +502,7 @@ def fork_and_exit(function: Callable[[], object]) -> int:
     import warnings
 
     with warnings.catch_warnings():
-        # The thread of the service is in this process, too; the child does not use it.
+        # The fork warns of the service's thread in this process; the child does not use it.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:

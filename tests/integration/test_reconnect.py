@@ -49,7 +49,7 @@ def names(trace: bytes) -> list[str]:
 
 
 def record(service: ServiceProcess, program: LiveProgram, name: str, *, whole: bool) -> None:
-    """Write events in a session; `whole` also stops it and checks its trace."""
+    """Write events in a session; if `whole`, stop the session and check its trace."""
     service.start("one", session_config("app"))
     program.wait_for("app.enabled")
     program.run(f"write_in_threads({name!r})")
@@ -78,14 +78,14 @@ def test_killed_services_leave_no_threads_memory_or_descriptors(
                     assert names(service.stop("adopting")) == ["early"]
                 record(service, program, f"session {number}", whole=number % 2 == 0)
                 first = first or program.run("left()")
-                # What is just being released vanishes soon; a leak would add up over six rounds.
+                # Wait until the last round's resources are released; leaks grow with each round.
                 program.wait_for(f"left_at_most(*{first})")
                 service.kill()
             program.wait_for("not app.enabled and not connection.connected")
             program.run("write_in_threads('nowhere')")
         program.run("stretto.disconnect()")
-        # A slot keeps its last arbiter, and so its memory, until it is used again; and the
-        # program's `connection` the two sockets of a thread that it could start.
+        # The session slot keeps its last arbiter with its memory until its next use. The
+        # program's `connection` object keeps the socket pair that wakes its IPC thread.
         program.wait_for("left_at_most(['pipe:'] * 3 + ['socket:'] * 2, 1, 1)")
 
 

@@ -46,9 +46,9 @@ def record_code(trace: Path, text: str, *options: str) -> Run:
     return record(trace, *options, *code(text))
 
 
-class TestTransparent:
+class TestUnchangedBehaviour:
     def same(self, trace: Path, *program: str, cwd: Path) -> Run:
-        """Run it with and without the recorder; its output and exit status must be the same."""
+        """Run a program with and without the recorder; output and exit status must be the same."""
         expected = alone(sys.executable, *program, cwd=cwd)
         run = record(trace, "--quiet", *program, cwd=cwd)
         assert (run.status, run.stdout, run.stderr) == (
@@ -58,54 +58,56 @@ class TestTransparent:
         )
         return run
 
-    def test_script_behaves_the_same(self, tmp_path, trace):
+    def test_script_behaves_as_without_a_recorder(self, tmp_path, trace):
         (tmp_path / "app.py").write_text(SEES_ITSELF)
         self.same(trace, "app.py", "--buffer", "-m", "x", cwd=tmp_path)
 
-    def test_folder_with_main_behaves_the_same(self, tmp_path, trace):
+    def test_folder_with_main_behaves_as_without_a_recorder(self, tmp_path, trace):
         write(tmp_path, **PACKAGE)
         self.same(trace, "pkg", "1", cwd=tmp_path)
 
-    def test_module_behaves_the_same(self, tmp_path, trace):
+    def test_module_behaves_as_without_a_recorder(self, tmp_path, trace):
         write(tmp_path, **PACKAGE)
         self.same(trace, "-m", "pkg", "-q", cwd=tmp_path)
 
-    def test_code_behaves_the_same(self, tmp_path, trace):
+    def test_code_option_behaves_as_without_a_recorder(self, tmp_path, trace):
         self.same(trace, "-c", "import sys; print(sys.argv, sys.path)", "-o", "y", cwd=tmp_path)
 
     @pytest.mark.parametrize("status", [0, 1, 3, 255])
-    def test_exit_status_is_the_same(self, tmp_path, trace, status):
+    def test_exit_status_is_the_same_as_without_a_recorder(self, tmp_path, trace, status):
         assert self.same(trace, "-c", f"raise SystemExit({status})", cwd=tmp_path).status == status
 
-    def test_traceback_is_the_same(self, tmp_path, trace):
+    def test_traceback_is_the_same_as_without_a_recorder(self, tmp_path, trace):
         (tmp_path / "fails.py").write_text(FAILS)
         run = self.same(trace, "fails.py", cwd=tmp_path)
         assert "ValueError: why" in run.stderr
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-    def test_death_by_a_signal_is_the_same(self, tmp_path, trace, number):
+    def test_program_killed_by_a_signal_ends_as_without_a_recorder(self, tmp_path, trace, number):
         text = f"import os, signal; signal.signal({number:d}, signal.SIG_DFL) if {number:d} != 9 "
         text += f"else None; os.kill(os.getpid(), {number:d})"
         assert self.same(trace, "-c", text, cwd=tmp_path).status == -number
 
-    def test_uncaught_keyboard_interrupt_is_the_same(self, tmp_path, trace):
+    def test_uncaught_keyboard_interrupt_ends_the_program_as_without_a_recorder(
+        self, tmp_path, trace
+    ):
         run = self.same(trace, "-c", "raise KeyboardInterrupt", cwd=tmp_path)
         assert run.status == -signal.SIGINT
 
-    def test_standard_input_is_passed_on(self, tmp_path, trace):
+    def test_program_reads_the_standard_input_of_the_recorder(self, tmp_path, trace):
         run = record(
             trace, "-q", "--", "sh", "-c", f"echo hello | {sys.executable} -c 'print(input())'"
         )
         assert run.stdout == "hello\n"
 
-    def test_open_descriptors_are_passed_on(self, tmp_path, trace):
+    def test_program_inherits_open_descriptors(self, tmp_path, trace):
         reads = "import os; print(os.read(7, 9).decode())"
         shell = f"{' '.join(command(trace, 'sh', '-c'))} \"{sys.executable} -c '{reads}'\" 7< data"
         (tmp_path / "data").write_text("inherited")
         run = alone("sh", "-c", shell, cwd=tmp_path)
         assert run.stdout == "inherited\n"
 
-    def test_sitecustomize_of_the_program_runs(self, tmp_path, trace):
+    def test_sitecustomize_of_the_user_runs_under_the_recorder(self, tmp_path, trace):
         (tmp_path / "site").mkdir()
         (tmp_path / "site" / "sitecustomize.py").write_text("import builtins; builtins.mine = 1\n")
         text = "import sys, sitecustomize; print(mine, sitecustomize.__file__, sys.path)"
@@ -120,7 +122,7 @@ class TestTransparent:
         path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *python_path()])}
         expected = alone(sys.executable, "-c", "pass", **path)
         assert "mine" in expected.stderr
-        # The recorder process has these options of Python, too.
+        # The recorder is a Python process with the same PYTHONPATH: it prints the error, too.
         assert expected.stderr in record(trace, "-q", "-c", "pass", **path).stderr
 
     def test_recorder_causes_no_python_warnings(self, tmp_path, trace):
@@ -138,14 +140,14 @@ files = [os.open(f"{sys.argv[1]}/{n}", os.O_RDWR | os.O_CREAT) for n in range(30
 for _ in range(100_000): f()
 if os.fork() == 0: os._exit(0)
 os.wait()
-before = time.process_time(); time.sleep(0.5)  # sleep: nothing may use the CPU
+before = time.process_time(); time.sleep(0.5)  # sleep: Stretto must use no CPU during it
 spent = time.process_time() - before
 print(files[0], sum(os.fstat(fd).st_size for fd in files), spent < 0.2)
 """
 
 
 def test_program_is_recorded_until_it_closes_all_descriptors(oracle, tmp_path, trace):
-    """As daemons do: Stretto neither writes into files opened later nor runs into a busy loop."""
+    """Daemons close all descriptors. Stretto must not write into reused ones or loop busily."""
     (tmp_path / "files").mkdir()
     run = record(trace, "-c", CLOSES_EVERYTHING, str(tmp_path / "files"))
     assert (run.status, run.stdout) == (0, "3 0 True\n")
@@ -167,13 +169,13 @@ for end in ends: end.send(b"x")
 for _ in range(100_000): f()
 if os.fork() == 0: os._exit(0)
 os.wait()
-before = time.process_time(); time.sleep(0.5)  # sleep: nothing may use the CPU
+before = time.process_time(); time.sleep(0.5)  # sleep: Stretto must use no CPU during it
 spent = time.process_time() - before
 print(len(ends), all(end.recv(100) == b"x" for end in ends), spent < 0.2)
 """
 
 
-def test_reused_descriptor_numbers_are_left_to_the_program(oracle, trace):
+def test_stretto_does_not_touch_descriptor_numbers_that_the_program_reuses(oracle, trace):
     run = record(trace, "-c", TAKES_OUR_NUMBERS)
     assert (run.status, run.stdout) == (0, "1200 True True\n")
     assert "closed all its descriptors" in run.stderr
@@ -199,7 +201,7 @@ ENDINGS = {
 STATUS = {"SIGTERM": -15, "SIGKILL": -9, "_exit": 7, "exec": 0, "segfault": -11}
 
 
-class TestEndings:
+class TestProgramExit:
     @pytest.mark.parametrize("how", ENDINGS)
     def test_events_just_before_the_exit_of_the_program_are_kept(self, oracle, trace, how):
         run = record_code(trace, WROTE + ENDINGS[how])
@@ -216,13 +218,13 @@ class TestEndings:
         assert run.status == 0
         assert "wrote" in names(check_trace(oracle, run.trace, complete=False))
 
-    def test_no_slice_is_left_open(self, oracle, trace):
+    def test_uncaught_exception_leaves_no_slice_open(self, oracle, trace):
         run = record_code(trace, FAILS)
         loaded = check_trace(oracle, run.trace)
         assert {"inner", "outer", "uncaught exception"} <= names(loaded)
 
     def test_disconnect_of_the_recorder_is_not_recorded(self, oracle, trace):
-        """The recorder reads the shared memory for the last time while the process disconnects."""
+        """The recorder reads the shared memory for the last time when the process disconnects."""
         run = record_code(trace, HANGS_UP_SLOWLY)
         assert "slow_close" not in names(check_trace(oracle, run.trace))
 
@@ -300,14 +302,14 @@ class TestChildren:
         assert len(pids(loaded)) >= 2, "one worker may do all the work"
 
     def test_recorder_ends_after_the_program_despite_running_children(self, oracle, trace):
-        # The child closes its standard output: otherwise this test would wait until the child ends.
-        # sleep: the child outlives the recorder
+        # The child closes its standard output, which this test reads until all writers have ended.
+        # sleep: the child must outlive the recorder
         text = "import os, time\nif os.fork() == 0: os.closerange(0, 3); time.sleep(30)"
         run = alone("timeout", "20", *command(trace, sys.executable, "-c", text))
         assert run.status == 0
         check_trace(oracle, trace.read_bytes(), complete=False)
 
-    def test_unrecorded_python_is_named_even_if_it_ends_at_once(self, trace):
+    def test_unrecorded_python_process_is_named_even_if_it_ends_at_once(self, trace):
         text = (
             "import os, subprocess, sys\n"
             "subprocess.run([sys.executable, '-I', '-c', ''])\n"
@@ -323,10 +325,10 @@ class TestChildren:
         assert "an environment of its own" in said
         assert "a PYTHONPATH of its own" in said
 
-    def test_unrecorded_python_below_a_shell_is_named(self, trace):
+    def test_unrecorded_python_process_below_a_shell_is_named(self, trace):
         text = (
             "import os, subprocess, sys\n"
-            # sleep: longer than the pause between two looks for processes
+            # sleep: longer than the recorder's pause between two scans for processes
             "subprocess.run([f'{sys.executable} -Ec \"import time; time.sleep(0.7)\"'], shell=True)"
         )
         assert "-E, which keeps recorders out" in record_code(trace, text).stderr
@@ -343,14 +345,14 @@ f()
 
 def test_sub_interpreters_are_not_recorded(oracle, trace):
     run = record_code(trace, SUB_INTERPRETER)
-    # The system may have a sitecustomize of its own.
+    # A sitecustomize of the system may print something: compare with a bare run.
     plain = alone(sys.executable, "-c", SUB_INTERPRETER)
     assert (run.status, run.stdout) == (0, plain.stdout)
     assert "not followed" not in run.stderr
     assert "f" in names(check_trace(oracle, run.trace))
 
 
-class TestWhatIsRecorded:
+class TestRecordedEvents:
     def test_events_of_every_kind_are_recorded(self, oracle, trace):
         text = (
             "import asyncio, gc, logging, threading, stretto\n"
@@ -372,9 +374,9 @@ class TestWhatIsRecorded:
         text = (
             "import os, time\n"
             "pid = os.fork()\n"
-            # sleep: counters are read meanwhile
+            # sleep: the recorder reads the child's counters during it
             "if not pid: time.sleep(0.2); os._exit(0)\n"
-            # sleep: counters are read meanwhile
+            # sleep: the recorder reads the parent's counters during it
             "os.waitpid(pid, 0); time.sleep(1.5); print(pid)\n"
         )
         run = record_code(trace, text, "--no-functions")

@@ -107,7 +107,7 @@ print("left behind:", {key: after[key] for key in before if before[key] != after
 
 
 class Running:
-    """A program that runs until `finish`."""
+    """A running program to attach to; `finish` ends it."""
 
     def __init__(self, folder: Path, kind: str = "work", *options: str, **environment: str) -> None:
         self._running = folder / "running"
@@ -129,7 +129,7 @@ class Running:
         ready.unlink()
 
     def finish(self) -> tuple[int, str, str]:
-        """End the program: its exit status and what it has printed."""
+        """End the program; return its exit status, standard output and standard error."""
         self._running.unlink(missing_ok=True)
         out, err = self._process.communicate(timeout=TIMEOUT_S)
         return self._process.returncode, out, err
@@ -154,17 +154,17 @@ def attach(path: Path, pid: int, *options: str) -> Run:
 
 
 def start_recorder(path: Path, pid: int) -> subprocess.Popen[str]:
-    """A recorder that is attached when this returns."""
+    """Start a recorder and wait until it is attached; return its process."""
     command = record_command(path, "--attach", str(pid))
     recorder = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     maps = Path(f"/proc/{pid}/maps")
     wait_until(lambda: "_pyhooks" in maps.read_text(), "the program to load the hooks")
-    time.sleep(0.3)  # sleep: the recording shall have events
+    time.sleep(0.3)  # sleep: the program's events are recorded during it
     return recorder
 
 
 @needs_remote_exec
-class TestAttached:
+class TestAttachedRecording:
     def test_calls_are_recorded_and_nothing_is_left_behind(self, oracle, running, tmp_path):
         run = attach(tmp_path / "trace", running.pid, "--duration", "500ms")
         assert (run.status, run.stdout) == (0, "")
@@ -174,7 +174,9 @@ class TestAttached:
         assert loaded.query("select distinct pid from process where pid > 0") == [(running.pid,)]
 
     @pytest.mark.parametrize("kind", ["tasks", "threads", "generators", "exceptions", "forks"])
-    def test_programs_of_each_kind(self, oracle, tmp_path, kind):
+    def test_tasks_threads_generators_exceptions_and_forks_are_recorded(
+        self, oracle, tmp_path, kind
+    ):
         program = Running(tmp_path, kind)
         run = attach(tmp_path / "trace", program.pid, "--duration", "300ms")
         assert program.finish() == UNCHANGED
@@ -188,19 +190,19 @@ class TestAttached:
         }
         assert expected.get(kind, kind) in names(loaded)
 
-    def test_options_choose_what_is_recorded(self, oracle, running, tmp_path):
+    def test_exclude_option_applies_to_attached_programs(self, oracle, running, tmp_path):
         run = attach(tmp_path / "trace", running.pid, "-t", "300ms", "--exclude", "__main__")
         assert running.finish() == UNCHANGED
         assert "leaf" not in names(check_trace(oracle, run.trace, complete=False))
 
-    def test_a_program_is_attached_to_again(self, oracle, running, tmp_path):
+    def test_program_can_be_attached_to_several_times(self, oracle, running, tmp_path):
         for number in range(3):
             run = attach(tmp_path / f"trace{number}", running.pid, "--duration", "200ms")
             assert run.status == 0
             assert "leaf" in names(check_trace(oracle, run.trace, complete=False))
         assert running.finish() == UNCHANGED
 
-    def test_an_interrupt_ends_the_recording_and_not_the_program(self, oracle, running, tmp_path):
+    def test_interrupt_ends_the_recording_and_not_the_program(self, oracle, running, tmp_path):
         recorder = start_recorder(tmp_path / "trace", running.pid)
         recorder.send_signal(signal.SIGINT)
         _, said = recorder.communicate(timeout=TIMEOUT_S)
@@ -210,13 +212,13 @@ class TestAttached:
         trace = (tmp_path / "trace").read_bytes()
         assert "leaf" in names(check_trace(oracle, trace, complete=False))
 
-    def test_a_killed_recorder_leaves_nothing_in_the_program(self, running, tmp_path):
+    def test_killed_recorder_leaves_nothing_in_the_program(self, running, tmp_path):
         recorder = start_recorder(tmp_path / "trace", running.pid)
         recorder.kill()
         recorder.communicate(timeout=TIMEOUT_S)
         assert running.finish() == UNCHANGED
 
-    def test_the_recording_ends_with_the_program(self, oracle, running, tmp_path):
+    def test_recording_ends_with_the_program(self, oracle, running, tmp_path):
         recorder = start_recorder(tmp_path / "trace", running.pid)
         status, out, err = running.finish()
         assert (status, err) == (0, "")
@@ -227,7 +229,7 @@ class TestAttached:
         assert "leaf" in names(check_trace(oracle, trace, complete=False))
 
     @pytest.mark.thorough
-    def test_a_hundred_programs_in_a_row_are_unchanged(self, tmp_path):
+    def test_hundred_programs_attached_to_in_a_row_are_unchanged(self, tmp_path):
         kinds = ("work", "tasks", "threads", "generators", "exceptions")
         for number in range(100):
             folder = tmp_path / str(number)
@@ -238,7 +240,7 @@ class TestAttached:
 
 
 def refused(pid: int, folder: Path) -> str:
-    """The reason why a recorder doesn't attach."""
+    """Attach to a process that the recorder refuses; return the printed reason."""
     run = attach(folder / "trace", pid, "--duration", "100ms")
     assert run.status == 125
     assert not (folder / "trace").exists()
@@ -247,11 +249,11 @@ def refused(pid: int, folder: Path) -> str:
     return line.partition(f"process {pid}: ")[2]
 
 
-class TestRefused:
-    def test_no_such_process(self, tmp_path):
+class TestRefusedAttach:
+    def test_attach_to_a_missing_process_is_refused(self, tmp_path):
         assert refused(2**31 - 1, tmp_path) == "there is no such process."
 
-    def test_a_program_that_is_no_python(self, tmp_path):
+    def test_attach_to_a_program_other_than_python_is_refused(self, tmp_path):
         program = subprocess.Popen(["tail", "-f", "/dev/null"])
         try:
             reason = refused(program.pid, tmp_path)
@@ -261,11 +263,11 @@ class TestRefused:
         assert re.match("it is no CPython 3.14 or newer|this Stretto runs on CPython", reason)
 
     @pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python can be attached to")
-    def test_an_older_python(self, running, tmp_path):
+    def test_attach_to_python_before_3_14_is_refused(self, running, tmp_path):
         assert "and attaching needs 3.14 or newer" in refused(running.pid, tmp_path)
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts programs of other users")
-    def test_a_program_of_another_user(self, tmp_path):
+    def test_attach_to_a_program_of_another_user_is_refused(self, tmp_path):
         program = subprocess.Popen(["tail", "-f", "/dev/null"], user=NOBODY)
         try:
             reason = refused(program.pid, tmp_path)
@@ -275,7 +277,7 @@ class TestRefused:
         assert reason == f"it runs as user {NOBODY}: run `stretto record` as that user."
 
     @needs_remote_exec
-    def test_remote_debugging_is_switched_off(self, tmp_path):
+    def test_attach_to_a_program_with_remote_debugging_disabled_is_refused(self, tmp_path):
         for options, environment, reason in (
             (["-X", "disable-remote-debug"], {}, "it was started with -X disable-remote-debug."),
             (
@@ -292,7 +294,7 @@ class TestRefused:
                 program.kill()
 
     @needs_remote_exec
-    def test_a_program_that_is_attached_to_already(self, running, tmp_path):
+    def test_second_recorder_of_an_attached_program_is_refused(self, running, tmp_path):
         recorder = start_recorder(tmp_path / "first", running.pid)
         try:
             assert "recorded by another `stretto record` already" in refused(running.pid, tmp_path)
@@ -303,8 +305,8 @@ class TestRefused:
 
     @needs_remote_exec
     @pytest.mark.thorough
-    def test_a_main_thread_that_waits(self, tmp_path):
-        """The request is taken back: the program ends as it would have without it."""
+    def test_attach_fails_if_the_main_thread_runs_no_python_code(self, tmp_path):
+        """The recorder takes its request back; the program then ends undisturbed."""
         code = "import sys; print(1, flush=True); sys.stdin.read(); print(2)"
         pipe = subprocess.PIPE
         with subprocess.Popen(
@@ -324,7 +326,7 @@ class TestRefused:
             (["--auto"], "--attach doesn't go with --auto"),
         ],
     )
-    def test_what_does_not_go_with_it(self, tmp_path, arguments, reason):
+    def test_options_that_contradict_attach_are_refused(self, tmp_path, arguments, reason):
         run = record(tmp_path / "trace", "--attach", "1", *arguments)
         assert run.status == 2
         assert reason in run.stderr

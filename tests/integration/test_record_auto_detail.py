@@ -1,7 +1,7 @@
-"""Auto detail: the whole run at the finest detail that fits, whatever a program's functions do.
+"""`stretto record --auto`: the whole run is recorded, at the finest detail that fits.
 
-The programs sleep for known times, none of them near a threshold, and write down each call of
-20 ms and more with its caller. What they wrote must be in the trace.
+The programs sleep for known times, none of them near a threshold, and print each call of
+20 ms and more with its caller. The trace must have all printed calls.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ PROGRAMS = st.fixed_dictionaries(
 
 
 class Slice(NamedTuple):
-    """A slice of a function."""
+    """A slice that the recorder wrote for a function call."""
 
     id: int
     parent: int | None
@@ -121,7 +121,7 @@ class Slice(NamedTuple):
 
 
 class Trace:
-    """The slices of a recording, and what the program wrote."""
+    """The slices of a recording, and the long calls that the program printed."""
 
     def __init__(self, run: Run, processor: Any) -> None:
         assert run.status == 0, run.stderr
@@ -155,7 +155,7 @@ class Trace:
                 assert slice_.end <= parent.end
 
     def of(self, name: str, begin: int, end: int, tid: int) -> Slice | None:
-        """The slice of a call: nothing else of that name fits between its times."""
+        """Return the slice of a call with this name, times and thread; None if there is none."""
         found = [
             s
             for s in self.slices
@@ -165,7 +165,7 @@ class Trace:
             and s.end <= end + 50_000
             and s.end - s.begin >= (end - begin) / 2
         ]
-        # Of calls within each other that take equally long, the outermost.
+        # Nested calls of the same name may take equally long: return the outermost.
         return min(found, key=lambda s: s.begin - s.end, default=None)
 
     def names_above(self, slice_: Slice) -> list[str]:
@@ -190,7 +190,7 @@ def recorded(folder: Path, program: dict[str, Any], *options: str) -> Run:
 @settings(
     max_examples=5,
     deadline=None,
-    phases=[Phase.explicit, Phase.generate],  # a program runs for up to a second
+    phases=[Phase.explicit, Phase.generate],  # no shrinking: each program runs for up to a second
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(program=PROGRAMS)
@@ -208,7 +208,7 @@ def test_long_calls_are_shown_with_their_callers(
         assert [n for n in shown if n in callers][: len(callers)] == callers
 
 
-def test_function_that_was_fast_and_then_slow_once_is_shown(folder: Path, oracle: Any) -> None:
+def test_slow_call_of_a_usually_fast_function_is_shown(folder: Path, oracle: Any) -> None:
     program = {
         "warm": ["f0", "body"],
         "count": 100_000,
@@ -223,7 +223,9 @@ def test_function_that_was_fast_and_then_slow_once_is_shown(folder: Path, oracle
         assert trace.names_above(found)[:2] == ["timed", "run"]
 
 
-def test_counts_add_up_where_nothing_was_switched_off(folder: Path, oracle: Any) -> None:
+def test_recorded_and_counted_calls_add_up_if_no_function_is_switched_off(
+    folder: Path, oracle: Any
+) -> None:
     program = {"warm": ["f0"], "count": 50, "steps": [("f1", 0, 0.03, [], "sleep")], "threads": []}
     trace = Trace(recorded(folder, program), oracle)
     warm_up = next(s for s in trace.slices if s.name == "warm_up")
@@ -254,7 +256,7 @@ def test_threshold_rises_with_the_size_of_the_trace(folder: Path, oracle: Any) -
             assert trace.of(name, begin, end, tid) is not None
 
 
-def test_summary_says_where_the_time_went(folder: Path, oracle: Any) -> None:
+def test_summary_names_the_functions_that_took_the_time(folder: Path, oracle: Any) -> None:
     program = {
         "warm": ["f0", "body"],
         "count": 10_000,
@@ -268,12 +270,12 @@ def test_summary_says_where_the_time_went(folder: Path, oracle: Any) -> None:
     assert ("calls not counted" in run.stderr) == (run.status == 0)
 
 
-def test_children_are_recorded_too(folder: Path, oracle: Any) -> None:
+def test_forked_children_are_recorded_with_auto_detail(folder: Path, oracle: Any) -> None:
     script = folder / "forks.py"
     script.write_text(
         "import os, time\n"
-        "def in_child():\n    time.sleep(0.05)\n"  # sleep: the duration
-        "def in_parent():\n    time.sleep(0.05)\n"  # sleep: the duration
+        "def in_child():\n    time.sleep(0.05)\n"  # sleep: the duration of the call
+        "def in_parent():\n    time.sleep(0.05)\n"  # sleep: the duration of the call
         "for _ in range(3):\n"
         "    pid = os.fork()\n"
         "    if not pid:\n        in_child(); break\n"
@@ -281,7 +283,7 @@ def test_children_are_recorded_too(folder: Path, oracle: Any) -> None:
         "else:\n    in_parent()\n"
     )
     run = record(folder / "forks.pftrace", "--auto", "-W", "always", str(script))
-    if run.status == 2:  # options of Python go after the interpreter's name
+    if run.status == 2:  # here, Python's options are accepted only after the interpreter
         run = record(
             folder / "forks.pftrace", "--auto", "--", sys.executable, "-W", "always", str(script)
         )
@@ -297,7 +299,7 @@ def test_children_are_recorded_too(folder: Path, oracle: Any) -> None:
         (("--auto", "--system"), "--auto doesn't go with --system"),
     ],
 )
-def test_contradicting_options_are_refused(
+def test_options_that_contradict_auto_are_refused(
     folder: Path, options: tuple[str, ...], why: str
 ) -> None:
     run = record(folder / "none.pftrace", *options, "-c", "pass")

@@ -1,4 +1,4 @@
-"""`stretto record`: processes that outlive the program, or are not what it was."""
+"""`stretto record`: descendants that outlive the program or run as another user."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ sys.exit(main(sys.argv[1:]))
 """
 ENDS = """
 import os, time
-if (pid := os.fork()) == 0: time.sleep(60)  # sleep: until it is killed
+if (pid := os.fork()) == 0: time.sleep(60)  # sleep: the test kills it during it
 print(os.getpid(), pid, flush=True)
 """
 

@@ -1,4 +1,4 @@
-"""`stretto record` without an environment, a home, standard descriptors or a folder."""
+"""`stretto record` without environment variables, HOME, standard descriptors or a folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def program(tmp_path: Path) -> list[str]:
 
 
 def bare_environment() -> dict[str, str]:
-    """An empty environment, except for the variables that a build in place needs."""
+    """Return an environment without variables, except PYTHONPATH for a build in place."""
     return {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
 
 
@@ -48,7 +48,7 @@ def run(command: list[str], close: str = "", **options: object) -> subprocess.Co
 
 
 def same(program: list[str], trace: Path, close: str = "", **options: object) -> str:
-    """Run it with and without the recorder: its output must be the same; return the summary."""
+    """Run a program with and without the recorder, compare the output; return the summary."""
     said = trace.parent / "said"
     run([sys.executable, *program], close, **options)
     expected = said.read_text()
@@ -91,7 +91,7 @@ def test_trace_for_a_closed_standard_output_is_refused(program):
     assert "standard output is closed" in done.stderr
 
 
-class TestInADeletedFolder:
+class TestDeletedWorkingFolder:
     def run(self, tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         folder = tmp_path / "gone"
         folder.mkdir()

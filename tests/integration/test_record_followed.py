@@ -16,18 +16,18 @@ def trace(tmp_path: Path) -> Path:
     return tmp_path / "trace.pftrace"
 
 
-def test_program_without_python_is_named_as_not_followed(trace):
+def test_program_other_than_python_is_reported_as_not_followed(trace):
     run = record(trace, "--", "true")
     assert run.status == 0
     assert "not followed: the program: it is no Python, and started none" in run.stderr
 
 
-def test_python_without_events_is_followed(trace):
+def test_python_program_without_events_is_not_reported(trace):
     run = record(trace, "--no-functions", "--no-counters", "-c", "pass")
     assert "not followed" not in run.stderr
 
 
-def test_inner_of_two_recorders_records_the_program(oracle, tmp_path, trace):
+def test_program_under_two_recorders_is_recorded_by_the_inner_one(oracle, tmp_path, trace):
     inner = tmp_path / "inner.pftrace"
     text = "def of_the_program(): pass\nof_the_program()"
     run = record(trace, "--", *record_command(inner, "-c", text))

@@ -47,7 +47,7 @@ def test_losses_of_exited_threads_are_reported(oracle, trace, end):
     marks = sum(value for (value,) in loaded.query(LOSSES))
     assert marks == 600 - found
     assert f"lost: {marks} gaps" in run.stderr
-    if not end:  # a killed process can't report its losses
+    if not end:  # a killed process can't report its lost events
         (said,) = re.findall(r"([\d,]+) events were lost: the shared memory was full", run.stderr)
         assert int(said.replace(",", "")) == marks
 

@@ -36,7 +36,7 @@ def trace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(trace):
-    """Starts a recorder; it and its children are killed at the end of the test."""
+    """Return a function that starts a recorder; recorders still running are killed at the end."""
     running = []
 
     def start(*arguments: str, **options) -> subprocess.Popen[str]:
@@ -61,7 +61,7 @@ def listing(folder: Path) -> set[str]:
     return set(os.listdir(folder))
 
 
-class TestFiles:
+class TestTraceFile:
     @pytest.mark.parametrize("options", [(), ("--stream",)])
     def test_trace_is_readable_by_its_owner_only(self, trace, options):
         os.umask(0)
@@ -91,7 +91,7 @@ class TestFiles:
         assert "another recording" in run.stderr
 
 
-class TestRefused:
+class TestRefusedRecording:
     @pytest.mark.parametrize(
         ("arguments", "status", "says"),
         [
@@ -123,23 +123,23 @@ class TestRefused:
         assert "can't write the trace" in run.stderr
         assert "-o" in run.stderr
 
-    def test_trace_for_a_terminal_is_refused(self, trace):
+    def test_trace_to_a_terminal_is_refused(self, trace):
         script = f"{sys.executable} -m stretto record -o - -c pass"
         run = alone("script", "-qec", script, "/dev/null")
         assert run.status == 2
         assert "redirect it" in run.stdout
 
 
-class TestPipes:
+class TestTraceIntoPipe:
     @pytest.mark.parametrize("options", [(), ("--stream",)])
-    def test_trace_on_standard_output(self, oracle, options):
+    def test_trace_can_be_written_to_standard_output(self, oracle, options):
         command = record_command(Path("-"), *options, "-c", "def f(): print('said')\nf()")
         run = subprocess.run(command, capture_output=True, check=True)
         assert "f" in names(check_trace(oracle, run.stdout))
         assert b"said" in run.stderr
 
     @pytest.mark.parametrize("options", [(), ("--stream",)])
-    def test_trace_into_a_fifo(self, oracle, trace, options):
+    def test_trace_can_be_written_into_a_fifo(self, oracle, trace, options):
         os.mkfifo(trace)
         read: list[bytes] = []
         reader = threading.Thread(target=lambda: read.append(trace.read_bytes()))
@@ -151,7 +151,7 @@ class TestPipes:
         assert stat.S_ISFIFO(trace.stat().st_mode)
 
     @pytest.mark.parametrize("options", [(), ("--stream",)])
-    def test_program_continues_when_the_reader_of_the_trace_ends(self, options):
+    def test_program_continues_after_the_reader_of_the_trace_has_ended(self, options):
         command = record_command(Path("-"), *options, *works_for(2))
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout is not None
@@ -172,7 +172,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 @pytest.mark.thorough
-class TestLimits:
+class TestRecordingLimits:
     def test_duration_ends_the_recording_and_not_the_program(self, oracle, trace, start):
         process = start("--duration", "0.5s", *works_for(4))
         wait_until(trace.exists)
@@ -193,7 +193,7 @@ class TestLimits:
     def on_a_small_disk(
         self, trace: Path, *options: str, size: int = 9 << 20, calls: int = 600_000
     ) -> Run:
-        """Record with RLIMIT_FSIZE, under which writes fail as on a full disk."""
+        """Record under the file size limit RLIMIT_FSIZE: writes fail as on a full disk."""
         text = f"def f(): pass\nfor _ in range({calls}): f()\nprint('end')"
         command = record_command(trace, *options, "-c", text)
         return alone(sys.executable, "-c", LIMITED.format(size=size), *command)
@@ -224,14 +224,14 @@ class TestLimits:
 
     @pytest.mark.parametrize("options", [("--buffer", "1mb"), ("--stream",)])
     def test_file_size_limit_does_not_apply_to_shared_memory(self, oracle, trace, options):
-        """The kernel applies RLIMIT_FSIZE to memfds, and the recorder may not raise it."""
+        """The kernel applies RLIMIT_FSIZE to memfds; the recorder must cope without raising it."""
         run = self.on_a_small_disk(trace, *options, size=2 << 20, calls=1000)
         assert (run.status, run.stdout) == (0, "end\n")
         loaded = check_trace(oracle, trace.read_bytes())
         assert loaded.query("select count(*) from slice where name = 'f'") == [(1000,)]
         assert "not followed" not in run.stderr
 
-    def test_process_is_not_followed_if_its_shared_memory_does_not_fit(self):
+    def test_process_is_not_recorded_if_the_file_size_limit_is_below_its_shared_memory(self):
         run = self.on_a_small_disk(Path(os.devnull), "--stream", size=4000, calls=10)
         assert (run.status, run.stdout) == (0, "end\n")
         assert "not followed" in run.stderr
@@ -286,7 +286,7 @@ class TestSnapshots:
         self, oracle, trace, start, options
     ):
         process = start(*options, *works_for(5))
-        time.sleep(1.5)  # sleep: the recorded program needs time
+        time.sleep(1.5)  # sleep: the program's events are recorded during it
         process.send_signal(signal.SIGUSR2)
         snapshot = trace.with_name("trace.snapshot-1.pftrace")
         wait_until(snapshot.exists)
@@ -301,7 +301,7 @@ class TestSnapshots:
 
 class TestKilledRecorder:
     def kill(self, process: subprocess.Popen[str]) -> None:
-        time.sleep(2.5)  # sleep: the recorded program needs time
+        time.sleep(2.5)  # sleep: the program's events are recorded during it
         process.kill()
         process.wait()
 
@@ -325,7 +325,7 @@ class TestKilledRecorder:
         assert calls > 100
         assert Path(ring).exists()
 
-    def test_ring_of_a_running_recorder_is_refused(self, trace, start):
+    def test_recover_refuses_the_ring_of_a_running_recorder(self, trace, start):
         start(*works_for(10))
         ring = f"{trace}.ring"
         wait_until(Path(ring).exists)
@@ -334,7 +334,7 @@ class TestKilledRecorder:
         assert "in use" in run.stderr
 
     @pytest.mark.parametrize("content", [b"", b"isn't a ring" * 1000])
-    def test_file_that_is_no_ring_is_refused(self, tmp_path, content):
+    def test_recover_refuses_a_file_that_is_no_ring(self, tmp_path, content):
         (tmp_path / "x.ring").write_bytes(content)
         run = alone(sys.executable, "-m", "stretto", "recover", str(tmp_path / "x.ring"))
         assert run.status == 1

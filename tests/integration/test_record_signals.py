@@ -42,7 +42,7 @@ def listener(tmp_path, request):
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     yield process
-    if process.poll() is None:  # if the recorder runs, the program may run, too
+    if process.poll() is None:  # a running recorder may have a running program
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
@@ -59,19 +59,19 @@ class TestSignals:
         assert (listener.returncode, err) == (0, "")
 
     @pytest.mark.parametrize("number", FORWARDED)
-    def test_signal_to_the_group_arrives_once(self, listener, number):
+    def test_signal_to_the_process_group_arrives_once(self, listener, number):
         os.killpg(listener.pid, number)
         assert listener.communicate()[0] == f"{number.name}\nend\n"
 
     @pytest.mark.parametrize("listener", [60], indirect=True)
-    def test_signals_to_the_group_and_then_to_the_recorder_arrive_twice(self, listener):
+    def test_signals_to_the_process_group_and_then_to_the_recorder_both_arrive(self, listener):
         os.killpg(listener.pid, signal.SIGTERM)
-        time.sleep(0.5)  # sleep: two signals at once would be one
+        time.sleep(0.5)  # sleep: the kernel merges equal signals that are pending at once
         listener.send_signal(signal.SIGTERM)
         assert [listener.stdout.readline() for _ in range(2)] == ["SIGTERM\n", "SIGTERM\n"]
 
     def test_ignored_signal_stays_ignored(self, tmp_path):
-        """As under nohup."""
+        """Programs under nohup ignore SIGHUP, for example."""
         text = (
             "import signal; print(signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGINT))"
         )
@@ -79,7 +79,7 @@ class TestSignals:
         run = alone("sh", "-c", 'trap "" HUP INT; exec "$@"', "sh", *command)
         assert run.stdout == "1 1\n"
 
-    def test_the_program_has_no_signal_blocked(self, tmp_path):
+    def test_recorded_program_has_no_signal_blocked(self, tmp_path):
         text = "import signal; print(signal.pthread_sigmask(signal.SIG_BLOCK, []))"
         assert alone(*record_command(tmp_path / "trace", "-q", "-c", text)).stdout == "set()\n"
 
@@ -93,7 +93,7 @@ class TestSignals:
 
 
 class Terminal:
-    """A program on a terminal of its own."""
+    """A program with its own pseudo-terminal; `said` is the output so far."""
 
     def __init__(self, *command: str, cwd: Path) -> None:
         self.said = ""
@@ -110,14 +110,14 @@ class Terminal:
             if select.select([self._fd], [], [], 0.1)[0]:
                 try:
                     self.said += os.read(self._fd, 4096).decode()
-                except OSError:  # end of file, on Linux
+                except OSError:  # EIO: Linux reports the end of file so
                     return
 
     def type(self, text: str) -> None:
         os.write(self._fd, text.encode())
 
     def close(self) -> int:
-        """Close the terminal; return the exit status of the program."""
+        """Read until the program ends, close the terminal; return the exit status."""
         self.read_until(lambda _: False)
         os.close(self._fd)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
@@ -141,8 +141,7 @@ class TestTerminal:
         assert terminal.said.count("SIGINT") == 1
 
     def test_ctrl_c_kills_the_program_and_writes_the_trace(self, tmp_path):
-        # sleep: until it is interrupted
-        text = "import time; print('ready', flush=True); time.sleep(20)"  # sleep: until killed
+        text = "import time; print('ready', flush=True); time.sleep(20)"  # sleep: Ctrl-C ends it
         terminal = self.recorded(tmp_path, "-c", text)
         terminal.read_until(says("ready"))
         terminal.type("\x03")
@@ -152,7 +151,7 @@ class TestTerminal:
         assert (tmp_path / "trace").stat().st_size > 1000
 
     def test_program_can_read_from_the_terminal(self, tmp_path):
-        """The progress line is not shown meanwhile."""
+        """No progress line is shown while the program waits for input."""
         terminal = self.recorded(tmp_path, "-c", "print('hello', input('Who? '))")
         terminal.read_until(says("Who? "))
         time.sleep(3.5)  # sleep: longer than the pause before the first line of progress
@@ -167,7 +166,7 @@ class TestTerminal:
         assert terminal.close() == 0
         assert "stretto: recording, 3 s, 1 process" in terminal.said
 
-    def test_quiet_shows_no_progress(self, tmp_path):
+    def test_quiet_option_shows_no_progress(self, tmp_path):
         # sleep: longer than the pause before the first line of progress
         terminal = self.recorded(tmp_path, "-q", "-c", "import time; time.sleep(4)")
         assert terminal.close() == 0

@@ -66,7 +66,7 @@ def recorded(daemon, path: Path, *arguments: str):
 
 
 def waiting(daemon, opened, path: Path, *options: str) -> Process:
-    """A recorder of a program that waits for a line on standard input."""
+    """Start a recorder of a program that waits for a line on standard input."""
     command = record_command(path, "--system", *options, "-c", WAITS)
     recorder = Process(*command, env=daemon.environment, stderr=subprocess.PIPE)
     opened.append(recorder)
@@ -75,13 +75,13 @@ def waiting(daemon, opened, path: Path, *options: str) -> Process:
 
 
 def finished(recorder: Process) -> tuple[int, str]:
-    """(exit status, standard error)."""
+    """Let the program end; return the recorder's exit status and standard error."""
     recorder.say("")
     _, said = recorder.popen.communicate(timeout=60)
     return recorder.popen.returncode, said.decode()
 
 
-class TestTogether:
+class TestRecordedPrograms:
     def test_children_and_another_program_are_recorded(self, daemon, opened, tmp_path, oracle):
         other = daemon.producer("other")
         opened.append(other)
@@ -120,7 +120,7 @@ class TestTogether:
         assert {"before", "after"} <= names(loaded)
 
     def test_only_the_recorded_program_has_memory_counters(self, daemon, tmp_path, oracle):
-        # sleep: counters are read meanwhile
+        # sleep: the recorder reads counters during it
         run = recorded(daemon, tmp_path / "out", "-c", "import time; time.sleep(1.5)")
         assert run.status == 0
         loaded = check_trace(oracle, run.trace)
@@ -149,7 +149,7 @@ class TestTogether:
         assert counts == {"here": 10, "there": 2, "still": 2}
 
 
-class TestFurtherSources:
+class TestAddedDataSources:
     def test_data_source_is_added_by_name(self, daemon, opened, tmp_path):
         recorder = waiting(daemon, opened, tmp_path / "out", "--data-source", "test.custom")
         other = daemon.producer("other")
@@ -158,9 +158,8 @@ class TestFurtherSources:
         opened.append(consumer)
         consumer.wait_for_producers("other")
         (session,) = consumer.state().tracing_sessions
-        assert (
-            session.num_data_sources == 4
-        )  # Stretto's events and counters; events of the other program and of its own source
+        # Stretto's events and counters; the other program's events and custom data source
+        assert session.num_data_sources == 4
         assert finished(recorder)[0] == 0
 
     def test_data_source_is_added_by_a_config(self, daemon, opened, tmp_path, oracle):
@@ -173,7 +172,7 @@ class TestFurtherSources:
         assert finished(recorder)[0] == 0
         loaded = check_trace(oracle, (tmp_path / "out").read_bytes())
         assert "before" in names(loaded)
-        assert "other" not in names(loaded)  # the config excludes it
+        assert "other" not in names(loaded)  # the config has no events of the other program
 
     @pytest.mark.parametrize(
         ("text", "why"),
@@ -191,7 +190,7 @@ class TestFurtherSources:
         assert not (tmp_path / "out").exists()
 
 
-class TestOutput:
+class TestSystemTrace:
     def test_stream_holds_all_events(self, daemon, tmp_path, oracle):
         run = recorded(daemon, tmp_path / "out", "--stream", "-c", "def f(): pass\nf()")
         assert run.status == 0
@@ -210,7 +209,7 @@ class TestOutput:
         assert "after" in names(check_trace(oracle, (tmp_path / "out.pftrace").read_bytes()))
 
 
-class TestTrouble:
+class TestDaemonFailure:
     @pytest.mark.parametrize("options", [(), ("--stream",)])
     def test_missing_daemon_is_named_in_the_error(self, tmp_path, options):
         environment = daemon_environment(tmp_path)
@@ -225,7 +224,7 @@ class TestTrouble:
         daemon.signal(signal.SIGKILL)
         daemon.wait()
         status, said = finished(recorder)
-        assert status == 0  # the exit status of the program
+        assert status == 0  # the program's own exit status
         assert "The trace is lost" in said
         assert not (tmp_path / "out").exists()
         assert not (tmp_path / "out.part").exists()

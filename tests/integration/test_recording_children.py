@@ -62,14 +62,14 @@ def test_children_by_fork_subprocess_and_multiprocessing_are_recorded(oracle, tm
     assert trace.stat().st_mode & 0o777 == 0o600
 
 
-def test_functions_of_children_are_recorded_if_wanted(oracle, tmp_path, script):
+def test_functions_of_children_are_recorded_if_the_option_is_set(oracle, tmp_path, script):
     trace = tmp_path / "trace"
     run = alone(sys.executable, str(script), str(trace), CHILD, "functions")
     assert (run.status, run.stderr) == (0, "")
     assert {"work", "in_pool"} <= names(oracle(trace.read_bytes()))
 
 
-def test_unwritable_path_is_refused(tmp_path):
+def test_recording_into_an_unwritable_path_is_refused(tmp_path):
     with pytest.raises(TransportError, match="did not start"):
         stretto.recording(tmp_path / "missing" / "trace", children=True).__enter__()
     assert "STRETTO_RECORD" not in os.environ
@@ -81,7 +81,7 @@ def test_recording_children_within_stretto_record_is_refused(tmp_path, monkeypat
         stretto.recording(tmp_path / "trace", children=True).__enter__()
 
 
-def test_no_recorder_is_left_behind(tmp_path):
+def test_recorder_process_ends_with_the_recording(tmp_path):
     with stretto.recording(tmp_path / "trace", children=True):
         stretto.instant("here")
     assert (tmp_path / "trace").stat().st_size > 0
@@ -101,8 +101,8 @@ with stretto.recording(sys.argv[1], children=True):
 """
 
 
-def test_no_second_thread_while_hooks_of_a_fork_are_left(tmp_path):
-    """CPython 3.12 and later count threads after the at-fork hooks, and warn of a second one."""
+def test_no_second_thread_runs_until_all_at_fork_hooks_have_run(tmp_path):
+    """CPython 3.12 and later warn if a second thread runs after the at-fork hooks."""
     run = alone(sys.executable, "-W", "always", "-c", FORKING, str(tmp_path / "trace"))
     assert (run.status, run.stderr) == (0, "")
 

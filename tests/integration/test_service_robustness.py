@@ -1,7 +1,7 @@
-"""A service with producers that die, flood, or have unusual memory; a service that is stopped.
+"""The service withstands producers that die, flood it, or use unusual shared memory.
 
-Losses are counted and marked in the trace; nothing else is lost; the service's memory and
-descriptors stay bounded.
+Lost events are counted and marked in the trace, and the service's memory and number of
+descriptors stay bounded. The service is also stopped and continued by signals.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def daemon(tmp_path, opened):
 
 @pytest.fixture
 def start(daemon, opened):
-    """Start a role of producer_process."""
+    """Return a function that starts tests/support/producer_process.py in a role."""
 
     def start_role(*arguments):
         opened.append(Role(daemon, *arguments))
@@ -51,7 +51,7 @@ def start(daemon, opened):
 
 @pytest.fixture
 def record(daemon, opened):
-    """Start a session."""
+    """Return a function that starts a session and returns its consumer."""
 
     def start_session(config):
         opened.append(daemon.consumer())
@@ -62,7 +62,7 @@ def record(daemon, opened):
 
 
 class Role(Process):
-    """A process that runs one or several producers."""
+    """A process of producer_process.py; its role is the number and behaviour of its producers."""
 
     def __init__(self, daemon, role, *arguments):
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -72,33 +72,33 @@ class Role(Process):
         super().__init__(sys.executable, *module, *words, env=environment)
 
     def hear(self):
-        """The facts that the process reports, as JSON."""
+        """Read the next line of JSON that the process prints."""
         return json.loads(self.line())
 
     def ask(self):
-        """Ask the process for its facts; return the answer."""
+        """Request a report of the process, such as its numbers of events; return it."""
         self.say("?")
         return self.hear()
 
     def finish(self):
-        """End the process; return the facts that it reports last."""
+        """End the process; return its last report."""
         self.popen.stdin.close()
         return self.hear()
 
 
 def memory_kb(daemon, name):
-    """A memory figure of the process from /proc: VmRSS, VmHWM, ..."""
+    """Return a memory size of the process in kB from /proc/PID/status, such as VmRSS."""
     lines = Path(f"/proc/{daemon.pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(name + ":")).split()[1])
 
 
 def descriptors(daemon):
-    """The number of open descriptors of the process."""
+    """Return the number of open descriptors of the process."""
     return len(os.listdir(f"/proc/{daemon.pid}/fd"))
 
 
 def finish(consumer):
-    """Flush, end the session, and read it: return its bytes and its packets."""
+    """Flush, stop and read the session; return the trace's bytes and its packets."""
     consumer.flush()
     consumer.stop()
     trace = consumer.read()
@@ -115,7 +115,7 @@ select count(text), sum(length(text)) from texts
 
 
 def events_of(packets):
-    """The (number, loss mask) of each index's events, in order of the trace."""
+    """Return, per producer index, the (number, loss mask) of its events in trace order."""
     found = {}
     for packet in packets:
         if packet.has("track_event"):
@@ -158,7 +158,7 @@ def test_service_recovers_when_a_third_of_its_producers_is_killed(
     found = events_of(packets)
     assert len(found) == producers
     for index, count in enumerate(written):
-        # The last event may be complete, but not yet counted.
+        # A killed producer may have completed its last event without counting it.
         assert found[index] == [(number, 0) for number in range(len(found[index]))]
         assert len(found[index]) - count in ((0, 1) if index % 3 == 0 else (0,))
     assert oracle(trace).errors() == []
@@ -185,7 +185,7 @@ def test_flooding_producer_harms_no_other_buffer(daemon, start, record, oracle):
     check_losses(found[9])
     assert facts["written"] + facts["dropped"] == facts["number"]
     flooded, other = buffer_stats(packets)
-    assert flooded.chunks_overwritten > 100  # Otherwise it was no flood.
+    assert flooded.chunks_overwritten > 100  # the flood filled the buffer many times
     assert not other.chunks_overwritten
     overwritten = oracle(trace).query(OVERWRITTEN)
     assert overwritten == [(flooded.chunks_overwritten,)]
@@ -193,20 +193,20 @@ def test_flooding_producer_harms_no_other_buffer(daemon, start, record, oracle):
 
 
 def write_more(roles, events):
-    """Wait until each producer has written that many more events."""
+    """Wait until each producer has written this number of further events."""
     for role in roles:
         enough = role.ask()["number"] + events
         wait_until(lambda role=role, enough=enough: role.ask()["number"] > enough, "events")
 
 
-def test_losses_while_the_service_is_stopped_are_marked(daemon, start, record, oracle):
+def test_lost_events_are_marked_while_the_service_process_is_stopped(daemon, start, record, oracle):
     consumer = record(two_buffers(small=32768, large=32768))
     small = start("flood", "small", 0, 256 << 10, 5000)
     large = start("flood", "large", 1, 4 << 20, 5000)
     for role in (small, large):
         role.hear()
     daemon.stop()
-    # At about 130 bytes per event: twice the small memory, an eighth of the large one.
+    # Events have about 130 bytes: 4000 fill the small memory twice, an eighth of the large one.
     write_more((small, large), 4000)
     daemon.signal(signal.SIGCONT)
     write_more((small, large), 2000)
@@ -219,7 +219,7 @@ def test_losses_while_the_service_is_stopped_are_marked(daemon, start, record, o
         check_losses(found[index])
     assert found[1] == [(number, 0) for number in range(facts[1]["number"])]
     assert facts[0]["dropped"] > 1000
-    assert found[0][-1][0] == facts[0]["number"] - 1  # The service has recovered.
+    assert found[0][-1][0] == facts[0]["number"] - 1  # later events arrive again
     losses = {name for name, *_ in oracle(trace).errors()}
     assert losses
     assert losses <= {"traced_buf_trace_writer_packet_loss", "traced_buf_sequence_packet_loss"}
@@ -231,7 +231,7 @@ PID = 79
 
 
 @pytest.mark.parametrize("page_size", [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB])
-def test_all_page_sizes_and_layouts_are_read(start, record, oracle, page_size):
+def test_service_reads_all_page_sizes_and_layouts(start, record, oracle, page_size):
     consumer = record(make_config("ds", size_kb=65536))
     facts = start("layouts", page_size).hear()
     assert set(facts["layouts"]) >= {1, 2, 3, 4, 5}
@@ -267,7 +267,7 @@ def test_requested_memory_size_is_limited_or_replaced_by_the_default(start, reco
 
 
 def top_level(packet):
-    """The last value of each field of any message, by field number."""
+    """Return the last value of each field of an encoded message, by field number."""
     decoder = Decoder(packet)
     fields = {field.number: field.value or bytes(field.data) for field in decoder}
     assert decoder.bytes_left == 0
@@ -289,7 +289,7 @@ def test_malicious_producer_harms_no_other_producer(start, record, daemon, opene
     consumer.stop()
     packets = list(split_packets(consumer.read()))
     theirs = [packet for packet in packets if top_level(packet).get(PID) == evil]
-    assert len(theirs) > 20  # Otherwise it has done no harm.
+    assert len(theirs) > 20  # the malicious producer did write packets
     assert not any(b"spoof" in packet for packet in packets)
     ours = [TracePacket.decode(packet) for packet in packets if packet not in theirs]
     found = events_of(ours)
@@ -301,6 +301,6 @@ def test_malicious_producer_harms_no_other_producer(start, record, daemon, opene
     trace, packets = finish(other_session)
     assert events_of(packets) == {9: [(number, 0) for number in range(facts["number"])]}
     assert {packet.trusted_pid for packet in packets if packet.has("track_event")} == {flood.pid}
-    # A patch for a buffer of another session finds no chunk there. Perfetto's service counts it as
-    # failed in that buffer, as does Stretto's; nothing else changes.
+    # A patch that names a buffer of another session finds no chunk in it. Like Perfetto's, the
+    # service counts the patch as failed in that buffer and changes nothing else.
     assert {name for name, *_ in oracle(trace).errors()} <= {"traced_buf_patches_failed"}

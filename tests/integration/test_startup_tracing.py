@@ -71,7 +71,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return address
 
 
-class TestAdopted:
+class TestAdoptedStartupSession:
     def test_startup_session_is_adopted_by_a_service_that_starts_later(self, address: str) -> None:
         with LiveProgram(START + "session = start(timeout_ms=60000)\n") as program:
             program.run("app.instant('before')")
@@ -91,7 +91,7 @@ class TestAdopted:
                 program.run("app.instant('after')")
                 assert program.run("ends") == ["adopted"]
 
-                service.start("two", session_config())  # like any other session
+                service.start("two", session_config())  # a later session works as usual
                 program.wait_for("app.enabled")
                 program.run("app.instant('second')")
                 assert names(service.stop("two")) == ["second"]
@@ -162,11 +162,13 @@ class TestAdopted:
         ):
             service.wait_for_producers(1)
             service.start("one", session_config())
-            program.run("app.instant('during')")  # whether adopted yet or not
+            program.run(
+                "app.instant('during')"
+            )  # the startup session may be adopted already or later
             assert names(service.stop("one")) == ["before", "during"]
 
 
-class TestAborted:
+class TestAbortedStartupSession:
     @pytest.mark.parametrize("how", ["timeout", "abort", "disconnect"])
     def test_startup_session_without_a_service_is_aborted(self, address: str, how: str) -> None:
         setup = START + "stretto.connect()\nbefore = descriptors(), threads()\n"
@@ -211,7 +213,7 @@ class TestAborted:
             LiveProgram(START + "session = start(timeout_ms=60000)\n") as program,
             ServiceProcess(address) as service,
         ):
-            program.run(fill)  # more than fits into the memory
+            program.run(fill)  # writes more than the shared memory holds
             service.wait_for_producers(1)
             program.wait_for("stretto.connect().connected")
             program.run("session.abort()")
@@ -261,7 +263,7 @@ def test_events_beyond_the_memory_are_dropped_and_counted(address: str) -> None:
         program.run("for i in range(60000): app.instant('e', text='x' * 200, number=i)")
         service.start("one", session_config())
         program.wait_for("session.state == 'adopted'")
-        program.wait_for("is_written('last')")  # the service frees the memory
+        program.wait_for("is_written('last')")  # retried until the service has freed chunks
         trace = service.stop("one")
     events = names(trace)
     assert events[0] == "e"
@@ -293,8 +295,10 @@ def fork():
 
 
 @pytest.mark.parametrize("system", [False, True])
-def test_startup_tracing_in_a_recorded_program(tmp_path: Path, oracle: Any, system: bool) -> None:
-    """The machine's service records it from its start; a recorder of its own changes nothing."""
+def test_program_with_startup_tracing_can_be_recorded(
+    tmp_path: Path, oracle: Any, system: bool
+) -> None:
+    """A startup session is unnecessary, so aborted, if the machine's service already records."""
     (tmp_path / "sockets").mkdir()
     state = "aborted" if system else "recording"
     program = tmp_path / "app.py"

@@ -22,7 +22,7 @@ from tests.support.polling import wait_until
 from tests.support.recorded_events import config, events_of
 from tests.support.service_process import ServiceProcess
 
-pytestmark = pytest.mark.xdist_group("system session")  # one service for all tests
+pytestmark = pytest.mark.xdist_group("system session")  # all tests share one service
 
 CATEGORY = stretto.Category("test.system")
 DEADLINE_S = 30
@@ -41,7 +41,7 @@ def addresses_in(folder: Path) -> Addresses:
 
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Addresses], None]]:
-    """Makes this process use the service at these addresses as that of the machine."""
+    """Return a function that makes the service at these addresses the machine's service."""
 
     def use(addresses: Addresses) -> None:
         monkeypatch.setenv("PERFETTO_PRODUCER_SOCK_NAME", addresses[0])
@@ -56,7 +56,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Addresses], None]
 
 
 def end_remaining_sessions() -> None:
-    """Fail this test instead of later ones: a process can have only eight sessions."""
+    """Fail if the test left a session open: a process can have only eight of them."""
     gc.collect()
     left = TrackEventSource.instances()
     for instance in left:
@@ -104,11 +104,11 @@ def process_trees(trace: bytes) -> list[object]:
     return [packet for packet in decode_packets(trace) if packet.has("process_tree")]
 
 
-class TestSession:
+class TestSystemSession:
     def test_recorded_events_can_be_read_after_stop(self, service: ServiceProcess) -> None:
         session = stretto.TracingSession(config(), backend="system")
         session.start()
-        assert CATEGORY.enabled  # immediately: the service has reported that all sources run
+        assert CATEGORY.enabled  # no wait: start() returns when all sources run
         for number in range(3000):
             CATEGORY.instant("x", number=number)
         session.stop()
@@ -122,9 +122,7 @@ class TestSession:
         assert packet
         wait_until(lambda: not CATEGORY.enabled)
 
-    def test_only_sessions_of_the_machine_write_a_process_tree(
-        self, service: ServiceProcess
-    ) -> None:
+    def test_only_system_sessions_write_a_process_tree(self, service: ServiceProcess) -> None:
         with stretto.TracingSession(config(), backend="system") as session:
             with stretto.TracingSession(config()) as in_process:
                 in_process.stop()
@@ -157,7 +155,7 @@ class TestSession:
             for session in (one, other, in_process):
                 session.stop()
                 assert names(session.read()) == ["x"]
-            assert len(service.producers()) == 1  # this process is one producer
+            assert len(service.producers()) == 1  # this process, shared by both sessions
 
     def test_service_writes_into_a_file_descriptor(
         self, service: ServiceProcess, tmp_path: Path
@@ -180,7 +178,7 @@ class TestSession:
             session.wait(DEADLINE_S)
             assert session.read()
 
-    def test_large_trace_is_read_completely(self, service: ServiceProcess) -> None:
+    def test_trace_of_many_packets_is_read_completely(self, service: ServiceProcess) -> None:
         made = config()
         made.buffers[0].size_kb = 64 << 10
         with stretto.TracingSession(made, backend="system") as session:
@@ -188,7 +186,7 @@ class TestSession:
             for number in range(5000):
                 CATEGORY.instant("large", number=number, text=text)
                 if number % 500 == 0:
-                    session.flush()  # drops don't matter in this test
+                    session.flush()  # frees the buffer, so that no event is dropped
             session.stop()
             found = [event.args["number"] for event in events_of(session.read())]
         assert found == list(range(5000))
@@ -206,7 +204,7 @@ class TestSession:
                 thread.join()
             assert any(parts)
 
-    def test_session_without_references_ends(self, service: ServiceProcess) -> None:
+    def test_session_ends_when_its_last_reference_is_dropped(self, service: ServiceProcess) -> None:
         session = stretto.TracingSession(config(), backend="system")
         session.start()
         del session
@@ -245,8 +243,10 @@ class TestSession:
                 stretto.disconnect()
 
 
-class TestRefused:
-    def test_config_that_the_service_refuses(self, service: ServiceProcess) -> None:
+class TestRefusedSession:
+    def test_config_refused_by_the_service_raises_session_error(
+        self, service: ServiceProcess
+    ) -> None:
         source = TraceConfig.DataSource(config=DataSourceConfig(name="x", target_buffer=7))
         session = stretto.TracingSession(TraceConfig(data_sources=[source]), backend="system")
         with pytest.raises(SessionError, match="buffer"):
@@ -262,7 +262,7 @@ class TestRefused:
         with stretto.TracingSession(config(), backend="system"):
             assert CATEGORY.enabled
 
-    def test_producer_socket_in_place_of_a_consumer_socket(
+    def test_producer_socket_used_as_consumer_socket_is_reported(
         self, service: ServiceProcess, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         address = os.environ["PERFETTO_PRODUCER_SOCK_NAME"]
@@ -271,7 +271,7 @@ class TestRefused:
             stretto.TracingSession(config(), backend="system").start()
 
 
-class TestServiceGone:
+class TestKilledService:
     def test_killed_service_is_reported_by_every_call(
         self, start: Callable[[], ServiceProcess]
     ) -> None:

@@ -85,7 +85,7 @@ class Place:
         wait_until(lambda: self.state().num_sessions_started == count, "a session")
 
     def slices(self, trace: str | bytes) -> int:
-        """The number of slices in a trace; the trace processor reports no errors for it."""
+        """Return the number of slices in a trace; fail if the trace processor reports an error."""
         data = trace if isinstance(trace, bytes) else (self.folder / trace).read_bytes()
         loaded = check_trace(self._oracle, data)
         (row,) = loaded.query("select count(*) from slice where name = 'worker'")
@@ -219,7 +219,7 @@ def test_save_all_for_bugreport_saves_each_session(
     assert place.slices("best.pftrace") == place.slices("systrace.pftrace") == 2
 
 
-def test_startup_tracing_before_the_session(place: Place, oracle: Any) -> None:
+def test_startup_tracing_before_the_session_is_in_the_trace(place: Place, oracle: Any) -> None:
     config = place.config('data_sources { config { name: "linux.process_stats" } }')
     program = LiveProgram(
         "import stretto; stretto.connect(); app = stretto.Category('app')\n"
@@ -236,7 +236,7 @@ def test_startup_tracing_before_the_session(place: Place, oracle: Any) -> None:
         assert {"first lines", "within", "later"} <= names(loaded)
 
 
-def test_trigger_stops_a_session(place: Place) -> None:
+def test_trigger_command_stops_a_session(place: Place) -> None:
     process = place.start("-c", place.config(triggers("STOP_TRACING")), "--txt", "-o", "out")
     place.wait_for_session()
     assert "TTL: 600s" in process.line("stderr")
@@ -267,7 +267,7 @@ def test_clone_trigger_writes_numbered_copies(place: Place) -> None:
     assert [place.slices(f"out.{number}") for number in range(2)] == [5, 10]
 
 
-def test_query_names_programs_and_their_sdk(place: Place) -> None:
+def test_query_option_names_programs_and_their_sdk(place: Place) -> None:
     script = place.folder / "shop.py"
     script.write_text("import stretto\nstretto.connect()\ninput()\n")
     program = Process(sys.executable, str(script), env=place.daemon.environment)
@@ -278,7 +278,7 @@ def test_query_names_programs_and_their_sdk(place: Place) -> None:
     assert line[-3:] == ["shop.py", "stretto", stretto.__version__]
 
 
-def test_query_lists_sessions_producers_and_data_sources(place: Place) -> None:
+def test_query_option_lists_sessions_producers_and_data_sources(place: Place) -> None:
     place.start("-c", place.config('unique_session_name: "mine"'), "--txt", "-o", "out")
     place.wait_for_session()
     text = place.run("trace", "--query").stdout
@@ -290,7 +290,7 @@ def test_query_lists_sessions_producers_and_data_sources(place: Place) -> None:
     assert text.splitlines()[-1].split()[2] == "STARTED"
 
 
-def test_copy_in_the_background_is_written_into_the_start_folder(place: Place) -> None:
+def test_background_clone_is_written_into_the_folder_of_its_start(place: Place) -> None:
     place.start("-c", place.config(""), "--txt", "-o", "out")
     place.wait_for_session()
     number = str(place.state().tracing_sessions[0].id)
@@ -343,7 +343,7 @@ def test_death_of_the_service_is_reported(place: Place) -> None:
     assert not (place.folder / "out").exists()
 
 
-def test_commands_fail_without_a_service(tmp_path: Path) -> None:
+def test_trace_and_trigger_commands_fail_without_a_service(tmp_path: Path) -> None:
     environment = {**os.environ, "PERFETTO_CONSUMER_SOCK_NAME": str(tmp_path / "none")}
     environment["PERFETTO_PRODUCER_SOCK_NAME"] = str(tmp_path / "none")
     for arguments in (["trace", "--query"], ["trigger", "x"], ["trace", "-t", "1s", "-o", "out"]):
@@ -355,7 +355,7 @@ def test_commands_fail_without_a_service(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_added_attributes_are_in_the_trace(place: Place) -> None:
+def test_attributes_of_the_command_line_are_in_the_trace(place: Place) -> None:
     config = place.config("duration_ms: 50")
     place.run("trace", "-c", config, "--txt", "-o", "out", "--add-attribute", "build=7=x")
     trace = Trace.decode((place.folder / "out").read_bytes())

@@ -39,7 +39,7 @@ SLICES = "select name, count(*) from slice group by name order by name"
 
 @pytest.fixture
 def opened():
-    """What the test has opened; closed at the end of the test."""
+    """A list of objects; those that the test appends are closed at its end."""
     with closing_all() as things:
         yield things
 
@@ -82,7 +82,7 @@ def started(opened, daemon, *names, **fields):
 
 
 def write(producers, count: int) -> None:
-    """Have each producer write that many slices."""
+    """Make each producer write this number of slices."""
     for producer in producers:
         producer.say(str(count))
     for producer in producers:
@@ -100,7 +100,7 @@ def sessions_in(consumer) -> int:
     return len(consumer.state().tracing_sessions)
 
 
-class TestSessions:
+class TestDaemonSessions:
     def test_two_programs_are_recorded_in_one_trace(self, daemon, opened, oracle):
         consumer, producers = started(opened, daemon, "one", "two")
         write(producers, 1000)
@@ -124,7 +124,7 @@ class TestSessions:
         consumer, producers = started(opened, daemon, *names)
         write(producers, 200)
         for victim in producers[::2]:
-            victim.say("100000000")  # killed while they write
+            victim.say("100000000")  # it is killed while it writes
         for victim in producers[::2]:
             victim.signal(signal.SIGKILL)
             assert victim.wait() == -signal.SIGKILL
@@ -142,14 +142,12 @@ class TestSessions:
         consumer, producers = started(opened, daemon, "runs", "hangs", timeout_ms=200, stop_ms=200)
         write(producers, 100)
         producers[1].stop()
-        assert not consumer.flush(0)  # the timeout of the config
-        consumer.stop()  # also the timeout of the config
+        assert not consumer.flush(0)  # 0: the time-out in the config applies
+        consumer.stop()  # ends after the stop time-out in the config
         loaded = oracle(consumer.read())
         assert {name for name, _, _ in loaded.errors()} == {"traced_flushes_failed"}
-        assert dict(loaded.query(SLICES)) == {
-            "runs": 100,
-            "hangs": 100,
-        }  # the service has scraped the chunks
+        # The service has scraped the chunks of the stopped program.
+        assert dict(loaded.query(SLICES)) == {"runs": 100, "hangs": 100}
 
     def test_a_user_can_have_five_sessions(self, daemon, opened):
         consumers = [daemon.consumer() for _ in range(6)]
@@ -174,7 +172,7 @@ class TestSessions:
         wait_until(lambda: sessions_in(other) == 0, "the session's end")
 
 
-class TestEnd:
+class TestDaemonEnd:
     def test_running_session_is_saved_into_its_file(self, daemon, opened, oracle, tmp_path):
         path = tmp_path / "trace.pftrace"
         consumer, producers = started(
@@ -217,7 +215,7 @@ class TestEnd:
     def test_new_connections_are_closed_while_the_daemon_ends(self, daemon, opened):
         consumer, _ = started(opened, daemon)
         daemon.signal(signal.SIGTERM)
-        consumer.wait(lambda: consumer.ended)  # the consumer doesn't read: the daemon waits for it
+        consumer.wait(lambda: consumer.ended)  # the daemon waits until the consumer reads
         late = daemon.consumer()
         opened.append(late)
         assert late.disconnected
@@ -230,14 +228,14 @@ class TestEnd:
         begin = time.monotonic()
         daemon.signal(signal.SIGTERM)
         assert daemon.wait() == 0
-        assert time.monotonic() - begin < 5  # the daemon would wait ten seconds for a reader
+        assert time.monotonic() - begin < 5  # without the signal: 10 s for the reader
         assert not Path(daemon.producer_socket).exists()
 
     def test_sighup_ends_the_daemon(self, daemon):
         daemon.signal(signal.SIGHUP)
         assert daemon.wait() == 0
 
-    def test_ignored_signal_stays_ignored(self, tmp_path, opened):
+    def test_signal_ignored_at_the_start_stays_ignored(self, tmp_path, opened):
         shell = ["/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *COMMAND]
         daemon = Daemon(tmp_path, command=shell)
         opened.append(daemon)
@@ -246,7 +244,7 @@ class TestEnd:
         assert daemon.popen.poll() is None
 
 
-class TestLog:
+class TestDaemonLog:
     def test_log_names_the_peer_of_a_closed_connection(self, daemon):
         for kind, path in (
             ("producer", daemon.producer_socket),
@@ -277,7 +275,7 @@ class TestSecondDaemon:
         opened.append(second.producer("app"))
 
 
-class TestPermissions:
+class TestSocketPermissions:
     def test_default_permissions_of_the_sockets(self, daemon):
         assert stat.S_IMODE(os.stat(daemon.producer_socket).st_mode) == 0o666
         assert stat.S_IMODE(os.stat(daemon.consumer_socket).st_mode) == 0o600
@@ -336,7 +334,7 @@ class TestOutputPath:
         assert path.read_text() == "precious"
 
 
-class TestStart:
+class TestDaemonStart:
     def test_daemon_starts_in_the_background(self, tmp_path):
         pid_file = tmp_path / "pid"
         done = subprocess.run(
@@ -355,7 +353,7 @@ class TestStart:
             assert os.readlink(f"/proc/{pid}/fd/2") == os.devnull
             assert os.getsid(pid) == pid
             UnixSocket.connect(str(tmp_path / "consumer")).close()
-            os.kill(pid, signal.SIGHUP)  # the daemon has no terminal and keeps running
+            os.kill(pid, signal.SIGHUP)  # ignored: a background daemon has no terminal
             UnixSocket.connect(str(tmp_path / "consumer")).close()
         finally:
             os.kill(pid, signal.SIGTERM)
@@ -402,8 +400,8 @@ class TestStart:
         subprocess.run([*COMMAND, "--version"], check=True, timeout=60)
         assert capfd.readouterr().out.startswith("stretto ")
 
-    def test_sockets_of_a_service_manager_are_used(self, tmp_path, opened):
-        """As systemd passes them: descriptors 3 and 4, names, the pid, a notification socket."""
+    def test_sockets_passed_by_a_service_manager_are_used(self, tmp_path, opened):
+        """The test passes descriptors 3 and 4 and the environment variables as systemd does."""
         listening = []
         for name in ("activated-p", "activated-c"):
             end = socket.socket(socket.AF_UNIX)
@@ -429,7 +427,7 @@ class TestStart:
         daemon.signal(signal.SIGTERM)
         assert daemon.wait() == 0
         assert manager.recv(100) == b"STOPPING=1"
-        assert (tmp_path / "activated-c").exists()  # the manager owns this socket
+        assert (tmp_path / "activated-c").exists()  # the socket belongs to the service manager
 
 
 ACTIVATE = f"""
@@ -446,15 +444,15 @@ os.execv({COMMAND[0]!r}, {COMMAND!r})
 """
 
 
-class TestResources:
+class TestDaemonResources:
     def test_idle_daemon_is_not_woken_up(self, daemon, opened):
         opened.append(daemon.producer("app"))
         consumer = daemon.consumer()
         opened.append(consumer)
         consumer.wait_for_producers("app")
-        for _ in range(5):  # it may still handle earlier messages
+        for _ in range(5):  # at first, the daemon may handle earlier messages
             before = context_switches(daemon.pid)
-            time.sleep(0.5)  # sleep: nothing may happen meanwhile
+            time.sleep(0.5)  # sleep: the daemon must stay idle during it
             if context_switches(daemon.pid) == before:
                 return
         raise AssertionError("the daemon doesn't come to rest")
@@ -497,9 +495,8 @@ class TestResources:
         wait_for_start(first)
         write([poor], 100)
         first.stop()
-        assert "poor" not in dict(
-            oracle(first.read()).query(SLICES)
-        )  # no shared memory could be created for it
+        # Without a descriptor, no shared memory could be created for the producer.
+        assert "poor" not in dict(oracle(first.read()).query(SLICES))
         for end in crowd:
             end.close()
         second.wait_for_producers("poor")
@@ -528,12 +525,12 @@ class TestResources:
 
 
 class TestSlowFiles:
-    """A session written into a slow file or pipe does not delay other clients."""
+    """Tests that a session written into a slow file or pipe does not delay other clients."""
 
     SLICES = 20_000
 
     def stream(self, opened, daemon, fd, **fields):
-        """Start a session that writes into `fd`, and a consumer that does not use this session."""
+        """Start a session that writes into `fd`; return it, another consumer and the producers."""
         consumer, producers = started(opened, daemon, "app")
         slow = daemon.consumer()
         opened.append(slow)
@@ -544,7 +541,7 @@ class TestSlowFiles:
 
     @pytest.mark.parametrize("kind", ["pipe", "FIFO", "socket"])
     def test_slow_reader_does_not_delay_others(self, daemon, opened, oracle, tmp_path, kind):
-        """The reader reads 4 KiB after each answer to the other consumer."""
+        """After each 4 KiB that the reader reads, the service answers another consumer."""
         reader, writer = ends(kind, tmp_path)
         bystander, _producers, slow = self.stream(opened, daemon, writer)
         os.close(writer)
@@ -617,7 +614,7 @@ class TestSlowFiles:
         assert "File too large" in slow.error
         data = (tmp_path / "trace").read_bytes()
         assert 0 < len(data) <= limit
-        Trace.decode(data)  # complete packets
+        Trace.decode(data)  # fails on an incomplete packet
         write(producers, 10)
         assert bystander.flush()
 
@@ -654,7 +651,7 @@ class TestSlowFiles:
 
 
 def ends(kind, folder):
-    """A pair of descriptors: one to read from, one to write to."""
+    """Return a pair of connected descriptors: one to read from, one to write to."""
     if kind == "pipe":
         return os.pipe()
     if kind == "socket":

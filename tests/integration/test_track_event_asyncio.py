@@ -16,7 +16,7 @@ CATEGORY = stretto.Category("test.asyncio")
 
 
 def slices_by_track(recorded):
-    """{track: [(name, depth)]}; fails if an END has no BEGIN or a BEGIN no END."""
+    """Return {track: [(name, depth)]}; fail if an END has no BEGIN or a BEGIN no END."""
     stacks, found = {}, {}
     for event in sorted(recorded.events, key=lambda event: event.timestamp):
         stack = stacks.setdefault(event.track, [])
@@ -145,7 +145,7 @@ def test_eager_task_that_never_waits_has_its_own_track():
     assert recorded.one("main again").track == recorded.one("main").track
 
 
-def test_pure_python_tasks_have_their_own_tracks():
+def test_tasks_of_the_pure_python_task_class_have_their_own_tracks():
     async def main():
         loop = asyncio.get_running_loop()
         loop.set_task_factory(
@@ -194,7 +194,7 @@ def test_slice_ended_in_another_task_ends_on_its_own_track():
     assert sorted(slices_by_track(recorded).values()) == [[("handed over", 0)], [("other", 0)]]
 
 
-def test_end_only_ends_slices_of_its_own_task():
+def test_end_does_not_end_slices_of_other_tasks():
     async def one(name):
         CATEGORY.begin(name)
         await asyncio.sleep(0)
@@ -224,7 +224,7 @@ def test_callbacks_and_executors_use_the_tracks_of_their_threads():
     assert recorded.one("executor").track != recorded.one("here").track
 
 
-def test_tasks_of_loops_in_several_threads():
+def test_tasks_of_loops_in_several_threads_have_their_own_tracks():
     names = [f"loop {letter}" for letter in "abc"]
     with record() as recorded:
         threads = [
@@ -266,7 +266,7 @@ def test_asynchronous_generators_use_the_track_of_their_task():
     ]
 
 
-def test_session_that_starts_within_a_task():
+def test_tasks_have_their_own_tracks_in_a_session_started_within_a_task():
     async def main():
         slice_ = CATEGORY.slice("before")
         with slice_, record() as recorded:

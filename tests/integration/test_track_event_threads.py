@@ -40,7 +40,7 @@ def thread_name(recorded, event):
     return descriptors_of(recorded.trace)[event.track].thread.thread_name
 
 
-def test_threads_have_their_names():
+def test_trace_has_the_names_of_threads():
     with record() as recorded:
         in_thread(lambda: CATEGORY.instant("x"), name="a näme")
         CATEGORY.instant("main")
@@ -65,7 +65,7 @@ def test_thread_unknown_to_threading_is_recorded():
     assert descriptors_of(recorded.trace)[recorded.events[0].track].has("thread")
 
 
-def test_thread_has_its_last_name():
+def test_thread_renamed_during_a_session_has_its_last_name():
     with record() as recorded:
 
         def work():
@@ -102,7 +102,7 @@ def test_thread_renamed_between_sessions_has_the_new_name():
 
 
 def test_thread_starts_a_new_sequence_in_each_session():
-    """Each session needs the first packets of the sequence again."""
+    """Each session's trace starts with the first packets of the thread's sequence."""
     turns = threading.Barrier(2)
 
     def work():
@@ -141,7 +141,7 @@ def test_event_during_the_cleanup_of_a_thread_is_recorded():
     with record() as recorded:
         in_thread(first_event_at_the_end)
         in_thread(last_event)
-    # The first thread's chunk may be committed after the second's: join() doesn't wait for it.
+    # join() doesn't wait for a commit: the first thread's chunk may come after the second's.
     events = sorted(recorded.events, key=lambda event: event.timestamp)
     assert [event.kind for event in events] == [BEGIN, END, INSTANT, BEGIN, END]
 
@@ -174,7 +174,7 @@ def test_threads_can_trace_while_sessions_start_and_stop():
                     CATEGORY.begin("inner", args={"n": [number]})
                     CATEGORY.instant("instant")
                     CATEGORY.end(result=[number])
-                sleep(0.0001)  # sleep: others write meanwhile
+                sleep(0.0001)  # sleep: other threads write during it
         except Exception as error:
             failures.append(error)
 
@@ -184,7 +184,7 @@ def test_threads_can_trace_while_sessions_start_and_stop():
     traces = []
     for _ in range(10):
         with record() as outer, record() as inner:
-            sleep(0.002)  # sleep: threads write meanwhile
+            sleep(0.002)  # sleep: the threads write during it
         traces += [outer, inner]
     stop.set()
     for thread in threads:
@@ -238,7 +238,7 @@ def test_exit_with_a_running_session_succeeds(end):
     """)
 
 
-def test_recording_is_written_before_atexit_functions_run(tmp_path):
+def test_atexit_functions_can_read_the_recording(tmp_path):
     path = tmp_path / "t.pftrace"
     run_program(f"""
         import sys, stretto

@@ -35,7 +35,7 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
-def ask(url: str, method: str = "GET", **fields: str) -> tuple[int, dict[str, str], bytes]:
+def send_request(url: str, method: str = "GET", **fields: str) -> tuple[int, dict[str, str], bytes]:
     """Send a GET request; return status, header fields and body of the response."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=DEADLINE_S)
@@ -46,28 +46,28 @@ def ask(url: str, method: str = "GET", **fields: str) -> tuple[int, dict[str, st
     return response.status, dict(response.headers), body
 
 
-def test_the_page_fetches_the_trace_and_the_command_ends(trace: Path) -> None:
+def test_command_ends_after_the_page_has_fetched_the_trace(trace: Path) -> None:
     with Command("view", "--no-browser", "--port", "0", str(trace)) as command:
         page = command.line_with("#!/?url=")
         start, _, argument = page.partition("#!/?url=")
         url = unquote(argument)
         assert start == f"{PUBLIC_UI}/"
         assert url.endswith("/trace.pftrace")
-        assert ask(url, "HEAD")[0] == 200
-        assert ask(url, Origin="https://evil.example")[0] == 403
-        assert ask(url.replace("127.0.0.1", "localhost"), Host="evil.example")[0] == 403
-        status, fields, body = ask(url, Origin=PUBLIC_UI)
+        assert send_request(url, "HEAD")[0] == 200
+        assert send_request(url, Origin="https://evil.example")[0] == 403
+        assert send_request(url.replace("127.0.0.1", "localhost"), Host="evil.example")[0] == 403
+        status, fields, body = send_request(url, Origin=PUBLIC_UI)
         assert (status, body) == (200, TRACE)
         assert fields["Access-Control-Allow-Origin"] == PUBLIC_UI
         assert command.wait() == 0
     assert "the page has trace.pftrace" in command.said
 
 
-def test_keep_option_serves_until_interrupted(trace: Path) -> None:
+def test_command_with_keep_option_serves_until_interrupted(trace: Path) -> None:
     with Command("view", "--no-browser", "--keep", "--port", "0", str(trace)) as command:
         url = unquote(command.line_with("url=").partition("url=")[2])
         for _ in range(3):
-            assert ask(url, Origin=PUBLIC_UI)[2] == TRACE
+            assert send_request(url, Origin=PUBLIC_UI)[2] == TRACE
             command.line_with("the page has")
         assert command.interrupt() == 0
 
@@ -99,7 +99,7 @@ def test_large_trace_is_not_read_into_memory(tmp_path: Path) -> None:
     size = 256 << 20
     with open(path, "wb") as file:
         file.write(b"\x0a")
-        file.truncate(size)  # a sparse file: it takes no disk space
+        file.truncate(size)  # a sparse file, which takes no disk space
     with Command("view", "--no-browser", "--keep", "--port", "0", str(path)) as command:
         url = unquote(command.line_with("url=").partition("url=")[2])
         parts = urlsplit(url)
@@ -125,13 +125,13 @@ def test_offline_serves_the_ui_and_the_trace_until_ctrl_c(trace: Path) -> None:
         home, _, argument = command.line_with("#!/?url=").partition("#!/?url=")
         assert home.startswith("http://127.0.0.1:")
         assert unquote(argument).startswith(home)
-        assert b"Perfetto UI" in ask(home)[2]
-        assert ask(home + "vizviewer_info")[0] == 404
-        assert ask(home + "live_reload")[0] == 204
+        assert b"Perfetto UI" in send_request(home)[2]
+        assert send_request(home + "vizviewer_info")[0] == 404
+        assert send_request(home + "live_reload")[0] == 204
         own = home.rstrip("/")
-        assert ask(unquote(argument), Origin=own)[2] == TRACE
-        assert ask(unquote(argument), Origin=PUBLIC_UI)[0] == 403
-        assert ask(home)[0] == 200
+        assert send_request(unquote(argument), Origin=own)[2] == TRACE
+        assert send_request(unquote(argument), Origin=PUBLIC_UI)[0] == 403
+        assert send_request(home)[0] == 200
         assert command.interrupt() == 0
 
 
@@ -140,15 +140,15 @@ def test_other_users_of_the_machine_are_refused(trace: Path) -> None:
     with Command("view", "--no-browser", "--port", "0", str(trace)) as command:
         url = unquote(command.line_with("url=").partition("url=")[2])
         with as_user(65534):
-            status, _, body = ask(url)
+            status, _, body = send_request(url)
         assert status == 403
         assert body.startswith(b"stretto: another user")
-        assert ask(url)[0] == 200
+        assert send_request(url)[0] == 200
         assert command.wait() == 0
 
 
 class TestExitStatuses:
-    """The exit statuses listed in docs/view.md; that of Ctrl-C is tested above."""
+    """Tests of the exit statuses listed in docs/view.md, except that of Ctrl-C."""
 
     @staticmethod
     def documented() -> dict[int, str]:

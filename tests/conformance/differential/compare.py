@@ -13,26 +13,26 @@ if TYPE_CHECKING:
     from tests.conformance.differential.services import Service
 
 
-AFTER_THE_END = -2  # Later results show the content at the end of tracing.
+AFTER_THE_END = -2  # Index of the first result that was read after the end of tracing.
 
 
 class Pair:
-    """Two services that get the same sequences."""
+    """Stretto's and Perfetto's service, which run the same sequences of operations."""
 
     def __init__(self, ours: Service, theirs: Service) -> None:
         self.services = ours, theirs
         self.count = 0
-        self.cut = 0  # Number of sequences that were compared only up to a relocation.
+        self.cut = 0  # Number of sequences compared only up to the relocation of a chunk.
 
     def run(self, sequence: Sequence) -> list[str]:
-        """The differences, each as a path and the two values."""
+        """Run a sequence on both services; return each difference as its path and two values."""
         ours, theirs = self._run(sequence)
         if intended.first_relocation(ours[-1:]) is not None:
             self.cut += 1
             sequence = self._before_relocation(sequence)
             ours, theirs = self._run(sequence)
         if intended.first_relocation(ours[-1:]) is not None:
-            del ours[AFTER_THE_END:], theirs[AFTER_THE_END:]  # It moves when tracing ends.
+            del ours[AFTER_THE_END:], theirs[AFTER_THE_END:]  # A chunk is moved when tracing ends.
         return list(differences(sequence, ours, theirs))
 
     def _run(self, sequence: Sequence) -> tuple[list[Any], list[Any]]:
@@ -41,7 +41,7 @@ class Pair:
         return ours, theirs
 
     def _before_relocation(self, sequence: Sequence) -> Sequence:
-        """The operations before the one that moves a chunk in Stretto's buffer."""
+        """Return the operations before the one that moves a chunk in Stretto's buffer."""
         asking = copy.deepcopy(sequence)
         asking.operations = [
             each for operation in sequence.operations for each in (operation, {"do": "stats"})
@@ -55,7 +55,7 @@ class Pair:
 
 
 def differences(sequence: Sequence, ours: Any, theirs: Any) -> Iterator[str]:
-    """The differences between two results, operation by operation."""
+    """Yield the differences between two lists of results, operation by operation."""
     names = [each["do"] for each in sequence.operations] + [
         "read",
         "stats",
@@ -72,7 +72,7 @@ def differences(sequence: Sequence, ours: Any, theirs: Any) -> Iterator[str]:
 
 
 def mask(names: list[str], ours: list[Any], theirs: list[Any]) -> None:
-    """Make intended differences equal."""
+    """Replace values that differ on purpose by equal ones."""
     for name, a, b in zip(names, ours, theirs, strict=True):
         if name == "clone":
             _mask_packets(a[1], b[1])
@@ -95,7 +95,7 @@ def _mask_stats(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
 
 
 def without_refused(names: list[str], theirs: list[Any]) -> list[Any]:
-    """The result of Perfetto's service, without the packets that Stretto's service refuses."""
+    """Return the results of Perfetto's service without packets that Stretto's service refuses."""
     refused = 0
     out: list[Any] = []
     for name, each in zip(names, theirs, strict=True):
@@ -123,10 +123,10 @@ def _kept_packets(packets: list[Any]) -> list[Any]:
 
 
 def with_plain_ids(names: list[str], seen: list[Any]) -> list[Any]:
-    """The results, with sequence ids numbered in the order of their first packets.
+    """Return the results with sequence ids numbered in the order of their first packets.
 
-    The services assign ids at different times, which makes no difference to readers. A clone is a
-    trace of its own.
+    The services assign ids at different times, which makes no difference to readers of the trace.
+    The ids of a clone are numbered separately.
     """
     ids: dict[int, int] = {}
     out: list[Any] = []
@@ -154,7 +154,7 @@ def _plain_packets(packets: list[Any], ids: dict[int, int]) -> list[Any]:
 
 
 def _plain_stats(stats: dict[str, Any], ids: dict[int, int]) -> dict[str, Any]:
-    """A writer without a packet has no number."""
+    """Return buffer statistics with numbered sequence ids; a writer without packets gets none."""
     writers = []
     for writer in stats["writer_stats"]:
         (_, ident), *rest = writer
@@ -176,7 +176,7 @@ def _walk(a: Any, b: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
 
 
 def shortened(pair: Pair, sequence: Sequence) -> Sequence:
-    """Remove operations from a sequence as long as the result still differs; return the rest."""
+    """Return a shorter sequence for which the results of the services still differ."""
     size = max(1, len(sequence.operations) // 2)
     while True:
         at, before = 0, len(sequence.operations)

@@ -1,7 +1,7 @@
-"""One connection to a port of a tracing service: frames, binding, calls, streams.
+"""A client connection to a port of a tracing service: frames, binding, calls, streams.
 
-A call waits for its reply, so its effect is complete when it returns. Frames of
-streams that come in the meantime are kept for `next_of_stream`.
+A call waits for its reply, so its effect is complete when it returns. Stream replies that
+arrive before it are kept for `next_of_stream`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class DisconnectedError(Exception):
 
 
 class Connection:
-    """A connection that has bound one service of the host.
+    """A connection that is bound to one service of the host.
 
     Args:
-        path: of the socket.
-        port: `ProducerPort` or `ConsumerPort`.
+        path: Path of the socket.
+        port: Name of the service: `ProducerPort` or `ConsumerPort`.
     """
 
     def __init__(self, path: str, port: str) -> None:
@@ -61,7 +61,7 @@ class Connection:
         return self._request
 
     def call(self, method: str, arguments: bytes = b"") -> tuple[bool, bytes]:
-        """Invoke a method and wait for its reply: return whether it succeeded, and the bytes."""
+        """Invoke a method and wait for its reply; return its success and the reply message."""
         ok, _, data = self.next_of_stream(self.send(method, arguments))
         return ok, data
 
@@ -74,13 +74,13 @@ class Connection:
         return out
 
     def next_of_stream(self, request: int) -> tuple[bool, bool, bytes]:
-        """Return the next reply to a request: success, whether more follow, and the bytes."""
+        """Return the next reply to a request: (success, whether more follow, reply message)."""
         while not self._replies[request]:
             self._receive()
         return self._replies[request].popleft()
 
     def has_reply(self, request: int) -> bool:
-        """Return whether a reply has arrived, without waiting."""
+        """Return whether a reply to the request has arrived, without waiting."""
         return bool(self._replies[request])
 
     def _send(self, body: bytes) -> None:

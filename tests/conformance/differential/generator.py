@@ -1,7 +1,7 @@
-"""Random sequences: mostly operations of correct producers, some of which break a rule.
+"""Generates random sequences of producer operations, most of them valid.
 
 A generator keeps a model of each writer (the next chunk id, an unfinished packet, pending
-patches), so that most operations are valid; then it makes some of them invalid.
+patches) to generate valid operations. It then changes some of them to invalid ones.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ RESERVED = (3, 10, 33, 35, 36, 50, 69, 79, 98, 124, 125)
 
 @dataclass
 class Writer:
-    """A writer with its unfinished packets and patches."""
+    """The model of a trace writer: its unfinished packet, patches and chunks."""
 
     producer: int
     ident: int
     target: int
     next_chunk: int = 0
-    rest: bytes = b""  # Of a packet that continues in the next chunk.
+    rest: bytes = b""  # Rest of a packet that continues in the next chunk.
     owed: list[list[Any]] = field(default_factory=list)  # Pending patches.
-    sent: list[list[Any]] = field(default_factory=list)  # Chunks, the newest last.
-    held: list[Any] | None = None  # Layout, slot and chunk in memory.
+    sent: list[list[Any]] = field(default_factory=list)  # Sent chunks, oldest first.
+    held: list[Any] | None = None  # Layout, slot and content of an uncommitted chunk.
 
 
 class Generator:
     """Generates one sequence from a seed.
 
     Args:
-        seed: determines the sequence.
-        length: number of operations, without those that another operation adds.
+        seed: Seed of the random generator.
+        length: Number of generated operations; each of them may add further ones.
     """
 
     def __init__(self, seed: int, length: int = 27) -> None:
@@ -100,7 +100,7 @@ class Generator:
     def _writer(self) -> Writer:
         return self.random.choice(self.writers)
 
-    # Packets and chunks.
+    # Methods that generate packets and chunks.
 
     def _packet(self, most: int = 400) -> bytes:
         r = self.random
@@ -115,7 +115,7 @@ class Generator:
         return self.random.choice((1, 1, 2, 3, 4, 5))
 
     def _fragments(self, writer: Writer, room: int) -> tuple[list[bytes], int]:
-        """Return the fragments of the writer's next chunk, and its flags."""
+        """Return the packet fragments and the flags of the writer's next chunk."""
         r = self.random
         out, flags = [], 0
         if writer.rest:
@@ -197,7 +197,7 @@ class Generator:
             patches=patches,
         )
 
-    # Kinds of operations.
+    # Methods that add one kind of operation each.
 
     def _commit(self) -> None:
         """Commit the next chunk, mostly with the pending patches."""
@@ -243,7 +243,7 @@ class Generator:
         )
 
     def _gap(self) -> None:
-        """Skip chunk ids for ever, or commit them later."""
+        """Skip chunk ids, and either never use them or commit them later."""
         self.made["gap in chunk ids"] += 1
         writer = self._writer()
         layout = self._layout()

@@ -1,4 +1,4 @@
-"""Deliberate mistakes, each in one place of Stretto's service: the fuzzing must find each one."""
+"""Deliberate mistakes in Stretto's service, each of which the differential fuzzing must find."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Mutant(NamedTuple):
-    """A mistake: a text in a source file, and its replacement."""
+    """A mistake to make: a text in a source file, and the text that replaces it."""
 
     name: str
     file: str

@@ -1,7 +1,7 @@
 """A producer that writes its shared memory by hand, byte by byte.
 
-It enforces no rule of the shared memory ABI: the caller decides what is written. By itself it
-only acknowledges flushes.
+It enforces no rule of the shared memory ABI, so that callers can break each one. The only
+message that it sends on its own is the acknowledgement of flushes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Chunk:
     payload: bytes
 
     def header(self) -> bytes:
-        """Return the eight bytes of its header."""
+        """Return the eight bytes of the chunk header."""
         return struct.pack("<IHH", self.chunk, self.writer, self.count | self.flags << 10)
 
 
@@ -44,12 +44,12 @@ def chunk_size(layout: int) -> int:
 
 
 class Producer:
-    """A connected producer with one data source of its own name.
+    """A connected producer with one data source, which has the same name.
 
     Args:
-        path: of the producer socket.
-        name: of the producer and of its data source.
-        scraping: whether it lets the service scrape its memory.
+        path: Path of the producer socket.
+        name: Name of the producer and of its data source.
+        scraping: Whether the service may scrape the producer's memory.
     """
 
     def __init__(self, path: str, name: str, *, scraping: bool) -> None:
@@ -75,7 +75,7 @@ class Producer:
         self.handle_commands()
 
     def handle_commands(self) -> None:
-        """Handle the commands that have arrived."""
+        """Handle the commands of the service that have arrived."""
         while self.connection.has_reply(self._commands):
             self._handle(self.connection.next_of_stream(self._commands)[2])
 
@@ -103,15 +103,15 @@ class Producer:
         self.memory = mmap.mmap(fd, 0)
         os.close(fd)
 
-    # Pages.
+    # Methods that read and write pages of the shared memory.
 
     def page_header(self, page: int) -> int:
-        """The first word of a page: layout and states of its chunks."""
+        """Return the header word of a page: its layout and the states of its chunks."""
         assert self.memory is not None
         return int(struct.unpack_from("<I", self.memory, page * PAGE)[0])
 
     def set_page_header(self, page: int, word: int) -> None:
-        """Replace the first word of a page."""
+        """Replace the header word of a page."""
         assert self.memory is not None
         struct.pack_into("<I", self.memory, page * PAGE, word)
 
@@ -132,7 +132,7 @@ class Producer:
         payload = chunk.payload[: size - 8]
         self.memory[at : at + size] = chunk.header() + payload.ljust(size - 8, b"\0")
 
-    # Requests.
+    # Methods that send requests to the service.
 
     def commit(self, moves: bytes = b"", patches: bytes = b"") -> None:
         """Send a CommitData request without waiting for it."""
@@ -142,7 +142,7 @@ class Producer:
 def move(
     page: int, index: int, target: int, data: bytes | None = None, *, part: bool = False
 ) -> bytes:
-    """Return an entry of chunks_to_move; `part`: the chunk in `data` isn't complete."""
+    """Return an entry of chunks_to_move; `part` marks the chunk in `data` as incomplete."""
     entry = number(1, page) + number(2, index) + number(3, target)
     if data is not None:
         entry += blob(4, data)

@@ -1,4 +1,4 @@
-"""The two services side by side: Stretto's, and Perfetto's v56 from a newer Debian."""
+"""Starts the two services to compare: Stretto's, and Perfetto's v56 from a newer Debian."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Service:
     """Run a service in a process group of its own during a `with` block.
 
     Args:
-        folder: for its sockets.
-        command: that runs it.
-        environment: further variables.
+        folder: Folder for the sockets and the log of the service.
+        command: Command that runs the service.
+        environment: Additional environment variables.
     """
 
     def __init__(self, folder: Path, command: list[str], **environment: str) -> None:

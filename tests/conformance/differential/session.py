@@ -30,7 +30,7 @@ class Sequence:
     operations: list[Operation] = field(default_factory=list)
 
     def config(self, names: list[str]) -> bytes:
-        """The TraceConfig."""
+        """Return the encoded TraceConfig for producers with these names."""
         out = b""
         for buffer in self.buffers:
             policy = 2 if buffer["discard"] else 1
@@ -47,9 +47,9 @@ class Session:
     """A tracing session, its consumer and its producers.
 
     Args:
-        sockets: of the service: producers', consumers'.
-        sequence: the operations.
-        number: of the sequence; names must differ from those of other sequences.
+        sockets: Paths of the service's producer socket and consumer socket.
+        sequence: Buffers, producers and operations of the session.
+        number: Number of the sequence, which makes the producers' names unique.
     """
 
     def __init__(self, sockets: tuple[str, str], sequence: Sequence, number: int) -> None:
@@ -61,12 +61,12 @@ class Session:
         self.producers: list[Producer | None] = []
         self._latest: Producer | None = None
         self._before: dict[str, int] = {}
-        self._offered = set(range(len(self.names)))  # The producers, each with its data source.
+        self._offered = set(range(len(self.names)))  # Producers whose data source is registered.
         for name, each in zip(self.names, sequence.producers, strict=True):
             self.producers.append(Producer(sockets[0], name, scraping=each["scraping"]))
 
     def run(self) -> list[Any]:
-        """Run all operations; return the results, an entry for each operation."""
+        """Run all operations; return the result of each, and of the reads at the end."""
         with contextlib.ExitStack() as stack:
             stack.callback(self.close)
             self.start()
@@ -90,7 +90,7 @@ class Session:
         self.consumer.close()
 
     def start(self) -> None:
-        """Enable tracing; wait until every producer has its memory and knows its buffers."""
+        """Enable tracing; wait until every producer has its shared memory and buffer ids."""
         self.consumer.send("EnableTracing", blob(1, self.sequence.config(self.names)))
         for producer in self.producers:
             assert producer is not None
@@ -99,10 +99,10 @@ class Session:
         self._wait_for_producers(len(self.producers))
         self._before = {name: self.statistics()[name] for name in SERVICE_COUNTERS}
 
-    # Operations of producers.
+    # Methods that run operations of producers.
 
     def _of(self, index: int) -> Producer | None:
-        """Return a connected producer, after the requests of the others were handled."""
+        """Wait until the requests of other producers were handled; return the producer."""
         producer = self.producers[index]
         if producer is not self._latest:
             self.settle()
@@ -110,7 +110,7 @@ class Session:
         return producer
 
     def settle(self) -> None:
-        """Wait until all requests of producers were handled."""
+        """Wait until the service has handled all requests of producers."""
         for producer in self.producers:
             if producer is not None and producer is self._latest:
                 producer.sync()
@@ -165,7 +165,7 @@ class Session:
         producer = self._of(p)
         if producer is not None:
             producer.commit(raw.move(page, index, self._target(producer, target)))
-            producer.sync()  # The next chunk is written to the same place.
+            producer.sync()  # A later operation writes to the same chunk.
 
     def do_patch(self, p: int, patches: list[Any]) -> None:
         """Patch chunks, committed or not."""
@@ -186,14 +186,14 @@ class Session:
         )
 
     def do_register_writer(self, p: int, writer: int, target: int) -> None:
-        """Register a writer with its buffer."""
+        """Register a trace writer with its target buffer."""
         producer = self._of(p)
         if producer is not None:
             request = number(1, writer) + number(2, self._target(producer, target))
             producer.connection.send("RegisterTraceWriter", request, reply=False)
 
     def do_unregister_writer(self, p: int, writer: int) -> None:
-        """Unregister a writer."""
+        """Unregister a trace writer."""
         producer = self._of(p)
         if producer is not None:
             request = number(1, writer)
@@ -259,10 +259,10 @@ class Session:
             self._offered.discard(p)
             producer.connection.send("UnregisterDataSource", request, reply=False)
 
-    # Operations of consumers.
+    # Methods that run operations of consumers.
 
     def do_flush(self) -> bool:
-        """Flush; every producer acknowledges."""
+        """Flush all data sources; every producer acknowledges the flush."""
         self.settle()
         request = self.consumer.send("Flush", number(1, 10_000))
         for index, producer in enumerate(self.producers):
@@ -276,7 +276,7 @@ class Session:
         return read_packets(self.consumer)
 
     def do_stats(self) -> dict[str, Any]:
-        """Return the statistics."""
+        """Return the trace statistics, as the operation's result."""
         self.settle()
         return self.statistics()
 
@@ -317,11 +317,11 @@ def _chunk(values: list[Any]) -> Chunk:
 
 
 def _place(slot: int, layout: int) -> tuple[int, int]:
-    """Return page and index of an uncommitted chunk, on pages that commits don't use."""
+    """Return page and index of an uncommitted chunk; commits use other pages."""
     return 8 + slot, slot % raw.CHUNKS[layout]
 
 
-# Observable results.
+# Functions and names for the observable results.
 
 BUFFER_STATS = {
     1: "bytes_written",
@@ -363,7 +363,7 @@ STATS = {
 
 
 def parse_stats(data: bytes) -> dict[str, Any]:
-    """Return TraceStats by name; missing counters are 0."""
+    """Decode TraceStats to a dictionary; missing counters are 0."""
     out: dict[str, Any] = dict.fromkeys(STATS.values(), 0)
     out["buffers"] = []
     writers = []
@@ -384,13 +384,13 @@ def parse_stats(data: bytes) -> dict[str, Any]:
     return out
 
 
-TIMESTAMP_CLOCK_ID = 58  # v58 and Stretto write it into the packets of the service; v56 doesn't.
+TIMESTAMP_CLOCK_ID = 58  # Field of service packets that v58 and Stretto write, but v56 doesn't.
 SERVICE_COUNTERS = ("chunks_discarded", "patches_discarded")
-SERVICE = 1  # The sequence of the service's own packets.
+SERVICE = 1  # Sequence id of the packets that the service writes.
 
 
 def read_packets(consumer: Connection) -> list[Any]:
-    """Return the packets of one pass of reading."""
+    """Send one ReadBuffers request; return descriptions of the packets."""
     out, packet = [], b""
     for reply in consumer.stream("ReadBuffers"):
         for piece in blobs(reply, 2):
@@ -402,7 +402,7 @@ def read_packets(consumer: Connection) -> list[Any]:
 
 
 def describe_packet(packet: bytes) -> list[Any]:
-    """Return bytes and added fields of a producer's packet, or the fields of a service packet."""
+    """Return the fields of a service packet, or the bytes and added fields of another one."""
     parts = list(fields(packet))
     trusted: dict[int, Any] = {}
     while parts and parts[-1][0] in (3, 10, 79, 98, 42):

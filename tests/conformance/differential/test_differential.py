@@ -1,4 +1,4 @@
-"""The same random sequences of operations on Stretto's service and on Perfetto's v56.
+"""Stretto's and Perfetto's v56 service give equal results for random operations.
 
 STRETTO_DIFFERENTIAL is the number of sequences, STRETTO_DIFFERENTIAL_FIRST the first seed.
 A sequence with different results is shortened, and printed with the differences.

@@ -1,7 +1,7 @@
-"""Differential fuzzing finds each of the mutants: services with one mistake each.
+"""Differential fuzzing finds each mutant: a service built with one deliberate mistake.
 
-Each mutant is built and installed into a folder of its own, which takes some seconds; so this
-runs only where STRETTO_MUTANTS is set.
+Each mutant is built and installed into a folder, which takes some seconds. So these tests
+run only if the environment variable STRETTO_MUTANTS is set.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the sources."""
+    """A copy of the project's sources, into which mistakes are written."""
     if reason := newer_debian.missing():
         pytest.skip(reason)
     copy = tmp_path_factory.mktemp("mutants") / "sources"
@@ -46,7 +46,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def install(sources: Path, target: Path) -> None:
-    """Install the sources, compiling only what changed since the last time."""
+    """Install the sources; compile only files that changed since the last mutant."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps"]
     options = ["--target", str(target), "-C", f"build-dir={sources.parent / 'cmake'}"]
     done = subprocess.run([*pip, *options, str(sources)], capture_output=True, text=True)
@@ -65,7 +65,9 @@ def first_difference(pair: Pair) -> list[str]:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_mutant_is_found(mutant: Mutant, sources: Path, tmp_path: Path) -> None:
+def test_differential_fuzzing_finds_the_mutant(
+    mutant: Mutant, sources: Path, tmp_path: Path
+) -> None:
     file = sources / mutant.file
     original = file.read_text()
     assert original.count(mutant.text) == 1

@@ -1,4 +1,4 @@
-"""The part of protobuf that a tracing service needs, independent of Stretto's codec."""
+"""A minimal protobuf codec for the differential tests, independent of Stretto's."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _walk(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Iterate over the fields of a well-formed message: integers, or bytes for the other types."""
+    """Iterate over (number, value) of a well-formed message; values are integers or bytes."""
     for tag, value in _walk(data):
         yield tag >> 3, value
 
