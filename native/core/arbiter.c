@@ -6,7 +6,8 @@
 
 enum {
   MAX_STALLS = 300,
-  BRIEF_STALLS = 6, /* sum of the stalls: 0 + 8 + 72 + 584 + 4680 + 37448 us */
+  /* A brief stall sleeps 0 + 8 + 72 + 584 + 4680 + 37448 us in total. */
+  BRIEF_STALLS = 6,
   MAX_STALL_US = 100000,
   EXHAUSTED_SEARCH_PAGES = 256,
   FIRST_WRITERS_CAPACITY = 64,
@@ -53,8 +54,8 @@ void st_arbiter_unlock_after_fork(struct st_arbiter* a) {
 
 void st_arbiter_disable_after_fork(struct st_arbiter* a) {
   atomic_store(&a->disabled, true);
-  /* Another thread of the parent may have held the mutexes; it does not exist
-   * in the child, so they are made again. */
+  /* Another thread of the parent may have held the mutexes.  That thread does
+   * not exist in the child, so the mutexes are made again. */
   pthread_mutex_init(&a->loss_mutex, NULL);
   pthread_mutex_init(&a->mutex, NULL);
 }
@@ -65,7 +66,7 @@ static bool is_disabled(struct st_arbiter* a) {
 
 /* --- writer ids --- */
 
-/* Grows both arrays until `id` is a valid index. */
+/* Enlarges both arrays of writers until `id` is a valid index. */
 static bool grow_writers(struct st_arbiter* a, uint32_t id) {
   if (id < a->writers_capacity)
     return true;
@@ -91,7 +92,7 @@ static bool id_in_use(const struct st_arbiter* a, uint16_t id) {
   return id < a->writers_capacity && a->writer_in_use[id];
 }
 
-/* Returns the first free id after the last allocated one, or 0. */
+/* Returns the first free writer id after the last allocated one, or 0. */
 static uint16_t allocate_id(struct st_arbiter* a) {
   if (a->live_writers == ST_MAX_WRITER_ID)
     return 0;
@@ -125,8 +126,8 @@ void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
                               uint32_t next_chunk_id) {
   if (writer_id == 0 || is_disabled(a))
     return;
-  /* Before the id is free: a new owner of the id would be unregistered
-   * instead. */
+  /* The writer is unregistered before its id is free.  Otherwise a new owner of
+   * the id could be unregistered instead. */
   a->sink->unregister_writer(a->sink_self, writer_id);
   pthread_mutex_lock(&a->mutex);
   if (id_in_use(a, writer_id)) {
@@ -150,7 +151,7 @@ static enum st_page_layout choose_layout(const struct st_arbiter* a) {
   return (enum st_page_layout)layout;
 }
 
-/* Returns a bitmap in which bit 2i is set for each free chunk i. */
+/* Returns a bitmap in which bit 2i is set if chunk i of the page is free. */
 static uint32_t free_chunks(uint32_t bitmap) {
   uint32_t chunks = st_layout_chunks(st_bitmap_layout(bitmap));
   uint32_t existing = ((1u << (2 * chunks)) - 1) & STATE_LOW_BITS;
@@ -177,7 +178,7 @@ static bool take_from_page(struct st_arbiter* a, uint32_t page,
   return false;
 }
 
-/* Searches for a free chunk.  Called with the mutex held. */
+/* Searches for a free chunk.  The caller holds the mutex. */
 static bool search(struct st_arbiter* a, uint16_t writer_id, uint32_t chunk_id,
                    uint16_t packets, struct st_chunk* out) {
   uint32_t pages = a->shm.num_pages;
@@ -200,7 +201,7 @@ static void sleep_us(uint32_t us) {
   nanosleep(&t, NULL);
 }
 
-/* Waits once.  Flushes the sink before, because the service can free only
+/* Sleeps once.  Flushes the sink before, because the service can free only
  * chunks that were committed to it. */
 static void stall(struct st_arbiter* a, uint32_t us) {
   const struct st_wait_hooks* hooks = &a->wait_hooks;
@@ -228,8 +229,8 @@ void st_arbiter_wait_for_reader(struct st_arbiter* a, uint32_t target_buffer) {
   }
 }
 
-/* Returns whether a writer that has stalled so often gives up.  Called with the
- * mutex held. */
+/* Returns whether a writer gives up after this many stalls.  The caller holds
+ * the mutex. */
 static bool gives_up(struct st_arbiter* a, enum st_exhausted_policy policy,
                      unsigned stalls) {
   if (policy == ST_DROP)
@@ -282,7 +283,8 @@ void st_arbiter_return_chunk(struct st_arbiter* a, const struct st_chunk* chunk,
     atomic_fetch_add(&a->chunks_lost, 1);
 }
 
-/* Sends all ready patches of the chunk at the front of the list. */
+/* Sends all ready patches of one chunk: the chunk of the first patch in the
+ * list. */
 static void send_front(struct st_arbiter* a, uint16_t writer_id,
                        uint32_t target_buffer, struct st_patch_list* patches) {
   struct st_chunk_patches out = {.writer_id = writer_id,

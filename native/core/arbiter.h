@@ -73,18 +73,19 @@ enum st_exhausted_policy {
   ST_STALL = 0,
   ST_DROP = 1,
   ST_STALL_THEN_DROP = 2,
-  /* internal, not a policy of a session: see trace_writer.h */
+  /* The policy of a writer's first chunk (trace_writer.h).  A session cannot
+   * choose it. */
   ST_STALL_BRIEFLY = 3,
 };
 
-/* Ready patches of one chunk (Perfetto's ChunkToPatch). */
+/* Ready patches of one chunk, as in Perfetto's ChunkToPatch message. */
 struct st_chunk_patches {
   uint16_t writer_id;
   uint32_t chunk_id;
   uint32_t target_buffer;
-  bool has_more; /* more patches for this chunk will follow */
+  bool has_more; /* Whether more patches for this chunk will follow. */
   uint32_t count;
-  /* the first of `count` patches, linked by next */
+  /* The first of `count` patches, which are linked by `next`. */
   const struct st_patch* first;
 };
 
@@ -94,34 +95,38 @@ struct st_commit_sink {
   void (*chunk_complete)(void* self, const struct st_chunk* chunk,
                          uint32_t target_buffer);
   void (*patch)(void* self, const struct st_chunk_patches* patches);
-  /* Sends all batched commits.  Never blocks. */
+  /* Sends all batched commits, without blocking. */
   void (*flush)(void* self);
   void (*register_writer)(void* self, uint16_t writer_id,
                           uint32_t target_buffer);
   void (*unregister_writer)(void* self, uint16_t writer_id);
   /* Returns whether the reader of a buffer is so far behind that more chunks
-   * would overwrite unread data.  NULL: never. */
+   * would overwrite unread data.  If this function is NULL, no reader is ever
+   * behind. */
   bool (*congested)(void* self, uint32_t target_buffer);
   /* Takes a chunk, still BeingWritten, for which patches will follow.  Returns
-   * false if the chunk has to be Complete first.  NULL: always false. */
+   * false if the chunk has to be Complete first, as always if this function is
+   * NULL. */
   bool (*chunk_unpatched)(void* self, const struct st_chunk* chunk,
                           uint32_t target_buffer);
 };
 
-/* Marks losses of ended writers in the trace (loss_marks.h). */
+/* The functions by which the arbiter marks losses of ended writers in the trace
+ * (loss_marks.h). */
 struct st_arbiter;
 struct st_loss_marker {
   /* Marks a loss for a writer of this buffer that has ended. */
   void (*add)(struct st_arbiter* a, uint32_t target_buffer);
-  /* Frees all memory without writing marks. */
+  /* Frees all memory of the loss marker, without writing marks. */
   void (*destroy)(struct st_arbiter* a);
 };
 
-/* Called around each wait of a stalling policy.  Each member may be NULL. */
+/* The functions that are called around each wait of a stalling policy, or
+ * NULL. */
 struct st_wait_hooks {
   void* (*wait_begin)(void);
   void (*wait_end)(void* token);
-  void (*sleep_us)(uint32_t us); /* NULL: nanosleep */
+  void (*sleep_us)(uint32_t us); /* Sleeps; nanosleep if NULL. */
 };
 
 struct st_arbiter {
@@ -131,33 +136,38 @@ struct st_arbiter {
   struct st_wait_hooks wait_hooks;
   _Atomic bool disabled;
 
-  /* NULL: losses of ended writers are not marked */
+  /* If NULL, losses of ended writers are not marked in the trace. */
   _Atomic(const struct st_loss_marker*) loss_marker;
-  pthread_mutex_t loss_mutex; /* guards loss_marks; see loss_marks.h */
+  pthread_mutex_t loss_mutex; /* Guards `loss_marks` (loss_marks.h). */
   struct st_loss_marks* loss_marks;
 
-  pthread_mutex_t mutex; /* guards the members below */
+  pthread_mutex_t mutex; /* Guards the members below. */
   uint32_t next_page;
-  bool exhausted;          /* the last search found no chunk */
-  bool brief_stall_failed; /* the last brief stall found no chunk */
+  bool exhausted; /* Whether the last search found no free chunk. */
+  /* Whether the last brief stall found no free chunk. */
+  bool brief_stall_failed;
   uint16_t last_writer_id;
   uint32_t live_writers;
-  uint32_t* next_chunk_id; /* indexed by writer id; grows on demand */
-  uint8_t* writer_in_use;  /* indexed by writer id; has the same length */
+  /* The next chunk id of each writer id; grows on demand. */
+  uint32_t* next_chunk_id;
+  /* Whether each writer id is in use; as long as `next_chunk_id`. */
+  uint8_t* writer_in_use;
   uint32_t writers_capacity;
   _Atomic uint64_t stalls_exhausted;
-  _Atomic uint64_t chunks_lost; /* chunks whose page the peer corrupted */
+  /* Number of chunks that were lost because the peer corrupted their page. */
+  _Atomic uint64_t chunks_lost;
 };
 
 bool st_arbiter_init(struct st_arbiter* a, const struct st_shm* shm,
                      const struct st_commit_sink* sink, void* sink_self);
 void st_arbiter_destroy(struct st_arbiter* a);
 
-/* Fork handlers for the parent. */
+/* The fork handlers that run in the parent: take and release both mutexes. */
 void st_arbiter_lock_for_fork(struct st_arbiter* a);
 void st_arbiter_unlock_after_fork(struct st_arbiter* a);
 
-/* Fork handler for the child: no chunk is handed out or returned any more. */
+/* The fork handler that runs in the child: from now on the arbiter hands out no
+ * chunk and takes none back. */
 void st_arbiter_disable_after_fork(struct st_arbiter* a);
 
 /* Allocates a writer id and registers it with the sink.  Returns 0 if all 32767

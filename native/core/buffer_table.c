@@ -8,16 +8,18 @@ enum { BUFFER_IDS = 65536 };
 struct entry {
   struct st_trace_buffer* buffer;
   uint32_t users;
-  bool removed; /* references; the last release destroys the buffer */
+  /* Whether the session removed the buffer; the last user destroys it. */
+  bool removed;
 };
 
 struct st_buffer_table {
-  pthread_mutex_t mutex; /* guards `entries` */
+  pthread_mutex_t mutex; /* Guards `entries`. */
   struct entry entries[BUFFER_IDS];
 };
 
 struct st_buffer_table* st_buffer_table_create(void) {
-  /* Large enough that calloc maps zero pages: unused entries cost no memory. */
+  /* The table is so large that calloc maps zero pages: unused entries cost no
+   * memory. */
   struct st_buffer_table* t = calloc(1, sizeof *t);
   if (t)
     pthread_mutex_init(&t->mutex, NULL);
@@ -45,7 +47,7 @@ bool st_buffer_table_add(struct st_buffer_table* t, uint16_t id,
   return added;
 }
 
-/* Removes the buffer from the table when its last reference is released. */
+/* Removes the buffer from the table if it has no users and was removed. */
 static struct st_trace_buffer* take_unused(struct entry* entry) {
   struct st_trace_buffer* buffer = entry->buffer;
   if (!entry->removed || entry->users)

@@ -30,7 +30,8 @@ bool st_buffer_table_add(struct st_buffer_table* t, uint16_t id,
                          struct st_trace_buffer* buffer);
 void st_buffer_table_remove(struct st_buffer_table* t, uint16_t id);
 
-/* Returns the buffer, or NULL if there is none.  Pair with release. */
+/* Returns the buffer with this id, or NULL if there is none.  The caller must
+ * release it later. */
 struct st_trace_buffer* st_buffer_table_acquire(struct st_buffer_table* t,
                                                 uint16_t id);
 void st_buffer_table_release(struct st_buffer_table* t, uint16_t id);

@@ -25,18 +25,19 @@
 enum { ST_MIN_CALLS = 64, ST_MAX_CALLS = 4096, ST_CALL_GROUP = 8 };
 
 struct st_call_slot {
-  void* code;     /* NULL: the slot is empty */
-  uint32_t epoch; /* epoch in which the block's ids are valid */
+  void* code; /* The code object; NULL if the slot is empty. */
+  /* The epoch in which the interning ids of `block` are valid. */
+  uint32_t epoch;
   struct st_event_block block;
 };
 
-/* A zeroed struct is an empty table. */
+/* A table of encoded BEGINs.  A zeroed struct is an empty table. */
 struct st_call_table {
   struct st_call_slot* slots;
   uint32_t mask, count;
 };
 
-/* Returns the slot of the code, of any epoch, or NULL. */
+/* Returns the slot of the code object, whatever its epoch, or NULL. */
 static inline struct st_call_slot* st_call_table_find(
     const struct st_call_table* t, const void* code) {
   if (__builtin_expect(!t->slots, 0))
@@ -56,5 +57,5 @@ static inline struct st_call_slot* st_call_table_find(
  * that holds another code, for the caller to fill.  NULL when out of memory. */
 struct st_call_slot* st_call_table_place(struct st_call_table* t,
                                          const void* code);
-/* Frees the slots. */
+/* Frees the slots of the call table. */
 void st_call_table_destroy(struct st_call_table* t);

@@ -19,7 +19,8 @@ enum {
   ST_CLOCK_MONOTONIC_RAW = 5,
   ST_CLOCK_BOOTTIME = 6,
   ST_CLOCK_TSC = 9,
-  ST_CLOCK_SEQUENCE_INCREMENTAL = 64, /* the first sequence-scoped id */
+  /* The first of the ids that have a meaning only within one sequence. */
+  ST_CLOCK_SEQUENCE_INCREMENTAL = 64,
 };
 
 /* Returns CLOCK_BOOTTIME in nanoseconds. */

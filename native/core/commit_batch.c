@@ -16,11 +16,12 @@ enum {
   ONE_PATCH_OFFSET = 1,
   ONE_PATCH_DATA = 2,
 
-  WRITER_ID = 1, /* of RegisterTraceWriter and UnregisterTraceWriter */
+  /* Fields of RegisterTraceWriterRequest and UnregisterTraceWriterRequest. */
+  WRITER_ID = 1,
   WRITER_BUFFER = 2,
 
   MAX_ONE_PATCH = 2 + 6 + 2 + ST_PATCH_SIZE,
-  /* Number of last moves that are searched for the chunk of a patch. */
+  /* The number of newest moves that are searched for the chunk of a patch. */
   MAX_DIRECT_SEARCH = 256,
 };
 
@@ -32,7 +33,7 @@ static void clear(struct st_commit_batch* b) {
   b->pending.flush_request_id = 0;
 }
 
-/* --- sending --- */
+/* --- sending requests --- */
 
 static bool invoke(struct st_commit_batch* b, uint32_t method,
                    const uint8_t* args, size_t size) {
@@ -50,7 +51,7 @@ static bool may_leave(struct st_commit_batch* b, size_t limit) {
 
 enum sent { SENT_NOTHING, SENT_SOME, SENT_ALL };
 
-/* Sends one request with as many entries as fit. */
+/* Sends one CommitDataRequest with as many entries as fit. */
 static enum sent send_request(struct st_commit_batch* b) {
   uint8_t bytes[ST_COMMIT_MAX_REQUEST];
   struct st_commit_request request = {.bytes = bytes, .limit = sizeof bytes};
@@ -70,7 +71,7 @@ static enum sent send_request(struct st_commit_batch* b) {
   return request.is_last ? SENT_ALL : SENT_SOME;
 }
 
-/* Sends all commits.  Returns false if some could not be sent. */
+/* Sends all pending commits.  Returns false if some could not be sent. */
 static bool send_commits(struct st_commit_batch* b) {
   enum sent sent = SENT_ALL;
   if (b->pending.moves.size || b->pending.patches.size ||
@@ -93,13 +94,13 @@ static bool send_change(struct st_commit_batch* b, uint16_t writer_id,
     p = st_put_u64_field(p, WRITER_BUFFER, buffer);
     method = b->methods.register_trace_writer;
   }
-  /* A service without the method does not scrape, so it needs no
-   * registration. */
+  /* A service without this method does not scrape, so it needs no registration
+   * of writers. */
   return method == 0 || invoke(b, method, args, (size_t)(p - args));
 }
 
-/* Sends one change.  Returns false if the queue is full.  Sets *keep if the
- * target buffer is not bound yet. */
+/* Sends one registration or unregistration of a writer.  Returns false if the
+ * queue is full.  Sets *keep if the writer's target buffer is not bound yet. */
 static bool send_resolved_change(struct st_commit_batch* b,
                                  struct st_writer_change change, bool* keep) {
   uint16_t buffer;
@@ -178,7 +179,7 @@ static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
       !buffer)
     return true;
 
-  /* b->request holds the copy of the chunk, and after it the request. */
+  /* b->request holds the copy of the chunk, followed by the request. */
   uint8_t* copy = b->request;
   memset(copy, 0, chunk.size);
   struct st_chunk_header start = {atomic_load(&header->chunk_id), writer,
@@ -208,14 +209,14 @@ void st_commit_batch_notify_flush_complete(struct st_commit_batch* b,
                                            uint64_t id) {
   pthread_mutex_lock(&b->mutex);
   send_unfinished_chunks(b);
-  /* The service takes an acknowledgement for all flushes up to that id. */
+  /* An acknowledgement of this id acknowledges all earlier flushes, too. */
   if (id > b->pending.flush_request_id)
     b->pending.flush_request_id = id;
   send_all(b);
   pthread_mutex_unlock(&b->mutex);
 }
 
-/* --- the sink --- */
+/* --- the functions of the sink --- */
 
 static void append_move(struct st_commit_batch* b,
                         struct st_pending_move move) {
@@ -296,8 +297,8 @@ static uint8_t* put_one_patch(uint8_t* p, const struct st_patch* patch) {
   return st_put_bytes_field(p, PATCH_PATCHES, body, (size_t)(end - body));
 }
 
-/* Appends one entry with `count` patches, from `patch` on.  Returns the patch
- * after them. */
+/* Appends one entry with `count` patches, starting with `patch`.  Returns the
+ * first patch that is not in the entry. */
 static const struct st_patch* append_patches(
     struct st_commit_batch* b, const struct st_chunk_patches* chunk,
     const struct st_patch* patch, uint32_t count, bool has_more) {
@@ -349,8 +350,8 @@ static void flush(void* self) {
   st_commit_batch_flush(self);
 }
 
-/* Removes the registration of a writer that was not sent yet.  Returns false if
- * there is none. */
+/* Removes the pending registration of a writer.  Returns false if there is
+ * none, because it was sent already. */
 static bool cancel_registration(struct st_commit_batch* b, uint16_t writer_id) {
   struct st_writer_change change;
   for (size_t at = 0; at < b->changes.size; at += sizeof change) {
@@ -469,8 +470,8 @@ void st_commit_batch_patch_directly(struct st_commit_batch* b,
   pthread_mutex_unlock(&b->mutex);
 }
 
-/* Stores the buffers of writers that registered before the memory was known to
- * be emulated. */
+/* Stores the target buffers of the writers that were registered before
+ * emulation was switched on. */
 static void note_writers(struct st_commit_batch* b) {
   struct st_writer_change change;
   for (size_t at = 0; at < b->changes.size; at += sizeof change) {

@@ -68,7 +68,8 @@ struct st_producer_methods {
   uint32_t unregister_trace_writer;
 };
 
-/* A registered writer (with its buffer) or an unregistered one (0). */
+/* A registered writer with its buffer, or an unregistered writer, whose buffer
+ * is 0. */
 struct st_writer_change {
   uint16_t writer_id;
   uint32_t target_buffer;
@@ -80,17 +81,18 @@ struct st_commit_batch {
   struct st_producer_methods methods;
   uint32_t batch_bytes;
 
-  /* guards the members below, and those that bind sets */
+  /* Guards the members below, and the members that st_commit_batch_bind
+   * sets. */
   pthread_mutex_t mutex;
   struct st_commit_pending pending;
-  /* for scraping under emulation: target buffers, indexed by writer id */
+  /* The target buffer of each writer id, for scraping under emulation. */
   uint32_t* writer_buffer;
-  uint8_t* request;                /* emulation: memory for one request */
-  struct st_growing_bytes changes; /* entries of struct st_writer_change */
+  uint8_t* request; /* Memory for one request; used under emulation only. */
+  struct st_growing_bytes changes; /* An array of struct st_writer_change. */
   uint64_t chunk_bytes;            /* total size of the chunks in the batch */
 };
 
-/* The sink functions; `self` is the batch. */
+/* The arbiter's sink, whose `self` is the commit batch. */
 extern const struct st_commit_sink st_commit_batch_sink;
 
 /* Initialises a batch, which becomes the queue's room listener.  A batch
@@ -124,7 +126,7 @@ bool st_commit_batch_bind_target(struct st_commit_batch* b,
 bool st_commit_batch_emulate(struct st_commit_batch* b,
                              const struct st_shm* shm, bool scrapable);
 
-/* Sends all entries now. */
+/* Sends all entries of the batch now. */
 void st_commit_batch_flush(struct st_commit_batch* b);
 
 /* Acknowledges flush `id`, after all chunks returned so far. */

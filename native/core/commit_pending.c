@@ -63,7 +63,8 @@ bool st_commit_pending_bind(struct st_commit_pending* pending,
     uint8_t* p = st_commit_pending_reserve(pending, list, added);
     if (!p)
       return false;
-    memset(p, 0xff, added); /* -1 in each: not bound */
+    /* The bytes ff ff ff ff are -1: the reservation is not bound yet. */
+    memset(p, 0xff, added);
     list->size = end;
   }
   if (bound_at(pending, reservation) < 0)

@@ -37,28 +37,35 @@ struct st_growing_bytes {
 /* A completed chunk, to be moved to its buffer. */
 struct st_pending_move {
   struct st_chunk chunk;
-  uint32_t chunk_id; /* set if being_written */
+  uint32_t chunk_id; /* The id of the chunk, if `being_written` is set. */
   uint16_t writer_id;
   uint32_t target_buffer;
-  bool being_written; /* still BeingWritten: may be patched directly */
-  bool in_request;    /* encoded in the current request (commit_request.h) */
+  /* Whether the chunk is still BeingWritten and may be patched directly. */
+  bool being_written;
+  /* Whether the current request contains the move (commit_request.h). */
+  bool in_request;
 };
 
-/* Header in front of the encoded rest of a ChunkToPatch. */
+/* The header of an encoded ChunkToPatch.  The encoded fields after
+ * target_buffer follow it. */
 struct st_pending_patches {
-  uint32_t size; /* size of the rest */
+  uint32_t size; /* The number of encoded bytes that follow. */
   uint32_t target_buffer;
   bool in_request;
 };
 
 struct st_commit_pending {
-  const struct st_shm* shm; /* NULL: neither direct patching nor emulation */
-  bool emulated;            /* requests contain the chunks */
+  /* The shared memory, for direct patching and emulation; else NULL. */
+  const struct st_shm* shm;
+  /* Whether the memory is not shared, so that requests contain the chunks. */
+  bool emulated;
   struct st_growing_bytes moves;
   struct st_growing_bytes patches;
-  /* int32_t, indexed by reservation - 1; -1: not bound */
+  /* The buffer of each reservation, an int32_t at index reservation - 1; -1 if
+   * it is not bound yet. */
   struct st_growing_bytes bound;
-  uint64_t flush_request_id; /* flush to acknowledge; 0: none */
+  /* The flush that has to be acknowledged; 0 if there is none. */
+  uint64_t flush_request_id;
   uint64_t lost_commits;
 };
 
@@ -70,7 +77,7 @@ void st_commit_pending_destroy(struct st_commit_pending* pending);
 uint8_t* st_commit_pending_reserve(struct st_commit_pending* pending,
                                    struct st_growing_bytes* list, size_t n);
 
-/* Returns the array of moves, with `*count` entries. */
+/* Returns the array of pending moves, and its length in `*count`. */
 struct st_pending_move* st_commit_pending_moves(
     struct st_commit_pending* pending, size_t* count);
 

@@ -17,7 +17,7 @@ enum {
 
   PATCH_BUFFER = 1,
 
-  /* bound of an entry, not counting a chunk in it */
+  /* The largest size of an encoded entry, without the chunk in it. */
   MAX_MOVE = 32,
   MAX_PATCH_HEAD = 2 * ST_MAX_TAG + ST_MAX_VARINT + 6,
   MAX_FLUSH_ID = 1 + ST_MAX_VARINT,
@@ -31,7 +31,7 @@ static bool fits(const struct st_commit_request* r, size_t size) {
   return r->limit - r->size >= size;
 }
 
-/* --- moves --- */
+/* --- chunks_to_move --- */
 
 static uint8_t* put_data(uint8_t* p, const uint8_t* data, size_t size,
                          uint16_t buffer, bool incomplete) {
@@ -69,7 +69,8 @@ static void put_move(struct st_commit_pending* pending,
   r->size = (size_t)(p - r->bytes);
 }
 
-/* Adds the moves that fit.  Returns false if some did not. */
+/* Encodes the moves that fit into the request.  Returns false if some did
+ * not. */
 static bool put_moves(struct st_commit_pending* pending,
                       struct st_commit_request* r) {
   size_t count;
@@ -107,7 +108,7 @@ void st_commit_request_put_incomplete(struct st_commit_request* r,
   r->size = (size_t)(p - r->bytes);
 }
 
-/* --- patches --- */
+/* --- chunks_to_patch --- */
 
 static uint8_t* put_patch_entry(uint8_t* p, uint16_t buffer,
                                 const uint8_t* rest, size_t size) {
@@ -120,7 +121,8 @@ static uint8_t* put_patch_entry(uint8_t* p, uint16_t buffer,
   return p;
 }
 
-/* Adds the patches that fit.  Returns false if some did not. */
+/* Encodes the patches that fit into the request.  Returns false if some did
+ * not. */
 static bool put_patches(struct st_commit_pending* pending,
                         struct st_commit_request* r) {
   struct st_pending_patches head;

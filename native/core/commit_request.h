@@ -13,21 +13,23 @@
 #include "commit_pending.h"
 
 enum {
-  /* Limit of a request without chunks in it, which is built on the stack. */
+  /* The largest size of a request that contains no chunks.  It is built on the
+   * stack. */
   ST_COMMIT_MAX_REQUEST = 8192,
-  /* Limit of a request with chunks in it. */
+  /* The largest size of a request that contains chunks. */
   ST_COMMIT_MAX_EMULATED_REQUEST = 128 * 1024 - 512,
-  /* Maximal patches per entry, so that an entry fits into a request.  More
-   * ready patches of one chunk become several entries. */
+  /* The largest number of patches in an entry, so that an entry fits into a
+   * request.  More ready patches of one chunk become several entries. */
   ST_COMMIT_MAX_PATCHES_PER_ENTRY = 256,
-  /* Maximal size of st_pending_patches' encoded rest. */
+  /* The largest size of the encoded fields after struct st_pending_patches. */
   ST_COMMIT_MAX_PATCH_ENTRY = 32 + ST_COMMIT_MAX_PATCHES_PER_ENTRY * 14,
 };
 
 struct st_commit_request {
   uint8_t* bytes;
   size_t size, limit;
-  bool is_last; /* all entries that can be sent are in this request */
+  /* Whether the request contains all entries that can be sent. */
+  bool is_last;
 };
 
 void st_commit_request_build(struct st_commit_pending* pending,
@@ -36,7 +38,7 @@ void st_commit_request_sent(struct st_commit_pending* pending,
                             const struct st_commit_request* r);
 void st_commit_request_kept(struct st_commit_pending* pending);
 
-/* Appends a chunk that is still being written: a copy of its finished
+/* Encodes a chunk that is still being written: a copy of its finished
  * fragments. */
 void st_commit_request_put_incomplete(struct st_commit_request* r,
                                       const uint8_t* data, size_t size,

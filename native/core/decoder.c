@@ -3,7 +3,7 @@
 #define ST_MAX_FIELD_NUMBER ((1u << 24) - 1)
 
 /* Decodes the varint in the 8 bytes at p, if it ends there: finds the first
- * byte without bit 7, then joins the groups of 7 bits, pair by pair. */
+ * byte in which bit 7 is 0, then joins the groups of 7 bits, pair by pair. */
 static const uint8_t* get_short_varint(const uint8_t* p, uint64_t* out) {
   uint64_t v;
   memcpy(&v, p, sizeof v);
@@ -28,8 +28,8 @@ static inline const uint8_t* get_varint(const uint8_t* p, const uint8_t* end,
   return after ? after : st_get_varint(p, end, out);
 }
 
-/* Parses the value after a tag.  Returns the position after the value, or
- * NULL. */
+/* Parses a field's value.  Returns the position after it, or NULL if the value
+ * is malformed. */
 static inline const uint8_t* read_value(const uint8_t* p, const uint8_t* end,
                                         struct st_field* f) {
   size_t left = (size_t)(end - p);
@@ -61,7 +61,8 @@ static inline const uint8_t* read_value(const uint8_t* p, const uint8_t* end,
   }
 }
 
-/* Returns whether the field is returned to the caller, or skipped. */
+/* Returns whether the decoder returns the field to the caller, rather than
+ * skipping it. */
 static bool is_in_range(const struct st_field* f) {
   return f->number <= ST_MAX_FIELD_NUMBER &&
          (f->wire_type != ST_WIRE_DELIMITED || f->size <= ST_MAX_MESSAGE_SIZE);

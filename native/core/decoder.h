@@ -26,9 +26,9 @@
 struct st_field {
   uint32_t number;
   uint32_t wire_type;
-  uint64_t value;      /* value of a varint, fixed32 or fixed64 */
-  const uint8_t* data; /* payload of a delimited field */
-  size_t size;         /* size of the payload */
+  uint64_t value;      /* The value of a varint, fixed32 or fixed64 field. */
+  const uint8_t* data; /* The payload of a delimited field. */
+  size_t size;         /* The size of the payload in bytes. */
 };
 
 struct st_decoder {
@@ -48,7 +48,7 @@ static inline size_t st_decoder_left(const struct st_decoder* d) {
 
 bool st_decoder_next(struct st_decoder* d, struct st_field* out);
 
-/* Reads an element of a packed field.  Returns the position after it; NULL if
+/* Reads one element of a packed field.  Returns the position after it; NULL if
  * it is incomplete, or if its wire type cannot be packed. */
 const uint8_t* st_get_element(const uint8_t* p, const uint8_t* end,
                               uint32_t wire_type, uint64_t* out);

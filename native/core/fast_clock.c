@@ -10,9 +10,12 @@
 
 enum {
   SPAN_NS = 100000,
-  MIN_WINDOW_NS = 10000000,   /* shortest window for measuring the rate */
-  MAX_WINDOW_NS = 1000000000, /* longest window; a new one starts then */
-  MAX_READ_COUNTS = 2000,     /* longest duration of a valid pair of reads */
+  /* The shortest window in which the rate is measured. */
+  MIN_WINDOW_NS = 10000000,
+  /* The longest window; after it a new window starts. */
+  MAX_WINDOW_NS = 1000000000,
+  /* The longest duration of a valid pair of reads, in counter ticks. */
+  MAX_READ_COUNTS = 2000,
   ATTEMPTS = 4,
 };
 
@@ -24,7 +27,8 @@ static bool available;
 /* The window over which the rate is measured. */
 static pthread_mutex_t window_mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t window_counter, window_ns;
-static _Atomic uint64_t current_rate; /* 0: not measured yet */
+/* Nanoseconds per count, shifted; 0 if not measured yet. */
+static _Atomic uint64_t current_rate;
 
 static bool clock_source_is_counter(void) {
   char name[16] = "";
@@ -99,7 +103,8 @@ uint64_t st_fast_clock_sync(void) {
   }
   uint64_t rate = atomic_load_explicit(&current_rate, memory_order_relaxed);
   if (ns < p->last)
-    ns = p->last; /* the previous pair may have been ahead by some ns */
+    /* The previous pair may have been some ns ahead of the clock. */
+    ns = p->last;
   p->last = ns;
   if (!good || !rate)
     return ns;

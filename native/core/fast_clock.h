@@ -50,11 +50,12 @@ static inline uint64_t st_counter(void) {
 enum { ST_RATE_SHIFT = 24 };
 
 struct st_clock_pair {
-  uint64_t base; /* the counter at the pair */
-  uint64_t span; /* counts for which the pair is valid; 0: no pair */
-  uint64_t rate; /* ns per count, shifted left by ST_RATE_SHIFT */
+  uint64_t base; /* The value of the counter when the pair was read. */
+  /* The counts for which the pair is valid; 0 if there is no pair. */
+  uint64_t span;
+  uint64_t rate; /* Nanoseconds per count, shifted left by ST_RATE_SHIFT. */
   uint64_t ns;
-  uint64_t last; /* the last returned time */
+  uint64_t last; /* The time that was returned last, in ns. */
 };
 
 extern _Thread_local struct st_clock_pair st_clock_pair;

@@ -20,7 +20,7 @@
 
 struct st_file_stream {
   struct st_heap_stream slices;
-  /* Writes all `size` bytes.  Returns false if it failed. */
+  /* Writes all `size` bytes to the file.  Returns false if the write failed. */
   bool (*write)(void* self, const void* data, size_t size);
   void* self;
   bool failed;
@@ -29,8 +29,8 @@ struct st_file_stream {
 void st_file_stream_init(struct st_file_stream* f, struct st_stream_writer* w,
                          bool (*write)(void*, const void*, size_t), void* self);
 
-/* Writes the remaining bytes.  Returns false if some bytes could not be
- * written. */
+/* Writes the bytes that are still in memory.  Returns false if some bytes could
+ * not be written. */
 bool st_file_stream_finish(struct st_file_stream* f,
                            struct st_stream_writer* w);
 

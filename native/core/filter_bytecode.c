@@ -6,7 +6,8 @@
 #include "wire.h"
 
 enum {
-  DIRECT_LIMIT = 128, /* fields below it have one rule word each, in a table */
+  /* Fields with smaller numbers have one rule word each, in a table. */
+  DIRECT_LIMIT = 128,
   RANGE_WORDS = 3,
   TRIPLET_WORDS = 3,
   MAX_FIELD = UINT32_MAX >> 3,
@@ -16,7 +17,7 @@ enum {
 
 static const char kOutOfMemory[] = "there is no memory for it";
 
-/* --- words --- */
+/* --- decoding words --- */
 
 static bool push(struct st_filter_words* w, uint32_t word) {
   if (w->count == w->capacity) {
@@ -39,7 +40,7 @@ static uint64_t hash_word(uint64_t hash, uint32_t word) {
   return hash;
 }
 
-/* Decodes the varints and removes the checksum. */
+/* Decodes the varints of the bytecode into words, and removes the checksum. */
 static const char* read_words(const uint8_t* p, size_t size,
                               struct st_filter_words* out) {
   const uint8_t* end = p + size;
@@ -70,7 +71,7 @@ struct loader {
   uint32_t direct[DIRECT_LIMIT];
   uint32_t direct_count;
   struct st_filter_words ranges;
-  /* highest message number that a nested field refers to */
+  /* The highest message number to which a nested field refers. */
   uint32_t highest_nested;
 };
 
@@ -141,7 +142,8 @@ static uint32_t rule_of(uint32_t opcode, uint32_t argument) {
   }
 }
 
-/* Sorts triplets of words by message and field. */
+/* Returns the key by which the overlay's triplets are sorted: message and
+ * field. */
 static uint64_t triplet_key(const uint32_t* triplet) {
   return (uint64_t)triplet[0] << 32 | triplet[1] >> 3;
 }

@@ -50,7 +50,8 @@ struct st_filter_words {
 
 struct st_filter_bytecode {
   struct st_filter_words words;
-  struct st_filter_words offsets; /* number of messages + 1 */
+  /* The offset of each message in `words`, and the end of the last. */
+  struct st_filter_words offsets;
 };
 
 /* Loads bytecode, and an overlay unless its size is 0. Returns NULL, or the
@@ -66,14 +67,14 @@ size_t st_filter_bytecode_messages(const struct st_filter_bytecode* b);
 /* --- rules --- */
 
 #define ST_FILTER_DENIED 0u
-/* set in each rule but ST_FILTER_DENIED */
+/* A bit that is set in each rule except ST_FILTER_DENIED. */
 #define ST_FILTER_ALLOWED 0x80000000u
 #define ST_FILTER_RULE_SIMPLE 0xFFFFFFFFu
 #define ST_FILTER_RULE_STRING 0xFFFFFFFEu
-/* combined with the type by bitwise or */
+/* Combined with the string's semantic type by a bitwise or. */
 #define ST_FILTER_RULE_TYPED_STRING 0xFFFF0000u
 
-/* Returns the rule of a field.  Fields of unknown messages are denied. */
+/* Returns the rule of a field.  The fields of unknown messages are denied. */
 uint32_t st_filter_bytecode_query(const struct st_filter_bytecode* b,
                                   uint32_t message, uint32_t field);
 

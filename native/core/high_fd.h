@@ -10,7 +10,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { ST_HIGH_FD = 768 }; /* below the usual limit of 1024 */
+/* The lowest high number, below 1024, the usual limit of descriptors. */
+enum { ST_HIGH_FD = 768 };
 
 /* Moves the descriptor to a high number.  Returns the new one, or the old one
  * if no high number is free. */

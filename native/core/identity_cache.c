@@ -10,8 +10,8 @@ static struct st_identity_slot* slot_of(const struct st_identity_cache* c,
   return &c->slots[st_identity_hash(key) & c->mask];
 }
 
-/* No collision is possible while growing: keys of two old slots differ in the
- * bits of their hashes that the old mask selects. */
+/* No collision is possible while the cache grows: keys of two old slots differ
+ * in the bits of their hashes that the old mask selects. */
 static bool resize(struct st_identity_cache* c, uint32_t capacity) {
   struct st_identity_slot* slots = calloc(capacity, sizeof *slots);
   if (!slots)

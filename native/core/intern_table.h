@@ -41,7 +41,7 @@ struct st_intern_slot {
   uint32_t hash;
   uint32_t offset;
   uint16_t length;
-  uint16_t iid; /* 0: the slot is empty */
+  uint16_t iid; /* The interning id; 0 if the slot is empty. */
   uint8_t kind;
 };
 

@@ -13,21 +13,21 @@ enum { SOCKET, WAKE, FD_COUNT };
 
 struct st_io_thread {
   int socket;
-  struct st_send_queue* queue; /* the queue to drain, or NULL */
+  struct st_send_queue* queue; /* The queue that the thread drains, or NULL. */
   st_on_readable on_readable;
   void* self;
   struct st_wake_pipe wake;
   struct st_fork_entry fork;
   _Atomic bool stopping;
-  _Atomic bool running; /* written under the mutex */
+  _Atomic bool running; /* Written only under the mutex. */
 
-  pthread_mutex_t mutex; /* serialises start and stop */
+  pthread_mutex_t mutex; /* Allows only one start or stop at a time. */
   pthread_t thread;
   pid_t kernel_id; /* written by the thread */
 
-  /* The members below belong to the thread itself. */
+  /* Only the thread itself accesses the members below. */
   bool reading;
-  bool orphaned; /* destroyed by its own callback */
+  bool orphaned; /* Whether the thread was destroyed by its own callback. */
 };
 
 /* The st_io_thread that runs on the calling thread, or NULL. */
@@ -45,7 +45,7 @@ static void release(struct st_io_thread* t) {
 static void wait_for_events(struct st_io_thread* t, struct pollfd* fds) {
   bool writing = t->queue && st_send_queue_pending(t->queue) > 0;
   short events = (short)((t->reading ? POLLIN : 0) | (writing ? POLLOUT : 0));
-  /* Leaves out a descriptor without events: poll would report a closed peer
+  /* Does not poll a descriptor without events: poll would report a closed peer
    * again and again. */
   fds[SOCKET] = (struct pollfd){events ? t->socket : -1, events, 0};
   fds[WAKE] = (struct pollfd){t->wake.polled.fd, POLLIN, 0};
@@ -56,16 +56,16 @@ static void wait_for_events(struct st_io_thread* t, struct pollfd* fds) {
     fds[SOCKET].revents = fds[WAKE].revents = 0;
 }
 
-/* The program has closed a descriptor: poll would return at once for ever, or
- * report events of another file. */
+/* The program has closed a descriptor.  With it, poll would return at once each
+ * time, or report events of another file. */
 static bool call_back_closed(struct st_io_thread* t) {
   if (t->reading)
     t->on_readable(t->self);
   return false;
 }
 
-/* Returns false if the thread has to end: its owner is gone, it was stopped, or
- * nothing is left to poll. */
+/* Returns false if the thread has to end: its owner was destroyed, it was
+ * stopped, or no descriptor is left to poll. */
 static bool handle_events(struct st_io_thread* t, const struct pollfd* fds) {
   bool closed = fds[WAKE].revents && !st_wake_pipe_read(&t->wake);
   if (atomic_load(&t->stopping))
@@ -85,7 +85,7 @@ static bool handle_events(struct st_io_thread* t, const struct pollfd* fds) {
 static void* run(void* arg) {
   struct st_io_thread* t = arg;
   struct pollfd fds[FD_COUNT];
-  /* enabled only while it polls */
+  /* A stop may cancel the thread only while it polls. */
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
   t_current = t;
   t->kernel_id = (pid_t)syscall(SYS_gettid);
@@ -102,8 +102,8 @@ static void* run(void* arg) {
 
 /* --- start and stop --- */
 
-/* Sets the queue's wake pipe while a thread polls, so that a push that leaves
- * bytes wakes it. */
+/* Sets the queue's wake pipe while a thread polls.  A push that leaves bytes in
+ * the queue then wakes the thread. */
 static void set_wake(struct st_io_thread* t, const struct st_wake_pipe* wake) {
   if (t->queue)
     st_send_queue_set_wake(t->queue, wake);
@@ -157,8 +157,8 @@ bool st_io_thread_running(struct st_io_thread* t) {
 
 /* --- life cycle --- */
 
-/* The child of a fork has no such thread.  If the forking thread was this
- * thread itself, it ends in the child when its callback returns. */
+/* The child of a fork has no IPC thread.  If this thread itself called fork, it
+ * ends in the child when its callback returns. */
 static void forget_in_child(void* self) {
   struct st_io_thread* t = self;
   if (t_current == t)

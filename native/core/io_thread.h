@@ -39,10 +39,10 @@
 
 #include "send_queue.h"
 
-/* Called when the descriptor is readable.  Returns false to stop reading. */
+/* The callback for a readable descriptor.  Returns false to stop reading. */
 typedef bool (*st_on_readable)(void* self);
 
-struct st_io_thread; /* opaque: see io_thread.c */
+struct st_io_thread; /* The members are private to io_thread.c. */
 
 /* Creates a stopped thread.  It borrows the socket and the queue, which may be
  * NULL. Returns NULL with errno when out of resources. */
@@ -51,7 +51,8 @@ struct st_io_thread* st_io_thread_create(int socket,
                                          st_on_readable on_readable,
                                          void* self);
 
-/* Starts the thread.  Returns 0, also if it runs already, or an errno. */
+/* Starts the thread.  Returns 0 or an errno; 0 also if the thread already
+ * runs. */
 int st_io_thread_start(struct st_io_thread* t);
 
 /* Stops and joins the thread if it runs.  Returns EDEADLK if called from the

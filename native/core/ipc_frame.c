@@ -85,7 +85,8 @@ static bool get_frame(const uint8_t* data, size_t size,
         return false;
     } else if (f.number != FRAME_DATA_FOR_TESTING &&
                f.number <= FRAME_LAST_KNOWN) {
-      return false; /* not InvokeMethod, but another member of the oneof */
+      /* The frame is another member of the oneof than InvokeMethod. */
+      return false;
     }
   }
   return found && st_decoder_left(&d) == 0;

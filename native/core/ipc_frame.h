@@ -20,8 +20,9 @@
 
 enum {
   ST_IPC_HEADER_SIZE = 4,
-  ST_IPC_MAX_FRAME = 131072, /* includes the header */
-  /* Maximal bytes of an InvokeMethod frame around its arguments. */
+  /* The largest size of a frame, with its header. */
+  ST_IPC_MAX_FRAME = 131072,
+  /* The largest size of an InvokeMethod frame without its arguments. */
   ST_IPC_INVOKE_OVERHEAD = 48,
 };
 

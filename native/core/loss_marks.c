@@ -6,14 +6,14 @@
 #include "setters.h"
 #include "trace_writer.h"
 
-/* bound of the first packet and one mark */
+/* The largest size of the first packet and one mark together. */
 enum { MARK_ROOM = 64 };
 
 struct st_loss_marks {
   struct st_loss_marks* next;
   uint32_t target_buffer;
   uint32_t users;
-  uint64_t owed; /* losses that are not marked yet */
+  uint64_t owed; /* The number of losses that are not marked yet. */
   struct st_trace_writer writer;
 };
 
@@ -68,7 +68,8 @@ static bool add_buffer(struct st_arbiter* a, uint32_t target_buffer) {
 
 static void close_writer(struct st_loss_marks* m) {
   write_mark(m);
-  m->writer.dropping = false; /* else destroy would report a loss of its own */
+  /* Otherwise destroy would report this mark itself as a loss. */
+  m->writer.dropping = false;
   st_trace_writer_destroy(&m->writer);
 }
 

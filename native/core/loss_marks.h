@@ -34,5 +34,5 @@
 /* Reserves a chunk for the buffer.  Returns false when out of memory or out of
  * writer ids. */
 bool st_loss_marks_open(struct st_arbiter* a, uint32_t target_buffer);
-/* Ends one use of the buffer; the last one returns the chunk. */
+/* Ends one use of the buffer.  The end of the last use returns the chunk. */
 void st_loss_marks_close(struct st_arbiter* a, uint32_t target_buffer);

@@ -50,8 +50,9 @@ uint32_t st_message_finalize(struct st_message* m);
 
 /* --- room in the current buffer --- */
 
-/* Returns n contiguous bytes in the current buffer, to be written at once.
- * NULL if m is not the innermost open message, or the buffer is too full. */
+/* Returns n contiguous bytes in the current buffer, which the caller must write
+ * at once.  NULL if m is not the innermost open message, or the buffer is too
+ * full. */
 static inline uint8_t* st_message_room(const struct st_message* m, size_t n) {
   const struct st_stream_writer* s = m->stream;
   return s->innermost == m && (size_t)(s->end - s->cur) >= n ? s->cur : NULL;
@@ -63,11 +64,11 @@ static inline void st_message_advance(struct st_message* m, uint8_t* end) {
   m->stream->cur = end;
 }
 
-/* --- fields: inline if they fit, else by a call --- */
+/* --- fields: written inline if they fit, else by a call --- */
 
 enum { ST_MAX_SIMPLE_FIELD = ST_MAX_TAG + ST_MAX_VARINT };
 
-/* Appends bytes that may be split over several buffers. */
+/* Appends bytes that may have to be split over several buffers. */
 void st_message_append_slow(struct st_message* m, const void* data,
                             size_t size);
 void st_message_append_bytes_slow(struct st_message* m, uint32_t field,
@@ -75,7 +76,7 @@ void st_message_append_bytes_slow(struct st_message* m, uint32_t field,
 void st_message_begin_nested_slow(struct st_message* parent,
                                   struct st_message* child, uint32_t field);
 
-/* Appends encoded fields, without a tag of their own. */
+/* Appends encoded fields as they are, without adding a tag. */
 static inline void st_message_append_raw(struct st_message* m, const void* data,
                                          size_t size) {
   uint8_t* p = st_message_room(m, size);

@@ -19,10 +19,11 @@
 struct st_arena_message {
   struct st_message message;
   uint64_t serial;
-  struct st_arena_message* deeper; /* struct of the next depth, or NULL */
+  struct st_arena_message* deeper; /* The struct of the next depth, or NULL. */
 };
 
-/* Allocates the struct below `parent`. Returns false when out of memory. */
+/* Allocates the struct of the next depth below `parent`.  Returns false when
+ * out of memory. */
 bool st_arena_deepen(struct st_arena_message* parent);
 
 /* Opens a message below `parent`, which must not be stale.  Returns NULL when

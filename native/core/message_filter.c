@@ -4,14 +4,15 @@
 
 #include "wire.h"
 
-enum { PACKET_TAG = 0x0A }; /* Trace.packet, a delimited field */
+enum { PACKET_TAG = 0x0A }; /* The tag of Trace.packet, a delimited field. */
 
 /* A message that is being filtered. */
 struct frame {
-  const uint8_t* end; /* positions in the input */
+  const uint8_t* end; /* The current position and the end, in the input. */
   uint32_t message;
   uint32_t length_width;
-  /* position of its length field; the outermost message has none */
+  /* The position of the message's length field; NULL for the outermost
+   * message. */
   uint8_t* length;
 };
 
@@ -24,7 +25,8 @@ struct run {
   struct frame frames[ST_FILTER_MAX_DEPTH];
 };
 
-/* Fast path: most varints have one byte. */
+/* Decodes a varint.  Most varints have one byte, so that case is the
+ * fastest. */
 static inline const uint8_t* get_varint(const uint8_t* p, const uint8_t* end,
                                         uint64_t* out) {
   if (p == end || *p >= 0x80)
@@ -147,7 +149,7 @@ static bool filter_field(struct run* run) {
   }
 }
 
-/* --- the filter --- */
+/* --- the filter's functions --- */
 
 bool st_message_filter_set_root(struct st_message_filter* f,
                                 const uint32_t* fields, size_t count) {
@@ -165,7 +167,8 @@ bool st_message_filter_set_root(struct st_message_filter* f,
 enum st_filter_result st_message_filter_run(const struct st_message_filter* f,
                                             const uint8_t* data, size_t size,
                                             uint8_t* out, size_t* out_size) {
-  struct run run; /* entries are written before they are read */
+  /* Not initialised: each entry is written before it is read. */
+  struct run run;
   run.filter = f;
   run.in = data;
   run.out = out;
@@ -183,7 +186,7 @@ enum st_filter_result st_message_filter_run(const struct st_message_filter* f,
   return ST_FILTER_DONE;
 }
 
-/* Returns the packet that begins at p, or NULL. */
+/* Returns the payload of the packet that begins at p, or NULL. */
 static const uint8_t* open_packet(const uint8_t* p, const uint8_t* end,
                                   size_t* size) {
   uint64_t value;
@@ -196,7 +199,8 @@ static const uint8_t* open_packet(const uint8_t* p, const uint8_t* end,
   return p;
 }
 
-/* Writes tag and length before a packet that is `room` bytes after `out`. */
+/* Moves a packet that is `room` bytes after `out` behind its tag and length,
+ * which are written at `out`. */
 static uint8_t* close_packet(uint8_t* out, size_t room, size_t size) {
   const uint8_t* packet = out + room;
   *out++ = PACKET_TAG;

@@ -43,9 +43,10 @@ typedef bool (*st_string_filter)(void* context, uint8_t* data, size_t size,
 
 struct st_message_filter {
   const struct st_filter_bytecode* bytecode;
-  uint32_t root;                  /* message number of the outermost message */
-  st_string_filter string_filter; /* NULL: strings stay unchanged */
-  void* context;                  /* passed to string_filter */
+  uint32_t root; /* The message number of the outermost message. */
+  /* Overwrites strings; NULL if strings stay unchanged. */
+  st_string_filter string_filter;
+  void* context; /* The first argument of `string_filter`. */
 };
 
 /* Makes the nested message at this path of field numbers the root.  Returns
@@ -56,7 +57,7 @@ bool st_message_filter_set_root(struct st_message_filter* f,
 enum st_filter_result {
   ST_FILTER_DONE,
   ST_FILTER_MALFORMED,
-  ST_FILTER_STOPPED, /* stopped by the string filter */
+  ST_FILTER_STOPPED, /* The string filter has stopped the run. */
 };
 
 /* Filters one message into `out`, which has room for `size` bytes. */
@@ -67,8 +68,10 @@ enum st_filter_result st_message_filter_run(const struct st_message_filter* f,
 struct st_filter_counts {
   uint64_t packets;
   uint64_t malformed;
-  uint64_t packet_bytes;   /* size of the packets, without tag and length */
-  uint64_t filtered_bytes; /* size of the filtered packets */
+  /* Total size of the packets before filtering, without tag and length. */
+  uint64_t packet_bytes;
+  /* Total size of the packets after filtering, without tag and length. */
+  uint64_t filtered_bytes;
   size_t out_size;
 };
 

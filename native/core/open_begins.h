@@ -31,10 +31,12 @@ enum {
 };
 
 struct st_open_begins {
-  /* generation of the session; of another session: no open BEGIN */
+  /* The generation of the session.  If the session has another one by now, the
+   * track has no open BEGIN in it. */
   uint32_t generation;
   uint32_t depth;
-  uint64_t bits; /* bit per BEGIN, newest lowest: was it written? */
+  /* One bit per open BEGIN, the newest in bit 0: whether it was written. */
+  uint64_t bits;
 };
 
 struct st_open_track {
@@ -43,14 +45,15 @@ struct st_open_track {
   struct st_open_begins sessions[ST_BEGIN_SESSIONS];
 };
 
-/* A zeroed struct is an empty table. */
+/* A table of tracks with open BEGINs.  A zeroed struct is an empty table. */
 struct st_open_tracks {
   struct st_open_track* buckets[ST_BEGIN_BUCKETS];
-  struct st_open_track others; /* entry of the tracks above the limit */
+  /* The entry that all tracks above the limit share. */
+  struct st_open_track others;
   uint32_t count;
 };
 
-/* Generations of the sessions, by slot; 0 where no session runs. */
+/* The generation of the session in each slot; 0 if no session runs there. */
 struct st_begin_sessions {
   uint32_t generations[ST_BEGIN_SESSIONS];
 };

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 struct st_own_fd {
-  int fd; /* -1: none */
+  int fd; /* The descriptor; -1 if there is none. */
   dev_t device;
   ino_t inode;
 };

@@ -23,7 +23,7 @@ enum { ST_PATCH_SIZE = 4 };
 struct st_patch {
   struct st_patch* next;
   uint32_t chunk_id;
-  uint16_t offset; /* from the start of the chunk's payload */
+  uint16_t offset; /* Position of the size field in the chunk's payload. */
   uint8_t size_field[ST_PATCH_SIZE];
 };
 
@@ -48,5 +48,5 @@ struct st_patch* st_patch_list_add(struct st_patch_list* list,
 /* Removes and frees the patch at the front. */
 void st_patch_list_pop(struct st_patch_list* list);
 
-/* Frees all patches, ready or not. */
+/* Frees all patches, whether ready or not. */
 void st_patch_list_clear(struct st_patch_list* list);

@@ -139,14 +139,14 @@ void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
   struct st_chunk c;
   if (page >= e->shm.num_pages || chunk >= ST_MAX_CHUNKS_PER_PAGE ||
       !st_chunk_try_acquire_for_reading(&e->shm, page, chunk, &c))
-    return; /* No chunk to move, so no data is lost. */
+    return; /* There is no chunk to move, so no data is lost. */
   struct st_chunk_copy copy = st_endpoint_read_header(e, st_chunk_header(&c));
   copy.complete = true;
   copy.payload = c.begin + ST_CHUNK_HEADER_SIZE;
   copy.payload_size = c.size - ST_CHUNK_HEADER_SIZE;
-  /* With the mutex, so that no scraper copies this chunk meanwhile: its older
-   * copy would reach the buffer after this one, or hold bytes of the next
-   * writer. */
+  /* The mutex keeps scrapers from copying this chunk meanwhile.  Otherwise a
+   * scraper's older copy could reach the buffer after this one, or hold bytes
+   * of the chunk's next writer. */
   pthread_mutex_lock(&e->mutex);
   st_endpoint_copy_chunk(e, &copy, target_buffer);
   st_chunk_release_as_free(&e->shm, &c);
@@ -155,7 +155,7 @@ void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
 
 /* --- scraping --- */
 
-/* Copies one chunk for a scrape, and returns its target buffer; 0 if there is
+/* Copies one chunk for a scrape, and returns its target buffer; 0 if it has
  * none.  No chunk is freed while the mutex is held. */
 static uint16_t scrape_chunk(struct st_producer_endpoint* e, uint32_t page,
                              uint32_t index, struct st_chunk_copy* copy,
@@ -247,7 +247,8 @@ static void sink_patch(void* self, const struct st_chunk_patches* patches) {
 }
 
 static void sink_flush(void* self) {
-  (void)self; /* chunks are moved at once */
+  /* A flush sends nothing here: each chunk is moved when it is complete. */
+  (void)self;
 }
 
 static void sink_register_writer(void* self, uint16_t writer_id,

@@ -46,21 +46,25 @@ struct st_endpoint_stats {
 
 struct st_producer_endpoint {
   uint16_t producer_id;
-  struct st_shm shm; /* num_pages is 0 until memory is attached */
+  /* The mapping; num_pages is 0 until memory is attached. */
+  struct st_shm shm;
   struct st_buffer_table* buffers;
 
-  pthread_mutex_t mutex; /* guards the members below */
-  uint8_t* allowed;      /* bitmap of 65536 buffer ids */
-  /* indexed by writer id: buffer + 1; 0: not registered */
+  pthread_mutex_t mutex; /* Guards the members below. */
+  /* The bitmap of the 65536 buffer ids that the producer may write to. */
+  uint8_t* allowed;
+  /* The buffer of each writer id, plus 1; 0 for an unregistered writer. */
   uint32_t* writer_buffer;
-  uint16_t adoptive_buffer; /* buffer of unregistered writers; 0: none */
+  /* The buffer into which unregistered writers are scraped; 0 if there is
+   * none. */
+  uint16_t adoptive_buffer;
   struct st_endpoint_stats stats;
 };
 
 bool st_producer_endpoint_init(struct st_producer_endpoint* e,
                                uint16_t producer_id,
                                struct st_buffer_table* buffers);
-/* Destroys the endpoint.  Does not unmap the memory. */
+/* Destroys the endpoint, without unmapping the shared memory. */
 void st_producer_endpoint_destroy(struct st_producer_endpoint* e);
 void st_producer_endpoint_set_shm(struct st_producer_endpoint* e,
                                   const struct st_shm* shm);
@@ -73,12 +77,12 @@ void st_producer_endpoint_register_writer(struct st_producer_endpoint* e,
 void st_producer_endpoint_unregister_writer(struct st_producer_endpoint* e,
                                             uint32_t writer_id);
 
-/* Sets the buffer into which writers that are not registered are scraped.  For
+/* Sets the buffer into which unregistered writers are scraped.  It is used for
  * a producer that died, perhaps before it could register all its writers. */
 void st_producer_endpoint_adopt_writers(struct st_producer_endpoint* e,
                                         uint16_t buffer);
 
-/* Moves one Complete chunk to its buffer and frees it. */
+/* Moves one Complete chunk to its buffer, and makes it Free. */
 void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
                                      uint32_t page, uint32_t chunk,
                                      uint32_t target_buffer);

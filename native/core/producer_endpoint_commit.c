@@ -6,7 +6,7 @@
 #include "producer_endpoint_internal.h"
 #include "wire.h"
 
-/* maximum for one chunk in one request */
+/* The largest number of patches for one chunk in one request. */
 enum { MAX_PATCHES = 1024 };
 
 /* Fields of CommitDataRequest and its submessages. */
@@ -31,7 +31,7 @@ enum {
   PATCH_DATA = 2,
 };
 
-/* Returns the low 32 bits, which protobuf defines as the value of a uint32
+/* Returns the low 32 bits of a value, as protobuf defines for a uint32
  * field. */
 static uint32_t number_of(const struct st_field* f) {
   return f->wire_type == ST_WIRE_VARINT ? (uint32_t)f->value : 0;
@@ -39,7 +39,8 @@ static uint32_t number_of(const struct st_field* f) {
 
 struct move {
   uint32_t page, chunk, target_buffer;
-  const uint8_t* data; /* emulation: the chunk with its header */
+  /* The chunk with its header, under emulation; else NULL. */
+  const uint8_t* data;
   size_t size;
   bool incomplete;
 };
@@ -66,8 +67,8 @@ static bool parse_move(const struct st_field* message, struct move* m) {
   return !st_decoder_left(&d);
 }
 
-/* Copies a chunk that the request contains, usually of a producer without
- * shared memory.  Then the page does not matter. */
+/* Copies a chunk that the request itself contains, usually from a producer
+ * without shared memory.  The entry's page number is ignored. */
 static void move_data(struct st_producer_endpoint* e, const struct move* m) {
   if (m->size < ST_CHUNK_HEADER_SIZE || m->size >= ST_MAX_PAGE_SIZE)
     return;
@@ -101,8 +102,8 @@ static bool handle_move(struct st_producer_endpoint* e,
 struct to_patch {
   uint32_t target_buffer, writer_id, chunk_id;
   bool has_more;
-  uint32_t refused; /* number of patches with a wrong size */
-  uint32_t count;   /* number of valid patches; may exceed MAX_PATCHES */
+  uint32_t refused; /* The number of patches with a wrong size. */
+  uint32_t count;   /* The number of valid patches; may exceed MAX_PATCHES. */
   struct st_patch_data patches[MAX_PATCHES];
 };
 
@@ -162,8 +163,8 @@ static bool handle_patches(struct st_producer_endpoint* e,
   struct to_patch t;
   if (!parse_to_patch(message, &t))
     return false;
-  /* No permission check is needed: patches apply only to chunks of the same
-   * producer, in whichever buffer. */
+  /* No permission check is needed: patches change only chunks of the same
+   * producer, whichever buffer they are in. */
   struct st_trace_buffer* buffer = NULL;
   uint16_t writer = (uint16_t)t.writer_id, target = (uint16_t)t.target_buffer;
   if (t.count + t.refused <= MAX_PATCHES && st_is_writer_id(writer))
@@ -178,7 +179,7 @@ static bool handle_patches(struct st_producer_endpoint* e,
   return true;
 }
 
-/* Handles all entries with a field number.  Returns false if one is
+/* Handles all entries that have this field number.  Returns false if one is
  * malformed. */
 static bool handle_entries(struct st_producer_endpoint* e,
                            const uint8_t* request, size_t size, uint32_t number,

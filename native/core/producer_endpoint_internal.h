@@ -11,16 +11,16 @@ static inline bool st_is_writer_id(uint64_t id) {
 void st_endpoint_count(struct st_producer_endpoint* e, uint64_t* counter,
                        uint64_t n);
 
-/* Reads each field of a chunk's header once.  The caller sets the payload and
- * `complete`. */
+/* Reads each field of a chunk's header exactly once.  The caller sets the
+ * payload and `complete`. */
 struct st_chunk_copy st_endpoint_read_header(
     const struct st_producer_endpoint* e, struct st_chunk_header* h);
 
 /* Drops the last fragment of an incomplete chunk, which may be unfinished. */
 void st_endpoint_trust_finished(struct st_chunk_copy* copy);
 
-/* Copies the chunk to the buffer, or counts it as discarded.  Called with the
- * mutex held. */
+/* Copies the chunk to the buffer, or counts it as discarded.  The caller holds
+ * the mutex. */
 void st_endpoint_copy_chunk(struct st_producer_endpoint* e,
                             const struct st_chunk_copy* copy,
                             uint32_t target_buffer);

@@ -5,7 +5,7 @@
 
 #include "wire.h"
 
-/* Fields of TracePacket. */
+/* The fields of TracePacket that the service writes. */
 enum {
   FIELD_UID = 3,
   FIELD_SEQUENCE_ID = 10,
@@ -16,32 +16,34 @@ enum {
 };
 
 enum {
-  TRACE_PACKET_TAG = 0x0A, /* tag of Trace.packet */
-  SUFFIX_SIZE = 48,        /* bound of all trusted fields but the last */
+  TRACE_PACKET_TAG = 0x0A, /* The tag of Trace.packet. */
+  /* The largest size of the trusted fields without the loss mask. */
+  SUFFIX_SIZE = 48,
   LOSS_SIZE = 8,
-  COPY_SIZE = 64, /* number of bytes that are copied for a short packet */
+  COPY_SIZE = 64, /* Number of bytes that are copied for each short packet. */
   FIRST_SEQUENCE_ID = 2,
   GROWTH_STEP = 64 * 1024,
 };
 
 /* The encoded trusted fields of one sequence. */
 struct trusted {
-  uint32_t key; /* producer << 16 | writer */
+  uint32_t key; /* The sequence: producer << 16 | writer. */
   uint32_t sequence_id;
-  uint32_t hash_next; /* next sequence in the hash bucket: index + 1 */
+  uint32_t hash_next; /* Index + 1 of the next sequence in the hash bucket. */
   uint32_t uid;
   int32_t pid;
   uint32_t machine_id;
-  uint32_t suffix_size; /* 0: not encoded yet */
+  uint32_t suffix_size; /* Size of the encoded fields; 0 if not encoded yet. */
   uint8_t suffix[SUFFIX_SIZE];
 };
 
 struct st_readback {
   struct trusted* sequences;
-  uint32_t* buckets;        /* hash table of keys: index + 1 in `sequences` */
-  uint32_t count, capacity; /* capacity of both arrays: a power of two, or 0 */
+  uint32_t* buckets; /* A hash table of keys: index + 1 in `sequences`. */
+  /* Capacity of both arrays: a power of two, or 0. */
+  uint32_t count, capacity;
   uint32_t machine_id;
-  uint32_t latest; /* index of the most recently used sequence */
+  uint32_t latest; /* Index of the sequence that was used last. */
   uint64_t packets, invalid_packets;
 };
 
@@ -106,8 +108,9 @@ void st_readback_destroy(struct st_readback* r) {
   free(r);
 }
 
-/* The high bits of multiples of the golden ratio are evenly spread, so a
- * producer cannot choose many writer ids that share a bucket. */
+/* Returns the hash bucket of a key.  The high bits of multiples of the golden
+ * ratio are evenly spread, so a producer cannot choose many writer ids that
+ * share a bucket. */
 static uint32_t* bucket_of(struct st_readback* r, uint32_t key) {
   unsigned shift = (unsigned)__builtin_clz(r->capacity) + 1;
   return &r->buckets[key * 0x9E3779B1u >> shift];
@@ -147,7 +150,8 @@ static struct trusted* add_sequence(struct st_readback* r, uint32_t key) {
   return t;
 }
 
-/* Returns the sequence, a new one if needed; NULL when out of memory. */
+/* Returns the sequence of a key, a new one if needed; NULL when out of
+ * memory. */
 static struct trusted* find_sequence(struct st_readback* r, uint32_t key) {
   uint32_t i = r->capacity ? *bucket_of(r, key) : 0;
   while (i && r->sequences[i - 1].key != key)
@@ -179,8 +183,9 @@ static const uint64_t reserved_fields[3] = {
     1ull << (133 - 128),
 };
 
-/* Refuses field 0 and tags above 32 bits: parsers disagree about them, so they
- * could hide a reserved field from this check. */
+/* Returns whether a producer may write the field with this tag.  Field 0 and
+ * tags above 32 bits are refused: parsers disagree about them, so they could
+ * hide a reserved field. */
 static bool is_allowed(uint64_t tag) {
   uint64_t field = tag >> 3;
   if (!field || tag > UINT32_MAX)
@@ -275,7 +280,8 @@ static struct trusted* trusted_fields(struct st_readback* r,
   return t;
 }
 
-/* Returns false when out of memory. */
+/* Appends a packet with its trusted fields.  Returns false when out of
+ * memory. */
 static bool append_packet(struct st_bytes* out, const struct trusted* t,
                           const struct st_packet* packet) {
   uint8_t loss[LOSS_SIZE];
@@ -290,8 +296,8 @@ static bool append_packet(struct st_bytes* out, const struct trusted* t,
     return false;
   *p++ = TRACE_PACKET_TAG;
   p = st_put_varint(p, size);
-  /* memcpy with a constant size is much faster.  Surplus bytes are overwritten
-   * or are after the end. */
+  /* memcpy with a constant size is much faster.  The surplus bytes are
+   * overwritten later, or are after the end of the output. */
   if (packet->size <= COPY_SIZE)
     memcpy(p, packet->data, COPY_SIZE);
   else

@@ -26,7 +26,7 @@
 
 #include "trace_buffer.h"
 
-/* Growing output.  `data` is malloc'ed and belongs to the caller. */
+/* A growing output.  `data` is malloc'ed and belongs to the caller. */
 struct st_bytes {
   uint8_t* data;
   size_t size, capacity;
@@ -34,8 +34,8 @@ struct st_bytes {
 /* Returns room for n more bytes, or NULL when out of memory. */
 uint8_t* st_bytes_reserve(struct st_bytes* out, size_t n);
 
-struct st_readback; /* The session's sequence ids and counters. */
-/* Creates a read-back.  machine_id is used for producers without one. */
+struct st_readback; /* The sequence ids and counters of one session. */
+/* Creates a read-back.  machine_id is written for producers without one. */
 struct st_readback* st_readback_create(uint32_t machine_id);
 /* Returns a copy that continues the same sequence ids and counters; NULL when
  * out of memory. */

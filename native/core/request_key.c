@@ -4,13 +4,13 @@
 
 enum {
   NUMBER_DIGITS = 16,
-  TRACE = 3, /* offsets in the text */
+  TRACE = 3, /* Offsets of the fields in the text of a traceparent. */
   SPAN = 36,
   FLAGS = 53,
   SIZE = 55,
 };
 
-/* 2^64 divided by the golden ratio: multiples of it spread evenly. */
+/* 2^64 divided by the golden ratio; its multiples are evenly spread. */
 static const uint64_t kOdd = 0x9E3779B97F4A7C15;
 
 static bool read_hex(const char* text, size_t digits, uint64_t* number) {
@@ -41,7 +41,8 @@ uint64_t st_traceparent_key(const char* text, size_t size) {
   if (!(high | low) || !span)
     return 0;
   /* Some tracers use the trace id's low half as the first span id, and some
-   * number their spans: multiplying one of the two keeps such keys distinct. */
+   * number their spans.  Multiplying one of the two keeps such keys
+   * distinct. */
   uint64_t key = low * kOdd ^ high ^ span;
   return key ? key : 1;
 }

@@ -4,8 +4,8 @@
  *                    2, 32, 16 and 2 hexadecimal digits in lower case
  *   x-stretto-flow   the key itself, 16 such digits
  *
- * A key has 64 bits.  It is 0 if the text, which is untrusted, has another
- * form. */
+ * A key has 64 bits.  It is 0 if the text, which is untrusted, has
+ * neither form. */
 #pragma once
 
 #include <stddef.h>

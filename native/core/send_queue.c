@@ -29,7 +29,8 @@ static void mark_broken(struct st_send_queue* q) {
   atomic_store(&q->broken, true);
 }
 
-/* Makes room for `size` bytes at bytes[tail]. The caller checks the limit. */
+/* Makes room for `size` bytes at bytes[tail].  The caller has checked the
+ * limit. */
 static bool reserve(struct st_send_queue* q, size_t size) {
   if (q->capacity - q->tail >= size)
     return true;
@@ -84,8 +85,8 @@ static void drop_front_fd(struct st_send_queue* q) {
   memmove(q->fds, q->fds + 1, q->fd_count * sizeof *q->fds);
 }
 
-/* Sends pending bytes up to the next frame with a descriptor.  If the first
- * pending frame has one, sends it with that descriptor.  Returns false when the
+/* Sends pending bytes up to the next frame with a file descriptor.  If the
+ * first pending frame has one, sends the frame with it.  Returns false when the
  * socket takes no more. */
 static bool send_run(struct st_send_queue* q) {
   unsigned next = q->fd_count > 0 && q->fds[0].offset == 0;
@@ -106,8 +107,9 @@ static bool send_run(struct st_send_queue* q) {
   return true;
 }
 
-/* Checks only the socket's number: a program that closes descriptors it did not
- * open closes all of ours, and ours are few and close together. */
+/* Checks only whether the socket's descriptor is still ours.  A program that
+ * closes descriptors it did not open closes all of ours, which are few and
+ * close together. */
 static void send_pending(struct st_send_queue* q) {
   if (pending(q) > 0 && !st_own_fd_is_ours(&q->socket))
     mark_broken(q);
@@ -124,7 +126,7 @@ static void wake_poller(const struct st_send_queue* q) {
     st_wake_pipe_write(q->wake);
 }
 
-/* --- frames in --- */
+/* --- queueing frames --- */
 
 static bool fits(struct st_send_queue* q, size_t size, int fd) {
   if (atomic_load(&q->broken))
@@ -134,7 +136,7 @@ static bool fits(struct st_send_queue* q, size_t size, int fd) {
   return pending(q) + size <= q->limit;
 }
 
-/* Sends pending bytes if the frame does not fit. */
+/* Sends pending bytes if there is no room for the frame. */
 static bool make_room(struct st_send_queue* q, size_t size, int fd) {
   if (!fits(q, size, fd))
     send_pending(q);
@@ -151,8 +153,8 @@ bool st_send_queue_has_room(struct st_send_queue* q, size_t size) {
   return has_room;
 }
 
-/* Returns whether a frame of at most `size` bytes is accepted, and makes
- * room. */
+/* Returns whether a frame of at most `size` bytes is accepted, and makes room
+ * for it. */
 static bool admit(struct st_send_queue* q, size_t size, int fd) {
   return size <= ST_IPC_MAX_FRAME && make_room(q, size, fd) && reserve(q, size);
 }
@@ -168,7 +170,7 @@ static bool keep_fd(struct st_send_queue* q, int fd) {
   return true;
 }
 
-/* Sends the frame that was written at bytes[tail]. */
+/* Sends the frame that the caller has written at bytes[tail]. */
 static void append_and_send(struct st_send_queue* q, size_t size) {
   size_t before = pending(q);
   q->tail += size;
@@ -280,7 +282,8 @@ static void break_in_child(void* self) {
   struct st_send_queue* q = self;
   mark_broken(q);
   q->wake = NULL;
-  /* Locked during the fork if another thread was calling the listener. */
+  /* In the child this mutex may be locked, if another thread was calling the
+   * listener during the fork. */
   pthread_mutex_init(&q->listener_mutex, NULL);
   q->listener = NULL;
   pthread_mutex_unlock(&q->mutex);

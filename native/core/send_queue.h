@@ -53,54 +53,58 @@ enum {
 };
 
 struct st_queued_fd {
-  size_t offset; /* position of its frame's first byte, from the queue's head */
+  /* Position of the frame's first byte, counted from the queue's head. */
+  size_t offset;
   struct st_own_fd fd;
 };
 
 typedef void (*st_room_listener)(void* self);
 
 struct st_send_queue {
-  struct st_own_fd socket; /* borrowed */
+  struct st_own_fd socket; /* The socket, which the queue does not close. */
   struct st_fork_entry fork;
   _Atomic bool broken;
   _Atomic uint64_t frames_refused;
 
-  pthread_mutex_t mutex; /* guards the members below */
-  uint8_t* bytes;        /* bytes[head, tail) are to be sent */
+  pthread_mutex_t mutex; /* Guards the members below. */
+  uint8_t* bytes;        /* Bytes [head, tail) have to be sent. */
   size_t head, tail, capacity, limit;
   struct st_queued_fd fds[ST_SEND_QUEUE_MAX_FDS];
   unsigned fd_count;
   uint64_t last_request_id;
-  const struct st_wake_pipe* wake; /* borrowed, or NULL */
-  bool wants_room; /* a frame was refused since the last call of the listener */
+  /* The wake pipe, which belongs to another object, or NULL. */
+  const struct st_wake_pipe* wake;
+  /* Whether a frame was refused since the last call of the listener. */
+  bool wants_room;
 
-  pthread_mutex_t listener_mutex; /* guards the listener */
+  pthread_mutex_t listener_mutex; /* Guards the room listener. */
   st_room_listener listener;
   void* listener_self;
 };
 
-/* Returns false when out of memory. */
+/* Initialises an empty queue.  Returns false when out of memory. */
 bool st_send_queue_init(struct st_send_queue* q, int socket, size_t limit);
 void st_send_queue_destroy(struct st_send_queue* q);
 
 /* Appends a complete frame (with header) and sends as much as the socket takes.
- * `fd` is duplicated, if it is not -1. Returns false, with nothing queued, if
- * the queue is full or broken. */
+ * `fd` is duplicated, if it is not -1.  If the queue is full or broken, returns
+ * false and queues nothing. */
 bool st_send_queue_push(struct st_send_queue* q, const void* frame, size_t size,
                         int fd);
 
-/* Builds and pushes an InvokeMethod frame.  Returns its request id; 0 if the
- * frame was refused. */
+/* Builds and pushes an InvokeMethod frame.  Returns its request id, or 0 if the
+ * queue refused the frame. */
 uint64_t st_send_queue_invoke(struct st_send_queue* q, uint32_t service_id,
                               uint32_t method_id, const void* args, size_t size,
                               bool drop_reply, int fd);
 
 /* Returns a new request id, for a frame that the caller builds (BindService).
- * The frame must be pushed before any other thread can push: at set-up. */
+ * No other thread may push before the caller has pushed this frame, so it is
+ * used only while a connection is set up. */
 uint64_t st_send_queue_next_request_id(struct st_send_queue* q);
 
-/* Sends as much as the socket takes, and calls the listener if there is
- * room. */
+/* Sends as much as the socket takes, and calls the listener if there is room
+ * afterwards. */
 void st_send_queue_drain(struct st_send_queue* q);
 
 /* Returns the number of unsent bytes.  Above 0 the poller has to wait for
@@ -111,7 +115,7 @@ size_t st_send_queue_pending(struct st_send_queue* q);
  * listener is called when there is room. */
 bool st_send_queue_has_room(struct st_send_queue* q, size_t size);
 
-/* Drops all unsent bytes and refuses all further frames. */
+/* Breaks the queue: drops all unsent bytes and refuses all further frames. */
 void st_send_queue_break(struct st_send_queue* q);
 
 /* Sets the pipe that wakes the polling thread; NULL for none. */
@@ -119,6 +123,6 @@ void st_send_queue_set_wake(struct st_send_queue* q,
                             const struct st_wake_pipe* wake);
 
 /* Sets the room listener; NULL for none.  A queue has at most one listener.
- * The listener must not call this. */
+ * The listener must not call this function. */
 void st_send_queue_set_room_listener(struct st_send_queue* q,
                                      st_room_listener listener, void* self);

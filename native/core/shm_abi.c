@@ -1,10 +1,10 @@
 #include "shm_abi.h"
 
-/* The compare-and-swap of a bitmap fails when another chunk of the same page
- * has changed meanwhile.  Correct peers cause a few failures; a hostile peer
- * could cause them without end, so the attempts are limited.  No sleep is
- * needed in between: the thread that was faster has finished, and a sleeping
- * service would delay other producers. */
+/* The largest number of attempts to change a page's bitmap.  A compare-and-swap
+ * fails when another chunk of the page has changed meanwhile.  Correct peers
+ * cause a few failures; a hostile peer could cause them without end.  No sleep
+ * is needed between attempts: the thread that was faster has finished, and a
+ * sleeping service would delay other producers. */
 enum { CAS_ATTEMPTS = 64 };
 
 static const uint8_t kLayoutChunks[8] = {0, 1, 2, 4, 7, 14, 0, 0};
@@ -69,8 +69,8 @@ bool st_page_try_partition(const struct st_shm* shm, uint32_t page,
       memory_order_relaxed);
 }
 
-/* Returns the bitmap after a chunk went to state `to`. A page whose last chunk
- * became free is unpartitioned. */
+/* Returns the page's bitmap after a chunk has changed to state `to`.  A page
+ * whose last chunk becomes free is unpartitioned. */
 static uint32_t bitmap_with(uint32_t bitmap, uint32_t index,
                             enum st_chunk_state to) {
   uint32_t next = (bitmap & ~(3u << (2 * index))) | (uint32_t)to << (2 * index);
@@ -128,8 +128,8 @@ bool st_chunk_try_acquire_for_reading(const struct st_shm* shm, uint32_t page,
   return acquire(shm, page, index, ST_CHUNK_COMPLETE, ST_CHUNK_BEING_READ, out);
 }
 
-/* Returns true if the page still holds `chunk`, as it was acquired, in state
- * `state`. A page that the peer corrupted must not lead to another chunk. */
+/* Returns whether the page still holds `chunk`, as it was acquired, in state
+ * `state`.  A page that the peer corrupted must not lead to another chunk. */
 static bool still_holds(const struct st_shm* shm, const struct st_chunk* chunk,
                         enum st_chunk_state state) {
   if (chunk->page >= shm->num_pages)
@@ -149,8 +149,8 @@ bool st_chunk_release_as_complete(const struct st_shm* shm,
                     ST_CHUNK_COMPLETE, &layout);
 }
 
-/* Clears the header before the state: a scraper must not see an old header in a
- * chunk that was acquired again. */
+/* Clears the header before the state is changed: a scraper must not see an old
+ * header in a chunk that was acquired again. */
 static bool release_free(const struct st_shm* shm, const struct st_chunk* chunk,
                          enum st_chunk_state from) {
   if (!still_holds(shm, chunk, from))

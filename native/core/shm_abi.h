@@ -64,7 +64,8 @@ enum st_page_layout {
   ST_PAGE_DIV4 = 3,
   ST_PAGE_DIV7 = 4,
   ST_PAGE_DIV14 = 5,
-  ST_PAGE_LAYOUTS = 6, /* 6 and 7 are reserved and hold no chunk */
+  /* Layouts 6 and 7 are reserved; such a page holds no chunk. */
+  ST_PAGE_LAYOUTS = 6,
 };
 
 enum st_chunk_state {
@@ -76,9 +77,9 @@ enum st_chunk_state {
 
 /* Flags of the chunk header, as values of its 6-bit field. */
 enum st_chunk_flags {
-  /* the first fragment continues one of the previous chunk */
+  /* The first fragment continues a packet of the previous chunk. */
   ST_CHUNK_FIRST_CONTINUES = 1,
-  /* the last fragment continues in the next chunk */
+  /* The last fragment continues in the next chunk. */
   ST_CHUNK_LAST_CONTINUES = 2,
   ST_CHUNK_NEEDS_PATCHING = 4,
 };
@@ -118,7 +119,7 @@ struct st_shm {
  * They are computed from indices, never read from shared memory. */
 struct st_chunk {
   uint8_t* begin;
-  uint32_t size; /* 0: no chunk */
+  uint32_t size; /* The size with its header; 0 if there is no chunk. */
   uint32_t page;
   uint8_t index;
 };
@@ -134,7 +135,7 @@ bool st_shm_init(struct st_shm* shm, void* start, size_t size,
                  size_t page_size);
 
 /* Returns the number of chunks of a layout; 0 for unpartitioned and reserved
- * ones. */
+ * layouts. */
 uint32_t st_layout_chunks(uint32_t layout);
 
 /* Returns floor((page_size - 8) / n) rounded down to a multiple of 4, for a
@@ -163,26 +164,27 @@ bool st_chunk_at(const struct st_shm* shm, uint32_t page, uint32_t layout,
 bool st_page_try_partition(const struct st_shm* shm, uint32_t page,
                            enum st_page_layout layout);
 
-/* Free -> BeingWritten, then fills the header (packets last, with release
- * order). `packets` is the u16 of the header. */
+/* Changes the chunk from Free to BeingWritten, then fills the header (packets
+ * last, with release order).  `packets` is the u16 of the header. */
 bool st_chunk_try_acquire_for_writing(const struct st_shm* shm, uint32_t page,
                                       uint32_t index, uint16_t writer_id,
                                       uint32_t chunk_id, uint16_t packets,
                                       struct st_chunk* out);
 
-/* BeingWritten -> Complete.  Returns false if the peer corrupted the page. */
+/* Changes the chunk from BeingWritten to Complete.  Returns false if the peer
+ * corrupted the page. */
 bool st_chunk_release_as_complete(const struct st_shm* shm,
                                   const struct st_chunk* chunk);
 
-/* Complete -> BeingRead. */
+/* Changes the chunk from Complete to BeingRead. */
 bool st_chunk_try_acquire_for_reading(const struct st_shm* shm, uint32_t page,
                                       uint32_t index, struct st_chunk* out);
 
-/* BeingRead -> Free.  Zeroes the header before. */
+/* Zeroes the header, then changes the chunk from BeingRead to Free. */
 bool st_chunk_release_as_free(const struct st_shm* shm,
                               const struct st_chunk* chunk);
 
-/* For the producer under emulation: Complete -> Free.  Zeroes the header
- * before. */
+/* Zeroes the header, then changes the chunk from Complete to Free.  For the
+ * producer under emulation. */
 bool st_chunk_release_complete_as_free(const struct st_shm* shm,
                                        const struct st_chunk* chunk);

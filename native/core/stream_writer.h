@@ -26,7 +26,8 @@ enum { ST_MIN_BUFFER = 16 };
 struct st_stream_writer;
 
 struct st_stream_delegate {
-  /* Replaces begin, cur and end of w.  Keeps the bytes of the old buffer. */
+  /* Replaces begin, cur and end of w by a new buffer.  The bytes of the old
+   * buffer stay valid. */
   void (*new_buffer)(void* self, struct st_stream_writer* w);
   /* Called for each open message when the current buffer is about to be left:
    * the four bytes at size_field, in this buffer, will be written later.
@@ -39,11 +40,12 @@ struct st_stream_delegate {
  * The functions are in message.h. */
 struct st_message {
   struct st_stream_writer* stream;
-  struct st_message* parent; /* NULL for a root */
-  struct st_message* child;  /* open nested message, or NULL */
-  /* NULL: root, or its buffer is no longer accessible */
+  struct st_message* parent; /* The enclosing message; NULL for a root. */
+  struct st_message* child;  /* The open nested message, or NULL. */
+  /* The reserved bytes for the length; NULL for a root, or if their buffer is
+   * no longer accessible. */
   uint8_t* size_field;
-  uint32_t size; /* payload so far, including nested headers */
+  uint32_t size; /* Size of the payload so far, with nested headers. */
   bool finalized;
   uint32_t misuse;
 };
@@ -52,9 +54,9 @@ struct st_stream_writer {
   uint8_t* begin;
   uint8_t* cur;
   uint8_t* end;
-  uint64_t written_before; /* bytes in earlier buffers */
+  uint64_t written_before; /* Number of bytes in earlier buffers. */
   uint64_t overflowed;
-  struct st_message* innermost; /* list of open messages, innermost first */
+  struct st_message* innermost; /* List of open messages, innermost first. */
   const struct st_stream_delegate* delegate;
   void* self;
 };
@@ -67,7 +69,7 @@ static inline uint64_t st_stream_written(const struct st_stream_writer* w) {
   return w->written_before + (uint64_t)(w->cur - w->begin);
 }
 
-/* Leaves the current buffer and takes the next one. */
+/* Asks the delegate for the next buffer. */
 void st_stream_extend(struct st_stream_writer* w);
 
 void st_stream_write_slow(struct st_stream_writer* w, const void* data,
@@ -84,16 +86,17 @@ static inline void st_stream_write(struct st_stream_writer* w, const void* data,
 }
 
 /* Reserves n <= ST_MIN_BUFFER contiguous bytes, in the next buffer if needed.
- * Returns NULL when there is no room. */
+ * Returns NULL when no buffer has room. */
 uint8_t* st_stream_reserve(struct st_stream_writer* w, size_t n);
 
-/* Delegates over plain memory follow. */
+/* --- delegates over plain memory --- */
 
-/* One array, owned by the caller. */
+/* Makes a stream into one array, which the caller owns. */
 void st_stream_init_fixed(struct st_stream_writer* w, void* buffer,
                           size_t size);
 
-/* A growing heap: a chain of slices, each twice as large, up to 128 KiB. */
+/* A stream into a growing heap: a chain of slices, each twice as large as the
+ * one before, up to 128 KiB. */
 struct st_heap_slice {
   struct st_heap_slice* next;
   size_t used, capacity;
@@ -104,16 +107,16 @@ struct st_heap_stream {
   struct st_heap_slice* last;
 };
 enum { ST_FIRST_SLICE = 128 };
-/* Starts a new stream in the first slice of an old one, and frees the others.
- * Allocates a slice of `capacity` bytes if there is none. */
+/* Starts a new stream in the first slice of an old one, and frees its other
+ * slices.  Allocates a slice of `capacity` bytes if there is none. */
 void st_stream_reset_heap(struct st_stream_writer* w,
                           struct st_heap_stream* heap, size_t first_capacity);
-/* Adds one slice to the chain.  Returns NULL when out of memory. */
+/* Adds one slice to the stream's chain.  Returns NULL when out of memory. */
 struct st_heap_slice* st_heap_stream_add(struct st_heap_stream* heap,
                                          size_t capacity);
 size_t st_heap_stream_size(const struct st_heap_stream* heap,
                            const struct st_stream_writer* w);
-/* Copies all slices, in order, to out. */
+/* Copies the bytes of all slices, in order, to `out`. */
 void st_heap_stream_copy(const struct st_heap_stream* heap,
                          const struct st_stream_writer* w, uint8_t* out);
 void st_heap_stream_free(struct st_heap_stream* heap);

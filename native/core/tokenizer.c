@@ -4,9 +4,9 @@
 
 #include "wire.h"
 
-/* The position of a field at the start of some bytes. */
+/* The first field in some bytes. */
 struct extent {
-  size_t total; /* size with tag; 0: not known yet */
+  size_t total; /* The field's size with its tag; 0 if not known yet. */
   const uint8_t* payload;
   size_t size;
   bool is_message;
@@ -14,7 +14,7 @@ struct extent {
 
 enum measure { WHOLE, CUT, BROKEN };
 
-/* Returns CUT if the bytes end before the varint does, BROKEN if it is too
+/* Returns CUT if the bytes end within the varint, BROKEN if the varint is too
  * long. */
 static enum measure no_varint(const uint8_t* p, const uint8_t* end) {
   return end - p < ST_MAX_VARINT ? CUT : BROKEN;
@@ -69,7 +69,7 @@ static enum measure measure(const struct st_tokenizer* t, const uint8_t* begin,
   }
 }
 
-/* --- kept bytes: the start of an incomplete field --- */
+/* --- kept bytes: the start of a field that is not complete yet --- */
 
 static size_t kept_left(const struct st_tokenizer* t) {
   return t->kept_size - t->kept_pos;
@@ -102,8 +102,8 @@ static void move_kept_to_front(struct st_tokenizer* t) {
   t->kept_size = size;
 }
 
-/* Moves up to n bytes of the piece to the kept bytes.  Returns false if there
- * are none, or when out of memory. */
+/* Moves up to n bytes of the piece to the kept bytes.  Returns false if the
+ * piece is empty, or when out of memory. */
 static bool keep(struct st_tokenizer* t, size_t n) {
   size_t left = (size_t)(t->end - t->cur);
   size_t part = n < left ? n : left;
@@ -118,7 +118,7 @@ static bool keep(struct st_tokenizer* t, size_t n) {
   return true;
 }
 
-/* --- recovery --- */
+/* --- recovery after a malformed field --- */
 
 /* Returns the size of the longest proper prefix of the marker that is also a
  * suffix of its first n bytes (the failure function of Knuth-Morris-Pratt). */
@@ -129,7 +129,7 @@ static size_t border(const uint8_t* marker, size_t n) {
   return size;
 }
 
-/* Returns how many bytes of the marker match after one more byte. */
+/* Returns how many bytes of the marker match after this byte. */
 static size_t match(const struct st_tokenizer* t, uint8_t byte) {
   size_t matched = t->marker_matched;
   while (matched && t->marker[matched] != byte)
@@ -137,8 +137,8 @@ static size_t match(const struct st_tokenizer* t, uint8_t byte) {
   return t->marker[matched] == byte ? matched + 1 : 0;
 }
 
-/* Returns the position after the marker, or NULL if it is not in these
- * bytes. */
+/* Returns the position after the marker, or NULL if [p, end) does not contain
+ * it. */
 static const uint8_t* seek(struct st_tokenizer* t, const uint8_t* p,
                            const uint8_t* end) {
   while (p < end) {
@@ -152,7 +152,8 @@ static const uint8_t* seek(struct st_tokenizer* t, const uint8_t* p,
   return NULL;
 }
 
-/* Skips to the end of the next marker.  Returns false if the piece has none. */
+/* Skips to the end of the next marker.  Returns false if the piece has no
+ * marker. */
 static bool find_marker(struct st_tokenizer* t) {
   if (!t->marker_size) {
     t->skipped += (uint64_t)(t->end - t->cur);

@@ -40,19 +40,19 @@ struct st_token {
 };
 
 struct st_tokenizer {
-  const uint8_t* cur; /* rest of the piece */
+  const uint8_t* cur; /* The unread bytes of the piece. */
   const uint8_t* end;
-  uint8_t* kept; /* the start of an incomplete field */
+  uint8_t* kept; /* The start of an incomplete field. */
   size_t kept_pos, kept_size, kept_capacity;
   uint32_t field;
   size_t max_size;
   const uint8_t* marker;
   size_t marker_size, marker_matched;
-  bool lost;  /* searching for the marker */
-  bool ended; /* no more pieces will come */
+  bool lost;  /* Whether the tokenizer is searching for the marker. */
+  bool ended; /* Whether the stream has ended. */
   bool out_of_memory;
   uint64_t errors;
-  uint64_t skipped; /* skipped bytes */
+  uint64_t skipped; /* Number of skipped bytes. */
 };
 
 /* Initialises the tokenizer.  The caller owns the marker's bytes. */

@@ -39,8 +39,8 @@ struct st_trace_buffer* st_trace_buffer_adopt(void* mapping,
   return b;
 }
 
-/* Allocates the file's space at once: a full disk is then an error here, rather
- * than a SIGBUS at a later store. */
+/* Allocates the file's space at once.  A full disk then causes an error here,
+ * rather than a SIGBUS at a later store. */
 static void* map(size_t size, int fd) {
   int protection = PROT_READ | PROT_WRITE;
   if (fd < 0)

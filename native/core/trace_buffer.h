@@ -69,7 +69,7 @@ enum st_fill_policy { ST_RING = 1, ST_DISCARD = 2 };
 
 /* Bits of TracePacket.previous_packet_dropped. */
 enum st_data_loss {
-  ST_LOSS_PRESENT = 1, /* set whenever another bit is */
+  ST_LOSS_PRESENT = 1, /* Set whenever another bit is set. */
   ST_LOSS_READ_GAP = 2,
   ST_LOSS_CHUNK_CORRUPTED = 4,
   ST_LOSS_ORPHAN_CONTINUATION = 8,
@@ -93,10 +93,11 @@ struct st_buffer_stats {
   uint64_t padding_bytes_written, padding_bytes_cleared;
   uint64_t abi_violations;
   uint64_t trace_writer_packet_loss;
-  uint64_t sequence_packet_loss; /* packets returned with a loss mask */
+  /* Number of packets returned with a loss mask. */
+  uint64_t sequence_packet_loss;
 };
 
-struct st_trace_buffer; /* opaque: see trace_buffer_internal.h */
+struct st_trace_buffer; /* The members are in trace_buffer_internal.h. */
 
 /* Creates a buffer.  size is rounded up to a multiple of 4096. fd >= 0 is a
  * file to map, which is grown to fit; otherwise the memory is anonymous.
@@ -119,14 +120,15 @@ void st_trace_buffer_set_producer(struct st_trace_buffer* b, uint16_t producer,
 void st_trace_buffer_set_machine(struct st_trace_buffer* b, uint16_t producer,
                                  uint32_t machine_id);
 
-/* One chunk as it was in shared memory.  The payload may be shared memory that
- * changes at any time: it is copied first, and the copy is validated. */
+/* One chunk as it was in shared memory.  The payload may change at any time, so
+ * it is copied first, and the copy is validated. */
 struct st_chunk_copy {
   uint16_t producer_id;
   uint16_t writer_id;
   uint32_t chunk_id;
-  uint16_t fragments; /* of an incomplete chunk: number of finished ones */
-  uint8_t flags;      /* enum st_chunk_flags */
+  /* In an incomplete chunk: the number of finished fragments. */
+  uint16_t fragments;
+  uint8_t flags; /* Flags of enum st_chunk_flags. */
   bool complete;
   const uint8_t* payload;
   size_t payload_size;
@@ -155,14 +157,14 @@ struct st_packet {
   uint32_t uid;
   int32_t pid;
   uint32_t machine_id;
-  uint32_t loss; /* enum st_data_loss */
+  uint32_t loss; /* Flags of enum st_data_loss. */
   const uint8_t* data;
   size_t size;
 };
 
 /* Starts a read pass.  A buffer has one reader at a time. */
 void st_trace_buffer_begin_read(struct st_trace_buffer* b);
-/* Returns the next packet.  False: no more packets in this pass. */
+/* Returns the next packet, or false if this pass has no more packets. */
 bool st_trace_buffer_read_packet(struct st_trace_buffer* b,
                                  struct st_packet* out);
 
@@ -173,12 +175,12 @@ void st_trace_buffer_stats(struct st_trace_buffer* b,
 bool st_trace_buffer_writers(struct st_trace_buffer* b,
                              struct st_writer_stats* out);
 size_t st_trace_buffer_size(const struct st_trace_buffer* b);
-/* Returns the bytes of unread records, without the lock. */
+/* Returns the size of all unread records in bytes, without taking the lock. */
 uint64_t st_trace_buffer_unread(const struct st_trace_buffer* b);
 
-/* Returns whether a buffer with a watermark is about to overwrite unread data:
- * three times the watermark, or 3/4 of its size if that is less, is unread.
- * Without the lock. */
+/* Returns whether a buffer with a watermark is about to overwrite unread data.
+ * That is so if three times the watermark, or 3/4 of the buffer's size if that
+ * is less, is unread.  Does not take the lock. */
 bool st_trace_buffer_congested(const struct st_trace_buffer* b);
 
 /* Sets the watermark: 8 bytes are written to the eventfd each time the unread

@@ -21,7 +21,7 @@ bool st_is_streamed(const struct st_trace_buffer* b) {
              UINT64_MAX;
 }
 
-/* Returns whether the last pass had to skip the oldest record. */
+/* Returns whether the reader's last pass had to skip the oldest record. */
 static bool oldest_waits(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   const struct st_record* r = st_record_at(x, x->head);
@@ -32,8 +32,8 @@ static bool oldest_waits(struct st_trace_buffer* b) {
 }
 
 /* Returns whether the oldest record has to be moved now: more than an eighth of
- * the buffer is in use, and the record fits, padding included, without eviction.
- */
+ * the buffer is in use, and the record, with its padding, fits without
+ * eviction. */
 static bool is_due(const struct st_trace_buffer* b) {
   uint64_t used = st_write_position(b) - st_oldest(b);
   return used > b->size / CARRIED_SHARE &&
@@ -57,7 +57,8 @@ static void carry_oldest(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   struct st_record* was = st_record_at(x, x->head);
   uint32_t size = st_record_size(was);
-  uint8_t* place = st_make_place(b, size); /* evicts nothing */
+  /* There is room, so no record is evicted. */
+  uint8_t* place = st_make_place(b, size);
   memcpy(place, st_record_bytes(b, was), ST_RECORD_HEADER + was->end);
   struct st_record* r = st_append_record(b, size);
   st_uncount_unread(b, was);

@@ -1,7 +1,7 @@
 #include "trace_buffer_internal.h"
 
-/* The role of a later record's next fragment for a packet: none, a middle
- * fragment, the last one, or another packet. */
+/* What the next fragment of a later record is for a packet: missing, a middle
+ * fragment, its last fragment, or a fragment of another packet. */
 enum link { LINK_NONE, LINK_MORE, LINK_END, LINK_OTHER };
 
 static enum link link_of(const struct st_record* r) {
@@ -12,7 +12,8 @@ static enum link link_of(const struct st_record* r) {
   return st_goes_on(r) ? LINK_MORE : LINK_END;
 }
 
-/* Looks at the record after `before`. Returns false when the search is over. */
+/* Examines the record after `before` for the next fragment of a packet.
+ * Returns false when the packet is complete or cannot be completed. */
 static bool follow(const struct st_record* before, const struct st_record* r,
                    bool gap, struct st_chain* chain, enum link* link) {
   *link = LINK_NONE;

@@ -15,7 +15,8 @@ static bool was_never_written(const struct st_record* r) {
   return (r->flags & ST_RECORD_VIRGIN) == ST_RECORD_VIRGIN;
 }
 
-/* Returns whether the whole fragments from r->read on contain a packet. */
+/* Returns whether the complete fragments after the read position contain a
+ * packet. */
 static bool has_packet(const struct st_trace_buffer* b,
                        const struct st_record* r) {
   const uint8_t* payload = st_record_payload(b, r);
@@ -30,7 +31,8 @@ static bool has_packet(const struct st_trace_buffer* b,
   return false;
 }
 
-/* Evicts a packet that began in the sequence's first record. */
+/* Evicts a packet that begins in the sequence's first record and continues in
+ * later ones. */
 static void evict_chain(struct st_trace_buffer* b, struct st_sequence* s,
                         bool gap) {
   struct st_chain chain;
@@ -62,7 +64,7 @@ static void evict_first(struct st_trace_buffer* b, struct st_sequence* s,
   st_erase_first_in_ring(b, s);
 }
 
-/* Evicts a sequence's records up to this one. */
+/* Evicts the records of a sequence up to and including this one. */
 static void evict_record(struct st_trace_buffer* b, uint32_t number) {
   struct st_index* x = &b->index;
   struct st_sequence* s = st_sequence_of(x, st_record_at(x, number));
@@ -77,7 +79,7 @@ static void evict_record(struct st_trace_buffer* b, uint32_t number) {
   }
 }
 
-/* Removes the oldest record's entry from the index. */
+/* Removes the entry of the oldest record from the index. */
 static void drop_oldest(struct st_trace_buffer* b) {
   const struct st_record* r = st_record_at(&b->index, b->index.head);
   atomic_store_explicit(&b->header->oldest, st_oldest(b) + st_record_size(r),
@@ -85,8 +87,8 @@ static void drop_oldest(struct st_trace_buffer* b) {
   b->index.head++;
 }
 
-/* Turns the oldest record into padding; counts it as cleared if it is padding
- * already. */
+/* Turns the oldest record into padding.  A record that is padding already is
+ * counted as cleared. */
 static void clear_oldest(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   const struct st_record* r = st_record_at(x, x->head);
@@ -101,9 +103,9 @@ void st_evict_oldest(struct st_trace_buffer* b) {
   drop_oldest(b);
 }
 
-/* Keeps the compiler from moving the next store before the update of `oldest`:
- * if the process dies in between, recovery must not read a half overwritten
- * record. */
+/* The fence keeps the compiler from moving the next store before the update of
+ * `oldest`: if the process dies in between, recovery must not read a half
+ * overwritten record. */
 static void before_store(void) {
   atomic_signal_fence(memory_order_seq_cst);
 }
@@ -156,7 +158,7 @@ static void append_padding(struct st_trace_buffer* b, uint32_t size,
 }
 
 /* Turns the records before the end of the ring into padding of the same sizes,
- * so that the next record begins at its start. */
+ * so that the next record begins at the start of the ring. */
 static void pad_to_end(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   uint64_t free = st_free_bytes(b);

@@ -5,7 +5,8 @@
 #include "clock.h"
 #include "trace_buffer_internal.h"
 
-/* Maximal distance of a late chunk from the newest chunk of its sequence. */
+/* The largest distance of a late chunk from the newest chunk of its sequence,
+ * counted in records, and the first capacity of the arrays. */
 enum { ST_MAX_OUT_OF_ORDER = 4096, ST_FIRST_CAPACITY = 64 };
 
 static uint32_t hash(const struct st_index* x, uint64_t key) {
@@ -50,7 +51,7 @@ bool st_index_copy(struct st_index* to, const struct st_index* from) {
          to->sequence_buckets;
 }
 
-/* --- records by sequence and chunk id --- */
+/* --- lookup of records by sequence and chunk id --- */
 
 static uint32_t* record_bucket(const struct st_index* x, uint32_t sequence,
                                uint32_t chunk_id) {
@@ -127,7 +128,7 @@ struct st_record* st_index_push(struct st_index* x) {
   return r;
 }
 
-/* --- sequences by key --- */
+/* --- lookup of sequences by key --- */
 
 static uint32_t* sequence_bucket(const struct st_index* x, uint32_t key) {
   return &x->sequence_buckets[hash(x, key) & (x->sequence_capacity - 1)];
@@ -148,7 +149,8 @@ static void hash_sequence(struct st_index* x, uint32_t i) {
   *bucket = i;
 }
 
-/* Called only when all entries are in use. */
+/* Doubles the array of sequences.  Called only when all its entries are in
+ * use. */
 static bool grow_sequences(struct st_index* x) {
   uint32_t capacity =
       x->sequence_capacity ? 2 * x->sequence_capacity : ST_FIRST_CAPACITY;
@@ -168,7 +170,7 @@ static bool grow_sequences(struct st_index* x) {
   return true;
 }
 
-/* --- sequences without records --- */
+/* --- list of the sequences without records --- */
 
 static void add_empty(struct st_index* x, struct st_sequence* s) {
   uint32_t i = (uint32_t)(s - x->sequences) + 1;

@@ -8,18 +8,18 @@
  * it returns packets from the copy.  A packet with fragments in several records
  * is assembled record by record. */
 
-/* records examined per lock */
+/* The largest number of records that are examined under one lock. */
 enum { RECORDS_AT_ONCE = 1024 };
 
 enum look {
-  LOOK_AGAIN, /* state has changed: look again */
-  LOOK_END,   /* the pass is over */
-  LOOK_COPY,  /* scratch holds fragments */
-  LOOK_CHAIN, /* a packet continues in later records */
+  LOOK_AGAIN, /* The state has changed; examine it again. */
+  LOOK_END,   /* The read pass has ended. */
+  LOOK_COPY,  /* The reader's scratch holds new fragments. */
+  LOOK_CHAIN, /* A packet continues in later records. */
 };
 
-/* Frees the records that a stream's reader has read.  Returns false if more can
- * be freed. */
+/* Frees the records that a stream's reader has read.  Returns false if more
+ * records can be freed. */
 static bool reclaim(struct st_trace_buffer* b, uint64_t* carried) {
   struct st_index* x = &b->index;
   if (!st_is_streamed(b))
@@ -52,7 +52,7 @@ void st_trace_buffer_begin_read(struct st_trace_buffer* b) {
   pthread_mutex_unlock(&b->mutex);
 }
 
-/* --- under the lock --- */
+/* --- functions that are called under the lock --- */
 
 static uint32_t take_loss(struct st_sequence* s) {
   uint32_t loss = s->loss;
@@ -60,8 +60,8 @@ static uint32_t take_loss(struct st_sequence* s) {
   return loss;
 }
 
-/* Adds the counters that were collected without the lock.  A loss that was not
- * returned with a packet goes back to its sequence. */
+/* Adds the counters that were collected without the lock to the stats.  A loss
+ * that was not returned with a packet goes back to its sequence. */
 static void settle(struct st_trace_buffer* b) {
   struct st_reader* reader = &b->reader;
   struct st_packet* p = &reader->packet;
@@ -94,13 +94,13 @@ static enum look step(struct st_trace_buffer* b) {
   return LOOK_AGAIN;
 }
 
-/* Skips the sequence for the rest of this pass. */
+/* Skips the sequence until the end of this read pass. */
 static enum look stall(struct st_trace_buffer* b, struct st_sequence* s) {
   s->stalled = b->reader.pass;
   return step(b);
 }
 
-/* Copies the fragments in [read, limit) to scratch. */
+/* Copies the record's fragments in [read, limit) to scratch. */
 static enum look copy_out(struct st_trace_buffer* b, struct st_sequence* s,
                           struct st_record* r, uint32_t limit) {
   struct st_reader* reader = &b->reader;
@@ -137,7 +137,8 @@ static enum look leave_record(struct st_trace_buffer* b,
   return LOOK_AGAIN;
 }
 
-/* Handles a packet that begins here and continues in later records. */
+/* Handles a packet that begins in the first record of the sequence and
+ * continues in later ones. */
 static enum look look_for_chain(struct st_trace_buffer* b,
                                 struct st_sequence* s, struct st_chain* chain) {
   if (st_find_chain(&b->index, s, b->reader.gap, chain)) {
@@ -153,7 +154,7 @@ static enum look look_for_chain(struct st_trace_buffer* b,
   return LOOK_AGAIN;
 }
 
-/* Makes one step in a sequence's first record. */
+/* Makes one step of reading in a sequence's first record. */
 static enum look look_at_sequence(struct st_trace_buffer* b,
                                   struct st_sequence* s,
                                   struct st_chain* chain) {
@@ -170,7 +171,8 @@ static enum look look_at_sequence(struct st_trace_buffer* b,
   return look_for_chain(b, s, chain);
 }
 
-/* Looks at the record at the cursor, or an earlier one of the same sequence. */
+/* Examines the record at the cursor, or an earlier record of the same
+ * sequence. */
 static enum look look_at_cursor(struct st_trace_buffer* b,
                                 struct st_chain* chain) {
   struct st_index* x = &b->index;
@@ -206,7 +208,7 @@ static enum look look(struct st_trace_buffer* b, struct st_chain* chain) {
 
 /* --- packets in several records --- */
 
-/* Returns the chain's `i`th record, if it still exists. */
+/* Returns record `i` of the chain, or NULL if it was evicted. */
 static struct st_record* chain_record(struct st_trace_buffer* b,
                                       const struct st_chain* chain,
                                       uint32_t number, uint32_t i) {
@@ -233,8 +235,8 @@ static bool reserve_whole(struct st_reader* reader, size_t size) {
   return true;
 }
 
-/* Appends the record's next fragment, unless there is no room.  Empty records
- * inside a chain have none. */
+/* Appends the record's next fragment to the packet, unless there is no room.
+ * An empty record inside a chain has no fragment. */
 static bool append_fragment(struct st_trace_buffer* b, struct st_record* r,
                             bool room, size_t* size) {
   if (st_nothing_left(r))
@@ -251,8 +253,8 @@ static bool append_fragment(struct st_trace_buffer* b, struct st_record* r,
   return data && room;
 }
 
-/* Moves the fragment of the chain's `i`th record.  *number becomes the next
- * record. */
+/* Moves the fragment of record `i` of the chain into the packet.  *number
+ * becomes the next record. */
 static bool take_fragment(struct st_trace_buffer* b,
                           const struct st_chain* chain, uint32_t i,
                           uint32_t* number, size_t* size) {
@@ -269,7 +271,8 @@ static bool take_fragment(struct st_trace_buffer* b,
 }
 
 /* Assembles a packet.  Returns false if one of its records was evicted
- * meanwhile; the fragments in its other records are then skipped as orphans. */
+ * meanwhile.  The fragments in its other records are then skipped as
+ * orphans. */
 static bool reassemble(struct st_trace_buffer* b, const struct st_chain* chain,
                        struct st_packet* out) {
   struct st_reader* reader = &b->reader;
@@ -290,7 +293,7 @@ static bool reassemble(struct st_trace_buffer* b, const struct st_chain* chain,
   return true;
 }
 
-/* --- without the lock --- */
+/* --- functions that are called without the lock --- */
 
 static bool broken_copy(struct st_reader* reader) {
   reader->violations++;
@@ -299,8 +302,8 @@ static bool broken_copy(struct st_reader* reader) {
   return false;
 }
 
-/* Returns the next packet in scratch.  The sizes are checked again, because a
- * patch may have changed them. */
+/* Returns the next packet in scratch.  Checks the sizes again, because a patch
+ * may have changed them. */
 static bool next_in_scratch(struct st_reader* reader, struct st_packet* out) {
   while (reader->cur < reader->end) {
     const uint8_t* p = reader->cur;

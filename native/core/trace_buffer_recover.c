@@ -6,9 +6,9 @@
 
 #include "trace_buffer_internal.h"
 
-/* --- the file of a dead process --- */
+/* --- recovery of the file of a dead process --- */
 
-/* Maps the whole file as a private copy: the file does not change. */
+/* Maps the whole file as a private copy, so that the file does not change. */
 static void* map_file(int fd, size_t* size) {
   struct stat st;
   if (fstat(fd, &st) || st.st_size < (off_t)(ST_RING_OFFSET + ST_RING_PAGE))
@@ -29,7 +29,7 @@ static bool is_ring(struct st_ring_header* h, size_t mapping_size) {
 }
 
 /* Reads the record header at a position.  Returns false if there is no valid
- * one.  *size is rounded up. */
+ * header.  *size is rounded up to 16. */
 static bool read_header(const struct st_trace_buffer* b, uint64_t position,
                         uint64_t end, struct st_record_header* h,
                         uint32_t* size) {
@@ -77,9 +77,9 @@ static bool restore_record(struct st_trace_buffer* b,
   return true;
 }
 
-/* Settles records that waited for more data, which will not come.  The finished
- * fragments of an incomplete chunk are kept.  A packet that needs patches is
- * lost: it is the one that continues in the next chunk. */
+/* Ends all records that were waiting for more data.  The finished fragments of
+ * an incomplete chunk are kept.  A packet that needs patches is lost: the one
+ * that continues in the next chunk. */
 static void settle_waiting(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   for (uint32_t n = x->head; n != x->tail; n++) {
@@ -139,7 +139,7 @@ struct st_trace_buffer* st_trace_buffer_recover(int fd) {
   return b;
 }
 
-/* --- clone --- */
+/* --- clone of a buffer --- */
 
 enum { COPY_STEP = ST_MAX_RECORD + 1 };
 
@@ -172,7 +172,7 @@ static void copy_producers(struct st_trace_buffer* to,
   }
 }
 
-/* Copies all state except the ring's bytes. */
+/* Copies all state of a buffer except the bytes of the ring. */
 static bool copy_state(struct st_trace_buffer* to,
                        struct st_trace_buffer* from) {
   pthread_mutex_lock(&from->mutex);
@@ -193,8 +193,8 @@ static bool copy_state(struct st_trace_buffer* to,
   return copied;
 }
 
-/* Copies `size` bytes from `position` on.  Returns the position up to which the
- * source had overwritten them. */
+/* Copies `size` bytes of the ring, starting at `position`.  Returns the
+ * position up to which the source had overwritten them. */
 static uint64_t copy_bytes(struct st_trace_buffer* to,
                            struct st_trace_buffer* from, uint64_t position,
                            size_t size) {

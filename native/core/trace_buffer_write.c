@@ -85,8 +85,8 @@ static uint8_t chunk_flags(const struct st_chunk_copy* c) {
   return c->complete ? flags : flags | ST_RECORD_INCOMPLETE;
 }
 
-/* Returns whether `size` bytes can be written at the write position without
- * evicting unread data or passing the end of the ring. */
+/* Returns whether `size` bytes fit at the write position without evicting
+ * unread data or passing the end of the ring. */
 static bool has_room(const struct st_trace_buffer* b, uint32_t size) {
   const struct st_index* x = &b->index;
   uint64_t room = st_free_bytes(b);
@@ -100,7 +100,7 @@ static bool has_room(const struct st_trace_buffer* b, uint32_t size) {
 }
 
 /* Copies the payload to its final place if there is room, else to the bounce
- * area. */
+ * memory. */
 static uint8_t* copy_payload(struct st_trace_buffer* b,
                              const struct st_chunk_copy* c) {
   uint32_t most = st_align_record(ST_RECORD_HEADER + (uint32_t)c->payload_size);
@@ -112,7 +112,7 @@ static uint8_t* copy_payload(struct st_trace_buffer* b,
   return copy;
 }
 
-/* Writes the same state to the record's header and to its index entry. */
+/* Writes the record's state both to its header and to its index entry. */
 static void describe(struct st_trace_buffer* b, struct st_record* r,
                      uint32_t size, uint8_t flags,
                      const struct st_fragments* f) {
@@ -146,7 +146,8 @@ static void note_commit(struct st_trace_buffer* b, const struct st_sequence* s,
     stats->chunks_committed_out_of_order++;
 }
 
-/* Adds a chunk that has no record.  Its first `skip` bytes were read before. */
+/* Adds a chunk that has no record.  Its first `skip` bytes were read
+ * earlier. */
 static bool add_chunk(struct st_trace_buffer* b, const struct st_chunk_copy* c,
                       const uint8_t* copy, const struct st_fragments* f,
                       uint32_t skip) {
@@ -156,13 +157,15 @@ static bool add_chunk(struct st_trace_buffer* b, const struct st_chunk_copy* c,
   if (!st_index_reserve(x, 2))
     return discard(b);
   uint8_t* place = st_make_place(b, st_align_record(size));
-  /* Looked up after st_make_place(), which may have dropped sequences. */
+  /* The sequence is looked up after st_make_place(), which may drop
+   * sequences. */
   struct st_sequence* s = place ? st_sequence_add(x, chunk_key(c)) : NULL;
   if (!s)
     return discard(b);
   if (copy != place + ST_RECORD_HEADER)
     memcpy(place + ST_RECORD_HEADER, copy, f->end);
-  /* Padding at first: recovery must not read the record before it is linked. */
+  /* The record is padding at first: recovery must not read it before it is
+   * linked. */
   st_write_header(place, chunk_key(c), c->chunk_id, 0, size, ST_RECORD_PADDING);
   struct st_record* r = st_append_record(b, st_align_record(size));
   r->chunk_id = c->chunk_id;
@@ -188,7 +191,7 @@ static bool may_become(const struct st_trace_buffer* b,
          (had & flags) == had;
 }
 
-/* Rewrites the record in place.  Its read position stays. */
+/* Rewrites the record in place.  The record's read position stays. */
 static bool rewrite(struct st_trace_buffer* b, struct st_record* r,
                     const struct st_chunk_copy* c, const uint8_t* copy,
                     const struct st_fragments* f) {
@@ -244,8 +247,8 @@ static void note_abort(struct st_trace_buffer* b, struct st_sequence* s) {
 }
 
 /* Returns whether later chunks of the sequence were read or evicted before.  A
- * chunk that was incomplete when it was removed may come again with more data;
- * *skip is then the size that was seen before. */
+ * chunk that was incomplete when it was removed may be committed again with
+ * more data; *skip is then the size that was read the first time. */
 static bool has_passed(const struct st_sequence* s,
                        const struct st_chunk_copy* c,
                        const struct st_fragments* f, uint32_t* skip) {
@@ -294,7 +297,8 @@ static bool copy_chunk(struct st_trace_buffer* b,
 static void signal_watermark(struct st_trace_buffer* b) {
   pthread_mutex_lock(&b->signal_mutex);
   uint64_t one = 1;
-  /* Fails only if the eventfd's counter is full; then it is readable anyway. */
+  /* The write fails only if the eventfd's counter is full, and then the eventfd
+   * is readable anyway. */
   if (st_own_fd_is_ours(&b->eventfd) &&
       write(b->eventfd.fd, &one, sizeof one) < 0)
     one = 0;

@@ -22,5 +22,5 @@ struct st_trace_scan {
   void* context;
 };
 
-/* Returns the total size of the complete packets. */
+/* Counts the complete packets in `data`.  Returns their total size. */
 size_t st_trace_scan(struct st_trace_scan* s, const uint8_t* data, size_t size);

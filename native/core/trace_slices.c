@@ -10,11 +10,11 @@ enum {
   SLICE_TAG = 0x12,
   LAST_TAG = 0x10,
   LAST_MARK_SIZE = 2,
-  MAX_LENGTH_SIZE = 4, /* size of a varint up to ST_MAX_MESSAGE_SIZE */
+  MAX_LENGTH_SIZE = 4, /* The size of a varint up to ST_MAX_MESSAGE_SIZE. */
 };
 
-/* Returns the content of the delimited field at p, and its end.  NULL if there
- * is no such field that is complete before `end`. */
+/* Returns the content of the delimited field at p, and its end.  NULL if p is
+ * not at such a field, or the field ends after `end`. */
 static const uint8_t* open_field(const uint8_t* p, const uint8_t* end,
                                  uint8_t tag, const uint8_t** field_end) {
   uint64_t size = 0;
@@ -27,7 +27,7 @@ static const uint8_t* open_field(const uint8_t* p, const uint8_t* end,
   return p;
 }
 
-/* Writes a slice.  `field` is the packet with tag and length. */
+/* Writes a slice.  `field` is the packet with its tag and length. */
 static uint8_t* put_slice(uint8_t* out, const uint8_t* field, size_t size) {
   *out++ = SLICE_TAG;
   out = st_put_varint(out, size + LAST_MARK_SIZE);
@@ -44,7 +44,7 @@ size_t st_slices_pack(const uint8_t* trace, size_t size, size_t limit,
   const uint8_t* begin = out;
   const uint8_t* next = p;
   while (open_field(p, trace + size, PACKET_TAG, &next)) {
-    /* A field has at least two bytes of tag and length.  They are counted
+    /* A field has at least two bytes of tag and length.  These are counted
      * twice, so that the slice fits even if its length is a redundant
      * varint. */
     size_t cost = (size_t)(next - p) + ST_SLICE_OVERHEAD - 2;
@@ -58,8 +58,8 @@ size_t st_slices_pack(const uint8_t* trace, size_t size, size_t limit,
   return (size_t)(p - trace);
 }
 
-/* Returns whether the slice in [p, end) consists of a complete packet and its
- * mark. */
+/* Returns whether the slice in [p, end) consists of a complete packet and
+ * last_slice_for_packet. */
 static bool is_packet(const uint8_t* p, const uint8_t* end) {
   if (end - p < LAST_MARK_SIZE)
     return false;
@@ -69,15 +69,15 @@ static bool is_packet(const uint8_t* p, const uint8_t* end) {
          open_field(p, end, PACKET_TAG, &packet_end) && packet_end == end;
 }
 
-/* One slice: a part of a packet. */
+/* One slice, which contains a part of a packet. */
 struct slice {
   const uint8_t* data;
   size_t size;
   bool is_last;
 };
 
-/* Reads the content of a slice.  Returns false if it is not encoded as data and
- * mark, in the order and form of Perfetto's service. */
+/* Reads the content of a slice.  Returns false if it is not encoded as `data`,
+ * then last_slice_for_packet, in the form of Perfetto's service. */
 static bool read_slice(const uint8_t* p, const uint8_t* end,
                        struct slice* slice) {
   const uint8_t* data_end = p;
@@ -93,7 +93,7 @@ static bool read_slice(const uint8_t* p, const uint8_t* end,
 }
 
 /* Returns the end of the packet whose first slice is at p, and the packet's
- * size.  NULL if its last slice is missing. */
+ * size.  NULL if the packet's last slice is missing. */
 static const uint8_t* find_end(const uint8_t* p, const uint8_t* end,
                                size_t* packet_size) {
   struct slice slice = {0};

@@ -3,17 +3,17 @@
 #include <string.h>
 
 enum {
-  /* a smaller rest of a chunk stays unused */
+  /* A chunk with less room than this gets no further packet. */
   MIN_PACKET_ROOM = ST_SIZE_FIELD + 8,
   MAX_COMPACT_FRAGMENT = 127,
 
-  /* fields of TracePacket that the writer sets */
+  /* The fields of TracePacket that the writer sets. */
   FIELD_PREVIOUS_PACKET_DROPPED = 42,
   FIELD_FIRST_PACKET_ON_SEQUENCE = 87,
   LOSS_PRESENT_SMB_FULL = 1 | 256,
 };
 
-/* The size of a fragment that means: the packet was cut here. */
+/* A fragment of this size means that its packet was cut here. */
 #define DROP_SENTINEL ST_MAX_MESSAGE_SIZE
 
 #define FLAG(flag) ((uint16_t)((flag) << ST_PACKETS_FLAGS_SHIFT))
@@ -57,7 +57,7 @@ static void install(struct st_trace_writer* w, struct st_chunk chunk,
   w->packets = packets;
 }
 
-/* Between packets: makes the chunk's bytes from `cur` on available. */
+/* Makes the chunk's bytes from `cur` on available to the next packet. */
 static void open_room(struct st_trace_writer* w, uint8_t* cur) {
   w->cur = cur;
   w->end = w->chunk.begin + w->chunk.size;
@@ -87,15 +87,16 @@ void st_trace_writer_return_full_chunk(struct st_trace_writer* w) {
   return_chunk(w);
 }
 
-/* Returns the chunk between packets.  The count of packets is one too high
- * then, so an empty packet is written, for which there is room. */
+/* Returns the current chunk between two packets.  The header counts one packet
+ * more than was written, so an empty packet is added, for which there is
+ * room. */
 static void return_chunk_early(struct st_trace_writer* w) {
   *w->cur = 0;
   return_chunk(w);
 }
 
 /* Returns whether a chunk with room for `bytes` is available.  Called between
- * packets; may take a new chunk. */
+ * packets.  May take a new chunk. */
 static bool have_room(struct st_trace_writer* w, size_t bytes) {
   bool full =
       (w->packets & ST_PACKETS_COUNT_MASK) >= ST_MAX_PACKETS_PER_CHUNK - 1;
@@ -119,7 +120,7 @@ static void enter_drop_mode(struct st_trace_writer* w) {
   w->drop_count++;
 }
 
-/* Notes the loss of a packet of which no byte was written. */
+/* Notes the loss of a packet before any byte of it was written. */
 static void lose_whole_packet(struct st_trace_writer* w) {
   if (!w->dropping)
     enter_drop_mode(w);
@@ -151,8 +152,8 @@ static void begin_fragment(struct st_trace_writer* w, uint8_t* at) {
   w->stream.end = w->chunk.begin + w->chunk.size;
 }
 
-/* Takes the next chunk of the open packet.  Returns false if there is none; the
- * packet will then be cut. */
+/* Takes the next chunk for the open packet.  Returns false if no chunk is free;
+ * the packet will then be cut. */
 static bool take_next_chunk(struct st_trace_writer* w) {
   if (w->next_chunk.size)
     return true;
@@ -187,7 +188,8 @@ static void new_buffer(void* self, struct st_stream_writer* s) {
   discard_rest(s);
 }
 
-/* The stream leaves a buffer with an open size field: adds a patch for it. */
+/* Returns where to write the size of an open message whose buffer the stream
+ * leaves: a new patch. */
 static uint8_t* redirect_size_field(void* self, uint8_t* size_field) {
   struct st_trace_writer* w = self;
   if (!take_next_chunk(w))
@@ -256,8 +258,8 @@ static void end_last_fragment(struct st_trace_writer* w) {
   packet_written(w, end);
 }
 
-/* If the lost packet took a next chunk but did not use it, uses it for the next
- * packet. */
+/* If a lost packet took a next chunk but did not use it, uses that chunk for
+ * the next packet. */
 static void keep_next_chunk(struct st_trace_writer* w) {
   if (!w->next_chunk.size)
     return;
@@ -361,7 +363,7 @@ bool st_trace_writer_init(struct st_trace_writer* w, struct st_arbiter* a,
   w->policy = policy;
   w->first_packet = w->needs_prefix = true;
   if (st_is_reservation(target_buffer))
-    /* a reservation may never get a reader, so a wait could last for ever */
+    /* A reservation may never get a reader, so a wait could last for ever. */
     w->policy = ST_DROP;
   w->writer_id = st_arbiter_add_writer(a, target_buffer, &w->chunk_id);
   return w->writer_id != 0;

@@ -59,38 +59,38 @@ struct st_iovec {
 };
 
 struct st_trace_writer {
-  /* Hot: position of the next fragment's size, and end of the payload.  cur ==
-   * end == NULL means that there is no chunk, or that a streamed packet is
+  /* `cur` is the position of the next fragment's size, `end` the end of the
+   * payload.  Both are NULL if there is no chunk, or while a streamed packet is
    * open. */
   uint8_t* cur;
   uint8_t* end;
   struct st_chunk_header* header;
-  uint16_t packets;  /* copy of header->packets: count and flags */
-  bool needs_prefix; /* the next packet carries field 42 or 87 */
+  uint16_t packets;  /* Copy of header->packets: count and flags. */
+  bool needs_prefix; /* Whether the next packet carries field 42 or 87. */
 
   uint16_t writer_id;
   uint32_t target_buffer;
-  /* id of the current chunk; of the next one if there is none (chunk.size ==
-   * 0) */
+  /* The id of the current chunk; if there is none (chunk.size == 0), the id of
+   * the next one. */
   uint32_t chunk_id;
   enum st_exhausted_policy policy;
   struct st_arbiter* arbiter;
   struct st_chunk chunk;
 
-  bool first_packet;   /* no packet was written yet */
-  bool dropping;       /* the last packet was lost: drop mode */
-  uint32_t drop_count; /* number of entries into drop mode */
+  bool first_packet;   /* Whether no packet was written yet. */
+  bool dropping;       /* Drop mode: the last packet was lost. */
+  uint32_t drop_count; /* Number of times the writer entered drop mode. */
   uint64_t packets_written;
   uint64_t packets_dropped;
 
-  /* Members of an open streamed packet (C). */
+  /* The members below describe the open streamed packet, if there is one. */
   struct st_stream_writer stream;
   struct st_message root;
   struct st_patch_list patches;
-  uint8_t* fragment_size;     /* 4-byte size field of the current fragment */
-  struct st_chunk next_chunk; /* taken, not used yet */
+  uint8_t* fragment_size; /* The 4-byte size field of the current fragment. */
+  struct st_chunk next_chunk; /* A chunk that was taken but not used yet. */
   bool in_packet;
-  bool packet_lost; /* the open packet's bytes are discarded */
+  bool packet_lost; /* The open packet's bytes are discarded. */
 };
 
 /* Initialises the writer.  Returns false when out of writer ids. */
@@ -106,8 +106,8 @@ void st_trace_writer_destroy(struct st_trace_writer* w);
  * and batched commits.  Ends an open packet. */
 void st_trace_writer_flush(struct st_trace_writer* w);
 
-/* For the child of a fork, after its arbiter was disabled: the writer drops its
- * chunk, which belongs to the parent, and all later packets. */
+/* Disables the writer in the child of a fork, after its arbiter was disabled:
+ * it drops its chunk, which belongs to the parent, and all later packets. */
 void st_trace_writer_disable_after_fork(struct st_trace_writer* w);
 
 /* Returns the payload bytes left in the current chunk. */
@@ -115,10 +115,10 @@ static inline size_t st_trace_writer_room(const struct st_trace_writer* w) {
   return (size_t)(w->end - w->cur);
 }
 
-/* --- A: packets of known bound, at most 127 bytes --- */
+/* --- A: packets of a known maximal size, at most 127 bytes --- */
 
 /* Returns room for a packet of at most `max` (<= 127) bytes in the current
- * chunk.  NULL: use st_trace_writer_append. */
+ * chunk.  If it returns NULL, call st_trace_writer_append instead. */
 static inline uint8_t* st_trace_writer_reserve(struct st_trace_writer* w,
                                                size_t max) {
   if (st_trace_writer_room(w) < max + 1 || w->needs_prefix)
@@ -130,7 +130,7 @@ static inline uint8_t* st_trace_writer_reserve(struct st_trace_writer* w,
 
 void st_trace_writer_return_full_chunk(struct st_trace_writer* w);
 
-/* Ends the packet that begins at `cur`, with its size. */
+/* Ends the packet whose size field is at `cur`, by writing its size. */
 static inline void st_trace_writer_end_packet_at(struct st_trace_writer* w,
                                                  uint8_t* end) {
   w->cur = end;
@@ -143,14 +143,16 @@ static inline void st_trace_writer_end_packet_at(struct st_trace_writer* w,
   atomic_store_explicit(&w->header->packets, w->packets, memory_order_release);
 }
 
-/* Ends the packet whose payload is between reserve()'s result and `end`. */
+/* Ends the packet whose payload is between st_trace_writer_reserve's result and
+ * `end`. */
 static inline void st_trace_writer_commit(struct st_trace_writer* w,
                                           uint8_t* end) {
   *w->cur = (uint8_t)(end - w->cur - 1);
   st_trace_writer_end_packet_at(w, end);
 }
 
-/* Like reserve and commit, but for up to 16383 bytes, with a two-byte size. */
+/* Like st_trace_writer_reserve, but for a packet of up to 16383 bytes, whose
+ * size takes two bytes. */
 static inline uint8_t* st_trace_writer_reserve_wide(struct st_trace_writer* w,
                                                     size_t max) {
   return st_trace_writer_reserve(w, max + 1) ? w->cur + 2 : NULL;

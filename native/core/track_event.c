@@ -9,7 +9,8 @@ enum {
   SEQ_CLEARED = 1,
   SEQ_NEEDS_STATE = 2,
 
-  HEAD_SIZE = 96, /* bound of the bytes before an event's own pieces */
+  /* The largest size of the bytes that precede an event's fields. */
+  HEAD_SIZE = 96,
   MAX_NAMED_CALL = 3 * ST_INTERN_MAX_LENGTH + 2 * HEAD_SIZE,
 };
 
@@ -53,8 +54,8 @@ void st_sequence_owe_end(struct st_sequence* s, uint64_t timestamp,
   s->owed[s->owed_count++] = (struct st_owed_end){timestamp, track_uuid};
 }
 
-/* Writes a snapshot of the trace clock and the sequence's own clock, which
- * counts from now on. */
+/* Writes a snapshot of the trace clock and of the sequence's own clock, which
+ * starts at this time. */
 static uint8_t* put_clock_snapshot(uint8_t* p, uint64_t now) {
   uint8_t clocks[64], one[32];
   uint8_t* o = st_clock_snapshot_clock_put_clock_id(one, ST_CLOCK_BOOTTIME);
@@ -99,8 +100,8 @@ static bool append_state(struct st_sequence* s, uint64_t now) {
   return append_one(s, packet, (size_t)(p - packet));
 }
 
-/* Writes the ENDs that were lost.  Their times are absolute: they are before
- * the time from which the new state counts. */
+/* Writes the ENDs that are owed.  Their times are absolute, because they are
+ * earlier than the time at which the new state begins. */
 static void append_owed_ends(struct st_sequence* s) {
   uint32_t done = 0;
   for (; done < s->owed_count; done++) {
@@ -143,7 +144,7 @@ bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
                          size_t room) {
   if (room > s->room_limit)
     room = s->room_limit;
-  /* More than one round is needed only if owed ENDs or long descriptors fill a
+  /* A second round is needed only if owed ENDs or long descriptors fill a
    * chunk. */
   for (int round = 0; round < 8; round++) {
     uint32_t drops = s->writer.drop_count;
@@ -180,8 +181,9 @@ void st_sequence_declare_track(struct st_sequence* s,
   s->seen_tracks[slot].epoch = s->epoch;
 }
 
-/* Writes the time: as a difference if it does not decrease, else as an absolute
- * time, which leaves the sequence's own clock unchanged. */
+/* Writes the event's time: as a difference to the last one, or, if it is
+ * earlier than that, as an absolute time, which leaves the sequence's own clock
+ * unchanged. */
 static uint8_t* put_time(struct st_sequence* s, const struct st_event* e,
                          uint8_t* p) {
   if (e->explicit_timestamp || e->timestamp < s->last_timestamp)
@@ -232,9 +234,10 @@ bool st_sequence_write(struct st_sequence* s, const struct st_event* e) {
   return false;
 }
 
-/* ---- blocks ---- */
+/* --- blocks: events without their time --- */
 
-/* sequence_flags = SEQ_NEEDS_INCREMENTAL_STATE, track_event { type = END } */
+/* Encodes sequence_flags = SEQ_NEEDS_INCREMENTAL_STATE, track_event { type =
+ * END }. */
 const struct st_event_block st_end_block = {
     6,
     {13 << 3, 2, 11 << 3 | ST_WIRE_DELIMITED, 2, 9 << 3, ST_SLICE_END}};
@@ -244,12 +247,12 @@ bool st_make_call_block(struct st_event_block* block, uint32_t category_iid,
   uint8_t bytes[ST_SMALL_EVENT] = {13 << 3, 2,      11 << 3 | ST_WIRE_DELIMITED,
                                    0,       9 << 3, ST_SLICE_BEGIN};
   uint8_t* p = st_put_small_ids(bytes + 6, category_iid, name_iid, 0);
-  p = st_put_tag(p, 34, ST_WIRE_VARINT); /* source_location_iid */
+  p = st_put_tag(p, 34, ST_WIRE_VARINT); /* The field source_location_iid. */
   p = st_put_varint(p, location_iid);
   size_t size = (size_t)(p - bytes);
   if (size > ST_BLOCK_BYTES)
     return false;
-  bytes[3] = (uint8_t)(size - 4); /* field of track_event */
+  bytes[3] = (uint8_t)(size - 4); /* The length of the field track_event. */
   memcpy(block->bytes, bytes, ST_BLOCK_BYTES);
   block->size = (uint8_t)size;
   return true;
@@ -302,7 +305,8 @@ bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
   struct st_iovec pieces[] = {{head, (size_t)(p - head)},
                               {interned, interned_size}};
   s->last_timestamp = timestamp;
-  st_trace_writer_append(&s->writer, pieces, 2); /* room was checked above */
+  /* Cannot fail: room was checked above. */
+  st_trace_writer_append(&s->writer, pieces, 2);
   s->events_written++;
   return true;
 }

@@ -57,35 +57,38 @@ struct st_track {
   uint64_t uuid;
   const uint8_t* descriptor;
   size_t descriptor_size;
-  const struct st_track* parent; /* NULL: the track has no parent to describe */
+  /* The parent; NULL if it need not be described. */
+  const struct st_track* parent;
 };
 
 enum {
-  /* a direct-mapped cache; a track that was replaced is described again */
+  /* The size of a direct-mapped cache.  A track that another one replaced there
+   * is described again. */
   ST_SEEN_TRACKS = 64,
   ST_MAX_OWED_ENDS = 4096,
-  ST_SMALL_EVENT = 64, /* bound of an event with ids only */
-  /* an event starts only if so many bytes are left */
+  ST_SMALL_EVENT = 64, /* The largest size of an event that has only ids. */
+  /* An event starts only if at least this many bytes are left in the chunk. */
   ST_EVENT_ROOM = 512,
-  ST_MIN_STATE_CHUNK = 1024, /* smaller chunks cannot hold state and events */
+  ST_MIN_STATE_CHUNK = 1024, /* Smaller chunks cannot hold state and events. */
 };
 
 struct st_owed_end {
   uint64_t timestamp;
-  uint64_t track_uuid; /* 0: the default track */
+  uint64_t track_uuid; /* The track; 0 for the default track. */
 };
 
 struct st_sequence {
   struct st_trace_writer writer;
   uint64_t last_timestamp;
   uint32_t epoch;
-  uint32_t state_chunk_id; /* chunk in which the state was announced */
-  /* number of further chunks in which the state is valid: 0, unless chunks are
-   * too small to hold a state each */
+  uint32_t state_chunk_id; /* The chunk in which the state was announced. */
+  /* The number of further chunks in which the state is valid: 0, unless chunks
+   * are too small to hold a state each. */
   uint32_t state_span;
-  size_t room_limit; /* maximal room that an event may request */
+  size_t room_limit; /* The largest room that an event may request. */
   bool state_valid;
-  const struct st_track* thread_track; /* borrowed; outlives the sequence */
+  /* The thread's track, which outlives the sequence. */
+  const struct st_track* thread_track;
   struct st_intern_table interned;
   struct {
     uint64_t uuid;
@@ -96,19 +99,20 @@ struct st_sequence {
   uint64_t events_written, events_lost, ends_forgotten;
 };
 
-/* One event.  Ids of 0 and empty pieces are left out. */
+/* One event.  Ids that are 0 and fields that are empty are not written. */
 struct st_event {
   enum st_event_type type;
   uint64_t timestamp;
-  bool explicit_timestamp; /* given by the caller, in any order */
+  /* The caller chose the time, perhaps an earlier one. */
+  bool explicit_timestamp;
   uint32_t category_iid;
   uint32_t name_iid;
-  const char* name; /* inline, if name_iid is 0 */
+  const char* name; /* The name to write inline if name_iid is 0. */
   size_t name_size;
   uint64_t track_uuid;
-  const uint8_t* fields; /* further encoded fields of TrackEvent */
+  const uint8_t* fields; /* More encoded fields of TrackEvent. */
   size_t fields_size;
-  const uint8_t* interned; /* encoded entries of InternedData */
+  const uint8_t* interned; /* Encoded entries of InternedData. */
   size_t interned_size;
 };
 
@@ -116,10 +120,10 @@ struct st_event {
 bool st_sequence_init(struct st_sequence* s, struct st_arbiter* arbiter,
                       uint32_t target_buffer, enum st_exhausted_policy policy,
                       const struct st_track* thread_track);
-/* Returns the chunk and frees all memory. */
+/* Returns the sequence's chunk and frees all memory. */
 void st_sequence_destroy(struct st_sequence* s);
 
-/* Returns the index of a track in seen_tracks. */
+/* Returns the index of a track in the cache seen_tracks. */
 static inline size_t st_seen_slot(uint64_t uuid) {
   return (uuid * 0x9E3779B97F4A7C15u) >> 58;
 }
@@ -143,7 +147,7 @@ static inline bool st_sequence_will_announce(struct st_sequence* s) {
 bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
                          size_t room);
 
-/* Drops the state: the next event announces it again. */
+/* Drops the incremental state.  The next event announces it again. */
 static inline void st_sequence_clear_state(struct st_sequence* s) {
   s->state_valid = false;
 }
@@ -152,28 +156,28 @@ static inline void st_sequence_clear_state(struct st_sequence* s) {
 void st_sequence_declare_track(struct st_sequence* s,
                                const struct st_track* track);
 
-/* Writes an event of any size.  Returns false if it was lost, which is counted;
- * an END becomes owed. */
+/* Writes an event of any size.  Returns false if it was lost.  A loss is
+ * counted, and an END that was lost becomes owed. */
 bool st_sequence_write(struct st_sequence* s, const struct st_event* event);
 
-/* Stores an END that could not be written. */
+/* Stores an END that could not be written, to be written later. */
 void st_sequence_owe_end(struct st_sequence* s, uint64_t timestamp,
                          uint64_t track_uuid);
 
-/* Writes TracePacket { timestamp, sequence_flags, track_event { ... up to type,
- * the common part of all small events.  *size becomes the position of
- * track_event's size. */
+/* Writes the common part of all small events, TracePacket { timestamp,
+ * sequence_flags, track_event { ... up to `type`.  *size becomes the position
+ * of track_event's size. */
 static inline uint8_t* st_put_small_head(struct st_sequence* s, uint8_t* p,
                                          enum st_event_type type,
                                          uint64_t timestamp, uint8_t** size) {
-  *p++ = 8 << 3; /* TracePacket.timestamp */
+  *p++ = 8 << 3; /* The field TracePacket.timestamp. */
   p = st_put_varint(p, timestamp - s->last_timestamp);
   s->last_timestamp = timestamp;
   *p++ = 13 << 3; /* sequence_flags = SEQ_NEEDS_INCREMENTAL_STATE */
   *p++ = 2;
-  *p++ = 11 << 3 | ST_WIRE_DELIMITED; /* track_event */
+  *p++ = 11 << 3 | ST_WIRE_DELIMITED; /* The field TracePacket.track_event. */
   *size = p++;
-  *p++ = 9 << 3; /* TrackEvent.type */
+  *p++ = 9 << 3; /* The field TrackEvent.type. */
   *p++ = (uint8_t)type;
   return p;
 }
@@ -185,27 +189,27 @@ static inline void st_finish_small(struct st_sequence* s, uint8_t* size,
   s->events_written++;
 }
 
-/* Writes the ids of a small event; ids of 0 are left out. */
+/* Writes the ids of a small event.  An id of 0 is left out. */
 static inline uint8_t* st_put_small_ids(uint8_t* p, uint32_t category_iid,
                                         uint32_t name_iid,
                                         uint64_t track_uuid) {
   if (category_iid) {
-    *p++ = 3 << 3; /* category_iids */
+    *p++ = 3 << 3; /* The field category_iids. */
     p = st_put_varint(p, category_iid);
   }
   if (name_iid) {
-    *p++ = 10 << 3; /* name_iid */
+    *p++ = 10 << 3; /* The field name_iid. */
     p = st_put_varint(p, name_iid);
   }
   if (track_uuid) {
-    *p++ = 11 << 3; /* track_uuid */
+    *p++ = 11 << 3; /* The field track_uuid. */
     p = st_put_varint(p, track_uuid);
   }
   return p;
 }
 
-/* The hot path: writes an event of ids only, in time order, to a chunk whose
- * state is announced.  Returns false, with nothing written, if
+/* Writes an event of ids only, in time order, to a chunk whose state is
+ * announced: the hot path.  Returns false, with nothing written, if
  * st_sequence_write() is needed. */
 static inline bool st_sequence_write_small(
     struct st_sequence* s, enum st_event_type type, uint64_t timestamp,
@@ -222,7 +226,7 @@ static inline bool st_sequence_write_small(
   return true;
 }
 
-/* An event without its time, encoded once for many calls. */
+/* A block: an event without its time, encoded once for many calls. */
 enum { ST_BLOCK_BYTES = 23 };
 
 struct st_event_block {
@@ -230,32 +234,32 @@ struct st_event_block {
   uint8_t bytes[ST_BLOCK_BYTES];
 };
 
-/* Encodes the BEGIN of a call, with name and source location.  Returns false if
- * it is too long. */
+/* Encodes the BEGIN of a call, with the ids of its name and source location.
+ * Returns false if it is too long for a block. */
 bool st_make_call_block(struct st_event_block* block, uint32_t category_iid,
                         uint32_t name_iid, uint32_t location_iid);
 
-/* The function that the ids in such a block refer to. */
+/* The function to which the ids in a call's block refer. */
 struct st_function {
   const char *name, *file;
   size_t name_size, file_size;
   uint32_t line;
 };
 
-/* Writes a call's BEGIN with the interned entries of its ids, and makes the
- * block for the function's next calls in this chunk.  Returns false, with
- * nothing written, if there is no state, room or id, or if the names are too
- * long. */
+/* Writes a call's BEGIN together with the interned entries of its ids, and
+ * makes the block for the function's next calls in this chunk.  Returns false,
+ * with nothing written, if the state, room or ids are missing, or if the names
+ * are too long. */
 bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
                                   uint32_t category_iid,
                                   const struct st_function* function,
                                   struct st_event_block* block);
 
-/* An END on the default track. */
+/* The block of an END on the default track. */
 extern const struct st_event_block st_end_block;
 
-/* Writes a block like st_sequence_write_small.  Copies all bytes of the block,
- * used or not, because a copy of constant size is faster. */
+/* Writes a block as st_sequence_write_small writes an event.  Copies all bytes
+ * of the block, used or not, because a copy of constant size is faster. */
 static inline bool st_sequence_write_block(struct st_sequence* s,
                                            uint64_t timestamp,
                                            const struct st_event_block* block) {
@@ -264,7 +268,7 @@ static inline bool st_sequence_write_block(struct st_sequence* s,
   uint8_t* p = st_trace_writer_reserve(&s->writer, ST_SMALL_EVENT);
   if (!p)
     return false;
-  *p++ = 8 << 3; /* TracePacket.timestamp */
+  *p++ = 8 << 3; /* The field TracePacket.timestamp. */
   p = st_put_varint(p, timestamp - s->last_timestamp);
   s->last_timestamp = timestamp;
   memcpy(p, block->bytes, ST_BLOCK_BYTES);

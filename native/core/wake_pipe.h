@@ -21,7 +21,7 @@ static inline void st_wake_pipe_close(struct st_wake_pipe* p) {
   st_own_fd_close(&p->written);
 }
 
-/* Returns false with errno when out of descriptors. */
+/* Opens the pipe.  Returns false with errno when out of descriptors. */
 static inline bool st_wake_pipe_open(struct st_wake_pipe* p) {
   int fds[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
@@ -31,16 +31,17 @@ static inline bool st_wake_pipe_open(struct st_wake_pipe* p) {
   return true;
 }
 
-/* Returns false if the program has closed the descriptor. */
+/* Wakes the polling thread.  Returns false if the program has closed the
+ * descriptor. */
 static inline bool st_wake_pipe_write(const struct st_wake_pipe* p) {
   if (!st_own_fd_is_ours(&p->written))
     return false;
-  /* A full pipe wakes the thread anyway. */
+  /* If the pipe is full, the thread wakes up anyway. */
   (void)!send(p->written.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   return true;
 }
 
-/* Reads all bytes. */
+/* Reads all bytes from the pipe, so that the next poll waits again. */
 static inline bool st_wake_pipe_read(const struct st_wake_pipe* p) {
   char bytes[64];
   if (!st_own_fd_is_ours(&p->polled))

@@ -40,11 +40,12 @@ enum {
 
   ST_MAX_VARINT = 10,
   ST_MAX_TAG = 5,
-  ST_SIZE_FIELD = 4, /* bytes reserved for a length that is written later */
+  /* Size of the bytes reserved for a length that is written later. */
+  ST_SIZE_FIELD = 4,
 };
 
-/* The largest length in a four-byte size field.  As the size of a fragment it
- * is the drop sentinel instead. */
+/* The largest length in a four-byte size field.  A fragment with this size is
+ * not a length but the drop sentinel (trace_writer.h). */
 #define ST_MAX_MESSAGE_SIZE 0x0FFFFFFFu
 
 static inline uint32_t st_tag(uint32_t field, uint32_t wire_type) {
@@ -52,7 +53,8 @@ static inline uint32_t st_tag(uint32_t field, uint32_t wire_type) {
 }
 
 static inline size_t st_varint_size(uint64_t v) {
-  /* 64 - clz is the number of bits; each byte carries 7 of them. */
+  /* 64 - clz is the number of significant bits; each byte of a varint carries
+   * 7. */
   unsigned bits = 64u - (unsigned)__builtin_clzll(v | 1);
   return (bits + 6) / 7;
 }
@@ -66,7 +68,8 @@ static inline uint8_t* st_put_varint(uint8_t* p, uint64_t v) {
   return p;
 }
 
-/* Writes v (at most ST_MAX_MESSAGE_SIZE) as a redundant four-byte varint. */
+/* Writes v, at most ST_MAX_MESSAGE_SIZE, as a redundant varint of four
+ * bytes. */
 static inline void st_put_size_field(uint8_t* p, uint32_t v) {
   p[0] = (uint8_t)(v | 0x80);
   p[1] = (uint8_t)((v >> 7) | 0x80);
@@ -97,7 +100,7 @@ static inline uint8_t* st_put_double_field(uint8_t* p, uint32_t field,
   return st_put_fixed64_field(p, field, bits);
 }
 
-/* Writes tag, length and the bytes. */
+/* Writes a delimited field: tag, length and the bytes. */
 static inline uint8_t* st_put_bytes_field(uint8_t* p, uint32_t field,
                                           const void* data, size_t size) {
   p = st_put_tag(p, field, ST_WIRE_DELIMITED);

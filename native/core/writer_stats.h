@@ -24,7 +24,7 @@ enum {
   ST_MAX_WRITER_STATS = 16384,
 };
 
-/* Upper bounds of all buckets but the last. */
+/* The upper bounds of all buckets but the last, in bytes. */
 extern const uint32_t st_histogram_thresholds[ST_HISTOGRAM_BUCKETS - 1];
 
 struct st_histogram {
@@ -35,32 +35,33 @@ struct st_histogram {
 /* A writer.  Most writers, of programs with many short threads, write one
  * chunk. */
 struct st_writer_histogram {
-  uint32_t key; /* producer << 16 | writer */
-  /* next writer in the hash bucket: index + 1 */
+  uint32_t key; /* The sequence: producer << 16 | writer. */
+  /* Index + 1 of the next writer in the hash bucket. */
   uint32_t hash_next;
-  uint32_t only;                  /* size of the only chunk, plus 1 */
-  struct st_histogram* histogram; /* used from the second chunk on */
+  uint32_t only;                  /* The size of the only chunk, plus 1. */
+  struct st_histogram* histogram; /* Used from the writer's second chunk on. */
 };
 
 struct st_writer_stats {
   struct st_writer_histogram* writers;
-  uint32_t* buckets; /* hash table of keys: index + 1 in `writers` */
-  /* grows by a quarter, because most writers have ended */
+  uint32_t* buckets; /* A hash table of keys: index + 1 in `writers`. */
+  /* Both grow by a quarter only, because most writers have ended. */
   uint32_t count, room;
-  uint32_t capacity; /* doubles */
-  uint32_t latest;   /* index of the writer added to last */
+  uint32_t capacity; /* Number of buckets; grows by doubling. */
+  uint32_t latest;   /* The index of the writer that was added to last. */
 };
 
-/* Lists the writer.  Returns false when out of memory, or if there are too
- * many. */
+/* Adds a writer without chunks.  Returns false when out of memory, or if too
+ * many writers are listed. */
 struct st_writer_histogram* st_writer_stats_find(struct st_writer_stats* s,
                                                  uint32_t key);
-/* Counts one complete chunk. */
+/* Adds one complete chunk to its writer's histogram. */
 void st_writer_stats_add(struct st_writer_stats* s, uint32_t key,
                          uint32_t payload_size);
-/* Returns all counters of the writer. */
+/* Returns the writer's histogram and sum of chunk sizes. */
 struct st_histogram st_writer_histogram_of(const struct st_writer_histogram* w);
-/* Copies the statistics; `to` is empty.  Returns false when out of memory. */
+/* Copies the statistics to `to`, which is empty.  Returns false when out of
+ * memory. */
 bool st_writer_stats_copy(struct st_writer_stats* to,
                           const struct st_writer_stats* from);
 void st_writer_stats_destroy(struct st_writer_stats* s);
