@@ -64,8 +64,6 @@ static bool is_disabled(struct st_arbiter* a) {
   return atomic_load_explicit(&a->disabled, memory_order_relaxed);
 }
 
-/* --- writer ids --- */
-
 /* Enlarges both arrays of writers until `id` is a valid index. */
 static bool grow_writers(struct st_arbiter* a, uint32_t id) {
   if (id < a->writers_capacity)
@@ -137,8 +135,6 @@ void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
   }
   pthread_mutex_unlock(&a->mutex);
 }
-
-/* --- chunks --- */
 
 /* Returns the coarsest layout in which the writers use at most a quarter of the
  * chunks. */

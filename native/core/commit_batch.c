@@ -25,15 +25,11 @@ enum {
   MAX_DIRECT_SEARCH = 256,
 };
 
-/* --- storage --- */
-
 static void clear(struct st_commit_batch* b) {
   b->pending.moves.size = b->pending.patches.size = b->changes.size = 0;
   b->chunk_bytes = 0;
   b->pending.flush_request_id = 0;
 }
-
-/* --- sending requests --- */
 
 static bool invoke(struct st_commit_batch* b, uint32_t method,
                    const uint8_t* args, size_t size) {
@@ -215,8 +211,6 @@ void st_commit_batch_notify_flush_complete(struct st_commit_batch* b,
   send_all(b);
   pthread_mutex_unlock(&b->mutex);
 }
-
-/* --- the functions of the sink --- */
 
 static void append_move(struct st_commit_batch* b,
                         struct st_pending_move move) {
@@ -405,8 +399,6 @@ const struct st_commit_sink st_commit_batch_sink = {
     .register_writer = register_writer,
     .unregister_writer = unregister_writer,
 };
-
-/* --- life cycle --- */
 
 static void on_room(void* self) {
   st_commit_batch_flush(self);

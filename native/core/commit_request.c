@@ -170,8 +170,6 @@ static void keep_patches(struct st_commit_pending* pending) {
   }
 }
 
-/* --- the whole request --- */
-
 void st_commit_request_build(struct st_commit_pending* pending,
                              struct st_commit_request* r) {
   r->limit -= MAX_FLUSH_ID;

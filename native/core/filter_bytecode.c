@@ -119,8 +119,6 @@ static const char* end_message(struct loader* l) {
   return ok ? NULL : kOutOfMemory;
 }
 
-/* --- the overlay --- */
-
 /* Limits the type to MAX_SEMANTIC_TYPE. The two highest 16-bit types would turn
  * the rule into ST_FILTER_RULE_STRING or _SIMPLE; all types above 127 are
  * handled the same, so the limit changes no result. */
@@ -183,8 +181,6 @@ static const char* merge_overlay(struct loader* l, uint32_t field,
   return NULL;
 }
 
-/* --- opcodes --- */
-
 static bool has_argument(uint32_t opcode) {
   return opcode == ST_FILTER_SIMPLE_FIELD_RANGE ||
          opcode == ST_FILTER_NESTED_FIELD ||
@@ -243,8 +239,6 @@ static const char* load_messages(struct loader* l) {
                                                                : kOutOfMemory;
 }
 
-/* --- life cycle --- */
-
 static const char* load(struct loader* l, const uint8_t* data, size_t size,
                         const uint8_t* overlay, size_t overlay_size) {
   const char* error = read_words(data, size, &l->code);
@@ -276,8 +270,6 @@ void st_filter_bytecode_free(struct st_filter_bytecode* b) {
   free(b->offsets.data);
   *b = (struct st_filter_bytecode){0};
 }
-
-/* --- queries --- */
 
 size_t st_filter_bytecode_messages(const struct st_filter_bytecode* b) {
   return b->offsets.count ? b->offsets.count - 1 : 0;

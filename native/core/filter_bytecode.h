@@ -64,8 +64,6 @@ void st_filter_bytecode_free(struct st_filter_bytecode* b);
 
 size_t st_filter_bytecode_messages(const struct st_filter_bytecode* b);
 
-/* --- rules --- */
-
 #define ST_FILTER_DENIED 0u
 /* A bit that is set in each rule except ST_FILTER_DENIED. */
 #define ST_FILTER_ALLOWED 0x80000000u

@@ -40,8 +40,6 @@ static void release(struct st_io_thread* t) {
   free(t);
 }
 
-/* --- the thread --- */
-
 static void wait_for_events(struct st_io_thread* t, struct pollfd* fds) {
   bool writing = t->queue && st_send_queue_pending(t->queue) > 0;
   short events = (short)((t->reading ? POLLIN : 0) | (writing ? POLLOUT : 0));
@@ -100,8 +98,6 @@ static void* run(void* arg) {
   return NULL;
 }
 
-/* --- start and stop --- */
-
 /* Sets the queue's wake pipe while a thread polls.  A push that leaves bytes in
  * the queue then wakes the thread. */
 static void set_wake(struct st_io_thread* t, const struct st_wake_pipe* wake) {
@@ -154,8 +150,6 @@ int st_io_thread_stop(struct st_io_thread* t) {
 bool st_io_thread_running(struct st_io_thread* t) {
   return atomic_load(&t->running);
 }
-
-/* --- life cycle --- */
 
 /* The child of a fork has no IPC thread.  If this thread itself called fork, it
  * ends in the child when its callback returns. */

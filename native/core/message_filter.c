@@ -41,8 +41,6 @@ static void put_redundant_varint(uint8_t* p, uint64_t value, uint32_t width) {
   *p = (uint8_t)(value & 0x7F);
 }
 
-/* --- messages --- */
-
 static bool enter(struct run* run, uint32_t message, size_t size,
                   uint8_t* length) {
   if (run->depth == ST_FILTER_MAX_DEPTH)
@@ -64,8 +62,6 @@ static void leave(struct run* run) {
   put_redundant_varint(frame->length, (uint64_t)(run->out - start),
                        frame->length_width);
 }
-
-/* --- fields --- */
 
 static void put_fixed(struct run* run, uint32_t tag, const uint8_t* value,
                       size_t size) {
@@ -148,8 +144,6 @@ static bool filter_field(struct run* run) {
       return false;
   }
 }
-
-/* --- the filter's functions --- */
 
 bool st_message_filter_set_root(struct st_message_filter* f,
                                 const uint32_t* fields, size_t count) {

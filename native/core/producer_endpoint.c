@@ -86,8 +86,6 @@ void st_endpoint_count(struct st_producer_endpoint* e, uint64_t* counter,
   pthread_mutex_unlock(&e->mutex);
 }
 
-/* --- moving chunks --- */
-
 struct st_chunk_copy st_endpoint_read_header(
     const struct st_producer_endpoint* e, struct st_chunk_header* h) {
   uint16_t packets = atomic_load_explicit(&h->packets, memory_order_acquire);
@@ -152,8 +150,6 @@ void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
   st_chunk_release_as_free(&e->shm, &c);
   pthread_mutex_unlock(&e->mutex);
 }
-
-/* --- scraping --- */
 
 /* Copies one chunk for a scrape, and returns its target buffer; 0 if it has
  * none.  No chunk is freed while the mutex is held. */

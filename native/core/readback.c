@@ -47,8 +47,6 @@ struct st_readback {
   uint64_t packets, invalid_packets;
 };
 
-/* --- output --- */
-
 uint8_t* st_bytes_reserve(struct st_bytes* out, size_t n) {
   if (n <= out->capacity - out->size)
     return out->data + out->size;
@@ -62,8 +60,6 @@ uint8_t* st_bytes_reserve(struct st_bytes* out, size_t n) {
   out->capacity = capacity;
   return data + out->size;
 }
-
-/* --- sequence ids --- */
 
 struct st_readback* st_readback_create(uint32_t machine_id) {
   struct st_readback* r = calloc(1, sizeof *r);
@@ -173,8 +169,6 @@ uint64_t st_readback_packets(const struct st_readback* r) {
   return r->packets;
 }
 
-/* --- validation --- */
-
 /* Bit n is set for each field n that only the service may write. */
 static const uint64_t reserved_fields[3] = {
     1ull << 3 | 1ull << 10 | 1ull << 33 | 1ull << 35 | 1ull << 36 | 1ull << 50,
@@ -240,8 +234,6 @@ bool st_packet_is_valid(const uint8_t* data, size_t size) {
   }
   return true;
 }
-
-/* --- packets --- */
 
 /* Writes an int32 field.  Negative values take ten bytes. */
 static uint8_t* put_int32_field(uint8_t* p, uint32_t field, int32_t value) {

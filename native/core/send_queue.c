@@ -11,8 +11,6 @@ static size_t pending(const struct st_send_queue* q) {
   return q->tail - q->head;
 }
 
-/* --- storage --- */
-
 static void close_fds(struct st_send_queue* q) {
   for (unsigned i = 0; i < q->fd_count; i++)
     st_own_fd_close(&q->fds[i].fd);
@@ -59,8 +57,6 @@ static void advance(struct st_send_queue* q, size_t sent) {
   for (unsigned i = 0; i < q->fd_count; i++)
     q->fds[i].offset -= sent;
 }
-
-/* --- sending --- */
 
 static ssize_t send_bytes(int socket, uint8_t* data, size_t size, int fd) {
   struct iovec iov = {data, size};
@@ -267,8 +263,6 @@ void st_send_queue_set_room_listener(struct st_send_queue* q,
   q->listener_self = self;
   pthread_mutex_unlock(&q->listener_mutex);
 }
-
-/* --- life cycle --- */
 
 static void lock_for_fork(void* self) {
   pthread_mutex_lock(&((struct st_send_queue*)self)->mutex);

@@ -172,8 +172,6 @@ static bool find_marker(struct st_tokenizer* t) {
   return found != NULL;
 }
 
-/* --- fields --- */
-
 enum step { FOUND, GOT_LOST, NEEDS_MORE };
 
 static enum step get_lost(struct st_tokenizer* t) {
@@ -227,8 +225,6 @@ bool st_tokenizer_next(struct st_tokenizer* t, struct st_token* out) {
   }
   return false;
 }
-
-/* --- life cycle --- */
 
 void st_tokenizer_init(struct st_tokenizer* t, uint32_t field, size_t max_size,
                        const void* marker, size_t marker_size) {

@@ -28,8 +28,6 @@ void st_uncount_unread(struct st_trace_buffer* b, struct st_record* r) {
   add_unread(b, 0u - (uint64_t)st_record_size(r));
 }
 
-/* --- fragments --- */
-
 struct st_fragments st_scan_fragments(const uint8_t* payload, size_t size,
                                       uint32_t count) {
   const uint8_t *p = payload, *end = payload + size, *last = payload;
@@ -71,8 +69,6 @@ void st_find_last_fragment(const struct st_trace_buffer* b,
   }
   r->last = (uint16_t)(last - payload);
 }
-
-/* --- chunks --- */
 
 static uint32_t chunk_key(const struct st_chunk_copy* c) {
   return (uint32_t)c->producer_id << 16 | c->writer_id;
@@ -317,8 +313,6 @@ bool st_trace_buffer_copy_chunk(struct st_trace_buffer* b,
     signal_watermark(b);
   return copied;
 }
-
-/* --- patches --- */
 
 static bool write_patches(struct st_trace_buffer* b, const struct st_record* r,
                           const struct st_patch_data* patches, size_t count) {

@@ -27,8 +27,6 @@ static uint8_t* payload(const struct st_chunk* chunk) {
   return chunk->begin + ST_CHUNK_HEADER_SIZE;
 }
 
-/* --- chunks --- */
-
 /* Returns the policy for the next chunk.  A writer is in drop mode from a loss
  * until it has a chunk again.  A writer that has written no packet yet waits
  * briefly, because a short thread may lose all of its packets. */
@@ -111,8 +109,6 @@ static bool have_room(struct st_trace_writer* w, size_t bytes) {
   }
   return st_trace_writer_room(w) >= bytes;
 }
-
-/* --- loss --- */
 
 static void enter_drop_mode(struct st_trace_writer* w) {
   w->dropping = true;
@@ -206,8 +202,6 @@ static uint8_t* redirect_size_field(void* self, uint8_t* size_field) {
 
 static const struct st_stream_delegate kStreamDelegate = {new_buffer,
                                                           redirect_size_field};
-
-/* --- packets --- */
 
 static void write_prefix(struct st_trace_writer* w) {
   uint8_t bytes[2 * (ST_MAX_TAG + ST_MAX_VARINT)];
@@ -351,8 +345,6 @@ bool st_trace_writer_append(struct st_trace_writer* w,
   append_whole(w, pieces, count, size);
   return true;
 }
-
-/* --- life cycle --- */
 
 bool st_trace_writer_init(struct st_trace_writer* w, struct st_arbiter* a,
                           uint32_t target_buffer,

@@ -7,8 +7,6 @@
 
 static uint64_t traced_threshold;
 
-/* ---- life ---- */
-
 void st_auto_resume(void) {
   st_hooks.may_switch_off = st_look_start();
 }
@@ -31,8 +29,6 @@ void st_auto_stop(void) {
   st_shown_end_all(st_hooks.api->now());
   st_code_records_clear();
 }
-
-/* ---- events ---- */
 
 /* Writes a rise of the threshold into the trace. */
 static void write_threshold(uint64_t now) {
@@ -110,8 +106,6 @@ bool st_auto_leave(PyObject* code) {
   s->busy = false;
   return found || r->state == ST_CODE_ON;
 }
-
-/* ---- totals ---- */
 
 static PyObject* totals_of_function(const struct st_code_record* r) {
   PyCodeObject* code = (PyCodeObject*)r->code;

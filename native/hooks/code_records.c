@@ -131,8 +131,6 @@ struct st_code_record* st_code_record_get(PyObject* code) {
   return r;
 }
 
-/* ---- all ---- */
-
 uint32_t st_code_records_count(void) {
   return atomic_load(&count);
 }

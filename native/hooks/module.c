@@ -21,8 +21,6 @@ struct options {
   const char* threshold_file;
 };
 
-/* ---- arguments ---- */
-
 static const struct st_track_event_api* find_api(void) {
   return PyCapsule_Import(ST_TRACK_EVENT_API, 0);
 }
@@ -80,8 +78,6 @@ static bool parse_options(PyObject* args, PyObject* kwargs, struct options* o) {
              &o->auto_detail, &o->threshold_file) &&
          check_options(o);
 }
-
-/* ---- functions ---- */
 
 static void use_options(const struct options* o) {
   Py_XSETREF(st_hooks.category, Py_NewRef(o->category));

@@ -85,8 +85,6 @@ CALLBACK(on_auto_unwind) {
   Py_RETURN_NONE;
 }
 
-/* ---- C functions ---- */
-
 CALLBACK(on_call) {
   if (ST_UNLIKELY(!st_code_accepted(args[0])))
     return Py_NewRef(disable);
@@ -118,8 +116,6 @@ enum {
   PYTHON_EVENTS = sizeof kPythonEvents / sizeof *kPythonEvents,
   C_EVENTS = sizeof kCEvents / sizeof *kCEvents,
 };
-
-/* ---- callback objects ---- */
 
 struct callback {
   PyObject_HEAD
@@ -157,8 +153,6 @@ int st_backend_add(PyObject* module) {
   callback_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   return callback_type ? 0 : -1;
 }
-
-/* ---- registration ---- */
 
 static bool find_monitoring(void) {
   if (!monitoring)

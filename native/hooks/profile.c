@@ -37,8 +37,6 @@ static PyObject* rehook; /* the object that sys.getprofile() returns */
 static PyCFunction start_new_thread;
 static uint32_t calls_until_check;
 
-/* ---- the hook ---- */
-
 static inline PyObject* code_of(PyFrameObject* frame) {
   return (PyObject*)frame->f_frame->f_code;
 }
@@ -90,8 +88,6 @@ static int on_event(PyObject* Py_UNUSED(self), PyFrameObject* frame, int what,
   }
   return 0;
 }
-
-/* ---- threads ---- */
 
 /* Sets the fields directly, because PyEval_SetProfile raises an audit event: no
  * Python code may run while the list of threads is walked. */
@@ -183,8 +179,6 @@ static void unfollow_setprofile(void) {
     setprofile->m_ml = original_setprofile;
   Py_CLEAR(setprofile);
 }
-
-/* ---- registration ---- */
 
 /* Called when the program has restored the object from sys.getprofile(): sets
  * our hook again. */

@@ -11,8 +11,6 @@ static _Atomic uint64_t put_at, taken_at;
 static bool taking;
 _Atomic uint64_t st_sightings_lost, st_sightings_torn;
 
-/* ---- the ring ---- */
-
 static void put_word(uint64_t* at, uint64_t word) {
   ring[(*at)++ % WORDS] = word;
 }
@@ -53,8 +51,6 @@ void st_sightings_start(void) {
   atomic_store(&st_sightings_torn, 0);
   taking = false;
 }
-
-/* ---- merging ---- */
 
 static bool is_call(const struct st_shown_frame* f,
                     const struct st_stack_frame* frame) {

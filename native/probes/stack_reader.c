@@ -10,8 +10,6 @@ enum {
   THREAD_BYTES = 320, /* of a thread state */
 };
 
-/* ---- own memory ---- */
-
 static bool read_own(void* self, uint64_t address, void* to, size_t size) {
   (void)self;
   struct iovec local = {to, size};
@@ -27,8 +25,6 @@ bool st_own_memory_works(void) {
   return read_own(NULL, (uint64_t)(uintptr_t)&from, &to, sizeof to) &&
          to == from;
 }
-
-/* ---- windows ---- */
 
 /* A copy of [start, start + size). */
 struct window {
@@ -67,8 +63,6 @@ static uint64_t word_at(const uint8_t* bytes, size_t offset) {
 static bool is_pointer(uint64_t word) {
   return word >= WINDOW && word % sizeof(uint64_t) == 0;
 }
-
-/* ---- reading ---- */
 
 bool st_stack_read_thread(const struct st_stack_layout* layout,
                           const struct st_memory* memory, uint64_t address,

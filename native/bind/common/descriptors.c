@@ -8,8 +8,6 @@
 
 #include "core/high_fd.h"
 
-/* --- opened files --- */
-
 static PyObject* open_watch(PyObject* Py_UNUSED(module),
                             PyObject* Py_UNUSED(none)) {
   int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -28,8 +26,6 @@ static PyObject* watch_opens(PyObject* Py_UNUSED(module), PyObject* args) {
     return PyErr_SetFromErrno(PyExc_OSError);
   Py_RETURN_NONE;
 }
-
-/* --- timers --- */
 
 static PyObject* timer_fd(PyObject* Py_UNUSED(module),
                           PyObject* Py_UNUSED(none)) {

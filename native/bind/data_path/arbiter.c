@@ -53,8 +53,6 @@ static void wait_end(void* thread_state) {
     PyEval_RestoreThread(thread_state);
 }
 
-/* --- fork --- */
-
 static void lock_for_fork(void* self) {
   st_arbiter_lock_for_fork(&((struct arbiter*)self)->arbiter);
 }
@@ -72,8 +70,6 @@ static void give_up_in_child(void* object) {
          PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
          0);
 }
-
-/* --- life cycle --- */
 
 static struct arbiter* new_arbiter(PyObject* type, PyObject* sink) {
   struct arbiter* self =
@@ -119,8 +115,6 @@ static void arbiter_dealloc(PyObject* object) {
   st_bind_free(object);
 }
 
-/* --- in process --- */
-
 static PyObject* arbiter_in_process(PyObject* type, PyObject* const* args,
                                     Py_ssize_t count, PyObject* kwnames) {
   static const struct st_bind_signature signature = {
@@ -144,8 +138,6 @@ static PyObject* arbiter_in_process(PyObject* type, PyObject* const* args,
   }
   return finish(self, shm, &st_in_process_sink, endpoint);
 }
-
-/* --- over IPC --- */
 
 static bool map_file(struct arbiter* self, int fd, size_t page_size) {
   struct stat file;
@@ -364,8 +356,6 @@ static PyObject* arbiter_bind_startup_target_buffer(PyObject* object,
   Py_RETURN_NONE;
 }
 
-/* --- methods --- */
-
 static PyObject* arbiter_flush(PyObject* self, PyObject* Py_UNUSED(none)) {
   struct st_arbiter* a = arbiter_of(self);
   a->sink->flush(a->sink_self);
@@ -405,8 +395,6 @@ static PyObject* arbiter_disable(PyObject* self, PyObject* Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
-/* --- state --- */
-
 static PyObject* get_live_writers(PyObject* self, void* Py_UNUSED(closure)) {
   struct st_arbiter* a = arbiter_of(self);
   pthread_mutex_lock(&a->mutex);
@@ -429,8 +417,6 @@ static PyObject* get_lost_commits(PyObject* object, void* Py_UNUSED(closure)) {
   }
   return PyLong_FromUnsignedLongLong(lost);
 }
-
-/* --- the type --- */
 
 #define CLASS_METHOD(name, function, doc)               \
   {                                                     \

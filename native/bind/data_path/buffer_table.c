@@ -43,8 +43,6 @@ void st_bind_table_unlock_reader(PyObject* table) {
   pthread_mutex_unlock(&((struct buffer_table*)table)->reader);
 }
 
-/* --- life cycle --- */
-
 /* Unlocks the child's copy: a thread of the parent may have held the lock. */
 static void forget_reader_in_child(void* self) {
   pthread_mutex_init(&((struct buffer_table*)self)->reader, NULL);
@@ -79,8 +77,6 @@ static void table_dealloc(PyObject* object) {
   pthread_mutex_destroy(&self->reader);
   st_bind_free(object);
 }
-
-/* --- creating and removing buffers --- */
 
 static PyObject* add(struct buffer_table* self, uint16_t id,
                      struct st_trace_buffer* buffer) {
@@ -151,8 +147,6 @@ static PyObject* table_remove(PyObject* self, PyObject* buffer_id) {
   Py_END_ALLOW_THREADS
   Py_RETURN_NONE;
 }
-
-/* --- one buffer --- */
 
 /* Acquires the buffer named by an argument.  The caller releases it by its
  * id. */
@@ -268,8 +262,6 @@ static PyObject* table_set_watermark(PyObject* self, PyObject* const* args,
   Py_RETURN_NONE;
 }
 
-/* --- statistics --- */
-
 #define FIELD(name) \
   { #name, offsetof(struct st_buffer_stats, name) }
 static const struct st_bind_counter kCounters[] = {
@@ -314,8 +306,6 @@ static PyObject* table_stats(PyObject* self, PyObject* buffer_id) {
     Py_CLEAR(dict);
   return dict;
 }
-
-/* --- writers --- */
 
 static PyObject* tuple_of(const uint64_t* values) {
   PyObject* tuple = PyTuple_New(ST_HISTOGRAM_BUCKETS);
@@ -364,8 +354,6 @@ static PyObject* table_writer_stats(PyObject* self, PyObject* buffer_id) {
   st_writer_stats_destroy(&writers);
   return list;
 }
-
-/* --- the type --- */
 
 static PyMethodDef kMethods[] = {
     ST_BIND_KEYWORDS("create", table_create, "Make a buffer."),

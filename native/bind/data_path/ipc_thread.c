@@ -32,8 +32,6 @@ struct st_ipc_thread_object {
   struct st_ipc_thread_object* next;
 };
 
-/* --- the callback --- */
-
 /* Calls on_readable, with the GIL. The last Py_DECREF may destroy the
  * object. */
 static bool call_python(struct st_ipc_thread_object* self) {
@@ -113,8 +111,6 @@ static PyObject* stop_all(PyObject* module, PyObject* Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
-/* --- life cycle --- */
-
 static PyObject* thread_new(PyTypeObject* type, PyObject* args,
                             PyObject* kwargs) {
   static const struct st_bind_signature signature = {
@@ -177,8 +173,6 @@ static void thread_dealloc(PyObject* object) {
   st_bind_free(object);
 }
 
-/* --- methods --- */
-
 static PyObject* thread_start(PyObject* object, PyObject* Py_UNUSED(none)) {
   struct st_ipc_thread_object* self = (struct st_ipc_thread_object*)object;
   int error;
@@ -207,8 +201,6 @@ static PyObject* get_running(PyObject* object, void* Py_UNUSED(closure)) {
   struct st_ipc_thread_object* self = (struct st_ipc_thread_object*)object;
   return PyBool_FromLong(st_io_thread_running(self->thread));
 }
-
-/* --- the type --- */
 
 static PyMethodDef kMethods[] = {
     {"start", thread_start, METH_NOARGS,

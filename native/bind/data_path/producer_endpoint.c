@@ -35,8 +35,6 @@ struct st_producer_endpoint* st_bind_producer_endpoint(PyObject* object) {
   return self ? &self->endpoint : NULL;
 }
 
-/* --- life cycle --- */
-
 static void lock_for_fork(void* self) {
   pthread_mutex_lock(&((struct endpoint*)self)->endpoint.mutex);
 }
@@ -86,8 +84,6 @@ static void endpoint_dealloc(PyObject* object) {
   Py_XDECREF(self->table);
   st_bind_free(object);
 }
-
-/* --- memory --- */
 
 static bool map(struct endpoint* self, int fd, size_t size, size_t page_size) {
   if (self->mapping.start) {
@@ -146,8 +142,6 @@ static PyObject* endpoint_attach_fd(PyObject* self, PyObject* const* args,
   Py_RETURN_NONE;
 }
 
-/* --- buffers and writers --- */
-
 static PyObject* endpoint_allow_buffer(PyObject* self, PyObject* const* args,
                                        Py_ssize_t count, PyObject* kwnames) {
   static const struct st_bind_signature signature = {
@@ -189,8 +183,6 @@ static PyObject* endpoint_unregister_writer(PyObject* self, PyObject* id) {
                                          (uint32_t)writer);
   Py_RETURN_NONE;
 }
-
-/* --- commits --- */
 
 static PyObject* endpoint_commit(PyObject* object, PyObject* request) {
   struct endpoint* self = (struct endpoint*)object;
@@ -253,8 +245,6 @@ static PyObject* endpoint_commit_frames(PyObject* self, PyObject* const* args,
                        (unsigned long long)run.flush_id);
 }
 
-/* --- scraping --- */
-
 /* Converts a list of ids to a malloc'ed array of `*count` ids, which may be
  * empty.  Returns NULL with an exception set on failure. */
 static uint16_t* id_list(PyObject* list, size_t* count) {
@@ -298,8 +288,6 @@ static PyObject* endpoint_adopt_writers(PyObject* object, PyObject* buffer) {
   Py_RETURN_NONE;
 }
 
-/* --- statistics --- */
-
 #define FIELD(name) \
   { #name, offsetof(struct st_endpoint_stats, name) }
 static const struct st_bind_counter kCounters[] = {
@@ -317,8 +305,6 @@ static PyObject* endpoint_stats(PyObject* object, PyObject* Py_UNUSED(none)) {
   pthread_mutex_unlock(&e->mutex);
   return st_bind_counters(kCounters, &stats);
 }
-
-/* --- the type --- */
 
 static PyMethodDef kMethods[] = {
     ST_BIND_KEYWORDS("attach_fd", endpoint_attach_fd,

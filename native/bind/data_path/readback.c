@@ -19,8 +19,6 @@ struct readback {
   struct st_bytes scratch;
 };
 
-/* --- life cycle --- */
-
 static PyObject* readback_new(PyTypeObject* type, PyObject* args,
                               PyObject* kwargs) {
   static const struct st_bind_signature signature = {
@@ -52,8 +50,6 @@ static void readback_dealloc(PyObject* object) {
   Py_XDECREF(self->table);
   st_bind_free(object);
 }
-
-/* --- reading --- */
 
 static struct st_trace_buffer* acquire(struct readback* self,
                                        PyObject* buffer_id, uint16_t* id) {
@@ -161,8 +157,6 @@ static PyObject* readback_copy(PyObject* object, PyObject* Py_UNUSED(unused)) {
   return (PyObject*)copy;
 }
 
-/* --- counters --- */
-
 static PyObject* count_of(struct readback* self,
                           uint64_t (*get)(const struct st_readback*)) {
   uint64_t value;
@@ -179,8 +173,6 @@ static PyObject* get_packets(PyObject* self, void* Py_UNUSED(closure)) {
 static PyObject* get_invalid_packets(PyObject* self, void* Py_UNUSED(closure)) {
   return count_of((struct readback*)self, st_readback_invalid_packets);
 }
-
-/* --- the type --- */
 
 static PyMethodDef kMethods[] = {
     {"begin", readback_begin, METH_O, "Start a read pass over a buffer."},

@@ -21,8 +21,6 @@ static struct st_send_queue* queue_of(PyObject* self) {
   return &((struct send_queue*)self)->queue;
 }
 
-/* --- life cycle --- */
-
 static PyObject* queue_new(PyTypeObject* type, PyObject* args,
                            PyObject* kwargs) {
   static const struct st_bind_signature signature = {
@@ -51,8 +49,6 @@ static void queue_dealloc(PyObject* object) {
     st_send_queue_destroy(&self->queue);
   st_bind_free(object);
 }
-
-/* --- sending --- */
 
 static bool check_frame_size(Py_ssize_t size, Py_ssize_t max,
                              const char* what) {
@@ -125,8 +121,6 @@ static PyObject* queue_drain(PyObject* self, PyObject* Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
-/* --- state --- */
-
 static PyObject* get_pending(PyObject* self, void* Py_UNUSED(closure)) {
   return PyLong_FromSize_t(st_send_queue_pending(queue_of(self)));
 }
@@ -139,8 +133,6 @@ static PyObject* get_frames_refused(PyObject* self, void* Py_UNUSED(closure)) {
   return PyLong_FromUnsignedLongLong(
       atomic_load(&queue_of(self)->frames_refused));
 }
-
-/* --- the type --- */
 
 static PyMethodDef kMethods[] = {
     ST_BIND_KEYWORDS("push", queue_push, "Send a whole frame."),

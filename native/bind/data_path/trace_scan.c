@@ -8,8 +8,6 @@
 #include "bind/common/arguments.h"
 #include "core/wire.h"
 
-/* --- tokenize --- */
-
 /* Returns the position after the packet at p, or NULL if no whole packet is
  * there. */
 static const uint8_t* skip_packet(const uint8_t* p, const uint8_t* end) {
@@ -39,8 +37,6 @@ static PyObject* tokenize(PyObject* Py_UNUSED(module), PyObject* data) {
   PyBuffer_Release(&trace);
   return Py_BuildValue("nn", packets, size);
 }
-
-/* --- scan --- */
 
 static void add_descriptor(void* list, const uint8_t* data, size_t size) {
   if (PyErr_Occurred())

@@ -30,8 +30,6 @@ struct st_trace_writer* st_bind_trace_writer(PyObject* object) {
              : NULL;
 }
 
-/* --- life cycle --- */
-
 static PyObject* writer_new(PyTypeObject* type, PyObject* args,
                             PyObject* kwargs) {
   static const struct st_bind_signature signature = {
@@ -71,8 +69,6 @@ static void writer_dealloc(PyObject* object) {
   Py_XDECREF(self->arbiter);
   st_bind_free(object);
 }
-
-/* --- writing --- */
 
 /* Marks the writer as busy.  Returns false if it is closed or busy already. */
 static bool enter(struct trace_writer* self) {
@@ -139,8 +135,6 @@ static PyObject* writer_close(PyObject* object, PyObject* Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
-/* --- counters --- */
-
 static struct st_trace_writer* writer_of(PyObject* self) {
   return &((struct trace_writer*)self)->writer;
 }
@@ -165,8 +159,6 @@ static PyObject* get_packets_dropped(PyObject* self, void* Py_UNUSED(closure)) {
 static PyObject* get_drop_count(PyObject* self, void* Py_UNUSED(closure)) {
   return PyLong_FromUnsignedLong(writer_of(self)->drop_count);
 }
-
-/* --- the type --- */
 
 static PyMethodDef kMethods[] = {
     {"write", writer_write, METH_O, "Append one encoded TracePacket."},

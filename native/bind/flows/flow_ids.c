@@ -11,8 +11,6 @@ static const uint64_t kMaxCount = UINT32_MAX;
 
 PyTypeObject* st_flow_ids_type;
 
-/* ---- counting ---- */
-
 static bool is_anchor(const struct flow_direction* d,
                       const struct flow_message* m) {
   return m->txid && m->txid != d->anchor && !m->answer;
@@ -67,8 +65,6 @@ uint64_t flow_ids_next(FlowIdsObject* ids, const struct flow_message* m) {
   return id ? id : 1;
 }
 
-/* ---- the key ---- */
-
 static uint64_t sub_key(uint64_t key, uint64_t direction) {
   const uint64_t odd = 0x9E3779B97F4A7C15u;
   uint64_t sub = flow_mix(flow_mix(key + odd));
@@ -92,8 +88,6 @@ static bool find_key(FlowIdsObject* ids) {
   }
   return true;
 }
-
-/* ---- methods ---- */
 
 /* Reads (outgoing, kind, txid, ...) and, at position `answer_at`, the answer.
  * Returns false with an exception set on failure. */
@@ -144,8 +138,6 @@ static PyObject* ids_disable(PyObject* self, PyObject* Py_UNUSED(unused)) {
   ((FlowIdsObject*)self)->disabled = true;
   Py_RETURN_NONE;
 }
-
-/* ---- the type ---- */
 
 static int ids_init(PyObject* self, PyObject* args, PyObject* kwargs) {
   static char* names[] = {"key",          "owner",    "is_server",

@@ -32,8 +32,6 @@
 #include "bind/track_event/event_template.h"
 #include "bind/track_event/slice.h"
 
-/* ---- templates of a method ---- */
-
 typedef struct {
   PyObject_HEAD
   PyObject* owner;
@@ -91,8 +89,6 @@ static void templates_dealloc(PyObject* self) {
   templates_clear(self);
   st_bind_free(self);
 }
-
-/* ---- the hook ---- */
 
 typedef struct {
   PyObject_HEAD
@@ -345,8 +341,6 @@ static void hook_dealloc(PyObject* self) {
   hook_clear(self);
   st_bind_free(self);
 }
-
-/* ---- the types ---- */
 
 static PyMethodDef kTemplatesMethods[] = {
     {"put", templates_put, METH_VARARGS,

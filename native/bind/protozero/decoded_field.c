@@ -29,8 +29,6 @@ static FieldObject* cast(PyObject* self) {
   return (FieldObject*)self;
 }
 
-/* --- life cycle --- */
-
 PyObject* decoded_field_new(const struct byte_range* range,
                             const struct st_field* field) {
   FieldObject* f = free_count
@@ -89,8 +87,6 @@ static PyObject* as_message(PyObject* self, PyObject* Py_UNUSED(none)) {
   return decoder_new_for(byte_range_part(range, range->data, range->size));
 }
 
-/* --- packed elements --- */
-
 static PyObject* packed(PyObject* self, uint32_t wire_type) {
   PackedObject* p = (PackedObject*)packed_type->tp_alloc(packed_type, 0);
   if (!p)
@@ -137,8 +133,6 @@ static PyObject* packed_next(PyObject* self) {
   return PyLong_FromUnsignedLongLong(value);
 }
 
-/* --- attributes --- */
-
 static PyObject* get_number(PyObject* self, void* Py_UNUSED(closure)) {
   return PyLong_FromUnsignedLong(cast(self)->number);
 }
@@ -167,8 +161,6 @@ static PyObject* field_repr(PyObject* self) {
   Py_XDECREF(value);
   return text;
 }
-
-/* --- the types --- */
 
 static PyMethodDef kMethods[] = {
     {"as_int32", as_int32, METH_NOARGS, "The low 32 bits, signed."},

@@ -11,8 +11,6 @@ static struct decoder_object* cast(PyObject* self) {
   return (struct decoder_object*)self;
 }
 
-/* --- life cycle --- */
-
 static PyObject* decoder_new(PyTypeObject* Py_UNUSED(type), PyObject* args,
                              PyObject* kwargs) {
   static const struct st_bind_signature signature = {"Decoder", 1, 1, {"data"}};
@@ -28,8 +26,6 @@ static void decoder_dealloc(PyObject* self) {
   byte_range_clear(&cast(self)->range);
   st_bind_free(self);
 }
-
-/* --- fields --- */
 
 static PyObject* decoder_next(PyObject* self) {
   struct st_field field;

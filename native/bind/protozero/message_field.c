@@ -11,8 +11,6 @@
 
 static PyTypeObject* field_type;
 
-/* --- numbers --- */
-
 static bool checked_to_bits(const struct message_field* f, PyObject* value,
                             uint64_t* bits) {
   PyObject* checked = PyObject_CallOneArg(f->helper, value);
@@ -83,8 +81,6 @@ static PyObject* append_fixed(struct message_field* f, struct message_writer* w,
   return append_slowly(w, bytes, put_fixed(f, bytes, bits));
 }
 
-/* --- strings and bytes --- */
-
 static PyObject* none_if(bool done) {
   return done ? Py_NewRef(Py_None) : NULL;
 }
@@ -143,8 +139,6 @@ static PyObject* append_bytes(struct message_field* f, struct message_writer* w,
           : append_checked_bytes(f, w, value));
 }
 
-/* --- packed --- */
-
 static bool add_element(const struct message_field* f, struct st_packed* packed,
                         PyObject* value) {
   uint64_t bits;
@@ -197,8 +191,6 @@ static PyObject* append_packed(struct message_field* f,
   return none_if(done);
 }
 
-/* --- messages --- */
-
 static bool find_writer(struct message_field* f) {
   PyObject* type = PyObject_CallNoArgs(f->helper);
   if (type && PyType_Check(type) &&
@@ -219,8 +211,6 @@ static PyObject* open_message(struct message_field* f, struct message_writer* w,
              ? message_writer_open(f->writer, w, f->number)
              : NULL;
 }
-
-/* --- constructor --- */
 
 static uint64_t small_max(enum value_kind kind) {
   bool is_plain = value_wire_type(kind) == ST_WIRE_VARINT &&
@@ -272,8 +262,6 @@ struct message_field* message_field_new(PyObject* row) {
   set_append(f, is_packed);
   return f;
 }
-
-/* --- the type --- */
 
 static int field_traverse(PyObject* self, visitproc visit, void* arg) {
   struct message_field* f = (struct message_field*)self;

@@ -45,8 +45,6 @@ static bool rewrite(void* context, uint8_t* data, size_t size,
   return ok;
 }
 
-/* --- life cycle --- */
-
 static bool load(struct message_filter* self, PyObject* code,
                  PyObject* overlay) {
   Py_buffer code_bytes, overlay_bytes = {0};
@@ -181,8 +179,6 @@ static PyObject* get_messages(PyObject* object, void* Py_UNUSED(closure)) {
   return PyLong_FromSize_t(st_filter_bytecode_messages(&self->bytecode));
 }
 
-/* --- filtering --- */
-
 static PyObject* filter_message(PyObject* object, PyObject* data) {
   struct message_filter* self = (struct message_filter*)object;
   Py_buffer in;
@@ -243,8 +239,6 @@ static PyObject* filter_trace(PyObject* object, PyObject* trace) {
   free(out);
   return result;
 }
-
-/* --- the type --- */
 
 static PyMethodDef kMethods[] = {
     {"set_root", filter_set_root, METH_O,

@@ -8,8 +8,6 @@ enum { FIRST_SLICE = 4096, MAX_FREE = 8 };
 static struct output* free_outputs;
 static int free_count;
 
-/* --- destinations --- */
-
 /* Calls write() and returns how many bytes it took: a raw file or a socket may
  * take a part of them.  A result that is not an int counts as all bytes.
  * Returns -1 with an exception set on failure. */
@@ -94,8 +92,6 @@ static bool open_destination(struct output* output, PyObject* destination) {
   return PyObject_CheckBuffer(destination) ? open_buffer(output, destination)
                                            : open_file(output, destination);
 }
-
-/* --- life cycle --- */
 
 static struct output* output_alloc(void) {
   if (!free_outputs)
@@ -216,8 +212,6 @@ PyObject* output_bytes(struct output* output) {
                         (uint8_t*)PyBytes_AS_STRING(bytes));
   return bytes;
 }
-
-/* --- appending --- */
 
 bool output_append(struct output* output, struct st_message* message,
                    const void* data, size_t size) {

@@ -44,8 +44,6 @@ uint64_t value_max(enum value_kind kind) {
   return kKinds[kind].max;
 }
 
-/* --- Python to wire --- */
-
 static bool large_to_bits(enum value_kind kind, PyObject* value, int overflow,
                           uint64_t* bits) {
   if (overflow < 0 || kKinds[kind].max != UINT64_MAX)
@@ -97,8 +95,6 @@ bool value_to_bits(enum value_kind kind, PyObject* value, uint64_t* bits) {
   memcpy(bits, &number, sizeof number);
   return true;
 }
-
-/* --- wire to Python --- */
 
 static PyObject* double_from_bits(uint64_t bits) {
   double number;

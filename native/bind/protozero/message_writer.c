@@ -21,8 +21,6 @@ static int free_count;
 static uint64_t misuse_count;
 static bool misuse_raises;
 
-/* --- life cycle --- */
-
 static void writer_dealloc(PyObject* self);
 
 /* Returns true for our own types; subclasses made in Python may be larger. */
@@ -91,8 +89,6 @@ void message_writer_finish_type(PyTypeObject* type) {
   type->tp_vectorcall = writer_vectorcall;
 }
 
-/* --- misuse --- */
-
 static bool is_current(const struct message_writer* w) {
   return w->at->serial == w->serial && !w->at->message.finalized;
 }
@@ -119,8 +115,6 @@ static bool misused(const struct message_writer* w) {
 bool message_writer_is_open(const struct message_writer* w) {
   return (is_current(w) && !w->output->busy) || misused(w);
 }
-
-/* --- nested messages --- */
 
 /* The serial of a writer that was opened in a message that had ended: it counts
  * as ended, too. */
@@ -151,8 +145,6 @@ PyObject* message_writer_open(PyTypeObject* type, struct message_writer* parent,
   return (PyObject*)w;
 }
 
-/* --- appending --- */
-
 bool message_writer_append(struct message_writer* w, const void* data,
                            size_t size) {
   if (!message_writer_is_open(w))
@@ -179,8 +171,6 @@ bool message_writer_append_bytes(struct message_writer* w, uint32_t field,
     return !PyErr_Occurred();
   return output_append_bytes(w->output, &w->at->message, field, data, size);
 }
-
-/* --- fields by number --- */
 
 static struct message_writer* self_of(PyObject* self) {
   return (struct message_writer*)self;
@@ -293,8 +283,6 @@ static PyObject* nested(PyObject* self, PyObject* const* args,
   return message_writer_open((PyTypeObject*)args[1], self_of(self), field);
 }
 
-/* --- ending a message --- */
-
 static bool is_root(const struct message_writer* w) {
   return w->at == &w->output->root;
 }
@@ -350,8 +338,6 @@ static PyObject* finish(PyObject* self, PyObject* Py_UNUSED(none)) {
   return check_finish(w) && output_complete(w->output) ? output_bytes(w->output)
                                                        : NULL;
 }
-
-/* --- properties and functions --- */
 
 static PyObject* get_size(PyObject* self, void* Py_UNUSED(closure)) {
   struct message_writer* w = self_of(self);

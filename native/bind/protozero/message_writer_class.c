@@ -56,8 +56,6 @@ ALL(METHOD)
 static const PyCFunction kMethods[] = {ALL(NAME)};
 _Static_assert(sizeof kMethods / sizeof *kMethods == MAX_METHODS, "16 * 16");
 
-/* --- a class --- */
-
 static PyObject* make_fields(PyObject* rows) {
   Py_ssize_t count = PyList_GET_SIZE(rows);
   if (count > MAX_METHODS) {

@@ -84,8 +84,6 @@ static bool read_children(struct node* node, PyObject* rows, Py_ssize_t columns,
   return true;
 }
 
-/* --- values --- */
-
 static PyObject* value_of(const struct node* node, const struct st_field* f) {
   switch (node->kind) {
     case VALUE_STRING:
@@ -139,8 +137,6 @@ static PyObject* list_of(const struct node* node, const uint8_t* data,
   return list;
 }
 
-/* --- a message --- */
-
 /* Finds the last field of each child of `node`. */
 static void find_fields(const struct node* node, const uint8_t* data,
                         size_t size, struct st_field* last) {
@@ -190,8 +186,6 @@ PyObject* selector_row(PyObject* self, const uint8_t* data, size_t size) {
     Py_CLEAR(row);
   return row;
 }
-
-/* --- the type --- */
 
 static bool has_every_column_once(const struct node* node, uint8_t* seen) {
   for (int i = 0; i < node->child_count; i++) {

@@ -28,8 +28,6 @@ static TokenizerObject* cast(PyObject* self) {
   return (TokenizerObject*)self;
 }
 
-/* --- life cycle --- */
-
 static bool init(TokenizerObject* t, PyObject* make, PyObject* marker,
                  int64_t field, int64_t max_size) {
   if (make && make != (PyObject*)&PyBytes_Type && !PyCallable_Check(make)) {
@@ -88,8 +86,6 @@ static void tokenizer_dealloc(PyObject* self) {
   st_bind_free(self);
 }
 
-/* --- input --- */
-
 static bool check_free(const TokenizerObject* t) {
   if (!t->busy)
     return true;
@@ -125,8 +121,6 @@ static PyObject* end(PyObject* self, PyObject* Py_UNUSED(none)) {
   st_tokenizer_end(&cast(self)->tokenizer);
   return Py_NewRef(self);
 }
-
-/* --- messages --- */
 
 static PyObject* made_from(const TokenizerObject* t,
                            const struct st_token* token) {
@@ -179,8 +173,6 @@ static PyObject* count(PyObject* self, PyObject* Py_UNUSED(none)) {
   return PyErr_Occurred() ? NULL : PyLong_FromSsize_t(messages);
 }
 
-/* --- counters --- */
-
 static PyObject* get_bytes_left(PyObject* self, void* Py_UNUSED(closure)) {
   return PyLong_FromSize_t(st_tokenizer_left(&cast(self)->tokenizer));
 }
@@ -192,8 +184,6 @@ static PyObject* get_bytes_skipped(PyObject* self, void* Py_UNUSED(closure)) {
 static PyObject* get_errors(PyObject* self, void* Py_UNUSED(closure)) {
   return PyLong_FromUnsignedLongLong(cast(self)->tokenizer.errors);
 }
-
-/* --- the type --- */
 
 static PyMethodDef kMethods[] = {
     {"append", append, METH_O, "Append the next piece; return the tokenizer."},

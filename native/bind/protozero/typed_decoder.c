@@ -47,8 +47,6 @@ static DecoderObject* cast(PyObject* self) {
   return (DecoderObject*)self;
 }
 
-/* --- life cycle --- */
-
 static void decoder_dealloc(PyObject* self);
 
 static bool is_closed(const PyTypeObject* type) {
@@ -154,8 +152,6 @@ static PyObject* decoder_vectorcall(PyObject* type, PyObject* const* args,
              : NULL;
 }
 
-/* --- fields by number --- */
-
 static const struct st_field* last_field(const DecoderObject* d,
                                          uint32_t number) {
   for (size_t i = d->count; i > 0; i--) {
@@ -215,8 +211,6 @@ static PyObject* iterate(PyObject* self) {
 static PyObject* get_bytes_left(PyObject* self, void* Py_UNUSED(closure)) {
   return PyLong_FromSize_t(cast(self)->left);
 }
-
-/* --- attributes --- */
 
 static bool find_decoder(FieldObject* f) {
   PyObject* type = PyObject_CallNoArgs(f->helper);
@@ -318,8 +312,6 @@ static void field_dealloc(PyObject* self) {
   st_bind_free(self);
 }
 
-/* --- generated classes --- */
-
 static bool can_be_closed(const PyTypeObject* type) {
   if (PyType_IsSubtype((PyTypeObject*)type, decoder_type) &&
       type->tp_basicsize == decoder_type->tp_basicsize && !type->tp_dictoffset)
@@ -348,8 +340,6 @@ static PyObject* close_decoder_class(PyObject* Py_UNUSED(module),
   PyType_Modified(type);
   return Py_NewRef(class);
 }
-
-/* --- the types --- */
 
 static PyMethodDef kFunctions[] = {
     {"close_decoder_class", close_decoder_class, METH_O,

@@ -31,8 +31,6 @@ static PyObject* set_traced(PyObject* Py_UNUSED(module), PyObject* function) {
   Py_RETURN_NONE;
 }
 
-/* ---- switching ---- */
-
 static PyObject* category_set_slot(PyObject* self, PyObject* const* args,
                                    Py_ssize_t count) {
   CategoryObject* category = (CategoryObject*)self;
@@ -56,8 +54,6 @@ static PyObject* category_set_slot(PyObject* self, PyObject* const* args,
 static PyObject* category_get_enabled(PyObject* self, void* Py_UNUSED(unused)) {
   return PyBool_FromLong(((CategoryObject*)self)->enabled != 0);
 }
-
-/* ---- making categories ---- */
 
 static PyObject* check_name(PyObject* name) {
   if (!PyUnicode_Check(name)) {

@@ -116,8 +116,6 @@ PyObject* category_template(PyObject* self, PyObject* const* args,
   return template_new((CategoryObject*)self, args, count, kwnames);
 }
 
-/* ---- begin and end ---- */
-
 /* Returns the uuid of the track of begin() and end(): the given one, else the
  * current task's, else the thread's. */
 static uint64_t begin_track(struct thread_state* t, TrackObject* track) {

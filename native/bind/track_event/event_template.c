@@ -12,8 +12,6 @@
 PyTypeObject* st_event_template_type;
 static PyObject* within_name; /* "within" */
 
-/* ---- events ---- */
-
 static bool forgive_keyword(struct event_request* r, PyObject* name) {
   return report_misuse(
       r, PART_NONE, PyExc_TypeError,
@@ -110,8 +108,6 @@ static PyObject* template_instant_at(PyObject* self, PyObject* const* args,
                                      Py_ssize_t count, PyObject* kwnames) {
   return prepared((EventTemplateObject*)self, ST_INSTANT, args, count, kwnames);
 }
-
-/* ---- the type ---- */
 
 /* Returns the value if it is plain; others are converted to str once, here.
  * Runs Python code. */

@@ -160,8 +160,6 @@ static struct entry pop_entry(SliceObject* s) {
   return s->depth == 0 ? s->first : s->deeper[s->depth - 1];
 }
 
-/* ---- slices of functions ---- */
-
 /* Stores the code of a @traced function and the slots that got its slice, until
  * the function is entered or the slice ends: function tracing must not add
  * another slice for the call there.  The slice of a coroutine covers all of its

@@ -89,8 +89,6 @@ void thread_state_refresh_task(struct thread_state* t) {
   PyErr_Restore(type, value, traceback);
 }
 
-/* ---- hooks ---- */
-
 static PyObject* set_current_task(PyObject* Py_UNUSED(module),
                                   PyObject* const* args, Py_ssize_t count) {
   if (count != 2) {

@@ -24,8 +24,6 @@ void thread_state_set_hook(PyObject* describe_thread) {
   Py_XSETREF(describe_thread_hook, Py_XNewRef(describe_thread));
 }
 
-/* ---- sequences ---- */
-
 /* Takes the sequence from its thread and closes it.  The caller frees it, which
  * may run Python code. */
 static struct thread_sequence* sequence_detach(struct thread_state* t,
@@ -48,8 +46,6 @@ struct thread_sequence* thread_state_sequence(struct thread_state* t,
       instance->active ? thread_sequence_new(slot, &t->track) : NULL;
   return t->sequences[slot];
 }
-
-/* ---- life cycle ---- */
 
 /* Runs on the ending thread, possibly without the GIL. */
 static void on_thread_exit(void* value) {
@@ -276,8 +272,6 @@ void thread_states_after_fork(void) {
   pthread_once(&exit_key_once, make_exit_key);
   pthread_setspecific(exit_key, NULL);
 }
-
-/* ---- all threads ---- */
 
 void thread_state_release_discarded(struct thread_state* t) {
   while (t->discarded_count)

@@ -93,8 +93,6 @@ static inline void discard_later(struct thread_state* t, PyObject* object) {
   t->discarded[t->discarded_count++] = object;
 }
 
-/* ---- all threads ---- */
-
 void thread_states_drop_instance(int slot);
 void thread_states_clear_state(int slot);
 void thread_states_flush(int slot);

@@ -102,8 +102,6 @@ static PyObject* track_new(PyTypeObject* Py_UNUSED(type), PyObject* args,
   return (PyObject*)track_alloc(name, parent, own_id);
 }
 
-/* ---- counters ---- */
-
 static TrackObject* make_counter_track(PyObject* name, PyObject* parent) {
   TrackObject* t =
       track_alloc(name, parent, hash_name(name) ^ COUNTER_TRACK_MAGIC);
@@ -169,8 +167,6 @@ static PyObject* fixed_track(PyObject* Py_UNUSED(module), PyObject* args) {
     return NULL;
   return fixed_track_new(uuid, data, (size_t)size, parent);
 }
-
-/* ---- the type ---- */
 
 static void track_dealloc(PyObject* self) {
   TrackObject* t = (TrackObject*)self;
