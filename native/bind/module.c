@@ -25,7 +25,7 @@
  */
 #include "bind/common/module_state.h"
 
-/* The order matters: later parts use types that earlier ones added. */
+/* The parts of the module.  Later parts use types that earlier parts added. */
 #define PARTS(X)                                                         \
   X(clock), X(descriptors), X(untraced_calls), X(pending_calls),         \
       X(buffer_table), X(readback), X(producer_endpoint), X(send_queue), \

@@ -51,8 +51,8 @@ struct st_writer_stats {
   uint32_t latest;   /* The index of the writer that was added to last. */
 };
 
-/* Adds a writer without chunks.  Returns false when out of memory, or if too
- * many writers are listed. */
+/* Returns the writer's entry, a new one if needed.  NULL when out of memory, or
+ * if too many writers are listed. */
 struct st_writer_histogram* st_writer_stats_find(struct st_writer_stats* s,
                                                  uint32_t key);
 /* Adds one complete chunk to its writer's histogram. */

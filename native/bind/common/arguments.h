@@ -18,17 +18,17 @@
 struct st_bind_signature {
   const char* function;
   int required, max;
-  const char* names[9]; /* the first `max` of them */
+  const char* names[9]; /* The first `max` entries are argument names. */
 };
 
-/* Stores positional and keyword arguments of a FASTCALL function in out[0..max)
- * by their names; missing optional ones are NULL. Returns false with TypeError
- * set on failure. */
+/* Stores the positional and keyword arguments of a FASTCALL function in
+ * out[0..max), in the order of their names; missing optional arguments are
+ * NULL. Returns false with TypeError set on failure. */
 bool st_bind_arguments(const struct st_bind_signature* signature,
                        PyObject* const* args, Py_ssize_t count,
                        PyObject* kwnames, PyObject** out);
 
-/* Does the same for the arguments of a tp_new slot. */
+/* Stores the arguments of a tp_new slot as st_bind_arguments does. */
 bool st_bind_new_arguments(const struct st_bind_signature* signature,
                            PyObject* args, PyObject* kwargs, PyObject** out);
 
@@ -38,7 +38,7 @@ bool st_bind_new_arguments(const struct st_bind_signature* signature,
 bool st_bind_integer(PyObject* value, const char* name, int64_t min,
                      int64_t max, int64_t* out);
 
-/* Converts an id from 1 to 65535. */
+/* Converts an id from 1 to 65535, like st_bind_int. */
 bool st_bind_id16(PyObject* value, const char* name, uint16_t* out);
 
 /* Converts the id of a buffer, or a startup reservation (number << 16, see

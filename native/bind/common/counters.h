@@ -4,7 +4,8 @@
 
 #include "bind/common/python.h"
 
-/* A uint64_t field of a struct.  An array of them ends with a NULL name. */
+/* The name and offset of a uint64_t field of a struct.  The last entry of an
+ * array has a NULL name. */
 struct st_bind_counter {
   const char* name;
   size_t offset;

@@ -2,7 +2,8 @@
  * those of PyErr_Format. */
 #pragma once
 
-/* Sets DecodeError: the encoded input is damaged. */
+/* Sets DecodeError, the exception for damaged encoded input. */
 void set_decode_error(const char* format, ...);
-/* Sets LocalProtocolError: the caller broke the usage rules of an object. */
+/* Sets LocalProtocolError, the exception for wrong use of an object by the
+ * caller. */
 void set_protocol_error(const char* format, ...);

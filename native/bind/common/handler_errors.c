@@ -6,11 +6,12 @@
 
 #include "bind/common/python.h"
 
-/* Enough for a functools.partial of a callable object with a bound method. */
+/* The largest number of wrappers that are followed, enough for a
+ * functools.partial of a callable object with a bound method. */
 enum { MAX_WRAPPERS = 4 };
 
-/* Returns true on the process's main thread, the only one that runs signal
- * handlers.  Also right after a fork. */
+/* Returns whether the calling thread is the process's main thread, the only one
+ * that runs signal handlers.  Works also right after a fork. */
 static bool is_main_thread(void) {
   return syscall(SYS_gettid) == getpid();
 }
@@ -61,8 +62,8 @@ static bool holds(PyObject* codes, PyObject* code) {
   return false;
 }
 
-/* Returns the part of a traceback from a signal handler's frame on, a new
- * reference; NULL if no handler is in it. */
+/* Returns the part of a traceback that begins with a signal handler's frame, a
+ * new reference; NULL if no handler is in the traceback. */
 static PyObject* from_handler(PyObject* traceback) {
   PyObject* codes = handler_codes();
   PyObject* trace = Py_NewRef(traceback ? traceback : Py_None);

@@ -23,8 +23,8 @@
 #include <stdbool.h>
 
 /* Postpones the current exception if a signal handler raised it: clears it, and
- * raises it again at the program's next instruction.  Returns false, and leaves
- * the exception set, if no handler raised it; false as well if none is set. */
+ * raises it again at the program's next instruction.  Returns false if no
+ * exception is set, or if no handler raised it; it then stays set. */
 bool st_postpone_handler_error(void);
 /* Postpones the current exception if a signal handler raised it; else clears
  * it. */

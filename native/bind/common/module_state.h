@@ -9,7 +9,8 @@
 struct st_ipc_thread_object;
 
 struct st_bind_state {
-  struct st_ipc_thread_object* running_threads; /* list, linked by `next` */
+  /* The head of a list linked by `next`. */
+  struct st_ipc_thread_object* running_threads;
 };
 
 /* Returns the state of the module that the heap type `type` belongs to. */

@@ -5,7 +5,7 @@
 #include "bind/common/handler_errors.h"
 #include "bind/common/python.h"
 
-/* Runs on the main thread, between any two instructions of the program: an
+/* Runs on the main thread, between any two instructions of the program.  An
  * error must not reach the program, so it goes to sys.unraisablehook. */
 static int run_pending_call(void* callable) {
   PyObject* result = PyObject_CallNoArgs(callable);

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Tells the compiler which branch a hot path takes. */
+/* Hints for the compiler: the condition is usually true, or usually false. */
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -29,8 +29,9 @@ static inline void st_bind_free(PyObject* object) {
   Py_DECREF(type);
 }
 
-/* Defines the part of the module that the file `name`.c adds: types, functions,
- * constants.  module.c lists all parts.  -1: an exception is set. */
+/* Defines the function that adds the types, functions and constants of the file
+ * `name`.c to the module.  module.c calls it.  It returns -1 with an exception
+ * set on failure. */
 #define ST_BIND_PART(name)                  \
   int st_bind_add_##name(PyObject* module); \
   int st_bind_add_##name(PyObject* module)

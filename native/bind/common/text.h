@@ -7,8 +7,8 @@
 
 #include "bind/common/python.h"
 
-/* Encodes a str that has lone surrogates: these are written as escape
- * sequences. */
+/* Encodes a str that has lone surrogates as UTF-8, with an escape sequence for
+ * each surrogate. */
 const char* st_bind_escaped_utf8(PyObject* string, Py_ssize_t* size,
                                  PyObject** release);
 
@@ -22,6 +22,6 @@ static inline const char* utf8_of(PyObject* string, Py_ssize_t* size,
   return LIKELY(data) ? data : st_bind_escaped_utf8(string, size, release);
 }
 
-/* Returns the largest size up to `size` that cuts `data` between two
- * characters. */
+/* Returns the largest size, up to `size`, at which `data` can be cut without
+ * splitting a character. */
 size_t cut_utf8(const char* data, size_t size);

@@ -12,10 +12,10 @@
  * Returns -1 with an exception set on failure. */
 int st_bind_add_type(PyObject* module, PyType_Spec* spec);
 
-/* Makes and adds a heap type like st_bind_add_type, and stores it in *type;
- * NULL on failure. */
+/* Makes and adds a heap type like st_bind_add_type, and stores the type in
+ * *type, which is NULL on failure. */
 int st_bind_keep_type(PyObject* module, PyType_Spec* spec, PyTypeObject** type);
 
-/* Returns true if `object` was made by the type whose deallocator is `dealloc`.
- * Otherwise sets TypeError: "expected a `expected`, not a ...". */
+/* Returns whether `object` was made by the type whose deallocator is `dealloc`.
+ * If not, sets TypeError: "expected a `expected`, not a ...". */
 bool st_bind_check(PyObject* object, destructor dealloc, const char* expected);

@@ -11,7 +11,7 @@
 
 #include "bind/common/python.h"
 
-/* Number of untraced calls that the calling thread is inside of. */
+/* Number of untraced calls that the calling thread has entered and not left. */
 extern _Thread_local uint32_t st_untraced_depth;
 
 /* Calls function(*args) as an untraced call. */

@@ -21,12 +21,12 @@
 
 struct arbiter {
   PyObject_HEAD
-  PyObject* sink; /* ProducerEndpointCore, SendQueue, or None: unbound */
+  PyObject* sink; /* ProducerEndpointCore or SendQueue; None if unbound. */
   bool is_initialized;
   bool has_batch;
   struct st_arbiter arbiter;
-  struct st_commit_batch batch; /* over IPC only */
-  struct st_shm mapping;        /* over IPC; else zero */
+  struct st_commit_batch batch; /* Used over IPC only. */
+  struct st_shm mapping;        /* The mapping over IPC; zero in process. */
   struct st_fork_entry fork;
 };
 
@@ -81,7 +81,7 @@ static struct arbiter* new_arbiter(PyObject* type, PyObject* sink) {
   return self;
 }
 
-/* Initialises the core arbiter: the last step of every constructor.  Releases
+/* Initialises the core arbiter as the last step of every constructor.  Releases
  * `self` on failure. */
 static PyObject* finish(struct arbiter* self, const struct st_shm* shm,
                         const struct st_commit_sink* sink, void* sink_self) {
@@ -147,9 +147,9 @@ static bool map_file(struct arbiter* self, int fd, size_t page_size) {
   return false;
 }
 
-/* Arguments that over_ipc and emulated share. */
+/* Indices of the arguments that over_ipc and emulated share. */
 enum {
-  ARG_MEMORY, /* a descriptor (over_ipc) or a size (emulated) */
+  ARG_MEMORY, /* A descriptor (over_ipc) or a size (emulated). */
   ARG_PAGE_SIZE,
   ARG_QUEUE,
   ARG_SERVICE,
@@ -161,12 +161,12 @@ enum {
   ARG_COUNT
 };
 
-/* From ARG_QUEUE on. */
+/* The names of the arguments from ARG_QUEUE on. */
 #define QUEUE_NAMES                                              \
   "queue", "service_id", "commit_data", "register_trace_writer", \
       "unregister_trace_writer"
 
-/* The send queue, and the service's ids for its methods. */
+/* The send queue of a connection, and the service's ids for its methods. */
 struct connection {
   struct st_send_queue* queue;
   struct st_producer_methods methods;
@@ -327,9 +327,9 @@ static PyObject* arbiter_bind(PyObject* object, PyObject* const* args,
   if (in[ARG_FLAG] && PyObject_IsTrue(in[ARG_FLAG]) > 0)
     st_commit_batch_patch_directly(&self->batch, &self->arbiter.shm);
   st_commit_batch_bind(&self->batch, connection.queue, &connection.methods);
-  /* Writers call the batch under the arbiter's locks, so the fork guard must
-   * prepare the arbiter first: register it after the batch
-   * (core/fork_guard.h). */
+  /* The arbiter is registered with the fork guard after the batch, because
+   * writers call the batch under the arbiter's locks: the guard must prepare
+   * the arbiter first (core/fork_guard.h). */
   st_fork_unregister(&self->fork);
   st_fork_register(&self->fork);
   Py_RETURN_NONE;
@@ -362,7 +362,7 @@ static PyObject* arbiter_flush(PyObject* self, PyObject* Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
-/* In process this does nothing: the service's endpoint object is notified
+/* Does nothing in process: there the service's endpoint object is notified
  * directly. */
 static PyObject* arbiter_notify_flush_complete(PyObject* object,
                                                PyObject* request_id) {

@@ -12,5 +12,5 @@
 #include "core/arbiter.h"
 
 /* Returns the core struct of an Arbiter; NULL with TypeError for other
- * types. */
+ * objects. */
 struct st_arbiter* st_bind_arbiter(PyObject* object);

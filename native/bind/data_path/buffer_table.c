@@ -13,7 +13,7 @@
 struct buffer_table {
   PyObject_HEAD
   struct st_buffer_table* table;
-  pthread_mutex_t reader; /* see st_bind_table_lock_reader() */
+  pthread_mutex_t reader; /* The lock of st_bind_table_lock_reader(). */
   struct st_fork_entry fork;
 };
 
@@ -43,7 +43,8 @@ void st_bind_table_unlock_reader(PyObject* table) {
   pthread_mutex_unlock(&((struct buffer_table*)table)->reader);
 }
 
-/* Unlocks the child's copy: a thread of the parent may have held the lock. */
+/* Runs in the child of a fork: unlocks its copy of the reader lock, which a
+ * thread of the parent may have held. */
 static void forget_reader_in_child(void* self) {
   pthread_mutex_init(&((struct buffer_table*)self)->reader, NULL);
 }
@@ -148,8 +149,8 @@ static PyObject* table_remove(PyObject* self, PyObject* buffer_id) {
   Py_RETURN_NONE;
 }
 
-/* Acquires the buffer named by an argument.  The caller releases it by its
- * id. */
+/* Acquires the buffer whose id is an argument.  The caller releases the buffer
+ * by its id. */
 static struct st_trace_buffer* acquire(PyObject* self, PyObject* buffer_id,
                                        uint16_t* id) {
   if (!st_bind_id16(buffer_id, "buffer_id", id))

@@ -12,7 +12,7 @@
 #include "core/buffer_table.h"
 
 /* Returns the core struct of a BufferTable; NULL with TypeError for other
- * types. */
+ * objects. */
 struct st_buffer_table* st_bind_buffer_table(PyObject* object);
 
 /* Locks the table for its only reader.  Called with the GIL, which is released

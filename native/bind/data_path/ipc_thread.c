@@ -28,11 +28,12 @@ struct st_ipc_thread_object {
   PyObject* queue;
   PyObject* on_readable;
   bool dying;
-  bool is_listed; /* in the module's list of running threads */
+  /* Whether the module's list of running threads contains it. */
+  bool is_listed;
   struct st_ipc_thread_object* next;
 };
 
-/* Calls on_readable, with the GIL. The last Py_DECREF may destroy the
+/* Calls on_readable with the GIL held.  The last Py_DECREF may destroy the
  * object. */
 static bool call_python(struct st_ipc_thread_object* self) {
   if (self->dying || !self->on_readable)
@@ -78,7 +79,7 @@ static void unlist(struct st_ipc_thread_object* self) {
     return;
   self->is_listed = false;
   struct st_bind_state* state = st_bind_state(Py_TYPE(self));
-  if (!state) { /* the module is being cleared */
+  if (!state) { /* The module is being cleared, so it has no state any more. */
     PyErr_Clear();
     return;
   }
@@ -152,7 +153,7 @@ static int thread_traverse(PyObject* object, visitproc visit, void* arg) {
   return 0;
 }
 
-/* Keeps the queue: the native thread may still use it. */
+/* Does not drop the queue, because the native thread may still use it. */
 static int thread_clear(PyObject* object) {
   Py_CLEAR(((struct st_ipc_thread_object*)object)->on_readable);
   return 0;
@@ -236,8 +237,8 @@ static PyType_Spec kSpec = {
 static PyMethodDef kStopAll = {"stop_ipc_threads", stop_all, METH_NOARGS,
                                "Stop all IPC threads of this interpreter."};
 
-/* Registers stop_all with atexit.  Handlers run in reverse order, so this one,
- * registered at import, runs after the client's own clean-up. */
+/* Registers stop_all with atexit.  atexit runs functions in reverse order, so
+ * stop_all, registered at import, runs after the client's own clean-up. */
 static int stop_at_exit(PyObject* module) {
   PyObject* function = PyCFunction_NewEx(&kStopAll, module, NULL);
   PyObject* atexit = function ? PyImport_ImportModule("atexit") : NULL;

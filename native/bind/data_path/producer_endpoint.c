@@ -15,11 +15,11 @@
 
 struct endpoint {
   PyObject_HEAD
-  PyObject* table; /* a BufferTable */
+  PyObject* table; /* The BufferTable with the producer's buffers. */
   bool is_initialized;
   struct st_producer_endpoint endpoint;
   struct st_fork_entry fork;
-  struct st_shm mapping; /* zero before there is one; kept until the end */
+  struct st_shm mapping; /* Zero before memory is attached. */
 };
 
 static void endpoint_dealloc(PyObject* object);
@@ -101,14 +101,15 @@ static bool map(struct endpoint* self, int fd, size_t size, size_t page_size) {
 const struct st_shm* st_bind_endpoint_make_memory(PyObject* object, size_t size,
                                                   size_t page_size) {
   struct endpoint* self = cast(object);
-  /* Private: a forked child has its own copy and cannot change its parent's. */
+  /* The mapping is private: a forked child has its own copy and cannot change
+   * its parent's. */
   if (!self || !map(self, -1, size, page_size))
     return NULL;
   return &self->endpoint.shm;
 }
 
-/* Requires a memfd sealed against shrinking: shrinking a mapped file would kill
- * the service with SIGBUS. */
+/* Checks that the file is a memfd sealed against shrinking: shrinking a mapped
+ * file would kill the service with SIGBUS. */
 static bool check_file(int fd, int64_t size) {
   struct stat file;
   if (fstat(fd, &file) < 0) {
@@ -159,7 +160,8 @@ static PyObject* endpoint_allow_buffer(PyObject* self, PyObject* const* args,
   Py_RETURN_NONE;
 }
 
-/* Accepts every uint32: the peer chooses both ids, and the core checks them. */
+/* Accepts every uint32 for both ids: the peer chooses them, and the core checks
+ * them. */
 static PyObject* endpoint_register_writer(PyObject* self, PyObject* const* args,
                                           Py_ssize_t count, PyObject* kwnames) {
   static const struct st_bind_signature signature = {

@@ -9,8 +9,8 @@
 #include "bind/common/python.h"
 #include "core/producer_endpoint.h"
 
-/* Returns the core struct of the object; NULL with TypeError for other
- * types. */
+/* Returns the core struct of the object; NULL with TypeError if it is no
+ * ProducerEndpointCore. */
 struct st_producer_endpoint* st_bind_producer_endpoint(PyObject* object);
 
 /* Maps private memory of `size` bytes, in pages of `page_size` bytes, for the

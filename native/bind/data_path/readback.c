@@ -14,7 +14,8 @@ enum { MAX_KEPT_BYTES = 4 << 20 };
 
 struct readback {
   PyObject_HEAD
-  PyObject* table; /* a BufferTable; its reader lock guards the members below */
+  /* The BufferTable.  Its reader lock guards the members below. */
+  PyObject* table;
   struct st_readback* readback;
   struct st_bytes scratch;
 };
@@ -90,7 +91,7 @@ static PyObject* take_scratch(struct readback* self) {
   return bytes;
 }
 
-/* The reader lock stays held while this thread gets the GIL back.  That cannot
+/* The reader lock stays held while this thread waits for the GIL.  That cannot
  * deadlock: other threads release the GIL before they wait for the lock. */
 static PyObject* readback_read(PyObject* object, PyObject* const* args,
                                Py_ssize_t count, PyObject* kwnames) {
@@ -127,7 +128,7 @@ static PyObject* readback_sequence_id(PyObject* object, PyObject* const* args,
   struct readback* self = (struct readback*)object;
   PyObject* in[2];
   uint16_t producer;
-  int64_t writer; /* 0 in a malformed chunk */
+  int64_t writer; /* The writer id; 0 in a malformed chunk. */
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
       !st_bind_id16(in[0], "producer_id", &producer) ||
       !st_bind_integer(in[1], "writer_id", 0, UINT16_MAX, &writer))

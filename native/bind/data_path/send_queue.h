@@ -8,5 +8,5 @@
 #include "core/send_queue.h"
 
 /* Returns the core struct of a SendQueue; NULL with TypeError for other
- * types. */
+ * objects. */
 struct st_send_queue* st_bind_send_queue(PyObject* object);

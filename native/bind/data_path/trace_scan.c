@@ -8,10 +8,11 @@
 #include "bind/common/arguments.h"
 #include "core/wire.h"
 
-/* Returns the position after the packet at p, or NULL if no whole packet is
- * there. */
+/* Returns the position after the packet at p, or NULL if the packet is not
+ * complete. */
 static const uint8_t* skip_packet(const uint8_t* p, const uint8_t* end) {
-  enum { PACKET_TAG = 0x0a }; /* Trace.packet: field 1, delimited */
+  /* The tag of Trace.packet: field 1, delimited. */
+  enum { PACKET_TAG = 0x0a };
   if (p == end || *p++ != PACKET_TAG)
     return NULL;
   uint64_t size;

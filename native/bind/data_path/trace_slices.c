@@ -43,7 +43,8 @@ static PyObject* pack_slices(PyObject* Py_UNUSED(module), PyObject* const* args,
 
 static size_t join(const uint8_t* reply, size_t size, size_t limit,
                    uint8_t* out, size_t* written) {
-  (void)limit; /* the output is never longer than the reply */
+  /* No limit is needed: the output is never longer than the reply. */
+  (void)limit;
   return st_slices_join(reply, size, out, written);
 }
 

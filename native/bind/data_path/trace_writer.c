@@ -18,7 +18,8 @@ struct trace_writer {
   PyObject* arbiter;
   enum writer_state state;
   bool is_busy;
-  uint64_t refused; /* packets dropped because the writer was closed or busy */
+  /* Packets dropped because the writer was closed or busy. */
+  uint64_t refused;
   struct st_trace_writer writer;
 };
 
@@ -49,8 +50,8 @@ static PyObject* writer_new(PyTypeObject* type, PyObject* args,
     return NULL;
   Py_INCREF(in[0]);
   self->arbiter = in[0];
-  /* Without a writer id the writer starts closed, and counts each packet as
-   * refused. */
+  /* Without a writer id the writer is closed from the start, and counts each
+   * packet as refused. */
   if (st_trace_writer_init(&self->writer, arbiter, target,
                            (enum st_exhausted_policy)policy))
     self->state = OPEN;

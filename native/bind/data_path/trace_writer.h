@@ -9,12 +9,12 @@
 #include "core/trace_writer.h"
 
 /* Returns the core struct of a TraceWriter; NULL with TypeError for other
- * types. */
+ * objects. */
 struct st_trace_writer* st_bind_trace_writer(PyObject* object);
 bool st_bind_is_trace_writer(PyObject* object);
 
-/* Begin and end a packet whose size is not known in advance.  Between the two
- * the writer is busy and drops other packets.  Begin returns NULL, without an
+/* Begin or end a packet whose size is not known in advance.  In between, the
+ * writer is busy and drops other packets.  Begin returns NULL, without an
  * exception, if the writer is closed or already busy.  Both may stall. */
 struct st_message* st_bind_trace_writer_begin(PyObject* object);
 void st_bind_trace_writer_end(PyObject* object);

@@ -11,7 +11,7 @@
 
 #include "bind/common/python.h"
 
-/* The same numbers as in stretto.base.rpc_hooks. */
+/* Kinds of messages, with the same numbers as in stretto.base.rpc_hooks. */
 enum message_kind {
   MESSAGE_REQUEST,
   MESSAGE_ONE_WAY,
@@ -28,14 +28,15 @@ struct flow_direction {
 
 typedef struct {
   PyObject_HEAD
-  PyObject* owner;    /* the tracer that this channel state belongs to */
-  PyObject* find_key; /* callable that returns an int; 0: key not known yet */
+  PyObject* owner;    /* The tracer to which this channel state belongs. */
+  PyObject* find_key; /* A callable that returns the key as an int, or 0. */
   bool numbered, is_server, disabled;
-  /* messages were counted, or may have been lost */
+  /* Whether messages were counted, or may have been lost. */
   char used;
-  /* keys of the directions; 0: not known yet */
+  /* The key of each direction; 0 if it is not known yet. */
   uint64_t to_server, to_client;
-  struct flow_direction directions[2]; /* incoming, outgoing */
+  /* The incoming and the outgoing direction. */
+  struct flow_direction directions[2];
 } FlowIdsObject;
 
 struct flow_message {
@@ -46,9 +47,10 @@ struct flow_message {
 
 extern PyTypeObject* st_flow_ids_type;
 
-/* Returns whether flow_ids_next() would return an id.  Counts nothing. */
+/* Returns whether flow_ids_next() would return an id.  Does not count a
+ * message. */
 bool flow_ids_know(const FlowIdsObject* ids, const struct flow_message* m);
 /* Counts a message without computing its id. */
 void flow_ids_skip(FlowIdsObject* ids, const struct flow_message* m);
-/* Counts a message and returns its id; 0 if the id is not known. */
+/* Counts a message and returns its flow id; 0 if the id is not known. */
 uint64_t flow_ids_next(FlowIdsObject* ids, const struct flow_message* m);

@@ -35,7 +35,7 @@
 typedef struct {
   PyObject_HEAD
   PyObject* owner;
-  /* [received, sent][kind]; NULL: no template */
+  /* The templates by [received, sent][kind].  NULL if a kind has none. */
   PyObject* templates[2][MESSAGE_KINDS];
 } TemplatesObject;
 
@@ -94,25 +94,25 @@ typedef struct {
   PyObject_HEAD
   vectorcallfunc vectorcall;
   PyObject* owner;
-  PyObject* otherwise; /* handles the messages that this hook passes on */
-  /* context variable: the flow of the message being handled */
+  PyObject* otherwise; /* The Python function for all other messages. */
+  /* A context variable: the flow of the message that is being handled. */
   PyObject* incoming;
-  /* category of messages whose method's own category is off */
+  /* The category of messages whose method's own category is off. */
   CategoryObject* transport;
   bool outgoing;
 } HookObject;
 
-/* Positions of the arguments, counted from `method`. */
+/* The positions of a hook's arguments, counted from `method`. */
 enum { METHOD, KIND, TXID, SIZE, HANDLES, ANSWER, DATA, MESSAGE_ARGUMENTS };
 
 struct message {
   PyObject* channel;
   PyObject* const* arguments;
-  Py_ssize_t count; /* number of `arguments` */
+  Py_ssize_t count; /* Number of `arguments`. */
   uint64_t stamp;
   struct flow_message flow;
-  FlowIdsObject* ids;         /* strong reference */
-  TemplatesObject* templates; /* strong reference */
+  FlowIdsObject* ids;         /* A strong reference. */
+  TemplatesObject* templates; /* A strong reference. */
   EventTemplateObject* template;
 };
 
@@ -124,8 +124,8 @@ static uint64_t integer(PyObject* value, bool* ok) {
   return PyLong_AsUnsignedLongLongMask(value);
 }
 
-/* Returns false if the arguments have unexpected types or an unexpected
- * number. */
+/* Converts the hook's arguments.  Returns false if their number or a type is
+ * not as expected. */
 static bool read_arguments(struct message* m, const HookObject* h,
                            PyObject* const* args, Py_ssize_t count) {
   bool ok = true;
@@ -144,7 +144,8 @@ static bool read_arguments(struct message* m, const HookObject* h,
   return ok && kind < MESSAGE_CONTROL;
 }
 
-/* Returns a new reference to an attribute, or NULL without an exception. */
+/* Returns a new reference to an attribute; NULL, without an exception, if it is
+ * missing. */
 static PyObject* attribute(PyObject* object, PyObject* name) {
   PyObject* found = PyObject_GetAttr(object, name);
   if (!found)
@@ -165,13 +166,14 @@ static bool find_ids(struct message* m, PyObject* owner) {
   return true;
 }
 
-/* Returns method.switch.enabled, borrowed: Py_True or Py_False.  Any other
- * result means that `method` is not a method object. */
+/* Returns method.switch.enabled as a borrowed reference: Py_True or Py_False.
+ * Any other result means that `method` is not a method object. */
 static PyObject* is_on(PyObject* method) {
   PyObject* on = attribute(method, switch_name);
   PyObject* enabled = on ? attribute(on, enabled_name) : NULL;
   Py_XDECREF(on);
-  Py_XDECREF(enabled); /* Py_True and Py_False are never freed */
+  /* The reference may be dropped: Py_True and Py_False are never freed. */
+  Py_XDECREF(enabled);
   return enabled;
 }
 
@@ -189,8 +191,8 @@ static bool find_template(struct message* m, PyObject* owner) {
 }
 
 /* Returns the value of the argument `incoming` for a sent message: the flow of
- * the message that is being handled here, or None.  The number is signed, as in
- * column trace_id of the trace processor's table `flow`. */
+ * the message that this thread or task is handling, or None.  The number is
+ * signed, as in column trace_id of the trace processor's table `flow`. */
 static PyObject* cause_of(const HookObject* h, const struct message* m) {
   PyObject* value = NULL;
   if (!h->outgoing || m->flow.kind == MESSAGE_REPLY)
@@ -207,8 +209,8 @@ static PyObject* given(const struct message* m, int at) {
   return m->count > at ? m->arguments[at] : Py_None;
 }
 
-/* Records the event.  Returns the value for the caller of the hook: a slice or
- * None; NULL with an exception set on failure. */
+/* Records the event of a message.  Returns the value for the caller of the
+ * hook: a slice or None; NULL with an exception set on failure. */
 static PyObject* show(const HookObject* h, const struct message* m,
                       PyObject* flow, PyObject* cause) {
   PyObject* handles = given(m, HANDLES);
@@ -220,7 +222,7 @@ static PyObject* show(const HookObject* h, const struct message* m,
                             .has_timestamp = h->outgoing,
                             .timestamp = m->stamp};
   template_request(&r, m->template, values, cause == Py_None ? 3 : 5);
-  /* The reply continues a request's flow; all other flows end at the
+  /* A reply continues the flow of its request; all other flows end at the
    * receiver. */
   if (h->outgoing || m->flow.kind == MESSAGE_REQUEST)
     r.flow = flow;
@@ -239,7 +241,8 @@ static PyObject* show(const HookObject* h, const struct message* m,
   Py_XDECREF(r.within);
   if (!shown || !h->outgoing || m->flow.kind == MESSAGE_REQUEST)
     return shown;
-  bool ok = slice_pass(shown); /* nothing follows inside the slice */
+  /* Nothing runs inside the slice, so it is left at once. */
+  bool ok = slice_pass(shown);
   Py_DECREF(shown);
   return ok ? Py_NewRef(Py_None) : NULL;
 }

@@ -9,7 +9,7 @@
 #include "bind/common/python.h"
 
 struct byte_range {
-  PyObject* owner; /* strong reference; NULL: the range is empty */
+  PyObject* owner; /* A strong reference; NULL if the range is empty. */
   const uint8_t* data;
   size_t size;
 };
@@ -31,5 +31,5 @@ static inline void byte_range_clear(struct byte_range* range) {
   range->size = 0;
 }
 
-/* Returns a memoryview of the range. */
+/* Returns a new memoryview of the range. */
 PyObject* byte_range_view(const struct byte_range* range);

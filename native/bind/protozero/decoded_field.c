@@ -8,7 +8,7 @@ enum { MAX_FREE = 256 };
 
 typedef struct {
   PyObject_HEAD
-  struct byte_range range; /* bytes of a delimited field; else empty */
+  struct byte_range range; /* The bytes of a delimited field; else empty. */
   uint32_t number;
   uint32_t wire_type;
   uint64_t value;

@@ -15,7 +15,7 @@ struct decoder_object {
   struct st_decoder decoder;
 };
 
-/* The Python type.  Set when the type is added to the module. */
+/* The Python type Decoder, set when the module adds it. */
 extern PyTypeObject* st_decoder_type;
 
 /* Returns a new decoder of the range, and takes ownership of the range, also on

@@ -35,9 +35,10 @@ static PyObject* append_slowly(struct message_writer* w, const uint8_t* bytes,
   Py_RETURN_NONE;
 }
 
-enum { NUMBER_ROOM = 16 }; /* bound of a tag array and a varint */
+/* The largest size of a tag and a varint together. */
+enum { NUMBER_ROOM = 16 };
 
-/* Writes tag and value at p. */
+/* Writes the field's tag and its value at p. */
 static inline uint8_t* put_varint(const struct message_field* f, uint8_t* p,
                                   uint64_t bits) {
   memcpy(p, f->tag, sizeof f->tag);
@@ -154,8 +155,8 @@ static bool add_element(const struct message_field* f, struct st_packed* packed,
   return added;
 }
 
-/* A helper may change the list while it is converted, so the size is read again
- * for each element, and each element is held. */
+/* A helper may change the list during the conversion, so the list's size is
+ * read again for each element, and each element is held. */
 static bool add_elements(const struct message_field* f,
                          struct st_packed* packed, PyObject* values) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
@@ -168,8 +169,8 @@ static bool add_elements(const struct message_field* f,
   return true;
 }
 
-/* Returns the elements as a list or tuple.  A str or bytes is a sequence, too:
- * the helper raises the error for it. */
+/* Returns the elements of the value as a list or tuple.  A str or bytes would
+ * be a sequence, too; the helper raises the error for it. */
 static PyObject* elements_of(const struct message_field* f, PyObject* values) {
   bool is_text = PyUnicode_Check(values) || PyBytes_Check(values);
   return is_text ? PyObject_CallOneArg(f->helper, values)

@@ -11,16 +11,17 @@ struct message_field {
   PyObject* (*append)(struct message_field* f, struct message_writer* w,
                       PyObject* value);
   PyObject* name;
-  /* check(value); of a nested message: returns its writer class */
+  /* check(value); for a nested message, a function that returns its writer
+   * class. */
   PyObject* helper;
-  /* the nested message's writer class; NULL until first used */
+  /* The nested message's writer class; NULL until it is used first. */
   PyTypeObject* writer;
-  PyMethodDef method; /* the field's row in the writer class */
+  PyMethodDef method; /* The field's method in the writer class. */
   enum value_kind kind;
   uint32_t number;
-  uint64_t small_max; /* ints from 0 to this are encoded as plain varints */
+  uint64_t small_max; /* Ints from 0 to this are written as varints at once. */
   uint8_t tag_size;
-  uint8_t tag[8]; /* copied whole; tag_size bytes count */
+  uint8_t tag[8]; /* Copied as a whole; `tag_size` bytes of it count. */
 };
 
 /* Returns a new field from the tuple (method, number, kind, is packed, helper).

@@ -9,15 +9,15 @@
 #include "bind/common/types.h"
 #include "core/message_filter.h"
 
-/* Releases the GIL above this size: getting it back from a busy thread takes
- * longer than filtering a smaller message. */
+/* Larger messages are filtered without the GIL.  For a smaller one, getting the
+ * GIL back from a busy thread would take longer than the filtering. */
 enum { MIN_BYTES_WITHOUT_GIL = 128 * 1024, MAX_ROOT_FIELDS = 16 };
 
 struct message_filter {
   PyObject_HEAD
   struct st_filter_bytecode bytecode;
   struct st_message_filter filter;
-  PyObject* string_filter; /* a callable, or NULL */
+  PyObject* string_filter; /* A Python callable, or NULL. */
 };
 
 /* --- strings: rewritten by Python, with the GIL --- */
@@ -106,7 +106,7 @@ static int filter_traverse(PyObject* object, visitproc visit, void* arg) {
   return 0;
 }
 
-/* Clears the callable, but keeps `rewrite` as the string filter: a later call
+/* Drops the callable, but keeps `rewrite` as the string filter: a later call
  * then fails instead of letting strings pass unfiltered. */
 static int filter_clear(PyObject* object) {
   struct message_filter* self = (struct message_filter*)object;

@@ -8,9 +8,9 @@ enum { FIRST_SLICE = 4096, MAX_FREE = 8 };
 static struct output* free_outputs;
 static int free_count;
 
-/* Calls write() and returns how many bytes it took: a raw file or a socket may
- * take a part of them.  A result that is not an int counts as all bytes.
- * Returns -1 with an exception set on failure. */
+/* Calls write() and returns how many bytes it wrote: a raw file or a socket may
+ * write only a part.  A result that is not an int counts as all bytes.  Returns
+ * -1 with an exception set on failure. */
 static Py_ssize_t write_some(PyObject* write, const char* data, size_t size) {
   PyObject* result = PyObject_CallFunction(write, "y#", data, (Py_ssize_t)size);
   if (!result)
@@ -27,7 +27,8 @@ static Py_ssize_t write_some(PyObject* write, const char* data, size_t size) {
   return -1;
 }
 
-/* Called while a message is open.  A pending exception stays set. */
+/* Writes all bytes to the file.  Called while a message is open, so a pending
+ * exception stays set. */
 static bool write_to_file(void* self, const void* data, size_t size) {
   struct output* output = self;
   PyObject *type, *value, *traceback;
@@ -102,7 +103,7 @@ static struct output* output_alloc(void) {
   return output;
 }
 
-/* Keeps the heap's first slice and the arena for the next output. */
+/* Keeps the heap's first slice and the arena's memory for the next output. */
 static void output_free(struct output* output) {
   if (output->heap.first != output->heap.last)
     st_stream_reset_heap(&output->stream, &output->heap, FIRST_SLICE);

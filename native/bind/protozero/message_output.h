@@ -25,12 +25,12 @@ struct output {
   struct st_arena_message root;
   enum output_kind kind;
   bool busy;
-  bool is_complete; /* the destination has received all bytes */
+  bool is_complete; /* Whether the destination has received all bytes. */
   Py_ssize_t writers;
   struct st_heap_stream heap;
   struct st_file_stream file;
   Py_buffer buffer;
-  PyObject* target; /* the write method of a file, or a TraceWriter */
+  PyObject* target; /* The write method of a file, or a TraceWriter. */
   struct output* next_free;
 };
 
@@ -50,8 +50,8 @@ bool output_complete(struct output* output);
 /* Returns the bytes of a complete heap output. */
 PyObject* output_bytes(struct output* output);
 
-/* These append data and may call the destination.  They return false (or NULL)
- * with an exception set on failure. */
+/* The functions below append data, and may call the destination.  They return
+ * false (or NULL) with an exception set on failure. */
 bool output_append(struct output* output, struct st_message* message,
                    const void* data, size_t size);
 bool output_append_bytes(struct output* output, struct st_message* message,

@@ -20,24 +20,24 @@
 
 enum {
   NAME,
-  KIND,     /* one character of read_value() */
-  REPEATED, /* a bool */
-  RIVALS,   /* a tuple: names of the other fields of its oneof */
-  CODEC,    /* of a message field: the object with message_class, else None */
-  CLASS,    /* of a message field: its class; None until first used */
-  /* of a message field: the plan of its class; None until first used */
+  KIND,     /* The kind of value, as one character. */
+  REPEATED, /* Whether the field is repeated, a bool. */
+  RIVALS,   /* A tuple: the names of the other fields of its oneof. */
+  CODEC,    /* The object whose message_class a message field has, else None. */
+  CLASS,    /* The class of a message field; None until first used. */
+  /* The plan of that class; None until first used. */
   PLAN,
 };
 
 enum {
-  MAX_DEPTH = 100, /* the same limit as in stretto.protozero.message */
-  /* The limit lets other threads run between two calls.  It counts fields of
-   * the outermost message. */
+  MAX_DEPTH = 100, /* The limit that stretto.protozero.message has, too. */
+  /* The largest number of fields of the outermost message in one call, so that
+   * other threads can run between two calls. */
   FIELDS_PER_CALL = 1000,
 };
 
 struct wire_field {
-  /* the value; of a delimited field: the position of its first byte */
+  /* The value; for a delimited field, the position of its first byte. */
   uint64_t tag, value;
   Py_ssize_t end;
 };
@@ -83,7 +83,8 @@ static Py_ssize_t merge(PyObject* values, PyObject* plan,
                         const struct source* in, Py_ssize_t at, Py_ssize_t end,
                         long depth, long fields);
 
-/* Stores the message class of an entry, and its plan. */
+/* Stores the class of a message field in its plan entry, and the plan of that
+ * class. */
 static int resolve(PyObject* entry) {
   PyObject* made =
       PyObject_GetAttrString(PyList_GetItem(entry, CODEC), "message_class");
@@ -104,7 +105,7 @@ static int resolve(PyObject* entry) {
   return 0;
 }
 
-/* Makes the same object as Message.__init__ without arguments. */
+/* Makes a message like Message.__init__ without arguments. */
 static PyObject* new_message(PyObject* type) {
   PyObject* none = PyTuple_New(0);
   PyObject* empty = PyBytes_FromStringAndSize(NULL, 0);
@@ -147,7 +148,7 @@ static PyObject* read_message(PyObject* entry, const struct source* in,
 static PyObject* read_value(PyObject* entry, const struct source* in,
                             const struct wire_field* field, long depth) {
   const char* text = (const char*)in->data + field->value;
-  /* size of a delimited field */
+  /* The size of a delimited field. */
   Py_ssize_t size = field->end - (Py_ssize_t)field->value;
   switch (PyUnicode_READ_CHAR(PyList_GetItem(entry, KIND), 0)) {
     case 'b':
@@ -196,8 +197,8 @@ static int append(PyObject* values, PyObject* name, PyObject* value) {
   return result;
 }
 
-/* Stores a field in the dict.  Returns 1 if it did; 0 if the Python caller has
- * to handle the field; -1 with an exception set on failure. */
+/* Stores a field in the dict.  Returns 1 if it was stored; 0 if the Python
+ * caller has to handle it; -1 with an exception set on failure. */
 static int take(PyObject* values, PyObject* entry, const struct source* in,
                 const struct wire_field* field, long depth) {
   PyObject* name = PyList_GetItem(entry, NAME);
@@ -218,8 +219,8 @@ static int take(PyObject* values, PyObject* entry, const struct source* in,
   return result < 0 ? -1 : 1;
 }
 
-/* Merges fields until one has to be handled by the caller.  Returns the
- * position of that field; -1 with an exception set on failure. */
+/* Merges fields until the caller has to handle one.  Returns the position of
+ * that field; -1 with an exception set on failure. */
 static Py_ssize_t merge(PyObject* values, PyObject* plan,
                         const struct source* in, Py_ssize_t at, Py_ssize_t end,
                         long depth, long fields) {

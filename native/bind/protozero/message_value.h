@@ -24,11 +24,11 @@ enum value_kind {
   VALUE_KINDS
 };
 
-/* Returns the kind with a name as in .proto files; VALUE_KINDS if there is
+/* Returns the kind whose name in .proto files this is; VALUE_KINDS if there is
  * none. */
 enum value_kind value_kind_named(const char* name);
 
-/* Returns the wire type of a single value of the kind (not packed). */
+/* Returns the wire type of one value of the kind, when it is not packed. */
 uint32_t value_wire_type(enum value_kind kind);
 
 /* Returns the largest value of an integer kind. */
@@ -58,9 +58,10 @@ static inline bool value_small_int(PyObject* value, uint64_t* out) {
  * range or not of the exact Python type for the kind.  Runs no Python code. */
 bool value_to_bits(enum value_kind kind, PyObject* value, uint64_t* bits);
 
-/* Returns the number for bits from the wire.  Integers are cut to the width of
- * their kind. */
+/* Returns the Python number for bits from the wire.  Integers are cut to the
+ * width of their kind. */
 PyObject* value_from_bits(enum value_kind kind, uint64_t bits);
 
-/* Returns a str; bytes that are not UTF-8 become surrogate escapes. */
+/* Returns the bytes as a str; bytes that are not UTF-8 become surrogate
+ * escapes. */
 PyObject* value_string(const uint8_t* data, size_t size);

@@ -23,7 +23,8 @@ static bool misuse_raises;
 
 static void writer_dealloc(PyObject* self);
 
-/* Returns true for our own types; subclasses made in Python may be larger. */
+/* Returns whether the type is one of ours.  Objects of a subclass made in
+ * Python may be larger. */
 static bool is_plain(const PyTypeObject* type) {
   return type->tp_dealloc == writer_dealloc;
 }
@@ -93,7 +94,8 @@ static bool is_current(const struct message_writer* w) {
   return w->at->serial == w->serial && !w->at->message.finalized;
 }
 
-/* Counts the misuse, sets the exception if misuse raises, and returns false. */
+/* Counts the misuse, and sets an exception where misuse raises.  Returns
+ * false. */
 static bool misused(const struct message_writer* w) {
   misuse_count++;
   if (!misuse_raises)
@@ -116,8 +118,8 @@ bool message_writer_is_open(const struct message_writer* w) {
   return (is_current(w) && !w->output->busy) || misused(w);
 }
 
-/* The serial of a writer that was opened in a message that had ended: it counts
- * as ended, too. */
+/* The serial of a writer that was opened in an ended message: this writer
+ * counts as ended, too. */
 enum { NEVER_CURRENT = 0 };
 
 PyObject* message_writer_open(PyTypeObject* type, struct message_writer* parent,
@@ -190,7 +192,7 @@ static bool field_and_value(const char* function, PyObject* const* args,
   return true;
 }
 
-/* Converts an integer to its low 64 bits. */
+/* Converts an int to its low 64 bits. */
 static bool low_bits(PyObject* value, uint64_t* bits) {
   PyObject* integer = PyNumber_Index(value);
   if (!integer)
@@ -289,7 +291,7 @@ static bool is_root(const struct message_writer* w) {
 
 static bool end_message(struct message_writer* w) {
   if (!is_current(w))
-    return true; /* already ended: no error */
+    return true; /* Ending a message twice is no error. */
   if (!message_writer_is_open(w))
     return !PyErr_Occurred();
   if (is_root(w))
@@ -306,8 +308,8 @@ static PyObject* writer_enter(PyObject* self, PyObject* Py_UNUSED(none)) {
   return Py_NewRef(self);
 }
 
-/* An exception of the `with` block is raised rather than our own: the message
- * is incomplete because of it. */
+/* The exception of the `with` block is raised rather than our own, because it
+ * is the reason why the message is incomplete. */
 static PyObject* writer_exit(PyObject* self, PyObject* const* args,
                              Py_ssize_t count) {
   bool ended = end_message(self_of(self));

@@ -4,8 +4,8 @@
 #include "bind/common/python.h"
 #include "bind/protozero/message_output.h"
 
-/* A handle on a message.  It is stale when the two serials differ
- * (message_arena.h). */
+/* A handle on a message.  If its serial differs from the message's, the handle
+ * is stale (message_arena.h). */
 struct message_writer {
   PyObject_HEAD
   struct output* output;
@@ -28,15 +28,16 @@ PyObject* message_writer_open(PyTypeObject* type, struct message_writer* parent,
  * raises. */
 bool message_writer_is_open(const struct message_writer* w);
 
-/* Appends like st_message_append_raw.  Returns false with an exception set on
- * failure. */
+/* Appends encoded fields like st_message_append_raw.  Returns false with an
+ * exception set on failure. */
 bool message_writer_append(struct message_writer* w, const void* data,
                            size_t size);
-/* Appends a delimited field with its tag. */
+/* Appends a delimited field with its tag, like message_writer_append. */
 bool message_writer_append_bytes(struct message_writer* w, uint32_t field,
                                  const void* data, size_t size);
 
-/* Returns room in the current buffer; NULL if only the slow path can append. */
+/* Returns room in the message's current buffer; NULL if only the slow path can
+ * append. */
 static inline uint8_t* message_writer_room(const struct message_writer* w,
                                            size_t size) {
   return w->at->serial == w->serial && !w->output->busy

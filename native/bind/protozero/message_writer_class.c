@@ -77,7 +77,8 @@ static PyObject* make_fields(PyObject* rows) {
 
 static bool add_method(PyTypeObject* type, PyObject* field, Py_ssize_t place) {
   struct message_field* f = (struct message_field*)field;
-  const char* name = PyUnicode_AsUTF8(f->name); /* owned by f->name */
+  /* The text belongs to f->name. */
+  const char* name = PyUnicode_AsUTF8(f->name);
   if (!name)
     return false;
   bool opens = f->kind == VALUE_MESSAGE;

@@ -7,7 +7,8 @@
 #include "core/wire.h"
 
 enum {
-  /* limit of one argument; longer values are truncated and marked */
+  /* The largest size of one argument.  A longer value is truncated and
+   * marked. */
   MAX_ARGUMENT_BYTES = 4096,
   MAX_ARGUMENT_DEPTH = 16,
 };
@@ -21,7 +22,8 @@ enum {
   DICT_ENTRIES = ST_FIELD_DEBUG_ANNOTATION_DICT_ENTRIES,
   ARRAY_VALUES = ST_FIELD_DEBUG_ANNOTATION_ARRAY_VALUES,
 
-  /* limit of a container; each item takes at least five bytes */
+  /* The largest number of items of a container.  Each item takes at least five
+   * bytes. */
   MAX_ITEMS = 1024,
   MAX_DECIMAL_DIGITS = 2048,
 };
@@ -38,8 +40,8 @@ bool argument_is_plain(PyObject* value) {
          (PyLong_CheckExact(value) && fits_in_64_bits(value));
 }
 
-/* Appends a string value.  If it was truncated (`total` of `unit` is its full
- * size), a mark at its end says so. */
+/* Appends a string value.  If it was truncated, appends a mark with its full
+ * size: `total`, counted in `unit`. */
 static void append_text(struct bytes_builder* out, const char* data,
                         size_t size, Py_ssize_t total, const char* unit) {
   char mark[64] = "";
@@ -64,7 +66,7 @@ static void append_short_text(struct bytes_builder* out, const char* text) {
   append_text(out, text, strlen(text), 0, "");
 }
 
-/* A long string is encoded only as far as it is written. */
+/* Appends a str.  A long string is encoded only as far as it is written. */
 static void append_string(struct bytes_builder* out, PyObject* string,
                           Py_ssize_t total, const char* unit) {
   PyObject* part = PyUnicode_GetLength(string) > MAX_ARGUMENT_BYTES
@@ -128,7 +130,8 @@ static void append_big_int(struct bytes_builder* out, PyObject* value) {
   Py_XDECREF(text);
 }
 
-/* Returns false, and appends nothing, if the value exceeds int64. */
+/* Appends an int.  Returns false, and appends nothing, if the value exceeds
+ * int64. */
 static bool append_small_int(struct bytes_builder* out, PyObject* value) {
   int overflow;
   long long v = PyLong_AsLongLongAndOverflow(value, &overflow);
@@ -161,7 +164,8 @@ static void append_repr(struct bytes_builder* out, PyObject* value) {
   Py_XDECREF(text);
 }
 
-/* Appends the repr of the first MAX_ARGUMENT_BYTES bytes. */
+/* Appends the repr of the first MAX_ARGUMENT_BYTES bytes of a bytes-like
+ * object. */
 static void append_bytes(struct bytes_builder* out, PyObject* value) {
   Py_ssize_t total = PyObject_Size(value);
   PyObject* part = PySequence_GetSlice(value, 0, MAX_ARGUMENT_BYTES);
@@ -177,8 +181,8 @@ static void append_bytes(struct bytes_builder* out, PyObject* value) {
   Py_XDECREF(part);
 }
 
-/* Opens a nested message, with four bytes for its size.  close_nested() fills
- * them in; it takes the returned offset. */
+/* Opens a nested message, with four bytes for its size.  Returns an offset for
+ * close_nested(), which fills in the size. */
 static size_t open_nested(struct bytes_builder* out, uint32_t field) {
   uint8_t* p = builder_room(out, 16);
   if (!p)
@@ -215,7 +219,8 @@ static void append_entry_name(struct bytes_builder* out, PyObject* key) {
   Py_XDECREF(text);
 }
 
-/* Appends one more entry that says how many entries were left out. */
+/* Appends one more entry, whose text is the number of entries that were left
+ * out. */
 static void append_more(struct bytes_builder* out, uint32_t field,
                         Py_ssize_t left) {
   char text[64];
@@ -235,7 +240,7 @@ static void append_more(struct bytes_builder* out, uint32_t field,
  * change it.  At most MAX_ITEMS are copied.  The copies bypass the methods of
  * subclasses, which may run any Python code. */
 
-/* Returns the list [key, value, key, value, ...]. */
+/* Returns the entries of a dict as the list [key, value, key, value, ...]. */
 static PyObject* copy_of_dict(PyObject* dict) {
   Py_ssize_t room = Py_MIN(PyDict_Size(dict), MAX_ITEMS);
   PyObject* pairs = PyList_New(2 * room);
@@ -329,8 +334,8 @@ static void append_array(struct bytes_builder* out, PyObject* values,
   Py_DECREF(copy);
 }
 
-/* Appends a number of another library.  Returns false if the value is no
- * number. */
+/* Appends a number whose type is from another library.  Returns false if the
+ * value is no number. */
 static bool append_foreign_number(struct bytes_builder* out, PyObject* value) {
   if (PyFloat_Check(value)) {
     append_double(out, PyFloat_AsDouble(value));

@@ -20,7 +20,8 @@
 #include "bind/common/bytes_builder.h"
 
 struct converted_argument {
-  size_t offset, size; /* position in the scratch; size 0: the value is plain */
+  /* Position in the scratch.  If the size is 0, the value is plain. */
+  size_t offset, size;
 };
 
 /* Returns whether the value is plain: append_plain_value() can encode it. */

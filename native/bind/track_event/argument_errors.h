@@ -9,5 +9,6 @@
 extern uint64_t st_argument_errors;
 
 /* Counts and clears the current exception.  A KeyboardInterrupt is meant for
- * the program, so it is raised again after the event is written. */
+ * the program, so it is not lost: it is raised again after the event is
+ * written. */
 void swallow_error(void);

@@ -12,7 +12,7 @@
 #include "bind/track_event/call_cache.h"
 #include "bind/track_event/thread_sequence.h"
 
-/* Writes the BEGIN of a call whose slot belongs to an earlier epoch, and
+/* Writes the BEGIN of a call whose cache slot belongs to an earlier epoch, and
  * updates the slot.  Returns false, with nothing written, if the caller has to
  * use st_emit. */
 bool call_cache_begin_anew(struct thread_sequence* s, CategoryObject* category,

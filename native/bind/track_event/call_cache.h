@@ -15,11 +15,12 @@
 #include "core/call_table.h"
 
 struct call_cache {
-  CategoryObject* category; /* borrowed: categories are never freed */
+  /* No reference is needed: categories are never freed. */
+  CategoryObject* category;
   struct st_call_table table;
 };
 
-/* Returns the slot of a call, of any epoch, or NULL. */
+/* Returns the cache slot of a call, whatever its epoch, or NULL. */
 static inline struct st_call_slot* call_cache_find(const struct call_cache* c,
                                                    CategoryObject* category,
                                                    PyObject* code) {
@@ -28,5 +29,5 @@ static inline struct st_call_slot* call_cache_find(const struct call_cache* c,
   return st_call_table_find(&c->table, code);
 }
 
-/* Frees the cache and drops its references.  NULL is allowed. */
+/* Frees the cache and drops its references.  The cache may be NULL. */
 void call_cache_free(struct call_cache* c);

@@ -11,13 +11,11 @@
 
 PyTypeObject* st_category_type;
 
-static PyObject* categories; /* dict: name -> Category */
+static PyObject* categories; /* A dict from name to Category. */
 static PyObject* new_category_hook;
 static uint32_t category_count;
 
-/* ---- the decorator, which is written in Python ---- */
-
-/* callable (category, target) -> decorated target */
+/* The Python function (category, target) -> decorated target, for @traced. */
 static PyObject* trace_function;
 
 static PyObject* category_traced(PyObject* self, PyObject* target) {

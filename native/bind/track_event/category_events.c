@@ -77,8 +77,8 @@ static bool check_counter(struct event_request* r, PyObject* const* args,
                        (PyObject*)Py_TYPE(args[0]));
 }
 
-/* Returns the counter's track, a new reference; NULL, which is counted, if the
- * name's __str__ fails. */
+/* Returns the counter's track, a new reference.  If the name's __str__ fails,
+ * counts that and returns NULL. */
 static TrackObject* track_of_counter(PyObject* name, TrackObject* parent) {
   PyObject* text = PyUnicode_Check(name) ? Py_NewRef(name) : PyObject_Str(name);
   TrackObject* track = text ? counter_track(text, (PyObject*)parent) : NULL;
@@ -116,7 +116,7 @@ PyObject* category_template(PyObject* self, PyObject* const* args,
   return template_new((CategoryObject*)self, args, count, kwnames);
 }
 
-/* Returns the uuid of the track of begin() and end(): the given one, else the
+/* Returns the uuid of the track of begin() and end(): the given track, else the
  * current task's, else the thread's. */
 static uint64_t begin_track(struct thread_state* t, TrackObject* track) {
   if (track)
@@ -162,7 +162,8 @@ PyObject* category_end(PyObject* self, PyObject* const* args, Py_ssize_t count,
   Py_RETURN_NONE;
 }
 
-/* ---- the benchmarks' baseline: the same call with an empty body ---- */
+/* --- calls with an empty body: the benchmarks' baseline for disabled events
+ * --- */
 
 PyObject* category_empty(PyObject* Py_UNUSED(self),
                          PyObject* const* Py_UNUSED(args),

@@ -22,7 +22,7 @@ PyObject* category_end(PyObject* self, PyObject* const* args, Py_ssize_t count,
                        PyObject* kwnames);
 PyObject* category_slice_for_code(PyObject* self, PyObject* code);
 
-/* The same calls with an empty body: the benchmarks' baseline for disabled
+/* The methods above with an empty body: the benchmarks' baseline for disabled
  * events. */
 PyObject* category_empty(PyObject* self, PyObject* const* args,
                          Py_ssize_t count, PyObject* kwnames);

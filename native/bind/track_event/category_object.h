@@ -12,10 +12,11 @@ enum { MAX_CATEGORIES = 65535 };
 
 typedef struct {
   PyObject_HEAD
-  uint32_t enabled; /* bit per slot that records the category */
+  /* One bit per slot: whether the slot records the category. */
+  uint32_t enabled;
   uint32_t index;
   PyObject* name;
   PyObject* description;
-  PyObject* tags; /* a tuple of str */
+  PyObject* tags; /* A tuple of str. */
   PyObject* weakrefs;
 } CategoryObject;

@@ -16,43 +16,44 @@
 
 enum {
   MAX_ARGUMENTS = 128,
-  /* of events recorded by the repr of an argument of another event */
+  /* The deepest nesting of events that the reprs of arguments record. */
   MAX_NESTING = 16,
   MAX_NAME_BYTES = 4096,
-  MAX_MARK = 104, /* enough for all of st_part_names */
+  MAX_MARK = 104, /* The length of all names in st_part_names together. */
 
-  /* fields of TrackEvent */
+  /* The field numbers of TrackEvent. */
   EVENT_DEBUG_ANNOTATIONS = ST_FIELD_TRACK_EVENT_DEBUG_ANNOTATIONS,
   EVENT_FLOW_IDS = ST_FIELD_TRACK_EVENT_FLOW_IDS,
   EVENT_TERMINATING_FLOW_IDS = ST_FIELD_TRACK_EVENT_TERMINATING_FLOW_IDS,
 };
 
 struct argument {
-  PyObject* name;    /* a str */
-  PyObject* release; /* `name` if add_argument() made it, else NULL */
+  PyObject* name;    /* The argument's name, a str. */
+  PyObject* release; /* `name` if add_argument() made it, else NULL. */
   PyObject* value;
   struct converted_argument converted;
 };
 
-/* An event that is being recorded: its converted values. */
+/* An event that is being recorded, with its converted values. */
 struct event {
   const struct event_request* request;
-  PyObject* name; /* a str, or NULL */
+  PyObject* name; /* The event's name, a str, or NULL. */
   const struct st_track* track;
   uint64_t track_uuid;
-  /* flows and counter value, in the scratch */
+  /* Position of the encoded flows and counter value in the scratch. */
   size_t fields_offset, fields_size;
   struct argument* arguments;
   unsigned argument_count, argument_capacity, arguments_left_out;
-  unsigned left_out; /* parts that were wrong: bits of enum event_part */
-  /* copy of the dict `args`, which a repr may change */
+  /* The parts that were wrong, as bits of enum event_part. */
+  unsigned left_out;
+  /* A copy of the dict `args`, because a repr may change the dict. */
   PyObject* more_arguments;
 };
 
-/* ---- conversion: may run Python ---- */
+/* ---- conversion of the arguments, which may run Python code ---- */
 
-/* Converts a key of `args`, which may be any object; "?" if its __str__
- * fails. */
+/* Converts a key of `args`, which may be any object, to text; "?" if its
+ * __str__ fails. */
 static PyObject* name_as_text(PyObject* name) {
   PyObject* text = PyObject_Str(name);
   if (text)
@@ -98,8 +99,7 @@ static void convert_arguments(struct thread_state* t, struct event* e) {
     add_argument(t, e, name, value);
 }
 
-/* Converts a number to double.  An int too large for a double becomes
- * infinity. */
+/* Becomes -1 or 1, the sign of the int. */
 static bool as_double(PyObject* value, double* out) {
   *out = PyFloat_AsDouble(value);
   if (*out != -1.0 || !PyErr_Occurred())
@@ -113,7 +113,8 @@ static bool as_double(PyObject* value, double* out) {
   return true;
 }
 
-/* Appends an int if the value is an int or has __index__, else a double. */
+/* Appends the counter's value: as an int if it is one or has __index__, else as
+ * a double. */
 static bool append_counter_value(struct bytes_builder* out, PyObject* value) {
   PyObject* number =
       PyIndex_Check(value) ? PyNumber_Index(value) : Py_NewRef(value);
@@ -149,8 +150,8 @@ static void convert_flows(struct event* e, struct bytes_builder* out,
 /* Converts flows and counter value into the scratch.  A conversion may run
  * Python code that records events; these use the scratch from its current size
  * on and restore the size.  So each field is appended right after its
- * conversion.  Returns false for a counter whose value cannot be converted: no
- * event is written. */
+ * conversion.  Returns false if the value of a counter cannot be converted;
+ * then no event is written. */
 static bool convert_fields(struct thread_state* t, struct event* e) {
   const struct event_request* r = e->request;
   struct bytes_builder* out = &t->scratch;
@@ -178,7 +179,7 @@ static void choose_track(struct thread_state* t, struct event* e) {
   }
 }
 
-/* ---- encoding: runs no Python ---- */
+/* ---- encoding of the event, which runs no Python code ---- */
 
 static uint32_t category_iid(struct thread_state* t, struct thread_sequence* s,
                              CategoryObject* category) {
@@ -246,7 +247,7 @@ static uint32_t location_iid(struct thread_state* t, struct thread_sequence* s,
       utf8_of(code->co_qualname, &function_size, &release_function);
   uint32_t line = (uint32_t)code->co_firstlineno;
   if (file && function) {
-    /* Locations are the same if line and file name are. */
+    /* Two locations are the same if their lines and file names are. */
     char key[ST_INTERN_MAX_LENGTH + 1];
     int size =
         snprintf(key, sizeof key, "%u:%.*s", line, ST_INTERN_MAX_LENGTH, file);
@@ -265,7 +266,7 @@ static uint32_t location_iid(struct thread_state* t, struct thread_sequence* s,
   return iid;
 }
 
-/* debug_annotations { name_iid or name, value } */
+/* Appends debug_annotations { name_iid or name, value }. */
 static void append_annotation(struct thread_state* t, struct thread_sequence* s,
                               const struct argument* a) {
   struct st_identity_cache* cache = a->release ? NULL : &s->argument_names;
@@ -276,7 +277,7 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
     return;
   *p++ = EVENT_DEBUG_ANNOTATIONS << 3 | ST_WIRE_DELIMITED;
   size_t size_field = (size_t)(p - out->data);
-  /* may grow: see the end of the function */
+  /* The size field may grow: see the end of the function. */
   p += iid && !a->converted.size ? 1 : ST_SIZE_FIELD;
   size_t start = (size_t)(p - out->data);
   if (iid)
@@ -308,7 +309,8 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
     st_put_size_field(out->data + size_field, (uint32_t)size);
   } else if (size < 0x80) {
     out->data[size_field] = (uint8_t)size;
-  } else { /* long string: shift it to make room for a four-byte size */
+    /* A long string has to be shifted, to make room for a four-byte size. */
+  } else {
     if (!builder_room(out, 3))
       return;
     memmove(out->data + start + 3, out->data + start, size);
@@ -317,7 +319,8 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
   }
 }
 
-/* debug_annotations { name "...", string_value }. Marks an incomplete event. */
+/* Appends debug_annotations { name "...", string_value }, which marks an
+ * incomplete event. */
 static void append_mark(struct bytes_builder* out, const char* text) {
   uint8_t fields[MAX_MARK + 24];
   uint8_t* f = st_debug_annotation_put_name(fields, "...", 3);
@@ -335,7 +338,8 @@ static void append_truncated(struct bytes_builder* out, unsigned more) {
   append_mark(out, text);
 }
 
-/* Appends the mark "[left out: timestamp, args]" for wrong parts. */
+/* Appends the mark of an event's wrong parts, such as "[left out: timestamp,
+ * args]". */
 static void append_left_out(struct bytes_builder* out, unsigned parts) {
   char text[MAX_MARK];
   int size = 0;
@@ -361,7 +365,7 @@ static void append_inline_category(struct thread_state* t,
   Py_XDECREF(release);
 }
 
-/* Appends the converted fields that are no arguments: flows, counter value. */
+/* Appends the converted flows and the counter value. */
 static void append_fields(struct thread_state* t, const struct event* e) {
   uint8_t* p = builder_room(&t->scratch, e->fields_size);
   if (!p || !e->fields_size)
@@ -420,7 +424,7 @@ static bool write_to(struct thread_state* t, struct thread_sequence* s,
 }
 
 /* Makes the sequence ready for the event: describes its track, in a chunk whose
- * state is announced.  A description may fill the chunk, hence the loop. */
+ * state is announced.  Repeats that if the description has filled the chunk. */
 static bool prepare(struct thread_sequence* s, const struct event* e,
                     uint64_t now) {
   for (int round = 0; round < 3; round++) {
@@ -467,7 +471,7 @@ static PyObject* name_as_str(PyObject* name) {
   return text;
 }
 
-/* Returns the name as text, which is written if it has no interned id. */
+/* Returns the event's name as text.  It is written if it has no interned id. */
 static const char* inline_name(const struct event* e, struct st_event* out,
                                PyObject** release) {
   PyObject* name = e->request->code
@@ -519,7 +523,7 @@ static uint32_t emit(const struct event_request* r, uint32_t mask) {
   struct thread_state* t = thread_state_get();
   if (!t || t->busy)
     return 0;
-  /* an exception that the program is handling */
+  /* The exception that the program is handling, if any. */
   PyObject *error, *error_value, *traceback;
   PyErr_Fetch(&error, &error_value, &traceback);
   if (context_changed(t, PyThreadState_Get()))

@@ -14,12 +14,12 @@ struct current {
   struct thread_sequence* sequence;
   int slot;
   uint32_t category_iid, name_iid;
-  uint64_t track_uuid; /* 0: the thread's own track */
+  uint64_t track_uuid; /* The track; 0 for the thread's own track. */
 };
 
-/* Fills *out if one slot records the event, its ids are cached and the current
- * track is described.  Returns false if the caller has to use st_emit.  A name
- * of NULL means an event without category and name (END). */
+/* Fills *out if only one slot records the event, its ids are cached and the
+ * current track is described.  Returns false if the caller has to use st_emit.
+ * A name of NULL means an event without category and name (END). */
 static inline bool find_current(struct current* c, CategoryObject* category,
                                 PyObject* name, uint32_t mask) {
   struct thread_state* t = st_thread;

@@ -12,7 +12,8 @@ enum {
   FIELD_STRING = 6 << 3 | ST_WIRE_DELIMITED,
 
   MAX_PACKET = 127,
-  MAX_FIXED_VALUE = 16, /* bound of a value other than a string, with its tag */
+  /* The largest size of a value other than a string, with its tag. */
+  MAX_FIXED_VALUE = 16,
 };
 
 static uint8_t* put_string(uint8_t* p, const uint8_t* limit, PyObject* value) {
@@ -30,7 +31,7 @@ static uint8_t* put_string(uint8_t* p, const uint8_t* limit, PyObject* value) {
   return p + size;
 }
 
-/* Returns NULL if the value is not plain, or does not fit. */
+/* Encodes a value.  Returns NULL if it is not plain, or does not fit. */
 static uint8_t* put_value(uint8_t* p, const uint8_t* limit, PyObject* value) {
   if (PyUnicode_CheckExact(value))
     return put_string(p, limit, value);
@@ -130,7 +131,8 @@ bool emit_plain(enum st_event_type type, CategoryObject* category,
   p = st_put_small_ids(p, now.category_iid, now.name_iid, now.track_uuid);
   p = put_annotations(p, start + MAX_PACKET, k, values);
   if (!p) {
-    s->core.last_timestamp = last; /* nothing was committed: restore */
+    /* Nothing was written, so the time of the last event is restored. */
+    s->core.last_timestamp = last;
     return false;
   }
   st_finish_small(&s->core, size, p);

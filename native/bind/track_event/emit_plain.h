@@ -12,14 +12,14 @@
 
 #include "bind/track_event/thread_state.h"
 
-/* Writes the event.  Returns false, with nothing written, if the caller has to
- * use st_emit. */
+/* Writes an event with plain arguments.  Returns false, with nothing written,
+ * if the caller has to use st_emit. */
 bool emit_plain(enum st_event_type type, CategoryObject* category,
                 PyObject* name, uint32_t mask, PyObject* names,
                 PyObject* const* values);
 
-/* Caches the ids of a call site's names, once the sequence has interned
- * them. */
+/* Caches the ids of the argument names of a call, after the sequence has
+ * interned them. */
 void remember_keywords(struct thread_state* t, struct thread_sequence* s,
                        PyObject* names);
 

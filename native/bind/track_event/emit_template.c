@@ -13,10 +13,10 @@
 #include "core/setters.h"
 
 enum {
-  MAX_HEAD = 48,       /* bound of the bytes before values and block */
-  MAX_VALUES = 144,    /* bound of values and flows */
-  MAX_FLOW_FIELD = 11, /* tag and fixed64 */
-  NEEDS_STATE = 2,     /* TracePacket.sequence_flags */
+  MAX_HEAD = 48,       /* The largest size before values and block. */
+  MAX_VALUES = 144,    /* The largest size of values and flows. */
+  MAX_FLOW_FIELD = 11, /* The size of a tag and a fixed64. */
+  NEEDS_STATE = 2,     /* A value of TracePacket.sequence_flags. */
 };
 
 static uint8_t* put_time(struct st_sequence* s, uint8_t* p,
@@ -47,8 +47,8 @@ static uint8_t* put_values(uint8_t* p, const uint8_t* limit,
   return p;
 }
 
-/* Writes a flow, if there is one.  Returns NULL for several flows, or no
- * room. */
+/* Writes the event's flow, if it has one.  Returns NULL if there are several
+ * flows, or no room. */
 static uint8_t* put_flow(uint8_t* p, const uint8_t* limit, uint32_t field,
                          PyObject* flow) {
   uint64_t id;
@@ -74,8 +74,8 @@ static uint8_t* put_rest(uint8_t* p, const uint8_t* limit,
   return p + e->size;
 }
 
-/* Writes the event in place.  Returns false, with nothing written, if the
- * caller has to use st_emit. */
+/* Writes the template's event in place.  Returns false, with nothing written,
+ * if the caller has to use st_emit. */
 static bool write_event(struct st_sequence* s, const struct template_entry* e,
                         const struct event_request* r, uint64_t track_uuid) {
   uint64_t last = s->last_timestamp, now = st_fast_now();
@@ -93,7 +93,8 @@ static bool write_event(struct st_sequence* s, const struct template_entry* e,
   p = st_put_small_ids(p, 0, 0, track_uuid);
   p = put_rest(p, start + room - e->size, e, r);
   if (!p) {
-    s->last_timestamp = last; /* nothing was committed: restore */
+    /* Nothing was written, so the time of the last event is restored. */
+    s->last_timestamp = last;
     return false;
   }
   size_t event = (size_t)(p - size - 2);
@@ -105,7 +106,7 @@ static bool write_event(struct st_sequence* s, const struct template_entry* e,
 }
 
 /* Returns the calling thread's sequence, and the track of its task, if the
- * event can be written at once; else NULL. May run Python code to find the
+ * event can be written at once; else NULL.  May run Python code to find the
  * task. */
 static struct thread_sequence* ready_sequence(uint32_t mask, uint64_t* track) {
   struct thread_state* t = st_thread;

@@ -3,7 +3,8 @@
 #include "bind/track_event/flow.h"
 #include "bind/track_event/misuse.h"
 
-static PyObject* option_names[EVENT_OPTIONS]; /* interned strings */
+/* The names of the options, as interned strings. */
+static PyObject* option_names[EVENT_OPTIONS];
 
 int find_event_option(PyObject* name) {
   for (int i = 0; i < EVENT_OPTIONS; i++) {

@@ -12,28 +12,28 @@
 /* Returns whether a keyword is an option, rather than an argument of the
  * event. */
 bool is_event_option(PyObject* name);
-/* Returns the index of an option; -1 for other keywords. */
+/* Returns the index of the option with this name; -1 for any other keyword. */
 int find_event_option(PyObject* name);
 /* Stores an option in the request.  Returns false with an exception set if the
  * value is wrong and misuse raises. */
 bool take_event_option(struct event_request* request, enum event_part option,
                        PyObject* value);
 
-/* Stores the keyword arguments of a call.  `skip_names` marks the options among
- * the first 32 names; st_emit tests later ones by is_event_option(). Returns
- * like take_event_option(). */
+/* Stores the keyword arguments of a call in the request.  `skip_names` marks
+ * the options among the first 32 names; st_emit tests later names by
+ * is_event_option().  Returns like take_event_option(). */
 bool take_event_keywords(struct event_request* request, PyObject* const* values,
                          PyObject* kwnames);
 
-/* Reports a wrong number of positional arguments by report_misuse(). */
+/* Reports a wrong number of positional arguments as misuse. */
 __attribute__((cold)) bool forgive_count(struct event_request* request,
                                          const char* function,
                                          Py_ssize_t positional,
                                          Py_ssize_t count);
 
 /* Fills the request from a call's arguments.  `positional` is the number of
- * expected positional arguments besides self.  If it is 1, that argument is the
- * event's name, NULL if missing.  Returns false with an exception set if an
+ * expected positional arguments without self.  If it is 1, that argument is the
+ * event's name, or NULL if missing.  Returns false with an exception set if an
  * argument is wrong and misuse raises. */
 static inline bool parse_event(struct event_request* r, const char* function,
                                Py_ssize_t positional, PyObject* const* args,

@@ -9,8 +9,9 @@
 #include "bind/track_event/event_template_object.h"
 #include "bind/track_event/track.h"
 
-/* Parts of an event call.  A wrong part is left out of the event.  Options
- * (keyword arguments that are no arguments of the event) come first. */
+/* The parts of an event call.  A wrong part is left out of the event.  The
+ * options (keyword arguments that are not written as arguments of the event)
+ * come first. */
 enum event_part {
   PART_TRACK,
   PART_FLOW,
@@ -20,33 +21,35 @@ enum event_part {
   EVENT_OPTIONS,
   PART_POSITIONAL = EVENT_OPTIONS,
   EVENT_PARTS,
-  PART_NONE = EVENT_PARTS, /* wrong, but the event needs no mark */
+  /* A wrong part for which the event needs no mark. */
+  PART_NONE = EVENT_PARTS,
 };
 
 struct event_request {
   enum st_event_type type;
-  /* for an END: st_start_counter at its BEGIN. Sessions that started later do
+  /* In an END: st_start_counter at its BEGIN.  Sessions that started later do
    * not get the END. */
   uint32_t since;
-  uint32_t skip_names; /* bit i < 32: name i is an option */
-  uint8_t left_out;    /* wrong parts: bits of enum event_part */
+  uint32_t skip_names; /* Bit i < 32: name i is an option. */
+  uint8_t left_out;    /* Wrong parts, as bits of enum event_part. */
   bool has_timestamp;
-  bool on_thread_track; /* ignore the task's track, use the thread's */
+  bool on_thread_track; /* Use the thread's track, even inside a task. */
   CategoryObject* category;
-  /* source of category, name and args, or NULL */
+  /* The template that provides category, name and args, or NULL. */
   EventTemplateObject* template;
-  PyObject* name; /* a str */
-  /* instead of `name`: names and locates the event */
+  PyObject* name; /* The event's name, a str. */
+  /* A code object that names and locates the event, instead of `name`. */
   PyObject* code;
-  TrackObject* track; /* the track passed by the caller */
-  /* instead of `track`: a track that is described elsewhere */
+  TrackObject* track; /* The track passed by the caller. */
+  /* The uuid of a track that is described elsewhere, instead of `track`. */
   uint64_t track_uuid;
   uint64_t timestamp;
   PyObject* flow;
   PyObject* terminating_flow;
-  PyObject* value; /* value of a counter event */
+  PyObject* value; /* The value of a counter event. */
   PyObject* const* argument_values;
-  PyObject* argument_names; /* tuple of str, one for each value */
-  PyObject* more_arguments; /* a dict */
-  PyObject* within;         /* (context variable, its value inside the slice) */
+  PyObject* argument_names; /* A tuple of str, one for each value. */
+  PyObject* more_arguments; /* More arguments, a dict. */
+  /* (context variable, its value while the slice is open). */
+  PyObject* within;
 };

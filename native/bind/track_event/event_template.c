@@ -10,7 +10,7 @@
 #include "bind/track_event/slice.h"
 
 PyTypeObject* st_event_template_type;
-static PyObject* within_name; /* "within" */
+static PyObject* within_name; /* The keyword "within". */
 
 static bool forgive_keyword(struct event_request* r, PyObject* name) {
   return report_misuse(
@@ -109,8 +109,8 @@ static PyObject* template_instant_at(PyObject* self, PyObject* const* args,
   return prepared((EventTemplateObject*)self, ST_INSTANT, args, count, kwnames);
 }
 
-/* Returns the value if it is plain; others are converted to str once, here.
- * Runs Python code. */
+/* Returns a constant's value as it is written: a plain value itself, any other
+ * converted to str.  Runs Python code. */
 static PyObject* constant_of(PyObject* value) {
   if (argument_is_plain(value))
     return Py_NewRef(value);
@@ -147,7 +147,8 @@ static bool add_constants(EventTemplateObject* t, PyObject* from) {
   return ok;
 }
 
-/* Stores the entries of `args`, then the other keywords. */
+/* Stores the constants of a template: the entries of `args`, then the other
+ * keywords. */
 static bool take_constants(EventTemplateObject* t, PyObject* const* values,
                            PyObject* names) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
@@ -168,7 +169,7 @@ static bool take_constants(EventTemplateObject* t, PyObject* const* values,
   return true;
 }
 
-/* Stores the names of the values.  names[n] is the tuple of the first n
+/* Stores the names of a template's values: names[n] is the tuple of the first n
  * names. */
 static bool take_names(EventTemplateObject* t, PyObject* const* names,
                        Py_ssize_t count) {
@@ -217,7 +218,8 @@ PyObject* template_new(CategoryObject* category, PyObject* const* args,
   t->category = (CategoryObject*)Py_NewRef((PyObject*)category);
   t->name = Py_NewRef(args[0]);
   t->constants = PyDict_New();
-  st_events_underway++; /* the str of a constant runs as part of an event */
+  /* The __str__ of a constant counts as part of an event. */
+  st_events_underway++;
   bool ok = t->constants && take_names(t, args + 1, count - 1) &&
             (!kwnames || take_constants(t, args + count, kwnames));
   st_events_underway--;

@@ -6,16 +6,16 @@
 
 #include "bind/track_event/category_object.h"
 
-/* Maximal number of values of one template. */
+/* The largest number of values of one template. */
 enum { MAX_TEMPLATE_VALUES = 6 };
 
 typedef struct {
   PyObject_HEAD
-  uint64_t number; /* unique; never used again */
+  uint64_t number; /* A unique number, never used again. */
   CategoryObject* category;
-  PyObject* name;      /* a str, not of a subclass */
-  PyObject* constants; /* dict of plain values; never changed */
-  unsigned count;      /* number of values */
-  /* names[n]: tuple of the first n names */
+  PyObject* name;      /* An exact str. */
+  PyObject* constants; /* A dict of plain values; never changed. */
+  unsigned count;      /* Number of values. */
+  /* names[n] is the tuple of the first n names. */
   PyObject* names[MAX_TEMPLATE_VALUES + 1];
 } EventTemplateObject;

@@ -60,7 +60,7 @@ static bool is_iterable(PyObject* value) {
 }
 
 /* Returns whether the value is a single flow.  An int-like object of another
- * library that is iterable is an array: several flows. */
+ * library that is iterable is an array, which means several flows. */
 static bool is_one(PyObject* value) {
   return Py_TYPE(value) == st_flow_type || PyLong_Check(value) ||
          (PyIndex_Check(value) && !is_iterable(value));
@@ -127,7 +127,7 @@ static PyObject* flow_reduce(PyObject* self, PyObject* Py_UNUSED(unused)) {
                        ((FlowObject*)self)->id);
 }
 
-/* Python function: the `index`-th id of the stream of `key`. */
+/* The Python function that returns id number `index` of the stream of `key`. */
 static PyObject* flow_id(PyObject* Py_UNUSED(module), PyObject* const* args,
                          Py_ssize_t count) {
   if (count != 2 || !PyLong_Check(args[0]) || !PyLong_Check(args[1])) {

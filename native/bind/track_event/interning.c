@@ -17,7 +17,7 @@ void identity_put(struct thread_state* t, struct st_identity_cache* c,
   s->iid = iid;
 }
 
-/* Returns the InternedData field of a kind. */
+/* Returns the number of the InternedData field for strings of this kind. */
 static uint32_t interned_field(enum st_intern_kind kind) {
   switch (kind) {
     case ST_INTERN_CATEGORY:
@@ -31,7 +31,8 @@ static uint32_t interned_field(enum st_intern_kind kind) {
   }
 }
 
-/* Encodes an EventName.  The other kinds have the same two fields. */
+/* Appends an entry of InternedData, encoded as EventName.  The entries of the
+ * other kinds have the same two fields. */
 static void append_entry(struct bytes_builder* out, uint32_t field,
                          uint32_t iid, const char* data, size_t size) {
   uint8_t* p = builder_room(out, size + 32);

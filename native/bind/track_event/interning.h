@@ -9,12 +9,12 @@
 
 #include "bind/track_event/thread_state.h"
 
-/* Caches the id of an object, with a strong reference to it. */
+/* Caches the id of an object, and keeps a strong reference to the object. */
 void identity_put(struct thread_state* t, struct st_identity_cache* c,
                   uint32_t epoch, PyObject* key, uint32_t iid);
 
-/* Returns the id of a str of `kind`; 0 if it has to be written inline.  A cache
- * of NULL means lookup by value only. */
+/* Returns the id of a str of `kind`; 0 if it has to be written inline.  If the
+ * cache is NULL, the str is found by its value only. */
 uint32_t intern_string(struct thread_state* t, struct thread_sequence* s,
                        enum st_intern_kind kind,
                        struct st_identity_cache* cache, PyObject* string);

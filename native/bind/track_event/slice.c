@@ -9,7 +9,8 @@
 
 enum { MAX_FREE = 64 };
 
-/* Keeps rarely used code out of the hot functions. */
+/* Marks a function that rarely runs, so that it is not inlined into a hot
+ * one. */
 #define RARE __attribute__((noinline))
 
 struct entry {
@@ -26,24 +27,26 @@ typedef struct {
   TrackObject* track;
   PyObject* flow;
   PyObject* terminating_flow;
-  /* tuple: names of all keyword arguments, options included */
+  /* A tuple with the names of all keyword arguments, options included. */
   PyObject* names;
-  PyObject* values; /* tuple of the same length */
+  PyObject* values; /* A tuple of the values for these names. */
   PyObject* more_arguments;
   uint64_t timestamp;
   uint32_t skip_names;
   bool has_timestamp;
-  uint8_t left_out; /* wrong parts: bits of enum event_part */
-  /* has only a name and plain arguments, so the fast path may apply */
+  uint8_t left_out; /* Wrong parts, as bits of enum event_part. */
+  /* Whether the slice has only a name and plain arguments, so that the fast
+   * path may apply. */
   bool may_be_quick;
   uint32_t depth;
   struct entry first;
-  struct entry* deeper;          /* entries 2 and up of the stack */
-  EventTemplateObject* template; /* NULL: the members below are unused */
-  /* ST_SLICE_BEGIN, or ST_INSTANT: one event at the entry, no END */
+  struct entry* deeper; /* Entries 2 and up of the stack of open entries. */
+  EventTemplateObject* template; /* If NULL, the members below are unused. */
+  /* ST_SLICE_BEGIN; or ST_INSTANT, for one event on entry and no END. */
   uint8_t type;
-  PyObject* within; /* (context variable, value), or NULL */
-  PyObject* token;  /* resets the variable; NULL: the variable is not set */
+  PyObject* within; /* (context variable, value), or NULL. */
+  /* The token that resets the context variable; NULL if it is not set. */
+  PyObject* token;
 } SliceObject;
 
 static PyTypeObject* slice_type;
@@ -221,21 +224,23 @@ static bool begin_quickly(SliceObject* s, uint32_t mask) {
                     &PyTuple_GET_ITEM(s->values, 0));
 }
 
-/* Begins the entry at `index`. Looks it up after the event: the repr of an
- * argument may have entered the same slice, which moves the stack. */
+/* Begins entry number `index`.  The entry is looked up after the event, because
+ * the repr of an argument may have entered the same slice, which moves the
+ * stack. */
 static void begin(SliceObject* s, uint32_t mask, uint32_t index) {
   uint32_t written = begin_quickly(s, mask) ? mask : write_begin(s, mask);
   if (index >= s->depth)
     return;
   struct entry* e = index == 0 ? &s->first : &s->deeper[index - 1];
-  /* Read the counter after the event: a session may have started during the
-   * conversion of the arguments. */
+  /* The start counter is read after the event, because a session may have
+   * started during the conversion of the arguments. */
   *e = (struct entry){written, st_start_counter, effective_track(s)};
   if (UNLIKELY(s->code))
     remember_traced(s, written);
 }
 
-/* Sets the variable.  Only the first entry does so, and its exit resets it. */
+/* Sets the context variable.  Only the first entry does so, and its exit resets
+ * the variable. */
 static bool set_variable(SliceObject* s) {
   if (!s->token)
     s->token = PyContextVar_Set(PyTuple_GET_ITEM(s->within, 0),
@@ -246,13 +251,15 @@ static bool set_variable(SliceObject* s) {
 RARE static void reset_variable(SliceObject* s) {
   PyObject* token = s->token;
   s->token = NULL;
-  /* Fails in another context, where a generator may be closed: ignore that. */
+  /* The reset fails in another context, in which a generator may be closed.
+   * That error is ignored. */
   if (token && PyContextVar_Reset(PyTuple_GET_ITEM(s->within, 0), token) < 0)
     PyErr_Clear();
   Py_XDECREF(token);
 }
 
-/* Returns false with an exception set on failure. */
+/* Enters a slice of a template.  Returns false with an exception set on
+ * failure. */
 RARE static bool enter_template(SliceObject* s) {
   uint32_t mask = s->category->enabled;
   if (s->within && !set_variable(s))

@@ -19,7 +19,7 @@ PyObject* slice_new(const struct event_request* request);
  * entered, or set a context variable while open. */
 PyObject* template_slice_new(const struct event_request* request);
 
-/* Enters and leaves the slice.  Returns false with an exception set on
+/* Enters and leaves the slice at once.  Returns false with an exception set on
  * failure. */
 bool slice_pass(PyObject* slice);
 

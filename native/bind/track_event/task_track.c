@@ -4,11 +4,12 @@
 #include "bind/common/untraced_calls.h"
 #include "core/identity_cache.h"
 
-static PyObject* current_track_hook; /* callable () -> Track | None */
-/* callable () -> Task | None; raises RuntimeError */
+static PyObject* current_track_hook; /* A callable () -> Track | None. */
+/* asyncio.current_task, a callable () -> Task
+ *  None that may raise RuntimeError. */
 static PyObject* current_task;
-/* The same for tasks of asyncio's Python class, which CPython 3.14 and later
- * track separately; else NULL. */
+/* A function like current_task for tasks of asyncio's Python class, which
+ * CPython 3.14 and later track separately; else NULL. */
 static PyObject* current_python_task;
 
 static void set_task_track(struct thread_state* t, PyObject* track) {
@@ -22,7 +23,7 @@ static void set_task_track(struct thread_state* t, PyObject* track) {
   Py_XDECREF(old);
 }
 
-/* Calls the Python hook for the track of the current task. */
+/* Calls the Python hook that returns the track of the current task. */
 static void find_task_track(struct thread_state* t) {
   PyObject* track = st_call_untraced(current_track_hook, NULL, 0);
   st_drop_own_error();
@@ -39,7 +40,7 @@ static void use_track_of(struct thread_state* t, PyObject* task) {
     Py_DECREF(reference);
     return;
   }
-  PyErr_Clear(); /* the task does not support weak references */
+  PyErr_Clear(); /* The task does not support weak references. */
   find_task_track(t);
   if (!reference || !t->task_track) {
     Py_XDECREF(reference);
@@ -63,7 +64,8 @@ static PyObject* running_task(void) {
   return task;
 }
 
-/* Uses asyncio.current_task() if it is set.  Returns false if it is not. */
+/* Finds the task's track by asyncio.current_task().  Returns false if that
+ * function is not set. */
 static bool use_track_of_current_task(struct thread_state* t) {
   if (!current_task)
     return false;

@@ -25,7 +25,7 @@ struct template_cache;
 
 /* Names of a call site that passes no options, with their ids. */
 struct keyword_entry {
-  PyObject* names; /* strong reference to a tuple of str */
+  PyObject* names; /* A strong reference to a tuple of str. */
   uint32_t epoch;
   uint32_t count;
   uint32_t iids[MAX_PLAIN_ARGUMENTS];
@@ -33,19 +33,21 @@ struct keyword_entry {
 
 struct thread_sequence {
   struct st_sequence core;
-  PyObject* arbiter;            /* strong reference: core writes to it */
-  struct thread_sequence* next; /* next in a list of sequences to be freed */
+  PyObject* arbiter; /* A strong reference, because `core` writes to it. */
+  /* The next in a list of sequences to be freed. */
+  struct thread_sequence* next;
   int slot;
-  /* generation of the instance when the sequence was made */
+  /* The generation of the instance when the sequence was made. */
   uint32_t generation;
-  /* epoch in which the thread's name was last checked */
+  /* The epoch in which the thread's name was last checked. */
   uint32_t described_epoch;
   struct st_identity_cache names;
   struct st_identity_cache argument_names;
-  struct st_identity_cache codes;     /* code object -> name iid */
-  struct st_identity_cache locations; /* code object -> source location iid */
-  struct call_cache* calls;           /* NULL until needed; see call_cache.h */
-  /* NULL until needed; see template_cache.h */
+  struct st_identity_cache codes; /* The name id of each code object. */
+  /* The location id of each code object. */
+  struct st_identity_cache locations;
+  struct call_cache* calls; /* NULL until needed (call_cache.h). */
+  /* NULL until needed (template_cache.h). */
   struct template_cache* templates;
   struct keyword_entry keywords[KEYWORD_ENTRIES];
   struct {
@@ -60,17 +62,17 @@ struct thread_sequence {
 struct thread_sequence* thread_sequence_new(int slot,
                                             const struct st_track* track);
 
-/* Returns the chunk and the writer id, and frees native memory.  Needs no
- * GIL. */
+/* Returns the sequence's chunk and writer id, and frees its native memory.
+ * Needs no GIL. */
 void thread_sequence_close(struct thread_sequence* s);
 
-/* Puts a closed sequence on a list, to be freed when Python code may run.  A
- * NULL sequence is allowed. */
+/* Puts a closed sequence on a list, to be freed when Python code may run.  The
+ * sequence may be NULL. */
 void thread_sequence_free_later(struct thread_sequence** list,
                                 struct thread_sequence* s);
 void thread_sequences_free(struct thread_sequence** list);
 
-/* Returns the category's cached id, or 0. */
+/* Returns the category's cached interning id, or 0. */
 static inline uint32_t known_category(const struct thread_sequence* s,
                                       const CategoryObject* category) {
   uint32_t index = category->index;

@@ -11,21 +11,23 @@
 
 _Thread_local struct thread_state* st_thread;
 
-static _Thread_local bool making; /* set inside thread_state_get() */
+/* Set while thread_state_get() makes a state. */
+static _Thread_local bool making;
 static struct thread_state* all_threads;
 static _Atomic uint32_t dead_threads;
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 
-/* callable (last name) -> (uuid, descriptor, name), or None: same name */
+/* A callable (last name) -> (uuid, descriptor, name); None if the name is the
+ * same. */
 static PyObject* describe_thread_hook;
 
 void thread_state_set_hook(PyObject* describe_thread) {
   Py_XSETREF(describe_thread_hook, Py_XNewRef(describe_thread));
 }
 
-/* Takes the sequence from its thread and closes it.  The caller frees it, which
- * may run Python code. */
+/* Removes the sequence from its thread's state and closes it.  The caller frees
+ * it, which may run Python code. */
 static struct thread_sequence* sequence_detach(struct thread_state* t,
                                                int slot) {
   struct thread_sequence* s = t->sequences[slot];
@@ -47,7 +49,8 @@ struct thread_sequence* thread_state_sequence(struct thread_state* t,
   return t->sequences[slot];
 }
 
-/* Runs on the ending thread, possibly without the GIL. */
+/* Closes the thread's sequences.  Runs on the ending thread, possibly without
+ * the GIL. */
 static void on_thread_exit(void* value) {
   struct thread_state* t = value;
   st_thread = NULL;
@@ -74,8 +77,8 @@ static void unlink_state(struct thread_state* t) {
     all_threads = t->next;
 }
 
-/* Frees a state that was removed from the list of states before: this may run
- * Python code, which may change the list. */
+/* Frees a thread's state, which was removed from the list of states before,
+ * because this may run Python code, which may change the list. */
 static void thread_state_free(struct thread_state* t) {
   for (int slot = 0; slot < MAX_INSTANCES; slot++)
     thread_sequence_free_later(&t->done, sequence_detach(t, slot));
@@ -113,8 +116,8 @@ void thread_states_reap(void) {
   }
 }
 
-/* Stores the description that the hook returned.  Returns false with an
- * exception set on failure. */
+/* Stores the description of a thread that the hook returned.  Returns false
+ * with an exception set on failure. */
 static bool use_description(struct thread_state* t, PyObject* description) {
   PyObject *bytes, *name;
   unsigned long long uuid;
@@ -134,7 +137,7 @@ static bool use_description(struct thread_state* t, PyObject* description) {
   return true;
 }
 
-/* Describes the thread without the hook: by the kernel's ids, without a
+/* Describes the thread without the hook: by the kernel's ids, and without a
  * name. */
 static bool describe_plainly(struct thread_state* t) {
   uint64_t tid = (uint64_t)syscall(SYS_gettid);
@@ -153,7 +156,8 @@ static bool describe_plainly(struct thread_state* t) {
   return true;
 }
 
-/* Calls the hook.  Returns false if it failed or if the name is unchanged. */
+/* Calls the hook to describe the thread.  Returns false if the hook failed or
+ * the name is unchanged. */
 static bool describe_by_hook(struct thread_state* t) {
   if (!describe_thread_hook)
     return false;
@@ -162,7 +166,7 @@ static bool describe_by_hook(struct thread_state* t) {
   bool ok =
       description && description != Py_None && use_description(t, description);
   Py_XDECREF(description);
-  st_drop_own_error(); /* a failed hook costs only the thread's name */
+  st_drop_own_error(); /* A failed hook costs only the thread's name. */
   return ok;
 }
 
@@ -199,8 +203,8 @@ struct thread_state* thread_state_get(void) {
   return t;
 }
 
-/* Returns whether the next event of a slot in mask will announce the sequence's
- * state, and the thread's name was not yet checked for that. */
+/* Returns whether the next event of a slot in `mask` will announce the
+ * sequence's state, and the thread's name was not checked yet in that epoch. */
 static bool will_announce(struct thread_state* t, uint32_t mask) {
   bool announces = false;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
@@ -219,7 +223,8 @@ static bool will_announce(struct thread_state* t, uint32_t mask) {
 }
 
 void thread_state_refresh_name(struct thread_state* t, uint32_t mask) {
-  static _Thread_local bool refreshing; /* the hook may record events */
+  /* Set while the hook runs, because it may record events. */
+  static _Thread_local bool refreshing;
   if (refreshing || !will_announce(t, mask))
     return;
   refreshing = true;
@@ -254,14 +259,14 @@ void thread_states_install_fork_handler(void) {
 }
 
 void thread_states_after_fork(void) {
-  /* The threads of these states do not exist in the child. */
+  /* The threads of all states but one do not exist in the child. */
   for (struct thread_state* t = all_threads; t; t = t->next)
     disable_writers(t);
   while (all_threads) {
     struct thread_state* t = all_threads;
     unlink_state(t);
-    /* Locked means that the thread was ending during the fork: its state is
-     * half destroyed, so leak it. */
+    /* A locked mutex means that the thread was ending during the fork.  Its
+     * state is half destroyed, so the memory is leaked. */
     if (pthread_mutex_trylock(&t->lock) != 0)
       continue;
     pthread_mutex_unlock(&t->lock);
@@ -281,8 +286,8 @@ void thread_state_release_discarded(struct thread_state* t) {
 
 typedef struct thread_sequence* (*visitor)(struct thread_state*, int);
 
-/* Calls visit for each sequence of a slot that its owner is not writing.  Then
- * frees the sequences that visit returned. */
+/* Calls `visit` for each sequence of a slot, except sequences that their owner
+ * is writing.  Then frees the sequences that `visit` returned. */
 static void for_each(int slot, visitor visit) {
   struct thread_sequence* done = NULL;
   for (struct thread_state* t = all_threads; t; t = t->next) {

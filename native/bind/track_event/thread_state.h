@@ -27,10 +27,10 @@
 
 enum { MAX_DISCARDED = 64, TASK_TRACKS = 32 };
 
-/* Direct-mapped cache.  A new task at the same address has another weak
- * reference. */
+/* An entry of a direct-mapped cache.  A new task at the same address has
+ * another weak reference. */
 struct task_track {
-  PyObject* task; /* weak reference, or NULL */
+  PyObject* task; /* A weak reference, or NULL. */
   TrackObject* track;
 };
 
@@ -38,24 +38,27 @@ struct thread_state {
   struct thread_sequence* sequences[MAX_INSTANCES];
   struct st_track track;
   uint8_t* descriptor;
-  PyObject* name;          /* the name in the descriptor */
-  TrackObject* task_track; /* track of the running asyncio task, or NULL */
+  PyObject* name; /* The name in the thread's descriptor. */
+  /* The track of the running asyncio task, or NULL. */
+  TrackObject* task_track;
   struct task_track tasks[TASK_TRACKS];
-  PyObject* context; /* borrowed; only compared */
+  PyObject* context; /* The thread's last context; only compared. */
   uint64_t context_version;
-  struct bytes_builder scratch;       /* used as a stack: events may nest */
-  struct bytes_builder interned;      /* entries of the event being written */
-  PyObject* discarded[MAX_DISCARDED]; /* references to drop after the event */
+  struct bytes_builder scratch; /* Used as a stack, because events may nest. */
+  /* Entries of the event that is being written. */
+  struct bytes_builder interned;
+  PyObject* discarded[MAX_DISCARDED]; /* References to drop after the event. */
   unsigned discarded_count;
-  struct thread_sequence* done; /* sequences to free after the event */
-  /* number of events whose arguments are being converted */
+  struct thread_sequence* done; /* Sequences to free after the event. */
+  /* The number of events whose arguments are being converted. */
   unsigned converting;
-  PyObject* traced_code; /* borrowed; only compared: see slice.c */
+  PyObject* traced_code; /* A code object, only compared (slice.c). */
   uint32_t traced_mask;
-  bool busy; /* writing, or waiting in a stalling policy without the GIL */
+  bool busy; /* Whether the owner is writing, or waits without the GIL. */
 
-  struct thread_state *next, *prev; /* list of all states, guarded by the GIL */
-  /* held by the destructor, or by a visitor with the GIL */
+  /* The list of all states, guarded by the GIL. */
+  struct thread_state *next, *prev;
+  /* Held by the destructor of the thread, or by a visitor with the GIL. */
   pthread_mutex_t lock;
   _Atomic bool dead;
 };
@@ -67,26 +70,27 @@ extern _Thread_local struct thread_state* st_thread;
  * called while the state is being made. */
 struct thread_state* thread_state_get(void);
 
-/* Returns the thread's sequence for a slot, made on first use.  NULL when the
- * slot does not record, or when out of memory. */
+/* Returns the thread's sequence for a slot, and makes it on first use.  NULL
+ * when the slot does not record, or when out of memory. */
 struct thread_sequence* thread_state_sequence(struct thread_state* t, int slot);
 
 /* Describes the thread again if its name has changed.  Called before an event
  * that may announce the state of a sequence.  Runs Python code. */
 void thread_state_refresh_name(struct thread_state* t, uint32_t mask);
 
-/* Sets hook(last name) -> (uuid, descriptor, name), or None if unchanged. */
+/* Sets the hook that describes threads: hook(last name) returns (uuid,
+ * descriptor, name), or None if the name is unchanged. */
 void thread_state_set_hook(PyObject* describe_thread);
 
 /* Drops the references kept by discard_later(). May run Python code. */
 void thread_state_release_discarded(struct thread_state* t);
 
-/* Drops a reference after the event.  NULL is allowed. */
+/* Drops a reference after the current event.  The reference may be NULL. */
 static inline void discard_later(struct thread_state* t, PyObject* object) {
   if (!object)
     return;
   if (t->discarded_count == MAX_DISCARDED) {
-    /* a str or code object, whose deallocation runs no Python code */
+    /* Freeing a str or a code object runs no Python code. */
     Py_DECREF(object);
     return;
   }
@@ -100,7 +104,7 @@ void thread_states_count(int slot, uint64_t* written, uint64_t* lost);
 /* Frees the states of threads that have ended. */
 void thread_states_reap(void);
 
-/* Resets everything in the child of a fork: only the calling thread exists, and
- * it must not write to the parent's memory. */
+/* Resets all thread states in the child of a fork: only the calling thread
+ * exists, and it must not write to the parent's memory. */
 void thread_states_after_fork(void);
 void thread_states_install_fork_handler(void);

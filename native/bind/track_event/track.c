@@ -13,7 +13,8 @@
 enum { MAX_COUNTERS = 4096 };
 
 PyTypeObject* st_track_type;
-static PyObject* counter_tracks; /* dict: name or (name, parent) -> Track */
+/* A dict from a name, or (name, parent), to its Track. */
+static PyObject* counter_tracks;
 
 uint64_t st_fnv1a(const void* data, size_t size) {
   const uint8_t* bytes = data;
@@ -107,7 +108,7 @@ static TrackObject* make_counter_track(PyObject* name, PyObject* parent) {
       track_alloc(name, parent, hash_name(name) ^ COUNTER_TRACK_MAGIC);
   if (!t)
     return NULL;
-  t->extra = PyMem_RawMalloc(2); /* an empty CounterDescriptor */
+  t->extra = PyMem_RawMalloc(2); /* Memory for an empty CounterDescriptor. */
   if (!t->extra) {
     Py_DECREF(t);
     return (TrackObject*)PyErr_NoMemory();
@@ -135,7 +136,7 @@ TrackObject* counter_track(PyObject* name, PyObject* parent) {
   return t;
 }
 
-/* ---- fixed tracks: thread, process, task ---- */
+/* ---- tracks with a fixed uuid: thread, process, task ---- */
 
 PyObject* fixed_track_new(uint64_t uuid, const void* data, size_t size,
                           PyObject* parent) {

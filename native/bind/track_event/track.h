@@ -20,12 +20,12 @@
 typedef struct {
   PyObject_HEAD
   struct st_track core;
-  uint8_t* descriptor; /* owns the memory of core.descriptor */
-  PyObject* parent;    /* Track; NULL: the process, or a root track */
+  uint8_t* descriptor; /* Owns the memory of core.descriptor. */
+  PyObject* parent;    /* A Track; NULL for the process or a root track. */
   PyObject* name;
-  uint64_t own_id; /* uuid = own_id ^ uuid of the parent */
-  uint8_t kind;    /* enum track_kind */
-  uint8_t* extra;  /* more encoded fields of TrackDescriptor */
+  uint64_t own_id; /* The own part of uuid = own_id ^ uuid of the parent. */
+  uint8_t kind;    /* A value of enum track_kind. */
+  uint8_t* extra;  /* More encoded fields of TrackDescriptor. */
   size_t extra_size;
   uint32_t process_generation;
 } TrackObject;
@@ -34,7 +34,7 @@ enum track_kind { TRACK_CHILD, TRACK_FIXED };
 
 extern PyTypeObject* st_track_type;
 
-/* Updates uuid and descriptor if the process has changed. */
+/* Updates the track's uuid and descriptor if the process has changed. */
 const struct st_track* track_resolve(TrackObject* track);
 
 /* Returns a new reference to the counter track with that name (a str) below the
@@ -43,7 +43,7 @@ const struct st_track* track_resolve(TrackObject* track);
 TrackObject* counter_track(PyObject* name, PyObject* parent);
 
 /* Returns a new track with a given descriptor (of a thread, process or task),
- * which does not change with the process.  NULL with an exception set on
+ * which stays the same in another process.  NULL with an exception set on
  * failure. */
 PyObject* fixed_track_new(uint64_t uuid, const void* descriptor, size_t size,
                           PyObject* parent);

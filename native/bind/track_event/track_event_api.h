@@ -22,11 +22,12 @@
 
 #define ST_TRACK_EVENT_API "stretto._native._track_event_api"
 
-/* Where and how a slice is written that began or ended in the past. */
+/* The time, track and arguments of an event that is written after it
+ * happened. */
 struct st_past_event {
   uint64_t timestamp;
-  PyObject* track;     /* stretto.Track, or NULL: the calling thread's */
-  PyObject* arguments; /* dict, or NULL */
+  PyObject* track;     /* A stretto.Track; NULL for the calling thread's. */
+  PyObject* arguments; /* A dict, or NULL. */
 };
 
 struct st_track_event_api {
@@ -47,20 +48,21 @@ struct st_track_event_api {
   /* Writes the END of a slice to the slots of `mask`, except slots that were
    * restarted after its BEGIN. */
   void (*end)(uint32_t mask, uint32_t start_counter, uint64_t timestamp);
-  /* The same for any thread's track, with arguments. */
+  /* Like begin_code, end and an instant event, but for any thread's track, and
+   * with arguments. */
   uint32_t (*begin_past)(PyObject* category, PyObject* code, uint32_t except,
                          const struct st_past_event* event);
   void (*end_past)(uint32_t mask, uint32_t start_counter,
                    const struct st_past_event* event);
   void (*instant_past)(PyObject* category, PyObject* name,
                        const struct st_past_event* event);
-  /* The track of a thread of this process, also of one that has ended.  A new
-   * reference, or NULL with an error set. */
+  /* Returns the track of a thread of this process, even of one that has ended.
+   * A new reference, or NULL with an error set. */
   PyObject* (*thread_track)(uint64_t native_id);
-  /* Whether the calling thread is within a call that is not traced. */
+  /* Returns whether the calling thread is inside an untraced call. */
   bool (*is_untraced)(void);
   const uint32_t* start_counter;
   uint64_t (*now)(void);
-  /* Drops the current exception: st_drop_own_error() of handler_errors.h. */
+  /* Drops the current exception, by st_drop_own_error() of handler_errors.h. */
   void (*drop_own_error)(void);
 };

@@ -21,8 +21,8 @@ static uint64_t api_now(void) {
   return st_fast_now();
 }
 
-/* Returns the calling thread's sequence if the event goes to one slot and can
- * be written at once; else NULL. */
+/* Returns the calling thread's sequence if only one slot records the event and
+ * it can be written at once; else NULL. */
 static inline struct thread_sequence* only_sequence(uint32_t mask) {
   struct thread_state* t = st_thread;
   if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
@@ -133,7 +133,7 @@ static void api_end(uint32_t mask, uint32_t start_counter, uint64_t timestamp) {
     end_in_all(mask, start_counter, timestamp);
 }
 
-/* ---- events of the past, on any thread's track ---- */
+/* ---- events that happened earlier, on any thread's track ---- */
 
 static struct event_request past(const struct st_past_event* e,
                                  enum st_event_type type) {
