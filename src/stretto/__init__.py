@@ -24,7 +24,7 @@ from stretto.base.errors import StrettoError
 from stretto.base.version import VERSION
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # the module without the native part has the same names with looser types
+if TYPE_CHECKING:  # `client.pure` has the same names with looser types.
     from stretto.client.api import (
         Category,
         Flow,

@@ -45,9 +45,10 @@ class BufferTable:
     ) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
         """Return the writers of a buffer, in the order of their first chunks.
 
-        Each as (producer id, writer id, counts, sums). `counts` has the number of complete chunks
-        by payload size, in 11 buckets with the upper bounds 8, 32, 128, 512, 1024, 2048, 4096,
-        8192, 12288, 16384 bytes and infinity; `sums` has the total payload of each bucket.
+        Each writer is a tuple (producer id, writer id, counts, sums). `counts` has the number of
+        complete chunks by payload size, in 11 buckets with the upper bounds 8, 32, 128, 512, 1024,
+        2048, 4096, 8192, 12288, 16384 bytes and infinity; `sums` has the total payload of each
+        bucket.
         """
     def set_watermark(self, buffer_id: int, eventfd: int, unread_bytes: int) -> None:
         """Write to `eventfd` whenever more than `unread_bytes` bytes are unread.
@@ -71,11 +72,12 @@ class Readback:
     def read(self, buffer_id: int, limit: int) -> tuple[bytes, bool]:
         """Return packets of the pass as trace bytes (`0a`, length, packet, repeated).
 
-        Stops at about `limit` bytes; the flag says that the pass has more. Releases the GIL.
+        Stops at about `limit` bytes. The flag is True if the pass has more packets. Releases the
+        GIL.
         """
     def sequence_id(self, producer_id: int, writer_id: int) -> int: ...
     def copy(self) -> Readback:
-        """Return a copy, to continue with clones of the buffers."""
+        """Return a copy of the state, for reading clones of the buffers."""
     @property
     def packets(self) -> int: ...
     @property
@@ -150,12 +152,12 @@ class ProducerEndpointCore:
     ) -> tuple[int, int, int]:
         """Handle the CommitData frames at the start of a stream that request no reply.
 
-        Stops at the first frame that is anything else (another method, with a reply, incomplete).
+        Stops at the first frame that has another method, requests a reply or is incomplete.
         Returns (bytes consumed, frames, highest flush id).
         """
     def scrape(self, buffer_ids: Iterable[int], /) -> None: ...
     def adopt_writers(self, buffer_id: int, /) -> None:
-        """Scrape the unregistered writers of a producer that has died, into this buffer."""
+        """Scrape a dead producer's unregistered writers into this buffer."""
     def stats(self) -> dict[str, int]: ...
 
 # --- producer side ----------------------------------------------------------
@@ -296,7 +298,7 @@ class Arbiter:
         Returns False if no chunk is free.
         """
     def close_buffer(self, target_buffer: int, /) -> None:
-        """Return the reserved chunk, after all writers of this buffer."""
+        """Return the chunk that `open_buffer` reserved; call it after the buffer's last writer."""
     def disable(self) -> None:
         """Provide no more chunks: the service is gone, or this is a fork's child."""
     @property
@@ -901,7 +903,7 @@ def stop_instance(slot: int) -> None: ...
 def clear_instance(slot: int) -> None: ...
 def flush_instance(slot: int) -> None: ...
 def instance_counts(slot: int) -> tuple[int, int]:
-    """Return (events written, events lost) since the slot was started."""
+    """Return (events written, events lost) of a session's slot, since the session started."""
 
 def argument_errors() -> int:
     """Return the number of arguments that could not be recorded since the process began."""

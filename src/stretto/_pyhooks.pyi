@@ -29,10 +29,11 @@ def start(
         max_depth: deeper calls are only counted.
         c_functions: whether to record functions and methods written in C, too, if they are called
             from accepted code.
-        auto_detail: calls shorter than a threshold are counted in their caller; functions whose
-            calls are short are switched off, and a native thread looks at the stacks.
-        threshold_file: a file with the threshold, a u64 in nanoseconds, which may rise; 50 us
-            without it.
+        auto_detail: whether calls shorter than a threshold are only counted, in their caller. The
+            hooks of functions with short calls are switched off, and a native thread looks at the
+            stacks.
+        threshold_file: a file that holds the threshold as a u64 in nanoseconds, which may rise
+            during the recording; None: the threshold is 50 us.
 
     Returns:
         False in a sub-interpreter, where nothing happens.
@@ -40,7 +41,7 @@ def start(
     Raises:
         TypeError: an argument is of the wrong type.
         ValueError: `max_depth` is out of range.
-        RuntimeError: it runs already, or other tools hold the interpreter's hooks.
+        RuntimeError: calls are recorded already, or other tools hold the interpreter's hooks.
     """
 
 def stop() -> None:
@@ -52,25 +53,27 @@ def running() -> bool:
 def stats() -> dict[str, int]:
     """Return the numbers of calls that were not recorded since the last start, by reason.
 
-    `too_deep`, `too_short`: calls beyond the limits. `unfinished`: calls whose end was never seen,
-    closed with their caller. `threads_replaced`, `threads_occupied`: threads that could not be
-    traced because the program set its own profiler, during the recording or before.
+    `too_deep`, `too_short`: calls beyond the limits. `unfinished`: calls whose end was not
+    reported, so that they end with their caller. `threads_replaced`, `threads_occupied`: threads
+    that could not be traced because the program set its own profiler, during the recording or
+    before.
     """
 
 def totals() -> dict[str, Any]:
     """Return what auto detail has counted since its start.
 
     `functions` is a list of (name, file, line, calls, ns in these calls, own ns, ns on a stack).
-    The last two are estimates from the looks; `calls` is None for a function that was switched
-    off. The other values are numbers: `running_ns` and `waiting_ns` of all threads; `shown` and
-    `found`, slices and those found by looks; `counted`, calls that are not shown.
+    The last two are estimates from looks at the stacks (samples). `calls` is None for a function
+    whose hooks were switched off. The other values are numbers: `running_ns` and `waiting_ns` are
+    sums over all threads; `shown` is the number of slices, `found` the number of slices found by a
+    look, `counted` the number of calls without a slice.
     """
 
 def pause_looks() -> None:
     """Stop the thread that looks at the stacks, before a fork."""
 
 def resume_looks() -> None:
-    """Start it again, if auto detail runs."""
+    """Restart the thread that looks at the stacks after a fork, if auto detail is on."""
 
 def gc_callback(
     category: Category, thread_track: Callable[[], Track], /

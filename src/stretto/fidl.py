@@ -53,7 +53,6 @@ class _AliasLoader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         # The module has been executed before. The import system has just set the alias's spec.
-
         module.__spec__ = self._spec
 
 
@@ -63,5 +62,6 @@ if find_spec(PACKAGE) is None:
         f"{PACKAGE}.",
         name=PACKAGE,
     )
-sys.meta_path.insert(0, _AliasFinder)  # before the path finder, which would load a second copy
+# The finder must precede the path finder, which would load a second copy.
+sys.meta_path.insert(0, _AliasFinder)
 sys.modules[__name__] = import_module(PACKAGE)

@@ -66,7 +66,7 @@ def format_of_start(start: bytes) -> str | None:
         return FXT
     if _TEXT_START.match(start):
         return TEXT
-    # A brace alone isn't enough: the first bytes of a 123-byte packet are "\n{".
+    # A brace alone doesn't identify JSON: a packet of 123 bytes begins with "\n{".
     if _JSON_START.match(start):
         return JSON
     return PFTRACE if _PACKET_START.match(start) else None
@@ -76,7 +76,7 @@ def format_of_file(name: str, start: bytes) -> str | None:
     """Return the format of a file by its first `SNIFFED_BYTES`, or else by its name."""
     shown, named = format_of_start(start), format_of_name(name)
     if shown is None or (shown == PFTRACE and named is not None and not _NO_TEXT.search(start)):
-        return named  # the first byte of a packet is a newline, and so may be that of a text
+        return named  # Both a packet and a text may begin with a newline byte.
     return shown
 
 

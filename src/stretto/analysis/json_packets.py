@@ -78,7 +78,7 @@ class _Parser:
             number += 1
 
     def _find_packet(self, number: int) -> bool:
-        """Move to the start of the next packet; return False at the end of the text."""
+        """Move to the start of the next packet; return False if there is none."""
         while True:
             between = _BETWEEN.match(self._text, self._at)
             start = between.end() if between is not None else self._at
@@ -112,7 +112,8 @@ class _Braces:
 
     def __init__(self) -> None:
         self._depth = 0
-        self._open = ""  # the start of a string that continues in the next block
+        # The start of a string that continues in the next block; "" outside of strings.
+        self._open = ""
 
     def end_in(self, piece: str, start: int) -> int:
         """Return the position behind the object's end in a block; 0: the end is in a
@@ -154,5 +155,5 @@ def _complaint(text: str) -> str:
         if len(text) < _READ_CHARS:
             return f"this is no JSON, line {error.lineno}, column {error.colno}: {error.msg}"
     except (ValueError, RecursionError):
-        pass  # a number is too long, or the nesting is too deep
+        pass  # The parser raises these if a number is too long, or the nesting is too deep.
     return 'this is no trace: it should begin with {"packet":['

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _MAX_PACKET_CHARS = 1 << 30
 """Enough for the largest packet that is read, 64 MiB: a byte takes at most four characters."""
 _MAX_HEAD_CHARS = 1000
-# Possessive repeats (`++`, `*+`): backtracking in long texts would take much memory and time.
+# The repeats are possessive (`++`, `*+`): backtracking in long texts would take much memory and
+# time.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|#.*|[{}]')
 _HEAD = re.compile(r"\s*+;?\s*+packet\s*+:?\s*+")
 _NUMBERED = re.compile(r'\s*+(?:# )?[0-9]++:\s*+(?:"(?:[^"\\]++|\\.)*+"|[-+.\w]++)\s*+')
@@ -133,5 +134,6 @@ def _packet(body: str, name: str, line: int) -> TracePacket:
     try:
         return parse_text(body, TracePacket, name)
     except TextFormatError:
-        # Parse again below empty lines, so that the error message has the file's line numbers.
+        # Parse the text again below as many empty lines as precede it in the file: then the error
+        # message has the file's line numbers.
         return parse_text("\n" * (line - 1) + body, TracePacket, name)

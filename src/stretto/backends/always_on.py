@@ -59,7 +59,7 @@ def connect_to_service(address: str, prepare: Prepare | None) -> ServiceConnecti
     if isinstance(before, SystemBackend):
         if before.lasting:
             return before
-        before.close()  # the connection of a session that this process has started
+        before.close()  # This connection was made by a session that this process has started.
         tracing.forget(SYSTEM)
     backend = AlwaysOnBackend(address, process_name(), prepare)
     tracing.connect(SYSTEM, backend)
@@ -149,8 +149,11 @@ class AlwaysOnBackend:
         client, self._client = self._client, None
         producer = self._producer
         if client is not None and producer is not None:
-            client.suspend()  # otherwise its thread could start a data source that is ending
-            producer.stop()  # before disconnect(): then the service reads the memory a last time
+            # The IPC thread stops first: it could start a data source that is ending.
+            client.suspend()
+            # Data sources end before the disconnection, at which the service reads the memory a
+            # last time.
+            producer.stop()
             client.disconnect()
             producer.on_disconnect()
 
@@ -208,7 +211,7 @@ class AlwaysOnBackend:
 
     def _reconnect(self) -> None:
         """Disconnect, and connect again at once."""
-        self._timer.suspend()  # waits for a running attempt
+        self._timer.suspend()  # `suspend` waits for a running attempt to connect.
         client, self._client = self._client, None
         if client is not None and self._producer is not None:
             client.disconnect()
@@ -258,7 +261,7 @@ class AlwaysOnBackend:
             self.problem = self.problem or "the tracing service disconnected: its log may say why"
             self._timer.start()
 
-    # --- around forks: the timer first, as it starts the other threads
+    # --- around forks: the timer stops first, as it starts the other threads
 
     def _suspend(self) -> None:
         self._timer.suspend()

@@ -154,5 +154,5 @@ def _start(path: str, options: Sequence[str]) -> Popen[str]:
         stderr=PIPE,
         text=True,
         errors="surrogateescape",
-        start_new_session=True,  # Ctrl-C in the terminal is meant for this program only
+        start_new_session=True,  # Ctrl-C in the terminal must reach this program only.
     )

@@ -45,7 +45,7 @@ class SystemSessions:
         """
         joined = tracing.connected(SYSTEM)
         if isinstance(joined, SystemBackend) and not joined.connected:
-            joined.close()  # its service has ended; another one may have started
+            joined.close()  # The connection's service has ended; another service may have started.
             tracing.forget(SYSTEM)
             joined = None
         if isinstance(joined, AlwaysOnBackend):

@@ -31,7 +31,7 @@ class CharacterSet:
 
 
 def complement(ranges: Iterable[Range]) -> list[Range]:
-    """Return the ranges of all other characters."""
+    """Return the ranges of all characters outside of these ranges."""
     out: list[Range] = []
     at = 0
     for first, last in sorted(ranges):

@@ -58,14 +58,14 @@ def create_sealed_memfd(size_bytes: int, name: str = MEMFD_NAME) -> int:
 
 
 def memfd_size_limit(size_bytes: int) -> int:
-    """Return `size_bytes`, or RLIMIT_FSIZE's hard limit for a memfd if that is less."""
+    """Return `size_bytes`, or the hard limit of RLIMIT_FSIZE if that is less."""
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     return size_bytes if hard == resource.RLIM_INFINITY else min(size_bytes, hard)
 
 
 def _resize(fd: int, size_bytes: int) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # Checked first: exceeding the limit would send SIGXFSZ.
+    # The limit is checked first: exceeding it would send SIGXFSZ.
     if limits[0] == resource.RLIM_INFINITY or size_bytes <= limits[0]:
         os.ftruncate(fd, size_bytes)
         return

@@ -103,7 +103,8 @@ class Regex:
             condition, targets = program[at]
             if isinstance(condition, CharacterSet) and character in condition:
                 following.update(targets)
-        # `\b` depends only on whether this is a word character: so there are fewer states.
+        # Of the character, only whether it belongs to a word is kept, for `\b`: so there are fewer
+        # states.
         new = frozenset(following), "a" if character in WORD else " "
         self._known[state, character] = new
         return new
@@ -127,7 +128,7 @@ class Regex:
 
 
 def holds(kind: str, before: str, following: str) -> bool:
-    """Whether a condition on the place holds between two characters; "" is an end of the text."""
+    """Whether a condition like WORD_BOUNDARY holds between two characters; "" is the text's end."""
     if kind == BEGIN:
         return not before
     if kind == END:

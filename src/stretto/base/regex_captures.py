@@ -1,12 +1,14 @@
 """Regular expressions whose groups are captured, in time linear in the text.
 
 All alternatives advance together, as in `regex`; each is a thread with captures of its own. The
-threads of a place are in the order in which `re` would try them. Of two threads at one instruction
-only the first goes on: so the first thread at the end has the captures that `re` finds, without
-going back. (A Pike VM; R. Cox, "Regular Expression Matching: the Virtual Machine Approach".)
+threads at a place of the text are in the order in which `re` would try them. If two threads reach
+one instruction, only the first one continues. So the first thread at the end has the captures that
+`re` finds, without backtracking. (A Pike VM; R. Cox, "Regular Expression Matching: the Virtual
+Machine Approach".)
 
-A text of n characters takes at most n times the size of the program steps, of about a microsecond.
-Where a group stands in a repetition of empty texts, `re` may capture another empty text.
+Matching n characters takes at most n * (number of instructions) steps of about a microsecond each.
+There is one difference from `re`: if a repetition matches an empty text several times, a group in
+it may capture another one of these empty texts.
 """
 
 from __future__ import annotations
@@ -73,10 +75,11 @@ class CaptureRegex:
     def find_all(self, text: str) -> Iterator[Captures]:
         """Yield the leftmost matches from left to right; they don't overlap.
 
-        Behind an empty match the next one begins at the same place, and isn't empty there.
+        After an empty match the search continues at the same place, for a match that isn't empty.
 
-        A search may look at all that follows before it decides for a short match. If the searches
-        together look at a text too often, its rest counts as one match of all groups.
+        A search may scan the whole remaining text and then return a short match. If all searches
+        together would need more than MAX_PASSES scans of the text, the remaining text counts as one
+        match of all groups.
         """
         left = MAX_PASSES * (len(text) + 1)
         found, left = self._search(text, 0, -1, left)
@@ -94,13 +97,14 @@ class CaptureRegex:
         found: Captures | None = None
         threads: Threads = []
         while True:
-            if found is None:  # a match may begin here, but those that began before come first
+            if found is None:
+                # A match may begin at this place. The threads that began earlier come first.
                 threads = [*threads, (self._start, self._no_captures(at))]
             threads = self._threads_at(text, at, threads)
             for order, (position, captures) in enumerate(threads):
                 if position == _MATCH and not captures[0] == at == not_empty_at:
                     found = (captures[0], at, *captures[2:])
-                    threads = threads[:order]  # those behind it would be tried later
+                    threads = threads[:order]  # `re` would try the threads behind this one later.
                     break
             left -= 1
             if at == len(text) or (found and not threads):

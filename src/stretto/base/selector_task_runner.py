@@ -67,7 +67,7 @@ class SelectorTaskRunner:
         self._quit = False
         self._selector = selectors.DefaultSelector()
         self._watches: dict[int, _Watch] = {}
-        # Descriptors that were ready in the last round, but not served for lack of time.
+        # Descriptors that were ready in the last round, but whose callbacks had no time to run.
         self._unserved: list[int] = []
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._selector.register(self._wake_fd, selectors.EVENT_READ)
@@ -116,14 +116,14 @@ class SelectorTaskRunner:
             self.unwatch(fd)
             return
         watch = _Watch(on_readable, on_writable, urgent=urgent)
-        # Removed first: if modify() fails, the selector has dropped the descriptor.
+        # The watch is removed first: if modify() fails, the selector has dropped the descriptor.
         known = self._watches.pop(fd, None) is not None
         change = self._selector.modify if known else self._selector.register
         change(fd, events, watch)
         self._watches[fd] = watch
 
     def unwatch(self, fd: int) -> None:
-        """Stop watching. No effect if it isn't watched."""
+        """Stop watching `fd`. No effect if it isn't watched."""
         if self._watches.pop(fd, None) is not None:
             self._selector.unregister(fd)
 
@@ -182,7 +182,8 @@ class SelectorTaskRunner:
         self._run_due()
 
     def _serve(self, ready: dict[int, tuple[_Watch, int]]) -> None:
-        if len(ready) == 1:  # the usual case: no descriptor can remain
+        if len(ready) == 1:
+            # In this usual case no ready descriptor can be left for the next round.
             self._unserved = []
             fd, (watch, events) = ready.popitem()
             self._dispatch(fd, watch, events)
@@ -245,7 +246,7 @@ class SelectorTaskRunner:
         try:
             os.eventfd_write(self._wake_fd, 1)
         except BlockingIOError:
-            pass  # the counter is at its maximum: the runner wakes up anyway
+            pass  # The eventfd's counter is at its maximum: the runner wakes up anyway.
 
     def _clear_wake(self) -> None:
         try:

@@ -49,7 +49,7 @@ def parse_vsock(address: str) -> tuple[int, int] | None:
     """Parse `vsock://cid:port` to (cid, port); None for other kinds of address.
 
     Raises:
-        TransportError: One of the two isn't a number, or is too large.
+        TransportError: The cid or the port isn't a number, or is too large.
     """
     if not address.startswith(_VSOCK):
         return None

@@ -36,7 +36,8 @@ BACKLOG = 4096
 
 _FD = struct.Struct("i")
 _FD_SPACE = socket.CMSG_SPACE(_FD.size)
-# Plain ints: the operators of IntFlag are Python functions, which function tracing would record.
+# These are plain ints: the operators of IntFlag are Python functions, which function tracing would
+# record.
 _SEND_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 _RECV_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
 _CUT_SHORT = int(socket.MSG_TRUNC | socket.MSG_CTRUNC)
@@ -135,7 +136,7 @@ class StreamSocket:
             if self._own is None or self._own.is_ours:
                 self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # it is shut down already
+            pass  # The connection is shut down already.
 
     def close(self) -> None:
         """Close the descriptor, unless the program has closed it. Idempotent."""

@@ -42,4 +42,4 @@ class TaskRunner(Protocol):
         """
 
     def unwatch(self, fd: int) -> None:
-        """Stop watching. No effect if it isn't watched."""
+        """Stop watching `fd`. No effect if it isn't watched."""

@@ -23,7 +23,7 @@ MAX_PATH_BYTES = 106
 
 _UCRED = struct.Struct("iII")
 _GID = struct.Struct("I")
-_SO_PEERGROUPS = 59  # missing in the socket module
+_SO_PEERGROUPS = 59  # The socket module lacks this constant.
 _MAX_OPTION_BYTES = 1024
 _CONNECT_RETRY_MS = 5
 
@@ -77,7 +77,8 @@ class UnixSocket(StreamSocket):
                     end.connect(target)
                     return cls(moved_up(end))
                 except BlockingIOError:
-                    # The listener's backlog is full; the kernel has no event for its end.
+                    # The listener's backlog is full; the kernel doesn't report when it has room
+                    # again.
                     if time.monotonic() >= deadline:
                         raise
                     time.sleep(_CONNECT_RETRY_MS / 1000)
@@ -103,7 +104,7 @@ class UnixSocket(StreamSocket):
         try:
             raw = self._socket.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MAX_OPTION_BYTES)
         except OSError:
-            return ()  # a kernel before 4.13, or the user is in more groups
+            return ()  # The kernel is older than 4.13, or the user is in more groups than fit.
         return tuple(gid for (gid,) in _GID.iter_unpack(raw))
 
 

@@ -48,7 +48,7 @@ def daemonize(timeout_s: float | None = None) -> Callable[[int], object]:
     os.close(read_end)
     os.setsid()
     os.chdir("/")
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it has no terminal any more
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # The daemon has no terminal any more.
 
     def on_ready(status: int) -> None:
         _leave_streams()

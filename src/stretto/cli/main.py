@@ -85,7 +85,7 @@ def _discard_output() -> None:
 
 
 def _print_error(text: str) -> None:
-    if sys.stderr is not None:  # if it is closed, print would write to standard output
+    if sys.stderr is not None:  # print(file=None) would write to standard output.
         print(f"stretto: {text}", file=sys.stderr)
 
 

@@ -127,7 +127,7 @@ def _status(path: str, failure: str) -> os.stat_result | None:
 def _replacing(path: str, failure: str, *, exists: bool) -> Iterator[OutputFile]:
     if exists:
         with _opened(path, os.O_WRONLY, failure):
-            pass  # checks the write permission, which replacing a file doesn't need
+            pass  # Opening the file checks its write permission, which replacing it doesn't need.
     target = os.path.realpath(path) if os.path.islink(path) else path
     part = os.path.join(os.path.dirname(target), f".stretto-{secrets.token_hex(8)}")
     try:
@@ -155,5 +155,6 @@ def _opened(path: str, flags: int, failure: str) -> Iterator[OutputFile]:
         yield output
         output.flush()
     finally:
-        with suppress(OSError):  # close() writes again what has failed, and was reported
+        with suppress(OSError):
+            # close() retries the writes that have failed; their failure was reported already.
             file.close()

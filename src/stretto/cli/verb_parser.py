@@ -63,4 +63,4 @@ def port_number(text: str) -> int:
     return port
 
 
-port_number.__name__ = "port"  # the name in argparse's messages
+port_number.__name__ = "port"  # argparse shows this name in its messages.

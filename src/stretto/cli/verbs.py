@@ -44,7 +44,8 @@ SEPARATE = {"fidl": ("stretto-fidl", "compile FIDL definitions, generate binding
 
 def added_verbs() -> dict[str, EntryPoint]:
     """Return the verbs of installed distributions, by name; the first one of equal names."""
-    from importlib.metadata import entry_points  # takes 20 ms, so only if needed
+    # This import takes 20 ms, so it is done only if needed.
+    from importlib.metadata import entry_points
 
     found: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=GROUP)):

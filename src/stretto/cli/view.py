@@ -82,7 +82,8 @@ def _server(options: argparse.Namespace) -> PageServer:
         return PageServer(PORT, users)
     except TransportError as error:
         if options.offline:
-            return PageServer(0, users)  # our own pages may fetch from any port
+            # The pages of this server may fetch the trace from any port.
+            return PageServer(0, users)
         raise CommandError(
             f"view: {error} The UI fetches traces from this port only. Is another `stretto view` "
             "running, or a trace processor? End it, or use --offline."
@@ -135,7 +136,8 @@ class _Viewing:
     def _on_fetched(self) -> None:
         _tell(f"the page has {self._trace.name}.")
         if not self._keep:
-            self._server.shutdown()  # allowed here: this is the connection's thread
+            # `shutdown` may be called on this thread, which serves a connection.
+            self._server.shutdown()
 
 
 def _open_browser(url: str) -> None:
@@ -148,7 +150,7 @@ def _open_browser(url: str) -> None:
         if not browser(url):
             _tell("the browser didn't start: open the address above.")
 
-    # On a thread: some browsers return only when their window is closed.
+    # The browser is started on a thread: some browsers return only when their window is closed.
     Thread(target=open_it, daemon=True).start()
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
             """Run `function` soon on a thread that may send requests; never blocks."""
 
         def after_fork_in_child(self) -> None:
-            """Drop the parent's connection."""
+            """In the child of a fork: drop the parent's connection."""
 
     class ServiceConnection(Backend, Protocol):
         """A backend whose service is another process."""
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
             """Run `function` on the backend's thread soon; never blocks."""
 
         def after_fork_in_child(self) -> None:
-            """Drop the parent's connections."""
+            """In the child of a fork: drop the parent's connections."""
 
     class StartedRecorder(Protocol):
         """A running recorder process, which also records child processes."""

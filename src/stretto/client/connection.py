@@ -64,10 +64,11 @@ class Connection:
         if _active.get(_CONNECTION) is self:
             disconnect()
 
-    # --- for this module
+    # --- for the functions of this module
 
     def start(self, prepare: Prepare) -> None:
-        # Loaded now: otherwise function tracing would record the imports in the first session.
+        # The categories are loaded now: otherwise function tracing would record the imports in the
+        # first session.
         builtin_categories.load_all()
         fork.after_in_child.append(self.start_backend)
         atexit.register(disconnect)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from stretto.protos.trace import TracePacket
 
 
-_TIMESTAMP = 8  # TracePacket.timestamp
+_TIMESTAMP = 8  # The field number of TracePacket.timestamp.
 
 RESERVATION_SHIFT = 16
 """A reservation's number, shifted by this, is used as target buffer until that is known."""
@@ -140,7 +140,8 @@ class DataSource:
         return DataSourceDescriptor(
             name=cls.name,
             will_notify_on_start=True,
-            will_notify_on_stop=True,  # otherwise packets written by on_stop would come too late
+            # Without the notification, packets written by on_stop would come too late.
+            will_notify_on_stop=True,
             handles_incremental_state_clear=True,
         )
 
@@ -202,11 +203,11 @@ class DataSource:
         self.on_start()
         cls = type(self)
         cls._instances = (*cls._instances, self)
-        self._leave_if_ended()  # another thread may have called `end` meanwhile
+        self._leave_if_ended()  # Another thread may have called `end` during `on_start`.
 
     def end(self) -> None:
         """Stop: call `on_stop`, then refuse writes. The instance can't be started again."""
-        self._ended = True  # set first, so that a concurrent `begin` can't miss it
+        self._ended = True  # The flag is set first, so that a concurrent `begin` can't miss it.
         self._leave()
         try:
             self.on_stop()

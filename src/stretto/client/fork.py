@@ -63,7 +63,7 @@ def stop_threads(caller: FrameType) -> None:
 def _is_fork_over() -> bool:
     """Whether os.fork() has returned: all its hooks have run, and threads have been counted.
 
-    While it runs, its caller's frame is at the call instruction, below the frame of a hook.
+    While os.fork() runs, the frame that calls it is at the call instruction, below a hook's frame.
     """
     if _forking is None:
         return True
@@ -72,7 +72,7 @@ def _is_fork_over() -> bool:
 
 
 def _resume_after_fork() -> None:
-    """Restart the helper threads once the fork is over. A pending call, which may run early."""
+    """Restart the helper threads. It is a pending call, repeated until the fork is over."""
     global _forking
     if not _is_fork_over():
         _native.add_pending_call(_resume_after_fork)
@@ -94,14 +94,15 @@ def _after_in_parent() -> None:
     if sys.version_info >= (3, 12):
         _resume_soon()
     else:
-        # Python 3.11 doesn't count threads at a fork. With a profile function it would hang in
-        # a pending call that adds another pending call.
+        # Python 3.11 doesn't count threads at a fork. And with a profile function, Python 3.11
+        # hangs in a pending call that adds another pending call.
         resume()
 
 
 def _resume_soon() -> None:
-    # Not within this hook: CPython counts the threads after the hooks. The main thread calls
-    # `resume`; if it is blocked, a thread that records an event or waits for a session does.
+    # The threads can't be restarted within this hook: CPython counts the threads after the hooks.
+    # The main thread calls `resume`; if it is blocked, a thread that records an event or waits for
+    # a session does.
     process.soon.append(resume)
     try:
         _native.add_pending_call(_resume_after_fork)

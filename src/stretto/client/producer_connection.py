@@ -39,7 +39,7 @@ class ProducerConnection:
         """The startup sessions of this producer; None before the first one."""
 
     def attach(self, endpoint: ProducerEndpoint) -> None:
-        """Use `endpoint`; the data sources are registered once it is connected."""
+        """Use this endpoint of a service; register the data sources once it is connected."""
         self._connected, self._offered, self.will_update = False, {}, False
         self.endpoint = endpoint
 
@@ -110,7 +110,8 @@ class ProducerConnection:
 
     def on_connect(self) -> None:
         """Register all data sources."""
-        self._connected = True  # set first, so that a data source added meanwhile isn't missed
+        # The flag is set first, so that a data source added by another thread isn't missed.
+        self._connected = True
         for source in list(self._types.values()):
             self._offer(source)
         if self.endpoint is not None and (names := self._triggers.take()):
@@ -173,7 +174,8 @@ class ProducerConnection:
     def stop_data_source(self, instance_id: int) -> None:
         instance = self._instances.get(instance_id)
         silent = instance is not None and instance.name in self._stop_silently
-        del instance  # the last reference must be deleted before the arbiter is flushed
+        # The last reference to the instance must be deleted before the arbiter is flushed.
+        del instance
         self._end(instance_id)
         if self.arbiter is not None:
             self.arbiter.flush()
@@ -186,7 +188,7 @@ class ProducerConnection:
             return
         call_safely(instance.end)
         arbiter, target_buffer = instance.arbiter, instance.target_buffer
-        del instance  # deletes its writers, too, unless another reference exists
+        del instance  # The instance's writers are deleted with the last reference to the instance.
         arbiter.close_buffer(target_buffer)
 
     def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None:

@@ -182,9 +182,9 @@ class recording:  # noqa: N801  # used like a function
         try:
             session.setup(self._fd if self._stream else None)
             session.start()
-            # Only now: if the session is refused, the file remains unchanged. The call runs on
-            # the thread that streams to the file: so no data is written meanwhile.
-
+            # The file is emptied after the start: if the session is refused, the file remains
+            # unchanged. The call runs on the thread that streams to the file, so no data is written
+            # meanwhile.
             tracing.session_backend("in_process").call(self._empty)
         except BaseException:
             session.close()
@@ -219,7 +219,7 @@ class recording:  # noqa: N801  # used like a function
         session, self._session = self._session, None
         if session is None:
             return
-        if session.is_of_parent:  # in a forked child, which leaves the block, too
+        if session.is_of_parent:  # A forked child leaves the block, too.
             os.close(self._fd)
             return
         try:

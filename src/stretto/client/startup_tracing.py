@@ -128,7 +128,7 @@ class StartupTracing:
             self._reservations += 1
             waiting[self._reservations] = self._start(source, config, arbiter)
         session.num_data_sources_started = len(waiting)
-        # Set last: from now on services may adopt or abort the data sources.
+        # The instances are stored last: from now on services may adopt or abort the data sources.
         session.waiting = waiting
         self._sessions.append(session)
         if not waiting:
@@ -184,11 +184,11 @@ class StartupTracing:
         while session.waiting:
             try:
                 reservation, instance = session.waiting.popitem()
-            except KeyError:  # another thread has removed it
+            except KeyError:  # Another thread has removed the last instance.
                 break
             arbiter, target_buffer = instance.arbiter, instance.target_buffer
             call_safely(instance.end)
-            del instance  # deletes its writers, too
+            del instance  # The instance's writers are deleted with it.
             arbiter.close_buffer(target_buffer)
             arbiter.bind_startup_target_buffer(reservation, 0)
         self._end_if_empty(session, ABORTED)
@@ -227,4 +227,4 @@ class StartupTracing:
             self._sessions.remove(session)
         session.end(state)
         if not self._sessions:
-            self.memory = None  # no session uses it any more
+            self.memory = None  # No session uses the memory any more.

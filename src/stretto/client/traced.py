@@ -112,7 +112,8 @@ def _trace_function(category: Category, function: Any) -> Any:
         wrapper = _wrap_async_generator(category, function)
     elif flags & _CO_GENERATOR:
         wrapper = _wrap_generator(category, function)
-        if flags & _CO_ITERABLE_COROUTINE:  # a generator that can be awaited: @types.coroutine
+        if flags & _CO_ITERABLE_COROUTINE:
+            # `@types.coroutine` makes a generator that can be awaited.
             wrapper = coroutine(wrapper)
     else:
         wrapper = _wrap_function(category, function)

@@ -84,7 +84,7 @@ class Tracing:
         self._backends.pop(name, None)
 
     def after_fork_in_child(self) -> None:
-        """Drop all connections: they belong to the parent."""
+        """In the child of a fork: drop all connections, which belong to the parent."""
         for producer in self._producers.values():
             producer.abandon()
         backends: set[Backend | SessionBackend] = set(self._backends.values())

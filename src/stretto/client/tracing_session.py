@@ -198,7 +198,7 @@ class TracingSession:
         backend.call(lambda: self._enable(endpoint))
         if self._starts_at_once:
             self._consumer.started.arrives(START_TIMEOUT_S)
-        else:  # a refusal comes before this reply
+        else:  # The service reports a refusal before it sends this reply.
             self._ask(lambda done: endpoint.query_capabilities(lambda _: done()), "answer")
         self._check_connection(endpoint)
         if self._consumer.error:
@@ -248,7 +248,7 @@ class TracingSession:
             self.flush()
             backend.call(endpoint.disable_tracing)
         self._consumer.disabled.wait(self._end_timeout_s, "stop")
-        backend.call(lambda: None)  # wait until the data sources were notified
+        backend.call(lambda: None)  # Waits until the data sources were notified.
         self._check_connection(endpoint)
         if self._consumer.error:
             raise SessionError(self._consumer.error)
@@ -299,7 +299,7 @@ class TracingSession:
             self._complete_file(self._backend, self._endpoint)
         endpoint, self._endpoint = self._endpoint, None
         self._backend.call(endpoint.disconnect)
-        self._backend.call(lambda: None)  # wait until the data sources were notified
+        self._backend.call(lambda: None)  # Waits until the data sources were notified.
 
     def _complete_file(self, backend: SessionBackend, endpoint: ConsumerEndpoint) -> None:
         """Wait until the file is complete: the service inside this program writes it."""

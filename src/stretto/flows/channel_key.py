@@ -56,10 +56,10 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 class NoKeyError(StrettoError):
-    """There is no key; `reason` is a short text for the statistics.
+    """Raised if a connection has no key.
 
     Args:
-        reason: The reason.
+        reason: The reason, a short text for the statistics.
         later: Whether a later attempt may succeed.
     """
 
@@ -106,7 +106,7 @@ def _no_key(error: Exception, reason: str) -> NoKeyError:
 
 
 def _unix_key(own: socket.socket, *, is_server: bool) -> int:
-    # The namespace of our own socket: a peer in another namespace isn't found below.
+    # This is the namespace of our own socket: a peer in another namespace isn't found below.
     namespace = _option(own, _SO_NETNS_COOKIE)
     cookie = peer_cookie(own) if is_server else _option(own, _SO_COOKIE)
     if not cookie:
@@ -130,13 +130,14 @@ def _option(own: socket.socket, number: int) -> int:
 
 
 def _boot_id() -> int:
-    global _boot  # read from the file only once
+    global _boot  # The boot id is read from its file only once.
     if not _boot:
         try:
             with open(_BOOT_ID, "rb") as file:
                 _boot = fnv1a(file.read().strip())
         except OSError:
-            _boot = 1  # hidden in some containers; keys within one machine are still unique
+            # Some containers hide the boot id. Keys within one machine are unique without it.
+            _boot = 1
     return _boot
 
 

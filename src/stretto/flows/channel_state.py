@@ -25,7 +25,7 @@ class _LazyKey:
     __slots__ = ("_channel", "_never", "_tcp", "reason", "value")
 
     def __init__(self, channel: RpcChannel, *, tcp: bool) -> None:
-        # Weak, as the channel refers to this object.
+        # The reference is weak, as the channel refers to this object.
         self._channel = weakref.ref(channel)
         self._tcp = tcp
         self.value = 0
@@ -113,9 +113,7 @@ class ChannelState:
             self.ids.disable()
 
     def after_fork_in_parent(self) -> None:
-        """Mark messages as lost: the peer counts those that the child sends before its flag is
-        seen.
-        """
+        """Mark messages as lost: the child may have sent some that this process doesn't count."""
         if isinstance(self.ids, SharedIds):
             self.ids.lost(True)
             self.ids.lost(False)

@@ -95,7 +95,8 @@ def _replied(call: Any, method: TracedMethod, key: int) -> None:
     """Record the reply of a client's call that has ended, if the server is known to have
     sent one.
     """
-    # First the type: code() of a successful call takes a lock. Streaming calls have this type, too.
+    # The type is tested first: code() of a successful call takes a lock. Streaming calls have this
+    # type, too.
     if not isinstance(call, _RpcError) or call.code() not in MAYBE_LOCAL:
         method.received_reply.instant(terminating_flow=key or no_flow())
 
@@ -125,7 +126,7 @@ class FlowClientInterceptor(
             return continuation(details, request)
         metadata = details.metadata
         if metadata is not None and type(metadata) is not tuple and type(metadata) is not list:
-            # It may be an iterator, which can be read only once.
+            # The metadata may be an iterator, which can be read only once.
             metadata = tuple(metadata)
             details = with_metadata(details, metadata)
         key = request_key(metadata) if metadata else 0
@@ -138,7 +139,8 @@ class FlowClientInterceptor(
             try:
                 done = call.done()
             except AttributeError:
-                # An iterator made by another interceptor: there is no callback for its end.
+                # The call is an iterator made by another interceptor: there is no callback for its
+                # end.
                 return call
             if done:
                 _replied(call, method, key)
@@ -200,7 +202,7 @@ class TracedHandlers:
         kind += "_stream" if handler.response_streaming else "_unary"
         behavior = getattr(handler, kind)
         if getattr(behavior, "experimental_non_blocking", False):
-            return handler  # it replies through a callback of gRPC
+            return handler  # The handler replies through a callback of gRPC.
         traced = self._wraps[handler.response_streaming](behavior, method)
         update_wrapper(traced, behavior)  # gRPC reads attributes of the function
         make = getattr(grpc, f"{kind}_rpc_method_handler")
@@ -246,7 +248,8 @@ def streaming(
             yield from replies
         finally:
             answered(method, key)
-            with suppress(ValueError):  # raised in another context, where no reset is needed
+            with suppress(ValueError):
+                # `reset` raises this in another context, where no reset is needed.
                 incoming.reset(before)
 
     return traced

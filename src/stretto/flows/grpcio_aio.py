@@ -77,7 +77,7 @@ def _ended(call: Any, method: TracedMethod, key: int) -> None:
         if result.value not in MAYBE_LOCAL:
             method.received_reply.instant(terminating_flow=key or no_flow())
     else:
-        coroutine.close()  # code() waits although the call is done: the status is unknown
+        coroutine.close()  # The call is done, but code() would wait: the status is unknown.
 
 
 class _UnaryUnary(_Client, aio.UnaryUnaryClientInterceptor):  # type: ignore[misc]

@@ -49,7 +49,8 @@ class TracedHTTPConnection(HTTPConnection):
     def putrequest(self, method: str, url: str, *args: Any, **kwargs: Any) -> None:
         """See `http.client`."""
         super().putrequest(method, url, *args, **kwargs)
-        # After super(): it raises if the previous call isn't finished, which then stays current.
+        # This follows super(), which raises if the previous call isn't finished: that call stays
+        # current.
         self._flow_exchange = None
         self._flow_method = f"{method} {url.partition('?')[0]}"
         self._flow_headers = {}
@@ -85,7 +86,8 @@ class TracedHTTPConnection(HTTPConnection):
 
     def getresponse(self) -> HTTPResponse:
         """See `http.client`."""
-        # Before super(): it closes a connection that isn't kept alive, which resets the exchange.
+        # This precedes super(), which closes a connection that isn't kept alive: that resets the
+        # exchange.
         exchange, self._flow_exchange = self._flow_exchange, None
         if exchange is None:
             return super().getresponse()
@@ -93,8 +95,7 @@ class TracedHTTPConnection(HTTPConnection):
             try:
                 response = super().getresponse()
             except BaseException:
-                self._flow_exchange = exchange  # the caller may try again
-
+                self._flow_exchange = exchange  # The caller may try again.
                 raise
             exchange.reply()
         return response

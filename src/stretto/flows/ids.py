@@ -172,7 +172,8 @@ class AnchoredIds:
         index = direction.advance(txid, answer)
         if index < 0 or kind == CONTROL or not (direction.key or self._find_keys()):
             return 0
-        if kind == REPLY and not answer:  # the id of its request, in the other direction
+        if kind == REPLY and not answer:
+            # A first reply has the id of its request, which belongs to the other direction.
             return flow_id(direction.opposite_key, txid << 32) or 1
         return flow_id(direction.key, index) or 1
 
@@ -201,7 +202,7 @@ class NumberedIds:
     """Ids made of (channel, number of the request, number of the reply).
 
     Args:
-        key: As for `AnchoredIds`.
+        key: Returns the channel's key, which is the same at both ends; 0 while it is unknown.
     """
 
     __slots__ = ("_key", "_stream_key")
@@ -244,7 +245,7 @@ class Rfc0035Ids:
     """Ids by `rfc0035` or `hashed`, with the lowest bits of the channel's key as koid.
 
     Args:
-        key: As for `AnchoredIds`.
+        key: Returns the channel's key, which is the same at both ends; 0 while it is unknown.
         recipe: `rfc0035` or `hashed`.
     """
 

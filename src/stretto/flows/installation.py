@@ -70,7 +70,7 @@ class _Installation:
         try:
             category = stretto.Category(switch.category, tags=tags)
         except (ValueError, TypeError):
-            # The invalid name is in a schema: it must not raise in the program.
+            # The name comes from a schema: an invalid one must not raise in the program.
             if self.tracer is not None:
                 self.tracer.suppressed[_BAD_CATEGORY] = 1
             return None

@@ -13,8 +13,8 @@ it later. So an item gets its number at `put`, and the number is passed to the r
              read += 1
 
 `numbers` is shared memory. It has room for more items than a pipe can hold. If a pipe was enlarged
-and holds more items, the items beyond have no arrow. After an interrupted read or write no item has
-one.
+and holds more items, the additional items have no arrow. After an interrupted read or write no item
+has an arrow.
 
 The queue's `_reset` sets its buffer and its functions for writing and reading as attributes: there
 they are replaced. The size of an item is unknown to its sender, so only the receiver records it.
@@ -75,9 +75,7 @@ class _Buffer(deque):  # type: ignore[type-arg]  # of (item, number)
 
 
 class _Feed:
-    """The feeder thread's writing function. It has no reference to the queue, so that the queue can
-    be deleted.
-    """
+    """Writes items on the feeder thread, without a reference to the queue, which may be deleted."""
 
     def __init__(self, writer: Connection, numbers: Array[c_uint64], buffer: _Buffer) -> None:
         self._writer = writer
@@ -97,16 +95,16 @@ class _Feed:
 
 
 class _Traced:
-    """The common part of both kinds of queue; it precedes their own class in the bases.
+    """The common base class of both kinds of queue; it precedes multiprocessing's class.
 
     Args:
         category: The category of the items.
         name: The name of items: the method.
-        maxsize: As for the queue.
+        maxsize: The largest number of items in the queue; 0 for no limit.
         context: A context of `multiprocessing.get_context()`.
     """
 
-    # Attributes of Queue.
+    # These are attributes of `multiprocessing.Queue`.
     _buffer: Any
     _reader: Connection
     _writer: Connection
@@ -145,7 +143,7 @@ class _Traced:
         self._channel = RpcChannel(None, is_server=False, numbered=True, key=self._key)
         self._buffer = _Buffer()
         self._send_bytes = _Feed(self._writer, self._numbers, self._buffer).send
-        del self._recv_bytes  # the instance attribute, which hides the method below
+        del self._recv_bytes  # This instance attribute would hide the method below.
 
     def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
         """Put an item; blocks while the queue is full."""
@@ -176,8 +174,8 @@ class _Traced:
             lose(numbers, _READ, self._reader)
             raise
         number = 0
-        # With more unread items the entry may belong to a later item. A lost count is the
-        # largest number, so it fails this test.
+        # If there are more unread items than entries, the entry may belong to a later item. A lost
+        # count is the largest number, so it fails this test.
         if read and numbers[_WRITTEN] - read < SIZE - 1:
             number = int(numbers[_FIRST + (read - 1) % SIZE])
         hooks = rpc_hooks.hooks

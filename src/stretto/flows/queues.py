@@ -68,7 +68,7 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
         context: A context of `multiprocessing.get_context()`.
     """
 
-    # Attributes of SimpleQueue.
+    # These are attributes of `multiprocessing.SimpleQueue`.
     _reader: Connection
     _writer: Connection
     _rlock: Lock

@@ -151,7 +151,7 @@ class FlowTracer:
         if kind == REPLY:
             template.instant(txid, size, handles or None, body, flow=flow, timestamp=stamp)
             return None
-        # Signed, like the column trace_id of the trace processor's table `flow`.
+        # The number is signed, like the column trace_id of the trace processor's table `flow`.
         handled = incoming.get()
         cause = handled - (handled >> 63 << 64) if handled else None
         if points.only_instants:
@@ -257,7 +257,7 @@ class FlowTracer:
         state = channel.state
         if type(state) is ChannelState and state.owner is self:
             return state
-        # Counting starts with the first message: a tracer installed later has missed messages.
+        # A tracer that is installed after the first message has missed messages.
         complete = channel.created_under is self and state is None and not channel.adopted
         made = ChannelState(self, channel, self._scheme, synchronised=complete, tcp=self._tcp)
         channel.state = made

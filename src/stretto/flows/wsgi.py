@@ -95,8 +95,7 @@ class _Body:
 
 
 def _made_piece_by_piece(body: Iterable[bytes], environ: WSGIEnvironment) -> bool:
-    # Not for files: servers have optimizations for `wsgi.file_wrapper`, by its type.
-
+    # A file is passed unchanged: servers have optimizations for `wsgi.file_wrapper`, by its type.
     wrapper = environ.get("wsgi.file_wrapper")
     is_file = isinstance(wrapper, type) and isinstance(body, wrapper)
     return not isinstance(body, Sized) and not is_file

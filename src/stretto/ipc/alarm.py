@@ -33,7 +33,7 @@ class Alarm:
         self._thread: _native.IpcThread | None = None
         self._own_ident = 0
         self._is_set = self._suspended = False
-        self._lock = allocate_lock()  # never held while joining the thread
+        self._lock = allocate_lock()  # The lock is never held while the thread is joined.
 
     def set(self, ms: float) -> None:
         """Call `on_time` in `ms` milliseconds."""
@@ -79,7 +79,8 @@ class Alarm:
             pass  # the timer was never set, or the program has closed it
 
     def _open(self) -> None:
-        self._thread = None  # must be destroyed before its descriptor numbers are reused
+        # The old thread must be destroyed before its descriptor numbers are reused.
+        self._thread = None
         self._fd = _native.timer_fd()
         self._thread = _native.IpcThread(self._fd, None, self._ring)
 

@@ -22,7 +22,7 @@ from stretto.ipc.frames import MAX_PAYLOAD_BYTES, decode_payload, encode_frame
 from stretto.ipc.parked_fd import ParkedFd
 from stretto.protos.ipc import IPCFrame
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -245,7 +245,7 @@ class Client(ParkedFd):
         request.answers += 1
 
     def _forget(self, request_id: int) -> None:
-        """Reject the request or bind with this id."""
+        """Reject the pending request or bind with this id."""
         with self._lock:
             request = self._requests.pop(request_id, None)
             _, on_bound = self._bindings.pop(request_id, (None, None))

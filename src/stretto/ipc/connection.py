@@ -17,7 +17,7 @@ from stretto.base.errors import RemoteProtocolError, TransportError
 from stretto.ipc.frames import FrameReader
 from stretto.ipc.turns import Turns
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol

@@ -89,7 +89,7 @@ class FrameReader:
     __slots__ = ("_end", "_start", "_view")
 
     def __init__(self) -> None:
-        # A mapping of its own: pages that no frame has filled take no memory.
+        # The buffer is a mapping: its pages take no memory until a frame fills them.
         self._view = memoryview(mmap(-1, MAX_FRAME_BYTES, MAP_PRIVATE | MAP_ANONYMOUS))
         self._start = 0
         self._end = 0

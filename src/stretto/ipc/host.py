@@ -185,7 +185,7 @@ class HostConnection(ParkedFd):
         try:
             accepted = self._outbox.push(encode(), fd)
         except LocalProtocolError:
-            # Too large to send: the client waits for it, so the connection is closed.
+            # The reply is too large to send. The client waits for it, so the connection is closed.
             accepted = False
         if not accepted:
             self._on_refused()
@@ -234,7 +234,7 @@ class HostConnection(ParkedFd):
         except (DecodeError, RemoteProtocolError) as error:
             deferred.reject()
             self._report(method.name, str(error))
-        except StrettoError:  # the service refuses the request
+        except StrettoError:  # The service refuses the request with this error.
             deferred.reject()
         except Exception:
             deferred.reject()

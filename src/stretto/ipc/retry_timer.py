@@ -35,7 +35,7 @@ class RetryTimer:
         self._attempt = attempt
         self._fd = -1
         self._pause_ms = 0
-        self._lock = allocate_lock()  # never taken by the timer's thread
+        self._lock = allocate_lock()  # The timer's thread never takes the lock.
         self._suspended = self._wanted = False
         self._open()
 
@@ -75,7 +75,7 @@ class RetryTimer:
         try:
             os.close(fd)
         except OSError:
-            pass  # the program has closed it
+            pass  # The program has closed the descriptor.
 
     def _open(self) -> None:
         self._fd = _native.timer_fd()
@@ -83,7 +83,7 @@ class RetryTimer:
 
     def _run(self) -> None:
         if not self._suspended:
-            self._thread.stop()  # joins the thread if it has ended
+            self._thread.stop()  # `stop` joins the thread if it has ended.
             self._thread.start()
 
     def _set(self) -> bool:
@@ -102,7 +102,8 @@ class RetryTimer:
         return True
 
     def _on_time(self) -> bool:
-        # Cleared before the attempt: its connection may break at once and call `start`.
+        # The flag is cleared before the attempt: the new connection may break at once and call
+        # `start`.
         self._wanted = False
         if self._attempt():
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stretto.base.rpc_hooks import REPLY, RpcMethod
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Protocol, Self
@@ -90,8 +90,8 @@ def _describer(method: Method) -> Callable[[int, bytes, int], object]:
     """Return the `RpcMethod.describe` function of a method."""
 
     def describe(kind: int, data: bytes, handles: int) -> object:
-        del handles  # passed descriptors are not part of the message
-        # Imported here, because most traced programs don't need it.
+        del handles  # Passed descriptors are not part of the message.
+        # These modules are imported here, because most traced programs don't need them.
         from stretto.protozero.excerpts import excerpt_of
         from stretto.protozero.message import Message
 

@@ -1,15 +1,15 @@
 """Shares a task runner between connections that have received a lot of data.
 
-A connection handles a limited number of bytes and frames at a time. The rest is handled in a later
-turn, which is queued here. One queued turn runs per round of the task runner, after the callbacks
-of all ready descriptors and all other tasks.
+A connection handles a limited number of bytes and frames at a time. The remaining ones are handled
+in a later turn, which is queued here. One queued turn runs per round of the task runner, after the
+callbacks of all ready descriptors and all other tasks.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -18,7 +18,7 @@ from stretto.ipc.connection import Connection
 from stretto.ipc.host import HostConnection
 from stretto.ipc.listener import Listener
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

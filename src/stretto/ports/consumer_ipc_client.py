@@ -35,7 +35,7 @@ from stretto.ports.trace_slices import SliceJoiner
 from stretto.protos import ipc
 from stretto.protozero.wire import bytes_field
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -102,8 +102,8 @@ class ConsumerIPCClient:
 
         Args:
             address: A path or `@name`.
-            consumer: See the class.
-            runner: See the class.
+            consumer: Receives the callbacks.
+            runner: The task runner of the connection.
             timeout_ms: Time in ms for the connection, and again for the first reply.
 
         Raises:

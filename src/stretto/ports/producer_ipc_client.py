@@ -46,7 +46,7 @@ from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.protos import ipc
 from stretto.protos.config import DataSourceConfig
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -104,7 +104,7 @@ class ProducerIPCClient:
     Args:
         end: The socket, connected to a service; owned by this object from now on.
         producer: Receives the callbacks; registers its data sources in `on_connect`.
-        hints: Sent with InitializeConnection.
+        hints: The producer's name and preferences, sent with InitializeConnection.
         memory: Memory that writers have filled before this connection, if any.
     """
 
@@ -145,10 +145,10 @@ class ProducerIPCClient:
 
         Args:
             address: A path, `@name`, or a network address (`base.socket_address`).
-            producer: See the class.
-            hints: See the class.
+            producer: Receives the callbacks; registers its data sources in `on_connect`.
+            hints: The producer's name and preferences, sent with InitializeConnection.
             timeout_ms: Time in ms for the connection; the handshake has its own limit.
-            memory: See the class.
+            memory: Memory that writers have filled before this connection, if any.
 
         Raises:
             TransportError: There is no service, or it runs as another user.
@@ -194,7 +194,7 @@ class ProducerIPCClient:
             self._wait(self._sync, deadline)
             self.resume()
         except BaseException:
-            # also after a KeyboardInterrupt or an exception of a callback
+            # A KeyboardInterrupt or an exception of a callback ends the connection, too.
             self.disconnect()
             raise
 
@@ -330,7 +330,7 @@ class ProducerIPCClient:
     ) -> None:
         if reply is None:
             if self._gone:
-                return  # the service disconnected
+                return  # The service has disconnected.
             raise RemoteProtocolError(
                 "the service refuses this producer: it is locked down, or has too many"
             )
@@ -472,7 +472,9 @@ class ProducerIPCClient:
 
     def _on_command(self, command: ipc.GetAsyncCommandResponse | None, _has_more: bool) -> None:
         if command is None:
-            return  # the request was rejected: the connection has ended, or was refused
+            # The request was rejected: the connection has ended, or the service refuses the
+            # request.
+            return
         producer = self._producer
         if (setup := command.setup_data_source) is not None:
             producer.setup_data_source(setup.new_instance_id, _config(setup))

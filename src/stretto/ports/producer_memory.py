@@ -1,6 +1,6 @@
-"""The shared memory that Stretto's own producers ask for.
+"""The sizes of shared memory and pages that Stretto's own producers request.
 
-A session's config may say otherwise, and a service bounds both
+A session's config may override the sizes, and a service limits them
 (`service/endpoints/shm_geometry.py`).
 """
 

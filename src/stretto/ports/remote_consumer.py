@@ -83,7 +83,8 @@ class RemoteConsumer:
         self._streams = streams
         self._on_error = on_error
         self._enabling: Deferred | None = None
-        self._ended: str | None = None  # error of the ended session, not sent yet
+        # The error of the ended session; None if there is none to report.
+        self._ended: str | None = None
         self._events: Deferred | None = None
         self.take_fd: Callable[[], int] = lambda: -1
         self._endpoint = connect(self, uid)
@@ -202,7 +203,8 @@ class RemoteConsumer:
             if stats is None:
                 deferred.reject()
                 return
-            if len(stats) > MAX_PART_BYTES:  # if there are thousands of writers
+            if len(stats) > MAX_PART_BYTES:
+                # Thousands of writers have more statistics than fit into a frame.
                 stats = without_field(stats, _WRITER_STATS)
             deferred.resolve(Raw(bytes_field(_STATS, stats)))
 

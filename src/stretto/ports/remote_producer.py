@@ -126,7 +126,7 @@ class RemoteProducer:
     def commit_frames(self, data: memoryview, most: int, consume: Callable[[int], object]) -> None:
         """Handle CommitData frames at the front of `data`, without decoding them in Python.
 
-        Few frames are handled at a time, so that the service can free chunks in between.
+        Only a few frames are handled at a time, so that the service can free chunks in between.
 
         Args:
             data: Received bytes.
@@ -137,7 +137,9 @@ class RemoteProducer:
         done = 0
         while done < min(most, len(data)):
             handled = self._commit_some(data[done : done + COMMIT_BYTES], consume)
-            if not handled:  # the data begins with another request or a longer frame, or has ended
+            if not handled:
+                # The data begins with another request or a frame longer than COMMIT_BYTES, or has
+                # ended.
                 self._commit_some(data[done : done + MAX_FRAME_BYTES], consume)
                 return
             done += handled
@@ -286,7 +288,7 @@ class RemoteProducer:
         try:
             self._setup = (os.dup(fd) if fd >= 0 else -1, page_size_bytes)
         except OSError:
-            return  # no descriptor is free: without memory, the producer writes nothing
+            return  # No descriptor is free. Without memory, the producer writes nothing.
         self._has_memory = True
         self._send_setup()
 

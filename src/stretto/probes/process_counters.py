@@ -163,7 +163,7 @@ class ProcessCounters(stretto.DataSource):
         self.write(TracePacket(timestamp=now, track_event=event))
 
     def _describe(self, pid: int, uuid: int) -> None:
-        """Write the process and its CPU track, once and after each clear of the state."""
+        """Describe the process and its CPU track, again after each clear of incremental state."""
         if uuid in self._described:
             return
         self._described.add(uuid)

@@ -46,7 +46,7 @@ def problems() -> list[str]:
 
 
 def totals() -> dict[str, Any] | None:
-    """Return what auto detail has counted in this process, or None if it doesn't run."""
+    """Return what auto detail has counted in this process; None if auto detail is off."""
     from stretto.profilers import functions
 
     return functions.totals()

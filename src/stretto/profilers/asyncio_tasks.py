@@ -44,7 +44,7 @@ class _Steps:
 
     def _flow(self, task: Task[Any]) -> stretto.Flow:
         if self._flows is None:
-            from weakref import WeakKeyDictionary  # already imported by asyncio
+            from weakref import WeakKeyDictionary  # asyncio has imported this module already.
 
             self._flows = WeakKeyDictionary()
         flow = self._flows.get(task)

@@ -1,6 +1,6 @@
 """`python.exceptions`: an uncaught exception is an instant, in any thread.
 
-It is recorded in `sys.excepthook` and `threading.excepthook`. If the program has set an own
+It is recorded in `sys.excepthook` and `threading.excepthook`. If the program has set a
 `sys.excepthook` that doesn't call ours, the uncaught exception of the main thread is recorded at
 exit.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 category = stretto.Category("python.exceptions", "uncaught exceptions", ["slow"])
 
 
-_seen = 0  # id of the last recorded exception
+_seen = 0  # The id() of the last recorded exception.
 
 
 def _on_uncaught(

@@ -46,10 +46,10 @@ class FunctionOptions:
         min_duration_ns: shorter calls are not recorded.
         max_depth: deeper calls are counted, not recorded.
         c_functions: whether functions written in C are recorded, too.
-        auto_detail: whether calls too short to be seen are counted in their caller, and functions
-            with short calls only are switched off.
-        threshold_file: for auto detail: the file with the duration from which calls are shown, a
-            u64 in nanoseconds, which may rise; empty for 50 us.
+        auto_detail: whether calls too short to be seen are only counted, in their caller, and the
+            hooks of functions that have only short calls are switched off.
+        threshold_file: for auto detail: path of a file that holds the shortest duration of a shown
+            call as a u64 in nanoseconds, which may rise; "" for 50 us.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
@@ -134,7 +134,7 @@ _tracer = _Tracer()
 
 
 def _stop_looks_at_fork() -> None:
-    """Have the thread that looks at the stacks stopped around each fork."""
+    """Stop the thread that looks at the stacks before each fork, and restart it afterwards."""
     fork.before.append(_pyhooks.pause_looks)
     fork.after_in_parent.append(_pyhooks.resume_looks)
 
@@ -170,7 +170,7 @@ def problems() -> list[str]:
 
 
 def totals() -> dict[str, Any] | None:
-    """Return what auto detail has counted, or None if it doesn't run."""
+    """Return what auto detail has counted; None if auto detail is off."""
     if not _tracer.options.auto_detail or not _pyhooks.running():
         return None
     return _pyhooks.totals()

@@ -1,9 +1,9 @@
 """`python.log`: log records from INFO up are instants.
 
 A record is recorded just before its handlers are called, so only if the program's configuration
-accepts it. Levels, handlers, filters and output don't change. A record with an exception
-(`log.exception`, `exc_info=`) contains its type, message and frames, one with `stack_info=` the
-stack.
+accepts it. Levels, handlers, filters and output don't change. The event of a record with an
+exception (`log.exception`, `exc_info=`) contains the exception's type, message and frames. The
+event of a record with `stack_info=` contains the stack.
 """
 
 from __future__ import annotations

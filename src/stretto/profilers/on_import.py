@@ -1,8 +1,8 @@
 """Calls functions after a module has been imported, without importing it.
 
-While functions wait for a module, a finder is the first in `sys.meta_path`. It delegates the
-search to the other finders and wraps the module's loader, which calls the functions. The module's
-own attributes refer to the original loader.
+While a callback is registered for a module, a finder is the first in `sys.meta_path`. The finder
+delegates the search to the other finders, and wraps the module's loader: the wrapper calls the
+callbacks. The module's own attributes refer to the original loader.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Loader:
 
 
 class _Finder:
-    """Finder for the modules that functions wait for."""
+    """Finds the modules for which callbacks are registered."""
 
     def __init__(self) -> None:
         self._awaited: dict[str, list[Callback]] = {}

@@ -20,7 +20,7 @@ from stretto.protozero.wire import (
     zigzag,
 )
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

@@ -16,7 +16,7 @@ from stretto.protozero.wire import (
     unzigzag,
 )
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -96,11 +96,11 @@ class DecodedField:
         return self._packed(VARINT)
 
     def packed_fixed32(self) -> Iterator[int]:
-        """Iterate like `packed_varints`."""
+        """Like `packed_varints`, for 32-bit elements."""
         return self._packed(FIXED32)
 
     def packed_fixed64(self) -> Iterator[int]:
-        """Iterate like `packed_varints`."""
+        """Like `packed_varints`, for 64-bit elements."""
         return self._packed(FIXED64)
 
     def _packed(self, wire_type: int) -> Iterator[int]:

@@ -127,7 +127,7 @@ def _well_known() -> dict[str, str]:
         module = importlib.import_module(f"google.protobuf.{name}_pb2")
         encoded += bytes_field(1, module.DESCRIPTOR.serialized_pb)
     files = descriptor_set.read_descriptor_set(encoded)
-    for file in files:  # the generated modules have no subfolders
+    for file in files:  # The generated modules have no subfolders.
         file.name = file.name.rpartition("/")[2]
         file.public = [name.rpartition("/")[2] for name in file.public]
     made = compile_files(files, [file.name for file in files], Options(WELL_KNOWN_PACKAGE))

@@ -25,7 +25,7 @@ from stretto.protozero.json_reader import from_value
 from stretto.protozero.numbers import shortest_float
 from stretto.protozero.quoting import quoted
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
@@ -96,7 +96,7 @@ def _no_constant(word: str) -> None:
 
 
 def to_value(message: Message, *, proto_names: bool = False) -> dict[str, Any]:
-    """Convert a message to a dict for `json.dumps`; arguments as in `format_json`."""
+    """Convert a message to a dict for `json.dumps`; the arguments are those of `format_json`."""
     values = {}
     for name, value in message.set_fields().items():
         field = message.LAYOUT.by_key[name]

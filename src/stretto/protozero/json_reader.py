@@ -12,7 +12,7 @@ from stretto.protozero.field import MapField
 from stretto.protozero.message import MAX_DEPTH
 from stretto.protozero.quoting import cut, quoted
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from typing import Any, TypeAlias, TypeVar
 
@@ -63,7 +63,7 @@ class _Reader:
         seen: dict[str, str] = {}
         for name, each in value.items():
             field = self._field(layout, name, path)
-            # null unsets a field, so it doesn't conflict with others of its oneof.
+            # A null unsets its field, so it doesn't conflict with other fields of its oneof.
             if field is None or each is None:
                 continue
             group = field.oneof or field.name

@@ -27,7 +27,7 @@ from stretto.base.excerpts import SENSITIVE
 from stretto.protozero.layout import Layout
 from stretto.protozero.wire import read_field
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from typing import Any, ClassVar, Self, TypeVar
 
@@ -180,7 +180,7 @@ class Message:
         if depth > MAX_DEPTH:
             raise DecodeError(f"messages nest deeper than {MAX_DEPTH} at offset {start}")
         if not isinstance(data, bytes):
-            data = bytes(memoryview(data))  # memoryview() rejects an int, unlike bytes()
+            data = bytes(memoryview(data))  # memoryview() rejects an int, unlike bytes().
         pos, end = start, len(data) if end is None else min(end, len(data))
         fields, values, plan = self.LAYOUT.by_number, vars(self), self.LAYOUT.read_plan()
         unknown = bytearray()

@@ -10,7 +10,8 @@ def quoted(value: object) -> str:
     if isinstance(value, list | tuple | dict):
         return f"a {type(value).__name__}"
     if isinstance(value, str | bytes):
-        value = value[: MAX_CHARS + 1]  # avoids the repr of a value of megabytes
+        # The value is cut before repr(), which would format megabytes.
+        value = value[: MAX_CHARS + 1]
     text = repr(value)
     return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 3] + "..."
 

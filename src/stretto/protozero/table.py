@@ -27,13 +27,13 @@ from stretto.protozero.message import Message
 from stretto.protozero.typed_decoder import decoder_class
 from stretto.protozero.writer import writer_class
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from typing import Any
 
     from stretto.protozero.extension import Extension
 
-# By `MODULE/PATH`: existing classes, and extensions of existing and future classes.
+# Registries by `MODULE/PATH`: existing classes, and extensions of existing and future classes.
 _messages: dict[str, type[Message]] = {}
 _extensions: dict[str, list[Extension[Any, Any]]] = {}
 
@@ -158,7 +158,7 @@ class Table:
         made: Extension[Any, Any] = Extension(
             name, extendee, self._field(message, f"[{name}] {rest}")
         )
-        # Registered first: another thread may be creating the class.
+        # The extension is registered first: another thread may be creating the class.
         _extensions.setdefault(extendee, []).append(made)
         if extendee in _messages:
             try:

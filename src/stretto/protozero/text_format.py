@@ -29,7 +29,7 @@ from stretto.protozero.text_parser import parse_text
 from stretto.protozero.text_source import TextFormatError
 from stretto.protozero.wire import DELIMITED
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any

@@ -40,12 +40,12 @@ def unescape(literal: str) -> bytes:
     data = literal.encode("utf-8", "surrogateescape")
     if b"\\" not in data:
         return data
-    # After this, each backslash begins an escape.
+    # After this replacement, each backslash begins an escape.
     data = data.replace(_BACKSLASHES, _OCTAL_BACKSLASH)
     wrong = _WRONG_ESCAPE.search(data)
     if wrong is not None:
         raise ValueError(_complaint(data, wrong.start()))
-    # Python supports the same escapes, except this one.
+    # Python supports the same escapes except this one, which is replaced before.
     return data.replace(rb"\?", b"?").decode("unicode_escape").encode("latin-1")
 
 

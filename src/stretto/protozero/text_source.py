@@ -17,14 +17,14 @@ import re
 from stretto.base.errors import ConfigError
 from stretto.protozero.text_literals import unescape
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from typing import TypeAlias
 
     Span: TypeAlias = tuple[int, int]
     """Start and end of a token, in characters."""
 
-# Possessive repeats (`++`, `*+`), because backtracking over long text needs memory.
+# The repeats are possessive (`++`, `*+`), because backtracking over long text needs memory.
 _BLANK = re.compile(r"(?:[ \t\n\v\f\r]++|#[^\n]*+)*+")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXTENSION = re.compile(r"\[([A-Za-z0-9_.]*)\]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stretto.base.errors import DecodeError, LocalProtocolError
 from stretto.protozero.wire import DELIMITED, FIXED32, FIXED64, VARINT, read_varint
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Self
@@ -87,7 +87,7 @@ class Tokenizer:
     def _find_marker(self) -> bool:
         found = self._data.find(self._marker, self._pos) if self._marker else -1
         self._lost = found < 0
-        # The last bytes may be the start of a marker.
+        # The last bytes of the data may be the start of a marker.
         kept = max(len(self._marker) - 1, 0) if not self._ended else 0
         after = found + len(self._marker) if found >= 0 else max(self._pos, len(self._data) - kept)
         self.bytes_skipped += after - self._pos

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stretto.protozero.decoder_pure import DecodedField, Decoder
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar

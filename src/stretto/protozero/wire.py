@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from stretto.base.errors import DecodeError
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from typing import TypeAlias
 

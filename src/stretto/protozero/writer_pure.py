@@ -23,7 +23,7 @@ from stretto.protozero.wire import (
 )
 from stretto.protozero.writer_methods import python_method
 
-TYPE_CHECKING = False  # importing `typing` takes longer than importing this module
+TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
 if TYPE_CHECKING:
     from typing import Any, Self, TypeVar
 

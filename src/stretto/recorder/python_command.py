@@ -57,8 +57,8 @@ def environment_problem(environment: Mapping[str, str], folder: str = "") -> str
 
     Args:
         environment: environment with PYTHONPATH and the variable of the workspace.
-        folder: workspace whose sitecustomize must be on PYTHONPATH; by default that of the
-            environment.
+        folder: workspace whose sitecustomize must be on PYTHONPATH; by default the workspace named
+            by the environment.
     """
     named = environment.get(VARIABLE)
     if named is None:

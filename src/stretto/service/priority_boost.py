@@ -82,7 +82,7 @@ class PriorityBoosts:
             pass  # If lowering the priority is not permitted, it stays raised.
 
     def _apply(self) -> None:
-        assert self._scheduler is not None  # created with the first boost
+        assert self._scheduler is not None  # The scheduler is created with the first boost.
         if self._boosts:
             self._scheduler.boost(*max(self._boosts.values()))
         else:

@@ -129,7 +129,7 @@ class TracingService:
         self.trigger_history = triggers.TriggerHistory()
         self._adopts_writers = adopt_writers
         self._producer_ids = IdAllocator(MAX_PRODUCER_ID)
-        self._chunks_discarded = 0  # chunks of producers that have disconnected
+        self._chunks_discarded = 0  # Discarded chunks of producers that have disconnected.
         self._patches_discarded = 0
 
     # --- producers

@@ -120,7 +120,7 @@ class FakeTaskRunner:
         self.clock.advance_ns(max(0, time_ns - self.clock.boottime_ns()))
 
     def _step(self) -> bool:
-        if self._polled:  # begins a round
+        if self._polled:  # A round begins here.
             self._polled = False
             self._left_in_round = len(self._posted)
         if self._left_in_round:
@@ -131,7 +131,7 @@ class FakeTaskRunner:
         due = self._next_due()
         if due is not None and due <= self.clock.boottime_ns():
             task = heappop(self._delayed)[2].task
-            assert task is not None  # _next_due removes cancelled tasks
+            assert task is not None  # `_next_due` has removed cancelled tasks.
             task()
             return True
         return self._poll() or bool(self._posted)

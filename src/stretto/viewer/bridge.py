@@ -57,7 +57,7 @@ _SILENT = logging.Logger("stretto.bridge", logging.CRITICAL)
 
 
 class PageConnection(ServerConnection):
-    """A connection that takes one of its user's slots before its first byte is read.
+    """A connection, which takes one of its user's slots before its first byte is read.
 
     Attributes:
         answered: Whether requests of the peer's user are answered.
@@ -156,7 +156,7 @@ class Bridge:
             ping_interval=None,
             close_timeout=CLOSE_S,
             max_size=MAX_MESSAGE_BYTES,
-            write_limit=0,  # `send` waits until the kernel has accepted all data
+            write_limit=0,  # With this limit, `send` waits until the kernel has accepted all data.
             logger=_SILENT,
         )
 
@@ -177,8 +177,8 @@ class Bridge:
     def _let_expire(self, page: PageConnection) -> None:
         """Release the slot of a page that gets an error, and limit how long it stays connected.
 
-        Any page of the user's browser may connect, and is refused by its origin: it must not keep
-        out the UI by not closing.
+        Any page of the user's browser may connect, and is refused because of its origin. Such pages
+        must not occupy the connections that the UI needs.
         """
         page.release_slot()
         page.loop.call_later(REFUSED_S, page.transport.abort)
@@ -216,7 +216,7 @@ class Bridge:
 
 async def _copy_to_service(page: ServerConnection, writer: asyncio.StreamWriter) -> None:
     """Copies the page's messages until it closes, then ends the connection to the service."""
-    with suppress(ConnectionError):  # the service has disconnected: `_copy_to_page` reports it
+    with suppress(ConnectionError):  # The service has disconnected: `_copy_to_page` reports it.
         with suppress(ConnectionClosed):
             while True:
                 message = await page.recv()

@@ -50,6 +50,6 @@ class ConnectionSlots:
         """Releases a slot."""
         self._counts[user] -= 1
         if not self._counts[user]:
-            del self._counts[user]  # counters of 0 are removed: the number of users isn't limited
+            del self._counts[user]  # Counters of 0 are removed: the number of users isn't limited.
         if not self.answers(user):
             self._refused -= 1

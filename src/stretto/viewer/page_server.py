@@ -90,7 +90,7 @@ class PageServer(ThreadingHTTPServer):
         TransportError: The port is taken, or not allowed.
     """
 
-    allow_reuse_port = False  # http.server's default would share the port with another server
+    allow_reuse_port = False  # The default of http.server would share the port with another server.
     daemon_threads = True
     request_queue_size = 64
     site: Site
@@ -100,7 +100,8 @@ class PageServer(ThreadingHTTPServer):
     ) -> None:
         self._clock = clock
         self._slots = ConnectionSlots(users)
-        self._lock = Lock()  # guards the slots: connections begin and end on different threads
+        # The lock guards the slots: connections begin and end on different threads.
+        self._lock = Lock()
         self._connections: dict[Any, _Connection] = {}
         try:
             super().__init__((LOOPBACK, port), _Handler)
@@ -122,7 +123,8 @@ class PageServer(ThreadingHTTPServer):
     # --- overridden methods of http.server
 
     def server_bind(self) -> None:
-        TCPServer.server_bind(self)  # HTTPServer would look up this machine's name in DNS
+        # HTTPServer.server_bind would look up this machine's name in DNS.
+        TCPServer.server_bind(self)
         self.server_name, self.server_port = LOOPBACK, self.socket.getsockname()[1]
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
@@ -160,7 +162,7 @@ class PageServer(ThreadingHTTPServer):
             _shut_down(end)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignores the error: a client has disconnected, or a file can't be read any more."""
+        """Ignores an OSError: the client has disconnected, or a file can't be read any more."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -195,7 +197,7 @@ class _Handler(BaseHTTPRequestHandler):
             path = unquote(self.path.partition("?")[0])
             response = self.server.site.answer(self.command, path, self.headers)
         except HttpError as error:
-            # The following bytes may be a body, which isn't read here.
+            # The client may still send a body, which isn't read here.
             self.close_connection = self.close_connection or error.status == 413
             response = Response.of(error)
         self._respond(response)
@@ -258,4 +260,4 @@ def _shut_down(connection: Any) -> None:
     try:
         connection.shutdown(SHUT_RDWR)
     except OSError:
-        pass  # the connection has ended meanwhile
+        pass  # The connection has ended meanwhile.

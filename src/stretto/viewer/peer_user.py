@@ -33,7 +33,7 @@ def connected_user(connection: socket.socket) -> int | None:
     try:
         return socket_owner(connection.getpeername(), connection.getsockname())
     except OSError:
-        return None  # the peer has disconnected
+        return None  # The peer has disconnected.
 
 
 def socket_owner(local: Address, remote: Address) -> int | None:

@@ -21,8 +21,8 @@ _NLMSG_ERROR = 2
 _ANY_STATE = _ANY_COOKIE = 0xFFFFFFFF
 _ESTABLISHED = 1
 
-_HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence number, port
-_REQUEST = struct.Struct("=BBBxI")  # family, protocol, extensions, states
+_HEADER = struct.Struct("=IHHII")  # Fields: length, type, flags, sequence number, port.
+_REQUEST = struct.Struct("=BBBxI")  # Fields: family, protocol, extensions, states.
 _PORTS = struct.Struct("!HH")
 _ADDRESSES = struct.Struct("4s12x4s12x")
 _INTERFACE_AND_COOKIE = struct.Struct("=III")

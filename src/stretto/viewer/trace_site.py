@@ -54,7 +54,7 @@ class TraceFile:
         # Bytes of the name that aren't UTF-8 are replaced: the name is only displayed.
         self.name = os.fsencode(os.path.basename(path)).decode(errors="replace")
         try:
-            # O_NONBLOCK: otherwise opening a FIFO would wait for its writer.
+            # Without O_NONBLOCK, opening a FIFO would wait for its writer.
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise TransportError(f"can't read {path!r}: {error.strerror}") from error

@@ -110,7 +110,7 @@ def encode_argument(argument: Argument, name_reference: Refer, text_reference: R
     Args:
         argument: The argument; its value must match its type.
         name_reference: Returns the reference for a name, and the bytes to write inline.
-        text_reference: The same for a text value.
+        text_reference: Returns the reference for a text value, and the bytes to write inline.
     """
     name, inline = name_reference(argument.name)
     high, value = _encoded(argument, text_reference)
@@ -120,7 +120,7 @@ def encode_argument(argument: Argument, name_reference: Refer, text_reference: R
 
 
 def _encoded(argument: Argument, text_reference: Refer) -> tuple[int, bytes]:
-    """Return the upper half of the header, and the bytes of the value."""
+    """Return the upper half of an argument's header, and the bytes of its value."""
     _, kind, value = argument
     if isinstance(value, str):
         return text_reference(value)

@@ -80,7 +80,7 @@ class EnclosingSlices:
         self._roles = ChannelRoles()
 
     def add(self, position: int, timestamp: int, entry: tuple[Any, ...]) -> None:
-        """Process the next event."""
+        """Process the next event in the order of time."""
         kind, process, number, category, name, _, flow_id = entry
         if fxt.ASYNC_BEGIN <= kind <= fxt.ASYNC_END or kind == fxt.COUNTER:
             return

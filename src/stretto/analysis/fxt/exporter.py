@@ -10,8 +10,8 @@
     counter                   counter with the argument `value`
     track                     thread, see `track_threads`
 
-The first point of a flow in time begins it, and a trace's packets are not in the order of time: so
-all events are sorted first. A flow's record follows the record of its slice, as readers expect. If
+The earliest point of a flow begins it. A trace's packets are not in the order of time, so all
+events are sorted first. A flow's record follows the record of its slice, as readers expect. If
 events were lost, the trace gets a provider event "buffer filled".
 """
 

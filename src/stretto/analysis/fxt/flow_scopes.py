@@ -96,7 +96,8 @@ class FlowScopes:
             if len(self._used_up) > _MAX_FLOWS:
                 self._used_up.pop(next(iter(self._used_up)))
         else:
-            self._ended_at.pop(flow.number, None)  # the new entry has to be the last one
+            # Delete the old entry: the new one is appended at the end, as the newest.
+            self._ended_at.pop(flow.number, None)
             self._ended_at[flow.number] = position
             if len(self._ended_at) > _MAX_ENDED:
                 self._ended_at.pop(next(iter(self._ended_at)))

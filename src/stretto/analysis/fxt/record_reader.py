@@ -127,7 +127,8 @@ class RecordReader:
                 header = int.from_bytes(data[position : position + 8], "little")
                 end = position + self._size(header)
                 if end > len(data):
-                    if header & 0xF == fxt.LARGE:  # skipped, as it may not fit into memory
+                    if header & 0xF == fxt.LARGE:
+                        # A large record is skipped, as it may not fit into memory.
                         over, position = end - len(data), len(data)
                         self.skipped[_KINDS[fxt.LARGE]] += 1
                     break

@@ -46,7 +46,7 @@ class Words:
         """Read the next word.
 
         Raises:
-            DecodeError: There is none.
+            DecodeError: The record has no further word.
         """
         position = self.position
         self._need(fxt.WORD_BYTES)
@@ -58,7 +58,7 @@ class Words:
         """Read the next `size` bytes, and skip their padding.
 
         Raises:
-            DecodeError: There are fewer.
+            DecodeError: The record has fewer bytes left.
         """
         position = self.position
         self._need(fxt.padded(size))

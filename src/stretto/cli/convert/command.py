@@ -178,7 +178,7 @@ def _print_summary(path: str, outcome: Outcome, size: int) -> None:
     """Print the summary; on standard error if the result is on standard output."""
     stream = sys.stderr if path == STANDARD else sys.stdout
     if stream is None:
-        return  # it is closed; print would write to standard output instead
+        return  # Standard error is closed; print would write to standard output instead.
     made = (
         ", ".join(plural(count, noun) for noun, count in outcome.made.most_common())
         or "an empty trace"

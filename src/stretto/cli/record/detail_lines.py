@@ -1,4 +1,4 @@
-"""The lines of the summary that say where the time went, and what auto detail left out."""
+"""Formats the lines of the summary about the use of time, and about what auto detail left out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def time_text(nanoseconds: float) -> str:
 
 
 class _Merged:
-    """One function, in all processes."""
+    """The calls and times of one function, summed over all processes."""
 
     def __init__(self, function: FunctionTotals) -> None:
         self.function = function
@@ -71,7 +71,7 @@ def _left_out(result: RecordingResult) -> str:
 
 
 def detail_lines(result: RecordingResult) -> list[str]:
-    """Return the lines; none if no process has written its totals."""
+    """Return these lines of the summary; none if no process has written its totals."""
     totals = result.totals
     if not totals:
         return []

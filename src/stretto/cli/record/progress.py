@@ -84,7 +84,7 @@ class Progress:
             self._silent_looks += 1
         else:
             self._silent_looks = 0
-            self._visible = False  # overwritten by the program
+            self._visible = False  # The program's output has overwritten the line.
         self._written = written
 
     def _is_free(self, program: int) -> bool:

@@ -57,7 +57,7 @@ class TerminalReporter:
         text = summary(result.contents, result.stats, result.not_followed, streamed=result.streamed)
         if result.auto_detail:
             text = "\n".join([text, *detail_lines(result)])
-        if result.size is not None:  # otherwise an error message was printed before
+        if result.size is not None:  # Without a size, an error message was printed before.
             text = f"{text}\n{whereabouts(result.path, result.size, result.seconds)}"
         self._say(text)
 
@@ -69,7 +69,7 @@ class TerminalReporter:
 
 def _print(text: str) -> None:
     if sys.stderr is None:
-        return  # it is closed; print would write to standard output instead
+        return  # Standard error is closed; print would write to standard output instead.
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:

@@ -138,7 +138,7 @@ class _Command:
             config,
             self._output,
             make_snapshot=self._make_snapshot,
-            say=_say,
+            print_line=_print_line,
             on_started=lambda: self._started(0),
         )
 
@@ -222,7 +222,8 @@ class _Command:
             name = request.unique_session_name = options.clone_by_name or ""
             state = self._connect().service_state(sessions_only=True)
             if (known := session_named(name, state)) != 0:
-                request.session_id = known  # a oneof: this clears the name
+                # The id and the name are a oneof: setting the id clears the name.
+                request.session_id = known
         return request
 
     def _save_for_bugreport(self) -> int:
@@ -234,7 +235,7 @@ class _Command:
         state = self._connect().service_state(sessions_only=True)
         wanted = snapshot.bugreport_requests(state)
         if not wanted:
-            _say("No tracing sessions eligible for bugreport were found.")
+            _print_line("No tracing sessions eligible for bugreport were found.")
         return self._save_all(
             self._snapshot_into(self._open_for_bugreport(path), request) for request, path in wanted
         )
@@ -250,12 +251,13 @@ class _Command:
         """Take all copies before any is read, so that they are of the same moment."""
         snapshots: list[snapshot.Snapshot] = []
         try:
-            snapshots.extend(made)  # if one fails, the earlier ones are in the list, and closed
+            # If a connection fails, the earlier snapshots are in the list, and are closed below.
+            snapshots.extend(made)
             for each in snapshots:
                 each.take()
             self._started(0)
             for each in snapshots:
-                _say(each.save())
+                _print_line(each.save())
         finally:
             for each in snapshots:
                 each.close()
@@ -278,10 +280,10 @@ def _notify(fd: int, status: int) -> None:
         os.write(fd, bytes([status]))
         os.close(fd)
     except OSError as error:
-        _say(f"--notify-fd {fd}: {error.strerror}")
+        _print_line(f"--notify-fd {fd}: {error.strerror}")
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:

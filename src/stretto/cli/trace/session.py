@@ -44,7 +44,7 @@ class TraceSession:
         config: the config of the session.
         output: the output file; None if the service opens the file.
         make_snapshot: makes a copy of the session, from a request and a path.
-        say: prints a line for the user.
+        print_line: prints a line for the user.
         on_started: called when all data sources have started.
     """
 
@@ -55,14 +55,14 @@ class TraceSession:
         output: TraceOutput | None,
         *,
         make_snapshot: Callable[[CloneSessionRequest, str], Snapshot],
-        say: Callable[[str], object],
+        print_line: Callable[[str], object],
         on_started: Callable[[], object],
     ) -> None:
         self._consumer = consumer
         self._config = config
         self._output = output
         self._make_snapshot = make_snapshot
-        self._say = say
+        self._print_line = print_line
         self._on_started = on_started
         self._hits: list[ObservableEvents.CloneTriggerHit] = []
         self._snapshots = 0
@@ -77,13 +77,13 @@ class TraceSession:
         endpoint.enable_tracing(self._config.encode(), fd)
         seconds = -(-(self._config.duration_ms or trigger_limit_ms(self._config)) // 1000)
         limit = f", TTL: {seconds}s" if seconds else ", starting tracing"
-        self._say(f"Connected to the tracing service{limit}")
+        self._print_line(f"Connected to the tracing service{limit}")
 
     def stop(self) -> None:
         """Flush and end the session, as Ctrl-C does. Idempotent."""
         if not self._stopping:
             self._stopping = True
-            self._say("Ending the session, and saving it")
+            self._print_line("Ending the session, and saving it")
             endpoint = self._consumer.endpoint
             endpoint.flush(0, lambda _ok: endpoint.disable_tracing(), FLUSH_BY_COMMAND)
 
@@ -95,14 +95,14 @@ class TraceSession:
         """
         self._wait()
         if self._consumer.error:
-            self._say(f"Service error: {self._consumer.error}")
+            self._print_line(f"Service error: {self._consumer.error}")
             if self._output is not None:
                 self._output.remove_if_empty()
         elif self._config.write_into_file:
-            self._say("Trace written into the output file")
+            self._print_line("Trace written into the output file")
         elif self._output is not None:
             self._consumer.read_into(self._output)
-            self._say(f"Wrote {self._output.size} bytes into {self._output.name}")
+            self._print_line(f"Wrote {self._output.size} bytes into {self._output.name}")
 
     def _wait(self) -> None:
         limit = self._limit_ms()
@@ -141,13 +141,13 @@ class TraceSession:
         try:
             snapshot = self._make_snapshot(triggered_request(hit), path)
         except CommandError as error:
-            self._say(f"{error}")  # the session itself continues
+            self._print_line(f"{error}")  # The snapshot has failed; the session continues.
             return
         try:
             snapshot.take()
-            self._say(f"{snapshot.save()} ({hit.trigger_name})")
+            self._print_line(f"{snapshot.save()} ({hit.trigger_name})")
         except CommandError as error:
-            self._say(f"{error}")
+            self._print_line(f"{error}")
         finally:
             snapshot.close()
 

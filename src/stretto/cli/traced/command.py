@@ -103,4 +103,4 @@ def _serve(options: TracedOptions, sockets: Sockets, on_ready: Callable[[int], o
 
 
 def _ignore_status(_status: int) -> None:
-    """Replaces the callback of `daemonize` in the foreground."""
+    """Do nothing: in the foreground no parent waits for the status."""

@@ -30,7 +30,7 @@ class Notifier:
                 os.write(fd, b"1")
                 os.close(fd)
             except OSError:
-                pass  # the other process doesn't wait any more
+                pass  # The process that started the daemon has stopped waiting.
 
     def stopping(self) -> None:
         """Notify that the shutdown has begun; it may take some seconds."""

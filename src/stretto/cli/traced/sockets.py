@@ -60,7 +60,8 @@ def open_sockets(
         activated: sockets opened by a service manager, by kind.
         producers: the addresses for producers, and their permissions; not used if `activated` has
             sockets for producers.
-        consumers: the same for consumers.
+        consumers: the addresses for consumers, and their permissions; not used if `activated` has
+            sockets for consumers.
 
     Raises:
         CommandError: a socket can't be opened, or there is no address; then all are closed.
@@ -78,7 +79,7 @@ def open_sockets(
 
 
 def _open_all(opened: list[StreamListener], addresses: list[str], permissions: Permissions) -> None:
-    """Open sockets, unless `opened` has some. After a failure it has those opened before."""
+    """Append new sockets to `opened` unless it has some, even if one of them can't be opened."""
     if not opened:
         if not addresses:
             raise CommandError(f"traced: {PRODUCER_VARIABLE} names no socket.")
@@ -111,7 +112,7 @@ def _locked_folder(address: str) -> Iterator[None]:
         has_folder = not address.startswith("@") and not is_network(address)
         fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC) if has_folder else -1
     except OSError:
-        fd = -1  # `listen` will raise an error with the reason
+        fd = -1  # `listen` will raise an error that states the reason.
     try:
         if fd >= 0:
             _lock(fd)

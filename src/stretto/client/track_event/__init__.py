@@ -14,7 +14,7 @@ from stretto.client.track_event import process, task_track
 
 
 def _after_fork_in_child() -> None:
-    """Update the description of the process. Registered first: other hooks may record events."""
+    """Update the description of the process, before any other fork hook can record an event."""
     _native.after_fork_in_child()
     process.announce_process()
 

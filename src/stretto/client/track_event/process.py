@@ -80,7 +80,8 @@ def process_name() -> str:
         return "multiprocessing"
     if script not in ("", "-", "-c"):
         folder, name = os.path.split(script)
-        if name == "__main__.py":  # a package; in a spawned worker its name is unknown
+        if name == "__main__.py":
+            # The script is a package's; a spawned worker doesn't have the package's name.
             name = os.path.basename(folder) or name
         return name
     return os.path.basename(sys.orig_argv[0]) if sys.orig_argv else "python"
@@ -193,7 +194,7 @@ def announce_process() -> None:
     has no name until its script is found.
     """
     global _process_uuid, _announced
-    # Set first: the calls below may be traced, which describes this thread with the uuid.
+    # The uuid is set first: if the calls below are traced, this thread is described with the uuid.
     _process_uuid = process_uuid()
     descriptor = process_descriptor(_process_uuid)
     if descriptor != _announced:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TrackEventConfig
 
-_TIMESTAMP = 8  # TracePacket.timestamp
+_TIMESTAMP = 8  # The field number of TracePacket.timestamp.
 _POLICIES = {1: _native.DROP, 2: _native.STALL_THEN_DROP, 3: _native.STALL_THEN_DROP}
 """Native policies by DataSourceConfig.buffer_exhausted_policy. "Stall then abort" doesn't abort:
 tracing never kills the traced program."""
@@ -70,8 +70,8 @@ class TrackEventSource(DataSource):
             id=1,
             will_notify_on_start=True,
             handles_incremental_state_clear=True,
-            will_notify_on_stop=True,  # the notification is sent after all data written before
-            no_flush=True,  # the service scrapes the memory, which has every finished event
+            will_notify_on_stop=True,  # The notification is sent after all data.
+            no_flush=True,  # The service scrapes the memory, which contains every finished event.
             track_event_descriptor=TrackEventDescriptor(available_categories=available),
         )
 
@@ -79,8 +79,9 @@ class TrackEventSource(DataSource):
     def can_adopt_startup_session(
         cls, startup_config: DataSourceConfig, service_config: DataSourceConfig
     ) -> bool:
-        """Whether both configs have the same categories, in any order, and filters; or
-        both none.
+        """Whether both configs select the same categories, in any order, with the same filters.
+
+        Two configs without a track event config are compared as by `DataSource`.
         """
         startup, service = startup_config.track_event_config, service_config.track_event_config
         if startup is None or service is None:
@@ -99,7 +100,7 @@ class TrackEventSource(DataSource):
             self._start()
 
     def _start(self) -> None:
-        if self._ended:  # ended by another thread before it had a slot
+        if self._ended:  # Another thread has ended this instance before it had a slot.
             return
         self.slot = slots.take_slot()
         if self.slot is None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _UUID, _NAME, _PARENT_UUID = 1, 2, 5
 
-# Works like a WeakKeyDictionary, without importing weakref's Python module.
+# This dict works like a WeakKeyDictionary, without importing weakref's Python module.
 _tracks: dict[ref[Any], _native.Track] = {}
 _numbers = count(1)
 
@@ -59,7 +59,8 @@ _current_task: CurrentTask | None = None
 
 
 def _find_current_task() -> CurrentTask | None:
-    global _current_task  # set at the first call with asyncio imported
+    # The variable is set at the first call after the program has imported asyncio.
+    global _current_task
     asyncio = sys.modules.get("asyncio")
     _current_task = getattr(asyncio, "current_task", None)
     if _current_task is not None:
@@ -94,7 +95,7 @@ def current_task_track() -> _native.Track | None:
         return None
     try:
         task = _running_task(current_task)
-    except RuntimeError:  # no loop runs in this thread
+    except RuntimeError:  # No event loop runs in this thread.
         return None
     if task is None:
         return None

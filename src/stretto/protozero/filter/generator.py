@@ -43,7 +43,7 @@ class FilterBytecodeGenerator:
         self._messages = 0
         self._highest_nested = 0
         self._last_field = 0
-        self._open = True  # whether `end_message` is missing for the current message
+        self._open = True  # Whether the current message still needs `end_message`.
 
     def add_simple_field(self, field: int) -> None:
         """Allow a scalar field, or a message that is passed on unchanged.

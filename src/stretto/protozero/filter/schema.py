@@ -118,7 +118,7 @@ class SchemaFilter:
         self._annotations = dict(annotations or {})
         for path, annotation in self._annotations.items():
             if not isinstance(annotation, Annotation):
-                # Ignoring it would allow a field that should be hidden.
+                # Ignoring an annotation would allow a field that should be hidden.
                 raise ConfigError(
                     f"{path} has the annotation {annotation!r}: use DENY, PASSTHROUGH or a "
                     "FilterString()"

@@ -1,12 +1,12 @@
 """The regular expression of a string rule, matched in bounded time whatever the text.
 
-The author of a config chooses the expression, and any producer the text. `re` is fast, but goes
-back when an alternative fails: the expression `(x+x+)+y` takes 2^n steps for n characters. So the
-number of steps is estimated from the expression's tree and the length of the text. If there may be
-many, the text is matched in linear time: `base.regex` finds out whether it matches, and
+The author of a config chooses the expression, and any producer the text. `re` is fast, but
+backtracks when an alternative fails: the expression `(x+x+)+y` takes 2^n steps for n characters. So
+the number of steps is estimated from the expression's tree and the length of the text. If there may
+be many, the text is matched in linear time: `base.regex` finds out whether it matches, and
 `base.regex_captures` where the groups are.
 
-Expressions are matched over bytes; the linear matchers see each byte as a character of Latin-1.
+Expressions are matched over bytes; the linear matchers treat each byte as a character of Latin-1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_STEPS: Final = 100_000
 
 
 class StringPattern:
-    """A compiled expression.
+    """The compiled regular expression of a rule.
 
     Args:
         pattern: In the common syntax of `re` and `base.regex_syntax`.
@@ -84,8 +84,8 @@ def _spans(captures: tuple[int, ...]) -> Spans:
 def _ambiguity(node: Node) -> tuple[int, int]:
     """Count the loops and the other alternatives of an expression; -1 loops: not bounded.
 
-    Going back, `re` may try each loop with each number of repetitions, and each alternative: at
-    most size ** loops * 2 ** alternatives paths. A loop around an alternative has no such bound.
+    With backtracking, `re` may try each loop with each number of repetitions, and each alternative:
+    at most size ** loops * 2 ** alternatives paths. A loop around an alternative has no such bound.
     """
     if isinstance(node, Group):
         return _ambiguity(node.part)

@@ -31,7 +31,7 @@ def own_option(name: str, package: str) -> str | None:
         package: The file's package, in which the search for a relative name begins.
 
     Returns:
-        Such as `stretto.trace`; None for other options.
+        The name, such as `stretto.trace`; None for options of other packages.
     """
     if not name.startswith("("):
         return None

@@ -1,4 +1,4 @@
-"""Finds out why a recorder can't attach to a process, before it tries."""
+"""Checks before an attachment whether the recorder can attach to a process."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 
 
 def check(pid: int) -> None:
-    """Check that the process is a Python that this one can attach to.
+    """Check that the process is a Python interpreter to which this interpreter can attach.
 
     Raises:
-        CommandError: it isn't, and why.
+        CommandError: attaching isn't possible; the message contains the reason.
     """
     if not os.path.exists(f"/proc/{pid}"):
         raise refusal(pid, "there is no such process")
@@ -40,7 +40,7 @@ def check(pid: int) -> None:
 
 
 def refusal(pid: int, reason: str) -> CommandError:
-    """Return the error that tells why a recorder can't attach."""
+    """Return an error with the reason why a recorder can't attach."""
     return CommandError(f"record: can't attach to process {pid}: {reason}.")
 
 
@@ -79,7 +79,7 @@ def _check_file_system(pid: int) -> None:
     except PermissionError as error:
         raise explain(pid, error) from error
     except OSError:
-        return  # it ends just now
+        return  # The process has ended meanwhile.
     if not same:
         raise refusal(
             pid, "it runs in another file system, such as a container's: run `stretto record` there"
@@ -91,7 +91,7 @@ def _same_namespace(pid: int) -> bool:
 
 
 def _loaded_files(pid: int) -> Iterable[str]:
-    """Yield the executable, and the libraries of a process."""
+    """Yield the paths of the executable and the libraries of a process."""
     with suppress(OSError):
         yield os.readlink(f"/proc/{pid}/exe")
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
@@ -99,7 +99,7 @@ def _loaded_files(pid: int) -> Iterable[str]:
 
 
 def python_version(pid: int) -> tuple[int, int] | None:
-    """Return the version of Python that a process runs, by the names of its files, if they say."""
+    """Return the version of a process's Python, by the names of its files; None if unknown."""
     for path in _loaded_files(pid):
         if found := _VERSION.match(os.path.basename(path)):
             return int(found[1]), int(found[2])
@@ -126,7 +126,7 @@ def _text(version: tuple[int, ...]) -> str:
 
 
 def _check_settings(pid: int) -> None:
-    """Check what switches remote debugging off, to name it."""
+    """Check whether the environment or an option of the process disables remote debugging."""
     environment, arguments = _words(pid, "environ"), _words(pid, "cmdline")
     for word in environment:
         if word.startswith("PYTHON_DISABLE_REMOTE_DEBUG=") and not word.endswith("="):

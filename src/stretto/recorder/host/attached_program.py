@@ -1,11 +1,11 @@
-"""A program that runs already: the recorder injects a script into it, and detaches at the end.
+"""A running program to which the recorder attaches, by a script that it injects into the program.
 
     Recorder ── start ──> sys.remote_exec ──> script in the program ──> control connection
              ── producer connection closed ──> the program detaches ──> control connection ends
 
-It takes the place of `Program`. Signals that end the recorder end the recording, never the program.
-The interpreter runs the script when the main thread runs Python code. A script that the recorder no
-longer wants is replaced by an empty file, /dev/null: the request itself can't be taken back.
+`AttachedProgram` has the interface of `Program`. Signals to the recorder end the recording, but not
+the program. The interpreter runs the script when its main thread runs Python code. A request to run
+the script can't be revoked: it is replaced by a request to run an empty file, /dev/null.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 
 
 class AttachedProgram:
-    """The process that was attached to.
+    """The process to which the recorder attaches.
 
     Args:
-        runner: runs the callbacks.
+        runner: the task runner of the callbacks.
         on_snapshot: called for SIGUSR2.
-        pid: of the process.
+        pid: the pid of the process.
 
     Attributes:
-        ended: the process has ended, or the user has ended the recording.
-        interrupted: the user has ended the recording.
-        status: 0: the recorder's exit status doesn't depend on the process.
+        ended: whether the process has ended, or the user has ended the recording.
+        interrupted: whether the user has ended the recording.
+        status: always 0: the recorder's exit status doesn't depend on the process.
     """
 
     status = 0
@@ -75,7 +75,7 @@ class AttachedProgram:
         """Inject the script, and wait until the process is connected.
 
         Raises:
-            CommandError: the process can't be attached to, and why.
+            CommandError: the recorder can't attach; the message contains the reason.
         """
         attach_checks.check(self.pid)
         self._watch_process()

@@ -51,7 +51,8 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
         buffers=[TraceConfig.BufferConfig(size_kb=options.buffer_bytes // 1024)],
         data_sources=sources,
     )
-    if options.duration_ms and not options.attach:  # it counts from the attachment on
+    if options.duration_ms and not options.attach:
+        # The duration of an attached recording begins with the attachment.
         config.duration_ms = options.duration_ms
     if options.stream:
         _stream(config, options)
@@ -64,7 +65,8 @@ def _stream(config: TraceConfig, options: RecordingOptions) -> None:
     config.write_into_file = True
     config.buffers[0].size_kb = max(config.buffers[0].size_kb, MIN_STREAM_BUFFER_KB)
     config.file_write_period_ms = STREAM_PERIOD_MS
-    config.flush_period_ms = STREAM_PERIOD_MS  # otherwise the trace processor sorts the whole file
+    # Without flushes, the trace processor sorts the whole file.
+    config.flush_period_ms = STREAM_PERIOD_MS
     config.write_flush_mode = FLUSH_BEFORE_WRITE
     if options.max_size is not None:
         config.max_file_size_bytes = options.max_size

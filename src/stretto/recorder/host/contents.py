@@ -56,5 +56,5 @@ class Contents:
                     parsed = self.add(part)
                 start += parsed
                 if not parsed and start + step >= size:
-                    return  # the last packet is incomplete
+                    return  # The last packet is incomplete.
                 step = STEP_BYTES if parsed else step * 2

@@ -1,6 +1,6 @@
 """The recorder's own producer: memory and CPU of the recorded processes.
 
-Each sampled process is watched by a pidfd, so that a last sample is taken when it ends.
+Each sampled process is watched by a pidfd, so that the last sample is taken at its end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Counters:
         self, runner: SelectorTaskRunner, add_producer: Callable[[ProducerConnection], object]
     ) -> None:
         self._runner = runner
-        self._watched: dict[int, int] = {}  # pid -> pidfd
+        self._watched: dict[int, int] = {}  # The pidfd of each watched process, by its pid.
         add_producer(ProducerConnection([ProcessCounters]))
 
     def sample(self, pids: Iterable[int]) -> None:
@@ -45,7 +45,8 @@ class Counters:
             source.sample([pid])
         if pid in self._watched:
             return
-        with suppress(OSError):  # it has ended, or no descriptor is free: `sample` handles both
+        with suppress(OSError):
+            # The process has ended, or no descriptor is free: `sample` handles both cases.
             fd = os.pidfd_open(pid)
             self._watched[pid] = fd
             self._runner.watch(fd, lambda: self._end(pid))
@@ -61,7 +62,7 @@ class Counters:
         os.close(fd)
 
     def close(self) -> None:
-        """Sample once more, and stop watching."""
+        """Take the last samples, and stop watching all processes."""
         self.sample(())
         for pid in list(self._watched):
             self._unwatch(pid)

@@ -37,7 +37,7 @@ def _read(path: str) -> bytes:
 def has_living_processes(folder: str) -> bool:
     """Return whether a process with this workspace in its environment is running.
 
-    Processes that have left the process tree, and their forks, are included.
+    Processes that have left the program's process tree are included, and so are their forks.
     """
     variable = f"{VARIABLE}={folder}\0".encode()
     pids = (name for name in os.listdir("/proc") if name.isdigit())
@@ -75,7 +75,7 @@ def _reason_in_environment(pid: int) -> str:
         with open(f"/proc/{pid}/environ", encoding="utf-8", errors="surrogateescape") as file:
             words = file.read().split("\0")
     except OSError:
-        return ""  # it has ended, or isn't readable
+        return ""  # The process has ended, or its environment isn't readable.
     return environment_problem(dict(word.split("=", 1) for word in words if "=" in word))
 
 
@@ -102,7 +102,7 @@ class _UnconnectedPython:
 
     @property
     def is_reported(self) -> bool:
-        """Whether the summary includes it: not if it had just started at the last scan."""
+        """Whether the summary lists the process: not if it had just started at the last scan."""
         return self.reason != NEVER_CONNECTED or self.lived_s >= STARTUP_S
 
 
@@ -155,8 +155,8 @@ class Descendants:
             if not _runs_python(pid):
                 return
             found = _UnconnectedPython(pid, known.since if known else now)
-            # A process that was connected and has no reason is about to end, or has executed a
-            # Python that will connect.
+            # A process that was connected and has no other reason is about to end, or has executed
+            # a Python that will connect.
             if pid in self.followed and found.reason == NEVER_CONNECTED:
                 return
             known = self._unconnected[pid] = found

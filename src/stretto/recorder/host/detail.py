@@ -1,7 +1,7 @@
-"""Auto detail, on the recorder's side: as the trace grows, its threshold rises.
+"""Auto detail, on the recorder's side: raises its threshold as the trace grows.
 
-Recorded processes show the calls that last at least as long as a threshold, and count the others.
-They read the threshold from a file of the workspace, which they have mapped.
+Recorded processes show the calls whose duration is at least a threshold, and only count shorter
+calls. They read the threshold from a file of the workspace, which they have mapped.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 FIRST_NS = 50_000
 STEPS = ((0.5, 1_000_000), (0.75, 20_000_000), (0.9, 1_000_000_000))
-"""From this part of the size on: the threshold, in nanoseconds."""
+"""(part of the size, threshold in nanoseconds from this part on)."""
 
 PERIOD_MS = 200
-"""Time between two looks at the size of the trace."""
+"""Time between two checks of the size of the trace."""
 
 
 class Rise(NamedTuple):
@@ -35,8 +35,8 @@ class Detail:
     """The threshold of one recording.
 
     Args:
-        workspace: where the file is.
-        size: bytes that the trace should fit into.
+        workspace: the workspace that contains the file with the threshold.
+        size: the number of bytes that the trace should fit into.
     """
 
     def __init__(self, workspace: Workspace, size: int) -> None:
@@ -51,15 +51,16 @@ class Detail:
         self._set(FIRST_NS)
 
     def _set(self, threshold_ns: int) -> None:
-        # One store of eight bytes, as processes read it at any time.
+        # The threshold is written by one store of eight bytes, as processes may read it at any
+        # time.
         memoryview(self._file).cast("Q")[0] = threshold_ns
 
     def update(self, size: int, seconds: float) -> None:
-        """Raise the threshold if the trace has become so large.
+        """Raise the threshold if the trace has reached the next step of `STEPS`.
 
         Args:
-            size: of the trace, in bytes.
-            seconds: since the start of the recording.
+            size: the size of the trace, in bytes.
+            seconds: the time since the start of the recording.
         """
         due = [threshold for part, threshold in STEPS if size >= part * self._size]
         for threshold in due[len(self.rises) :]:

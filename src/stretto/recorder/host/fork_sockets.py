@@ -27,7 +27,7 @@ class ForkSockets:
 
     Args:
         address: path of the listening socket.
-        runner: watches the sockets.
+        runner: the task runner that watches the sockets.
         on_connection: called with each passed connection, which it then owns.
         on_process_socket: called with each accepted fork socket.
     """
@@ -72,7 +72,7 @@ class ForkSockets:
     def _accept(self, fd: int) -> None:
         try:
             passed = socket.socket(fileno=fd)
-        except OSError:  # the descriptor isn't a socket
+        except OSError:  # The descriptor isn't a socket.
             os.close(fd)
             return
         if passed.family == socket.AF_UNIX and passed.type == socket.SOCK_STREAM:

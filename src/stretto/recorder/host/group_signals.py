@@ -32,7 +32,7 @@ class GroupSignalDetector:
     """Runs the child process; restarts it after a signal has ended it.
 
     Args:
-        runner: runs the delayed actions.
+        runner: the task runner of the delayed actions.
     """
 
     def __init__(self, runner: SelectorTaskRunner) -> None:
@@ -50,7 +50,8 @@ class GroupSignalDetector:
                 _EXECUTABLE,
                 [_EXECUTABLE],
                 {},
-                # Not the recorder's output: readers wait until all writers have closed it.
+                # The recorder's output isn't inherited: its readers wait until all writers have
+                # closed it.
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, read_end, 0),
                     (os.POSIX_SPAWN_DUP2, null, 1),
@@ -60,7 +61,7 @@ class GroupSignalDetector:
                 setsigdef=_DEFAULT_ACTIONS,
             )
         except OSError:
-            self._pid = 0  # without `cat` every signal is forwarded
+            self._pid = 0  # Without `cat` every signal is forwarded.
             os.close(self._pipe)
         finally:
             os.close(read_end)

@@ -161,7 +161,7 @@ class Output:
 
     def recovery_hint(self) -> str:
         """Return a message that explains how to recover the ring; "" if there is no ring."""
-        if not os.path.exists(self.ring_path):  # the program may have removed it
+        if not os.path.exists(self.ring_path):  # The program may have removed the file.
             return ""
         command = f"stretto recover {shlex.quote(self.ring_path)} -o ELSEWHERE"
         return f" The events are in {self.ring_path!r}: `{command}` makes a trace of it."
@@ -183,7 +183,7 @@ def _unlink(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        pass  # another process has removed it
+        pass  # Another process has removed the file.
 
 
 def _is_special(path: str) -> bool:

@@ -63,7 +63,7 @@ class PrivateRecording(SessionConsumer):
 
     @property
     def target_options(self) -> Options:
-        """No options: recorded processes find the service's socket in the workspace."""
+        """Always empty: recorded processes find the service's socket in the workspace."""
         return {}
 
     def start(self, workspace: Workspace, options: RecordingOptions, output: Output) -> None:
@@ -72,7 +72,8 @@ class PrivateRecording(SessionConsumer):
         fd = None
         if options.stream:
             fd = output.fd()
-            self._stop_timeout_ms = None  # the session ends when its file is complete or has failed
+            # The session ends when its file is complete or has failed.
+            self._stop_timeout_ms = None
         ring_fds = {0: output.ring_fd} if output.ring_fd >= 0 else None
         self._endpoint.enable_tracing(config.encode(), fd, ring_fds=ring_fds)
         self._run_posted()
@@ -172,7 +173,7 @@ class SnapshotWriter:
     """Copies a snapshot into a file, one piece per task, so that other tasks run in between.
 
     Args:
-        runner: runs the steps.
+        runner: the task runner of the steps.
         pieces: the trace bytes.
         file: closed at the end.
         on_done: called with an error message, or "".

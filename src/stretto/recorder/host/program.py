@@ -45,7 +45,7 @@ class Program:
     """The child process, and the signals that are forwarded to it.
 
     Args:
-        runner: runs the callbacks.
+        runner: the task runner of the callbacks.
         on_snapshot: called for SIGUSR2.
 
     Attributes:

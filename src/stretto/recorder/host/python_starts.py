@@ -49,7 +49,7 @@ class PythonStarts:
     """Runs scans when a Python may have started.
 
     Args:
-        runner: runs the scans.
+        runner: the task runner of the scans.
         scan: scans the process tree; called several times soon after each start.
     """
 
@@ -62,7 +62,7 @@ class PythonStarts:
         self._fd = -1
         try:
             self._fd = _native.open_watch()
-        except OSError:  # the user has too many inotify instances
+        except OSError:  # The user has too many inotify instances.
             return
         runner.watch(self._fd, self._on_event)
         for path in interpreters():
@@ -77,7 +77,7 @@ class PythonStarts:
         try:
             _native.watch_opens(self._fd, path)
         except OSError:
-            pass  # it was removed, or isn't readable
+            pass  # The file was removed, or isn't readable.
 
     def _on_event(self) -> None:
         try:

@@ -74,7 +74,7 @@ class Recorder:
     def _make_recording(self) -> Recording:
         if not self._options.system:
             return PrivateRecording(self._runner, self._on_process)
-        # Imported only for a system recording: a private service doesn't need it.
+        # The module is imported only for a system recording: a private service doesn't need it.
         from stretto.recorder.host.system_recording import SystemRecording
 
         return SystemRecording(self._runner, self._on_process)
@@ -83,7 +83,7 @@ class Recorder:
         pid = self._options.attach
         if not pid:
             return Program(self._runner, self._snapshots.take)
-        # Imported only if wanted, as above.
+        # This module, too, is imported only if it is needed.
         from stretto.recorder.host.attached_program import AttachedProgram
 
         return AttachedProgram(self._runner, self._snapshots.take, pid)
@@ -98,7 +98,7 @@ class Recorder:
             arguments: argv of the program.
 
         Raises:
-            StrettoError, OSError: the program was not started; only the output is left.
+            StrettoError, OSError: the program was not started; only the output has to be removed.
         """
         try:
             options = {**self._options.target, **self._recording.target_options}
@@ -193,7 +193,7 @@ class Recorder:
         self._runner.post_delayed(self._tick, TICK_MS)
 
     def _follow_size(self) -> None:
-        """Show less as the trace grows."""
+        """Raise the threshold of auto detail as the trace grows, in periodic tasks."""
         if self._detail is None or self._program.ended or self._recording.ended:
             return
         self._detail.update(self._output.size(), self._seconds())
@@ -201,7 +201,7 @@ class Recorder:
 
     def _scan(self) -> None:
         if self._options.attach:
-            return  # its descendants aren't recorded
+            return  # The descendants of an attached program aren't recorded.
         self._descendants.scan(self._program.pid, self._recording.pids)
 
     def _seconds(self) -> float:
@@ -255,7 +255,7 @@ class Recorder:
         followed = self._descendants.followed
         failures = workspace.read_failures()
         reasons = list(workspace.read_notes().items())
-        # Failures of recorded processes are omitted: a sub-interpreter has written them.
+        # Failures of recorded processes are omitted: only their sub-interpreters have failed.
         reasons += [(pid, lines) for pid, lines in failures.items() if pid not in followed]
         reasons += [(pid, [reason]) for pid, reason in self._recording.unrecorded.items()]
         lines = [f"{pid}: {line}" for pid, lines in reasons for line in lines]

@@ -20,7 +20,7 @@ def save_trace(recording: Recording, output: Output, contents: Contents) -> int:
     Args:
         recording: the stopped recording.
         output: destination of the trace.
-        contents: counts the events of the trace, unless it was streamed into a pipe.
+        contents: the counters of events, filled in unless the trace was streamed into a pipe.
 
     Returns:
         Size of the trace in bytes; 0 if it was streamed into a pipe.

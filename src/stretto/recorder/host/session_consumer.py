@@ -1,4 +1,4 @@
-"""What both kinds of recordings are: the consumer of one session, which waits for its answers."""
+"""The common base class of both kinds of recordings: the consumer of one session."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ STOP_TIMEOUT_MS = 6000
 
 
 class SessionConsumer:
-    """Implements `ports.endpoints.Consumer` and what recordings have in common of `Recording`.
+    """Implements `ports.endpoints.Consumer`, and the common part of both kinds of `Recording`.
 
     Args:
-        runner: runs the service, or the connection to it.
+        runner: the task runner of the service, or of the connection to it.
         on_process: called with the pid of each process that connects.
 
     Attributes:
         ended: whether the session has ended.
-        error: why it ended early, or "".
+        error: why the session ended early, or "".
     """
 
     _endpoint: ConsumerEndpoint

@@ -28,7 +28,7 @@ class Snapshots:
     """Takes snapshots, one at a time.
 
     Args:
-        runner: delays the copy of a stream.
+        runner: the task runner that delays the copy of a stream.
         recording: the recording to copy.
         output: determines the names of the snapshots.
         reporter: receives the name of each snapshot, or the reason of a failure.

@@ -4,9 +4,9 @@
     other processes     --producers-->        |
                                               +--fork sockets----- (program's processes)
 
-The program's processes are the producers with the session's name; the recorder queries the
-service's state for them. Everything runs on the task runner's thread. If the service ends, the
-recording ends too, and the data in the service's buffers is lost.
+The program's processes are the producers with the session's name. The recorder finds them by
+queries of the service's state. Everything runs on the task runner's thread. If the service ends,
+the recording ends too, and the data in the service's buffers is lost.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class SystemRecording(SessionConsumer):
         self._runner.run_until(lambda: bool(answered) or self._disconnected, ANSWER_TIMEOUT_MS)
         if answered and answered[0] is not None:
             self._on_stats(answered[0])
-        else:  # there is no session: a message with the refusal follows
+        else:  # There is no session: a message with the reason of the refusal follows.
             self._runner.run_until(lambda: self.ended, ANSWER_TIMEOUT_MS)
 
     def _on_stats(self, encoded: bytes | None) -> None:
@@ -187,7 +187,7 @@ class SessionCloner:
     """A second consumer, which clones the recorder's session and reads the clone.
 
     Args:
-        runner: runs the connection.
+        runner: the task runner of the connection.
         session_name: name of the session to clone.
         file: the trace is written into it; closed at the end.
         on_done: called with an error message, or "".

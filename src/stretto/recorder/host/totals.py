@@ -1,4 +1,4 @@
-"""Reads what auto detail has counted in the recorded processes (`recorder.target.totals`)."""
+"""Reads the totals of auto detail, written by recorded processes (`recorder.target.totals`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class FunctionTotals(NamedTuple):
-    """What is known of a function."""
+    """The totals of one function in one process."""
 
     name: str
     file: str
@@ -21,12 +21,12 @@ class FunctionTotals(NamedTuple):
 
 
 class ProcessTotals(NamedTuple):
-    """What one process has counted."""
+    """The totals of one process."""
 
     numbers: dict[str, int]
-    """By name, see `_pyhooks.totals`."""
+    """Totals of the process by name; see `_pyhooks.totals`."""
     functions: list[FunctionTotals]
-    """Those that took most of the time."""
+    """The functions that took most of the time."""
 
 
 def _read_function(line: str) -> FunctionTotals:
@@ -37,7 +37,7 @@ def _read_function(line: str) -> FunctionTotals:
 
 
 def read(path: str) -> ProcessTotals | None:
-    """Return what a process has written; None if it isn't whole."""
+    """Return the totals in a file; None if the file is incomplete or malformed."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             first, *rest = file.read().split("\n")
@@ -49,6 +49,6 @@ def read(path: str) -> ProcessTotals | None:
 
 
 def read_all(folder: str) -> list[ProcessTotals]:
-    """Return what all processes have written."""
+    """Return the totals of all processes, from the files in a folder."""
     paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
     return [totals for path in paths if (totals := read(path)) is not None]

@@ -30,7 +30,7 @@ def _temporary_folder() -> str:
     try:
         return tempfile.gettempdir()
     except OSError:
-        return ""  # no temporary folder is writable
+        return ""  # No temporary folder is writable.
 
 
 def _candidates() -> list[str]:
@@ -82,7 +82,7 @@ def _is_unfinished(folder: str) -> bool:
     try:
         return time.time() - os.lstat(folder).st_mtime > CREATION_S
     except OSError:
-        return False  # another recorder has removed it
+        return False  # Another recorder has removed the folder.
 
 
 def sweep() -> None:

@@ -2,12 +2,12 @@
 
     recorder  --script-->  main thread  --starts-->  thread: `start` connects, and ends
     recorder  <--producer connection, shared memory--> program
-    recorder  <--control connection-->  "" (attached); its end says that nothing is left
+    recorder  <--control connection--  an empty line when attached; closed when detached
 
-The program is detached when the producer connection ends, whatever ended it: the recorder has
-stopped, or was killed. That happens on the IPC thread, so the main thread may be busy or blocked.
-Loaded modules stay. So do the functions given to `os.register_at_fork`, which can't be taken
-back: they find nothing to do. Forked children are not recorded.
+The program is detached when the producer connection ends, because the recorder has stopped or was
+killed. The IPC thread detaches, so the main thread may be busy or blocked. Loaded modules stay in
+the program. The functions passed to `os.register_at_fork` can't be removed; they have no effect
+afterwards. Forked children are not recorded.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Attachment:
 
 
 _attachments: list[_Attachment] = []
-"""At most one."""
+"""The attachment of this process; empty if there is none."""
 
 fork_guard: ForkGuard | None = None
 """The guard of this process; the script sets it before it calls `start`."""
@@ -107,7 +107,7 @@ def _connect(workspace: Workspace) -> None:
     _attachments.append(attachment)
     _wiring.install()
     options = workspace.read_options()
-    options.pop("auto_detail", None)  # it would leave a mapped file and counts behind
+    options.pop("auto_detail", None)  # Auto detail would leave a mapped file and counts behind.
     bootstrap.configure(options, workspace)
     if _forget not in fork.after_in_child:
         fork.after_in_child.append(_forget)
@@ -117,7 +117,7 @@ def _connect(workspace: Workspace) -> None:
 
 
 def detach() -> None:
-    """Stop recording this process, and leave nothing behind. Idempotent."""
+    """Stop recording this process, and close all connections to the recorder. Idempotent."""
     if _attachments:
         _native.call_untraced(_detach_guarded)
 
@@ -145,7 +145,7 @@ def _detach() -> None:
 
 
 def _forget() -> None:
-    """In the child of a fork: close what belongs to the parent."""
+    """In the child of a fork: close the connections, which belong to the parent."""
     global _starting
     _starting = allocate_lock()
     while _attachments:

@@ -74,8 +74,8 @@ def configure(options: Options, workspace: Workspace) -> None:
     """Load the built-in categories, and prepare function tracing.
 
     Args:
-        options: what to record.
-        workspace: workspace of the recorder.
+        options: the options of the recording, as read from the workspace.
+        workspace: the workspace of the recorder.
     """
     from stretto import profilers
     from stretto.client.track_event import builtin_categories
@@ -132,7 +132,7 @@ def _connect_again(workspace: Workspace) -> None:
         if _fork_socket is not None and _fork_socket.is_open:
             # A recorder with its own service accepts connections over the inherited socket.
             _connect(None if _is_system else _fork_socket.connect)
-        elif os.path.exists(workspace.fork_socket):  # the program has closed the fork socket
+        elif os.path.exists(workspace.fork_socket):  # The program has closed the fork socket.
             _open_fork_socket(workspace)
             _connect()
     except StrettoError as error:

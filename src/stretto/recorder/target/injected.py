@@ -1,8 +1,8 @@
-"""The script that a recorder injects into a running program, which it then connects to.
+"""The script that a recorder injects into a running program, to connect the program to it.
 
-The program's main thread runs it between two of its instructions, in a namespace of its own. The
-work is done on another thread: what the program's signal handlers raise meanwhile must reach the
-program, and not this script. The recorder appends a call of `attach`.
+The program's main thread runs the script between two of its instructions, in a separate namespace.
+Another thread does the work: exceptions that the program's signal handlers raise meanwhile must
+reach the program, and not this script. The recorder appends a call of `attach` to the script.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ POLL_S = 0.0005
 
 
 class ForkGuard:
-    """Lets forks wait for the threads that attach or detach.
+    """Makes forks wait for the thread that attaches or detaches.
 
-    CPython 3.12 and later warn of a fork with a second thread. A process has one guard: what
-    `os.register_at_fork` gets can't be taken back.
+    CPython 3.12 and later warn of a fork with a second thread. A process has one guard, because
+    functions passed to `os.register_at_fork` can't be removed.
     """
 
     def __init__(self) -> None:
@@ -34,11 +34,11 @@ class ForkGuard:
         os.register_at_fork(before=self._before, after_in_child=self._after_in_child)
 
     def begin(self) -> bool:
-        """Let forks wait from now on; False if another thread attaches or detaches."""
+        """Make forks wait from now on; False if another thread still attaches or detaches."""
         return self._working.acquire(timeout=TIMEOUT_S)
 
     def end(self) -> None:
-        """Let forks wait only until this thread has ended; it does so soon."""
+        """Make forks wait only until the calling thread has ended, which it does soon."""
         if get_native_id() != os.getpid():
             self._ending.append(get_native_id())
         self._working.release()
@@ -48,7 +48,7 @@ class ForkGuard:
             self._working.release()
         elif self._working.acquire(timeout=TIMEOUT_S):
             self._working.release()
-            # The client's own hook has been called before this one, or didn't exist yet.
+            # The client's own fork hook has run before this one, or was not installed yet.
             if fork := sys.modules.get("stretto.client.fork"):
                 fork.stop_threads(sys._getframe(1))  # noqa: SLF001
         while self._ending:
@@ -88,7 +88,7 @@ def _attach(folder: str, packages: str, guard: ForkGuard) -> None:
 
 
 def _load(packages: str) -> Any:
-    """Import what connects: of the program's own Stretto, or of the recorder's if it has none."""
+    """Import `attached` from the program's own Stretto, or else from the recorder's."""
     try:
         import stretto
     except ImportError:
@@ -111,4 +111,4 @@ def _refuse(folder: str, reason: str) -> None:
             control.connect(f"{folder}/attach.sock")
             control.sendall(reason.encode("utf-8", "replace"))
     except OSError:
-        pass  # the recorder has ended
+        pass  # The recorder has ended.

@@ -24,7 +24,7 @@ def _fail(folder, reason):  # type: (str, str) -> None
         with open(path, "ab") as file:
             file.write((reason + "\n").encode("utf-8", "replace"))
     except (OSError, ValueError):
-        pass  # the recorder has removed its workspace
+        pass  # The recorder has removed its workspace.
 
 
 def _start(folder):  # type: (str) -> None

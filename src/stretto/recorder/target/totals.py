@@ -1,7 +1,7 @@
-"""Writes what auto detail has counted in this process, for the summary.
+"""Writes the totals of auto detail in this process, for the summary.
 
-The totals go into the workspace, `totals/PID`, as lines of fields between tabs: the first line
-has the names of the numbers and the numbers, each other line a function.
+The totals are written into the workspace, `totals/PID`, as lines of tab-separated fields. The first
+line has pairs of a name and a number, each further line has the numbers of a function.
 """
 
 from __future__ import annotations

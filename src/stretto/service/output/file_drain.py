@@ -92,7 +92,7 @@ class FileDrain:
         self._max_bytes = max_bytes
         self._writer = FileWriter(file, session.context.file_threads, self._post_progress)
         self._stall = Timers(session.context.task_runner, session.context.clock)
-        self._progress = -1  # the writer's progress when the stall timer was started
+        self._progress = -1  # The writer's progress when the stall timer was started.
         self._eventfd = -1
         self._posted = False
         self._waits_for_room = False

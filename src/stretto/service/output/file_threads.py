@@ -29,7 +29,8 @@ class FileThreads:
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
-        self._running: dict[object, Callable[[], object]] = {}  # token -> interrupt
+        # The `interrupt` function of each running thread, by a token.
+        self._running: dict[object, Callable[[], object]] = {}
         # Native ids of threads that have ended: the kernel removes them a little later.
         self._ended: deque[int] = deque(maxlen=MAX_THREADS)
         self._waiting: list[tuple[Callable[[], object], Callable[[], object]]] = []
@@ -101,5 +102,6 @@ class FileThreads:
         for work, interrupt in waiting:
             try:
                 self.run(work, interrupt)
-            except RuntimeError:  # the system can't start a thread: retry after the next fork
+            except RuntimeError:
+                # The system can't start a thread: the work is started after the next fork.
                 self._waiting.append((work, interrupt))

@@ -49,11 +49,12 @@ class FileWriter:
         self._threads = threads
         self._on_progress = on_progress
         self._lock = allocate_lock()
-        self._taken = allocate_lock()  # released after each write
+        self._taken = allocate_lock()  # The writing thread releases this lock after each write.
         self._taken.acquire()
         self._jobs: deque[Job] = deque()
-        self._current = b""  # the piece that the thread is writing
-        self._source: Iterator[bytes] | None = None  # the iterator of that piece
+        self._current = b""  # The piece that the thread is writing.
+        # The iterator that yields the piece; None if the piece was queued by itself.
+        self._source: Iterator[bytes] | None = None
         self._pending = 0
         self._written = 0
         self._running = False
@@ -215,7 +216,7 @@ class FileWriter:
             self._fail(self._file.give_up("it was given up"))
             return False
         if self._threads.paused:
-            self._start()  # schedules a restart after the fork
+            self._start()  # While threads are paused, this schedules a restart after the fork.
             return False
         if self._current:
             return self._go_on()

@@ -75,7 +75,7 @@ class OutputFile:
 
     Args:
         fd: An open file, pipe, socket or device; owned by this object.
-        interruptible: Whether `interrupt` can end a wait for the reader of a pipe in `go_on`.
+        interruptible: Whether `interrupt` can end the wait of `go_on` for the reader of a pipe.
 
     Attributes:
         bytes_written: Number of written bytes: whole packets, unless the file is broken.
@@ -189,7 +189,7 @@ class OutputFile:
             try:
                 os.close(fd)
             except OSError:
-                pass  # The descriptor is freed nevertheless; sync() reports lost data.
+                pass  # The descriptor is closed in spite of the error; sync() reports lost data.
 
     def copy(self, size: int) -> Iterator[bytes]:
         """Yield the written bytes of the file in pieces, on any thread.
@@ -215,7 +215,7 @@ def _start_of(fd: int) -> int:
 def _write(fd: int, data: memoryview) -> int:
     try:
         return os.write(fd, data)
-    except BlockingIOError:  # another process has made the pipe non-blocking
+    except BlockingIOError:  # Another process has made the pipe non-blocking.
         poll = select.poll()
         poll.register(fd, select.POLLOUT)
         if not poll.poll(_PIPE_TIMEOUT_MS):
@@ -227,7 +227,8 @@ def _read_file(fd: int, size: int) -> Iterator[bytes]:
     """Yield the first `size` bytes of a file that may be write-only; close `fd`."""
     reader = -1
     try:
-        yield b""  # Advances into `try`, so that the descriptor is closed in every case.
+        # This makes `next` advance into `try`, so that the descriptor is closed in every case.
+        yield b""
         os.fdatasync(fd)
         reader = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
         at = 0

@@ -63,7 +63,7 @@ class Reader:
         self._buffers = buffers
         self._own = OwnPackets(session, buffers, uuid, clocks, lifecycle)
         self._readback = _native.Readback(session.context.buffers.table)
-        self._at = -1  # index of the current buffer of the pass
+        self._at = -1  # The index of the current buffer of the pass; -1 outside of a pass.
         self.sync_due = False
         self.stats_due = False
         compiled, clock = session.message_filter, session.context.clock

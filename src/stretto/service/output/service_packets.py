@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stretto.service.session.triggers import ReceivedTrigger
 
 
-# field numbers of TracingServiceEvent
+# Field numbers of TracingServiceEvent.
 ALL_DATA_SOURCES_STARTED: Final = 1
 TRACING_STARTED: Final = 2
 ALL_DATA_SOURCES_FLUSHED: Final = 3
@@ -32,7 +32,7 @@ FLUSH_STARTED: Final = 9
 CLONE_STARTED: Final = 10
 BUFFER_CLONED: Final = 11
 
-# field numbers of TracePacket
+# Field numbers of TracePacket.
 _TRUSTED_UID = 3
 _CLOCK_SNAPSHOT = 6
 _TIMESTAMP = 8

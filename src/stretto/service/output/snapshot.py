@@ -34,7 +34,7 @@ def take_snapshot(session: CopiedSession, pool: BufferPool) -> Iterator[bytes]:
     reader = Reader(session, copies, uuid, session.clocks.copy(), session.lifecycle.copy())
     reader.sync_due = reader.stats_due = True
     pieces = _pieces(reader, lambda: pool.free(copies))
-    next(pieces)  # Advances into `try`, so that the copies are freed in every case.
+    next(pieces)  # This advances into `try`, so that the copies are freed in every case.
     return pieces
 
 

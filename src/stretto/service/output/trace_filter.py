@@ -53,9 +53,9 @@ class TraceFilter:
         self._turn_bytes = FIRST_TURN_BYTES
 
     def turn_bytes(self, limit: int) -> int:
-        """Return how much to filter in one turn, at most `limit` bytes.
+        """Return the number of bytes to filter in one turn, at most `limit`.
 
-        String rules may be slow: the speed of the last turn decides.
+        It depends on the speed of the last turn, because string rules may be slow.
         """
         return min(limit, self._turn_bytes)
 

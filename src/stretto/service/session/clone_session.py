@@ -124,9 +124,9 @@ class PendingClone:
         self._flags = _FLUSH_FOR_BUGREPORT if bugreport else _FLUSH_FOR_CLONE
         self._copies_file = source.writes_file
         self._fd = fd
-        self._copy: Iterator[bytes] = iter(())  # copy of the source's file
-        self._buffers: dict[int, int] = {}  # index -> global id of the clone's buffer
-        self._cloned_at: list[tuple[int, int]] = []  # (boottime in ns, index)
+        self._copy: Iterator[bytes] = iter(())  # The copy of the source's file, in pieces.
+        self._buffers: dict[int, int] = {}  # Global ids of the clone's buffers, by index.
+        self._cloned_at: list[tuple[int, int]] = []  # Pairs (boottime in ns, index of the buffer).
         self._started_at = 0
         self._waiting = 0
         self._flushed = True
@@ -141,7 +141,7 @@ class PendingClone:
         self._fd = self._open_file()
         self._started_at = self._context.clock.boottime_ns()
         self._clear_buffers()
-        groups = self._groups()  # as in Perfetto, an empty group is flushed, too
+        groups = self._groups()  # As in Perfetto, an empty group is flushed, too.
         self._waiting = len(groups)
         source.clones.append(self)
         self._consumer.pending_clone = self
@@ -173,7 +173,7 @@ class PendingClone:
             return None
         if self._fd is None:
             raise SessionError("This session writes into a file: pass a descriptor for its copy.")
-        assert self._source.drain is not None  # exists if the source writes into a file
+        assert self._source.drain is not None  # A source that writes into a file has a drain.
         self._context.file_threads.check()
         fd = os.dup(self._fd)
         try:
@@ -290,7 +290,8 @@ class PendingClone:
         source.flushes.copy_counts_to(clone.flushes)
         clone.clocks = source.clocks.copy()
         if self._copies_file and source.reader.has_begun:
-            clone.clocks.initial = None  # The copied part of the file contains this packet.
+            # The copied part of the file contains the initial clock snapshot.
+            clone.clocks.initial = None
         clone.lifecycle = source.lifecycle.copy()
         clone.lifecycle.add_at(self._started_at, CLONE_STARTED)
         for time_ns, index in self._cloned_at:
@@ -314,5 +315,5 @@ class PendingClone:
 
 
 def _signed(value: int) -> int:
-    value &= (1 << 64) - 1  # A value from a config is signed already.
+    value &= (1 << 64) - 1  # A value from a config may be signed already.
     return value - (1 << 64) if value >> 63 else value

@@ -191,7 +191,7 @@ def buffer_index(source: DataSourceConfig, config: TraceConfig) -> int:
     count = len(config.buffers)
     fields = vars(source)
     if count and "target_buffer" not in fields and "target_buffer_name" not in fields:
-        return 0  # Fast path: most entries of a long config set neither field.
+        return 0  # This is a fast path: most entries of a long config set neither field.
     if not source.target_buffer_name:
         if source.target_buffer >= count:
             raise ConfigError(

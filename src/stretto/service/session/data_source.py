@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stretto.protos.config import TraceConfig
     from stretto.service.session.session_producer import SessionProducer
 
-# states of an instance
+# The states of an instance.
 CONFIGURED: Final = 0
 STARTING: Final = 1
 STARTED: Final = 2
@@ -120,6 +120,7 @@ def config_for_producer(
     config.stop_timeout_ms = stop_ms
     config.session_initiator = 0
     if trace.prefer_suspend_clock_for_duration:
-        # Written only if true: older clients compare the config of a startup session.
+        # The field is written only if it is true: older clients compare the config of a startup
+        # session.
         config.prefer_suspend_clock_for_duration = True
     return config

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stretto.base.regex import Regex
     from stretto.protos.config import TraceConfig
 
-# values of TriggerConfig.TriggerMode
+# Values of TriggerConfig.TriggerMode.
 NO_MODE: Final = 0
 START_TRACING: Final = 1
 STOP_TRACING: Final = 2
@@ -54,7 +54,7 @@ class WantedTrigger:
 
     def __init__(self, trigger: TraceConfig.TriggerConfig.Trigger, producers: Regex | None) -> None:
         """Create a trigger; `producers` matches names of producers that may activate it."""
-        # Fields are read at activations only: a config may have 14,000 triggers.
+        # The fields are read at activations only: a config may have 14,000 triggers.
         self._trigger = trigger
         self._producers = producers
 
