@@ -134,16 +134,16 @@ static PyObject* totals_of_functions(void) {
 }
 
 PyObject* st_auto_totals(void) {
-  struct st_look_totals l = st_look_totals();
+  const struct st_look_totals* l = &st_look_totals;
   const struct st_shown_counts* c = &st_shown_counts;
   PyObject* functions = totals_of_functions();
   if (!functions)
     return NULL;
   return Py_BuildValue("{sNsKsKsKsKsKsKsKsKsKsK}", "functions", functions,
-                       "looks", (unsigned long long)l.looks, "running_ns",
-                       (unsigned long long)l.running_ns, "waiting_ns",
-                       (unsigned long long)l.waiting_ns, "longest_gap_ns",
-                       (unsigned long long)l.longest_gap_ns, "shown",
+                       "looks", (unsigned long long)l->looks, "running_ns",
+                       (unsigned long long)l->running_ns, "waiting_ns",
+                       (unsigned long long)l->waiting_ns, "longest_gap_ns",
+                       (unsigned long long)l->longest_gap_ns, "shown",
                        (unsigned long long)c->shown, "found",
                        (unsigned long long)c->found, "counted",
                        (unsigned long long)c->counted, "threshold_ns",

@@ -1,44 +1,12 @@
 #include "hooks/call_stack.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "hooks/c_functions.h"
 
 enum { FIRST_CAPACITY = 64 };
 
 _Thread_local struct st_call_stack* st_thread_stack;
 
-static struct st_call_stack* all_stacks; /* guarded by the GIL */
-static _Atomic bool some_dead;
-static _Atomic bool forked;
-/* stack of the thread that called fork() */
-static struct st_call_stack* survivor;
-static pthread_key_t exit_key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
 /* ---- life cycle ---- */
-
-/* Runs on the ending thread, without the GIL. */
-static void on_thread_exit(void* stack) {
-  st_thread_stack = NULL;
-  atomic_store(&((struct st_call_stack*)stack)->dead, true);
-  atomic_store(&some_dead, true);
-}
-
-static void on_fork_child(void) {
-  survivor = st_thread_stack;
-  atomic_store(&forked, true);
-}
-
-static void register_handlers(void) {
-  pthread_key_create(&exit_key, on_thread_exit);
-  pthread_atfork(NULL, NULL, on_fork_child);
-}
-
-void st_call_stacks_watch_forks(void) {
-  pthread_once(&once, register_handlers);
-}
 
 static void forget_frames(struct st_call_stack* s) {
   while (s->depth) {
@@ -49,48 +17,35 @@ static void forget_frames(struct st_call_stack* s) {
   s->beyond = 0;
 }
 
-static void free_stack(struct st_call_stack* s) {
+static void forget_own(void) {
+  st_thread_stack = NULL;
+}
+
+/* May run Python code. */
+static void free_stack(struct st_thread_record* record, bool ended) {
+  (void)ended;
+  struct st_call_stack* s = (struct st_call_stack*)record;
   forget_frames(s);
   PyMem_RawFree(s->frames);
   PyMem_RawFree(s);
 }
 
-/* Removes the stacks of ended threads from the list, then frees them.  The
- * order matters: freeing may run Python code, which may change the list. */
-static void reap(void) {
-  bool all_others = atomic_exchange(&forked, false);
-  bool dead_ones = atomic_exchange(&some_dead, false);
-  if (!dead_ones && !all_others)
-    return;
-  struct st_call_stack* gone = NULL;
-  for (struct st_call_stack** p = &all_stacks; *p;) {
-    struct st_call_stack* s = *p;
-    bool lives = all_others ? s == survivor : !atomic_load(&s->dead);
-    if (lives) {
-      p = &s->next;
-      continue;
-    }
-    *p = s->next;
-    s->next = gone;
-    gone = s;
-  }
-  while (gone) {
-    struct st_call_stack* s = gone;
-    gone = s->next;
-    free_stack(s);
-  }
+static struct st_thread_list stacks = {.on_exit = forget_own,
+                                       .free_record = free_stack};
+
+void st_call_stacks_watch_forks(void) {
+  st_thread_list_init(&stacks);
 }
 
 static struct st_call_stack* make_stack(void) {
-  reap();
+  st_thread_list_reap(&stacks);
   struct st_call_stack* s = PyMem_RawCalloc(1, sizeof *s);
   if (!s)
     return NULL;
-  s->thread_id = PyThreadState_GetID(PyThreadState_Get());
-  s->next = all_stacks;
-  all_stacks = s;
+  st_thread_list_add(&stacks, &s->thread,
+                     PyThreadState_GetID(PyThreadState_Get()));
+  st_thread_list_claim(&s->thread);
   st_thread_stack = s;
-  pthread_setspecific(exit_key, s);
   return s;
 }
 
@@ -109,9 +64,8 @@ struct st_call_stack* st_call_stack_prepare(void) {
 }
 
 struct st_call_stack* st_call_stack_find(uint64_t thread_id) {
-  struct st_call_stack* s = all_stacks;
-  while (s && (s->thread_id != thread_id || atomic_load(&s->dead)))
-    s = s->next;
+  struct st_call_stack* s =
+      (struct st_call_stack*)st_thread_list_find(&stacks, thread_id);
   return s && s->generation == st_hooks.generation ? s : NULL;
 }
 

@@ -25,6 +25,7 @@
  */
 #pragma once
 
+#include "core/thread_list.h"
 #include "hooks/tracer.h"
 
 struct st_frame {
@@ -36,14 +37,12 @@ struct st_frame {
 };
 
 struct st_call_stack {
+  struct st_thread_record thread;
   struct st_frame* frames;
   uint32_t depth, capacity, begun;
   uint32_t generation;
   uint64_t beyond; /* number of open calls deeper than max_depth */
-  uint64_t thread_id;
-  bool replaced; /* the program has set another profiler on this thread */
-  _Atomic bool dead;
-  struct st_call_stack* next;
+  bool replaced;   /* the program has set another profiler on this thread */
 };
 
 extern _Thread_local struct st_call_stack* st_thread_stack;

@@ -16,6 +16,7 @@
 
 enum {
   MAX_THREADS = 4096,
+  BUCKETS = 256,
   LOOK_SHARE = 50,
   ARMED_IN_TURN = 1, /* functions per look */
   NS = 1000000000,
@@ -23,6 +24,7 @@ enum {
 
 /* What is known of a thread. */
 struct known_thread {
+  struct known_thread* next;
   struct st_looked_at shared;
   uint64_t native_id;
   uint64_t cpu_ns, time;
@@ -42,9 +44,11 @@ static struct {
   bool running, stopping;
 } look = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct known_thread* known[MAX_THREADS]; /* never freed */
+/* Chains by thread id; `unused` has those of ended threads.  Never freed. */
+static struct known_thread* known[BUCKETS];
+static struct known_thread* unused;
 static int known_count;
-static struct st_look_totals totals; /* the look's */
+struct st_look_totals st_look_totals;
 static uint64_t pass, next_to_arm;
 static const _Atomic uint64_t* threshold_file;
 
@@ -58,21 +62,41 @@ static uint64_t cpu_time_of(uint64_t native_id) {
              : 0;
 }
 
-static struct known_thread* find_known(uint64_t thread_id) {
-  struct known_thread* unused = NULL;
-  for (int i = 0; i < known_count; i++) {
-    uint64_t id = atomic_load(&known[i]->shared.thread_id);
-    if (id == thread_id)
-      return known[i];
-    if (!id)
-      unused = known[i];
+static struct known_thread* take_unused(void) {
+  struct known_thread* k = unused;
+  if (k)
+    unused = k->next;
+  else if (known_count < MAX_THREADS && (k = calloc(1, sizeof *k)))
+    known_count++;
+  return k;
+}
+
+/* NULL: there are too many threads. */
+static struct known_thread* get_known(uint64_t thread_id) {
+  struct known_thread** chain = &known[thread_id % BUCKETS];
+  for (struct known_thread* k = *chain; k; k = k->next) {
+    if (atomic_load(&k->shared.thread_id) == thread_id)
+      return k;
   }
-  if (unused || known_count == MAX_THREADS)
-    return unused;
-  unused = calloc(1, sizeof *unused);
-  if (unused)
-    known[known_count++] = unused;
-  return unused;
+  struct known_thread* k = take_unused();
+  if (!k)
+    return NULL;
+  k->next = *chain;
+  *chain = k;
+  k->depth = 0;
+  k->looks = 0;
+  k->time = k->cpu_ns = 0;
+  atomic_store(&k->shared.until, 0);
+  atomic_store(&k->shared.thread_id, thread_id);
+  return k;
+}
+
+static void forget_known(struct known_thread** at) {
+  struct known_thread* k = *at;
+  atomic_store(&k->shared.thread_id, 0);
+  *at = k->next;
+  k->next = unused;
+  unused = k;
 }
 
 static void arm(struct st_code_record* r) {
@@ -84,9 +108,10 @@ static void arm(struct st_code_record* r) {
   st_python_rearm(r->code);
 }
 
-static void add_time(_Atomic uint64_t* sum, uint64_t ns) {
+/* No other thread writes to the sum. */
+static void add(_Atomic uint64_t* sum, uint64_t value) {
   atomic_store_explicit(sum,
-                        atomic_load_explicit(sum, memory_order_relaxed) + ns,
+                        atomic_load_explicit(sum, memory_order_relaxed) + value,
                         memory_order_relaxed);
 }
 
@@ -99,9 +124,9 @@ static void add_times(const struct known_thread* k, uint64_t ns) {
     if (!r || r->look == count)
       continue;
     r->look = count; /* a recursive function counts once */
-    add_time(&r->time_ns, ns);
+    add(&r->time_ns, ns);
     if (i == 0)
-      add_time(&r->own_ns, ns);
+      add(&r->own_ns, ns);
   }
 }
 
@@ -162,8 +187,8 @@ static void look_at(struct known_thread* k,
   bool idle = k->time && cpu == k->cpu_ns && k->looks;
   uint64_t ran = cpu > k->cpu_ns && k->time ? cpu - k->cpu_ns : 0;
   ran = ran < elapsed ? ran : elapsed;
-  totals.running_ns += ran;
-  totals.waiting_ns += elapsed - ran;
+  add(&st_look_totals.running_ns, ran);
+  add(&st_look_totals.waiting_ns, elapsed - ran);
   k->time = time;
   k->cpu_ns = cpu;
   bool known_stack = idle || read_stack(k, thread);
@@ -185,12 +210,13 @@ static void look_at(struct known_thread* k,
 /* ---- all threads ---- */
 
 static void drop_ended(void) {
-  for (int i = 0; i < known_count; i++) {
-    struct known_thread* k = known[i];
-    if (!atomic_load(&k->shared.thread_id) || k->pass == pass)
-      continue;
-    if (hand_on(k, st_boottime_ns(), true))
-      atomic_store(&k->shared.thread_id, 0);
+  for (int i = 0; i < BUCKETS; i++) {
+    for (struct known_thread** p = &known[i]; *p;) {
+      if ((*p)->pass != pass && hand_on(*p, st_boottime_ns(), true))
+        forget_known(p);
+      else
+        p = &(*p)->next;
+    }
   }
 }
 
@@ -207,16 +233,9 @@ static void look_at_all(void) {
       return; /* the list changes just now: a missing thread may not have ended */
     address = thread.next;
     struct known_thread* k =
-        thread.id && thread.native_id ? find_known(thread.id) : NULL;
+        thread.id && thread.native_id ? get_known(thread.id) : NULL;
     if (!k)
       continue;
-    if (atomic_load(&k->shared.thread_id) != thread.id) {
-      k->depth = 0;
-      k->looks = 0;
-      k->time = k->cpu_ns = 0;
-      atomic_store(&k->shared.until, 0);
-      atomic_store(&k->shared.thread_id, thread.id);
-    }
     k->native_id = thread.native_id;
     k->pass = pass;
     look_at(k, &thread);
@@ -269,16 +288,18 @@ static void* run(void* unused) {
   while (wait_for(pause)) {
     uint64_t start = own_cpu_time();
     uint64_t now = st_boottime_ns();
-    if (last && now - last > totals.longest_gap_ns)
-      totals.longest_gap_ns = now - last;
+    if (last && now - last > st_look_totals.longest_gap_ns)
+      atomic_store_explicit(&st_look_totals.longest_gap_ns, now - last,
+                            memory_order_relaxed);
     last = now;
     look_at_all();
     arm_in_turn();
     follow_threshold();
-    totals.looks++;
+    add(&st_look_totals.looks, 1);
     uint64_t cost = (own_cpu_time() - start) * LOOK_SHARE;
     pause = cost > ST_LOOK_PERIOD_NS ? cost : ST_LOOK_PERIOD_NS;
-    st_hooks.look_period_ns = pause;
+    atomic_store_explicit(&st_hooks.look_period_ns, pause,
+                          memory_order_relaxed);
   }
   return NULL;
 }
@@ -312,8 +333,10 @@ bool st_look_start(void) {
   pthread_once(&once, watch_forks);
   if (look.running)
     return true;
-  for (int i = 0; i < known_count; i++)
-    atomic_store(&known[i]->shared.thread_id, 0);
+  for (int i = 0; i < BUCKETS; i++) {
+    while (known[i])
+      forget_known(&known[i]);
+  }
   return st_own_memory_works() && start_thread();
 }
 
@@ -328,14 +351,6 @@ void st_look_stop(void) {
   st_thread_join(look.thread, &look.kernel_id);
   Py_END_ALLOW_THREADS
   look.running = false;
-}
-
-bool st_look_running(void) {
-  return look.running;
-}
-
-struct st_look_totals st_look_totals(void) {
-  return totals;
 }
 
 bool st_look_use_threshold(const char* path) {

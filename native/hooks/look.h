@@ -19,23 +19,26 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 enum { ST_LOOK_PERIOD_NS = 1250000 };
 
-/* Times of all threads that were looked at. */
+/* Times of all threads that were looked at, since the process began.  The look's
+ * thread alone writes them, others read them for the summary: relaxed, as each is
+ * a number of its own. */
 struct st_look_totals {
-  uint64_t looks, running_ns, waiting_ns, longest_gap_ns;
+  _Atomic uint64_t looks, running_ns, waiting_ns, longest_gap_ns;
 };
+
+extern struct st_look_totals st_look_totals;
 
 /* False: this system lets no process read its own memory, or there is no
  * thread to be had. */
 bool st_look_start(void);
 /* Joins the thread.  Idempotent. */
 void st_look_stop(void);
-bool st_look_running(void);
-struct st_look_totals st_look_totals(void);
 
 /* Maps a file that holds the threshold, as a u64 in ns, which may rise; NULL: no
  * file, the threshold stays.  Call it while no looks run.  Returns false if the

@@ -1,6 +1,5 @@
 #include "hooks/shown_calls.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,31 +15,10 @@ enum {
 _Thread_local struct st_shown_calls* st_thread_shown;
 struct st_shown_counts st_shown_counts;
 
-static struct st_shown_calls* all; /* under the GIL */
-static pthread_key_t exit_key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static _Atomic bool forked;
-static struct st_shown_calls* survivor;
-
 /* ---- life ---- */
 
-static void on_thread_exit(void* calls) {
+static void forget_own(void) {
   st_thread_shown = NULL;
-  atomic_store(&((struct st_shown_calls*)calls)->dead, true);
-}
-
-static void on_fork_child(void) {
-  survivor = st_thread_shown;
-  atomic_store(&forked, true);
-}
-
-static void register_handlers(void) {
-  pthread_key_create(&exit_key, on_thread_exit);
-  pthread_atfork(NULL, NULL, on_fork_child);
-}
-
-void st_shown_watch_forks(void) {
-  pthread_once(&once, register_handlers);
 }
 
 static void forget(struct st_shown_calls* s) {
@@ -48,43 +26,25 @@ static void forget(struct st_shown_calls* s) {
   Py_CLEAR(s->track);
 }
 
-static void free_calls(struct st_shown_calls* s) {
+/* Ends the open calls of an ended thread: an event may run Python code. */
+static void free_calls(struct st_thread_record* record, bool ended) {
+  struct st_shown_calls* s = (struct st_shown_calls*)record;
+  if (ended && s->generation == st_hooks.generation)
+    st_shown_cut(s, 0);
   forget(s);
   PyMem_RawFree(s->frames);
   PyMem_RawFree(s);
 }
 
-/* Removes the records of ended threads from the list, then ends their open
- * calls and frees them.  The order matters: an event may run Python code, which
- * may change the list. */
-static void reap(void) {
-  bool all_others = atomic_exchange(&forked, false);
-  struct st_shown_calls* gone = NULL;
-  for (struct st_shown_calls** p = &all; *p;) {
-    struct st_shown_calls* s = *p;
-    bool lives = all_others ? s == survivor : !atomic_load(&s->dead);
-    if (lives) {
-      p = &s->next;
-      continue;
-    }
-    *p = s->next;
-    s->next = gone;
-    gone = s;
-  }
-  while (gone) {
-    struct st_shown_calls* s = gone;
-    gone = s->next;
-    if (!all_others && s->generation == st_hooks.generation)
-      st_shown_cut(s, 0);
-    free_calls(s);
-  }
+static struct st_thread_list threads = {.on_exit = forget_own,
+                                        .free_record = free_calls};
+
+void st_shown_watch_forks(void) {
+  st_thread_list_init(&threads);
 }
 
-static struct st_shown_calls* find(uint64_t thread_id) {
-  struct st_shown_calls* s = all;
-  while (s && (s->thread_id != thread_id || atomic_load(&s->dead)))
-    s = s->next;
-  return s;
+static struct st_shown_calls* calls_of(struct st_thread_record* record) {
+  return (struct st_shown_calls*)record;
 }
 
 static void begin_generation(struct st_shown_calls* s, uint64_t native_id) {
@@ -99,15 +59,13 @@ static void begin_generation(struct st_shown_calls* s, uint64_t native_id) {
 }
 
 struct st_shown_calls* st_shown_of(uint64_t thread_id, uint64_t native_id) {
-  struct st_shown_calls* s = find(thread_id);
+  struct st_shown_calls* s = calls_of(st_thread_list_find(&threads, thread_id));
   if (!s) {
-    reap();
+    st_thread_list_reap(&threads);
     s = PyMem_RawCalloc(1, sizeof *s);
     if (!s)
       return NULL;
-    s->thread_id = thread_id;
-    s->next = all;
-    all = s;
+    st_thread_list_add(&threads, &s->thread, thread_id);
   }
   begin_generation(s, native_id);
   return s;
@@ -124,13 +82,14 @@ struct st_shown_calls* st_shown_get(void) {
   }
   s = st_shown_of(PyThreadState_GetID(PyThreadState_Get()), native_id);
   st_thread_shown = s;
-  pthread_setspecific(exit_key, s);
+  if (s)
+    st_thread_list_claim(&s->thread);
   return s;
 }
 
 void st_shown_gone(struct st_shown_calls* s) {
-  atomic_store(&s->dead, true);
-  reap();
+  st_thread_list_mark_ended(&s->thread);
+  st_thread_list_reap(&threads);
 }
 
 static bool make_room(struct st_shown_calls* s) {
@@ -300,7 +259,7 @@ void st_shown_extend(struct st_shown_calls* s, uint64_t time) {
 
 void st_shown_refresh(struct st_shown_calls* s, uint64_t now) {
   const struct st_looked_at* at = s->looked_at;
-  if (!s->by_look || !at || atomic_load(&at->thread_id) != s->thread_id)
+  if (!s->by_look || !at || atomic_load(&at->thread_id) != s->thread.thread_id)
     return;
   uint64_t until = atomic_load(&at->until);
   st_shown_extend(s, until < now ? until : now);
@@ -312,15 +271,16 @@ void st_shown_cut(struct st_shown_calls* s, uint32_t depth) {
 }
 
 void st_shown_end_all(uint64_t now) {
-  if (atomic_load(&forked))
-    reap();
-  for (struct st_shown_calls* s = all; s; s = s->next) {
+  if (threads.forked)
+    st_thread_list_reap(&threads);
+  for (struct st_thread_record* r = threads.first; r; r = r->next) {
+    struct st_shown_calls* s = calls_of(r);
     if (s->generation != st_hooks.generation)
       continue;
     st_shown_write_due(s, now);
     while (s->depth) {
       const struct st_shown_frame* f = &s->frames[s->depth - 1];
-      bool open = !f->by_look && !atomic_load(&s->dead);
+      bool open = !f->by_look && !atomic_load(&r->ended);
       close_innermost(s, open ? now : f->last);
     }
   }
@@ -429,7 +389,9 @@ void st_shown_switch_off(struct st_code_record* record) {
   record->short_row = 0;
   atomic_store(&record->armed, false);
   atomic_store(&record->state, ST_CODE_OFF);
-  for (struct st_shown_calls* s = all; s && record->open; s = s->next) {
+  for (struct st_thread_record* r = threads.first; r && record->open;
+       r = r->next) {
+    struct st_shown_calls* s = calls_of(r);
     if (s->generation != st_hooks.generation)
       continue;
     for (uint32_t i = 0; i < s->depth; i++) {

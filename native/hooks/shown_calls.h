@@ -20,6 +20,7 @@
  */
 #pragma once
 
+#include "core/thread_list.h"
 #include "hooks/code_records.h"
 #include "hooks/tracer.h"
 
@@ -53,6 +54,7 @@ struct st_looked_at {
 };
 
 struct st_shown_calls {
+  struct st_thread_record thread;
   struct st_shown_frame* frames;
   uint32_t depth, capacity;
   uint32_t begun; /* the first frames, whose BEGINs are written */
@@ -60,18 +62,14 @@ struct st_shown_calls {
   uint32_t generation;
   uint64_t last_event; /* time of the thread's last event */
   uint64_t last_look;  /* time of the last look that was merged */
-  uint64_t thread_id;  /* of the Python thread */
   uint64_t native_id;
   struct st_looked_at* looked_at; /* or NULL */
   PyObject* track;                /* made when another thread writes */
   bool busy; /* its thread is here, maybe waiting without the GIL */
-  _Atomic bool dead;
-  struct st_shown_calls* next;
 };
 
 struct st_shown_counts {
   uint64_t shown, found, counted; /* slices; of them by looks; short calls */
-  uint64_t counted_ns;
 };
 
 extern _Thread_local struct st_shown_calls* st_thread_shown;

@@ -144,7 +144,7 @@ static void add_seen(struct st_shown_calls* s,
 
 static PyThreadState* thread_of(const struct st_shown_calls* s) {
   PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
-  while (t && t->id != s->thread_id)
+  while (t && t->id != s->thread.thread_id)
     t = PyThreadState_Next(t);
   return t;
 }
