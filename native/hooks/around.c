@@ -6,7 +6,7 @@ struct around {
   PyObject_HEAD
   PyObject* function;
   PyObject* before;
-  PyObject* after; /* an observer, or None */
+  PyObject* after; /* The observer that runs after the function, or None. */
 };
 
 static PyObject* around_new(PyTypeObject* type, PyObject* args,
@@ -25,8 +25,8 @@ static PyObject* around_new(PyTypeObject* type, PyObject* args,
   return (PyObject*)a;
 }
 
-/* Drops the exception of an observer; a pending exception of the program stays
- * set. */
+/* Calls an observer after the function.  Drops the observer's exception; a
+ * pending exception of the program stays set. */
 static void tell_after(PyObject* after, PyObject* token, PyObject* outcome) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);

@@ -30,7 +30,7 @@ void st_auto_stop(void) {
   st_code_records_clear();
 }
 
-/* Writes a rise of the threshold into the trace. */
+/* Writes an instant event into the trace if the threshold has risen. */
 static void write_threshold(uint64_t now) {
   uint64_t threshold = atomic_load(&st_hooks.threshold_ns);
   if (ST_LIKELY(threshold == traced_threshold))
@@ -47,7 +47,8 @@ static void write_threshold(uint64_t now) {
   Py_XDECREF(name);
 }
 
-/* The calling thread's shown calls, up to date with all looks. */
+/* Returns the calling thread's shown calls, with all sightings merged.  NULL
+ * when out of memory, or if another event is being handled. */
 static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
   struct st_shown_calls* s = st_shown_get();
   if (ST_UNLIKELY(!s || s->busy))
@@ -60,8 +61,8 @@ static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
   return s;
 }
 
-/* Whether the call of a function that is off was reported because it was armed:
- * then the function is on, until its next short call. */
+/* Returns whether a call of a switched-off function was reported because the
+ * function was armed.  It is then on, until its next short call. */
 static bool wakes(struct st_code_record* r) {
   if (!atomic_load_explicit(&r->armed, memory_order_relaxed))
     return false;

@@ -1,4 +1,5 @@
-/* Auto detail: what can be seen is recorded, at a cost that one leaves on.
+/* Auto detail: records the calls that are long enough to be visible, at a low
+ * cost.
  *
  *   events (monitoring.c)             looks (look.c)
  *        |  functions that are on          |  functions that are switched off
@@ -9,12 +10,13 @@
  *        |  calls as long as the threshold: slices
  *        '  shorter ones: counted in their caller, and by function
  *
- * A function with so many short calls in a row is switched off: the interpreter
- * reports its calls no more, they cost nothing, and nobody knows their number.
- * A look that meets it on a stack arms it: its next call is reported, and it is
- * on again if that was a long one.
+ * A function is switched off after ST_SHORT_CALLS short calls in a row: the
+ * interpreter no longer reports its calls, so they cost nothing and are not
+ * counted.  When a look finds it on a stack, it arms the function: the
+ * interpreter reports the next call, and the function is on again if that call
+ * was long.
  *
- * Functions that neither call nor loop are off from the start.
+ * Functions that contain neither calls nor loops are off from the start.
  */
 #pragma once
 
@@ -24,17 +26,19 @@
 
 enum { ST_DEFAULT_THRESHOLD_NS = 50000 };
 
-/* Before the events are on. */
+/* Starts auto detail, before the events are switched on. */
 void st_auto_start(const char* threshold_file);
-/* After a fork: looks again. */
+/* Starts the looks again after a fork. */
 void st_auto_resume(void);
-/* After the events are off: ends all slices. */
+/* Ends the looks and all slices, after the events were switched off. */
 void st_auto_stop(void);
 
-/* A call of the code begins or ends at the calling thread's innermost frame.
- * False: the interpreter needn't report this place again. */
+/* Handles the begin or the end of a call of the code, at the calling thread's
+ * innermost frame.  Returns false if the interpreter need not report this code
+ * location again. */
 bool st_auto_enter(PyObject* code);
 bool st_auto_leave(PyObject* code);
 
-/* What was seen since the start: a dict.  NULL: an exception is set. */
+/* Returns a dict with the counts and times since the start; NULL with an
+ * exception set on failure. */
 PyObject* st_auto_totals(void);

@@ -12,7 +12,8 @@
 bool st_backend_start(void);
 void st_backend_stop(void);
 
-/* Checks on which threads the program has replaced the callbacks. */
+/* Finds the threads on which the program has replaced the callbacks, and counts
+ * them. */
 void st_backend_check(void);
 
 /* Adds the back end's types and functions to the module.  Returns -1 with an

@@ -4,7 +4,7 @@ enum { SIZE = 4096, PROBES = 8 };
 
 static struct {
   const PyMethodDef* definition;
-  /* address of the definition's ml_name when the name was made */
+  /* The value of the definition's ml_name when the name was made. */
   const char* text;
   PyObject* name;
 } table[SIZE];

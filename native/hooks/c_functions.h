@@ -13,7 +13,7 @@
 
 /* Returns whether calls of this object are traced as C functions. */
 bool st_is_c_function(PyObject* callable);
-/* Returns a borrowed str, valid until st_c_names_clear.  NULL when out of
- * memory. */
+/* Returns the name of a C function as a borrowed str, valid until
+ * st_c_names_clear.  NULL when out of memory. */
 PyObject* st_c_function_name(PyObject* callable);
 void st_c_names_clear(void);

@@ -94,8 +94,8 @@ static void begin(struct st_frame* f, PyObject* subject) {
           ? api->begin_code(st_hooks.category, subject, f->timestamp, f->mask)
           : api->begin_name(st_hooks.category, subject, f->timestamp);
   f->since =
-      /* Read after the call, which may run Python code that starts a
-       * session. */
+      /* The start counter is read after the call, which may run Python code
+       * that starts a session. */
       *api->start_counter;
 }
 
@@ -167,8 +167,8 @@ static void close_innermost(struct st_call_stack* s) {
     st_hooks.api->end(f->mask, f->since, now);
 }
 
-/* Returns the number of frames up to the innermost one with that key; 0 if
- * there is none. */
+/* Returns the depth of the innermost frame with that key; 0 if there is
+ * none. */
 static uint32_t depth_of(const struct st_call_stack* s, const void* key) {
   uint32_t depth = s->depth;
   while (depth && s->frames[depth - 1].key != key)

@@ -30,9 +30,11 @@
 
 struct st_frame {
   const void* key;
-  PyObject* subject; /* strong reference while its BEGIN waits; else NULL */
+  PyObject* subject; /* A strong reference while the BEGIN waits; else NULL. */
   uint64_t timestamp;
-  uint32_t mask; /* while its BEGIN waits: the slots that must not get it */
+  /* The slots that got the BEGIN; while it waits, the slots that must not get
+   * it. */
+  uint32_t mask;
   uint32_t since;
 };
 
@@ -51,8 +53,9 @@ extern _Thread_local struct st_call_stack* st_thread_stack;
  * generation.  NULL when out of memory. */
 struct st_call_stack* st_call_stack_prepare(void);
 
-/* The general forms of the inline functions below.  `subject` is the code
- * object, or the name of the C function. */
+/* Enter and leave a call, like the inline functions below, in all cases that
+ * those do not handle.  `subject` is the code object, or the name of the C
+ * function. */
 void st_call_stack_enter_slowly(struct st_call_stack* s, const void* key,
                                 PyObject* subject);
 void st_call_stack_leave_slowly(struct st_call_stack* s, const void* key);

@@ -32,12 +32,13 @@ static PyObject* running_module(void) {
   return name && PyUnicode_Check(name) ? name : Py_None;
 }
 
-/* Calls `accepts`. If it raises, the code is traced: a trace with too much is
- * better than one with too little. */
+/* Returns whether the Python function `accepts` accepts the code.  If it
+ * raises, the code is traced: a trace with too much is better than one with too
+ * little. */
 static bool call_accepts(PyObject* code) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  /* a new reference: the call may stop the tracer */
+  /* A new reference is needed, because the call may stop the tracer. */
   PyObject* accepts = Py_NewRef(st_hooks.accepts);
   PyObject* module = Py_NewRef(running_module());
   PyObject* answer =
@@ -62,6 +63,8 @@ bool st_code_accepted(PyObject* code) {
   bool accepted = call_accepts(code);
   if (set_extra(code, extra_index,
                 (void*)(generation << 1 | (uintptr_t)accepted)) < 0)
-    PyErr_Clear(); /* out of memory: `accepts` is called again next time */
+    /* Out of memory: `accepts` is called again for the next call of this
+     * code. */
+    PyErr_Clear();
   return accepted;
 }

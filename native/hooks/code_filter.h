@@ -15,8 +15,8 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* Gets a slot in the "extra" data.  Returns false with an exception set on
- * failure. */
+/* Reserves a slot in the "extra" data of code objects.  Returns false with an
+ * exception set on failure. */
 bool st_code_filter_start(void);
 /* Returns whether calls of this code are traced.  Calls `accepts` once for each
  * code object. */

@@ -7,12 +7,13 @@
 
 enum { CHUNK = 1024, SLOTS = 4 * ST_MAX_CODE_RECORDS };
 
-/* Records lie in chunks that never move; slots hold number + 1, or 0. */
+/* The records are in chunks of memory that never move.  The hash table `slots`
+ * maps a code object to its record's number + 1, or 0. */
 static struct st_code_record* _Atomic chunks[ST_MAX_CODE_RECORDS / CHUNK];
 static _Atomic uint32_t count;
 static _Atomic uint32_t* _Atomic slots;
 
-/* ---- finding: without the GIL ---- */
+/* ---- functions that need no GIL ---- */
 
 struct st_code_record* st_code_record_at(uint32_t index) {
   if (index >= atomic_load_explicit(&count, memory_order_acquire))
@@ -39,7 +40,7 @@ struct st_code_record* st_code_record_find(uint64_t code) {
   }
 }
 
-/* ---- making: with the GIL ---- */
+/* ---- functions that need the GIL ---- */
 
 static bool takes_time(uint8_t opcode) {
   switch (opcode) {
@@ -63,7 +64,8 @@ static bool takes_time(uint8_t opcode) {
   }
 }
 
-/* Whether it neither calls nor loops, so that it can't take long. */
+/* Returns whether the code contains neither calls nor loops, so that it cannot
+ * take long. */
 static bool is_leaf(PyObject* code) {
   PyObject* bytes = PyCode_GetCode((PyCodeObject*)code);
   if (!bytes) {
@@ -73,7 +75,9 @@ static bool is_leaf(PyObject* code) {
   const uint8_t* b = (const uint8_t*)PyBytes_AS_STRING(bytes);
   Py_ssize_t size = PyBytes_GET_SIZE(bytes), i = 0;
   while (i < size && !takes_time(b[i]))
-    i += 2; /* caches in between read as instructions that take none */
+    /* Inline caches between instructions count as instructions that take no
+     * time. */
+    i += 2;
   Py_DECREF(bytes);
   return i >= size;
 }
@@ -115,7 +119,7 @@ struct st_code_record* st_code_record_get(PyObject* code) {
   struct st_code_record* r = st_code_record_find(address);
   if (ST_LIKELY(r))
     return r;
-  enum st_code_state state = first_state(code); /* may run Python */
+  enum st_code_state state = first_state(code); /* May run Python code. */
   r = st_code_record_find(address);
   if (r || !make_table())
     return r;
@@ -135,7 +139,8 @@ uint32_t st_code_records_count(void) {
   return atomic_load(&count);
 }
 
-/* Code is released last, because that may run Python code. */
+/* Removes all records.  Drops the references to code last, because that may run
+ * Python code. */
 void st_code_records_clear(void) {
   uint32_t size = atomic_exchange(&count, 0);
   PyMem_RawFree((void*)atomic_exchange(&slots, NULL));

@@ -1,17 +1,17 @@
-/* Code records: what auto detail knows about each code object.
+/* Code records: the state of each code object in auto detail (auto_detail.h).
  *
- *   ON     its calls are recorded by events, and counted
- *   OFF    its calls were short: the interpreter reports none of them, the looks
- *          find those that have become long
- *   NEVER  it isn't recorded at all: Stretto's own, or excluded
+ *   ON     events record its calls, and count them
+ *   OFF    switched off, because its calls were short: the interpreter does not
+ *          report them; looks (look.h) find calls that have become long
+ *   NEVER  not recorded at all: Stretto's own code, or excluded code
  *
- * A record is found by the code's address, without a lock: the thread that looks
- * at the stacks has no GIL.  So records are never removed while a recording
- * runs, and each keeps its code alive.  At most ST_MAX_CODE_RECORDS code objects
- * have one; the calls of any others are not recorded.
+ * A record is found by the code's address, without a lock, because the look
+ * thread does not hold the GIL.  So records are never removed during a
+ * recording, and each keeps its code alive.  At most ST_MAX_CODE_RECORDS code
+ * objects have a record; calls of all further ones are not recorded.
  *
- * Threads: written with the GIL, except the fields of the look, whose thread
- * writes them.
+ * Threads: written with the GIL, except the members that the look thread
+ * writes.
  */
 #pragma once
 
@@ -24,28 +24,34 @@ enum { ST_MAX_CODE_RECORDS = 1 << 16 };
 enum st_code_state { ST_CODE_ON, ST_CODE_OFF, ST_CODE_NEVER };
 
 struct st_code_record {
-  PyObject* code; /* strong */
+  PyObject* code; /* A strong reference. */
   _Atomic uint8_t state;
-  _Atomic bool armed; /* OFF, but the next call is reported */
-  bool was_off;       /* the number of its calls is not known */
-  uint32_t short_row; /* short calls since the last long one */
-  uint32_t open;      /* frames of it among the shown calls of all threads */
-  uint64_t calls;     /* that were reported and have returned */
-  uint64_t total_ns;  /* of these */
-  _Atomic uint64_t own_ns;  /* the look's: estimated time as innermost call */
-  _Atomic uint64_t time_ns; /* the look's: estimated time on a stack */
-  uint64_t look;            /* the look's: the last one that counted it */
+  _Atomic bool armed; /* OFF, but the interpreter reports the next call. */
+  bool was_off;       /* It was OFF, so its number of calls is not known. */
+  uint32_t short_row; /* Number of short calls since the last long one. */
+  uint32_t open;  /* Number of its frames in the shown calls of all threads. */
+  uint64_t calls; /* Number of reported calls that have returned. */
+  uint64_t total_ns; /* Total duration of these calls. */
+  /* Estimated time as innermost call; written by the look thread. */
+  _Atomic uint64_t own_ns;
+  /* Estimated time on any stack; written by the look thread. */
+  _Atomic uint64_t time_ns;
+  /* Number of the last look that counted it; look thread only. */
+  uint64_t look;
 };
 
-/* Returns NULL if there is none.  May be called without the GIL. */
+/* Returns the record of the code object at this address, or NULL if there is
+ * none. May be called without the GIL. */
 struct st_code_record* st_code_record_find(uint64_t code);
-/* Finds or makes the record; the filter decides about new code, which may run
- * Python.  NULL: there are too many. */
+/* Returns the record of a code object, a new one if needed.  Calls the code
+ * filter for new code, which may run Python code.  NULL if there are too many
+ * records. */
 struct st_code_record* st_code_record_get(PyObject* code);
 
 uint32_t st_code_records_count(void);
-/* The record that was made as number `index`, or NULL; without the GIL. */
+/* Returns record number `index`, in the order in which they were made, or NULL.
+ * May be called without the GIL. */
 struct st_code_record* st_code_record_at(uint32_t index);
 
-/* Removes all records.  The looks must have stopped. */
+/* Removes all records, after the looks have stopped. */
 void st_code_records_clear(void);

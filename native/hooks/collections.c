@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-static PyObject* track; /* track of the thread that is collecting, or NULL */
+/* The track of the thread that is collecting, or NULL. */
+static PyObject* track;
 
 /* Calls category.method([name,] **fields). */
 static void write_event(PyObject* category, const char* method,
@@ -33,7 +34,7 @@ static void on_stop(PyObject* category, PyObject* info) {
   PyObject* collected = PyDict_GetItemString(info, "collected");
   PyObject* uncollectable = PyDict_GetItemString(info, "uncollectable");
   if (!track || !collected || !uncollectable)
-    return; /* the collection began before the callback was registered */
+    return; /* The collection began before the callback was registered. */
   PyObject* fields = Py_BuildValue("{sOsOsO}", "track", track, "collected",
                                    collected, "uncollectable", uncollectable);
   Py_CLEAR(track);
@@ -41,7 +42,8 @@ static void on_stop(PyObject* category, PyObject* info) {
   Py_XDECREF(fields);
 }
 
-/* The callback(phase, info); `self` is (category, thread_track). */
+/* The callback of gc.callbacks, called as callback(phase, info).  `self` is the
+ * tuple (category, thread_track). */
 static PyObject* on_phase(PyObject* self, PyObject* args) {
   const char* phase;
   PyObject* info;
@@ -52,7 +54,7 @@ static PyObject* on_phase(PyObject* self, PyObject* args) {
     on_start(category, PyTuple_GET_ITEM(self, 1), info);
   else
     on_stop(category, info);
-  PyErr_Clear(); /* out of memory; events raise no exceptions */
+  PyErr_Clear(); /* Out of memory.  Events raise no exceptions. */
   Py_RETURN_NONE;
 }
 

@@ -18,27 +18,27 @@ enum {
   MAX_THREADS = 4096,
   BUCKETS = 256,
   LOOK_SHARE = 50,
-  ARMED_IN_TURN = 1, /* functions per look */
+  ARMED_IN_TURN = 1, /* Number of functions that each look arms in turn. */
   NS = 1000000000,
 };
 
-/* What is known of a thread. */
+/* The state of a thread at the last look. */
 struct known_thread {
   struct known_thread* next;
   struct st_looked_at shared;
   uint64_t native_id;
   uint64_t cpu_ns, time;
-  uint64_t pass; /* the last one that met it */
-  int depth;     /* of its stack, or below 0: it could not be read */
+  uint64_t pass; /* Number of the last look that found it. */
+  int depth;     /* Depth of the stack; below 0 if it was unreadable. */
   int capacity;
-  unsigned looks;  /* at this stack that were handed on, at most 2 */
-  uint64_t events; /* of the thread, at the last look */
+  unsigned looks;  /* Number of sightings of this stack, at most 2. */
+  uint64_t events; /* The thread's event count at the last look. */
   struct st_stack_frame* frames;
 };
 
 static struct {
   pthread_t thread;
-  pid_t kernel_id; /* written by the thread */
+  pid_t kernel_id; /* Written by the look thread. */
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool running, stopping;
@@ -52,7 +52,7 @@ struct st_look_totals st_look_totals;
 static uint64_t pass, next_to_arm;
 static const _Atomic uint64_t* threshold_file;
 
-/* ---- one thread ---- */
+/* ---- a look at one thread ---- */
 
 static uint64_t cpu_time_of(uint64_t native_id) {
   clockid_t clock = (clockid_t)(~(uint32_t)native_id << 3 | 6);
@@ -115,7 +115,7 @@ static void add(_Atomic uint64_t* sum, uint64_t value) {
                         memory_order_relaxed);
 }
 
-/* Adds the time since the last look to the functions of the stack. */
+/* Adds the time since the last look to each function on the thread's stack. */
 static void add_times(const struct known_thread* k, uint64_t ns) {
   static uint64_t count;
   count++;
@@ -170,8 +170,8 @@ static bool is_kept(const struct known_thread* k,
           memcmp(frames, k->frames, (size_t)depth * sizeof *frames) == 0);
 }
 
-/* Reads the stack of a thread that has run.  False: it could not be read, and
- * the stack of the last look is kept. */
+/* Reads the stack of a thread that has run since the last look.  Returns false,
+ * and keeps the stack of the last look, if it could not be read. */
 static bool read_stack(struct known_thread* k,
                        const struct st_stack_thread* thread) {
   static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
@@ -207,7 +207,7 @@ static void look_at(struct known_thread* k,
   atomic_store(&k->shared.until, time);
 }
 
-/* ---- all threads ---- */
+/* ---- a look at all threads ---- */
 
 static void drop_ended(void) {
   for (int i = 0; i < BUCKETS; i++) {
@@ -230,7 +230,9 @@ static void look_at_all(void) {
     struct st_stack_thread thread;
     if (!st_stack_read_thread(&st_python_layout, &st_own_memory, address,
                               &thread))
-      return; /* the list changes just now: a missing thread may not have ended */
+      /* The list of threads is changing, so a thread that is missing may still
+       * run. */
+      return;
     address = thread.next;
     struct known_thread* k =
         thread.id && thread.native_id ? get_known(thread.id) : NULL;
@@ -257,7 +259,7 @@ static void follow_threshold(void) {
     atomic_store(&st_hooks.threshold_ns, ns);
 }
 
-/* ---- the thread ---- */
+/* ---- the look thread ---- */
 
 static uint64_t own_cpu_time(void) {
   struct timespec t;
@@ -265,7 +267,7 @@ static uint64_t own_cpu_time(void) {
   return (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec;
 }
 
-/* Waits; returns false when the looks must stop. */
+/* Waits for `ns` nanoseconds.  Returns false if the looks have to stop. */
 static bool wait_for(uint64_t ns) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

@@ -1,21 +1,22 @@
-/* The look: a native thread that reads the stack of each thread of this process
- * every millisecond or so, without the GIL.
+/* Looks: a look reads the stacks of all threads of this process once, without
+ * the GIL.  A native thread, the look thread, does so about every millisecond.
  *
- *   each thread   CPU time as at the last look: it is where it was
- *                 else its stack is read (probes/stack_reader.h)
- *     a new stack, or the second look at one  ->  sightings.h
- *     its functions that are switched off are armed: the next call is reported
- *     the time since the last look is added to the functions on the stack
+ * For each thread, a look
+ *   - compares the thread's CPU time with that at the last look.  If it is the
+ *     same, the stack is unchanged; else the stack is read
+ *     (probes/stack_reader.h)
+ *   - passes a new stack to sightings.h.  Passes it again at the second look
+ *     that finds it, which confirms the first; after that only `until` changes
+ *   - arms the functions on the stack that are switched off: the interpreter
+ *     reports their next calls
+ *   - adds the time since the last look to the functions on the stack
  *
- * The second look at a stack is handed on, too: it confirms what the first saw.
- * From then on only `until` moves.
+ * Looks take at most 1/LOOK_SHARE of a CPU: with thousands of threads they are
+ * less frequent.  Each look also arms one more function, in turn, so that a
+ * function whose calls have become longer is recorded by events again.
  *
- * The look takes at most one part in LOOK_SHARE of a CPU: with thousands of
- * threads it comes more rarely.  It arms some functions in turn, as well, so that
- * one whose calls have become longer is noticed and recorded by events again.
- *
- * Fork: stop it before, start it after; where that was not done the child's copy
- * has no thread, and forgets about it.
+ * Fork: stop the looks before, and start them after.  Otherwise the child's
+ * copy has no look thread, and is marked as stopped.
  */
 #pragma once
 
@@ -37,10 +38,10 @@ extern struct st_look_totals st_look_totals;
 /* False: this system lets no process read its own memory, or there is no
  * thread to be had. */
 bool st_look_start(void);
-/* Joins the thread.  Idempotent. */
+/* Stops and joins the look thread, if it runs. */
 void st_look_stop(void);
 
-/* Maps a file that holds the threshold, as a u64 in ns, which may rise; NULL: no
- * file, the threshold stays.  Call it while no looks run.  Returns false if the
- * file can't be mapped. */
+/* Maps a file that contains the threshold, a u64 in ns, which may rise later.
+ * If the path is NULL, the threshold stays as it is.  May be called only while
+ * no look thread runs.  Returns false if the file cannot be mapped. */
 bool st_look_use_threshold(const char* path);

@@ -20,16 +20,16 @@
 #include <structmember.h>
 
 struct event {
-  const char* name; /* bit in sys.monitoring.events */
+  const char* name; /* The name of the event in sys.monitoring.events. */
   vectorcallfunc callback;
 };
 
-static PyObject* disable; /* sys.monitoring.DISABLE */
+static PyObject* disable; /* The constant sys.monitoring.DISABLE. */
 static PyObject* monitoring;
 static PyTypeObject* callback_type;
 static int tool = -1;
 
-/* ---- callbacks: args are (code, offset, ...) ---- */
+/* ---- callbacks, whose arguments are (code, offset, ...) ---- */
 
 #define CALLBACK(name)                                                    \
   static PyObject* name(PyObject* Py_UNUSED(self), PyObject* const* args, \
@@ -42,7 +42,8 @@ CALLBACK(on_enter) {
   Py_RETURN_NONE;
 }
 
-/* An exception is thrown into a generator.  This event cannot be disabled. */
+/* Handles an exception that is thrown into a generator.  This event cannot be
+ * disabled. */
 CALLBACK(on_throw) {
   if (st_code_accepted(args[0]))
     st_call_stack_enter_code(args[0]);
@@ -64,13 +65,14 @@ CALLBACK(on_unwind) {
   Py_RETURN_NONE;
 }
 
-/* ---- the same for auto detail ---- */
+/* ---- the same callbacks, for auto detail ---- */
 
 CALLBACK(on_auto_enter) {
   return Py_NewRef(st_auto_enter(args[0]) ? Py_None : disable);
 }
 
-/* Not a place that may be disabled: an exception is thrown into a generator. */
+/* Handles an exception that is thrown into a generator, in auto detail.  This
+ * event cannot be disabled. */
 CALLBACK(on_auto_throw) {
   st_auto_enter(args[0]);
   Py_RETURN_NONE;
@@ -193,7 +195,8 @@ static long event_bit(const char* name) {
   return value;
 }
 
-/* Returns the bits of the events; -1 with an exception set on failure. */
+/* Registers the events' callbacks.  Returns the bits of the events; -1 with an
+ * exception set on failure. */
 static long add_callbacks(const struct event* events, int count, bool active) {
   long bits = 0;
   for (int i = 0; i < count; i++) {
@@ -220,8 +223,8 @@ static bool set_events(long bits) {
   return result != NULL;
 }
 
-/* Enables again what an earlier filter disabled.  Other tools are not
- * affected. */
+/* Enables the code locations again that an earlier filter disabled.  Other
+ * tools are not affected. */
 static bool restart_events(void) {
   PyObject* result = PyObject_CallMethod(monitoring, "restart_events", NULL);
   Py_XDECREF(result);
@@ -261,7 +264,7 @@ void st_backend_stop(void) {
   tool = -1;
 }
 
-/* The program cannot replace these callbacks, so there is nothing to check. */
+/* Does nothing: the program cannot replace these callbacks. */
 void st_backend_check(void) {}
 
 #endif

@@ -21,8 +21,8 @@
 
 #if PY_VERSION_HEX < 0x030C0000
 
-/* Returns the code of a frame (borrowed), without a function call and reference
- * counts. */
+/* Private structures of CPython.  With them, the code of a frame is read
+ * without a function call and without reference counts. */
 #define Py_BUILD_CORE 1
 #include "hooks/backend.h"
 
@@ -33,7 +33,7 @@
 
 enum { CALLS_BETWEEN_CHECKS = 1024 };
 
-static PyObject* rehook; /* the object that sys.getprofile() returns */
+static PyObject* rehook; /* The object that sys.getprofile() returns. */
 static PyCFunction start_new_thread;
 static uint32_t calls_until_check;
 
@@ -89,15 +89,16 @@ static int on_event(PyObject* Py_UNUSED(self), PyFrameObject* frame, int what,
   return 0;
 }
 
-/* Sets the fields directly, because PyEval_SetProfile raises an audit event: no
- * Python code may run while the list of threads is walked. */
+/* Sets a thread's profile function directly, because PyEval_SetProfile raises
+ * an audit event: no Python code may run during the walk over the list of
+ * threads. */
 static void set_hook(PyThreadState* thread, Py_tracefunc hook) {
   PyObject* old = thread->c_profileobj;
   thread->c_profileobj = hook ? Py_NewRef(rehook) : NULL;
   thread->c_profilefunc = hook;
   bool tracing = thread->tracing == 0 && (hook || thread->c_tracefunc);
   thread->cframe->use_tracing = tracing ? 255 : 0;
-  Py_XDECREF(old); /* `rehook`, or NULL: its deallocation runs no Python code */
+  Py_XDECREF(old); /* This is `rehook` or NULL, so no Python code runs. */
 }
 
 static void count_replaced(PyThreadState* thread) {
@@ -110,8 +111,8 @@ static void count_replaced(PyThreadState* thread) {
   }
 }
 
-/* While the GIL is held no thread leaves the list; new ones are added at its
- * head. */
+/* Returns the first thread of the list.  While the GIL is held no thread leaves
+ * the list, and new threads are added at its head. */
 static PyThreadState* first_thread(void) {
   return PyInterpreterState_ThreadHead(PyInterpreterState_Main());
 }
@@ -130,16 +131,17 @@ void st_backend_check(void) {
   }
 }
 
-/* ---- sys.setprofile() ---- */
+/* ---- our definition of sys.setprofile() ---- */
 
-static PyCFunctionObject* setprofile; /* strong reference; NULL: not replaced */
+/* A strong reference; NULL if not replaced. */
+static PyCFunctionObject* setprofile;
 static PyMethodDef* original_setprofile;
 static PyMethodDef our_setprofile;
-/* the C function that sys.setprofile() installs */
+/* The C function that the original sys.setprofile() installs. */
 static Py_tracefunc program_hook;
 
-/* Installed instead of the program's hook until its first event: skips the
- * return of sys.setprofile(). */
+/* A hook that is installed instead of the program's until its first event, so
+ * that the program's hook does not get the return of sys.setprofile(). */
 static int skip_return(PyObject* self, PyFrameObject* frame, int what,
                        PyObject* arg) {
   PyThreadState_Get()->c_profilefunc = program_hook;
@@ -160,8 +162,8 @@ static PyObject* set_profile(PyObject* module, PyObject* function) {
   return result;
 }
 
-/* Replaces the definition of sys.setprofile.  Leaves it unchanged if it is not
- * the expected C function. */
+/* Replaces the definition of sys.setprofile, if it is the expected C
+ * function. */
 static void follow_setprofile(void) {
   PyObject* function = PySys_GetObject("setprofile");
   if (!function || !PyCFunction_CheckExact(function) ||
@@ -180,8 +182,8 @@ static void unfollow_setprofile(void) {
   Py_CLEAR(setprofile);
 }
 
-/* Called when the program has restored the object from sys.getprofile(): sets
- * our hook again. */
+/* Sets our hook again.  Called when the program has restored the object from
+ * sys.getprofile(). */
 static PyObject* set_again(PyObject* Py_UNUSED(self), PyObject* const* args,
                            Py_ssize_t count) {
   bool running = st_hooks.running;

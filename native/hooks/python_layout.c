@@ -1,4 +1,4 @@
-/* Structures of CPython that it shows to its own sources only. */
+/* CPython shows the structures below only to sources that define this macro. */
 #define Py_BUILD_CORE 1
 #include "hooks/python_layout.h"
 

@@ -8,8 +8,10 @@
 
 enum {
   FIRST_CAPACITY = 64,
-  MAX_SEARCH = 64, /* frames from the innermost where a return is looked for */
-  MAX_CALLERS = 1024, /* callers among which a frame is looked for */
+  /* The number of innermost frames that are searched for a return. */
+  MAX_SEARCH = 64,
+  /* The number of callers that are searched for a frame. */
+  MAX_CALLERS = 1024,
 };
 
 _Thread_local struct st_shown_calls* st_thread_shown;
@@ -51,7 +53,7 @@ static void begin_generation(struct st_shown_calls* s, uint64_t native_id) {
   if (s->generation == st_hooks.generation)
     return;
   forget(s);
-  s->native_id = native_id; /* a fork changes it */
+  s->native_id = native_id; /* A fork changes the id. */
   s->last_event = s->last_look = 0;
   s->looked_at = NULL;
   s->busy = false;
@@ -106,13 +108,14 @@ static bool make_room(struct st_shown_calls* s) {
   return true;
 }
 
-/* ---- writing ---- */
+/* ---- writing slices ---- */
 
 static uint64_t threshold(void) {
   return atomic_load_explicit(&st_hooks.threshold_ns, memory_order_relaxed);
 }
 
-/* The track to write to, NULL for the thread's own; false: there is none. */
+/* Sets *track to the track to write to, or to NULL for the calling thread's
+ * own. Returns false if the thread has no track. */
 static bool choose_track(struct st_shown_calls* s, PyObject** track) {
   *track = NULL;
   if (s == st_thread_shown)
@@ -153,7 +156,8 @@ static void write_begin(struct st_shown_calls* s, struct st_shown_frame* f) {
   f->since = *api->start_counter;
 }
 
-/* What the slice says besides its times: calls that aren't shown, accuracy. */
+/* Returns the arguments of a slice, a dict: the counts of its short calls, and
+ * the accuracy of its times.  NULL if it has no arguments. */
 static PyObject* end_arguments(const struct st_shown_frame* f) {
   if (!f->short_calls && !f->by_look)
     return NULL;
@@ -207,7 +211,7 @@ void st_shown_write_due(struct st_shown_calls* s, uint64_t now) {
   }
 }
 
-/* ---- ending ---- */
+/* ---- ending calls ---- */
 
 static void count_call(struct st_code_record* r, uint64_t duration) {
   r->calls++;
@@ -218,7 +222,7 @@ static void count_call(struct st_code_record* r, uint64_t duration) {
     st_shown_switch_off(r);
 }
 
-/* Removes the innermost frame: it ended then. */
+/* Removes the innermost frame, whose call ended at the time `end`. */
 static void close_innermost(struct st_shown_calls* s, uint64_t end) {
   struct st_shown_frame f = s->frames[--s->depth];
   if (s->begun > s->depth)
@@ -286,7 +290,7 @@ void st_shown_end_all(uint64_t now) {
   }
 }
 
-/* ---- events ---- */
+/* ---- events of the interpreter ---- */
 
 static void note_event(struct st_shown_calls* s, uint64_t now) {
   s->last_event = now;
@@ -304,10 +308,11 @@ static bool calls(uint64_t caller, uint64_t code, uint64_t frame,
     if (!f.address || f.address == stop)
       return false;
   }
-  return true; /* not known: a look will tell */
+  return true; /* Not known; a later look will find out. */
 }
 
-/* Closes what is innermost and can't be open, as a call begins at `address`. */
+/* Closes innermost frames that cannot be open any more, because a call begins
+ * at `address`. */
 static void settle(struct st_shown_calls* s, uint64_t address) {
   while (s->depth) {
     const struct st_shown_frame* f = &s->frames[s->depth - 1];
@@ -342,7 +347,7 @@ void st_shown_enter(struct st_shown_calls* s, uint64_t address,
       .except = st_hooks.api->take_traced(record->code)};
 }
 
-/* The number of frames up to that one; 0: it isn't there. */
+/* Returns the depth of a frame; 0 if it is not among the innermost ones. */
 static uint32_t depth_of(const struct st_shown_calls* s, uint64_t address,
                          const struct st_code_record* record) {
   uint32_t depth = s->depth;

@@ -1,22 +1,25 @@
-/* The calls of one thread that are open and may come to be shown.
+/* Shown calls: the open calls of one thread that are, or may become, slices.
  *
- * A call is shown if it lasted as long as the threshold; a shorter one is counted
- * in its caller.  So a BEGIN waits until its call has lasted that long, and is
- * written with its own time; what encloses a call is never shorter.
+ * A call is shown, as a slice, if it lasts at least as long as the threshold.
+ * A shorter one is only counted, in its caller.  So the BEGIN of a call waits
+ * until the call has lasted that long, and is then written with the time at
+ * which the call began.  An enclosing call is never shorter than an inner one.
  *
- *   frames   [ main | load | parse ]     known by events: begin and end are exact
- *                      `--- by look      known by looks: sightings.h puts it here
+ *   frames   [ main | load | parse ]     reported by events: exact times
+ *                      `--- by look      found by looks (look.h), and inserted
+ *                                        here by sightings.h
  *
- * A frame by look may end without an event.  It is closed where it can't be open
- * any more: its caller returns, a call begins that isn't below it, a look
- * doesn't find it, its function is called anew at the same address.  It ends
- * with what was seen of it last (`last`), so it never reaches over the end of
- * what is around it or the begin of what follows.  One that was seen only once
- * isn't shown, as it may have been many short calls.
+ * A frame that a look found may end without an event.  It is closed when it
+ * cannot be open any more: its caller returns, a call begins that is not inside
+ * it, a look does not find it, or its function is called again at the same
+ * address.  Its end is the last time at which it was certainly open (`last`),
+ * so it overlaps neither the end of its caller nor the next call.  A frame that
+ * only one look found is not shown, as it may have been many short calls.
  *
- * Whoever holds the GIL may change the frames of any thread: a thread has done
- * all its events, and looks are in order of time, when another thread comes by.
- * Slices are written by the thread itself, else on its track by the others.
+ * Threads: the thread that holds the GIL may change the frames of any thread.
+ * That is correct because a thread handles each event completely before it
+ * releases the GIL, and sightings are in the order of their times.  A thread
+ * writes its own slices; another thread writes them to its track.
  */
 #pragma once
 
@@ -25,39 +28,40 @@
 #include "hooks/tracer.h"
 
 enum {
-  ST_SHORT_CALLS = 100,  /* so many in a row switch a function off */
-  ST_SHOWN_CALLS = 4096, /* frames of a thread; calls within are not shown */
+  ST_SHORT_CALLS = 100,  /* This many in a row switch a function off. */
+  ST_SHOWN_CALLS = 4096, /* The maximal depth of shown calls. */
 };
 
 struct st_shown_frame {
-  uint64_t address; /* of the interpreter's frame */
+  uint64_t address; /* The address of the interpreter's frame. */
   struct st_code_record* record;
   uint64_t begin;
-  uint64_t last;        /* when it was open for certain */
-  uint64_t child_end;   /* of the last call within it that has ended */
-  uint64_t short_calls; /* within it and not shown */
+  uint64_t last;        /* The last time at which it was certainly open. */
+  uint64_t child_end;   /* The end of the last call that it made. */
+  uint64_t short_calls; /* The number of calls in it that are not shown. */
   uint64_t short_ns;
-  uint64_t unsure_ns; /* it may have begun so much earlier */
+  uint64_t unsure_ns; /* Its begin may be up to this much earlier. */
   uint32_t mask, since, except;
-  uint32_t looks; /* that saw it */
-  bool by_look;   /* it may end without an event */
-  bool found;     /* and it began without one */
-  bool confirmed; /* and is one call for certain */
-  bool written;   /* its BEGIN */
+  uint32_t looks; /* Number of looks that found it. */
+  bool by_look;   /* A look found it, so it may end without an event. */
+  bool found;     /* A look found it first: it began without an event. */
+  bool confirmed; /* It is certainly one call, not several. */
+  bool written;   /* Its BEGIN was written. */
 };
 
-/* What the thread that looks has seen of a thread last.  It is never freed. */
+/* The result of the last look at a thread.  It is never freed. */
 struct st_looked_at {
   _Atomic uint64_t thread_id;
-  _Atomic uint64_t until;  /* so long its stack was as it was */
-  _Atomic uint64_t events; /* of the thread: what was handed on may be void */
+  _Atomic uint64_t until; /* The time up to which its stack was unchanged. */
+  /* The thread's event count; a change outdates sightings. */
+  _Atomic uint64_t events;
 };
 
 struct st_shown_calls {
   struct st_thread_record thread;
   struct st_shown_frame* frames;
   uint32_t depth, capacity;
-  uint32_t begun; /* the first frames, whose BEGINs are written */
+  uint32_t begun; /* Number of first frames whose BEGINs are written. */
   uint32_t by_look;
   uint32_t generation;
   uint64_t last_event; /* time of the thread's last event */
@@ -75,36 +79,41 @@ struct st_shown_counts {
 extern _Thread_local struct st_shown_calls* st_thread_shown;
 extern struct st_shown_counts st_shown_counts;
 
-/* Of the calling thread, made on first use.  NULL: no memory. */
+/* Returns the calling thread's shown calls, made on first use.  NULL when out
+ * of memory. */
 struct st_shown_calls* st_shown_get(void);
-/* Of a thread, made on first use; NULL: no memory. */
+/* Returns a thread's shown calls, made on first use.  NULL when out of
+ * memory. */
 struct st_shown_calls* st_shown_of(uint64_t thread_id, uint64_t native_id);
-/* The thread has ended. */
+/* Ends the shown calls of a thread that has ended, and frees them. */
 void st_shown_gone(struct st_shown_calls* s);
 void st_shown_watch_forks(void);
 
-/* A call begins at the frame. */
+/* Adds the call that begins at the frame. */
 void st_shown_enter(struct st_shown_calls* s, uint64_t address,
                     struct st_code_record* record, uint64_t now);
-/* The call of the frame ends.  False: it isn't among the shown ones. */
+/* Closes the call of the frame, which ends.  Returns false if it is not among
+ * the shown calls. */
 bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
                     struct st_code_record* record, uint64_t now);
 
-/* Puts a frame by look at `index`.  NULL: no room. */
+/* Inserts a frame that a look found at `index`.  Returns NULL if there is no
+ * room. */
 struct st_shown_frame* st_shown_insert(struct st_shown_calls* s, uint32_t index,
                                        uint64_t address,
                                        struct st_code_record* record);
-/* Takes over until when the frames by look have been there: no later than
- * `now`. */
+/* Updates `last` of the frames that looks found, from the last look at the
+ * thread. No time becomes later than `now`. */
 void st_shown_refresh(struct st_shown_calls* s, uint64_t now);
-/* The frames that the last look saw were there at that time, too. */
+/* Sets `last` of the frames that the last look found to `time`. */
 void st_shown_extend(struct st_shown_calls* s, uint64_t time);
-/* Closes the frames from `depth` on, each where it was seen last. */
+/* Closes all frames deeper than `depth`, each at its time `last`. */
 void st_shown_cut(struct st_shown_calls* s, uint32_t depth);
-/* Writes the BEGINs that are due. */
+/* Writes the BEGINs of all calls that have lasted as long as the threshold. */
 void st_shown_write_due(struct st_shown_calls* s, uint64_t now);
-/* Ends all frames of all threads: the recording ends. */
+/* Ends all frames of all threads, at the end of the recording. */
 void st_shown_end_all(uint64_t now);
 
-/* Stops the reports of calls to a function, of which `record` is the code. */
+/* Switches a function off: the interpreter reports no further calls of its
+ * code. */
 void st_shown_switch_off(struct st_code_record* record);

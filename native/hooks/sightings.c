@@ -58,7 +58,8 @@ static bool is_call(const struct st_shown_frame* f,
          (uint64_t)(uintptr_t)f->record->code == frame->code;
 }
 
-/* Index of the frame among seen[0 .. below), from the outermost, or -1. */
+/* Returns the index of the frame in seen[0 .. below), searched from the
+ * outermost frame, or -1. */
 static int find_call(const struct st_shown_frame* f,
                      const struct st_stack_frame* seen, int below) {
   while (--below >= 0 && !is_call(f, &seen[below])) {
@@ -66,8 +67,8 @@ static int find_call(const struct st_shown_frame* f,
   return below;
 }
 
-/* Closes the frames that aren't on the stack.  False: the stack that was seen
- * contradicts events; nothing is changed then. */
+/* Closes the frames that are not on the stack.  Returns false, and changes
+ * nothing, if the stack contradicts the events. */
 static bool close_missing(struct st_shown_calls* s,
                           const struct st_stack_frame* seen, int depth,
                           bool certain) {
@@ -98,7 +99,8 @@ static void see_again(struct st_shown_frame* f, uint64_t time) {
   f->confirmed = f->confirmed || f->looks >= 2;
 }
 
-/* A call that no event reported: puts it below frame `index`. */
+/* Inserts a call that no event reported at `index`.  Returns false if its
+ * function is not switched off, or there is no room. */
 static bool add_call(struct st_shown_calls* s, uint32_t index,
                      const struct st_stack_frame* frame,
                      const struct st_sighting* from) {
@@ -125,7 +127,8 @@ static bool add_call(struct st_shown_calls* s, uint32_t index,
   return true;
 }
 
-/* The seen frames, outermost first, go between those that are there. */
+/* Inserts the frames of the stack between the frames that are already known,
+ * and confirms those that are on the stack again. */
 static void add_seen(struct st_shown_calls* s,
                      const struct st_stack_frame* seen, int depth,
                      const struct st_sighting* from) {
@@ -140,7 +143,7 @@ static void add_seen(struct st_shown_calls* s,
   }
 }
 
-/* ---- the real stack ---- */
+/* ---- the present stack of a thread ---- */
 
 static PyThreadState* thread_of(const struct st_shown_calls* s) {
   PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
@@ -167,8 +170,9 @@ static bool was_seen(const struct st_sighting* from,
   return false;
 }
 
-/* The frames of the thread's stack that the sighting shows or events reported.
- * Returns their number, or -1: they can't be read. */
+/* Copies the frames of the thread's present stack that are in the sighting or
+ * were reported by events.  Returns their number, or -1 if the stack cannot be
+ * read. */
 static int real_stack(const struct st_shown_calls* s,
                       const struct st_sighting* from, bool entering,
                       struct st_stack_frame* out) {

@@ -1,24 +1,28 @@
-/* What the looks saw, on its way to the shown calls.
+/* Sightings: a sighting is the stack that one look (look.h) found on one
+ * thread. A ring buffer passes sightings from the look thread to the shown
+ * calls.
  *
- *   look.c, without the GIL --- ring of words ---> whoever holds the GIL next
+ *   look.c, without the GIL --- ring of words ---> the next thread that holds
+ *                                                  the GIL
  *
  *   a sighting   kind and number of frames | thread | time | time of the look
  *                before | frames, the innermost first
  *
- * Each event takes what is in the ring before it does its own work, so that a
- * thread's frames are those at the time of the look:
+ * Each event first merges all sightings in the ring, so that a thread's frames
+ * are those at the time of the look:
  *
- *   no event since the look   the sighting and the frames by events belong
- *                             together: all of these must be in it, in order
- *   events since              the thread's real stack is walked, and the
- *                             sighting only says which of its frames were there
+ *   no event since the look   the sighting must contain all frames that events
+ *                             reported, in their order
+ *   events since the look     the thread's present stack is walked; the
+ *                             sighting shows which of its frames a look found
  *
- * A frame of a function that is switched off is put between its neighbours when
- * it is first seen, and is confirmed when it is seen again.  Its function is
- * armed before each look: were the second sight another call, the interpreter
- * had reported it.
+ * A frame of a function that is switched off is inserted between its neighbours
+ * when a look finds it for the first time, and is confirmed when the next look
+ * finds it again.  Its function is armed before each look: if the second look
+ * had found another call, the interpreter would have reported that call.
  *
- * A full ring loses sightings: the calls seen there may be missing, no others.
+ * A full ring drops sightings.  Then calls that only those looks found may be
+ * missing; no others.
  */
 #pragma once
 
@@ -29,20 +33,21 @@ struct st_sighting {
   struct st_looked_at* thread;
   uint64_t thread_id, native_id;
   uint64_t time, before;
-  bool gone; /* the thread has ended */
+  bool gone; /* Whether the thread has ended. */
   int depth;
   const struct st_stack_frame* frames;
 };
 
-/* The look's.  False: the ring is full. */
+/* Puts a sighting into the ring; called by the look thread.  Returns false if
+ * the ring is full. */
 bool st_sightings_put(const struct st_sighting* sighting);
 bool st_sightings_waiting(void);
 
-/* The rest needs the GIL. */
+/* The functions below need the GIL. */
 
 void st_sightings_start(void);
-/* Merges all that wait.  entering: the calling thread's innermost frame is just
- * being entered. */
+/* Merges all sightings in the ring into the shown calls.  `entering` means that
+ * the call of the calling thread's innermost frame is about to begin. */
 void st_sightings_take(bool entering);
 
 extern _Atomic uint64_t st_sightings_lost, st_sightings_torn;

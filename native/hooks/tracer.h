@@ -35,21 +35,22 @@
 #define ST_LIKELY(x) __builtin_expect(!!(x), 1)
 #define ST_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Counts of calls without a slice, and of threads without the hook, by reason. */
+/* Counts of calls without a slice and of threads without the hook, by
+ * reason. */
 struct st_hook_counts {
-  uint64_t too_deep;   /* deeper than max_depth */
-  uint64_t too_short;  /* shorter than min_duration_ns */
-  uint64_t unfinished; /* closed by the return of a caller */
-  /* the program set its own profiler during tracing */
+  uint64_t too_deep;   /* Calls deeper than max_depth. */
+  uint64_t too_short;  /* Calls shorter than min_duration_ns. */
+  uint64_t unfinished; /* Calls that the return of a caller closed. */
+  /* Threads on which the program set its own profiler during tracing. */
   uint64_t threads_replaced;
-  /* the program had its own profiler before tracing */
+  /* Threads on which the program had its own profiler before tracing. */
   uint64_t threads_occupied;
 };
 
 struct st_hooks {
   const struct st_track_event_api* api;
   PyObject* category;
-  /* callable(code, module name) -> bool; NULL: trace all code */
+  /* A callable (code, module name) -> bool; NULL if all code is traced. */
   PyObject* accepts;
   uint64_t min_duration_ns;
   uint32_t max_depth;

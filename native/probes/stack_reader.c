@@ -6,8 +6,10 @@
 
 enum {
   WINDOW = 4096,
-  FRAME_BYTES = 96,   /* of a frame, all that layouts name */
-  THREAD_BYTES = 320, /* of a thread state */
+  /* The part of a frame that contains all offsets of a layout. */
+  FRAME_BYTES = 96,
+  /* The part of a thread state that contains all offsets of a layout. */
+  THREAD_BYTES = 320,
 };
 
 static bool read_own(void* self, uint64_t address, void* to, size_t size) {
@@ -26,7 +28,7 @@ bool st_own_memory_works(void) {
          to == from;
 }
 
-/* A copy of [start, start + size). */
+/* A copy of the memory at [start, start + size). */
 struct window {
   const struct st_memory* memory;
   uint64_t start;
@@ -40,7 +42,8 @@ static bool fetch(struct window* w, uint64_t start, size_t size) {
   return w->size != 0;
 }
 
-/* The bytes of a frame, in a window that reaches down to its callers. */
+/* Returns the bytes of a frame, in a window that also contains most of its
+ * callers. */
 static const uint8_t* frame_bytes(struct window* w, uint64_t address) {
   bool inside = address >= w->start &&
                 address - w->start + FRAME_BYTES <= w->size &&
