@@ -43,8 +43,8 @@ struct st_call_stack {
   struct st_frame* frames;
   uint32_t depth, capacity, begun;
   uint32_t generation;
-  uint64_t beyond; /* number of open calls deeper than max_depth */
-  bool replaced;   /* the program has set another profiler on this thread */
+  uint64_t beyond; /* Number of open calls deeper than max_depth. */
+  bool replaced;   /* Whether the program has set its own profiler here. */
 };
 
 extern _Thread_local struct st_call_stack* st_thread_stack;

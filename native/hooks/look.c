@@ -123,7 +123,7 @@ static void add_times(const struct known_thread* k, uint64_t ns) {
     struct st_code_record* r = st_code_record_find(k->frames[i].code);
     if (!r || r->look == count)
       continue;
-    r->look = count; /* a recursive function counts once */
+    r->look = count; /* A recursive function counts once. */
     add(&r->time_ns, ns);
     if (i == 0)
       add(&r->own_ns, ns);

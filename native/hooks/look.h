@@ -35,8 +35,8 @@ struct st_look_totals {
 
 extern struct st_look_totals st_look_totals;
 
-/* False: this system lets no process read its own memory, or there is no
- * thread to be had. */
+/* Starts the look thread.  Returns false if the system lets no process read its
+ * own memory, or if no thread can be started. */
 bool st_look_start(void);
 /* Stops and joins the look thread, if it runs. */
 void st_look_stop(void);

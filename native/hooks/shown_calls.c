@@ -17,7 +17,7 @@ enum {
 _Thread_local struct st_shown_calls* st_thread_shown;
 struct st_shown_counts st_shown_counts;
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 static void forget_own(void) {
   st_thread_shown = NULL;

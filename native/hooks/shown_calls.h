@@ -64,16 +64,18 @@ struct st_shown_calls {
   uint32_t begun; /* Number of first frames whose BEGINs are written. */
   uint32_t by_look;
   uint32_t generation;
-  uint64_t last_event; /* time of the thread's last event */
-  uint64_t last_look;  /* time of the last look that was merged */
+  uint64_t last_event; /* The time of the thread's last event. */
+  uint64_t last_look;  /* The time of the last merged sighting. */
   uint64_t native_id;
-  struct st_looked_at* looked_at; /* or NULL */
-  PyObject* track;                /* made when another thread writes */
-  bool busy; /* its thread is here, maybe waiting without the GIL */
+  struct st_looked_at* looked_at; /* NULL before the first sighting. */
+  PyObject* track;                /* Made when another thread writes to it. */
+  /* The thread is handling an event, perhaps waiting without the GIL. */
+  bool busy;
 };
 
 struct st_shown_counts {
-  uint64_t shown, found, counted; /* slices; of them by looks; short calls */
+  /* The number of slices, of slices found by looks, and of short calls. */
+  uint64_t shown, found, counted;
 };
 
 extern _Thread_local struct st_shown_calls* st_thread_shown;

@@ -57,13 +57,13 @@ struct st_hooks {
   bool c_functions;
   bool running;
   bool auto_detail;
-  bool may_switch_off; /* there are looks that find long calls */
-  bool some_off;       /* functions are switched off */
+  bool may_switch_off; /* Looks run, which find long calls (look.h). */
+  bool some_off;       /* Whether any function is switched off. */
   /* Time between looks.  The look's thread writes it, others write it into the
    * trace: relaxed, as nothing else depends on it. */
   _Atomic uint64_t look_period_ns;
-  _Atomic uint64_t threshold_ns; /* of auto detail: shorter calls are counted */
-  uint32_t generation;           /* number of the last start */
+  _Atomic uint64_t threshold_ns; /* Auto detail only counts shorter calls. */
+  uint32_t generation;           /* The number of the last start. */
   struct st_hook_counts counts;
 };
 
