@@ -55,7 +55,7 @@ print([name for name in sys.modules if name.startswith(("stretto.backends", "str
     assert output_of(code) == "[]"
 
 
-def test_wrong_attribute_is_an_attribute_error() -> None:
+def test_unknown_attribute_raises_attribute_error() -> None:
     code = """
 import stretto
 try:

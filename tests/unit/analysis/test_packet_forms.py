@@ -37,7 +37,7 @@ def encoded(packets: list[TracePacket]) -> bytes:
     return b"".join(bytes_field(1, packet.encode()) for packet in packets)
 
 
-class TestText:
+class TestTextFormat:
     def test_packets_are_unchanged_after_writing_and_reading_text(self) -> None:
         assert from_text("".join(map(text_packets.packet_text, PACKETS))) == PACKETS
 
@@ -95,7 +95,7 @@ class TestText:
             list(text_packets.parse_packets(lines, "in.txt"))
 
 
-class TestJson:
+class TestJsonFormat:
     def test_packets_are_unchanged_after_writing_and_reading_json(self) -> None:
         parts: list[str] = []
         assert json_packets.write_packets(iter(PACKETS), parts.append) == 3

@@ -12,7 +12,7 @@ from tests.support.descriptors import expect_new_descriptors, open_descriptors
 
 
 @pytest.mark.parametrize("limit", [1, 7, 300, 10_000])
-def test_entries_are_sorted_by_key_and_stable(limit: int) -> None:
+def test_entries_are_sorted_stably_by_key(limit: int) -> None:
     draw = random.Random(limit)
     entries = [((draw.randrange(50), draw.randrange(3)), (at, "x", None)) for at in range(1000)]
     with Spool(max_entries=limit) as spool:
@@ -25,7 +25,7 @@ def test_entries_are_sorted_by_key_and_stable(limit: int) -> None:
         assert all(first == second for first, second in pairs)
 
 
-def test_values_keep_their_types() -> None:
+def test_sorted_values_keep_their_types() -> None:
     value = (1 << 70, -1, 0.5, True, "é\ud800", b"\0", None, (("nested", ()),))
     with Spool(max_entries=1) as spool:
         spool.add((1,), value)

@@ -87,7 +87,8 @@ def test_invalid_or_too_large_compressed_packets_are_damage(
 
 
 def test_truncated_file_is_counted_as_damage(trace: bytes) -> None:
-    events = read(trace[:-1])  # within the last packet
+    # The cut is within the last packet.
+    events = read(trace[:-1])
     assert 0 < len(list(events)) <= 1800
     assert events.damaged == 1
 

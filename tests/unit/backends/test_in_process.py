@@ -17,7 +17,7 @@ def backend():
     backend = InProcessBackend()
     yield backend
     backend._thread.stop()
-    backend.after_fork_in_child()  # also releases the resources
+    backend.after_fork_in_child()  # This call also releases the backend's resources.
 
 
 def test_call_runs_on_the_thread_and_returns_its_result(backend):
@@ -79,7 +79,7 @@ def test_calls_made_while_stopped_run_after_the_start(backend):
 
     busy, release = threading.Event(), threading.Event()
     backend.post(lambda: (busy.set(), release.wait(30)))
-    assert busy.wait(10)  # otherwise the thread may stop before the call
+    assert busy.wait(10)  # Without this wait, the thread may stop before the call.
     threads = [threading.Thread(target=target) for target in (backend._thread.stop, caller)]
     threads[0].start()
     while not backend._thread.runner._quit:

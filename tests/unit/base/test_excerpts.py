@@ -8,7 +8,7 @@ from stretto.base.excerpts import CUT, MAX_DEPTH, MAX_ELEMENTS, MAX_TEXT, MAX_VA
 
 
 class Node:
-    """A value with named parts."""
+    """A nested value; `parts` are its children by name."""
 
     def __init__(self, **parts: Any) -> None:
         self.parts = parts

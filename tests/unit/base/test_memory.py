@@ -29,7 +29,7 @@ def fd() -> Iterator[int]:
     os.close(fd)
 
 
-class TestCreate:
+class TestCreateSealedMemory:
     def test_memory_is_zeroed_shared_and_named(self, fd: int) -> None:
         with mmap.mmap(fd, 8192) as one, mmap.mmap(fd, 8192) as other:
             assert one[:] == bytes(8192)
@@ -43,23 +43,23 @@ class TestCreate:
         os.close(fd)
 
     @pytest.mark.parametrize("size", [4096, 16384])
-    def test_size_cannot_be_changed(self, fd: int, size: int) -> None:
+    def test_memory_size_cannot_be_changed(self, fd: int, size: int) -> None:
         with pytest.raises(PermissionError):
             os.ftruncate(fd, size)
 
-    def test_seals_cannot_be_added(self, fd: int) -> None:
+    def test_memory_accepts_no_further_seals(self, fd: int) -> None:
         with pytest.raises(PermissionError):
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
 
-    def test_descriptor_is_not_inherited(self, fd: int) -> None:
+    def test_memory_descriptor_is_not_inherited(self, fd: int) -> None:
         assert not os.get_inheritable(fd)
 
     @pytest.mark.parametrize("size", [0, -1])
-    def test_size_of_zero_is_refused(self, size: int) -> None:
+    def test_memory_of_size_zero_is_refused(self, size: int) -> None:
         with pytest.raises(TransportError, match="at least 1"):
             create_sealed_memfd(size)
 
-    def test_failure_leaves_no_descriptor(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_failed_creation_leaves_no_descriptor(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(fd: int, size: int) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -70,12 +70,12 @@ class TestCreate:
         expect_new_descriptors(before, 0)
 
 
-class TestCheck:
+class TestCheckOfReceivedMemory:
     def test_sealed_memory_is_accepted(self, fd: int) -> None:
         assert checked_memfd_size(fd) == 8192
 
     @pytest.mark.parametrize("seal", [fcntl.F_SEAL_SHRINK, fcntl.F_SEAL_GROW, fcntl.F_SEAL_SEAL])
-    def test_each_seal_is_required(self, seal: int) -> None:
+    def test_memory_without_one_of_the_seals_is_refused(self, seal: int) -> None:
         fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
         os.ftruncate(fd, 4096)
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, REQUIRED_SEALS & ~seal)
@@ -83,13 +83,13 @@ class TestCheck:
             checked_memfd_size(fd)
         os.close(fd)
 
-    def test_a_file_is_refused(self) -> None:
+    def test_regular_file_is_refused_as_memory(self) -> None:
         with tempfile.TemporaryFile(dir="/var/tmp") as file:
             file.truncate(4096)
             with pytest.raises(TransportError):
                 checked_memfd_size(file.fileno())
 
-    def test_a_pipe_is_refused(self) -> None:
+    def test_pipe_is_refused_as_memory(self) -> None:
         ends = os.pipe()
         with pytest.raises(TransportError, match="a memfd"):
             checked_memfd_size(ends[0])

@@ -42,7 +42,7 @@ def listener(request: pytest.FixtureRequest) -> NetworkListener:
         pytest.skip(f"no such loopback here: {error}")
 
 
-class TestTcp:
+class TestTcpSockets:
     def test_connected_sockets_exchange_bytes(self, listener: NetworkListener) -> None:
         assert listener.accept() is None
         client = sockets.connect(listener.bound_address)
@@ -122,7 +122,7 @@ class TestTcp:
             network_socket.resolve("/path")
 
 
-class TestVsock:
+class TestVsockSockets:
     def test_connecting_without_a_listener_is_an_error(self) -> None:
         with pytest.raises(TransportError, match="can't connect to vsock://1:9"):
             sockets.connect("vsock://1:9", timeout_ms=200)

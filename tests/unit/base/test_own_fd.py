@@ -38,13 +38,13 @@ class TestOwnFd:
             os.fstat(fd)
         own.close()
 
-    def test_other_file_with_the_same_number_is_not_own(self, foreign: int) -> None:
+    def test_descriptor_whose_number_was_reused_is_not_own(self, foreign: int) -> None:
         fd = os.open("/dev/null", os.O_RDONLY)
         own = OwnFd(fd)
         replace(fd, foreign)
         assert not own.is_ours
         own.close()
-        os.close(fd)  # it was still open
+        os.close(fd)  # This would fail if the descriptor were closed.
 
     def test_descriptor_that_was_never_open_is_not_own(self) -> None:
         assert not OwnFd(-1).is_ours
@@ -52,7 +52,7 @@ class TestOwnFd:
 
 
 class TestUnixSocket:
-    def test_other_socket_with_the_same_number_is_not_closed(self) -> None:
+    def test_socket_whose_descriptor_number_was_reused_is_not_closed(self) -> None:
         ours, peer = UnixSocket.pair()
         theirs, other = socket.socketpair()
         with theirs, other:
@@ -68,16 +68,18 @@ class TestUnixSocket:
             assert theirs.recv(100) == b"for the program"
             theirs.send(b"back")
             assert other.recv(100) == b"back"
-            os.close(number)  # it was still open
+            os.close(number)  # This would fail if the descriptor were closed.
         peer.close()
 
 
 class TestParkedFd:
     @pytest.mark.parametrize("end", ["take_fd", "close_parked_fd"])
-    def test_other_file_under_the_same_number_stays_open(self, foreign: int, end: str) -> None:
+    def test_parked_descriptor_whose_number_was_reused_is_not_closed(
+        self, foreign: int, end: str
+    ) -> None:
         fd = os.open("/dev/null", os.O_RDONLY)
         parked = ParkedFd()
         parked.park_fd(fd)
         replace(fd, foreign)
         assert getattr(parked, end)() in (-1, None)
-        os.close(fd)  # it was still open
+        os.close(fd)  # This would fail if the descriptor were closed.

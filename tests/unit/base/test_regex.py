@@ -33,10 +33,10 @@ COUNTS = {
 
 
 class Model(NamedTuple):
-    """A pattern, and where its matches end that begin at an offset of a text.
+    """A pattern, and a function that returns the ends of all matches from an offset of a text.
 
-    Python's engine tries alternatives one after the other: `((?:a|)+)+` keeps it busy for minutes.
-    Sets of ends that are remembered take bounded time for every pattern.
+    Python's engine needs minutes for patterns like `((?:a|)+)+`, because it tries one alternative
+    after the other. Cached sets of ends need bounded time for every pattern.
     """
 
     pattern: str
@@ -50,7 +50,7 @@ remembered = functools.lru_cache(maxsize=1000)
 
 
 def atom(pattern: str) -> Model:
-    """Python's own engine knows what a single part means."""
+    """Return the model of a pattern without repetitions, whose ends Python's engine finds."""
     compiled = re.compile(pattern, re.ASCII)
 
     @remembered
@@ -90,7 +90,7 @@ def repeat(opening: str, part: Model, count: str) -> Model:
         reached = {at}
         for _ in range(least):
             reached = _from_each(part, text, reached)
-        # More repetitions than characters reach no new end.
+        # A part that repeats more often than the text has characters finds no further end.
         for _ in range(len(text) if most is None else most - least):
             reached |= _from_each(part, text, reached)
         return reached
@@ -125,12 +125,14 @@ SHORT = st.lists(st.one_of(SINGLE, repeats(SINGLE)), max_size=4).map(sequence)
 def test_matches_agree_with_the_model(model: Model, texts: list[str]) -> None:
     try:
         regex = Regex(model.pattern)
-    except ConfigError as error:  # Counts of nested groups multiply.
+    except ConfigError as error:
+        # Counts of nested groups are multiplied and may exceed the limit.
         assume("too large" not in str(error))
         raise
     for text in texts:
         if not text and r"\B" in model.pattern:
-            continue  # Python matches it in an empty text from 3.14 on; other engines always do.
+            # `\B` matches in an empty text; in Python's engine only from 3.14 on.
+            continue
         assert regex.full_match(text) == model.full_match(text), (model.pattern, text)
 
 

@@ -28,7 +28,7 @@ def pipe() -> Iterator[tuple[int, int]]:
     os.close(write_fd)
 
 
-class TestTasks:
+class TestPostedTasks:
     def test_tasks_run_in_the_order_of_posting(self, runner: SelectorTaskRunner) -> None:
         seen: list[int] = []
         for number in range(5):
@@ -89,7 +89,7 @@ class TestTasks:
         thread.join()
         assert seen == [threading.get_ident()]
 
-    def test_signal_handler_may_quit(self, runner: SelectorTaskRunner) -> None:
+    def test_signal_handler_may_quit_the_runner(self, runner: SelectorTaskRunner) -> None:
         before = signal.signal(signal.SIGUSR1, lambda *_: runner.quit())
         try:
             runner.post(lambda: os.kill(os.getpid(), signal.SIGUSR1))
@@ -97,12 +97,12 @@ class TestTasks:
         finally:
             signal.signal(signal.SIGUSR1, before)
 
-    def test_quit_before_run_ends_it_at_once(self, runner: SelectorTaskRunner) -> None:
+    def test_quit_before_run_ends_the_run_at_once(self, runner: SelectorTaskRunner) -> None:
         runner.quit()
         runner.run()
 
 
-class TestDelayed:
+class TestDelayedTasks:
     def test_delayed_tasks_run_by_time_then_by_order(self, runner: SelectorTaskRunner) -> None:
         seen: list[str] = []
         runner.post_delayed(lambda: seen.append("late"), 2)
@@ -128,8 +128,8 @@ class TestDelayed:
         assert not runner.run_until(lambda: False, timeout_ms=1)
 
 
-class TestDescriptors:
-    def test_readable_descriptor_calls_back(
+class TestWatchedDescriptors:
+    def test_callback_of_a_readable_descriptor_is_called(
         self, runner: SelectorTaskRunner, pipe: tuple[int, int]
     ) -> None:
         seen: list[bytes] = []
@@ -138,7 +138,7 @@ class TestDescriptors:
         assert runner.run_until(lambda: bool(seen), timeout_ms=5000)
         assert seen == [b"abc"]
 
-    def test_writable_descriptor_calls_back_until_its_watch_is_replaced(
+    def test_callback_of_a_writable_descriptor_is_called_until_its_watch_is_replaced(
         self, runner: SelectorTaskRunner, pipe: tuple[int, int]
     ) -> None:
         seen: list[str] = []
@@ -198,8 +198,8 @@ class TestDescriptors:
         runner.unwatch(0)
 
 
-class TestSlices:
-    """A round ends after a time slice; here after each callback and each task."""
+class TestTimeSlices:
+    """A round ends after a time slice; in these tests, after each callback and each task."""
 
     @pytest.fixture(autouse=True)
     def no_time(self, monkeypatch: pytest.MonkeyPatch) -> None:

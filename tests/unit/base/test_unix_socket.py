@@ -35,11 +35,11 @@ def receive(end: UnixSocket, size: int = 100) -> tuple[bytes, int]:
     return bytes(buffer[: received[0]]), received[1]
 
 
-class TestAddress:
-    def test_path_is_an_address(self) -> None:
+class TestSocketAddress:
+    def test_path_is_a_valid_address(self) -> None:
         assert parse_address("/tmp/perfetto-producer") == "/tmp/perfetto-producer"
 
-    def test_abstract_name_is_an_address(self) -> None:
+    def test_abstract_name_is_a_valid_address(self) -> None:
         assert parse_address("@traced") == b"\0traced"
 
     @pytest.mark.parametrize("prefix", ["/", "@"])
@@ -54,9 +54,11 @@ class TestAddress:
             parse_address(address)
 
 
-class TestListen:
+class TestListeningSocket:
     @pytest.mark.parametrize("mode", [0o600, 0o666])
-    def test_socket_has_its_mode_whatever_the_umask(self, tmp_path: Path, mode: int) -> None:
+    def test_mode_of_the_socket_file_does_not_depend_on_the_umask(
+        self, tmp_path: Path, mode: int
+    ) -> None:
         before = os.umask(0o077)
         try:
             listener = UnixListener(str(tmp_path / "socket"), mode)
@@ -120,14 +122,14 @@ class TestListen:
         raw.close()
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-    def test_socket_has_its_group(self, tmp_path: Path) -> None:
+    def test_socket_file_has_the_given_group(self, tmp_path: Path) -> None:
         listener = UnixListener(str(tmp_path / "socket"), 0o660, group=12345)
         status = (tmp_path / "socket").stat()
         assert (status.st_gid, stat.S_IMODE(status.st_mode)) == (12345, 0o660)
         listener.close()
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may give files away")
-    def test_group_without_the_user_is_refused(self, tmp_path: Path) -> None:
+    def test_group_that_does_not_contain_the_user_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(TransportError):
             UnixListener(str(tmp_path / "socket"), 0o660, group=12345)
         assert not (tmp_path / "socket").exists()
@@ -154,7 +156,7 @@ class TestListen:
         for fd in (read_fd, one.fileno()):
             with pytest.raises(TransportError, match=f"descriptor {fd}"):
                 UnixListener.adopt(fd)
-            os.fstat(fd)  # the descriptor is still open
+            os.fstat(fd)  # This would fail if the descriptor were closed.
         os.close(read_fd)
         os.close(write_fd)
         one.close()
@@ -172,7 +174,7 @@ class TestListen:
             UnixListener(str(tmp_path / "no" / "socket"))
 
 
-class TestConnect:
+class TestConnectingSocket:
     def test_connecting_without_a_listener_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(TransportError, match="is the tracing service running"):
             UnixSocket.connect(str(tmp_path / "socket"))
@@ -188,7 +190,7 @@ class TestConnect:
         raw.close()
 
 
-class TestDescriptors:
+class TestDescriptorTransfer:
     def test_descriptor_arrives_with_the_bytes(self, pair: Pair) -> None:
         read_fd, write_fd = os.pipe()
         pair[0].send(b"take it", write_fd)
@@ -215,21 +217,21 @@ class TestDescriptors:
         end.close()
 
 
-class TestTransfer:
-    def test_receiving_without_input_returns_none(self, pair: Pair) -> None:
+class TestSendAndReceive:
+    def test_receive_without_input_returns_none(self, pair: Pair) -> None:
         assert pair[0].recv_into(memoryview(bytearray(10))) is None
         assert not pair[0].wait_readable(0)
 
-    def test_end_of_stream_is_zero_bytes(self, pair: Pair) -> None:
+    def test_receive_at_the_end_of_the_stream_returns_no_bytes(self, pair: Pair) -> None:
         pair[1].close()
         assert receive(pair[0]) == (b"", -1)
 
-    def test_sending_into_a_full_socket_takes_nothing(self, pair: Pair) -> None:
+    def test_send_into_a_full_socket_sends_no_bytes(self, pair: Pair) -> None:
         while pair[0].send(bytes(65536)):
             pass
         assert pair[0].send(b"x") == 0
 
-    def test_closed_peer_is_an_error_without_a_signal(self, pair: Pair) -> None:
+    def test_send_to_a_closed_peer_is_an_error_without_sigpipe(self, pair: Pair) -> None:
         pair[1].close()
         with pytest.raises(TransportError, match="peer has disconnected"):
             pair[0].send(b"x")
@@ -265,7 +267,7 @@ def test_hundreds_of_connections_may_wait_to_be_accepted(tmp_path: Path) -> None
         listener.close()
 
 
-def test_accepted_connection_is_not_guarded_and_a_connecting_one_is(tmp_path: Path) -> None:
+def test_only_the_connecting_socket_checks_its_descriptor_before_a_send(tmp_path: Path) -> None:
     listener = UnixListener(str(tmp_path / "socket"))
     client = UnixSocket.connect(str(tmp_path / "socket"))
     accepted = listener.accept()

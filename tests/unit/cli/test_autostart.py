@@ -16,7 +16,7 @@ NAME = "stretto-autostart.pth"
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path, Path]:
-    """Return three folders of libraries: another one, the environment's, the user's."""
+    """Return three site-packages folders: another one, the environment's and the user's."""
     other, own, user = (tmp_path / name for name in ("other", "own", "user"))
     monkeypatch.setattr(site, "getsitepackages", lambda: [str(other), str(own)])
     monkeypatch.setattr(site, "getusersitepackages", lambda: str(user))

@@ -27,7 +27,9 @@ def test_port_in_use_is_an_error() -> None:
             bridge.run(["--port", str(port)])
 
 
-def test_each_refusal_is_printed_once_up_to_a_maximum(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_refusal_message_is_printed_once_up_to_a_maximum(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     refusals = bridge._Refusals()
     for turn in range(1000):
         refusals("the same")

@@ -18,19 +18,19 @@ def test_graphical_browser_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(monkeypatch, webbrowser.Chrome("chromium"))
 
 
-def test_browser_of_the_terminal_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_browser_is_not_used_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BROWSER", raising=False)
     assert not found(monkeypatch, webbrowser.GenericBrowser("lynx"))
 
 
-def test_browser_of_the_terminal_is_used_if_chosen_by_the_user(
+def test_text_browser_is_used_if_chosen_by_the_user(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("BROWSER", "lynx")
     assert found(monkeypatch, webbrowser.GenericBrowser("lynx"))
 
 
-def test_missing_browser_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lookup_without_a_browser_returns_none(monkeypatch: pytest.MonkeyPatch) -> None:
     def get() -> webbrowser.BaseBrowser:
         raise webbrowser.Error("could not locate runnable browser")
 

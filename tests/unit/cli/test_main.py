@@ -17,7 +17,7 @@ def test_help_names_every_verb(capsys):
 def test_every_verb_has_help(capsys, verb):
     try:
         status = main([verb, "--help"])
-    except SystemExit as end:  # argparse exits after its help
+    except SystemExit as end:  # argparse exits after it has printed the help.
         status = end.code
     assert status == 0
     assert f"stretto {verb}" in capsys.readouterr().out

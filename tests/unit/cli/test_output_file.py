@@ -54,7 +54,8 @@ def test_failed_output_keeps_the_old_file(out: Path) -> None:
 
 
 def test_part_files_of_other_programs_are_not_changed(out: Path) -> None:
-    part = out.with_name("out.part")  # written by another recording
+    # Another recording may write this file.
+    part = out.with_name("out.part")
     part.write_bytes(b"recording")
     write(out)
     assert part.read_bytes() == b"recording"

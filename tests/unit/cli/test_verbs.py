@@ -20,7 +20,7 @@ Install = Callable[..., None]
 def greet(arguments: Sequence[str]) -> int:
     """Greet somebody.
 
-    More about it.
+    The help shows only the first line.
     """
     print("hello", *arguments)
     return 7
@@ -32,7 +32,7 @@ def broken(_arguments: Sequence[str]) -> int:
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Return a function that replaces all entry points by the given ones."""
+    """Return a function that replaces all entry points by those of its arguments."""
     module = ModuleType("some_verbs")
     vars(module).update(greet=greet, broken=broken)
     monkeypatch.setitem(sys.modules, "some_verbs", module)

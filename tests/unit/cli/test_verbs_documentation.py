@@ -35,10 +35,10 @@ def site(tmp_path: Path) -> Path:
 
 
 def stretto(site: Path, *arguments: str) -> str:
-    """Run the command; return its standard output and error."""
+    """Run `stretto` with these arguments; return its standard output and error."""
     return subprocess.run(
         [sys.executable, "-m", "stretto", *arguments],
-        cwd=site,  # `python -m` imports from here
+        cwd=site,  # `python -m` imports from the working directory.
         check=False,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -54,7 +54,7 @@ def test_file_that_is_no_trace_causes_a_warning(
     assert ("doesn't begin like a trace" in capsys.readouterr().err) is warned
 
 
-def test_ui_that_is_no_address_is_refused(trace: str) -> None:
+def test_ui_option_that_is_no_address_is_refused(trace: str) -> None:
     with pytest.raises(StrettoError, match="no address of the web"):
         view.run([trace, "--ui", "perfetto", "--port", "0"])
 

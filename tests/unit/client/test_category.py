@@ -113,7 +113,7 @@ def test_tags_added_later_disable_a_category():
 
 
 def test_eight_concurrent_instances_record_the_same_category():
-    """The limit is eight instances: here four sessions with two data sources each."""
+    """Four sessions with two data sources each reach the limit of eight instances."""
     sessions = [session_of_two() for _ in range(4)]
     category = stretto.Category("cat.eight")
     category.instant("to all")

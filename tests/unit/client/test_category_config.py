@@ -49,9 +49,9 @@ def test_default_config_enables_all_but_slow_and_debug():
         ({"disabled_categories": ["foo"], "enabled_categories": ["foo"]}, PLAIN),
         (
             {"disabled_categories": ["*"], "enabled_tags": ["tag"]},
-            {"bar", "red", "test", "test.verbose"},  # a tag precedes `*`
+            {"bar", "red", "test", "test.verbose"},  # A rule for a tag precedes `*`.
         ),
-        ({"enabled_tags": ["tag"]}, ALL),  # categories that match no rule are enabled
+        ({"enabled_tags": ["tag"]}, ALL),  # Categories that match no rule are enabled.
         (
             {"enabled_categories": ["*"], "disabled_tags": ["slow"]},
             ALL - {"red", "cat.slow", "disabled-by-default-cat", "slow_category"},

@@ -14,7 +14,7 @@ from stretto.protos.config import DataSourceConfig, TraceConfig
 from stretto.protos.trace import TestEvent, TracePacket
 from stretto.testing.decoded_packets import decode_packets
 
-TestEvent.__test__ = False  # pytest must not collect it
+TestEvent.__test__ = False  # pytest must not collect this class.
 
 
 class Logged(stretto.DataSource):
@@ -229,7 +229,7 @@ def test_data_source_registered_during_a_session_is_started():
 
 
 def test_callback_can_create_categories_and_register_data_sources():
-    """These calls in a callback must not deadlock the tracing thread."""
+    """The tracing thread, which runs callbacks, must not deadlock."""
 
     class Nested(stretto.DataSource):
         name = "test.data_source.nested"

@@ -1,4 +1,4 @@
-"""Differences of the pure-Python side; tests/smoke tests the rest of it."""
+"""The pure-Python client behaves like the native one; tests/smoke has its other tests."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from stretto.client import pure
 CATEGORY = pure.Category("test.pure")
 
 
-def test_decorated_functions_are_wrapped_as_on_the_native_side():
+def test_pure_decorator_wraps_functions_like_the_native_decorator():
     def function(a, b=2):
-        """Add."""
+        """Return the sum."""
         return a + b
 
     for traced in pure.traced(function), CATEGORY.traced(function):
         native = stretto.traced(function)
         assert traced.__wrapped__ is native.__wrapped__ is function
-        assert (traced(1), traced.__name__, traced.__doc__) == (3, "function", "Add.")
+        assert (traced(1), traced.__name__, traced.__doc__) == (3, "function", "Return the sum.")
         assert inspect.signature(traced) == inspect.signature(function)
 
 
@@ -36,7 +36,7 @@ def test_decorated_generator_is_still_a_generator():
 
 @pytest.mark.parametrize("side", [pure, stretto])
 @pytest.mark.parametrize("name", [5, None, b"x", [], "", "a b"])
-def test_invalid_category_names_have_the_same_message_on_both_sides(side, name):
+def test_invalid_category_names_have_the_same_message_in_native_and_pure_code(side, name):
     error = ValueError if isinstance(name, str) else TypeError
     with pytest.raises(error) as caught:
         side.Category(name)
@@ -46,6 +46,6 @@ def test_invalid_category_names_have_the_same_message_on_both_sides(side, name):
 
 
 @pytest.mark.parametrize("side", [pure, stretto])
-def test_only_functions_are_traced(side):
+def test_object_that_is_no_function_cannot_be_traced(side):
     with pytest.raises(TypeError, match="traced decorates functions"):
         side.traced(5)

@@ -19,7 +19,7 @@ CATEGORY = stretto.Category("test.slots")
 
 
 class Sessions:
-    """Creates instances of the data source like a connection does."""
+    """Creates instances of the track event data source, like a connection to a service does."""
 
     def __init__(self) -> None:
         self.all: list[TrackEventSource] = []
@@ -51,12 +51,12 @@ def at_once(*functions: Callable[[], object]) -> None:
 
 
 def slowly(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
-    """Let a function sleep before it returns, so that other threads run."""
+    """Make a function of the module sleep before it returns, so that other threads run."""
     function = getattr(module, name)
 
     def slow(*arguments: object) -> object:
         result = function(*arguments)
-        time.sleep(0.02)  # sleep: other threads run meanwhile
+        time.sleep(0.02)  # sleep: lets other threads run before the function returns
         return result
 
     monkeypatch.setattr(module, name, slow)

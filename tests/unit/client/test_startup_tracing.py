@@ -39,7 +39,7 @@ class Other(stretto.DataSource):
 
 
 class FakeEndpoint:
-    """An endpoint that records the producer's calls."""
+    """A fake service endpoint that records the calls of the producer."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -49,7 +49,7 @@ class FakeEndpoint:
 
 
 class FakeArbiter:
-    """An arbiter that records reservations of buffers."""
+    """A fake arbiter that records reservations of target buffers."""
 
     def __init__(self) -> None:
         self.bound: dict[int, int] = {}
@@ -75,7 +75,7 @@ def config(name: str = NAME, **fields: Any) -> DataSourceConfig:
 
 
 class Program:
-    """A producer connection, connected or not, with a fake clock."""
+    """A program whose producer connection has a fake clock and may be connected later."""
 
     def __init__(self, *, connected: bool = True) -> None:
         self.clock = FakeClock()
@@ -130,13 +130,15 @@ def test_service_adopts_a_matching_startup_instance(program: Program) -> None:
     assert instance.config.tracing_session_id == 9
 
     program.producer.start_data_source(7, config(target_buffer=3))
-    assert Early.log == ["setup", "start"]  # the source was started before
+    # The data source was started before the adoption, and only once.
+    assert Early.log == ["setup", "start"]
     assert program.endpoint.said[-1] == "notify_data_source_started"
     assert program.pass_time(2000) is None
     assert Early.instances() == (instance,)
     program.producer.stop_data_source(7)
     assert Early.log == ["setup", "start", "stop"]
-    session.abort()  # no effect after the adoption
+    # An adopted session can't be aborted.
+    session.abort()
     assert program.ends == ["adopted"]
 
 
@@ -157,7 +159,8 @@ def test_session_is_aborted_at_its_timeout(program: Program) -> None:
     assert (session.state, program.ends) == ("aborted", ["aborted"])
     assert Early.log == ["setup", "start", "stop"]
     assert program.arbiter.bound == {1: 0}
-    program.producer.setup_data_source(7, config(target_buffer=3))  # creates a new instance
+    # The aborted instance can't be adopted, so a new instance is created.
+    program.producer.setup_data_source(7, config(target_buffer=3))
     assert Early.log[-1] == "setup"
     assert program.arbiter.bound == {1: 0}
 
@@ -190,7 +193,7 @@ def test_session_is_adopted_when_all_its_instances_are_adopted(program: Program)
     assert program.arbiter.bound == {2: 3, 1: 3}
 
 
-def test_adopted_instances_continue_when_the_rest_is_aborted(program: Program) -> None:
+def test_adopted_instances_continue_when_other_instances_are_aborted(program: Program) -> None:
     session = program.start(config(), config(OTHER))
     program.producer.setup_data_source(7, config(target_buffer=3))
     session.abort()
@@ -216,17 +219,17 @@ def test_child_of_a_fork_has_no_startup_session(program: Program) -> None:
     session = program.start()
     program.producer.abandon()
     assert session.state == "aborted"
-    assert program.ends == []  # only the parent gets callbacks
+    assert program.ends == []  # Only the parent's callbacks are called.
     assert Early.instances() == ()
     program.arbiter.open.clear()
 
 
-def test_memory_is_kept_until_all_sessions_have_ended() -> None:
+def test_startup_memory_is_kept_until_all_sessions_have_ended() -> None:
     program = Program(connected=False)
     session = program.start()
     assert program.needs_memory
     second = program.start(config(OTHER))
-    assert not program.needs_memory  # the first session has created the memory
+    assert not program.needs_memory  # The first session has created the memory.
     startup = program.producer.startup
     assert startup is not None
     assert startup.memory is not None
@@ -240,7 +243,7 @@ def test_memory_is_kept_until_all_sessions_have_ended() -> None:
     assert Early.instances() == ()
 
 
-def test_refused_memory_aborts_the_session() -> None:
+def test_memory_refused_by_the_service_aborts_the_session() -> None:
     program = Program(connected=False)
     session = program.start()
     startup = program.producer.startup
@@ -251,13 +254,14 @@ def test_refused_memory_aborts_the_session() -> None:
     assert startup.memory is None
 
 
-def test_end_of_a_connection_keeps_sessions_in_other_memory() -> None:
+def test_end_of_a_connection_keeps_sessions_with_their_own_memory() -> None:
     program = Program()
     program.producer.on_disconnect()
     session = program.start()
-    program.connect()  # uses memory of the service
+    program.connect()
     program.producer.setup_data_source(7, config(target_buffer=3))
-    assert session.state == "recording"  # the data of the session is in its own memory
+    # The session's data is in its own memory, not in that of the connection.
+    assert session.state == "recording"
     program.producer.on_disconnect()
     assert session.state == "recording"
     session.abort()
@@ -274,8 +278,8 @@ def test_exception_of_a_callback_is_reported(
     assert [type(error) for error in seen] == [ZeroDivisionError]
 
 
-class TestConfigs:
-    def test_fields_set_by_services_are_ignored(self) -> None:
+class TestConfigComparison:
+    def test_fields_set_by_the_service_are_not_compared(self) -> None:
         theirs = config(
             target_buffer=3,
             tracing_session_id=4,
@@ -286,7 +290,7 @@ class TestConfigs:
         )
         assert Early.can_adopt_startup_session(config(target_buffer=1), theirs)
 
-    def test_explicit_default_values_equal_absent_ones(self) -> None:
+    def test_explicit_default_values_equal_absent_fields(self) -> None:
         spelled = config(legacy_config="", track_event_config=TrackEventConfig())
         assert wanted(spelled) == wanted(config())
 
@@ -301,7 +305,8 @@ class TestConfigs:
         assert not Early.can_adopt_startup_session(config(), theirs)
 
     def test_configs_with_different_unknown_fields_are_not_adopted(self) -> None:
-        theirs = DataSourceConfig.decode(config().encode() + b"\xa8\x3f\x01")  # field 1013: 1
+        # Field 1013, which no schema has, is 1.
+        theirs = DataSourceConfig.decode(config().encode() + b"\xa8\x3f\x01")
         assert not Early.can_adopt_startup_session(config(), theirs)
 
     @pytest.mark.parametrize(
@@ -344,7 +349,7 @@ class TestConfigs:
             config("track_event", track_event_config=ours), config("track_event", **fields)
         )
 
-    def test_missing_track_event_configs_compare_by_the_other_fields(self) -> None:
+    def test_configs_without_track_event_config_are_compared_by_other_fields(self) -> None:
         ours, theirs = config("track_event"), config("track_event", target_buffer=3)
         assert TrackEventSource.can_adopt_startup_session(ours, theirs)
         theirs.legacy_config = "x"

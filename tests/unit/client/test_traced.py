@@ -30,14 +30,17 @@ def nesting(recorded):
 
 @CATEGORY.traced
 def at_module_level(first, /, second=2, *rest, third: int = 3, **more) -> str:
-    """Documented."""
+    """Return all arguments as one text."""
     return f"{first}{second}{rest}{third}{more}"
 
 
 def test_traced_functions_keep_name_and_signature():
     function = at_module_level
     assert function(1, 5, 6, third=7, x=8) == "15(6,)7{'x': 8}"
-    assert (function.__name__, function.__doc__) == ("at_module_level", "Documented.")
+    assert (function.__name__, function.__doc__) == (
+        "at_module_level",
+        "Return all arguments as one text.",
+    )
     assert str(inspect.signature(function)).startswith("(first, /, second=2, *rest, third")
     assert function.__wrapped__ is not function
     assert pickle.loads(pickle.dumps(function)) is function
@@ -90,7 +93,7 @@ def test_disabled_category_is_checked_once_per_call():
     assert calls == ["looked"]
 
 
-def test_traced_of_the_module_uses_the_default_category():
+def test_stretto_traced_uses_the_default_category():
     with record() as recorded:
 
         @stretto.traced
@@ -123,7 +126,7 @@ class Everything:
 
     @property
     def prop(self):
-        """A property."""
+        """Return the stored value, or None."""
         return getattr(self, "stored", None)
 
     @prop.setter
@@ -179,7 +182,7 @@ def test_functions_of_a_class_are_traced():
     assert names.count("generate") == 3
     assert type(vars(Everything)["static"]) is staticmethod
     assert type(vars(Everything)["make"]) is classmethod
-    assert vars(Everything)["prop"].__doc__ == "A property."
+    assert vars(Everything)["prop"].__doc__ == "Return the stored value, or None."
     assert "Inner.method" not in [event.name for event in recorded.events]
 
 
@@ -219,7 +222,7 @@ def test_objects_that_cannot_be_traced_are_refused(target):
         CATEGORY.traced(target)
 
 
-# --- generators
+# --- Traced generators
 
 
 def conversation():
@@ -279,7 +282,7 @@ def test_slice_of_a_generator_covers_only_its_execution():
 
 
 @pytest.mark.parametrize("wrap", [lambda function: function, CATEGORY.traced])
-def test_closing_a_traced_generator_closes_the_inner_one(wrap):
+def test_closing_a_traced_generator_closes_the_inner_generator(wrap):
     log = []
 
     @wrap
@@ -313,7 +316,8 @@ def test_closing_a_traced_generator_closes_the_inner_one(wrap):
 
     with record():
         for function in plain, returns, refuses, fails:
-            function().close()  # not started: the body doesn't run
+            # The body of a generator that was not started doesn't run.
+            function().close()
         assert log == []
         generator = plain()
         next(generator)
@@ -375,7 +379,7 @@ def test_traced_generator_coroutines_can_be_awaited():
     assert stop.value.value == 5
 
 
-# --- coroutines
+# --- Traced coroutines
 
 
 def test_traced_coroutines_are_slices():

@@ -75,7 +75,8 @@ def test_deleted_session_ends():
     assert CATEGORY.enabled
     del session
     gc.collect()
-    with stretto.TracingSession(config()) as other:  # starts when the first session has ended
+    # The second session starts after the first session has ended.
+    with stretto.TracingSession(config()) as other:
         other.stop()
         assert not CATEGORY.enabled
 

@@ -21,7 +21,7 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def test_triggers_are_kept_for_their_ttl(clock: FakeClock) -> None:
+def test_triggers_are_kept_until_their_ttl_expires(clock: FakeClock) -> None:
     triggers = WaitingTriggers(clock.boottime_ns)
     triggers.add(["short"], 10)
     triggers.add(["long", "as long"], 20)

@@ -71,13 +71,13 @@ def test_messages_over_asyncio_streams_have_flows() -> None:
 
 
 async def body(reader: StreamReader) -> bytes:
-    """Read a message that follows its length of one byte."""
+    """Read the length, which is one byte, and the message of that length."""
     size = await reader.readexactly(1)
     return await reader.readexactly(size[0])
 
 
 async def exactly(reader: StreamReader) -> Awaitable[bytes]:
-    """Read the length; return the awaitable that reads the message."""
+    """Read the length, which is one byte; return an awaitable that reads the message."""
     size = await reader.readexactly(1)
     return reader.readexactly(size[0])
 
@@ -160,7 +160,7 @@ def test_messages_after_a_too_long_line_have_no_flow(
 def test_cancelled_read_breaks_flows_only_if_it_may_have_consumed_data(
     read: Callable[[StreamReader], Awaitable[bytes]],
 ) -> None:
-    """A cancelled read of asyncio has consumed nothing; another coroutine may have."""
+    """A cancelled read method of asyncio consumed nothing; a coroutine with two reads may have."""
 
     async def talk() -> None:
         async with connected() as (client, server):
@@ -201,7 +201,7 @@ def test_message_whose_drain_is_cancelled_has_a_flow() -> None:
 
 
 def test_messages_read_after_the_client_closed_have_flows(tmp_path: object) -> None:
-    """The server's stream was created before, so its key is known."""
+    """The server's stream was created before the client closed, so its key is known."""
 
     async def talk() -> None:
         made = asyncio.Event()
@@ -256,7 +256,7 @@ def test_stream_created_after_the_client_closed_has_no_key() -> None:
 
 
 async def read_randomly(dice: random.Random, server: TracedStream) -> bytes:
-    """Read one message, or the rest of one; b"" at the end of the stream."""
+    """Read to the end of a line by a random method; return b"" at the end of the stream."""
     reader = server.reader
     if dice.random() < 0.1:
         reading = asyncio.ensure_future(server.read(reader.readline()))

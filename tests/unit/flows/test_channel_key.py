@@ -66,7 +66,7 @@ class TestUnixSockets:
             assert channel_key(near, is_server=False) == channel_key(again, is_server=False)
             assert channel_key(near, is_server=True) == channel_key(again, is_server=True)
 
-    def test_descriptor_stays_open_and_no_other_is_leaked(self) -> None:
+    def test_key_lookup_neither_closes_nor_leaks_a_descriptor(self) -> None:
         near, far = socket.socketpair()
         with near, far:
             before = open_descriptors()
@@ -146,7 +146,7 @@ def test_server_finds_no_key_of_a_client_in_another_network_namespace(
             os.close(fd)
 
 
-class TestOtherSockets:
+class TestSocketsOfOtherFamilies:
     def test_tcp_sockets_have_a_key_only_on_request(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             client = socket.create_connection(listening.getsockname())

@@ -29,16 +29,16 @@ def pair(key: int = KEY, *, synchronised: bool = True) -> tuple[AnchoredIds, Anc
     )
 
 
-class TestMixing:
+class TestHashFunctions:
     def test_stream_of_ids_is_splitmix64(self) -> None:
         assert stream(0, 1) == 0xE220A8397B1DCDAF
         numbers = [stream(1234567, index) for index in (1, 2, 3)]
         assert numbers == [6457827717110365317, 3203168211198807973, 9817491932198370423]
 
-    def test_a_stream_never_repeats(self) -> None:
+    def test_splitmix64_stream_has_no_repeated_ids(self) -> None:
         assert len({stream(KEY, index) for index in range(100_000)}) == 100_000
 
-    def test_every_bit_changes_about_half_of_the_result(self) -> None:
+    def test_every_key_bit_changes_about_half_of_the_hash_bits(self) -> None:
         for bit in range(64):
             changed = (mix64(KEY) ^ mix64(KEY ^ (1 << bit))).bit_count()
             assert 16 <= changed <= 48
@@ -48,7 +48,7 @@ class TestMixing:
         assert combine() == 1
 
 
-class TestRfc0035:
+class TestRfc0035Scheme:
     def test_rfc0035_id_contains_channel_ordinal_and_transaction(self) -> None:
         assert rfc0035(0xABCD_1234, 0x5566_7788_99AA_BBCC, 0x1FF) == 0x1234_99AA_BBCC_00FF
 
@@ -79,7 +79,7 @@ class TestRfc0035:
         assert ids.next(True, REQUEST, 5, 9) == 0
 
 
-class TestCollisions:
+class TestFlowIdCollisions:
     """The share of messages whose ids are not unique."""
 
     @staticmethod
@@ -113,7 +113,7 @@ class TestCollisions:
         assert self.not_unique(anchored) == 0
 
 
-class TestAnchored:
+class TestAnchoredScheme:
     def test_anchored_ids_have_the_documented_values(self) -> None:
         client, server = pair()
         to_server, to_client = combine(KEY, 1), combine(KEY, 2)
@@ -183,7 +183,7 @@ class TestAnchored:
         assert client.next(False, REPLY, 3, 9) == 0
         assert client.next(True, ONE_WAY, 0, 9) == 0
 
-    def test_ids_are_used_after_a_message_or_an_adoption(self) -> None:
+    def test_used_flag_is_set_after_a_message_or_an_adoption(self) -> None:
         client, server = pair()
         assert not client.used
         client.next(True, ONE_WAY, 0, 9)
@@ -201,7 +201,7 @@ class TestAnchored:
         assert direction.advance(6) == 6 << 32
 
 
-class TestNumbered:
+class TestNumberedScheme:
     def test_both_ends_agree_on_numbered_ids_and_each_answer_has_its_own(self) -> None:
         client, server = NumberedIds(lambda: KEY), NumberedIds(lambda: KEY)
         request = client.next(True, REQUEST, 8, 0)

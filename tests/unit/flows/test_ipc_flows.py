@@ -38,7 +38,7 @@ def flow_of(event: Event) -> int:
     return flow
 
 
-class TestCalls:
+class TestTracedCalls:
     def test_call_has_four_events_with_the_same_flow(self, greeter: TracedGreeter) -> None:
         with record() as recorded:
             greeter.call("Echo", b"12345")
@@ -132,7 +132,7 @@ def greeter_reply() -> object:
     return Raw(b"late")
 
 
-class TestKeys:
+class TestFlowKeys:
     def test_agreed_flow_key_needs_no_socket(self) -> None:
         with flows_installed():
             greeter = TracedGreeter(flow_key=99, sockets=False)
@@ -154,7 +154,7 @@ class TestKeys:
             assert not any(event.flows or event.terminating_flows for event in recorded.events)
             assert flows.stats() == {"no socket": 4}
 
-    def test_only_a_binding_with_a_key_sends_more_bytes(self) -> None:
+    def test_binding_sends_additional_bytes_only_with_a_flow_key(self) -> None:
         plain = TracedGreeter()
         agreed = TracedGreeter(flow_key=7)
         sizes = [len(g.pair.client_outbox.sent[0].encode()) for g in (plain, agreed)]
@@ -170,7 +170,8 @@ class TestKeys:
             greeter.run()
         read, write = os.pipe()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # warning about threads at a fork
+            # Python warns if a process with several threads forks.
+            warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
         if child == 0:
             verdict = b"failed"
@@ -190,7 +191,7 @@ class TestKeys:
         os.close(read)
 
 
-class TestInstallation:
+class TestInstallationOfHooks:
     def test_import_installs_no_hooks(self) -> None:
         assert rpc_hooks.hooks is None
         assert not flows.installed()
@@ -204,11 +205,11 @@ class TestInstallation:
         greeter.close()
         assert recorded.events == []
 
-    def test_unknown_schemes_are_refused(self) -> None:
+    def test_unknown_flow_id_schemes_are_refused(self) -> None:
         with pytest.raises(flows.installation.ConfigError, match="anchored, hash, rfc0035"):  # type: ignore[attr-defined]
             flows.install("random")
 
-    def test_installing_twice_changes_nothing(self) -> None:
+    def test_second_installation_with_the_same_options_changes_nothing(self) -> None:
         with flows_installed("hash", bodies=["b", "a"]):
             before = rpc_hooks.hooks
             flows.install("hash", bodies=("a", "b"))
@@ -217,7 +218,9 @@ class TestInstallation:
     @pytest.mark.parametrize(
         "options", [{"scheme": "hash"}, {"tcp": True}, {"own_ports": True}, {"bodies": ["a"]}]
     )
-    def test_installing_with_other_options_is_an_error(self, options: dict[str, Any]) -> None:
+    def test_second_installation_with_other_options_is_an_error(
+        self, options: dict[str, Any]
+    ) -> None:
         with flows_installed():
             before = rpc_hooks.hooks
             with pytest.raises(
@@ -228,7 +231,7 @@ class TestInstallation:
         with flows_installed("hash"):
             pass
 
-    def test_a_category_can_be_disabled(self, greeter: TracedGreeter) -> None:
+    def test_rpc_category_can_be_disabled(self, greeter: TracedGreeter) -> None:
         switch = rpc_hooks.switch("test.greeter")
         seen: list[bool] = []
         switch.listen(seen.append)

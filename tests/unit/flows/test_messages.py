@@ -40,7 +40,7 @@ def with_flow(events: list[Event]) -> set[int]:
     return {n for n, event in enumerate(begins) if event.flows or event.terminating_flows}
 
 
-class TestMessages:
+class TestMessageFlows:
     def test_messages_of_both_directions_have_flows(self) -> None:
         near, far = socket.socketpair()
         with near, far, record() as recorded:
@@ -80,19 +80,14 @@ class TestLostSynchronisation:
         with record() as recorded:
             one_message(client, server)
             with pytest.raises(TimeoutError), client.sending("x"):
-                raise TimeoutError  # by a drain after the write: the message may have been sent
+                # A `drain` that raises after the write may have sent the message.
+                raise TimeoutError
             with server.handling("x"):
                 pass
             one_message(client, server)
             one_message(server, client)
-        assert with_flow(recorded.events) == {
-            0,
-            1,
-            2,
-            4,
-            5,
-            6,
-        }  # messages received by the server have no flow
+        # Event 3, the message that the client sends after the failure, has no flow.
+        assert with_flow(recorded.events) == {0, 1, 2, 4, 5, 6}
         assert flows.stats() == {"not synchronised": 1}
         assert arrows([recorded.events[n] for n in (0, 2)], "x") == [ONE_WAY]
 

@@ -36,7 +36,7 @@ KINDS = (REQUEST, ONE_WAY, EVENT, REPLY, CONTROL)
 
 
 def random_steps(seed: int, length: int = 400) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield random calls of ids: method name and arguments."""
+    """Yield random calls of an object with flow ids, as method name and arguments."""
     draw = random.Random(seed)
     for _ in range(length):
         chance = draw.random()
@@ -71,7 +71,8 @@ def test_native_ids_equal_those_of_the_model(seed: int) -> None:
     )
     for at, (call, arguments) in enumerate(random_steps(seed)):
         if numbered and call == "next" and arguments[1] == CONTROL:
-            continue  # numbered channels have no id for control messages
+            # Numbered channels have no id for control messages.
+            continue
         found, expected = getattr(native, call)(*arguments), getattr(model, call)(*arguments)
         assert call != "next" or found == expected
         if at == 100:
@@ -82,7 +83,8 @@ def test_native_count_of_one_way_messages_has_the_same_limit() -> None:
     ids = FlowIds(lambda: KEY)
     model = AnchoredIds(lambda: KEY, is_server=False)
     assert ids.next(True, REQUEST, 5) == model.next(True, REQUEST, 5, 0)
-    assert MAX_COUNT == 0xFFFFFFFF  # the C tests count up to it
+    # The tests in C count up to this limit.
+    assert MAX_COUNT == 0xFFFFFFFF
     assert ids.next(True, ONE_WAY, 0) == model.next(True, ONE_WAY, 0, 0) != 0
 
 
@@ -107,7 +109,7 @@ def test_exception_of_the_key_function_is_raised() -> None:
         FlowIds(lambda: "x").next(True, REQUEST, 5)  # type: ignore[arg-type, return-value]
 
 
-# --- the hook
+# --- The native hook for messages
 
 TRANSPORT = stretto.Category(TRANSPORT_CATEGORY)
 METHODS = [RpcMethod("Service", name, 7, "test.native") for name in ("Ask", "Tell")]
@@ -276,7 +278,8 @@ def test_message_that_is_not_recorded_is_counted(transport: bool) -> None:
             assert passed.pop() == message if transport else not passed
         flows.enable("test.native")
         hooks.sent(client, hooks.now(), METHODS[0], ONE_WAY, 0, 1)
-    counted = 1 if transport else 3  # a message that is passed on isn't counted here
+    # The native code doesn't count messages that it passes on to Python.
+    counted = 1 if transport else 3
     last = [event for event in recorded.events if event.flows][-1]
     assert last.flows == [stretto.flow_id(combine(KEY, 1), 5 << 32 | counted)]
 
@@ -294,7 +297,7 @@ def test_exception_of_the_python_fallback_is_raised() -> None:
         MessageHook(None, fail, incoming, "no category", True)  # type: ignore[arg-type]
 
 
-def test_message_templates_accept_only_templates() -> None:
+def test_message_templates_refuse_other_objects() -> None:
     templates = MessageTemplates(None)
     template = stretto.Category("test.native").template("x")
     templates.put(True, REQUEST, template)

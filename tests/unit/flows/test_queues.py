@@ -24,7 +24,7 @@ def installed() -> Iterator[None]:
 
 
 class Transport(NamedTuple):
-    """Methods of a queue or pipe."""
+    """The methods `put`, `get` and `close` of a queue or pipe."""
 
     put: Callable[[Any], None]
     get: Callable[[], Any]
@@ -53,7 +53,7 @@ def queue_with_feeder() -> Transport:
 
 @contextmanager
 def interrupted_after(what: str) -> Iterator[None]:
-    """Raise KeyboardInterrupt after each write or read."""
+    """Raise KeyboardInterrupt after each call of the connection's method `what`."""
     real = getattr(connections.Connection, what)
 
     def doing(self: Any, *arguments: Any) -> None:
@@ -65,7 +65,7 @@ def interrupted_after(what: str) -> Iterator[None]:
 
 
 def flow_of(events: list[Event], role: str) -> list[int]:
-    """Return the flow id of each message, or 0."""
+    """Return the flow id of each message in this role; 0 if it has none."""
     return [
         (event.flows + event.terminating_flows or [0])[0]
         for event in events

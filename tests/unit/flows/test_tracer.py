@@ -68,7 +68,7 @@ def flow_pairs(events: list[Event]) -> list[tuple[int, int]]:
     return list(zip(ids[::2], ids[1::2], strict=True))
 
 
-class TestSynchronisation:
+class TestFlowSynchronisation:
     def test_messages_of_all_kinds_have_different_flows(self, hooks: FlowTracer) -> None:
         client, server = ends()
         with record() as recorded:
@@ -242,7 +242,7 @@ class TestRecordedEvents:
         assert flows.stats() == {}
 
 
-class TestIncoming:
+class TestIncomingFlowId:
     """Messages sent by a handler contain the id of the handled message."""
 
     def test_handlers_can_be_nested(self, hooks: FlowTracer) -> None:
@@ -276,7 +276,7 @@ class TestIncoming:
         assert flows.incoming() == 0
 
 
-class TestSchemes:
+class TestFlowIdSchemes:
     @pytest.mark.parametrize("scheme", ["hash", "rfc0035"])
     def test_both_ends_agree_on_the_id_of_each_scheme(self, scheme: str) -> None:
         with flows_installed(scheme), record() as recorded:

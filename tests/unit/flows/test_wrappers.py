@@ -50,7 +50,7 @@ def echo(queue: TracedSimpleQueue, back: TracedConnection) -> None:
     back.close()
 
 
-class TestQueues:
+class TestTracedQueues:
     @pytest.mark.parametrize("method", ["spawn", "fork"])
     @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
     def test_items_sent_to_another_process_have_flows(self, method: str) -> None:
@@ -172,7 +172,7 @@ class TestRequestKeys:
         assert len({*keys, 0}) == 201
 
 
-class TestExchange:
+class TestTracedExchange:
     @staticmethod
     def end(key: int, *, is_server: bool) -> Exchange:
         return Exchange(
@@ -307,8 +307,8 @@ class TestHttpClient:
             connection.request("GET", "/late")
             with pytest.raises(ResponseNotReady):
                 connection.getresponse()
-            # Each response has its own buffer, which would swallow a second answer that has arrived
-            # already; so the second answer is released only now.
+            # The server sends the second response only after this read: the first response has a
+            # buffer of its own, which would take bytes of a second response that has arrived.
             assert first.read() == b"ok"
             Handler.may_answer_late.set()
             assert connection.getresponse().read() == b"ok"
@@ -423,7 +423,8 @@ def test_interleaved_asgi_handlers_have_their_own_tracks() -> None:
 
         tasks = [asyncio.create_task(one(number)) for number in range(3)]
         await asyncio.sleep(0)
-        for gate in gates:  # ends in the order of the starts: not nested
+        # The handlers end in the order of their starts, so their slices overlap.
+        for gate in gates:
             gate.set()
             await asyncio.sleep(0)
         await asyncio.gather(*tasks)
@@ -438,7 +439,7 @@ def test_interleaved_asgi_handlers_have_their_own_tracks() -> None:
         assert kinds == "BIE"
 
 
-class TestWsgi:
+class TestWsgiMiddleware:
     """The WSGI middleware: bodies for the server, and recorded events."""
 
     @staticmethod

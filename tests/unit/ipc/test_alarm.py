@@ -53,7 +53,7 @@ def before() -> set[str]:
 def test_alarm_calls_once_on_its_own_thread(alarm: Alarm, rings: Rings, before: set[str]) -> None:
     alarm.set(1)
     rings.wait_for(1)
-    alarm.suspend()  # also joins the thread
+    alarm.suspend()  # `suspend` joins the alarm's thread.
     expect_new_tasks(before, 0)
     assert rings.threads[0] != threading.get_ident()
     assert len(rings.threads) == 1
@@ -65,7 +65,7 @@ def test_returned_delay_sets_the_alarm_again(alarm: Alarm, rings: Rings) -> None
     rings.wait_for(4)
 
 
-def test_second_set_replaces_the_time(alarm: Alarm, rings: Rings) -> None:
+def test_second_set_replaces_the_time_of_the_alarm(alarm: Alarm, rings: Rings) -> None:
     alarm.set(NEVER_MS)
     alarm.set(1)
     rings.wait_for(1)

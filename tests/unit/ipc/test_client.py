@@ -59,7 +59,7 @@ def talk() -> Conversation:
     return Conversation()
 
 
-class TestBind:
+class TestBindService:
     def test_bound_methods_are_found_by_name(self, talk: Conversation) -> None:
         reordered = ServiceDescriptor(
             "Greeter", (Method("Newer", Raw, Raw), Method("SayHello", Raw, Raw))
@@ -85,7 +85,7 @@ class TestBind:
         assert talk.bind() is None
 
 
-class TestInvoke:
+class TestInvokeMethod:
     def test_reply_is_delivered_to_its_callback(self, talk: Conversation) -> None:
         assert talk.call("SayHello", b"you") == [(b"hello you", False)]
 
@@ -104,7 +104,7 @@ class TestInvoke:
         assert call is not None
         assert call.drop_reply
 
-    def test_rejected_request_gets_none(self, talk: Conversation) -> None:
+    def test_callback_of_a_rejected_request_gets_none(self, talk: Conversation) -> None:
         assert talk.call("Refuse") == [(None, False)]
 
     def test_method_unknown_to_the_host_is_rejected(self, talk: Conversation) -> None:
@@ -200,7 +200,7 @@ class TestUnexpectedReplies:
         assert replies == [(None, False)]
 
 
-class TestDescriptors:
+class TestDescriptorTransfer:
     def test_descriptor_is_sent_with_its_request(self, talk: Conversation) -> None:
         read_fd, write_fd = os.pipe()
         os.write(write_fd, b"through a pipe")

@@ -29,7 +29,7 @@ FastPath = Callable[[memoryview, int, Consume], object]
 
 
 class HostEnd:
-    """The host's end of a socket pair; the test has the other one."""
+    """A host on one end of a socket pair; the test uses the other end, `far`."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ def drain(far: UnixSocket) -> bytes:
     return data
 
 
-class TestConversation:
+class TestCallsOverASocket:
     def test_bind_invoke_and_descriptor_are_sent_over_a_socket(
         self, runner: FakeTaskRunner
     ) -> None:
@@ -132,7 +132,7 @@ class TestConversation:
         host.far.close()
 
 
-class TestEnd:
+class TestEndOfTheConnection:
     def test_disconnection_of_the_client_closes_the_connection(
         self, runner: FakeTaskRunner
     ) -> None:
@@ -240,8 +240,8 @@ class TestFastPath:
         host.far.close()
 
 
-class TestTurns:
-    """A connection that has received much handles it in turns with the others."""
+class TestTurnsOfConnections:
+    """A connection that has received many frames takes turns with other connections."""
 
     FRAMES = 3 * BYTES_PER_TURN // BYTES_OF_A_FRAME
     """More frames than one turn handles, and fewer than the socket's buffer holds."""
@@ -255,7 +255,7 @@ class TestTurns:
             host.far.send(hello(b"busy %d" % number) * self.FRAMES)
         return hosts
 
-    def test_other_connection_is_served_after_one_turn_of_each_busy_one(
+    def test_other_connection_is_served_after_one_turn_of_each_busy_connection(
         self, runner: FakeTaskRunner
     ) -> None:
         order: list[bytes] = []
@@ -368,7 +368,9 @@ class TestTurns:
         assert host.greeter.calls == []
         close_all([host])
 
-    def test_huge_length_after_a_turn_ends_the_connection(self, runner: FakeTaskRunner) -> None:
+    def test_huge_frame_length_after_a_turn_ends_the_connection(
+        self, runner: FakeTaskRunner
+    ) -> None:
         host = HostEnd(runner)
         frames = BYTES_PER_TURN // BYTES_OF_A_FRAME + 1
         host.far.send(hello() * frames + b"\xff\xff\xff\x7f")
@@ -419,7 +421,8 @@ class TestListener:
             assert not runner.watched
             runner.advance(RETRY_MS)
         assert not runner.watched
-        assert said == [os.strerror(errno.EMFILE)]  # reported once
+        # The failure is reported only once.
+        assert said == [os.strerror(errno.EMFILE)]
         runner.advance(RETRY_MS)
         assert len(accepted) == 1
         listener.close()
@@ -427,10 +430,10 @@ class TestListener:
             end.close()
 
 
-class TestBugs:
+class TestExceptionsInHandlers:
     """An exception in a handler does not delay later frames."""
 
-    def test_frames_after_a_failed_one_are_handled_at_once(self, runner: FakeTaskRunner) -> None:
+    def test_frames_after_a_failed_frame_are_handled_at_once(self, runner: FakeTaskRunner) -> None:
         host = HostEnd(runner)
         host.far.send(invoke("Fail", 1) + hello(b"a", 2) + invoke("Fail", 3) + hello(b"b", 4))
         errors = 0

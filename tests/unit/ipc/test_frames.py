@@ -33,7 +33,7 @@ def take_all(reader: FrameReader) -> list[IPCFrame | None]:
     return frames
 
 
-class TestEncode:
+class TestEncodeFrame:
     def test_frame_has_the_documented_bytes(self) -> None:
         bind = IPCFrame.BindService(service_name="P")
         encoded = encode_frame(IPCFrame(request_id=1, msg_bind_service=bind))
@@ -47,7 +47,7 @@ class TestEncode:
 
     @pytest.mark.parametrize("success", [True, False])
     @pytest.mark.parametrize("has_more", [True, False])
-    def test_reply_is_the_frame_that_its_message_encodes_to(
+    def test_reply_encoder_equals_the_generated_encoder(
         self, success: bool, has_more: bool
     ) -> None:
         data = b"reply" if success else b""
@@ -58,7 +58,7 @@ class TestEncode:
         assert encode_reply(300, data, success=success, has_more=has_more) == encode_frame(frame)
 
 
-class TestReader:
+class TestFrameReader:
     def test_whole_frames_are_read(self) -> None:
         reader = FrameReader()
         for number in range(1, 6):
@@ -109,7 +109,7 @@ class TestReader:
         with pytest.raises(RemoteProtocolError, match="doesn't speak"):
             reader.next_payload()
 
-    def test_frame_after_an_unparsable_one_is_read(self) -> None:
+    def test_frame_after_an_unparsable_frame_is_read(self) -> None:
         reader = FrameReader()
         garbage = b"\x05\0\0\0" + b"\xff" * 5
         feed(reader, encode_frame(frame(1)) + garbage + encode_frame(frame(2)))

@@ -65,7 +65,7 @@ def ok(data: bytes, *, has_more: bool = False) -> IPCFrame.InvokeMethodReply:
 REJECTED = IPCFrame.InvokeMethodReply(success=False)
 
 
-class TestBind:
+class TestBindService:
     def test_known_service_is_bound(self, host: Host) -> None:
         bind = IPCFrame.BindService(service_name="Greeter")
         (reply,) = host.ask(IPCFrame(request_id=4, msg_bind_service=bind))
@@ -86,11 +86,11 @@ class TestBind:
         assert reply.msg_bind_service_reply == IPCFrame.BindServiceReply()
 
 
-class TestInvoke:
+class TestInvokeMethod:
     def test_reply_carries_the_request_id(self, host: Host) -> None:
         assert host.invoke("SayHello", b"you") == [ok(b"hello you")]
 
-    def test_request_with_drop_reply_gets_none(self, host: Host) -> None:
+    def test_request_with_drop_reply_gets_no_reply(self, host: Host) -> None:
         assert host.invoke("SayHello", b"you", drop_reply=True) == []
         assert host.greeter.calls == [b"you"]
 
@@ -135,7 +135,7 @@ class TestInvoke:
         assert host.greeter.calls == [b"strict"]
 
 
-class TestOtherFrames:
+class TestUnexpectedFrames:
     @pytest.mark.parametrize(
         "frame",
         [
@@ -154,12 +154,12 @@ class TestOtherFrames:
         identity = IPCFrame.SetPeerIdentity(pid=1, uid=0)
         assert host.ask(IPCFrame(set_peer_identity=identity)) == []
 
-    def test_garbage_is_dropped(self, host: Host) -> None:
+    def test_undecodable_frame_is_ignored(self, host: Host) -> None:
         host.connection.receive(b"\xff\xff\xff")
         assert host.outbox.sent == []
 
 
-class TestDescriptors:
+class TestReceivedDescriptors:
     def test_received_descriptor_is_given_to_the_handler(self, host: Host) -> None:
         read_fd, write_fd = os.pipe()
         os.write(write_fd, b"through a pipe")
@@ -178,7 +178,7 @@ class TestDescriptors:
         expect_new_descriptors(before, 0)
 
 
-class TestLog:
+class TestReportsOfMalformedInput:
     def test_undecodable_requests_are_reported_once_per_method(self, host: Host) -> None:
         for _ in range(3):
             assert host.invoke("Strict", b"\xff") == [REJECTED]
@@ -189,7 +189,7 @@ class TestLog:
         assert host.invoke("Strict", b"\xff", drop_reply=True) == []
         assert len(host.malformed) == 1
 
-    def test_frames_that_are_no_message_are_reported_once(self, host: Host) -> None:
+    def test_undecodable_frames_are_reported_once(self, host: Host) -> None:
         for _ in range(3):
             host.connection.receive(b"\xff\xff")
         assert host.malformed == ["frame: 2 bytes that are no message"]
@@ -199,14 +199,14 @@ class TestLog:
         assert host.malformed == []
 
 
-class TestBugs:
+class TestExceptionsInHandlers:
     def test_request_of_a_failed_handler_is_rejected(self, host: Host) -> None:
         with pytest.raises(ZeroDivisionError):
             host.invoke("Fail")
         assert [frame.msg_invoke_method_reply for frame in host.outbox.sent] == [REJECTED]
 
 
-class TestRefused:
+class TestUnsendableReplies:
     def test_full_outbox_ends_the_connection(self, host: Host) -> None:
         host.outbox.accepting = False
         host.invoke("SayHello")

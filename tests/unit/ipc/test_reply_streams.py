@@ -59,9 +59,10 @@ def world() -> World:
     return World()
 
 
-def test_all_parts_are_sent_and_an_empty_last_one(world: World) -> None:
+def test_all_parts_and_an_empty_last_part_are_sent(world: World) -> None:
     deferred = world.add(world.parts(2))
-    assert deferred.answers == []  # sent by a task
+    # Parts are sent by a task, which has not run yet.
+    assert deferred.answers == []
     world.runner.run_until_idle()
     assert deferred.answers == [(b"0", True), (b"1", True), (b"", False)]
 
@@ -86,7 +87,7 @@ def test_no_part_is_made_while_the_queue_is_long(world: World) -> None:
     assert world.made == [0, 1]
 
 
-def test_resuming_often_is_harmless(world: World) -> None:
+def test_repeated_resume_sends_each_part_once(world: World) -> None:
     deferred = world.add(world.parts(1))
     for _ in range(5):
         world.streams.resume()

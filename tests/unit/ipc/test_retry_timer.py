@@ -124,7 +124,8 @@ def test_start_during_a_successful_attempt_is_not_lost() -> None:
 
     def attempt() -> bool:
         counts.append(1)
-        if len(counts) == 1:  # another thread starts the timer before this attempt returns
+        # Another thread starts the timer before the first attempt returns.
+        if len(counts) == 1:
             other = threading.Thread(target=timer.start)
             other.start()
             others.append(other)
@@ -187,7 +188,7 @@ def test_close_ends_the_attempts(attempts: Attempts) -> None:
     expect_new_descriptors(descriptors, 0)
 
 
-def test_timer_is_made_again_after_its_descriptor_was_closed(
+def test_timer_is_recreated_after_its_descriptor_was_closed(
     attempts: Attempts, pauses: list[int]
 ) -> None:
     closed: list[int] = []
@@ -205,13 +206,16 @@ def test_timer_is_made_again_after_its_descriptor_was_closed(
         wait_until(lambda: not timer._wanted)
 
 
-def test_abandoned_timer_does_not_affect_the_parents(timer: RetryTimer, attempts: Attempts) -> None:
+def test_timer_abandoned_in_a_child_does_not_affect_the_parents_timer(
+    timer: RetryTimer, attempts: Attempts
+) -> None:
     timer.start()
     attempts.wait_for(1)
     timer.suspend()
     pid = os.fork()
     if pid == 0:
-        before = tasks()  # objects of earlier tests may start threads at a fork
+        # Objects of earlier tests may have started threads at the fork.
+        before = tasks()
         timer.abandon()
         timer.start()
         timer.resume()

@@ -21,7 +21,7 @@ from tests.unit.native.pipeline import (
 )
 
 
-class TestInProcess:
+class TestInProcessArbiter:
     def test_new_arbiter_has_its_size_and_no_writers(self) -> None:
         arbiter = make_arbiter(make_table(), size=1 << 16)
         assert arbiter.size == 1 << 16
@@ -52,7 +52,7 @@ class TestInProcess:
             _native.Arbiter()
 
 
-class TestOverIpc:
+class TestArbiterOverIpc:
     def test_commits_are_batched_until_a_flush(self) -> None:
         with RemoteProducer(1 << 18, batch_bytes=1 << 20) as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
@@ -107,15 +107,16 @@ class TestOverIpc:
             _native.Arbiter.over_ipc(0, 4096, None, 1, 4, 6)  # type: ignore[call-arg, arg-type]
 
 
-class TestDisable:
+class TestDisabledArbiter:
     def test_disabled_arbiter_hands_out_no_chunks(self) -> None:
         table = make_table()
         arbiter = make_arbiter(table)
         writer = _native.TraceWriter(arbiter, BUFFER, _native.STALL)
         assert writer.write(packet(1))
         arbiter.disable()
+        # The writer fills its chunk, and drops packets afterwards instead of stalling.
         while writer.write(packet(2)):
-            pass  # until the chunk is full; then the writer drops packets instead of stalling
+            pass
         assert _native.TraceWriter(arbiter, BUFFER).writer_id == 0
 
 
@@ -134,7 +135,7 @@ def in_child(check: str, namespace: dict[str, object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-class TestFork:
+class TestArbiterAfterFork:
     def test_forked_child_of_a_remote_producer_does_not_change_its_memory(self) -> None:
         with RemoteProducer() as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)

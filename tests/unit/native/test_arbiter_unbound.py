@@ -73,12 +73,14 @@ def test_packets_written_before_the_connection_reach_the_buffer(startup: Startup
 
 
 def test_chunks_of_a_reservation_without_buffer_are_discarded_and_freed(startup: Startup) -> None:
-    for _ in range(SIZE // PAGE_SIZE):  # fills the memory
+    # These packets fill the whole shared memory.
+    for _ in range(SIZE // PAGE_SIZE):
         write(startup.arbiter, FIRST, 1)
     startup.arbiter.bind_startup_target_buffer(1, 0)
     startup.bind()
     startup.serve()
-    write(startup.arbiter, BUFFER, 2)  # possible because the service has freed the chunks
+    # This packet fits only if the service has freed the chunks.
+    write(startup.arbiter, BUFFER, 2)
     startup.serve()
     assert numbers_of(read_all(startup.table)) == [2]
 
@@ -99,7 +101,7 @@ def test_emulated_memory_sends_chunks_in_commits(startup: Startup) -> None:
     startup.arbiter.emulate(True)
     startup.bind()
     startup.arbiter.bind_startup_target_buffer(1, BUFFER)
-    assert len(startup.receive()) > PAGE_SIZE  # contains the whole chunk
+    assert len(startup.receive()) > PAGE_SIZE  # The commit contains the chunk.
     write(startup.arbiter, FIRST, 2)
     assert len(startup.receive()) > PAGE_SIZE
 
@@ -138,7 +140,8 @@ def test_bind_of_a_bound_arbiter_is_an_error(startup: Startup) -> None:
     in_process = make_arbiter(make_table())
     with pytest.raises(ValueError, match="is bound to a service already"):
         in_process.bind(startup.queue, *METHODS)
-    in_process.bind_startup_target_buffer(1, BUFFER)  # has no effect
+    # An in-process arbiter ignores this call.
+    in_process.bind_startup_target_buffer(1, BUFFER)
 
 
 def test_invalid_arguments_are_refused(startup: Startup) -> None:

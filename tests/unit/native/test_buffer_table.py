@@ -33,7 +33,7 @@ def write(table: _native.BufferTable, count: int) -> None:
     writer.close()
 
 
-class TestCreate:
+class TestCreateBuffer:
     def test_buffer_id_can_be_reused_only_after_removal(self) -> None:
         table = make_table()
         with pytest.raises(ValueError, match="exists already"):
@@ -71,7 +71,7 @@ class TestCreate:
             _native.BufferTable().create(BUFFER, 1 << 60, _native.RING)
 
 
-class TestStats:
+class TestBufferStats:
     def test_stats_have_the_documented_names(self) -> None:
         assert sorted(make_table().stats(BUFFER)) == sorted(STATS)
 
@@ -91,7 +91,7 @@ class TestStats:
             make_table().stats(9)
 
 
-class TestProducers:
+class TestProducerIdentity:
     def test_packets_contain_trusted_uid_pid_and_sequence_id(self) -> None:
         table = make_table()
         write(table, 1)
@@ -105,7 +105,7 @@ class TestProducers:
             make_table().set_producer(9, 1, 0, 0)
 
 
-class TestClone:
+class TestCloneBuffer:
     def test_clone_contains_the_unread_packets_of_its_source(self) -> None:
         table = make_table()
         write(table, 5)
@@ -121,7 +121,7 @@ class TestClone:
             table.clone(BUFFER, BUFFER)
 
 
-class TestRecover:
+class TestRecoverBuffer:
     def test_buffer_in_a_file_is_recovered(self) -> None:
         with tempfile.TemporaryFile() as file:
             table = _native.BufferTable()
@@ -140,7 +140,7 @@ class TestRecover:
                 _native.BufferTable().recover(1, file.fileno())
 
 
-class TestWatermark:
+class TestBufferWatermark:
     def test_eventfd_is_signalled_above_the_watermark(self) -> None:
         table = make_table()
         event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -156,7 +156,7 @@ class TestWatermark:
         os.close(event)
 
 
-class TestRemove:
+class TestRemoveBuffer:
     def test_writers_of_a_removed_buffer_drop_no_packets(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)

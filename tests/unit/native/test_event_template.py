@@ -68,7 +68,8 @@ def test_template_records_the_same_events_as_its_category(values: Any, options: 
     )
     with record() as recorded:
         CATEGORY.instant("Echo", **arguments)
-        for _ in range(3):  # the first one also writes interned names
+        # The first event also writes the interned names.
+        for _ in range(3):
             template.instant(*values, **options)
         with CATEGORY.slice("Echo", **arguments):
             pass
@@ -240,7 +241,7 @@ class Changing:
         return f"text {Changing.count}"
 
 
-def test_constants_are_converted_once() -> None:
+def test_template_constants_are_converted_once() -> None:
     Changing.count = 0
     template = CATEGORY.template("x", what=Changing(), large=1 << 64)
     assert not stretto.in_event()

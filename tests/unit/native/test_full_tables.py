@@ -174,7 +174,7 @@ def test_number_of_categories_is_limited_and_the_last_one_records() -> None:
 import stretto
 from tests.support.recorded_events import record
 with record():
-    pass  # makes the built-in ones
+    pass  # The first recording creates the built-in categories.
 made = []
 try:
     while True:

@@ -75,7 +75,7 @@ def failing(*_: object) -> Any:
     raise TimeLimitError("an error of our own")
 
 
-class TestObservers:
+class TestHandlerErrorsInObservers:
     def test_handler_error_in_the_first_observer_is_raised_after_the_function(self) -> None:
         seen: list[int] = []
         around = _pyhooks.Around(seen.append, interrupted)
@@ -125,7 +125,8 @@ def test_handler_error_while_a_thread_is_described_is_raised() -> None:
     process.soon.append(interrupted)
     with recorded("test.handler_errors"), pytest.raises(TimeLimitError):
         call(category.instant, "event")
-    assert interrupted not in process.soon  # entries of earlier tests may remain
+    # Callbacks of earlier tests may be in the list.
+    assert interrupted not in process.soon
 
 
 def test_handler_error_while_the_track_of_a_task_is_made_is_raised() -> None:
@@ -167,7 +168,8 @@ def no_other_gc_callbacks() -> Iterator[None]:
 def test_signal_handler_does_not_run_in_the_gc_callback(capsys: pytest.CaptureFixture[str]) -> None:
     gc_profiler.install()
     signal.signal(signal.SIGALRM, on_signal)
-    heap = [[] for _ in range(300_000)]  # a collection takes longer than the timer
+    # With this many objects, a collection takes longer than the timer.
+    heap = [[] for _ in range(300_000)]
     with recorded("python.gc"), pytest.raises(TimeLimitError):
         collect_often()
     del heap

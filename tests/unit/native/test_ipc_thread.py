@@ -58,7 +58,7 @@ def connection() -> Iterator[Connection]:
     connection.close()
 
 
-class TestStartAndStop:
+class TestStartAndStopOfTheThread:
     def test_thread_can_be_started_and_stopped_repeatedly(self, connection: Connection) -> None:
         assert not connection.is_running()
         for word in (b"one", b"two"):
@@ -123,7 +123,8 @@ from stretto import _native
 ours, theirs = (end.detach() for end in socket.socketpair())
 thread = _native.IpcThread(ours, _native.SendQueue(ours), lambda: None)
 thread.start()
-os.write(theirs, b"x")  # never read: the callback runs again and again
+# The callback runs repeatedly, because it never reads this byte.
+os.write(theirs, b"x")
 """
         for _ in range(5):
             result = subprocess.run(
@@ -174,7 +175,7 @@ thread.stop()
         connection.wait_for(b"here")
 
 
-class TestCallback:
+class TestReadCallback:
     def test_callback_that_returns_false_stops_reading(self, connection: Connection) -> None:
         connection.on_data = lambda data: False  # type: ignore[method-assign]
         connection.thread.start()
@@ -217,7 +218,7 @@ class TestCallback:
         assert connection.received == b""
 
 
-class TestSending:
+class TestSendingByTheThread:
     def test_queue_is_sent_while_python_code_is_blocked(self, connection: Connection) -> None:
         connection.thread.start()
         size = 0
@@ -226,13 +227,12 @@ class TestSending:
         assert size > 1 << 20
         connection.theirs.settimeout(30)
         while size:
-            size -= len(
-                connection.theirs.recv(1 << 16)
-            )  # blocks for ever if the thread doesn't send
+            # `recv` times out if the IPC thread doesn't send.
+            size -= len(connection.theirs.recv(1 << 16))
         assert connection.queue.pending == 0
 
 
-class TestArguments:
+class TestArgumentsOfIpcThread:
     def test_invalid_arguments_are_refused(self, connection: Connection) -> None:
         with pytest.raises(TypeError, match="on_readable must be callable"):
             _native.IpcThread(0, connection.queue, 3)  # type: ignore[arg-type]

@@ -145,7 +145,8 @@ RECYCLED: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("make", RECYCLED.values(), ids=RECYCLED)
-@pytest.mark.parametrize("alive", [1, 100])  # fewer and more than the free list holds
+# The free list holds more than 1 and fewer than 100 objects.
+@pytest.mark.parametrize("alive", [1, 100])
 def test_each_recycled_object_holds_one_reference_to_its_type(
     make: Callable[[], object], alive: int
 ) -> None:

@@ -28,7 +28,7 @@ def packets(table: _native.BufferTable) -> list[Any]:
 
 @pytest.fixture
 def misuse_is_counted() -> Iterator[None]:
-    """Count misuse, as without -X dev."""
+    """Make misuse of writers be counted instead of raised, as without `-X dev`."""
     before = _native.raise_on_writer_misuse(False)
     yield
     _native.raise_on_writer_misuse(before)
@@ -44,7 +44,7 @@ def hold_every_chunk(arbiter: _native.Arbiter) -> list[_native.TraceWriter]:
     return holders
 
 
-class TestPackets:
+class TestMessagesAsPackets:
     def test_each_message_is_one_packet(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
@@ -85,7 +85,7 @@ class TestPackets:
         assert numbers_of(read_all(table)) == [1, 2, 3]
 
 
-class TestMisuse:
+class TestMisuseOfMessages:
     def test_second_packet_of_a_writer_is_refused_while_one_is_open(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
@@ -136,7 +136,7 @@ class TestMisuse:
         assert numbers_of(read_all(table)) == [9]
 
 
-class TestLoss:
+class TestPacketLoss:
     def test_dropped_packet_is_counted_without_an_error(self) -> None:
         """Other writers hold all chunks of the memory."""
         arbiter = make_arbiter(make_table())
@@ -161,7 +161,8 @@ class TestLoss:
         before = _native.writer_misuse_count()
         thread.start()
         while thread.is_alive() and _native.writer_misuse_count() == before:
-            child.append_raw(b"")  # refused as soon as the other thread appends
+            # This call is refused while the other thread appends.
+            child.append_raw(b"")
         refused = _native.writer_misuse_count() - before
         for holder in holders:
             holder.close()

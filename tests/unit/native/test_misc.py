@@ -12,14 +12,14 @@ from stretto import _native
 from tests.unit.native.pipeline import field, packet
 
 
-class TestBoottime:
+class TestBoottimeClock:
     def test_boottime_equals_the_kernels_clock(self) -> None:
         before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         now = _native.boottime_ns()
         assert before <= now <= time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
-class TestTokenize:
+class TestTokenizeFunction:
     def test_tokenize_counts_whole_packets(self) -> None:
         trace = b"".join(field(1, packet(n, n)) for n in range(300))
         assert _native.tokenize(trace) == (300, len(trace))
@@ -45,7 +45,7 @@ class TestTokenize:
             _native.tokenize("text")  # type: ignore[arg-type]
 
 
-class TestPendingCall:
+class TestPendingCalls:
     def test_pending_call_runs_on_the_main_thread(self) -> None:
         calls: list[int] = []
         _native.add_pending_call(lambda: calls.append(1))
@@ -114,7 +114,7 @@ assert stretto.available()
         assert (result.returncode, result.stderr) == (0, "")
 
 
-class TestTimer:
+class TestTimerDescriptor:
     def test_timer_is_readable_after_its_time(self) -> None:
         timer = _native.timer_fd()
         try:

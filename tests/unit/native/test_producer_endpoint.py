@@ -32,7 +32,7 @@ def invoke_frame(
     return len(payload).to_bytes(4, "little") + payload
 
 
-class TestAttach:
+class TestAttachSharedMemory:
     def test_second_shared_memory_is_refused(self) -> None:
         endpoint = make_endpoint(make_table())
         fd = sealed_memory(8192)
@@ -64,7 +64,8 @@ class TestAttach:
             endpoint.attach_fd(fd, size, page_size)
         with pytest.raises(ValueError, match="at least 16384 bytes"):
             endpoint.attach_fd(fd, 16384, 4096)
-        endpoint.attach_fd(fd, 8192, 4096)  # possible after the failed attempts
+        # After failed calls, valid memory can be attached.
+        endpoint.attach_fd(fd, 8192, 4096)
         os.close(fd)
 
     def test_closed_descriptor_is_an_error(self) -> None:
@@ -74,7 +75,7 @@ class TestAttach:
             make_endpoint(make_table()).attach_fd(fd, 4096, 4096)
 
 
-class TestCommit:
+class TestCommitRequest:
     def test_commit_moves_chunks_and_returns_the_flush_id(self) -> None:
         with RemoteProducer() as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
@@ -156,11 +157,12 @@ class TestCommitFrames:
         assert endpoint.stats()["malformed_requests"] == 1
 
 
-class TestScrape:
+class TestScrapingOfChunks:
     def test_scrape_copies_uncommitted_packets_once(self) -> None:
         with RemoteProducer() as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
-            remote.serve()  # handles the registration of the writer
+            # The service handles the registration of the writer.
+            remote.serve()
             for number in range(3):
                 writer.write(packet(number))
             remote.endpoint.scrape([BUFFER])
@@ -197,7 +199,7 @@ class TestScrape:
             endpoint.scrape(3)  # type: ignore[arg-type]
 
 
-class TestWriters:
+class TestWritersOfTheEndpoint:
     def test_invalid_writer_ids_of_the_peer_are_ignored(self) -> None:
         endpoint = make_endpoint(make_table())
         for writer, buffer in ((32767, BUFFER), (0, BUFFER), (32768, BUFFER), (1, 65536)):

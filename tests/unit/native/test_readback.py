@@ -25,7 +25,7 @@ def write(table: _native.BufferTable, *packets: bytes) -> None:
     writer.close()
 
 
-class TestRead:
+class TestReadingOfABuffer:
     def test_read_stops_at_the_limit_and_continues_there(self) -> None:
         table = make_table()
         write(table, *(packet(n, 100) for n in range(1, 101)))
@@ -94,7 +94,7 @@ class TestSequenceIds:
         assert readback.sequence_id(PRODUCER + 1, 5) == 4
 
 
-class TestThreads:
+class TestConcurrentReading:
     def test_concurrent_readers_read_each_packet_once(self) -> None:
         table = make_table(8 << 20)
         count = 20000

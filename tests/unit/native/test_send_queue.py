@@ -34,7 +34,7 @@ def receive_all(peer: socket.socket) -> bytes:
         data += piece
 
 
-class TestPush:
+class TestPushFrame:
     def test_frame_is_sent_immediately_if_possible(self, pair: Pair) -> None:
         queue = _native.SendQueue(pair[0].fileno())
         assert queue.push(b"frame")
@@ -75,7 +75,7 @@ class TestPush:
             queue.invoke(1, 1, bytes(131072), True)
 
 
-class TestInvoke:
+class TestInvokeMethod:
     def test_invoke_encodes_a_frame_with_ascending_request_ids(self, pair: Pair) -> None:
         queue = _native.SendQueue(pair[0].fileno())
         assert queue.next_request_id() == 1
@@ -87,7 +87,7 @@ class TestInvoke:
         assert receive_all(pair[1]).endswith(field(4, 1))
 
 
-class TestBroken:
+class TestBrokenQueue:
     def test_queue_is_broken_after_the_peer_closed(self, pair: Pair) -> None:
         queue = _native.SendQueue(pair[0].fileno())
         states = [queue.broken]
@@ -100,7 +100,7 @@ class TestBroken:
         assert queue.pending == 0
 
 
-class TestArguments:
+class TestArgumentsOfSendQueue:
     def test_invalid_arguments_are_refused(self, pair: Pair) -> None:
         with pytest.raises(ValueError, match="fd must be from 0"):
             _native.SendQueue(-1)

@@ -19,7 +19,7 @@ from tests.unit.native.pipeline import (
 )
 
 
-class TestWrite:
+class TestWritePacket:
     def test_packets_arrive_in_order(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
@@ -66,7 +66,7 @@ class TestWrite:
         assert [87 in p for p in packets_of(read_all(table))] == [True, False]
 
 
-class TestClose:
+class TestCloseWriter:
     def test_closed_writer_frees_its_id_and_drops_packets(self) -> None:
         arbiter = make_arbiter(make_table())
         writer = _native.TraceWriter(arbiter, BUFFER)
@@ -100,7 +100,7 @@ class TestClose:
         assert _native.TraceWriter(arbiter, BUFFER).write(packet(1))
 
 
-class TestArguments:
+class TestArgumentsOfTraceWriter:
     def test_invalid_arguments_are_refused(self) -> None:
         arbiter = make_arbiter(make_table())
         with pytest.raises(TypeError, match="expected a Arbiter"):
@@ -126,7 +126,7 @@ def patient_threads() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-class TestFullMemory:
+class TestFullSharedMemory:
     def test_policy_drop_drops_a_packet_without_waiting(self) -> None:
         with RemoteProducer(8192) as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER, _native.DROP)
@@ -144,7 +144,8 @@ class TestFullMemory:
             assert writer.write(packet(2))
             writer.close()
             remote.serve()
-            assert int(packets_of(read_all(remote.table))[-1][42]) & 1  # the loss is marked
+            # Field 42 is `previous_packet_dropped`.
+            assert int(packets_of(read_all(remote.table))[-1][42]) & 1
 
     def test_policy_stall_waits_without_the_gil(self) -> None:
         with RemoteProducer(8192) as remote:
@@ -157,7 +158,8 @@ class TestFullMemory:
 
             thread = threading.Thread(target=write)
             thread.start()
-            remote.serve_while(thread)  # runs only if the other thread has released the GIL
+            # This loop runs only if the other thread has released the GIL.
+            remote.serve_while(thread)
             assert written == [True] * 50
             assert numbers_of(read_all(remote.table)) == list(range(50))
 
@@ -179,7 +181,8 @@ class TestFullMemory:
             about_to_write.wait()
             assert not writer.write(packet(3))
             writer.flush()
-            writer.close()  # deferred until the owner's write ends
+            # The writer is closed only when its owner's write ends.
+            writer.close()
             assert (writer.packets_dropped, remote.arbiter.live_writers) == (1, 2)
             remote.serve_while(thread)
             assert remote.arbiter.live_writers == 1

@@ -92,7 +92,8 @@ class Index:
         (-1, -1),
         (2**63 - 1, 2**63 - 1),
         (-(2**63), -(2**63)),
-        (2**63, str(2**63)),  # trace processor would read a uint64 as a negative number
+        # Larger ints are strings: trace processor would read a uint64 as a negative number.
+        (2**63, str(2**63)),
         (2**64 - 1, str(2**64 - 1)),
         (2**64, str(2**64)),
         (-(2**63) - 1, str(-(2**63) - 1)),
@@ -139,7 +140,8 @@ class Index:
         (range(3), "range(0, 3)"),
         (int, "<class 'int'>"),
     ],
-    ids=lambda value: type(value).__name__,  # some have no repr
+    # Some of the values have no repr, which would be the default id.
+    ids=lambda value: type(value).__name__,
 )
 def test_values_are_recorded_as_the_matching_type(value, expected):
     before = _native.argument_errors()

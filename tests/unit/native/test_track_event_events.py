@@ -16,7 +16,7 @@ from tests.support.recorded_events import COUNTER, descriptors_of, record
 
 CATEGORY = stretto.Category("test.events")
 
-# --- timestamps
+# --- Timestamps of events
 
 
 @pytest.mark.parametrize("offset", [-(10**9), 10**9, -1, 0])
@@ -53,7 +53,7 @@ def test_options_of_none_are_ignored():
     assert recorded.event.flows == []
 
 
-# --- flows
+# --- Flows of events
 
 
 def test_flows_can_be_objects_ints_or_iterables():
@@ -90,7 +90,7 @@ def test_flow_can_be_pickled():
         stretto.Flow("x")
 
 
-# --- tracks
+# --- Tracks of events
 
 
 def test_tracks_contain_the_uuid_of_their_parent():
@@ -188,7 +188,7 @@ def test_own_thread_track_is_the_default_track():
     assert process.track == stretto.process_track().uuid
 
 
-# --- counters
+# --- Counters and their values
 
 
 class Float:
@@ -288,7 +288,7 @@ def test_counter_has_a_track_below_the_process_or_a_given_track():
     assert descriptors[odd].name == "\\ud800"
 
 
-# --- names
+# --- Names of events
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,8 @@ def test_signal_handler_can_record_slices_inside_of_events():
 
     class Slow:
         def __repr__(self):
-            return str(sum(range(5000)))  # slow, so that few events are between two signals
+            # This takes long, so that few events are between two signals.
+            return str(sum(range(5000)))
 
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
@@ -275,7 +276,8 @@ def test_events_recorded_during_an_exception_do_not_change_it():
 
     def fails():
         keep = [Traces()]
-        keep.append(keep.clear())  # the object is deleted during the expression
+        # The object is deleted while this expression is evaluated.
+        keep.append(keep.clear())
         try:
             raise KeyError("mine")
         finally:

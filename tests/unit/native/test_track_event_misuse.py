@@ -45,7 +45,7 @@ BAD_COUNTS = [
 
 @pytest.fixture(autouse=True)
 def lenient():
-    """Count misuse, as without -X dev."""
+    """Make invalid arguments be counted instead of raised, as without `-X dev`."""
     before = _native.raise_on_event_misuse(False)
     yield
     _native.raise_on_event_misuse(before)
@@ -53,7 +53,7 @@ def lenient():
 
 @pytest.fixture
 def strict(lenient):
-    """Raise on misuse, as under -X dev."""
+    """Make invalid arguments raise, as under `-X dev`."""
     _native.raise_on_event_misuse(True)
 
 
@@ -61,7 +61,7 @@ def left_out(event):
     return event.args.get("...")
 
 
-# --- without -X dev: counted and omitted
+# --- Without -X dev, invalid arguments are counted and omitted
 
 
 @pytest.mark.parametrize(("name", "value"), BAD_OPTIONS)
@@ -206,7 +206,7 @@ def test_misuse_is_not_counted_without_a_session():
     assert _native.argument_errors() == before
 
 
-# --- under -X dev
+# --- Under -X dev, invalid arguments raise
 
 
 @pytest.mark.parametrize(("name", "value"), BAD_OPTIONS)

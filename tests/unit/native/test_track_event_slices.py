@@ -161,7 +161,7 @@ def test_slice_created_without_a_session_records_nothing_later():
     assert recorded.kinds == ""
 
 
-def test_slice_created_in_one_session_records_in_the_next():
+def test_slice_created_in_one_session_records_in_the_next_session():
     with record():
         slice_ = CATEGORY.slice("kept", n=1)
     with record() as recorded, slice_:
@@ -319,7 +319,7 @@ def test_begin_and_end_on_a_track_match_across_threads():
     assert {event.track for event in recorded.events} == {track.uuid}
 
 
-def test_end_on_one_track_does_not_end_slices_of_another():
+def test_end_on_one_track_does_not_end_slices_of_another_track():
     first, second = stretto.Track("first"), stretto.Track("first", id=2)
     with record() as recorded, CATEGORY.slice("thread"):
         CATEGORY.begin("a", track=first)

@@ -52,7 +52,7 @@ class World(Setup):
         return self.consumers[-1]
 
     def record(self, consumer: MockConsumer, *names: str, **fields: Any) -> None:
-        """Record packets with these texts."""
+        """Record packets with the texts `names`."""
         producer = self.producer("ds", shm_size_hint=16 << 20)
         self.enable(make_config("ds", **fields), consumer)
         self.write(producer, *names)
@@ -84,7 +84,7 @@ def client_of(consumer: MockConsumer) -> ConsumerIPCClient:
     return consumer.endpoint
 
 
-class TestSession:
+class TestConsumerSession:
     def test_session_is_enabled_stopped_and_read(
         self, world: World, consumer: MockConsumer
     ) -> None:
@@ -146,7 +146,8 @@ class TestSession:
     ) -> None:
         path = tmp_path / "trace"
         producer = world.producer("ds")
-        with path.open("wb") as file:  # the client duplicates the descriptor
+        # The client duplicates the descriptor, so the file can be closed.
+        with path.open("wb") as file:
             consumer.enable(make_config("ds", write_into_file=True), file.fileno())
         world.run()
         world.write(producer, "one")
@@ -189,7 +190,7 @@ class TestSession:
         assert texts(world.read(cloner)) == ["one"]
 
 
-class TestQueries:
+class TestServiceQueries:
     def test_trace_stats_are_returned(self, world: World, consumer: MockConsumer) -> None:
         stats: list[bytes | None] = []
         consumer.endpoint.get_trace_stats(stats.append)
@@ -248,7 +249,8 @@ class TestEndOfTheConnection:
         assert not consumer.connected
         assert not client_of(consumer).connected
         assert client_of(consumer).error == ""
-        assert consumer.flushes == []  # no answer after the disconnection
+        # The flush isn't answered after the disconnection.
+        assert consumer.flushes == []
         assert not world.service.sessions
 
     def test_disconnection_by_the_service_is_reported(
@@ -261,7 +263,8 @@ class TestEndOfTheConnection:
         assert not consumer.connected
         assert "disconnected" in client_of(consumer).error
         assert consumer.flushes == []
-        consumer.flush()  # has no effect
+        # A disconnected client ignores calls.
+        consumer.flush()
         world.run()
 
     def test_refused_connection_is_reported(self, world: World) -> None:
@@ -273,7 +276,7 @@ class TestEndOfTheConnection:
         world.run()
         assert "group" in client_of(consumer).error
 
-    def test_abandon_closes_only_its_own_descriptor(self, tmp_path: Path) -> None:
+    def test_abandon_in_a_child_closes_only_the_childs_descriptors(self, tmp_path: Path) -> None:
         childs_runner = FakeTaskRunner()
         far, near = UnixSocket.pair()
         parents_copy = os.dup(far.fileno())
@@ -283,15 +286,16 @@ class TestEndOfTheConnection:
         )
         consumer = MockConsumer(service)
         with (tmp_path / "trace").open("wb") as file:
-            consumer.enable(TraceConfig(), file.fileno())  # queued with a descriptor until the bind
+            # The request waits, with its descriptor, for the bind.
+            consumer.enable(TraceConfig(), file.fileno())
         before = open_descriptors()
         client_of(consumer).abandon()
         assert len(before - open_descriptors()) == 2
-        assert len(childs_runner.watched) == 1  # the selector is shared with the parent
-        near.recv_into(memoryview(bytearray(100)))  # reads the bind request
-        assert (
-            near.recv_into(memoryview(bytearray(100))) is None
-        )  # None: the connection is still open
+        # The child doesn't change the selector, which it shares with the parent.
+        assert len(childs_runner.watched) == 1
+        # The first read takes the bind request; the second returns None: the connection is open.
+        near.recv_into(memoryview(bytearray(100)))
+        assert near.recv_into(memoryview(bytearray(100))) is None
         os.close(parents_copy)
         near.close()
 
@@ -347,7 +351,7 @@ def other() -> Iterator[Callable[..., OtherService]]:
         service.close()
 
 
-class TestOtherVersions:
+class TestServiceOfAnotherVersion:
     def test_requests_of_methods_unknown_to_the_service_fail(self, other: Any) -> None:
         service = other(["EnableTracing", "ReadBuffers"])
         consumer, answers = service.consumer, list[Any]()
@@ -361,11 +365,8 @@ class TestOtherVersions:
         service.client.attach("key", answers.append)
         service.client.detach("key", answers.append)
         service.client.start_tracing()
-        assert (consumer.events, consumer.flushes, answers) == (
-            [],
-            [],
-            [],
-        )  # callbacks run as tasks
+        # Callbacks run as tasks, which have not run yet.
+        assert (consumer.events, consumer.flushes, answers) == ([], [], [])
         service.runner.run_until_idle()
         assert consumer.events == [ObservableEvents()]
         assert consumer.flushes == [False]
@@ -416,7 +417,7 @@ class TestOtherVersions:
         assert not service.consumer.connected
 
 
-class TestConnect:
+class TestConnectToTheService:
     def test_connecting_without_a_service_is_an_error(
         self, world: World, consumer: MockConsumer, tmp_path: Path
     ) -> None:

@@ -62,7 +62,7 @@ class World(Setup):
         return replies
 
     def record(self, remote: RemoteConsumer, *names: str, **fields: Any) -> Replies:
-        """Record packets with these texts; return the pending reply to EnableTracing."""
+        """Record packets with the texts `names`; return the pending reply to EnableTracing."""
         producer = self.producer("ds", shm_size_hint=16 << 20)
         enabled = self.call(remote, "EnableTracing", trace_config=make_config("ds", **fields))
         if names:
@@ -82,7 +82,8 @@ def world() -> Iterator[World]:
     world = World()
     yield world
     world.close()
-    gc.collect()  # closes descriptors of connections and of failed tests
+    # The collection closes descriptors of connections and of failed tests.
+    gc.collect()
     assert len(open_descriptors() - before) <= 1
 
 
@@ -98,7 +99,7 @@ def trace_of(replies: Replies) -> list[str]:
     return texts(decode_packets(b"".join(joiner.add(reply) for reply in replies)))
 
 
-class TestPort:
+class TestMethodsOfThePort:
     def test_methods_have_perfettos_ids(self) -> None:
         ids = {name: CONSUMER_PORT.method_id(name) for name in CONSUMER_PORT.by_name}
         assert ids == ipc.CONSUMER_PORT_METHODS
@@ -109,7 +110,7 @@ class TestPort:
                 assert world.call(remote, name), name
 
 
-class TestConnection:
+class TestConsumerConnection:
     def test_consumer_has_the_uid_of_its_credentials(
         self, world: World, remote: RemoteConsumer
     ) -> None:
@@ -160,7 +161,7 @@ class TestConnection:
         assert remote.disconnected
 
 
-class TestSession:
+class TestConsumerSession:
     def test_enable_is_answered_when_the_session_ends(
         self, world: World, remote: RemoteConsumer
     ) -> None:
@@ -181,7 +182,9 @@ class TestSession:
         world.call(remote, "EnableTracing")
         assert world.session().config == TraceConfig()
 
-    def test_second_enable_rejects_the_first(self, world: World, remote: RemoteConsumer) -> None:
+    def test_second_enable_rejects_the_first_request(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         first = world.record(remote)
         (second,) = world.call(remote, "EnableTracing", trace_config=make_config("ds"))
         assert first == [None]
@@ -240,7 +243,8 @@ class TestSession:
         read_fd, write_fd = os.pipe()
         world.call(remote, "EnableTracing", fd=write_fd, trace_config=make_config("ds"))
         os.close(write_fd)
-        assert os.read(read_fd, 1) == b""  # all copies are closed
+        # The end of the pipe is reached because no copy of the descriptor is open.
+        assert os.read(read_fd, 1) == b""
         os.close(read_fd)
 
 
@@ -280,7 +284,7 @@ class TestReadBuffers:
         assert remote.disconnected is False
 
 
-class TestBackPressure:
+class TestSlowConsumer:
     @pytest.fixture
     def slow(self, world: World) -> Iterator[tuple[UnixSocket, World]]:
         """Return the socket of a consumer that has requested 8 MiB and reads nothing."""
@@ -328,7 +332,7 @@ class TestBackPressure:
         assert len(world.call(other, "QueryCapabilities")) == 1
 
 
-class TestDetach:
+class TestDetachedSession:
     def test_detached_session_outlives_its_connection(
         self, world: World, remote: RemoteConsumer
     ) -> None:
@@ -337,7 +341,8 @@ class TestDetach:
         remote.close()
         world.run()
         assert world.session().started
-        assert enabled == [None]  # rejected by the disconnection
+        # The disconnection rejects the pending EnableTracing request.
+        assert enabled == [None]
 
         heir = world.join()
         (config,) = world.call(heir, "Attach", key="k")
@@ -369,7 +374,7 @@ class TestDetach:
         assert ended == ipc.EnableTracingResponse(disabled=True)
 
 
-class TestClone:
+class TestClonedSession:
     def test_clone_is_read_by_its_consumer(self, world: World, remote: RemoteConsumer) -> None:
         world.record(remote, "one")
         cloner = world.join()
@@ -404,8 +409,10 @@ class TestClone:
         assert [reply.success for (reply,) in replies] == [True, False, False]
 
 
-class TestQueries:
-    def test_stats_are_those_of_the_session(self, world: World, remote: RemoteConsumer) -> None:
+class TestServiceQueries:
+    def test_stats_of_the_consumers_session_are_returned(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         world.record(remote, "one")
         (reply,) = world.call(remote, "GetTraceStats")
         stats = ipc.GetTraceStatsResponse.decode(reply).trace_stats
@@ -430,7 +437,7 @@ class TestQueries:
     ) -> None:
         assert world.call(remote, "GetTraceStats") == [None]
 
-    def test_capabilities_are_those_of_the_service(
+    def test_capabilities_of_the_service_are_returned(
         self, world: World, remote: RemoteConsumer
     ) -> None:
         (reply,) = world.call(remote, "QueryCapabilities")
@@ -512,7 +519,7 @@ class TestObserveEvents:
         assert any(each.instance_state_changes for each in told)
         assert events.has_more
 
-    def test_new_observation_ends_the_previous_one(
+    def test_second_observe_request_ends_the_first_observation(
         self, world: World, remote: RemoteConsumer
     ) -> None:
         old = world.call(remote, "ObserveEvents", events_to_observe=[self.ALL_STARTED])

@@ -164,7 +164,7 @@ REQUESTS = [
 ]
 
 
-class TestInitialize:
+class TestInitializeConnection:
     def test_service_gets_the_identity_of_the_producer(self, talk: Talk) -> None:
         (reply,) = talk.initialize(
             producer_name="p",
@@ -192,7 +192,7 @@ class TestInitialize:
         ]
 
     @pytest.mark.parametrize(("mode", "expected"), [(0, False), (1, True), (2, False), (3, False)])
-    def test_scraping_follows_request_or_default(
+    def test_scraping_follows_the_request_or_the_services_default(
         self, talk: Talk, mode: int, expected: bool
     ) -> None:
         talk.initialize(smb_scraping_mode=mode)
@@ -209,7 +209,7 @@ class TestInitialize:
         assert talk.call("Sync", ipc.SyncRequest()) == [None]
 
 
-class TestMemoryOfTheProducer:
+class TestProducerProvidedMemory:
     def offer(self, talk: Talk, memory: int, provided: bool = True) -> Any:
         replies: list[Any] = []
         request = ipc.InitializeConnectionRequest(
@@ -251,7 +251,7 @@ class TestMemoryOfTheProducer:
         assert not reply.using_shmem_provided_by_producer
 
 
-class TestRemote:
+class TestRemoteProducer:
     def test_remote_producer_sends_its_chunks_within_messages(self, memory: int) -> None:
         peer = Peer(address="127.0.0.1:1")
         peer.set_identity(
@@ -266,7 +266,7 @@ class TestRemote:
         assert (identity.shm_emulation, shm_fd) == (True, -1)
 
 
-class TestRequests:
+class TestProducerRequests:
     @pytest.mark.parametrize(("name", "request_", "logged"), REQUESTS, ids=[r[0] for r in REQUESTS])
     def test_requests_reach_the_endpoint(
         self, talk: Talk, name: str, request_: Any, logged: tuple[Any, ...]
@@ -311,7 +311,7 @@ def handled(talk: Talk, data: bytes) -> int:
     return sum(consumed)
 
 
-class TestCommit:
+class TestCommitData:
     def test_commit_without_memory_gets_no_reply(self, talk: Talk) -> None:
         talk.initialize()
         assert talk.call("CommitData", ipc.CommitDataRequest(flush_request_id=1)) == []
@@ -352,7 +352,7 @@ class TestCommit:
         assert consumed == [6]
 
 
-class TestCommands:
+class TestServiceCommands:
     @pytest.fixture
     def stream(self, talk: Talk) -> list[Any]:
         talk.initialize()

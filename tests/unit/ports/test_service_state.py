@@ -62,7 +62,7 @@ def test_descriptors_are_passed_on_unchanged(setup: Setup) -> None:
     assert bytes_field(1, descriptor) in setup.consumer().endpoint.encoded_service_state()
 
 
-def test_data_source_with_malformed_details_is_listed_with_the_others(setup: Setup) -> None:
+def test_data_source_with_malformed_details_is_listed(setup: Setup) -> None:
     endpoint = setup.producer("good").endpoint
     endpoint.register_encoded_data_source(b"\x0a\x03bad" + NO_MESSAGE)
     states: list[TracingServiceState] = []

@@ -35,7 +35,7 @@ def slices_of(replies: list[bytes]) -> list[ReadBuffersResponse.Slice]:
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-class TestBothWays:
+class TestSplitAndJoin:
     def test_joined_packets_equal_the_sent_ones(self, sizes: list[int]) -> None:
         packets = packets_of(sizes)
         replies = list(pack_slices(trace_of(packets)))
@@ -64,13 +64,13 @@ def test_small_packets_share_a_reply() -> None:
     assert len(list(pack_slices(trace_of([b"x"] * 5000)))) == 1
 
 
-class TestForeignEncodings:
-    def test_mark_before_data_and_unknown_fields_are_accepted(self) -> None:
+class TestEncodingsOfOtherServices:
+    def test_slice_fields_in_any_order_and_unknown_fields_are_accepted(self) -> None:
         slice_ = b"\x10\x01" + bytes_field(1, b"packet") + b"\x78\x05"
         reply = bytes_field(9, b"?") + bytes_field(2, slice_)
         assert SliceJoiner().add(reply) == b"\x0a\x06packet"
 
-    def test_length_of_four_bytes_is_accepted(self) -> None:
+    def test_redundant_length_of_four_bytes_is_accepted(self) -> None:
         slice_ = b"\x0a\x86\x80\x80\x00packet\x10\x01"
         assert SliceJoiner().add(bytes_field(2, slice_)) in (
             b"\x0a\x06packet",
@@ -115,7 +115,7 @@ class TestForeignEncodings:
         assert SliceJoiner().add(b"\x12\x02\x0a\x00" * 1000) == b""
         assert calls == [0]
 
-    def test_packet_that_contains_the_bytes_of_a_mark_is_kept_whole(self) -> None:
+    def test_packet_with_the_bytes_of_a_last_slice_field_is_kept_whole(self) -> None:
         joiner = SliceJoiner()
         slice_ = ReadBuffersResponse.Slice(data=b"\x10\x01")
         assert joiner.add(ReadBuffersResponse(slices=[slice_]).encode()) == b""
@@ -124,7 +124,7 @@ class TestForeignEncodings:
         assert trace == b"\x0a\x04\x10\x01\x10\x01"
 
 
-class TestHostile:
+class TestHostileReplies:
     @pytest.mark.parametrize("reply", [b"\x12\x05ab", b"\x12\x02\x0a\x09", b"\xff", b"\x00\x00"])
     def test_malformed_reply_is_an_error(self, reply: bytes) -> None:
         with pytest.raises(DecodeError):

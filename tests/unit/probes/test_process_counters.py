@@ -67,7 +67,7 @@ def test_reused_pid_has_no_cpu_use_from_the_old_process(counters, monkeypatch):
     assert counters.take() == []
 
 
-def test_descriptors_are_repeated_after_a_clear(counters):
+def test_track_descriptors_are_repeated_after_the_incremental_state_is_cleared(counters):
     for _ in range(2):
         counters.sample([os.getpid()])
     counters.take()
@@ -101,7 +101,8 @@ def test_counters_of_a_process_that_has_ended_become_zero(counters):
     os.close(write_end)
     os.close(read_end)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    counters.sample([pid])  # the process is a zombie
+    # The process has ended and is a zombie.
+    counters.sample([pid])
     os.waitpid(pid, 0)
     memory, cpu = counters.take()
     (process,) = memory.process_stats.processes

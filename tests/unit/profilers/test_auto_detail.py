@@ -1,4 +1,4 @@
-"""Auto detail in this process: what its hooks count, switch off and refuse."""
+"""Auto detail in this process: hooks count calls and switch off functions with short calls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def many(count: int) -> None:
     for _ in range(count):
         calls_str()
         leaf()
-    time.sleep(0.002)  # sleep: the duration that is recorded
+    time.sleep(0.002)  # sleep: makes the call long enough to be recorded
 
 
 def counted() -> dict[str, Any]:
@@ -53,7 +53,7 @@ def counted() -> dict[str, Any]:
 
 
 @with_events
-def test_calls_of_functions_that_stay_on_are_counted() -> None:
+def test_calls_of_functions_that_are_not_switched_off_are_counted() -> None:
     with recorded(CATEGORY):
         many(50)
         calls = counted()
@@ -68,26 +68,26 @@ def test_function_with_short_calls_is_switched_off_and_not_counted() -> None:
 
 
 @with_events
-def test_short_calls_are_arguments_of_their_caller() -> None:
+def test_short_calls_are_summed_in_arguments_of_the_callers_slice() -> None:
     with recorded(CATEGORY) as result:
         many(50)
     begin, *inner, end = result.events
     assert (begin.name, begin.location and begin.location[0]) == ("many", HERE)
-    # On a busy machine some of the inner calls are long enough to be shown.
+    # On a busy machine, some of the inner calls are long enough to be recorded.
     short_calls = end.args["short_calls"]
     assert short_calls + len(inner) // 2 == 50
     assert 0 < end.args["short_calls_ns"] < short_calls * THRESHOLD_NS
 
 
 @with_events
-def test_exceptions_and_generators_end_their_slices() -> None:
+def test_slice_ends_when_its_generator_yields_or_its_function_raises() -> None:
     def generates() -> Iterator[int]:
-        time.sleep(0.002)  # sleep: the duration that is recorded
+        time.sleep(0.002)  # sleep: makes the call long enough to be recorded
         yield 1
-        time.sleep(0.002)  # sleep: the duration that is recorded
+        time.sleep(0.002)  # sleep: makes the call long enough to be recorded
 
     def fails() -> None:
-        time.sleep(0.002)  # sleep: the duration that is recorded
+        time.sleep(0.002)  # sleep: makes the call long enough to be recorded
         raise KeyError
 
     with recorded(CATEGORY) as result:
@@ -107,14 +107,14 @@ def test_open_calls_end_with_the_recording() -> None:
         return result
 
     def inner_call(_: object) -> None:
-        time.sleep(0.002)  # sleep: the duration that is recorded
+        time.sleep(0.002)  # sleep: makes the call long enough to be recorded
 
     calls = still_open().calls()
     assert [name.rpartition(".")[2] for name, _ in calls] == ["inner_call"]
 
 
 @with_events
-def test_recursion_to_the_limit_works() -> None:
+def test_recursion_of_50000_calls_works_during_auto_detail() -> None:
     def recursive(depth: int) -> int:
         return recursive(depth - 1) + 1 if depth else len(str(depth))
 
@@ -128,7 +128,7 @@ def test_recursion_to_the_limit_works() -> None:
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="the refusal of 3.11")
-def test_python_without_events_is_refused() -> None:
+def test_auto_detail_is_refused_on_python_3_11() -> None:
     with pytest.raises(RuntimeError, match=r"needs CPython 3\.12 or later"):
         _pyhooks.start(category, auto_detail=True)
 

@@ -67,7 +67,7 @@ class TestLogRecords:
         yield logger, output
         logger.removeHandler(handler)
 
-    def test_records_from_info_up_are_instants(
+    def test_log_records_of_level_info_and_higher_are_instants(
         self, logger: tuple[logging.Logger, io.StringIO]
     ) -> None:
         log_, output = logger
@@ -290,7 +290,7 @@ class TestUncaughtExceptions:
         assert sys.excepthook is original
 
 
-class TestTasks:
+class TestAsyncioTasks:
     def test_creation_and_steps_of_a_task_are_connected_by_a_flow(self) -> None:
         async def child() -> None:
             await asyncio.sleep(0)
@@ -303,7 +303,8 @@ class TestTasks:
         events = [e for e in result.events if e.type != END and "shutdown" not in str(e.args)]
         events = [e for e in events if "shutdown" not in e.name]
         names = [(e.type, e.name.rpartition(".")[2], e.args["task"]) for e in events]
-        kid_at_birth = names[2][2]  # before 3.13, a task is created without its name
+        # Before CPython 3.13, a task is created without its name.
+        kid_at_birth = names[2][2]
         assert names == [
             (INSTANT, "create task", names[0][2]),
             (BEGIN, "parent", names[0][2]),

@@ -49,7 +49,7 @@ def traced(function: Callable[[], object]) -> list[Call]:
 
 
 def made(name: str, path: str, line: int = 0) -> Callable[[], None]:
-    """Return a function with this name, defined in this file after `line` lines."""
+    """Return a function with the given name and file, defined after `line` lines."""
     scope: dict[str, Any] = {}
     exec(compile("\n" * line + "def f(): pass", "x", "exec"), scope)
     function: Any = scope["f"]
@@ -57,7 +57,7 @@ def made(name: str, path: str, line: int = 0) -> Callable[[], None]:
     return function  # type: ignore[no-any-return]
 
 
-class TestNesting:
+class TestNestingOfSlices:
     @pytest.mark.parametrize("program", PROGRAMS)
     def test_slices_equal_the_calls_that_a_profiler_sees(
         self, program: Callable[[], object]
@@ -176,10 +176,10 @@ class TestRandomPrograms:
         assert traced(body) == expected_calls(body)
 
 
-# --- beginnings and ends ----------------------------------------------------------
+# --- Start and stop of tracing ------------------------------------------------------
 
 
-class TestStartAndStop:
+class TestStartAndStopOfTracing:
     def test_calls_that_began_before_the_session_record_no_end(self) -> None:
         result = Recorded()
         manager = recorded(CATEGORY)
@@ -241,7 +241,7 @@ class TestStartAndStop:
         assert sys.getprofile() is None
 
 
-# --- options ------------------------------------------------------------------------
+# --- Options of function tracing ----------------------------------------------------
 
 
 def spin(milliseconds: float) -> None:
@@ -250,7 +250,7 @@ def spin(milliseconds: float) -> None:
         pass
 
 
-class TestOptions:
+class TestTracingOptions:
     def test_calls_below_the_maximum_depth_are_omitted_and_counted(
         self, options: Callable[..., None]
     ) -> None:
@@ -259,11 +259,12 @@ class TestOptions:
         flat = ("recursive", [("recursive", []), ("leaf", [])])
         assert calls == [
             (
-                "TestOptions.test_calls_below_the_maximum_depth_are_omitted_and_counted.<locals>.<lambda>",
+                "TestTracingOptions.test_calls_below_the_maximum_depth_are_omitted_and_counted.<locals>.<lambda>",
                 [flat],
             )
         ]
-        assert _pyhooks.stats()["too_deep"] == 4 + 4  # four calls of recursive and four of leaf
+        # Four calls of `recursive` and four of `leaf` are too deep.
+        assert _pyhooks.stats()["too_deep"] == 4 + 4
         assert "deeper than 3" in problems()[0]
 
     def test_calls_below_the_minimum_duration_are_omitted_and_counted(

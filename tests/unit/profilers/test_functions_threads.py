@@ -18,7 +18,7 @@ CATEGORY = "python.functions"
 pytestmark = pytest.mark.usefixtures("function_options")
 
 
-class TestThreads:
+class TestTracedThreads:
     def test_threads_started_before_the_session_are_traced(self) -> None:
         ready, go = threading.Event(), threading.Event()
 
@@ -79,7 +79,7 @@ class TestThreads:
         assert result.all_calls() == [expected] * 8
 
 
-# --- other tools -------------------------------------------------------------------------
+# --- Other profilers -----------------------------------------------------------------------
 
 
 def profiled() -> None:
@@ -91,7 +91,7 @@ def profiled() -> None:
     profile.disable()
 
 
-class TestOtherTools:
+class TestOtherProfilers:
     @pytest.mark.skipif(not NEW, reason="CPython 3.11 has no sys.monitoring")
     def test_monitoring_tool_ids_of_other_tools_are_not_used(self) -> None:
         monitoring = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
@@ -167,7 +167,7 @@ with stretto.recording(sys.argv[1], functions=True, stream="stream" in sys.argv)
         os._exit(0)
     os.waitpid(pid, 0)
     user()
-    time.sleep(0.3)  # sleep: Stretto's threads run meanwhile
+    time.sleep(0.3)  # sleep: lets Stretto's threads run
 """
 
 

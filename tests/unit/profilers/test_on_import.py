@@ -1,4 +1,4 @@
-"""Waiting for an import leaves nothing behind when it is given up."""
+"""Import callbacks that were cancelled leave no import hook on `sys.meta_path`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stretto.profilers.on_import import stop_waiting, when_imported
 from stretto.profilers.patch import Patch
 
 
-def test_a_module_is_no_longer_awaited(tmp_path, monkeypatch):
+def test_cancelled_import_callback_is_not_called(tmp_path, monkeypatch):
     (tmp_path / "awaited_module.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     finders, seen = list(sys.meta_path), []
@@ -23,7 +23,7 @@ def test_a_module_is_no_longer_awaited(tmp_path, monkeypatch):
     assert sys.meta_path == finders
 
 
-def test_a_patch_that_is_switched_off_awaits_no_module():
+def test_patch_switched_off_before_the_import_leaves_no_import_hook():
     finders = list(sys.meta_path)
     patch = Patch("no_such_module", "function", lambda: None)
     patch.switch(True)

@@ -18,12 +18,12 @@ from stretto.profilers.patch import Patch
 
 
 def divide(a: int, b: int = 1) -> float:
-    """Divide."""
+    """Return the quotient."""
     return a / b
 
 
-class TestAround:
-    def test_observers_see_arguments_and_result(self) -> None:
+class TestObservedFunction:
+    def test_observers_get_arguments_and_result(self) -> None:
         seen: list[Any] = []
 
         def before(*args: Any, **kwargs: Any) -> str:
@@ -71,7 +71,7 @@ class TestAround:
 
     def test_wrapper_has_the_attributes_of_the_function(self) -> None:
         around = Around(divide, lambda *_: None)
-        assert (around.__name__, around.__doc__) == ("divide", "Divide.")  # type: ignore[attr-defined]
+        assert (around.__name__, around.__doc__) == ("divide", "Return the quotient.")  # type: ignore[attr-defined]
         assert around.__wrapped__ is divide
         assert repr(around) == repr(divide)
         assert isinstance(around, Around)

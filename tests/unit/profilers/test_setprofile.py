@@ -105,7 +105,8 @@ def runs_cprofile(told: ProfileEvents) -> None:
 
 
 def runs_profile(told: ProfileEvents) -> None:
-    import profile  # deprecated from CPython 3.15 on
+    # CPython 3.15 deprecates this module.
+    import profile
 
     tool = profile.Profile()
     tool.runcall(leaf)
@@ -138,7 +139,8 @@ def test_profile_function_gets_the_same_events_during_function_tracing(
 ) -> None:
     bare: ProfileEvents = []
     told: ProfileEvents = []
-    program([])  # from 3.12 on, code that was profiled once has more events
+    # From CPython 3.12 on, code that was profiled once has more events.
+    program([])
     program(bare)
     with recorded("python.functions"):
         program(told)

@@ -25,7 +25,7 @@ def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def raises(implementation: ModuleType) -> Iterator[None]:
-    """Raise on misuse, as under -X dev."""
+    """Make misuse of writers raise, as under `-X dev`."""
     before = implementation.raise_on_writer_misuse(True)
     yield
     implementation.raise_on_writer_misuse(before)

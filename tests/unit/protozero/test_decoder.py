@@ -29,7 +29,7 @@ def only(data: bytes) -> Any:
     return field
 
 
-class TestIteration:
+class TestFieldIteration:
     def test_fields_are_decoded_in_wire_order(self) -> None:
         data = wire.varint_field(3, 1) + wire.bytes_field(1, b"x") + wire.varint_field(3, 2)
         decoder = Decoder(data)
@@ -111,7 +111,7 @@ class TestIteration:
         assert len(list(decoder)) == 3
 
 
-class TestTypes:
+class TestValueConversions:
     def test_negative_integers_are_sign_extended(self) -> None:
         field = only(wire.varint_field(1, -2))
         assert (field.as_int64(), field.as_int32()) == (-2, -2)
@@ -121,7 +121,7 @@ class TestTypes:
         field = only(wire.varint_field(1, 2**32 + 3))
         assert (field.as_uint32(), field.as_int32(), field.as_sint32()) == (3, 3, -2)
 
-    def test_bool_is_not_zero(self) -> None:
+    def test_bool_is_true_for_every_value_except_zero(self) -> None:
         assert only(wire.varint_field(1, 2)).as_bool()
         assert not only(wire.varint_field(1, 0)).as_bool()
 
@@ -172,7 +172,7 @@ class TestTypes:
         assert text.encode("utf-8", "surrogateescape") == b"a\xff"
 
 
-class TestPacked:
+class TestPackedFields:
     def test_packed_elements_are_decoded(self) -> None:
         field = only(wire.bytes_field(1, bytes.fromhex("01ac02")))
         assert list(field.packed_varints()) == [1, 300]

@@ -32,7 +32,7 @@ def test_documented_examples_run(tmp_path: Path) -> None:
         exec(compile(example, str(DOCUMENT), "exec"), names)
 
 
-def test_documented_error_message_is_the_real_one() -> None:
+def test_documented_error_message_is_printed() -> None:
     (shown,) = blocks("")
     assert shown.startswith("config.pbtxt:")
     with pytest.raises(TextFormatError) as error:

@@ -27,7 +27,7 @@ def modules() -> tuple[Any, Any]:
     return extended, extending
 
 
-class TestValues:
+class TestExtensionValues:
     def test_extension_is_a_key_of_the_message(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         event = extended.Event(id=1)
@@ -109,7 +109,8 @@ class TestValues:
         self, modules: tuple[Any, Any]
     ) -> None:
         extended, ext = modules
-        assert extended.Event  # creates the class before the second extension
+        # The class has to exist before the second extension is added.
+        assert extended.Event
         assert ext.speed
         name = extended.__name__
         with pytest.raises(ConfigError, match=r"other\.speed has the number 100 of Event\."):
@@ -141,7 +142,7 @@ class TestPublicImport:
             ext.Nothing  # noqa: B018
 
 
-class TestWriter:
+class TestExtensionsInWriters:
     def test_extensions_are_appended_by_a_writer(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         writer = extended.Event.Writer()
@@ -176,7 +177,7 @@ class TestWriter:
         assert writer.finish() == b""
 
 
-class TestDecoder:
+class TestExtensionsInDecoders:
     def test_decoder_reads_extensions_by_key(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         event = extended.Event()
@@ -195,7 +196,7 @@ class TestDecoder:
             assert ext.tags in ext.Detail.Decoder(b"")
 
 
-class TestTextAndJson:
+class TestExtensionsInTextAndJson:
     def test_extension_names_are_in_brackets(self, modules: tuple[Any, Any]) -> None:
         extended, ext = modules
         event = extended.Event(id=1)
@@ -229,7 +230,7 @@ class TestTextAndJson:
         assert parse_text(text, extended.Event)[ext.tags] == ["a", "b"]
 
 
-class TestNames:
+class TestNamesAndDefaults:
     def test_names_reserved_by_python_get_an_underscore(self, modules: tuple[Any, Any]) -> None:
         extended, _ = modules
         event = extended.Event

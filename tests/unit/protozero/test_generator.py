@@ -68,7 +68,7 @@ class TestProtoParser:
         (tmp_path / "x.proto").write_text(source)
         command = [str(PROTOC), f"-I{tmp_path}", f"-o{tmp_path}/out", "x.proto"]
         if name == "sample":
-            # protoc requires this option for the aliases RED and ROT.
+            # protoc accepts two enum values of the same number only with the option `allow_alias`.
             source = source.replace("enum Color {", "enum Color {\n  option allow_alias = true;")
             (tmp_path / "x.proto").write_text(source)
         subprocess.run(command, check=True)
@@ -247,7 +247,7 @@ class TestDescriptorSet:
             descriptor_set.read_descriptor_set(b"\x0a" + varint(len(file)) + file)
 
 
-class TestAttributes:
+class TestAttributeNames:
     def test_two_fields_with_the_same_attribute_name_are_refused(self, tmp_path: Path) -> None:
         (tmp_path / "x.proto").write_text(
             "message A { optional int32 from = 1; optional int32 from_ = 2; }"
@@ -257,7 +257,7 @@ class TestAttributes:
             python_emitter.emit(module, "a test")
 
 
-class TestModules:
+class TestGeneratedModules:
     def test_closure_contains_all_types_that_the_roots_need(self) -> None:
         (file,) = proto_parser.parse([SAMPLES / "sample.proto"])
         schema = Schema([file])
@@ -279,7 +279,7 @@ class TestModules:
         assert two.reference("stretto.test.Everything.Inner") == "Everything.Inner"
 
 
-class TestStubs:
+class TestGeneratedStubs:
     def test_stub_declares_every_attribute(self) -> None:
         _, module = module_of(SAMPLES / "sample.proto", "stretto_sample")
         tree = ast.parse(stub_emitter.emit(module, "a test"))

@@ -19,7 +19,7 @@ def two_hundred() -> bytes:
     return b"".join(wire.varint_field(1 + n % 3, n) for n in range(200))
 
 
-class TestFields:
+class TestFieldLookup:
     def test_last_and_all_fields_of_a_number_are_found(self) -> None:
         message = native.IndexedMessage(two_hundred())
         last = message._last(2)
@@ -48,7 +48,7 @@ class TestFields:
             native.IndexedMessage(b"")._last("1")
 
 
-class TestClasses:
+class TestDecoderClasses:
     def test_decoder_classes_are_immutable(self) -> None:
         made = TracePacket.Decoder
         with pytest.raises(TypeError, match="immutable"):
@@ -108,7 +108,7 @@ class TestClasses:
         assert gone() is None
 
 
-class TestViews:
+class TestInputReferences:
     def test_nested_decoder_keeps_a_reference_to_the_input(self) -> None:
         data = bytearray(wire.bytes_field(11, wire.bytes_field(23, b"name")))
         event = TracePacket.Decoder(data).track_event

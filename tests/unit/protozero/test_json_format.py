@@ -63,7 +63,7 @@ def read(value: Any, *, lossy: bool = False) -> Any:
     return from_value(value, Everything, allow_unknown_fields=lossy)
 
 
-class TestWriting:
+class TestWritingJson:
     def test_message_is_written_as_a_json_object(self) -> None:
         assert to_value(MESSAGE) == VALUE
         assert json.loads(format_json(MESSAGE)) == VALUE
@@ -90,14 +90,14 @@ class TestWriting:
         assert to_value(message) == {"color": 99}
         assert read({"color": 99}) == message
 
-    def test_strings_that_are_not_utf8_survive(self) -> None:
+    def test_strings_that_are_not_utf8_are_written_and_read_unchanged(self) -> None:
         message = Everything(a_string="a\udcff")
         text = format_json(message)
         assert text.isascii()
         assert parse_json(text, Everything) == message
 
 
-class TestReading:
+class TestReadingJson:
     def test_json_object_is_read_as_a_message(self) -> None:
         assert read(VALUE) == MESSAGE
         assert parse_json(format_json(MESSAGE), Everything) == MESSAGE

@@ -43,7 +43,7 @@ Sample: Any = Table(__name__, {"Sample": SAMPLE}, {"Sample.Choice": "FIRST=1 SEC
 )
 
 
-class TestConstructor:
+class TestMessageConstructor:
     def test_keywords_set_fields(self) -> None:
         config = TraceConfig(buffers=[Buffer(size_kb=64)], duration_ms=10)
         assert config.buffers[0].size_kb == 64
@@ -106,7 +106,7 @@ class TestConstructor:
             Sample(counts={"a": "b"})
 
 
-class TestReading:
+class TestReadingFields:
     def test_unset_fields_have_their_defaults(self) -> None:
         empty = Sample()
         assert (empty.number, empty.text, empty.choice, empty.flag) == (0, "a b", 2, True)
@@ -140,7 +140,7 @@ class TestReading:
                 ask("nmuber")
 
 
-class TestAssignment:
+class TestFieldAssignment:
     def test_assigned_value_is_checked_immediately(self) -> None:
         config = TraceConfig()
         with pytest.raises(ConfigError, match="duration_ms"):
@@ -181,7 +181,7 @@ class TestAssignment:
         assert message.list == [1]
 
 
-class TestPresence:
+class TestFieldPresence:
     def test_explicit_zero_is_written(self) -> None:
         message = Sample(number=0)
         assert message.has("number")
@@ -206,7 +206,7 @@ class TestPresence:
         assert message.child == Sample()
 
 
-class TestEncoding:
+class TestMessageEncoding:
     @pytest.mark.parametrize(
         ("values", "encoded"),
         [
@@ -233,7 +233,7 @@ class TestEncoding:
         assert list(packet.set_fields()) == ["timestamp", "track_event", "trusted_uid"]
 
 
-class TestDecoding:
+class TestMessageDecoding:
     def test_any_buffer_is_decoded(self) -> None:
         data = b"\x08\x05"
         for buffer in (data, bytearray(data), memoryview(data)):
@@ -242,7 +242,7 @@ class TestDecoding:
     def test_last_value_of_a_field_is_kept(self) -> None:
         assert Sample.decode(bytes.fromhex("0801 0802")).number == 2
 
-    def test_repeated_messages_merge(self) -> None:
+    def test_occurrences_of_a_singular_message_are_merged(self) -> None:
         data = Sample(child=Sample(number=1, list=[1])).encode()
         data += Sample(child=Sample(text="x", list=[2])).encode()
         assert Sample.decode(data).child == Sample(number=1, text="x", list=[1, 2])
@@ -353,7 +353,7 @@ class TestUnknownFields:
         assert message == Sample(number=5)
 
     @pytest.mark.parametrize("no_bytes", [3, "abc", None, [1, 2]])
-    def test_other_types_than_bytes_are_refused(self, no_bytes: Any) -> None:
+    def test_unknown_fields_of_another_type_than_bytes_are_refused(self, no_bytes: Any) -> None:
         with pytest.raises(TypeError):
             Sample.decode(no_bytes)
         with pytest.raises(TypeError):
@@ -364,7 +364,7 @@ class TestUnknownFields:
         assert DataSourceConfig.decode(data).encode() == data
 
 
-class TestMerge:
+class TestMergeMessages:
     def test_merge_copies_set_fields_and_appends_lists(self) -> None:
         message = Sample(
             number=1, text="x", list=[1], child=Sample(number=1), counts={"a": 1}, one=1

@@ -72,7 +72,7 @@ def test_invalid_name_in_a_descriptor_is_refused(
 @pytest.mark.parametrize(
     "path", ["../../x.proto", "/tmp/x.proto", "a/../x.proto", "a//x.proto", "", 'x"\n.proto']
 )
-def test_path_outside_of_the_folder_is_refused(path: str) -> None:
+def test_output_path_outside_of_the_folder_is_refused(path: str) -> None:
     for attribute in ("name", "dependency"):
         file = schema()
         setattr(file, attribute, path) if attribute == "name" else file.dependency.append(path)

@@ -59,7 +59,7 @@ def without_services(texts: dict[str, str]) -> dict[str, str]:
     }
 
 
-class TestPlugin:
+class TestProtocPlugin:
     def test_plugin_responds_with_the_generated_files(self) -> None:
         answer = response(plugin.respond(request("prefix=my.protos,c")))
         assert not answer.error
@@ -136,13 +136,13 @@ def test_protoc_finds_the_plugin_by_its_name() -> None:
     assert getattr(importlib.import_module(module), function) is plugin.main
 
 
-class TestOptions:
-    def test_options_are_parsed(self) -> None:
+class TestPluginOptions:
+    def test_plugin_options_are_parsed(self) -> None:
         assert parse_options("") == Options()
         assert parse_options("c,prefix=a.b") == Options("a.b", c=True)
 
 
-class TestCommand:
+class TestGeneratorCommand:
     def test_command_generates_from_proto_files(self, tmp_path: Path) -> None:
         command.main(["--c", "--out", str(tmp_path), "-I", str(SAMPLES), *NAMES])
         assert {p.name: p.read_text() for p in tmp_path.iterdir()} == expected(Options(c=True))
@@ -192,7 +192,7 @@ class TestCommand:
             command.main(["--module", "google.protobuf.descriptor_pb2", "x.proto"])
 
 
-class TestImports:
+class TestImportOrder:
     def test_imported_files_precede_their_importers(self) -> None:
         files = proto_parser.parse_imported(["extending.proto"], [SAMPLES])
         assert [file.name for file in files] == NAMES
@@ -205,7 +205,7 @@ class TestImports:
             proto_parser.parse_imported(["a.proto"], [tmp_path])
 
 
-class TestGenerated:
+class TestGeneratedCode:
     def test_generated_modules_import_only_protozero(self) -> None:
         for path, text in expected(Options()).items():
             if path.endswith(".py"):

@@ -1,6 +1,6 @@
 """ProtoZero reads and writes the same without the native extension.
 
-The code below runs twice: here, and in an interpreter without the extension.
+`CODE` runs twice: in this interpreter, and in one that can't import the extension.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_output_is_the_same_without_the_extension(monkeypatch: pytest.MonkeyPatc
     assert out.getvalue().count("\n") > 12
 
 
-def test_native_classes_are_used_here() -> None:
+def test_native_classes_are_used_if_the_extension_exists() -> None:
     import stretto.protozero.decoder
     import stretto.protozero.typed_decoder
 

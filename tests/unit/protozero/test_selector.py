@@ -35,7 +35,7 @@ def sample() -> type[Message]:
     return made
 
 
-class TestValues:
+class TestSelectedValues:
     def test_all_selected_paths_are_in_the_row(self, sample: type[Message]) -> None:
         message = sample(number=2**64 - 1, text="é\udcff", blob=b"\xff", real=0.1, small=0.5)
         message.numbers = [-1, 1]
@@ -80,7 +80,8 @@ class TestValues:
 
     def test_fields_of_a_wrong_wire_type_are_ignored(self, sample: type[Message]) -> None:
         data = wire.bytes_field(1, b"x") + wire.varint_field(2, 5) + wire.varint_field(4, 1)
-        data += b"\x2d1234"  # field `numbers` as a fixed32
+        # This is the field `numbers` with wire type fixed32.
+        data += b"\x2d1234"
         assert select(sample, "number", "text", "inner.value", "numbers")(data) == (
             None,
             None,
@@ -98,7 +99,7 @@ class TestValues:
         assert select(sample, "number", "text")(b"\x08\x01\x12\x05x") == (1, None)
 
 
-class TestPaths:
+class TestFieldPaths:
     @pytest.mark.parametrize(
         ("path", "why"),
         [
@@ -118,7 +119,7 @@ class TestPaths:
             select(sample, "text", "text")
 
 
-class TestTrees:
+class TestColumnTrees:
     """Invalid trees of columns, passed to the native selector directly."""
 
     @pytest.mark.parametrize(

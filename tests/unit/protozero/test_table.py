@@ -20,7 +20,7 @@ def sample() -> Any:
     return load(module_of(SAMPLES / "sample.proto", "stretto_sample")[1])
 
 
-class TestModule:
+class TestMessageModule:
     def test_classes_are_created_on_first_use(self, sample: Any) -> None:
         assert "Everything" not in vars(sample)
         made = sample.Everything
@@ -72,7 +72,7 @@ class TestModule:
         assert message.shape == sample.Everything.SQUARE - 15 == sample.Everything.ROUND
 
 
-class TestAcrossModules:
+class TestTypesOfOtherModules:
     def test_type_of_another_module_is_resolved(self) -> None:
         table = Table(__name__, {"Mine": "config 1 message:stretto.protos.config/TraceConfig"}, {})
         mine = table.find("Mine")(config=config.TraceConfig(duration_ms=1))

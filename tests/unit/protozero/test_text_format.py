@@ -39,7 +39,7 @@ def errors(text: str, *, lossy: bool = False) -> list[str]:
     return found
 
 
-class TestReading:
+class TestReadingText:
     def test_example_config_is_read(self) -> None:
         text = """
 # A comment.
@@ -150,7 +150,7 @@ write_into_file: true   duration_ms 500
         assert errors("from_: 1")[0].startswith('1:1 Everything has no field "from_"')
 
 
-class TestErrors:
+class TestTextErrors:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
@@ -266,7 +266,7 @@ class TestErrors:
             parse_text("nothing: 1", Everything)
 
 
-class TestUnknownFields:
+class TestUnknownFieldsInText:
     def lossy(self, text: str) -> Any:
         return parse_text(text, Everything, allow_unknown_fields=True)
 
@@ -293,7 +293,7 @@ class TestUnknownFields:
         assert len(errors("a_int32 { }", lossy=True)) == 1
 
 
-class TestWriting:
+class TestWritingText:
     def test_message_is_written_as_text(self) -> None:
         message = Everything(
             a_int32=-5,

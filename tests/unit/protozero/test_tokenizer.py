@@ -28,7 +28,7 @@ def stream(*packets: bytes) -> bytes:
     return b"".join(wire.bytes_field(1, packet) for packet in packets)
 
 
-class TestPieces:
+class TestInputInPieces:
     def test_whole_packets_are_split(self, tokenizer: Any) -> None:
         found = tokenizer()
         assert list(found.append(stream(b"a", b"", b"c" * 300))) == [b"a", b"", b"c" * 300]
@@ -56,7 +56,7 @@ class TestPieces:
         assert found.bytes_left == 4
         assert list(found.append(b"fgh")) == [b"defgh"]
 
-    def test_other_fields_are_skipped(self, tokenizer: Any) -> None:
+    def test_fields_that_are_no_packets_are_skipped(self, tokenizer: Any) -> None:
         data = wire.varint_field(3, 5) + wire.bytes_field(2, b"x") + b"\x0d1234" + stream(b"p")
         assert list(tokenizer().append(data)) == [b"p"]
         assert list(tokenizer(field=2).append(data)) == [b"x"]
@@ -66,13 +66,13 @@ class TestPieces:
         assert found.append(stream(*[b"x"] * 1000) + b"\x0a").count() == 1000
         assert found.append(b"\x00").count() == 1
 
-    def test_packets_are_converted_by_make(self, tokenizer: Any) -> None:
+    def test_packets_are_converted_by_the_make_function(self, tokenizer: Any) -> None:
         assert list(tokenizer(make=len).append(stream(b"abc", b""))) == [3, 0]
         with pytest.raises(ZeroDivisionError):
             next(tokenizer(make=lambda _: 1 // 0).append(stream(b"x")))
 
 
-class TestDamage:
+class TestDamagedInput:
     def test_damage_without_a_marker_ends_the_tokenizer(self, tokenizer: Any) -> None:
         found = tokenizer()
         assert list(found.append(stream(b"a") + b"\x0f" + stream(b"b"))) == [b"a"]
@@ -129,7 +129,7 @@ class TestNativeTokenizer:
         with pytest.raises(LocalProtocolError, match="ended"):
             found.append(b"")
 
-    def test_make_cannot_use_its_tokenizer(self) -> None:
+    def test_make_function_cannot_use_its_tokenizer(self) -> None:
         seen = []
 
         def make(_: bytes) -> None:
@@ -150,7 +150,7 @@ class TestNativeTokenizer:
             with pytest.raises(ValueError, match="must be from"):
                 native.Tokenizer(**arguments)
 
-    def test_reference_cycle_through_make_is_collected(self) -> None:
+    def test_reference_cycle_through_the_make_function_is_collected(self) -> None:
         class Maker:
             def __call__(self, data: bytes) -> bytes:
                 return data
@@ -166,7 +166,7 @@ class TestNativeTokenizer:
         gc.collect()
         assert gone() is None
 
-    def test_make_can_be_a_selector(self) -> None:
+    def test_make_function_can_be_a_selector(self) -> None:
         assert selector.Selector is native.Selector
         rows = native.Tokenizer(select(TracePacket, "timestamp", "track_event.name"))
         packets = [TracePacket(timestamp=n).encode() for n in range(5)]

@@ -16,7 +16,7 @@ Everything: Any = sample.Everything
 Inner: Any = sample.Everything.Inner
 
 
-class TestSingular:
+class TestSingularFields:
     @pytest.mark.parametrize(
         ("name", "value"),
         [
@@ -74,7 +74,7 @@ class TestSingular:
         assert "from_" in decoder
 
 
-class TestRepeated:
+class TestRepeatedFields:
     def test_packed_and_unpacked_elements_are_both_decoded(self) -> None:
         values = wire.varint_field(23, 1) + wire.bytes_field(23, b"\x02\x03")
         assert Everything.Decoder(values).many == [1, 2, 3]
@@ -115,7 +115,7 @@ class TestRepeated:
         assert decoder.messages[0].value == 0
 
 
-class TestAccess:
+class TestFieldAccess:
     def test_fields_are_accessible_by_number(self) -> None:
         decoder = TracePacket.Decoder(TracePacket(timestamp=7).encode())
         assert decoder[8].as_uint64() == 7
@@ -149,7 +149,7 @@ class TestAccess:
         assert TracePacket.Decoder.__qualname__ == "TracePacket.Decoder"
 
 
-class TestMalformed:
+class TestMalformedInput:
     @pytest.mark.parametrize("tail", ["08", "0880", "1205 61", "00", "0b", "0d00"])
     def test_malformed_data_ends_decoding(self, tail: str) -> None:
         data = wire.varint_field(8, 7) + bytes.fromhex(tail)

@@ -6,7 +6,7 @@ from stretto.base.errors import DecodeError
 from stretto.protozero import wire
 
 
-class TestVarint:
+class TestVarintEncoding:
     @pytest.mark.parametrize(
         ("value", "encoded"),
         [
@@ -46,7 +46,7 @@ class TestVarint:
         assert wire.read_varint(b"\xff" * 9 + b"\x7f", 0, 10) == (2**64 - 1, 10)
 
 
-class TestZigzag:
+class TestZigzagEncoding:
     @pytest.mark.parametrize(
         ("value", "mapped"),
         [(0, 0), (-1, 1), (1, 2), (-2, 3), (2**63 - 1, 2**64 - 2), (-(2**63), 2**64 - 1)],
@@ -56,7 +56,7 @@ class TestZigzag:
         assert wire.unzigzag(mapped) == value
 
 
-class TestFields:
+class TestFieldEncoding:
     def test_tag_contains_number_and_wire_type(self) -> None:
         assert wire.tag(1, wire.VARINT) == b"\x08"
         assert wire.tag(900, wire.DELIMITED) == bytes.fromhex("a238")

@@ -18,7 +18,7 @@ from stretto.protozero.message import Message
 native = pytest.importorskip("stretto._native")
 
 
-class TestNested:
+class TestNestedMessages:
     def test_short_message_has_a_length_of_one_byte(self, sample: type[Message]) -> None:
         writer = sample.Writer()
         with writer.set_nested() as nested:
@@ -59,7 +59,7 @@ class TestNested:
                 ended.append_varint(1, 1)
         assert writer.finish() == bytes.fromhex("0a04 1202 1801 2001")
 
-    def test_finalizing_twice_is_harmless(self, root: type[Any]) -> None:
+    def test_second_finalize_does_nothing(self, root: type[Any]) -> None:
         writer = root()
         with writer.nested(1, root) as child:
             child.finalize()
@@ -106,7 +106,7 @@ class TestNested:
             data, depth = data[start:], depth + 1
         assert (bytes(data), depth) == (b"\x10\x03", 2000)
 
-    def test_size_is_the_size_of_completed_messages(self, root: type[Any]) -> None:
+    def test_writer_size_counts_completed_messages(self, root: type[Any]) -> None:
         writer = root()
         child = writer.nested(1, root)
         child.append_raw(b"x" * 5)
@@ -117,7 +117,7 @@ class TestNested:
         assert writer.size == 9
 
 
-class TestMisuse:
+class TestMisuseOfWriters:
     @pytest.mark.usefixtures("raises")
     def test_write_to_a_finished_message_is_an_error(self, sample: type[Message]) -> None:
         writer = sample.Writer()
@@ -138,7 +138,8 @@ class TestMisuse:
         for write in (lambda: first.set_int_val(1), first.set_inner, lambda: first.set_str_val("")):
             with pytest.raises(LocalProtocolError, match="has ended"):
                 write()
-        first.finalize()  # changes neither message
+        # Finalizing the ended message changes neither message.
+        first.finalize()
         second.set_int_val(2)
         assert writer.finish() == bytes.fromhex("2200 2202 0802")
 
@@ -235,7 +236,7 @@ class TestMisuse:
             native.make_writer_class("Writer", [], {})
 
 
-class TestPrimitives:
+class TestPrimitiveFields:
     def test_fields_of_every_wire_type_are_written(self, root: type[Any]) -> None:
         writer = root()
         writer.append_varint(1, -1)
@@ -280,7 +281,7 @@ class Index:
         return self.value
 
 
-class TestValues:
+class TestFieldValues:
     EDGES = (
         ("int32", -(1 << 31), (1 << 31) - 1, 0, 1, -1),
         ("int64", -(1 << 63), (1 << 63) - 1, 1 << 30, 1 << 60),
@@ -360,7 +361,8 @@ class TestValues:
                 writer.add_plain(5)
                 return 1
 
-        nested.set_int_val(Sly())  # has ended when the value is known
+        # The conversion of the value ends the nested message.
+        nested.set_int_val(Sly())
         writer.set_packed([1, Sly(), 2])
         assert writer.finish() == bytes.fromhex("1a00 300a 300a 2a03 010102")
 

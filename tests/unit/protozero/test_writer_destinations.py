@@ -15,14 +15,15 @@ from stretto.protozero.table import Table
 native = pytest.importorskip("stretto._native")
 
 
-class TestDestinations:
+class TestWriterDestinations:
     def test_message_is_written_into_a_buffer(self, root: type[Any]) -> None:
         buffer = bytearray(b"?" * 16)
         with root(buffer) as writer:
             writer.append_bytes(1, b"abc")
         assert writer.size == 5
         assert bytes(buffer) == b"\x0a\x03abc" + b"?" * 11
-        buffer.append(0)  # the writer has released it
+        # This would fail if the writer still held the buffer.
+        buffer.append(0)
 
     def test_too_small_buffer_is_an_error(self, root: type[Any]) -> None:
         buffer = bytearray(b"?" * 16)

@@ -17,7 +17,7 @@ from stretto.protozero.table import Table
 native = pytest.importorskip("stretto._native")
 
 
-class TestGenerated:
+class TestGeneratedWriters:
     def test_written_message_is_decoded_by_its_value_class(self) -> None:
         writer = TracePacket.Writer()
         writer.set_timestamp(5)

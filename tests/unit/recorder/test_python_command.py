@@ -20,7 +20,7 @@ from stretto.recorder.python_command import isolating_option, short_command
         ("python", ""),
     ],
 )
-def test_options_that_disable_sitecustomize(arguments, option):
+def test_options_that_disable_sitecustomize_are_detected(arguments, option):
     assert isolating_option(arguments.split()) == option
 
 

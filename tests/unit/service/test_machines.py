@@ -48,7 +48,7 @@ def clocks(snapshot):
     return [(clock.clock_id, clock.timestamp) for clock in snapshot.clocks]
 
 
-class TestRelay:
+class TestRelayConnection:
     def test_clock_pairs_of_a_relay_are_in_the_trace_once(self, setup):
         relay = setup.service.connect_relay(9)
         relay.sync_clock([(6, 100), (1, 200)], update=False)
@@ -95,7 +95,7 @@ class TestRelay:
         assert infos[1].trusted_packet_sequence_id == 1
 
 
-class TestTrustedMachine:
+class TestMachineIdsInPackets:
     def test_packets_contain_the_machine_id_of_their_producer(self, setup):
         producer = setup.producer("ds", in_process=True, **BOX)
         consumer = setup.enable(make_config("ds", trace_all_machines=True))

@@ -35,7 +35,7 @@ class TestIdAllocator:
         assert [ids.allocate() for _ in range(3)] == [3, 1, 0]
 
 
-class TestGeometry:
+class TestSharedMemoryGeometry:
     @pytest.mark.parametrize(
         ("wished", "result"),
         [
@@ -94,7 +94,7 @@ class TestLifecycleEvents:
         assert packet.count(b"\x0a\x01p\x12\x01d") == 32
 
 
-class TestTimers:
+class TestSessionTimers:
     def test_timer_set_again_replaces_its_task(self):
         runner = FakeTaskRunner()
         timers = Timers(runner, runner.clock)
@@ -127,7 +127,8 @@ class TestTimers:
         clock.advance_ms(1000)
         runner.advance(1000)
         assert not ran
-        clock.advance_ms(9000)  # the machine was suspended for most of this time
+        # The machine is suspended for 9 s, which the task runner doesn't count.
+        clock.advance_ms(9000)
         runner.advance(999)
         assert not ran
         runner.advance(1)
@@ -159,7 +160,7 @@ class TestTimers:
         assert ran == [1]
 
 
-class TestEncoder:
+class TestPacketEncoder:
     @pytest.mark.parametrize(
         ("value", "encoded"),
         [(0, "00"), (127, "7f"), (128, "8001"), (-1, "ffffffffffffffffff01"), (300, "ac02")],
@@ -178,7 +179,7 @@ class TestEncoder:
             assert end + len(framed(packets[len(kept)])) >= limit
 
 
-class TestClocks:
+class TestTimeStampCounter:
     def test_time_stamp_counter_is_the_last_clock_if_available(self):
         plain = [ident for ident, _ in SystemClock().snapshot()]
         assert plain == [6, 2, 4, 1, 3, 5]

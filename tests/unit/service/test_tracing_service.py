@@ -10,7 +10,7 @@ from stretto.service.tracing_service import TracingService
 from tests.support.service_setup import UID, data_source, make_config
 
 
-class TestRegistry:
+class TestProducerRegistry:
     def test_producers_and_data_sources_are_registered_and_unregistered(self, setup):
         first, second = setup.producer("one", name="first"), setup.producer(name="second")
         assert set(setup.service.producers.values()) == {first.endpoint, second.endpoint}
@@ -34,7 +34,7 @@ class TestRegistry:
             "connect", "tracing setup", "setup", "start", "disconnect",
         ]  # fmt: skip
 
-    def test_disconnect_twice_is_harmless(self, setup):
+    def test_second_disconnect_does_nothing(self, setup):
         producer = setup.producer("ds")
         producer.disconnect()
         producer.disconnect()
@@ -76,7 +76,7 @@ class TestRegistry:
             setup.producer()
 
 
-class TestSessions:
+class TestServiceSessions:
     def test_data_sources_start_on_enable_and_stop_on_disable(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))

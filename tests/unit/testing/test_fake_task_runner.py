@@ -11,7 +11,7 @@ from stretto.testing.fake_clock import FakeClock
 from stretto.testing.fake_task_runner import FakeTaskRunner
 
 
-class TestTasks:
+class TestPostedTasks:
     def test_tasks_run_only_when_the_test_runs_them(self) -> None:
         runner = FakeTaskRunner()
         runner.post(lambda: pytest.fail("nobody ran it"))
@@ -34,7 +34,7 @@ class TestTasks:
             runner.run_until_idle()
 
 
-class TestTime:
+class TestDelayedTasks:
     def test_clock_shows_the_time_of_each_task(self) -> None:
         clock = FakeClock(boottime_ns=0)
         runner, seen = FakeTaskRunner(clock), list[tuple[str, int]]()
@@ -71,7 +71,7 @@ class TestTime:
         runner.advance(10)
 
 
-class TestDescriptors:
+class TestWatchedDescriptors:
     def test_descriptors_are_served_after_the_tasks_posted_so_far(self) -> None:
         runner, seen = FakeTaskRunner(), list[str]()
         read_fd, write_fd = os.pipe()
@@ -87,7 +87,7 @@ class TestDescriptors:
         os.close(write_fd)
 
 
-class TestClock:
+class TestFakeClock:
     def test_advance_moves_all_clocks_equally(self) -> None:
         clock = FakeClock(boottime_ns=5, walltime_ns=1000)
         clock.advance_ms(1)

@@ -54,7 +54,7 @@ def test_page_of_another_origin_is_refused(access: Access, origin: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Host", "Origin"])
-def test_field_that_comes_twice_is_refused(access: Access, name: str) -> None:
+def test_repeated_header_field_is_refused(access: Access, name: str) -> None:
     twice = request()
     twice[name] = twice[name]
     with pytest.raises(HttpError, match=f"several fields {name}") as caught:

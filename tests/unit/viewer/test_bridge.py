@@ -111,7 +111,7 @@ async def close_code(page: ClientConnection) -> tuple[int, str]:
     return page.close_code, page.close_reason or ""
 
 
-class TestHandshake:
+class TestWebSocketHandshake:
     @pytest.mark.parametrize(
         ("status", "path", "options"),
         [
@@ -125,7 +125,7 @@ class TestHandshake:
             (404, "/traced/x", {}),
         ],
     )
-    def test_other_pages_are_refused_before_the_service_is_reached(
+    def test_page_without_permission_is_refused_before_the_service_is_connected(
         self, status: int, path: str, options: dict[str, Any]
     ) -> None:
         async def scenario(world: World) -> None:
@@ -174,7 +174,7 @@ class TestHandshake:
             asyncio.run(start())
 
 
-class TestTransfer:
+class TestByteTransfer:
     def test_bytes_are_transferred_in_both_directions(self) -> None:
         async def scenario(world: World) -> None:
             async with world.page() as page:
@@ -300,7 +300,8 @@ class TestDisconnection:
             async with world.page(max_queue=1) as page:
                 sent = await fill(world.service.ends[-1])
                 world.service.close()
-                with pytest.raises(TimeoutError):  # the page is still connected much later
+                # The page is still connected ten times CLOSE_S later.
+                with pytest.raises(TimeoutError):
                     async with asyncio.timeout(10 * module.CLOSE_S):
                         await page.wait_closed()
                 got = 0
@@ -362,7 +363,7 @@ class TestDisconnection:
         run(scenario)
 
 
-class TestUsers:
+class TestPeerUsers:
     def test_other_user_is_refused(self) -> None:
         async def scenario(world: World) -> None:
             world.users.clear()
@@ -407,7 +408,7 @@ class TestUsers:
         run(scenario)
 
 
-def test_refused_pages_that_stay_open_keep_no_page_out() -> None:
+def test_refused_pages_that_stay_open_block_no_allowed_page() -> None:
     request = (
         "GET /traced HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nUpgrade: websocket\r\n"
         "Connection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"

@@ -11,7 +11,7 @@ KNOWN, OTHER, STRANGER = 1000, 0, 65534
 
 
 def taken(slots: ConnectionSlots, user: int | None, tries: int = 200) -> int:
-    """Return how many slots a user gets."""
+    """Return how many of `tries` slots a user gets."""
     return sum(slots.take(user) for _ in range(tries))
 
 

@@ -101,7 +101,7 @@ def exchange(server: PageServer, request: bytes) -> bytes:
         return read_all(end)
 
 
-class TestResponses:
+class TestHttpResponses:
     def test_connection_is_kept_for_further_requests(
         self, client: http.client.HTTPConnection
     ) -> None:
@@ -180,7 +180,7 @@ class TestResponses:
         assert library.asked == []
 
 
-class TestDelivery:
+class TestDeliveryOfResponses:
     def test_last_response_is_delivered_when_the_client_closes(
         self, client: http.client.HTTPConnection, library: Library
     ) -> None:
@@ -225,7 +225,7 @@ def deadline(server: PageServer) -> float | None:
 
 @pytest.fixture
 def deadlines(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
-    """The deadlines that handlers have set, in seconds; the first when a handler begins."""
+    """Return a list that collects the deadlines set for connections, in seconds."""
     found: list[float | None] = []
     set_deadline = PageServer.set_deadline
 
@@ -237,7 +237,7 @@ def deadlines(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
     return found
 
 
-class TestDeadlines:
+class TestConnectionDeadlines:
     def test_connection_without_a_request_is_closed(
         self, server: PageServer, clock: Clock, deadlines: list[float | None]
     ) -> None:
@@ -291,7 +291,7 @@ class TestDeadlines:
             assert read_all(end).endswith(BIG)
 
 
-class TestUsers:
+class TestPeerUsers:
     def test_refused_user_gets_403(
         self, server: PageServer, users: set[int], library: Library
     ) -> None:

@@ -53,7 +53,7 @@ def test_absent_connection_has_no_owner(tmp_path: Path) -> None:
     assert owner_in_table(CLIENT, SERVER, str(tmp_path / "absent")) is None
 
 
-class TestConnections:
+class TestConnectionOwners:
     """Owners of connections, from netlink or from the table of sockets."""
 
     @pytest.fixture(params=["netlink", "table"])

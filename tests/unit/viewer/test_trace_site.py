@@ -63,7 +63,7 @@ def ui(tmp_path: Path) -> UiFiles:
     return UiFiles(folder)
 
 
-class TestTrace:
+class TestServedTrace:
     def test_page_of_the_ui_gets_the_trace(self, site: TraceSite, fetched: list[str]) -> None:
         response = site.answer(*request(site.path, origin=PUBLIC_UI))
         fields = dict(response.fields)
@@ -151,7 +151,7 @@ class TestUiPages:
             ("/v1/app.wasm", "application/wasm", b"\0asm"),
         ],
     )
-    def test_files_of_the_ui_have_their_types(
+    def test_files_of_the_ui_have_their_media_types(
         self, site: TraceSite, path: str, content_type: str, body: bytes
     ) -> None:
         response = site.answer(*request(path))
@@ -165,7 +165,7 @@ class TestUiPages:
             site.answer(*request(path))
         assert caught.value.status == 404
 
-    def test_live_reload_has_no_events(self, site: TraceSite) -> None:
+    def test_live_reload_request_gets_an_empty_response(self, site: TraceSite) -> None:
         # After other responses, a browser repeats the request or shows an error.
         response = site.answer(*request("/live_reload"))
         assert (response.status, response.fields, response.body) == (204, (), b"")
@@ -180,7 +180,7 @@ class TestUiPages:
         assert content(site.answer(*request(site.path))) == TRACE
 
 
-class TestAddresses:
+class TestUiAddresses:
     def test_ui_address_contains_the_trace_address(self) -> None:
         address = trace_url(9001, "/secret/my trace & more.pftrace")
         assert address == "http://127.0.0.1:9001/secret/my trace & more.pftrace"

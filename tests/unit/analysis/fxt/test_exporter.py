@@ -91,7 +91,7 @@ def test_names_of_processes_and_threads_precede_events() -> None:
         Argument("stretto.track", fxt.UINT64, TRACK),
         Argument("stretto.parent", fxt.UINT64, THREAD),
     )
-    # A track that is no thread gets a thread of its process.
+    # Events on a track without a thread are written on a thread of the track's process.
     threads = [each.thread for each in records if isinstance(each, Event)]
     assert [each.process for each in threads] == [10, 10]
     assert [each.thread for each in threads] == [objects[3].id, objects[1].id]

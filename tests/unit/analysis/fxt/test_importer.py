@@ -188,7 +188,7 @@ def test_asynchronous_operations_have_their_own_tracks() -> None:
     assert outcome.left_out == {"ends of operations without a known beginning": 1}
 
 
-class TestFlows:
+class TestFlowConversion:
     def test_call_with_four_flow_points_has_one_flow(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.DURATION_BEGIN, 100, CLIENT, "call")

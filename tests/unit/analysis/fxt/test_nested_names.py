@@ -60,7 +60,7 @@ def test_invalid_paths_are_plain_names(name: str) -> None:
     assert nested((name, X), ("b", Y)) == [(name, X), ("b", Y)]
 
 
-def test_value_that_does_not_fit_begins_a_new_argument() -> None:
+def test_value_whose_path_conflicts_begins_a_new_argument() -> None:
     assert nested(("a.b", X), ("a.b", Y), ("a.b.c", Y), ("a[0]", Z), ("a.c", Z)) == [
         ("a", {"b": X}),
         ("a", {"b": Y}),

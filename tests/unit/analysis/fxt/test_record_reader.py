@@ -248,7 +248,7 @@ def test_reads_of_any_size_find_the_same_records(monkeypatch: pytest.MonkeyPatch
 
 
 class _Endless(io.RawIOBase):
-    """A file of a start followed by zeros."""
+    """A file with the bytes `start`, followed by `size` zeros."""
 
     def __init__(self, start: bytes, size: int) -> None:
         self._start = start

@@ -24,7 +24,7 @@ HERE = Thread(10, 11)
 
 
 class Writer(RecordWriter):
-    """A record writer whose output is taken without the magic number."""
+    """A record writer; `take` returns its output without the magic number."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []

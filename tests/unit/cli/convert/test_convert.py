@@ -242,12 +242,13 @@ def test_fields_unknown_to_the_schema_are_counted(
     assert main(["convert", "in.pftrace", "out.json"]) == 0
     assert "left out: fields that the schema doesn't know (4)" in capsys.readouterr().out
     assert main(["convert", "in.pftrace", "out.txt"]) == 0
-    assert "left out" not in capsys.readouterr().out  # text keeps these fields, as comments
+    # The text format keeps unknown fields, as comments.
+    assert "left out" not in capsys.readouterr().out
     assert main(["convert", "out.txt", "back.pftrace"]) == 0
     assert "left out: fields known by number only (4)" in capsys.readouterr().out
 
 
-def test_format_of_the_content_precedes_the_file_name(
+def test_content_determines_the_format_rather_than_the_file_name(
     folder: Path, trace: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "in.pftrace").rename("misnamed.json")

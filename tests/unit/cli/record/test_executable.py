@@ -42,7 +42,7 @@ def test_command_is_found_on_path(folder):
     assert resolve(["cmd", "-c"]) == (str(folder / "bin" / "cmd"), ["cmd", "-c"])
 
 
-def test_command_with_a_path_is_executed_itself():
+def test_command_with_a_path_is_executed_directly():
     assert resolve(["./tool"]) == ("./tool", ["./tool"])
 
 
@@ -51,11 +51,8 @@ def test_command_with_a_path_is_executed_itself():
     [
         (["missing.py"], 2, "no file 'missing.py' in"),
         (["missing"], 127, "neither a script here nor a command"),
-        (
-            ["tool"],
-            127,
-            "neither",
-        ),  # not on PATH, and a shell wouldn't look in the working directory
+        # `tool` is in the working directory, where a shell doesn't search for commands.
+        (["tool"], 127, "neither"),
         (["./missing"], 127, "neither"),
         (["./folder"], 126, "can't be executed"),
         (["-m"], 2, "-m needs a module"),

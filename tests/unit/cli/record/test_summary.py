@@ -11,18 +11,18 @@ from stretto.recorder.host.contents import Contents
     ("count", "noun", "text"),
     [(1, "event", "1 event"), (0, "process", "0 processes"), (12345, "event", "12,345 events")],
 )
-def test_plural_of_counts(count, noun, text):
+def test_counts_other_than_1_have_a_plural_noun(count, noun, text):
     assert plural(count, noun) == text
 
 
 @pytest.mark.parametrize(
     ("size", "text"), [(12, "12 bytes"), (2048, "2.0 KiB"), (3 << 19, "1.5 MiB")]
 )
-def test_size_has_its_unit(size, text):
+def test_size_text_contains_the_unit(size, text):
     assert size_text(size) == text
 
 
-def test_no_line_if_nothing_is_lost():
+def test_summary_has_no_loss_lines_without_losses():
     stats = TraceStats(buffer_stats=[TraceStats.BufferStats()])
     assert losses(Contents(), stats, streamed=False) == []
 
@@ -40,7 +40,7 @@ def test_each_kind_of_loss_has_a_line():
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_advice_to_stream_is_for_rings_only(streamed):
+def test_streaming_is_advised_only_for_ring_buffers(streamed):
     stats = TraceStats(buffer_stats=[TraceStats.BufferStats(bytes_overwritten=2048)])
     (line,) = losses(None, stats, streamed=streamed)
     assert "2.0 KiB" in line
@@ -48,7 +48,7 @@ def test_advice_to_stream_is_for_rings_only(streamed):
     assert ("--stream" in line) is not streamed
 
 
-def test_summary_counts_and_truncates_the_list():
+def test_summary_contains_counts_and_at_most_ten_reasons():
     contents = Contents()
     contents.events, contents.processes, contents.threads = 5, {1}, {(1, 1), (1, 2)}
     text = summary(contents, TraceStats(), [f"{n}: reason" for n in range(12)], streamed=False)

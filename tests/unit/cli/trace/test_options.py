@@ -45,7 +45,8 @@ from stretto.cli.trace.options import parse
 def test_contradictory_options_exit_with_1(words: str) -> None:
     if words == "-c x":
         return_value = parse(words.split())
-        assert return_value.out is None  # the config may have an output_path
+        # Without -o, the config may have an output_path.
+        assert return_value.out is None
         return
     with pytest.raises(CommandError, match="--help") as caught:
         parse(words.split())
@@ -55,7 +56,8 @@ def test_contradictory_options_exit_with_1(words: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "-c - -t 5s -o y",  # the config on standard input may be empty
+        # The config on standard input may be empty.
+        "-c - -t 5s -o y",
         "--query-raw --long",
         "--query --clone 1",
         "--is_detached k --stop",

@@ -20,7 +20,7 @@ def test_socket_names_are_read_and_their_variables_removed():
     assert variables == {"HOME": "/"}
 
 
-def test_no_variables_mean_no_sockets():
+def test_unset_variables_give_no_sockets():
     assert activated_sockets({}) == {"producer": [], "consumer": []}
 
 

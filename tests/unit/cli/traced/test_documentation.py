@@ -19,7 +19,7 @@ UNITS = re.findall(r"```ini\n# (traced[-.a-z]+)\n(.*?)```", TEXT, re.DOTALL)
 
 @pytest.fixture(autouse=True)
 def groups(monkeypatch):
-    """Let the groups of the examples exist."""
+    """Make the lookup of every group in the examples succeed."""
     monkeypatch.setattr(grp, "getgrnam", lambda _: grp.getgrgid(0))
 
 

@@ -37,7 +37,8 @@ def test_traced_notify_fd_is_written_once_and_closed(monkeypatch):
     notifier.ready()
     notifier.ready()
     assert os.read(read_end, 100) == b"1"
-    assert os.read(read_end, 100) == b""  # the notifier has closed its end
+    # The notifier has closed its end of the pipe.
+    assert os.read(read_end, 100) == b""
     os.close(read_end)
 
 

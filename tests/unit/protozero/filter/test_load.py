@@ -27,7 +27,7 @@ def test_strings_are_unchanged_without_rules() -> None:
     assert load_filter(CODE, strings=StringFilter()).filter(b"\x12\x02hi") == b"\x12\x02hi"
 
 
-def test_root_selects_a_nested_message() -> None:
+def test_filter_can_start_at_a_nested_message() -> None:
     loaded = load_filter(CODE, root=[1])
     assert loaded.filter(b"\x18\x07\x12\x02hi") == b"\x18\x07"
     assert loaded.messages == 2

@@ -105,7 +105,7 @@ class TestSchemaToBytecode:
         assert compiled({"Root.from": DENY}).query(0, 200) is None
 
 
-class TestStrings:
+class TestStringFields:
     def test_filter_string_field_is_a_string_without_semantic_type(self) -> None:
         loaded = compiled({"Root.text": FilterString()})
         assert loaded.query(0, 13) == ("string", 0)
@@ -155,7 +155,7 @@ class TestStrings:
             SchemaFilter(Root, annotations)
 
 
-class TestDescriptions:
+class TestSchemaDescriptions:
     def test_path_of_field_numbers_is_converted_to_names(self) -> None:
         schema = SchemaFilter(Root)
         assert name_of_path(schema, [20, 4, 3]) == ".child.recurse.f64"

@@ -26,7 +26,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_quick_and_linear_matchers_find_the_same(
+def test_quick_and_linear_matchers_find_the_same_matches(
     pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled = StringPattern(pattern)

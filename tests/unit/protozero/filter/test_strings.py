@@ -35,7 +35,7 @@ def run(text: str | bytes, *rules: StringRule, semantic_type: int = 0) -> str | 
     return None if result is None else result.decode()
 
 
-class TestRegex:
+class TestRegexRules:
     def test_groups_of_a_match_are_redacted(self) -> None:
         assert run("B|1234|foo 1234 bar baz", redact(FOO)) == "B|1234|foo P60REDACTED-"
 
@@ -69,7 +69,7 @@ class TestRegex:
             redact(pattern)
 
 
-class TestAtrace:
+class TestAtraceRules:
     def test_event_with_the_prefix_is_redacted(self) -> None:
         assert run("B|1234|foo 1234", atrace(FOO, "foo")) == "B|1234|foo P60R"
 
@@ -126,7 +126,7 @@ class TestOrderOfRules:
         assert run("ab", redact("(a)b"), redact("a(b)")) == "Pb"
 
 
-class TestRepeatedSearch:
+class TestRepeatedSearchRules:
     def test_each_match_is_redacted(self) -> None:
         result = run("B|1234|foo x:1234 x:494 y:4904 x:dfja x:239039", search(r"x:(\d+)", "foo"))
         assert result == "B|1234|foo x:P60R x:P60 y:4904 x:dfja x:P60RED"

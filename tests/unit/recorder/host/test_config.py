@@ -18,7 +18,7 @@ def test_service_accepts_the_config(arguments):
     check_config(config(*arguments), has_fd="--stream" in arguments)
 
 
-def test_all_categories_and_the_wanted_builtin_ones_are_enabled():
+def test_all_categories_and_the_selected_builtin_categories_are_enabled():
     (events, _) = config("--no-gc").data_sources
     enabled = events.config.track_event_config.enabled_categories
     assert "*" in enabled
@@ -56,6 +56,6 @@ def test_stream_is_written_into_the_file_periodically():
     ("arguments", "to_file", "policy"),
     [(("--stream",), True, STALL_THEN_DROP), (("--stream",), False, 0), ((), True, 0)],
 )
-def test_writers_wait_only_for_a_stream_to_a_file(arguments, to_file, policy):
+def test_writers_stall_only_if_the_trace_is_streamed_to_a_file(arguments, to_file, policy):
     source = config(*arguments, to_file=to_file).data_sources[0].config
     assert source.buffer_exhausted_policy == policy

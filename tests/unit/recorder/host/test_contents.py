@@ -47,7 +47,8 @@ def count_file(tmp_path, data: bytes) -> Contents:
 
 
 def test_file_is_counted_in_steps_smaller_than_a_packet(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "STEP_BYTES", 3)  # less than a packet
+    # Three bytes are fewer than a packet has.
+    monkeypatch.setattr(module, "STEP_BYTES", 3)
     contents = count_file(tmp_path, (EVENT + PROCESS + THREAD) * 50)
     assert (contents.events, contents.processes, contents.threads) == (50, {7}, {(7, 8)})
 

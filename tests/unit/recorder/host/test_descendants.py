@@ -67,7 +67,7 @@ def test_connected_python_is_followed(child):
         ([], {**OURS, "PYTHONPATH": "y"}, "a PYTHONPATH of its own"),
     ],
 )
-def test_reason_in_command_line_or_environment_is_found_at_once(
+def test_python_that_cannot_be_recorded_is_reported_at_once(
     child, monkeypatch, options, environment, reason
 ):
     monkeypatch.delenv(VARIABLE, raising=False)
@@ -88,7 +88,7 @@ def test_python_of_another_user_is_reported(child):
     assert "another user (65534)" in line
 
 
-def test_python_without_reason_is_reported_after_its_startup_time(child):
+def test_python_that_never_connects_is_reported_after_its_startup_time(child):
     clock = Clock()
     descendants = Descendants(clock)
     pid = child(**OURS)

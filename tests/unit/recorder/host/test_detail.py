@@ -37,7 +37,7 @@ def test_each_part_of_the_size_raises_the_threshold_once(workspace: Workspace) -
     assert detail.rises[0].size == MIB // 2
 
 
-def test_rises_that_were_skipped_are_made_up_for(workspace: Workspace) -> None:
+def test_large_growth_of_the_trace_raises_the_threshold_several_times(workspace: Workspace) -> None:
     detail = Detail(workspace, MIB)
     detail.update(MIB, 2.0)
     assert len(detail.rises) == 3

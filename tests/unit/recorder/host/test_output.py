@@ -14,7 +14,7 @@ def path(tmp_path):
     return tmp_path / "trace"
 
 
-def test_stream_gets_its_name_at_the_end(path):
+def test_streamed_trace_gets_its_final_name_at_the_end(path):
     output = Output(str(path), ring=False)
     os.write(output.fd(), b"data")
     assert os.listdir(path.parent) == ["trace.part"]

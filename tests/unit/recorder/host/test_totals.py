@@ -1,4 +1,4 @@
-"""Totals of auto detail: what a process writes is what the recorder reads."""
+"""Totals of auto detail: the recorder reads the values that a process has written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_functions_without_time_and_beyond_the_limit_are_left_out(tmp_path: Path
     assert len(totals.functions) == MAX_FUNCTIONS
 
 
-def test_what_is_not_whole_is_ignored(tmp_path: Path) -> None:
+def test_incomplete_lines_and_files_of_totals_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "1").write_text("shown\t1\nf\tx.py\n")
     (tmp_path / "2").write_text("shown\n")
     (tmp_path / "3").write_text("shown\t3")

@@ -97,7 +97,7 @@ def test_folder_of_a_recorder_killed_before_its_lock_is_removed(tmp_path, monkey
     assert new.exists(), "it may be about to get its lock"
 
 
-def test_sweep_follows_no_link(tmp_path, monkeypatch):
+def test_sweep_of_old_folders_follows_no_symbolic_link(tmp_path, monkeypatch):
     place, target = tmp_path / "place", tmp_path / "stretto-target"
     place.mkdir()
     monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(place)])

@@ -21,7 +21,7 @@ def answers(setup, method, *arguments, **more):
     return given
 
 
-class TestDetach:
+class TestDetachedSession:
     def test_attached_consumer_reads_the_detached_session(self, setup):
         producer = setup.producer("ds")
         config = make_config("ds", duration_ms=60_000)
@@ -99,7 +99,7 @@ class TestDetach:
         assert [each.all_data_sources_started for each in second.events] == [True]
 
 
-class TestObserve:
+class TestObserveEvents:
     def changes(self, consumer):
         return [
             (change.producer_name, change.data_source_name, change.state)
@@ -217,7 +217,7 @@ class TestObserve:
         assert self.all_started(consumer) == 1
 
 
-class TestQueries:
+class TestServiceQueries:
     def test_service_state_lists_producers_sources_and_sessions(self, setup):
         producer = setup.producer("ds", name="p", uid=1, pid=2, sdk_version="v9")
         config = make_config("ds", buffers=2, duration_ms=7, unique_session_name="s")
@@ -283,7 +283,7 @@ class TestQueries:
         assert answers(setup, setup.consumer().endpoint.get_trace_stats) == [None]
 
 
-class TestChangeConfig:
+class TestChangeTraceConfig:
     def change(self, setup, consumer, *sources):
         config = make_config()
         config.data_sources = list(sources)

@@ -60,7 +60,8 @@ class TestSharedMemory:
         assert [call for call, _ in producer.calls].count("tracing setup") == 1
 
     def test_disconnect_before_memory_is_sent_leaks_no_descriptor(self, setup):
-        gc.collect()  # closes descriptors of earlier tests
+        # The collection closes descriptors of earlier tests.
+        gc.collect()
         before = open_descriptors()
         producer = remote(setup, "ds")
         setup.consumer().enable(make_config("ds"))
@@ -83,7 +84,7 @@ class TestSharedMemory:
         assert consumer.flushes == [True]
 
 
-class TestCommit:
+class TestCommitData:
     def test_committed_chunk_of_a_remote_producer_is_read_with_its_identity(self, setup):
         producer = remote(setup, "ds", uid=77, pid=88)
         consumer = setup.enable(make_config("ds"))
@@ -169,7 +170,7 @@ class TestCommit:
         assert next(p.trace_stats for p in packets if p.has("trace_stats")).invalid_packets == 1
 
 
-class TestScraping:
+class TestScrapingOfChunks:
     def test_disconnect_scrapes_unfinished_chunks(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
@@ -207,7 +208,8 @@ class TestScraping:
         put(producer, 0, ChunkBuilder(1, 0).add(event("registered")))
         put(producer, 1, ChunkBuilder(2, 0).add(event("unknown writer")))
         producer.endpoint.register_trace_writer(1, buffer)
-        producer.endpoint.register_trace_writer(70_000, buffer)  # No such writer id.
+        # 70,000 is above the largest writer id.
+        producer.endpoint.register_trace_writer(70_000, buffer)
         producer.disconnect()
         assert texts(setup.read(consumer)) == ["registered"] * scraping
 

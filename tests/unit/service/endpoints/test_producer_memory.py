@@ -15,7 +15,7 @@ from tests.support.service_setup import event, make_config, texts
 KB = 1024
 
 
-class TestProducerProvidedSMB:
+class TestProducerProvidedMemory:
     def connect(self, setup, size, page_size, fd=None):
         fd = create_sealed_memfd(size) if fd is None else fd
         producer = setup.producer("ds", in_process=False, shm_fd=fd, page_size_hint=page_size)
@@ -55,7 +55,7 @@ class TestProducerProvidedSMB:
         assert not producer.endpoint.producer_provided_shm
 
 
-class TestEmulation:
+class TestEmulatedMemory:
     def connect(self, setup, **arguments):
         return setup.producer("ds", in_process=False, **arguments)
 

@@ -111,7 +111,9 @@ def test_wraps_of_the_ring_buffer_are_counted(buffer, wrapped):
 def test_padding_after_a_smaller_chunk_is_counted_as_written(wrapped):
     assert wrapped.stats.padding_bytes_written == 0
     wrapped.commit(small(6))
-    assert 0 < wrapped.stats.padding_bytes_written <= 3040  # The rest of the replaced chunk.
+    assert (
+        0 < wrapped.stats.padding_bytes_written <= 3040
+    )  # The padding is the remaining space of the replaced chunk.
 
 
 def test_overwritten_padding_is_counted_as_cleared(wrapped):
@@ -133,7 +135,7 @@ def test_chunks_committed_out_of_order_are_counted(buffer):
     assert buffer.stats.chunks_committed_out_of_order == 1
 
 
-class TestScraped:
+class TestScrapedChunks:
     """A chunk that was scraped unfinished and committed later."""
 
     @pytest.fixture

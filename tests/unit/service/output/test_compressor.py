@@ -63,7 +63,7 @@ def test_compressed_packets_keep_their_order(setup):
     names = [f"{number} " + "x" * 1000 for number in range(100)]
     config = make_config("ds", compression_type=1, size_kb=1024)
     packets = record(setup, config, *names)
-    assert len(packets) > 1  # Each read gives one packet.
+    assert len(packets) > 1  # Each read returns one packet of compressed packets.
     assert texts(unpacked(packets)) == names
 
 
@@ -100,7 +100,9 @@ def test_empty_data_stays_empty():
     [
         TraceConfig(),
         TraceConfig(compression=Compression()),
-        TraceConfig.decode(b"\xfa\x02\x02\x1a\x00"),  # A codec of a later version.
+        TraceConfig.decode(
+            b"\xfa\x02\x02\x1a\x00"
+        ),  # A later version of Perfetto may have a codec with an unknown field.
         TraceConfig.decode(b"\xc0\x01\x07"),
     ],
     ids=["none", "empty", "unknown codec", "unknown type"],
@@ -109,7 +111,7 @@ def test_data_stays_uncompressed_if_the_codec_is_unknown(config):
     assert compressor.make_compressor(config) is None
 
 
-class TestZstd:
+class TestZstdCompression:
     def test_read_packets_are_compressed_by_zstd(self, monkeypatch):
         zstd = FakeZstd()
         modules(monkeypatch, builtin=zstd)

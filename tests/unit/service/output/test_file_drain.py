@@ -344,9 +344,11 @@ def test_session_end_during_a_write_pass_writes_later_packets_too(setup, out):
     """A pass writes only packets from before its start; the end needs one more pass."""
     producer, consumer = start(setup, out, size_kb=16_384)
     long = "x" * 8000
-    early = [f"{number} {long}" for number in range(600)]  # more than one task writes
+    # These packets are more than one task writes.
+    early = [f"{number} {long}" for number in range(600)]
     write(producer, *early)
-    setup.session().drain._drain()  # posts a task for the rest of the pass
+    # `_drain` writes a part of the pass, and posts a task that continues it.
+    setup.session().drain._drain()
     assert 0 < len(out.texts()) < len(early)
     write(producer, "late")
     consumer.endpoint.free_buffers()
@@ -427,7 +429,8 @@ class TestSlowFiles:
         consumer.endpoint.disconnect()
         setup.run()
         assert not setup.service.sessions
-        assert setup.service.buffers.table.stats(buffer)["unread"] >= 0  # the buffer still exists
+        # The stats of a buffer that was freed would raise.
+        assert setup.service.buffers.table.stats(buffer)["unread"] >= 0
         self.finish(setup, threads)
         assert out.texts() == ["one"]
         assert not setup.service.registry.unfinished

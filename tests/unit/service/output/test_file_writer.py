@@ -42,7 +42,7 @@ class Progress:
         self.told += 1
 
 
-class TestQueue:
+class TestWriterQueue:
     def test_write_and_close_only_queue_work_for_the_thread(self, path):
         threads = HeldFileThreads()
         writer = FileWriter(open_file(path), threads, Progress())
@@ -127,7 +127,7 @@ class TestQueue:
         assert (tmp_path / "copy").read_bytes() == PACKET + second + framed(b"third")
 
 
-class TestAbandon:
+class TestAbandonedWriter:
     def test_error_of_an_abandoned_writer_contains_the_lost_bytes(self):
         reader, end = os.pipe()
         progress = Progress()
@@ -146,8 +146,9 @@ class TestAbandon:
         wait_until(lambda: writer.progress)
         writer.abandon("its reader doesn't read")
         wait_until(lambda: not threads.count)
+        # The pipe ends when the writer closes it.
         while os.read(reader, 1 << 20):
-            pass  # until the writer closes the pipe
+            pass
         os.close(reader)
 
     def test_thread_of_an_abandoned_writer_ends_when_its_blocked_write_returns(
@@ -173,7 +174,8 @@ class TestAbandon:
         assert writer.closed
         hangs.set()
         wait_until(lambda: not threads.count)
-        assert not progress.told  # an abandoned writer reports no progress
+        # An abandoned writer reports no progress.
+        assert not progress.told
         expect_new_descriptors(before, 0)
 
     def test_new_files_are_refused_while_too_many_threads_are_blocked(self, path, monkeypatch):
@@ -191,7 +193,7 @@ class TestAbandon:
         os.close(reader)
 
 
-class TestThreads:
+class TestWriterThreads:
     def test_thread_ends_when_its_queue_is_empty(self, path):
         threads = FileThreads()
         writer = FileWriter(open_file(path), threads, Progress())

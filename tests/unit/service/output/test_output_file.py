@@ -15,7 +15,7 @@ from tests.support.descriptors import expect_new_descriptors, open_descriptors
 PACKETS = framed(b"a" * 10) + framed(b"b" * 20)
 
 
-class TestCreate:
+class TestCreateOutputFile:
     def test_new_file_is_readable_only_by_its_owner(self, tmp_path):
         fd = create_output_file(str(tmp_path / "t"))
         assert stat.S_IMODE(os.fstat(fd).st_mode) == 0o600
@@ -50,7 +50,7 @@ def open_file(path):
     return OutputFile(os.open(path, os.O_RDWR | os.O_CREAT))
 
 
-class TestWrite:
+class TestWritePackets:
     def test_file_contains_all_written_packets_after_close(self, path):
         file = open_file(path)
         file.write(PACKETS)
@@ -129,7 +129,7 @@ class TestWrite:
         assert file.closed
 
 
-class TestCopy:
+class TestCopyOutputFile:
     def test_copy_contains_the_file_up_to_the_given_size(self, path):
         path.write_bytes(b"before ")
         file = OutputFile(os.open(path, os.O_WRONLY | os.O_APPEND))

@@ -234,7 +234,7 @@ def test_trace_stats_count_buffers_sessions_producers_and_data_sources(setup):
     assert (stats.tracing_sessions, stats.total_buffers) == (2, 3)
 
 
-class TestSnapshot:
+class TestSessionSnapshot:
     def test_snapshot_does_not_change_the_session(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))

@@ -6,9 +6,12 @@ from stretto.service.output import service_packets
 from stretto.service.output.service_packets import ServicePackets
 
 BUILD = ServicePackets(uid=300)
-UID = "18ac02"  # field 3: 300
-SEQUENCE = "5001"  # field 10: 1
-HEADER = UID + SEQUENCE + "d00306"  # field 58: 6
+UID = "18ac02"
+"""Field 3, trusted_uid, is 300."""
+SEQUENCE = "5001"
+"""Field 10, trusted_packet_sequence_id, is 1."""
+HEADER = UID + SEQUENCE + "d00306"
+"""The fields 3 and 10, and field 58, timestamp_clock_id, which is 6 (BOOTTIME)."""
 
 
 def test_clock_snapshot_is_encoded_with_its_primary_clock():

@@ -74,7 +74,7 @@ def stats_of(packets):
     return stats
 
 
-class TestReading:
+class TestFilteredReading:
     def test_denied_fields_are_removed(self, setup):
         packet = TracePacket(timestamp=5, for_testing=TracePacket.decode(event("a")).for_testing)
         packet.for_testing.seq_value = 7
@@ -138,7 +138,7 @@ class TestReading:
         assert [more for _, more in consumer.reads][-2:] == [True, False]
 
 
-class TestStats:
+class TestFilterStats:
     def test_packets_and_bytes_before_and_after_the_filter_are_counted(self, setup):
         consumer = record(setup, only_test_events(), event("a"), event("b" * 100))
         packets = setup.read(consumer)
@@ -193,7 +193,7 @@ class TestStats:
         assert stats.time_taken_ns == 10 * 3
 
 
-class TestStrings:
+class TestStringFilter:
     def record(self, setup, trace_filter, *rules):
         trace_filter.string_filter_chain = chain(*rules)
         texts_written = [event(text) for text in ("B|1|foo secret", "other secret")]
@@ -231,7 +231,7 @@ class TestStrings:
         assert self.record(setup, trace_filter, *rules) == ["P|1|foo secret", "P6her secret"]
 
 
-class TestFilesAndCopies:
+class TestFilteredFilesAndSnapshots:
     def test_file_written_in_many_passes_is_filtered(self, setup, tmp_path):
         path = tmp_path / "trace"
         config = {"write_into_file": True, "file_write_period_ms": 100, "output_path": str(path)}
@@ -266,7 +266,7 @@ class TestFilesAndCopies:
         assert texts(setup.read(consumer)) == ["P60RED"]
 
 
-class TestRefusals:
+class TestInvalidFilters:
     @pytest.mark.parametrize(
         ("trace_filter", "complaint"),
         [

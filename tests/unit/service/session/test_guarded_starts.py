@@ -6,7 +6,7 @@ from stretto.service.limits import MAX_GUARDED_STARTS, RESTART_WITH_GUARDRAILS_N
 from stretto.service.session.guarded_starts import GuardedStarts
 
 
-def test_start_has_no_age_after_the_window():
+def test_start_has_no_age_after_300_s():
     starts = GuardedStarts()
     starts.add("a", 1000)
     assert starts.age_ns("b", 1000) is None
@@ -14,12 +14,13 @@ def test_start_has_no_age_after_the_window():
     assert starts.age_ns("a", 1000 + RESTART_WITH_GUARDRAILS_NS) is None
 
 
-def test_starts_older_than_the_window_are_deleted():
+def test_starts_older_than_300_s_are_deleted():
     starts = GuardedStarts()
     for number in range(10):
         starts.add(f"early {number}", number)
     starts.add("early 9", RESTART_WITH_GUARDRAILS_NS + 5)
-    assert len(starts) == 4  # starts 6, 7 and 8, and the repeated start 9
+    # The starts 6, 7, 8 and the repeated start 9 remain.
+    assert len(starts) == 4
     starts.add("late", 3 * RESTART_WITH_GUARDRAILS_NS)
     assert len(starts) == 1
 

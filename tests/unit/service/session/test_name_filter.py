@@ -35,7 +35,7 @@ def triggered(pattern):
 
 
 @pytest.mark.parametrize("pattern", BAD, ids=lambda pattern: pattern[:20])
-class TestBadExpressions:
+class TestInvalidExpressions:
     def test_invalid_expression_of_a_filter_is_refused_with_its_field_path(self, setup, pattern):
         setup.producer("ds")
         consumer = setup.enable(filtered("fine", pattern))

@@ -10,7 +10,7 @@ from stretto.service.session import service_tracing_session
 from tests.support.service_setup import event, events, make_config, texts
 
 
-class TestStart:
+class TestSessionStart:
     def test_deferred_session_starts_on_start_tracing(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds", deferred_start=True, duration_ms=1))
@@ -114,7 +114,7 @@ class TestStart:
         assert len([1 for call, _ in producer.calls if call == "clear"]) == 2
 
 
-class TestEnd:
+class TestSessionEnd:
     def test_timed_session_is_flushed_before_it_ends(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds", duration_ms=100))

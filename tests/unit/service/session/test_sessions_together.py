@@ -15,7 +15,7 @@ from tests.support.service_setup import UID, Setup, make_config, texts
 CLEAR, SET = 1, 2
 
 
-class TestExclusive:
+class TestExclusiveSessions:
     def test_exclusive_session_blocks_new_sessions(self, setup):
         setup.enable(make_config(exclusive_prio=1))
         for priority in (0, 1):
@@ -54,7 +54,7 @@ class TestExclusive:
         assert not running.disabled
 
 
-class TestLockdown:
+class TestLockdownMode:
     def test_lockdown_excludes_producers_of_other_users_until_cleared(self, setup):
         theirs, ours = setup.producer("ds", uid=5), setup.producer("ds", uid=UID)
         setup.enable(make_config("ds", lockdown_mode=SET))
@@ -79,7 +79,7 @@ class TestLockdown:
             setup.producer("ds", **remote)
 
 
-class TestBoost:
+class TestPriorityBoost:
     class Scheduler:
         def __init__(self, refuse=False):
             self.calls = []
@@ -182,7 +182,7 @@ class TestConcurrentSessionEvents:
         assert events.take(setup.service.context.packets) == []
 
 
-class TestSemaphores:
+class TestSessionSemaphores:
     def enable(self, setup, limit):
         wanted = TraceConfig.SessionSemaphore(name="s", max_other_session_count=limit)
         return setup.enable(make_config(session_semaphores=[wanted]), setup.consumer(limit + 1))

@@ -44,7 +44,7 @@ def received(packets):
     ]
 
 
-class TestStart:
+class TestStartTriggers:
     def test_start_trigger_starts_the_session_until_its_stop_delay(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(START, trigger("go", 500)))
@@ -127,7 +127,7 @@ class TestStart:
         assert kinds(packets).index("trigger") == kinds(packets).index("trace_config") + 1
 
 
-class TestStop:
+class TestStopTriggers:
     def test_first_of_two_stop_triggers_ends_the_session(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(STOP, trigger("a", 100), trigger("b", 50_000)))
@@ -184,7 +184,7 @@ class TestStop:
         assert received(setup.read(consumer)) == []
 
 
-class TestLimits:
+class TestTriggerLimits:
     def run_once(self, setup, producer):
         consumer = setup.enable(config_of(STOP, trigger("a", 8 * HOUR_MS, max_per_24_h=1)))
         activate(setup, producer, "a")
