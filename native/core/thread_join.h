@@ -17,6 +17,6 @@
 
 enum { ST_JOIN_LIMIT_MS = 5000 };
 
-/* `kernel_id` points to what gettid() returns on the thread; the thread itself
- * may write it. */
+/* Joins the thread, and waits for its removal.  *kernel_id is the result of
+ * gettid() on the thread, which the thread itself may store there. */
 void st_thread_join(pthread_t thread, const pid_t* kernel_id);

@@ -10,7 +10,8 @@ static void on_fork_child(void* object) {
 
 void st_thread_list_mark_ended(struct st_thread_record* record) {
   struct st_thread_list* list = record->list;
-  atomic_store(&record->ended, true); /* from here on it may be freed */
+  /* Another thread may free the record from now on. */
+  atomic_store(&record->ended, true);
   atomic_store(&list->some_ended, true);
 }
 
@@ -40,8 +41,8 @@ void st_thread_list_claim(struct st_thread_record* record) {
   pthread_setspecific(record->list->key, record);
 }
 
-/* Removes records from the list before it frees them: freeing may change the
- * list. */
+/* Frees the records of ended threads.  They are removed from the list first,
+ * because freeing one may change the list. */
 void st_thread_list_reap(struct st_thread_list* list) {
   bool forked = list->forked;
   list->forked = false;

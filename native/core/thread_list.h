@@ -1,11 +1,12 @@
-/* Thread list: one record for each thread that a unit has met.
+/* Thread list: a list with one record per thread, of which the records of ended
+ * threads are freed.
  *
- * A record is the first member of the unit's own struct.  It stays in the list
+ * A record is the first member of its owner's struct.  It stays in the list
  * until its thread has ended, and is freed at the next reap:
  *
- *   init           once; before the first fork that matters
- *   add            a new record; find returns it by the thread's id
- *   claim          on its own thread: the end of the thread will be noticed
+ *   init           once, before the first fork of interest
+ *   add            adds a new record; find returns it by the thread's id
+ *   claim          called on the record's thread, whose end is then detected
  *   mark_ended     for a thread that has not claimed its record
  *   reap           frees the records of ended threads.  In the child of a fork:
  *                  all but the record of the thread that called fork.
@@ -26,27 +27,31 @@ struct st_thread_list;
 struct st_thread_record {
   struct st_thread_record* next;
   struct st_thread_list* list;
-  uint64_t thread_id; /* never used for another thread */
-  /* Release and acquire order it after all that the ended thread wrote. */
+  uint64_t thread_id; /* No other thread ever has this id. */
+  /* Whoever reads it as true also sees all writes of the ended thread (release
+   * and acquire). */
   _Atomic bool ended;
 };
 
 struct st_thread_list {
   /* Clears the ending thread's own pointer to its record. */
   void (*on_exit)(void);
-  /* Frees a record that is no longer in the list.  ended: its thread has ended;
-   * false: it is a thread of the parent process.  May change the list. */
+  /* Frees a record that was removed from the list.  If `ended` is false, its
+   * thread belongs to the parent process.  May change the list. */
   void (*free_record)(struct st_thread_record* record, bool ended);
   struct st_thread_record* first;
-  struct st_thread_record* survivor; /* of the thread that called fork */
-  /* Set after a record's `ended`, and cleared before these are read. */
+  /* The record of the thread that called fork. */
+  struct st_thread_record* survivor;
+  /* Set after the member `ended` of a record, and cleared before the records
+   * are read. */
   _Atomic bool some_ended;
-  bool forked; /* set in the child, which has one thread then */
+  bool forked; /* Set in the child of a fork. */
   pthread_key_t key;
   struct st_fork_entry fork;
 };
 
-/* Idempotent.  `on_exit` and `free_record` are set before. */
+/* Initialises a list whose `on_exit` and `free_record` are set.  A second call
+ * has no effect. */
 void st_thread_list_init(struct st_thread_list* list);
 void st_thread_list_add(struct st_thread_list* list,
                         struct st_thread_record* record, uint64_t thread_id);

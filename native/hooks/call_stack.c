@@ -21,7 +21,7 @@ static void forget_own(void) {
   st_thread_stack = NULL;
 }
 
-/* May run Python code. */
+/* Frees a call stack.  May run Python code. */
 static void free_stack(struct st_thread_record* record, bool ended) {
   (void)ended;
   struct st_call_stack* s = (struct st_call_stack*)record;

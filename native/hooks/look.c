@@ -44,7 +44,8 @@ static struct {
   bool running, stopping;
 } look = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Chains by thread id; `unused` has those of ended threads.  Never freed. */
+/* A hash table of threads by their ids.  Structs of ended threads are kept in
+ * the list `unused`.  None is ever freed. */
 static struct known_thread* known[BUCKETS];
 static struct known_thread* unused;
 static int known_count;
@@ -71,7 +72,8 @@ static struct known_thread* take_unused(void) {
   return k;
 }
 
-/* NULL: there are too many threads. */
+/* Returns the state of a thread, a new one if needed.  NULL if there are too
+ * many threads. */
 static struct known_thread* get_known(uint64_t thread_id) {
   struct known_thread** chain = &known[thread_id % BUCKETS];
   for (struct known_thread* k = *chain; k; k = k->next) {
@@ -108,7 +110,7 @@ static void arm(struct st_code_record* r) {
   st_python_rearm(r->code);
 }
 
-/* No other thread writes to the sum. */
+/* Adds to a sum that no other thread writes. */
 static void add(_Atomic uint64_t* sum, uint64_t value) {
   atomic_store_explicit(sum,
                         atomic_load_explicit(sum, memory_order_relaxed) + value,

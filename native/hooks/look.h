@@ -26,9 +26,10 @@
 
 enum { ST_LOOK_PERIOD_NS = 1250000 };
 
-/* Times of all threads that were looked at, since the process began.  The look's
- * thread alone writes them, others read them for the summary: relaxed, as each is
- * a number of its own. */
+/* The number of looks, and the times that they found, summed over all threads
+ * since the process began.  Only the look thread writes them.  Other threads
+ * read them for the summary, each independently of the others, so relaxed
+ * access suffices. */
 struct st_look_totals {
   _Atomic uint64_t looks, running_ns, waiting_ns, longest_gap_ns;
 };

@@ -28,7 +28,8 @@ static void forget(struct st_shown_calls* s) {
   Py_CLEAR(s->track);
 }
 
-/* Ends the open calls of an ended thread: an event may run Python code. */
+/* Frees the shown calls of a thread.  If it has ended, ends its open calls
+ * before, which may run Python code. */
 static void free_calls(struct st_thread_record* record, bool ended) {
   struct st_shown_calls* s = (struct st_shown_calls*)record;
   if (ended && s->generation == st_hooks.generation)

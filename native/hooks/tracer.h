@@ -59,8 +59,8 @@ struct st_hooks {
   bool auto_detail;
   bool may_switch_off; /* Looks run, which find long calls (look.h). */
   bool some_off;       /* Whether any function is switched off. */
-  /* Time between looks.  The look's thread writes it, others write it into the
-   * trace: relaxed, as nothing else depends on it. */
+  /* The time between two looks.  The look thread writes it, other threads read
+   * it. Relaxed access suffices, because nothing else depends on it. */
   _Atomic uint64_t look_period_ns;
   _Atomic uint64_t threshold_ns; /* Auto detail only counts shorter calls. */
   uint32_t generation;           /* The number of the last start. */

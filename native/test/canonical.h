@@ -29,8 +29,8 @@ static inline uint8_t* canonical_delimited(const uint8_t* p, size_t size,
       memcpy(out, p, size);
     return out + size;
   }
-  /* Reserves the longest length, writes the content after it, then moves the
-   * content. */
+  /* Reserves the longest length and writes the content after it.  Then the
+   * content is moved. */
   uint8_t* body = out + ST_MAX_VARINT;
   size_t body_size = canonicalise(p, p + size, body);
   out = st_put_varint(out, body_size);

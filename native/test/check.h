@@ -39,7 +39,7 @@ static inline void check_eq(uint64_t a, uint64_t b, const char* text,
     }                                                                          \
   } while (0)
 
-/* For integers of any type. */
+/* Checks that two integers, of any types, are equal. */
 #define CHECK_EQ(a, b)                                                         \
   check_eq((uint64_t)(a), (uint64_t)(b), "CHECK_EQ(" #a ", " #b ")", __FILE__, \
            __LINE__)

@@ -16,7 +16,7 @@
 struct chunk_copy {
   uint16_t writer_id;
   uint32_t target_buffer;
-  uint16_t packets; /* the chunk's bytes */
+  uint16_t packets; /* Copy of the chunk's bytes. */
   uint32_t chunk_id;
   struct st_chunk place;
   uint8_t* payload;
@@ -27,7 +27,7 @@ struct chunk_reader {
   struct st_shm shm;
   struct chunk_copy* chunks;
   size_t count, capacity;
-  size_t freed; /* chunks[0..freed) are free again */
+  size_t freed; /* The chunks [0, freed) of the list are free again. */
   bool free_at_once;
   unsigned patches, flushes, registered, unregistered;
   bool last_has_more;
@@ -169,8 +169,8 @@ static inline void packet_add(struct packet_in_progress* p, const uint8_t* data,
   p->size += size;
 }
 
-/* Emits packets.  Returns the number of packets cut by a drop sentinel (0 or
- * 1). */
+/* Passes the packets of a chunk to the callback.  Returns the number of packets
+ * cut by a drop sentinel (0 or 1). */
 static inline unsigned read_fragments(const struct chunk_copy* chunk,
                                       unsigned count,
                                       struct packet_in_progress* packet,
@@ -202,8 +202,8 @@ static inline unsigned read_fragments(const struct chunk_copy* chunk,
   return 0;
 }
 
-/* Emits the packets of one writer in order, without empty ones.  Returns the
- * number of packets that were cut. */
+/* Passes the packets of one writer to the callback, in order, without empty
+ * ones.  Returns the number of packets that were cut. */
 static inline unsigned reader_packets(const struct chunk_reader* r,
                                       uint16_t writer_id, packet_callback emit,
                                       void* context) {

@@ -26,7 +26,7 @@ enum {
 
 static uint8_t fake_payload[65536];
 static struct st_chunk_copy fake;
-static struct st_packet got; /* the last packet read */
+static struct st_packet got; /* The packet that was read last. */
 
 static inline void chunk(uint16_t producer, uint16_t writer, uint32_t id) {
   memset(fake_payload, 0, sizeof fake_payload);
@@ -42,7 +42,8 @@ static inline void flags(uint8_t chunk_flags) {
   fake.flags = chunk_flags;
 }
 
-/* Appends bytes unchanged, and counts `fragments` more fragments. */
+/* Appends bytes unchanged, and adds `fragments` to the chunk's number of
+ * fragments. */
 static inline void add_raw(const void* data, size_t size, uint16_t fragments) {
   memcpy(fake_payload + fake.payload_size, data, size);
   fake.payload_size += size;
@@ -56,7 +57,7 @@ static inline void add(size_t size, char fill) {
   fake.payload_size += size;
 }
 
-/* Sets the payload size: the rest of the chunk is unused. */
+/* Sets the payload's size.  The bytes after the fragments are unused. */
 static inline void pad_to(size_t size) {
   fake.payload_size = size;
 }
@@ -91,7 +92,8 @@ static inline void begin_read(struct st_trace_buffer* b) {
   st_trace_buffer_begin_read(b);
 }
 
-/* Reads the next packet into `got`, with any loss mask. */
+/* Reads the next packet into `got`, and checks its size and content, but not
+ * its loss mask. */
 static inline void expect_lossy(struct st_trace_buffer* b, size_t size,
                                 char fill) {
   CHECK(st_trace_buffer_read_packet(b, &got));

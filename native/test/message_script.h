@@ -26,14 +26,15 @@ static inline uint32_t script_u16(struct script* s) {
 
 enum { PLAIN_LEVELS = 12, PLAIN_LIMIT = 1 << 20, SCRIPT_BYTES_LIMIT = 8192 };
 
-/* Grows on demand, never shrinks; keep it static. */
+/* The bytes of one open level.  Its memory grows on demand and is never freed,
+ * so keep the struct static. */
 struct plain_level {
   uint8_t* data;
   size_t size;
 };
 struct plain_message {
   struct plain_level levels[PLAIN_LEVELS];
-  unsigned depth; /* depth of the innermost open level */
+  unsigned depth; /* The depth of the innermost open level. */
 };
 
 static inline void plain_append(struct plain_message* m, unsigned depth,
@@ -71,7 +72,8 @@ static const uint8_t* script_payload(void) {
   return bytes;
 }
 
-/* Appends one field to the message and to plain level `depth`. */
+/* Appends one field to the message, and to the plain encoder's level
+ * `depth`. */
 static inline void script_append(struct script* s, struct st_message* m,
                                  struct plain_message* plain, unsigned depth,
                                  unsigned what) {
@@ -116,7 +118,8 @@ static inline void script_append(struct script* s, struct st_message* m,
   plain_append(plain, depth, b, (size_t)(e - b));
 }
 
-/* Fills `root` with up to `steps` steps; levels[0] is the plain root. */
+/* Appends up to `steps` fields to `root` and to the plain encoder, whose root
+ * is levels[0]. */
 static inline void script_message(struct script* s, struct st_message* root,
                                   struct plain_message* plain, unsigned steps) {
   struct st_message nested[PLAIN_LEVELS];

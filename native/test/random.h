@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* xorshift64*; the state must not be 0. */
+/* Returns the next number of xorshift64*.  The state must not be 0. */
 static inline uint64_t random_next(uint64_t* state) {
   *state ^= *state >> 12;
   *state ^= *state << 25;

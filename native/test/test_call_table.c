@@ -1,4 +1,5 @@
-/* Call tables beyond their limits: lookups end, and return what was stored. */
+/* Tests of call tables beyond their limits: lookups end, and return what was
+ * stored. */
 #include "core/call_table.h"
 
 #include <string.h>
@@ -8,13 +9,13 @@
 
 enum { CODES = 50000, ROUNDS = 20 };
 
-/* The expected content of the table.  A code is an address that is never
+/* Returns the address that stands for code number i.  It is never
  * dereferenced. */
 static void* code_at(uint32_t i) {
   return (void*)(uintptr_t)(0x7f0000000000 + 16ull * (i + 1));
 }
 
-/* Returns codes with the same hash under any mask. */
+/* Returns codes whose hashes are equal under any mask. */
 static void* colliding_code(uint64_t* seed, uint32_t hash) {
   for (;;) {
     void* code = (void*)(uintptr_t)(random_next(seed) & 0x7ffffffffff0);
@@ -39,8 +40,8 @@ static uint32_t slots_in_use(const struct st_call_table* t) {
   return used;
 }
 
-/* Stores the code, with its own address as the mark; returns the replaced
- * code. */
+/* Stores the code, with its own address as the block's content.  Returns the
+ * replaced code. */
 static void* put(struct st_call_table* t, void* code) {
   struct st_call_slot* slot = st_call_table_place(t, code);
   CHECK(slot);
@@ -86,7 +87,8 @@ static void code_that_is_put_twice_has_one_slot(void) {
   st_call_table_destroy(&t);
 }
 
-/* Model: the table contains a code from its put until it is replaced. */
+/* The functions below compare with a model: the table contains a code from its
+ * put until it is replaced. */
 static void fill_in_order(void** codes, uint32_t count) {
   struct st_call_table t = {0};
   uint32_t held = 0;

@@ -26,9 +26,10 @@ static void redundant_and_zero_sizes_are_valid(void) {
 }
 
 static void fragments_with_wrong_sizes_are_not_copied(void) {
-  CHECK_EQ(copy("\3one\4two", 8, 2), 1); /* longer than the rest */
-  CHECK_EQ(copy("\3one\x83", 5, 2), 1);  /* an unterminated size */
-  CHECK_EQ(copy("\3one", 4, 2), 1);      /* one fragment too many */
+  /* The second size exceeds the remaining bytes. */
+  CHECK_EQ(copy("\3one\4two", 8, 2), 1);
+  CHECK_EQ(copy("\3one\x83", 5, 2), 1); /* The second size is unterminated. */
+  CHECK_EQ(copy("\3one", 4, 2), 1);     /* Only one fragment is present. */
   CHECK_EQ(copy("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 11, 1), 0);
   CHECK_EQ(copy("\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 10, 1), 0);
 }

@@ -1,4 +1,5 @@
-/* Pending commits: the lists, their bound, and startup reservations. */
+/* Tests of pending commits: the lists, their bound, and startup
+ * reservations. */
 #include "core/commit_pending.h"
 
 #include <string.h>
@@ -31,7 +32,8 @@ static void test_reservation_resolves_after_it_is_bound(void) {
 static void test_second_binding_has_no_effect(void) {
   struct st_commit_pending pending = {0};
   uint16_t buffer = 1;
-  CHECK(st_commit_pending_bind(&pending, 1, 0)); /* no buffer */
+  /* Binds the reservation to no buffer. */
+  CHECK(st_commit_pending_bind(&pending, 1, 0));
   CHECK(st_commit_pending_bind(&pending, 1, 5));
   CHECK(st_commit_pending_resolve(&pending, reservation(1), &buffer));
   CHECK_EQ(buffer, 0);
@@ -76,7 +78,7 @@ static void test_commit_beyond_the_bound_is_counted_as_lost(void) {
   pending.patches.size = ST_COMMIT_MAX_PENDING;
   CHECK(!st_commit_pending_reserve(&pending, &pending.patches, 1));
   CHECK_EQ(pending.lost_commits, 1);
-  append_move(&pending, 1); /* the other lists are not affected */
+  append_move(&pending, 1); /* The other lists are not affected. */
   st_commit_pending_destroy(&pending);
 }
 

@@ -1,5 +1,5 @@
-/* Commit requests: chunks inside requests under emulation, and chunks that are
- * patched before they are sent. */
+/* Tests of commit requests: chunks inside requests under emulation, and chunks
+ * that are patched before they are sent. */
 #include "commit_service.h"
 
 enum { PAGES = 8, PAGE_SIZE = 4096, BIG_QUEUE = 1 << 20 };
@@ -20,7 +20,7 @@ static void open_memory(bool emulated, bool scrapable) {
     st_commit_batch_patch_directly(&g_batch, &g_shm);
 }
 
-/* Makes a chunk of writer 9 with two packets; the second one is open. */
+/* Makes a chunk of writer 9 with two packets, of which the second is open. */
 static struct st_chunk write_chunk(uint32_t page, uint32_t chunk_id,
                                    uint16_t flags) {
   struct st_chunk chunk;
@@ -95,7 +95,7 @@ static void emulated_chunks_are_sent_inside_requests(void) {
   open_memory(true, false);
   struct st_chunk chunk = write_chunk(1, 77, 0);
   complete_chunk(&chunk);
-  CHECK_EQ(st_page_bitmap(&g_shm, 1), 0); /* free at once */
+  CHECK_EQ(st_page_bitmap(&g_shm, 1), 0); /* The chunk is free at once. */
   CHECK(next_data(&m, &flush_id));
   CHECK_EQ(m.header.chunk_id, 77);
   CHECK_EQ(m.header.writer_id, 9);
@@ -122,7 +122,8 @@ static void emulated_chunks_stay_pending_while_the_queue_is_full(void) {
   unblock_queue();
   CHECK(next_data(&m, &flush_id));
   CHECK_EQ(flush_id, 5);
-  CHECK_EQ(m.header.chunk_id, PAGES - 1); /* all in one request */
+  /* One request contains all chunks. */
+  CHECK_EQ(m.header.chunk_id, PAGES - 1);
   for (uint32_t page = 0; page < PAGES; page++)
     CHECK_EQ(st_page_bitmap(&g_shm, page), 0);
   close_batch();
@@ -147,7 +148,7 @@ static void emulated_requests_fit_into_a_frame(void) {
     struct st_decoder d;
     struct st_field f;
     CHECK(invoke.args_size <= 128 * 1024 - 512);
-    CHECK_EQ(flush_id, 0); /* the acknowledgement comes last */
+    CHECK_EQ(flush_id, 0); /* The acknowledgement comes last. */
     requests++;
     st_decoder_init(&d, invoke.args, invoke.args_size);
     while (st_decoder_next(&d, &f)) {
@@ -175,7 +176,7 @@ static void flush_sends_finished_fragments_of_unfinished_chunks(void) {
   CHECK_EQ(m.header.chunk_id, 77);
   CHECK_EQ(m.header.packets, 2);
   CHECK_EQ(m.size, 4088);
-  /* The second packet is not finished. */
+  /* The second packet, which is not finished, was not copied. */
   CHECK_EQ(memcmp(m.payload, "\3one\0\0\0\0", 8), 0);
   CHECK_EQ(flush_id, 0);
   CHECK(next_data(&m, &flush_id));
@@ -193,7 +194,7 @@ static void flush_skips_unfinished_chunks_without_a_buffer_or_permission(void) {
   uint64_t flush_id;
   for (int scrapable = 0; scrapable < 2; scrapable++) {
     open_memory(true, scrapable);
-    write_chunk(2, 77, 0); /* a chunk of an unregistered writer */
+    write_chunk(2, 77, 0); /* Writes a chunk of an unregistered writer. */
     if (!scrapable) {
       st_commit_batch_sink.register_writer(&g_batch, 9, 3);
       expect_writer(REGISTER, 9, 3);
@@ -206,9 +207,9 @@ static void flush_skips_unfinished_chunks_without_a_buffer_or_permission(void) {
   }
 }
 
-/* --- direct patching --- */
+/* --- patching chunks directly --- */
 
-/* Returns the chunk as the arbiter does. */
+/* Returns a chunk that needs patches to the sink, as the arbiter does. */
 static void hand_over_unpatched(const struct st_chunk* chunk) {
   CHECK(st_commit_batch_sink.chunk_unpatched(&g_batch, chunk, 3));
 }
@@ -243,7 +244,8 @@ static void late_patches_are_sent_to_the_service(void) {
   struct request r;
   open_memory(false, false);
   struct st_chunk chunk = write_chunk(0, 77, ST_CHUNK_NEEDS_PATCHING);
-  hand_over_unpatched(&chunk); /* there is room: sent at once */
+  /* The queue has room, so the chunk is sent at once. */
+  hand_over_unpatched(&chunk);
   CHECK_EQ(state_of(0), ST_CHUNK_COMPLETE);
   CHECK_EQ(flags_of(&chunk), ST_CHUNK_NEEDS_PATCHING);
   CHECK(next_commit(&r));

@@ -1,5 +1,5 @@
-/* Startup: chunks that are written before a service has answered, and are sent
- * or dropped after it has. */
+/* Tests of startup: chunks that are written before a service has answered, and
+ * are sent or dropped after it has. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -64,12 +64,12 @@ static enum st_chunk_state state_of(uint32_t page) {
   return st_bitmap_state(st_page_bitmap(&g_arbiter.shm, page), 0);
 }
 
-/* --- the service --- */
+/* --- the service that receives requests --- */
 
 struct seen {
   uint32_t method;
   unsigned moves, patches;
-  /* page and buffer of each move */
+  /* Page and target buffer of each move. */
   uint64_t page[MAX_MOVES], buffer[MAX_MOVES];
   bool has_data;
   uint64_t patch_buffer, flush_id;
@@ -120,7 +120,7 @@ static bool see(struct seen* s) {
   return true;
 }
 
-/* --- cases --- */
+/* --- test cases --- */
 
 static void chunks_wait_until_service_and_buffer_are_bound(void) {
   struct seen s;
@@ -138,7 +138,7 @@ static void chunks_wait_until_service_and_buffer_are_bound(void) {
   CHECK_EQ(s.page[1], 1);
   CHECK_EQ(s.buffer[0], 5);
   CHECK_EQ(s.buffer[1], 5);
-  expect_nothing(); /* the writer has ended, so it is not registered */
+  expect_nothing(); /* The writer has ended, so it is not registered. */
   end();
 }
 
@@ -218,7 +218,7 @@ static void chunks_of_a_reservation_without_buffer_are_freed_by_the_service(
   write_one(&w);
   CHECK(st_commit_batch_bind_target(&g_batch, 1, 0));
   connect_service();
-  expect_nothing(); /* the writer is not registered, either */
+  expect_nothing(); /* The writer is not registered, either. */
   st_trace_writer_destroy(&w);
   CHECK(see(&s));
   CHECK_EQ(s.method, COMMIT);
@@ -226,7 +226,8 @@ static void chunks_of_a_reservation_without_buffer_are_freed_by_the_service(
   CHECK_EQ(s.buffer[0], 0);
   CHECK(see(&s));
   CHECK_EQ(s.method, UNREGISTER);
-  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5)); /* too late: no effect */
+  /* A second binding has no effect. */
+  CHECK(st_commit_batch_bind_target(&g_batch, 1, 5));
   write_into(FIRST);
   CHECK(see(&s));
   CHECK_EQ(s.buffer[0], 0);
@@ -249,7 +250,7 @@ static void reservations_are_bound_independently(void) {
   end();
 }
 
-/* Writes a message longer than a chunk: its size is patched when it ends. */
+/* Writes a message longer than a chunk, whose size is patched when it ends. */
 static void write_long(uint32_t target_buffer) {
   struct st_trace_writer w;
   struct st_message nested;
@@ -265,7 +266,7 @@ static void patches_wait_for_the_binding_of_their_chunks(void) {
   struct seen s;
   unsigned moves = 0, patches = 0;
   start();
-  patch(77, 1, false); /* a patch for buffer 3 */
+  patch(77, 1, false); /* Adds a patch for buffer 3. */
   struct st_patch one = {.chunk_id = 5, .size_field = {0x81, 0x80, 0x80, 0}};
   struct st_chunk_patches of_first = {.writer_id = 8,
                                       .chunk_id = 5,
@@ -320,10 +321,13 @@ static void service_without_shared_memory_gets_chunks_inside_requests(void) {
   CHECK(see(&s));
   CHECK(s.has_data);
   CHECK_EQ(s.buffer[0], 5);
-  CHECK_EQ(st_page_bitmap(&g_arbiter.shm, 0), 0); /* free at once */
+  /* The chunk is free at once. */
+  CHECK_EQ(st_page_bitmap(&g_arbiter.shm, 0), 0);
   expect_writer(REGISTER, 2, 5);
   st_commit_batch_notify_flush_complete(&g_batch, 1);
-  CHECK(see(&s)); /* the chunk of the writer that started before emulation */
+  /* The request contains the chunk of the writer that started before
+   * emulation. */
+  CHECK(see(&s));
   CHECK(s.has_data);
   st_trace_writer_destroy(&w);
   end();
@@ -359,7 +363,7 @@ static void batch_without_a_service_frees_its_memory(void) {
   write_into(FIRST);
   write_long(SECOND);
   st_arbiter_destroy(&g_arbiter);
-  /* the leak sanitizer finds chunks that are not freed */
+  /* The leak sanitizer finds chunks that are not freed. */
   st_commit_batch_destroy(&g_batch);
 }
 
@@ -391,7 +395,7 @@ static void threads_may_write_during_the_binding(void) {
     pthread_join(threads[i], NULL);
   while (see(&s))
     moves += s.moves;
-  /* Chunks are never freed here.  With many writers a page has several
+  /* This service never frees chunks.  With many writers a page has several
    * chunks. */
   CHECK(moves > 0 && moves <= MAX_MOVES);
   end();

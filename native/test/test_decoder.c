@@ -41,7 +41,8 @@ static void fields_of_every_wire_type_are_decoded(void) {
   CHECK_EQ(st_decoder_left(&d), 0);
 }
 
-/* Copies to an exact heap block, so that ASan detects reads after its end. */
+/* Passes a copy in a heap block of the exact size, so that ASan detects reads
+ * after its end. */
 static void expect_malformed(const void* data, size_t size) {
   uint8_t* copy = malloc(size);
   memcpy(copy, data, size);
@@ -50,28 +51,30 @@ static void expect_malformed(const void* data, size_t size) {
   }
   CHECK(st_decoder_left(&d) > 0);
   size_t left = st_decoder_left(&d);
-  CHECK(!st_decoder_next(&d, &f)); /* and the position stays */
+  /* A second call fails, too: the position stays. */
+  CHECK(!st_decoder_next(&d, &f));
   CHECK_EQ(st_decoder_left(&d), left);
   free(copy);
 }
 
 static void decoding_stops_at_malformed_fields(void) {
-  expect_malformed("\x80", 1);     /* incomplete tag */
-  expect_malformed("\x08", 1);     /* tag without a value */
-  expect_malformed("\x08\xFF", 2); /* incomplete varint */
-  /* a delimited field without its length */
+  expect_malformed("\x80", 1);     /* The tag is incomplete. */
+  expect_malformed("\x08", 1);     /* The tag has no value. */
+  expect_malformed("\x08\xFF", 2); /* The varint is incomplete. */
+  /* The delimited field has no length. */
   expect_malformed("\x0A", 1);
-  expect_malformed("\x0A\x05xxxx", 6); /* length exceeds the input */
-  expect_malformed("\x09xxxxxxx", 8);  /* incomplete fixed64 */
-  expect_malformed("\x0Dxxx", 4);      /* incomplete fixed32 */
-  expect_malformed("\x00\x01", 2);     /* field number 0 */
-  expect_malformed("\x0B\x01", 2);     /* wire type 3, a group */
-  expect_malformed("\x0C\x01", 2);     /* wire type 4 */
-  expect_malformed("\x0E\x01", 2);     /* wire type 6 */
-  expect_malformed("\x0F\x01", 2);     /* wire type 7 */
+  expect_malformed("\x0A\x05xxxx", 6); /* The length exceeds the input. */
+  expect_malformed("\x09xxxxxxx", 8);  /* The fixed64 is incomplete. */
+  expect_malformed("\x0Dxxx", 4);      /* The fixed32 is incomplete. */
+  expect_malformed("\x00\x01", 2);     /* Field number 0 is invalid. */
+  expect_malformed("\x0B\x01", 2);     /* Wire type 3 is a group. */
+  expect_malformed("\x0C\x01", 2);     /* Wire type 4 is a group's end. */
+  expect_malformed("\x0E\x01", 2);     /* Wire type 6 is undefined. */
+  expect_malformed("\x0F\x01", 2);     /* Wire type 7 is undefined. */
   expect_malformed("\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 12);
   expect_malformed("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 11);
-  expect_malformed("\x08\x01\x0A\x05", 4); /* after a valid field */
+  /* A valid field precedes the malformed one. */
+  expect_malformed("\x08\x01\x0A\x05", 4);
 }
 
 static void decoding_of_any_prefix_stays_inside_it(void) {
@@ -113,8 +116,8 @@ static void very_large_fields_are_skipped(void) {
   free(m);
 }
 
-/* Checks each length of varint, redundant ones too, with any number of bytes
- * after it. */
+/* Checks varints of each length, also redundant ones, followed by any number of
+ * bytes. */
 static void varints_of_every_length_are_decoded(void) {
   for (unsigned size = 1; size <= ST_MAX_VARINT; size++) {
     for (unsigned room = 0; room < 10; room++) {

@@ -7,8 +7,8 @@
 
 enum { TOLERANCE_NS = 2000, READS = 300000, THREADS = 4 };
 
-/* Reads the fast clock between two reads of the clock, with a tolerance.
- * Preemption only widens the interval. */
+/* Compares one read of the fast clock with the kernel's clock before and after
+ * it, with a tolerance.  Preemption only widens the interval. */
 static void check_one(uint64_t* previous) {
   uint64_t before = st_boottime_ns();
   uint64_t now = st_fast_now();
@@ -45,9 +45,9 @@ static void jump_of_the_counter_ends_the_span(void) {
   uint64_t previous = 0;
   check_one(&previous);
   st_clock_pair.base +=
-      st_clock_pair.span * 1000; /* the counter seems to have decreased */
+      st_clock_pair.span * 1000; /* Now the counter seems to have decreased. */
   check_one(&previous);
-  /* the counter seems to have jumped ahead */
+  /* Now the counter seems to have jumped ahead. */
   st_clock_pair.base -= st_clock_pair.span * 1000;
   check_one(&previous);
 }

@@ -1,4 +1,5 @@
-/* File streams: slices are written to the file while the stream grows. */
+/* Tests of file streams: slices are written to the file while the stream
+ * grows. */
 #include "core/file_stream.h"
 
 #include <string.h>
@@ -65,9 +66,9 @@ static void slices_after_an_open_length_stay_in_memory(void) {
   struct st_message outer, inner;
   start();
   st_message_append_raw(&root, data, SLICE - 2);
-  /* tag here, size in the next slice */
+  /* The tag is in this slice, the size in the next. */
   st_message_begin_nested(&root, &outer, 1);
-  /* the size field does not fit in this slice */
+  /* The size field does not fit in this slice. */
   CHECK_EQ(file_size, SLICE - 1);
   for (int i = 0; i < 5; i++) {
     st_message_begin_nested(&outer, &inner, 2);

@@ -45,10 +45,10 @@ static void unload(void) {
   st_filter_bytecode_free(&loaded);
 }
 
-/* --- the encoding --- */
+/* --- the encoding of bytecode --- */
 
 static void checksum_is_the_low_half_of_fnv1a_64(void) {
-  /* FNV-1a-64 of 0b 00 00 00, 01 00 00 00, 00 00 00 00, low half */
+  /* The low half of FNV-1a-64 over 0b 00 00 00, 01 00 00 00, 00 00 00 00. */
   struct code code = CODE(NESTED(1, 1), END, END);
   CHECK_EQ(code.data[0], 0x0B);
   load(code, no_overlay);
@@ -82,7 +82,7 @@ static void words_are_truncated_to_32_bits(void) {
   unload();
 }
 
-/* --- fields --- */
+/* --- rules of fields --- */
 
 static void each_message_needs_its_end(void) {
   LOAD(END);
@@ -133,7 +133,7 @@ static void ranges_allow_all_their_fields(void) {
 static void overlapping_ranges_are_refused(void) {
   REFUSE("overlap", RANGE(130, 10), SIMPLE(139), END);
   REFUSE("overlap", SIMPLE(500), SIMPLE(499), END);
-  /* Fields with a rule word may be repeated: the last one counts. */
+  /* A field below 128 may have several rules: the last one counts. */
   LOAD(RANGE(1, 10), NESTED(5, 0), END);
   CHECK_EQ(rule(0, 5), ST_FILTER_ALLOWED);
   CHECK_EQ(rule(0, 6), ST_FILTER_RULE_SIMPLE);
@@ -208,7 +208,8 @@ static void overlay_replaces_and_adds_rules(void) {
 }
 
 static void overlay_is_not_merged_at_ranges(void) {
-  /* Field 5 is merged at field 10, after the range, and so replaces it. */
+  /* The overlay's rule of field 5 is applied when field 10 is read, after the
+   * range, and so replaces the range's rule. */
   load(CODE(RANGE(3, 4), SIMPLE(10), END), CODE(TRIPLET(0, STRING(5), 0)));
   CHECK_EQ(rule(0, 4), ST_FILTER_RULE_SIMPLE);
   CHECK_EQ(rule(0, 5), ST_FILTER_RULE_STRING);

@@ -30,7 +30,8 @@ static struct st_fork_entry entry(char* name) {
       .prepare = prepare, .parent = parent, .child = child, .self = name};
 }
 
-/* Forks, and compares the handlers called in both processes. */
+/* Forks, and compares the handlers that ran in both processes with the expected
+ * ones. */
 static void expect(const char* in_parent, const char* in_child) {
   g_log[0] = 0;
   pid_t pid = fork();

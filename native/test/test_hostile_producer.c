@@ -26,12 +26,12 @@ enum {
   FORBIDDEN = 8,
   HOSTILE = 1,
   HONEST = 2,
-  WRITER = 5, /* shared by both producers */
+  WRITER = 5, /* Both producers use this writer id. */
   ROUNDS = 1500,
 };
 
-/* The service must not wait for this producer, because others would wait,
- * too. */
+/* Fails: the service must not wait for this producer, because others would
+ * wait, too. */
 int nanosleep(const struct timespec* a, struct timespec* b) {
   (void)a, (void)b;
   CHECK(!"the service slept");
@@ -51,7 +51,7 @@ struct side {
 static struct st_buffer_table* table;
 static struct st_trace_buffer *buffer, *forbidden;
 static struct side hostile, honest;
-static _Atomic uint32_t* rewrites; /* rounds of the child so far */
+static _Atomic uint32_t* rewrites; /* Number of rounds of the child so far. */
 static uint64_t random_state;
 
 static uint32_t below(uint32_t limit) {
@@ -101,17 +101,17 @@ static void tear_down(void) {
   munmap(rewrites, MEMORY);
 }
 
-/* --- the child process --- */
+/* --- the child process, which rewrites the memory --- */
 
 static void rewrite_bitmap(uint8_t* page) {
   uint32_t bitmap = (uint32_t)random_next(&random_state);
-  if (below(4)) /* a valid layout, and chunks to be moved */
+  if (below(4)) /* A valid layout, and chunks that can be moved. */
     bitmap = (1 + below(5)) << ST_BITMAP_LAYOUT_SHIFT |
              (bitmap & ST_BITMAP_CHUNKS_MASK) | 0x03333333;
   atomic_store((_Atomic uint32_t*)page, bitmap);
 }
 
-/* Plausible values: few writers, consecutive ids, some fragments. */
+/* Writes plausible values: few writers, consecutive ids, some fragments. */
 static void rewrite_header(uint8_t* chunk) {
   struct st_chunk_header* h = (struct st_chunk_header*)chunk;
   atomic_store(&h->chunk_id, below(9) ? *rewrites : below(UINT32_MAX));
@@ -145,14 +145,15 @@ static _Noreturn void rewrite_for_ever(void) {
   }
 }
 
-/* Lets the other process run: there may be fewer than two idle processors. */
+/* Waits for a round of the other process, because there may be fewer than two
+ * idle processors. */
 static void wait_for_rewrites(uint32_t* seen) {
   while (atomic_load(rewrites) == *seen)
     usleep(10);
   *seen = atomic_load(rewrites);
 }
 
-/* --- the service --- */
+/* --- the service that reads the memory --- */
 
 static uint8_t* put_move(uint8_t* p) {
   static const uint32_t targets[] = {BUFFER,    BUFFER, BUFFER, BUFFER,
@@ -177,8 +178,9 @@ static uint8_t* put_patch(uint8_t* p, uint32_t target, uint32_t chunk_id,
   return st_put_bytes_field(p, 2, m, (size_t)(end - m));
 }
 
-/* Moves all chunks, and patches at random: also the honest producer's newest
- * chunk, which has the same writer and chunk id. */
+/* Moves all chunks of the hostile producer, and sends random patches, also for
+ * the honest producer's newest chunk, which has the same writer and chunk
+ * id. */
 static void serve_the_hostile_one(uint32_t honest_chunk) {
   uint8_t request[4096], *p = request;
   uint64_t flush_id;
@@ -254,7 +256,7 @@ static void service_survives_a_producer_that_rewrites_its_memory(void) {
   }
   kill(child, SIGKILL);
   CHECK(waitpid(child, NULL, 0) == child);
-  /* otherwise the attack had no effect */
+  /* With fewer packets, the attack would have had no effect. */
   CHECK(hostile_packets > 100);
   CHECK(hostile.endpoint.stats.chunks_discarded > 100);
   CHECK_EQ(honest.endpoint.stats.chunks_discarded, 0);
@@ -265,7 +267,8 @@ static void service_survives_a_producer_that_rewrites_its_memory(void) {
 
 /* --- a page whose bitmap changes all the time --- */
 
-/* Otherwise both processes may stay on one processor and never conflict. */
+/* Binds the process to one processor.  Otherwise both processes may stay on the
+ * same one and never conflict. */
 static void pin(int processor) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -284,7 +287,7 @@ static _Noreturn void toggle_for_ever(void) {
   }
 }
 
-/* The compare-and-swap fails each time: the service gives the chunk up. */
+/* The compare-and-swap fails each time, so the service gives up this chunk. */
 static void service_gives_up_a_page_whose_bitmap_never_settles(void) {
   set_up();
   pid_t child = fork();

@@ -1,5 +1,5 @@
-/* Identity caches beyond their limits: a lookup returns what was stored, or
- * 0. */
+/* Tests of identity caches beyond their limits: a lookup returns what was
+ * stored, or 0. */
 #include "core/identity_cache.h"
 
 #include <stdbool.h>
@@ -9,12 +9,13 @@
 
 enum { KEYS = 50000, OPERATIONS = 400000 };
 
-/* A key is an address that is never dereferenced. */
+/* Returns the address that stands for key number i.  It is never
+ * dereferenced. */
 static void* key_at(uint64_t i) {
   return (void*)(uintptr_t)(0x7f0000000000 + 16 * (i + 1));
 }
 
-/* Stores a key; returns the replaced key. */
+/* Stores a key.  Returns the key that it replaced. */
 static void* put(struct st_identity_cache* c, uint32_t epoch, void* key,
                  uint32_t iid) {
   struct st_identity_slot* s = st_identity_place(c, epoch, key);
@@ -40,7 +41,8 @@ static void ids_are_valid_in_their_epoch_only(void) {
   st_identity_destroy(&c);
 }
 
-/* Model: a key has the id of its last put until it is replaced. */
+/* Compares with a model: a key has the id of its last put until it is
+ * replaced. */
 static void random_puts_and_look_ups(uint64_t seed, uint64_t distance) {
   static uint32_t ids[KEYS];
   for (uint32_t i = 0; i < KEYS; i++)

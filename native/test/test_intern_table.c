@@ -1,4 +1,4 @@
-/* Intern tables: ids of strings, and the bounds of the table. */
+/* Tests of intern tables: ids of strings, and the bounds of the table. */
 #include "core/intern_table.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void test_each_kind_of_string_has_its_own_ids(void) {
 static void test_ids_restart_at_1_after_clear(void) {
   struct st_intern_table t;
   st_intern_init(&t);
-  st_intern_clear(&t); /* nothing to clear yet */
+  st_intern_clear(&t); /* The table is empty, so this has no effect. */
   CHECK_EQ(intern(&t, ST_INTERN_CATEGORY, "one", true), 1);
   CHECK_EQ(intern(&t, ST_INTERN_CATEGORY, "two", true), 2);
   st_intern_clear(&t);
@@ -57,7 +57,7 @@ static void test_ids_without_a_string_are_unique(void) {
   struct st_intern_table t;
   st_intern_init(&t);
   CHECK_EQ(st_intern_take_id(&t, ST_INTERN_EVENT_NAME), 1);
-  st_intern_clear(&t); /* only ids to clear */
+  st_intern_clear(&t); /* Clears the ids, as there are no strings. */
   CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "paint", true), 1);
   CHECK_EQ(st_intern_take_id(&t, ST_INTERN_EVENT_NAME), 2);
   CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "layout", true), 3);
@@ -123,7 +123,7 @@ static void test_number_of_bytes_is_bounded(void) {
   st_intern_destroy(&t);
 }
 
-/* Compares with a model beyond both limits: known strings keep their ids, and
+/* Compares with a model beyond both limits: stored strings keep their ids, and
  * new ones get the next id of their kind while there is room. */
 static void test_random_strings_beyond_the_limits_match_a_model(void) {
   enum { STRINGS = 3 * ST_INTERN_MAX_STRINGS, OPERATIONS = 300000 };
@@ -153,7 +153,7 @@ static void test_random_strings_beyond_the_limits_match_a_model(void) {
   st_intern_destroy(&t);
 }
 
-/* Returns the hash of the table's only string. */
+/* Returns the hash of the only string in the table. */
 static uint32_t only_hash(const struct st_intern_table* t) {
   uint32_t i = 0;
   while (!t->slots[i].iid)
@@ -161,8 +161,8 @@ static uint32_t only_hash(const struct st_intern_table* t) {
   return t->slots[i].hash;
 }
 
-/* Makes a string with a given hash, up to the bits that the largest table
- * uses. */
+/* Makes a string with a given hash.  Only the bits that the largest table uses
+ * are compared. */
 static void find_colliding(char* text, size_t size, uint32_t* number) {
   struct st_intern_table t;
   st_intern_init(&t);

@@ -10,7 +10,7 @@
 #include "socket_pair.h"
 #include "thread_count.h"
 
-/* The fixture: a thread on one socket of a pair.  Its callback receives all
+/* The fixture is a thread on one socket of a pair.  Its callback receives all
  * available bytes, and then does what the test has selected. */
 enum action { GO_ON, STOP_READING, STOP_THREAD, DESTROY_THREAD };
 
@@ -87,7 +87,7 @@ static void start(void) {
   CHECK_EQ(st_io_thread_start(g_thread), 0);
 }
 
-/* Receives exactly `size` bytes, blocking. */
+/* Receives exactly `size` bytes; blocks until they arrive. */
 static void receive(size_t size) {
   static char bytes[1 << 16];
   while (size > 0) {
@@ -98,14 +98,15 @@ static void receive(size_t size) {
   }
 }
 
-/* --- cases --- */
+/* --- test cases --- */
 
 static void callback_runs_with_signals_blocked(void) {
   open_thread();
   CHECK(!st_io_thread_running(g_thread));
   start();
   CHECK(st_io_thread_running(g_thread));
-  CHECK(!all_signals_blocked()); /* this thread's signal mask is unchanged */
+  /* The signal mask of this thread is unchanged. */
+  CHECK(!all_signals_blocked());
   send_byte();
   wait_for_calls(1);
   CHECK(g_signals_blocked);
@@ -118,7 +119,7 @@ static void thread_can_be_stopped_and_started_again(void) {
   open_thread();
   for (unsigned i = 0; i < 3; i++) {
     start();
-    start(); /* has no effect */
+    start(); /* A second start has no effect. */
     send_byte();
     wait_for_calls(i + 1);
     CHECK_EQ(st_io_thread_stop(g_thread), 0);
@@ -145,7 +146,7 @@ static void unsent_bytes_are_sent_when_the_socket_has_room(void) {
     CHECK(st_send_queue_push(&g_queue, frame, sizeof frame, -1));
     size += sizeof frame;
   }
-  receive(size); /* blocks for ever if the thread does not drain */
+  receive(size); /* This blocks for ever if the thread does not drain. */
   close_thread();
 }
 
@@ -186,7 +187,7 @@ static void thread_still_sends_after_the_callback_returned_false(void) {
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
   CHECK_EQ(g_calls, 1);
   g_action = GO_ON;
-  start(); /* the thread reads again */
+  start(); /* After a new start the thread reads again. */
   wait_for_calls(2);
   close_thread();
 }
@@ -228,7 +229,8 @@ static void thread_without_a_queue_ends_when_the_callback_returns_false(void) {
     wait_for_calls(i);
     while (count_threads() > before)
       sched_yield();
-    CHECK(st_io_thread_running(g_thread)); /* not joined yet */
+    /* The thread has ended but is not joined yet. */
+    CHECK(st_io_thread_running(g_thread));
     CHECK_EQ(st_io_thread_stop(g_thread), 0);
   }
   close_thread();
@@ -239,7 +241,7 @@ static void thread_without_a_queue_ends_when_the_callback_returns_false(void) {
 static void run_in_child(void (*body)(void)) {
   pid_t pid = fork();
   if (pid == 0) {
-    alarm(20); /* fails instead of blocking for ever */
+    alarm(20); /* The test fails instead of blocking for ever. */
     body();
     _exit(0);
   }
@@ -257,7 +259,7 @@ static void close_our_descriptors(void) {
 static void stop_without_descriptors(void) {
   start();
   send_byte();
-  wait_for_calls(1); /* polls, or is about to */
+  wait_for_calls(1); /* The thread polls, or is about to poll. */
   close_our_descriptors();
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
 }
@@ -275,15 +277,15 @@ static void hear_without_descriptors(void) {
   wait_for_calls(1);
   close_our_descriptors();
   do {
-    /* Ends the running poll.  The other end is open in the parent, too, which
-     * does not read. */
+    /* Ends the running poll.  The parent process has the other end open, too,
+     * but does not read. */
     send(g_pair.theirs, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     sched_yield();
   } while (count_threads() > before);
-  CHECK_EQ(st_io_thread_stop(g_thread), 0); /* joins the ended thread */
+  CHECK_EQ(st_io_thread_stop(g_thread), 0); /* Joins the ended thread. */
   CHECK(g_calls >= 2);
   unsigned calls = g_calls;
-  start(); /* reports the loss again */
+  start(); /* The thread reports the loss again. */
   wait_for_calls(calls + 1);
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
   CHECK_EQ(g_calls, calls + 1);
@@ -302,18 +304,19 @@ static void forked_child_has_no_thread(void) {
   if (pid == 0) {
     bool good = !st_io_thread_running(g_thread);
     good = good && st_io_thread_stop(g_thread) == 0;
-    st_io_thread_destroy(g_thread); /* must not join the parent's thread */
+    /* This must not join the parent's thread. */
+    st_io_thread_destroy(g_thread);
     _exit(good ? 0 : 1);
   }
   int status;
   CHECK_EQ(waitpid(pid, &status, 0), pid);
   CHECK_EQ(status, 0);
-  send_byte(); /* the parent's thread continues */
+  send_byte(); /* The parent's thread continues. */
   wait_for_calls(1);
   close_thread();
 }
 
-/* Replaces all descriptors of the process, except the standard ones, by a
+/* Makes all descriptors of the process, except the standard ones, refer to a
  * file. */
 static void replace_all_descriptors(FILE* file) {
   for (int fd = 3; fd < 2 * ST_HIGH_FD; fd++) {
@@ -331,9 +334,9 @@ static void stop_ends_a_poll_of_replaced_descriptors(void) {
   CHECK_EQ(fputs("of the program", file) >= 0, 1);
   rewind(file);
   replace_all_descriptors(file);
-  /* blocks for ever if the poll is not ended */
+  /* The stop blocks for ever if the poll is not ended. */
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
-  start(); /* detects that the descriptor is the program's file */
+  start(); /* The thread detects that the descriptor is the program's file. */
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
   st_io_thread_destroy(g_thread);
   g_thread = NULL;

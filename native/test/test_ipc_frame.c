@@ -6,7 +6,9 @@
 
 static const uint8_t kArgs[] = {1, 2, 3};
 
-/* length 17 | request_id 7 | invoke { service 1, method 4, args, drop } */
+/* A frame: length 17
+ *  request_id 7
+ *  invoke { service 1, method 4, args, drop }. */
 static const uint8_t kFrame[] = {
     0x0f, 0, 0,    0, 0x10, 7, 0x2a, 11,   0x08, 1,
     0x10, 4, 0x1a, 3, 1,    2, 3,    0x20, 1,
@@ -60,7 +62,8 @@ static void encoded_frames_are_parsed_again(void) {
 static void incomplete_frames_are_not_parsed(void) {
   struct st_ipc_invoke invoke;
   for (size_t size = 0; size < sizeof kFrame; size++) {
-    /* an exact heap block, so that ASan detects reads after its end */
+    /* A heap block of the exact size, so that ASan detects reads after its
+     * end. */
     uint8_t* copy = malloc(size + 1);
     memcpy(copy, kFrame, size);
     CHECK_EQ(st_ipc_frame_get_invoke(copy, size, &invoke), 0);
@@ -88,15 +91,19 @@ static size_t parse(const uint8_t* payload, uint32_t size) {
   parse((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
 
 static void other_frames_are_left_to_the_general_parser(void) {
-  CHECK_EQ(PARSE(0x10, 7), 0);                      /* no message */
-  CHECK_EQ(PARSE(0x10, 7, 0x1a, 0), 0);             /* bind */
-  CHECK_EQ(PARSE(0x10, 7, 0x2a, 0, 0x1a, 0), 0);    /* invoke, then bind */
-  CHECK_EQ(PARSE(0x10, 7, 0x2a, 2, 0x1a, 9), 0);    /* args exceed the frame */
-  CHECK_EQ(PARSE(0x10, 7, 0x2a, 0, 0xff), 0);       /* incomplete tag */
-  CHECK_EQ(PARSE(0x10, 7, 0x28, 1), 0);             /* wrong wire type */
-  CHECK_EQ(PARSE(0x10, 7, 0x2a, 0), 8);             /* all defaults */
-  CHECK_EQ(PARSE(0x0a, 1, 'x', 0x2a, 0), 9);        /* data_for_testing */
-  CHECK_EQ(PARSE(0x2a, 0, 0x82, 0x7d, 1, 'x'), 10); /* unknown field */
+  CHECK_EQ(PARSE(0x10, 7), 0);          /* The frame contains no message. */
+  CHECK_EQ(PARSE(0x10, 7, 0x1a, 0), 0); /* The message is BindService. */
+  /* The message is InvokeMethod, then BindService. */
+  CHECK_EQ(PARSE(0x10, 7, 0x2a, 0, 0x1a, 0), 0);
+  /* The args exceed the frame. */
+  CHECK_EQ(PARSE(0x10, 7, 0x2a, 2, 0x1a, 9), 0);
+  CHECK_EQ(PARSE(0x10, 7, 0x2a, 0, 0xff), 0); /* The tag is incomplete. */
+  CHECK_EQ(PARSE(0x10, 7, 0x28, 1), 0);       /* The wire type is wrong. */
+  CHECK_EQ(PARSE(0x10, 7, 0x2a, 0), 8); /* All fields have their defaults. */
+  /* The field data_for_testing is skipped. */
+  CHECK_EQ(PARSE(0x0a, 1, 'x', 0x2a, 0), 9);
+  /* An unknown field is skipped. */
+  CHECK_EQ(PARSE(0x2a, 0, 0x82, 0x7d, 1, 'x'), 10);
 }
 
 static void frames_with_huge_or_zero_length_are_not_parsed(void) {

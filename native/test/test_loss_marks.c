@@ -1,4 +1,5 @@
-/* Loss marks: losses of writers that end without another packet are marked. */
+/* Tests of loss marks: losses of writers that end without another packet are
+ * marked. */
 #include "core/loss_marks.h"
 
 #include <sys/wait.h>
@@ -35,7 +36,7 @@ static void end(void) {
 }
 
 static void take_all_chunks(void) {
-  arbiter.live_writers = 0; /* one chunk per page */
+  arbiter.live_writers = 0; /* Each page is one chunk. */
   while (st_arbiter_get_chunk(&arbiter, 99, 0, 0, ST_DROP).size)
     continue;
 }
@@ -87,7 +88,7 @@ static void test_mark_can_be_scraped_at_once(void) {
   struct st_chunk chunk;
   CHECK(st_chunk_at(&arbiter.shm, 0, ST_PAGE_DIV1, 0, &chunk));
   struct st_chunk_header* header = st_chunk_header(&chunk);
-  CHECK_EQ(atomic_load(&header->packets), 1); /* no finished packet yet */
+  CHECK_EQ(atomic_load(&header->packets), 1); /* No packet is finished yet. */
   take_all_chunks();
   CHECK(!short_life(BUFFER));
   CHECK_EQ(atomic_load(&header->packets), 3);
@@ -116,7 +117,8 @@ static void test_writer_that_marked_its_own_loss_is_not_marked_again(void) {
   CHECK(st_chunk_at(&arbiter.shm, 1, ST_PAGE_DIV1, 0, &chunk));
   st_arbiter_return_chunk(&arbiter, &chunk, BUFFER);
   CHECK(reader_free_one(&reader));
-  CHECK(st_trace_writer_append(&w, &piece, 1)); /* carries the mark itself */
+  /* This packet carries the mark itself. */
+  CHECK(st_trace_writer_append(&w, &piece, 1));
   st_trace_writer_destroy(&w);
   st_loss_marks_close(&arbiter, BUFFER);
   read_marks(1);
@@ -124,7 +126,7 @@ static void test_writer_that_marked_its_own_loss_is_not_marked_again(void) {
   end();
 }
 
-/* Chunk and memory are full: the losses wait, and share one mark. */
+/* The chunk and the memory are full, so the losses wait, and share one mark. */
 static void test_losses_that_cannot_be_marked_share_a_later_mark(void) {
   enum { DEAD = 4000 };
   start();
@@ -132,7 +134,7 @@ static void test_losses_that_cannot_be_marked_share_a_later_mark(void) {
   take_all_chunks();
   for (int i = 0; i < DEAD; i++)
     CHECK(!short_life(BUFFER));
-  CHECK_EQ(reader.count, 1); /* the chunk was full */
+  CHECK_EQ(reader.count, 1); /* The reserved chunk was full. */
   read_marks(1);
   unsigned before = got.marks;
   CHECK(before > 100 && before < DEAD);
@@ -152,14 +154,15 @@ static void test_losses_are_marked_in_their_own_buffer(void) {
   CHECK(!short_life(OTHER_BUFFER));
   st_loss_marks_close(&arbiter, BUFFER);
   st_loss_marks_close(&arbiter, OTHER_BUFFER);
-  CHECK_EQ(reader.count, 1);        /* the chunk of BUFFER, without a mark */
-  CHECK(!short_life(OTHER_BUFFER)); /* one user is left */
+  /* Only BUFFER's chunk was returned, without a mark. */
+  CHECK_EQ(reader.count, 1);
+  CHECK(!short_life(OTHER_BUFFER)); /* One use of OTHER_BUFFER is left. */
   st_loss_marks_close(&arbiter, OTHER_BUFFER);
   read_marks(1);
   CHECK_EQ(got.marks, 0);
   read_marks(2);
   CHECK_EQ(got.marks, 2);
-  /* one call too many: no effect */
+  /* One call too many has no effect. */
   st_loss_marks_close(&arbiter, OTHER_BUFFER);
   end();
 }
@@ -170,14 +173,14 @@ static void test_first_packet_of_a_writer_waits_briefly_for_a_chunk(void) {
   take_all_chunks();
   CHECK(!short_life(BUFFER));
   CHECK_EQ(sleeps, 6);
-  /* a writer does not wait after a wait without success ... */
+  /* A writer does not wait after a wait that found no chunk ... */
   CHECK(!short_life(BUFFER));
   CHECK_EQ(sleeps, 6);
   struct st_chunk chunk;
   CHECK(st_chunk_at(&arbiter.shm, 1, ST_PAGE_DIV1, 0, &chunk));
   st_arbiter_return_chunk(&arbiter, &chunk, BUFFER);
   CHECK(reader_free_one(&reader));
-  CHECK(short_life(BUFFER)); /* ... until a chunk was available again */
+  CHECK(short_life(BUFFER)); /* ... until a chunk was available again. */
   CHECK(!short_life(BUFFER));
   CHECK_EQ(sleeps, 12);
   end();

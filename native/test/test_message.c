@@ -1,4 +1,4 @@
-/* Messages: encoding, especially of nested sizes. */
+/* Tests of messages: their encoding, especially of nested sizes. */
 #include "core/message.h"
 
 #include "check.h"
@@ -70,7 +70,8 @@ static void test_parent_append_finalizes_descendants(void) {
   st_message_append_raw(&root, "\x08\x09", 2);
   CHECK(a.finalized && b.finalized && c.finalized);
   st_message_begin_nested(&root, &a, 1);
-  st_message_begin_nested(&root, &b, 1); /* a sibling finalizes it as well */
+  /* Opening a sibling finalizes the message as well. */
+  st_message_begin_nested(&root, &b, 1);
   CHECK(a.finalized);
   EXPECT("\x0A\x06\x12\x04\x1A\x02\x08\x05\x08\x09\x0A\x00\x0A\x00");
 }
@@ -105,7 +106,7 @@ static void test_append_to_finalized_message_is_discarded_and_counted(void) {
   struct st_message a, b;
   st_message_begin_nested(&root, &a, 1);
   CHECK_EQ(st_message_finalize(&a), 0);
-  CHECK_EQ(st_message_finalize(&a), 0); /* no effect */
+  CHECK_EQ(st_message_finalize(&a), 0); /* A second call has no effect. */
   st_message_append_varint(&a, 1, 1);
   st_message_begin_nested(&a, &b, 1);
   st_message_append_varint(&b, 1, 1);
@@ -115,7 +116,8 @@ static void test_append_to_finalized_message_is_discarded_and_counted(void) {
 }
 
 static void test_bytes_beyond_the_maximal_size_are_discarded(void) {
-  /* volatile, because gcc 16 warns of constant sizes that are too large */
+  /* The sizes are volatile, because gcc 16 warns of constant sizes that are too
+   * large. */
   volatile size_t large = ST_MAX_MESSAGE_SIZE, huge = SIZE_MAX / 2;
   start();
   st_message_append_bytes(&root, 1, buffer, large);

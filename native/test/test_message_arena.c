@@ -1,4 +1,4 @@
-/* Message arenas: handles that outlive their messages. */
+/* Tests of message arenas: handles outlive their messages. */
 #include "core/message_arena.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ static void opening_a_sibling_finalizes_nested_messages(void) {
   uint64_t serial = c->serial;
   st_arena_begin_nested(&root, 4);
   CHECK(b->message.finalized && c->message.finalized);
-  CHECK_EQ(c->serial, serial); /* no other message has reused its struct */
+  CHECK_EQ(c->serial, serial); /* No other message has reused its struct. */
   expect("\x0A\x04\x12\x02\x1A\x00\x22\x00", 8);
 }
 

@@ -23,7 +23,7 @@ static uint8_t out[8192];
 static size_t out_size;
 
 /* Copies the input to the end of a heap block, so that ASan detects reads after
- * it. */
+ * its end. */
 static enum st_filter_result run(const void* data, size_t size) {
   uint8_t* copy = malloc(size + !size);
   CHECK(copy);
@@ -41,7 +41,7 @@ static void expect(const void* data, size_t size, const void* wanted,
   CHECK(!memcmp(out, wanted, wanted_size));
 }
 
-/* for string literals */
+/* The arguments are string literals. */
 #define EXPECT(data, wanted) \
   expect(data, sizeof(data) - 1, wanted, sizeof(wanted) - 1)
 #define MALFORMED(data) expect_malformed(data, sizeof(data) - 1)
@@ -89,11 +89,11 @@ static void nested_messages_are_filtered_in_turn(void) {
   EXPECT("\x12\x04\x08\x07\x10\x01", "\x12\x02\x08\x07");
   EXPECT("\x12\x02\x10\x01\x18\x05", "\x12\x00\x18\x05");
   EXPECT("\x12\x06\x22\x04\x08\x07\x10\x01", "\x12\x04\x22\x02\x08\x07");
-  /* several messages end at the same byte */
+  /* Several nested messages end at the same byte. */
   EXPECT("\x12\x06\x22\x04\x22\x02\x10\x01\x18\x01",
          "\x12\x04\x22\x02\x22\x00\x18\x01");
   EXPECT("\x12\x00\x18\x01", "\x12\x00\x18\x01");
-  /* A number in place of a message. */
+  /* The input has a number in place of a message. */
   EXPECT(
       "\x10\x01\x15"
       "abcd"
@@ -135,15 +135,15 @@ static void malformed_messages_give_no_output(void) {
   MALFORMED("\x0f\x00");
   MALFORMED("\x00\x01");
   MALFORMED("\x02\x01x");
-  MALFORMED("\x88\x80\x80\x80\x10\x01"); /* a tag above 32 bits */
+  MALFORMED("\x88\x80\x80\x80\x10\x01"); /* The tag is above 32 bits. */
   MALFORMED("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
-  /* The same inside a message, and in denied fields. */
+  /* The same errors inside a nested message, and in denied fields. */
   MALFORMED("\x12\x03\x12\x02\x08\x08\x01");
   MALFORMED("\x12\x01\x08\x01");
   MALFORMED("\x12\x02\x08\x80\x01");
   MALFORMED("\x22\x05hi");
   MALFORMED("\x20");
-  /* The filter can be used afterwards. */
+  /* The filter still works afterwards. */
   EXPECT("\x08\x01", "\x08\x01");
   drop();
 }
@@ -162,7 +162,8 @@ static void nesting_depth_is_bounded(void) {
     size = sizeof in - at;
   }
   expect(in + at, size, in + at, size);
-  /* An empty message needs no level, so only two more levels are too many. */
+  /* An empty message needs no level of its own, so only two more levels are too
+   * many. */
   for (int more = 0; more < 2; more++) {
     CHECK_EQ(run(in + at, size), ST_FILTER_DONE);
     in[at - 1] = (uint8_t)(size >> 7);
@@ -175,7 +176,7 @@ static void nesting_depth_is_bounded(void) {
   drop();
 }
 
-/* --- strings --- */
+/* --- string fields --- */
 
 static uint32_t seen_type;
 static int calls;
@@ -200,14 +201,14 @@ static void strings_are_passed_to_the_string_filter(void) {
   EXPECT("\x22\x04\x12\x02hi\x0a\x00", "\x22\x04\x12\x02**\x0a\x00");
   CHECK_EQ(seen_type, 9);
   CHECK_EQ(calls, 2);
-  /* A number in place of a string. */
+  /* The input has a number in place of a string. */
   EXPECT("\x08\x01", "");
   CHECK_EQ(run("\x0a\x02!!", 4), ST_FILTER_STOPPED);
   CHECK_EQ(out_size, 0);
   drop();
 }
 
-/* --- roots and traces --- */
+/* --- other root messages, and traces --- */
 
 static void root_can_be_a_nested_message(void) {
   USE(NESTED(1, 1), SIMPLE(2), END, NESTED(5, 2), END, SIMPLE(7), END);
@@ -216,7 +217,7 @@ static void root_can_be_a_nested_message(void) {
   CHECK(!st_message_filter_set_root(&filter, WORDS(2), 1));
   CHECK(!st_message_filter_set_root(&filter, WORDS(1, 7), 2));
   CHECK(!st_message_filter_set_root(&filter, WORDS(9), 1));
-  EXPECT("\x38\x01\x10\x01", "\x38\x01"); /* unchanged */
+  EXPECT("\x38\x01\x10\x01", "\x38\x01"); /* The root message is unchanged. */
   CHECK(st_message_filter_set_root(&filter, NULL, 0));
   EXPECT("\x38\x01\x10\x01", "\x10\x01");
   drop();

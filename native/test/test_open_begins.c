@@ -1,4 +1,5 @@
-/* Open begins beyond their limits: each END is written where its BEGIN was. */
+/* Tests of open begins beyond their limits: each END is written where its BEGIN
+ * was. */
 #include "core/open_begins.h"
 
 #include <stdlib.h>
@@ -55,7 +56,7 @@ static void outermost_begins_beyond_the_depth_count_as_written(void) {
   clear();
 }
 
-/* numbers of the tracks, in some order */
+/* Fills `numbers` with the numbers of the tracks, in random order. */
 static void order(uint64_t* seed, uint32_t* numbers) {
   for (uint32_t i = 0; i < TRACKS; i++)
     numbers[i] = i;
@@ -66,13 +67,13 @@ static void order(uint64_t* seed, uint32_t* numbers) {
   }
 }
 
-/* uuids: random, or all with the same bucket */
+/* Returns a uuid; the uuids of different numbers are in different buckets. */
 static uint64_t spread_uuid(uint32_t i) {
   return (i + 1) * 0xD6E8FEB86659FD93u;
 }
 
 static uint64_t colliding_uuid(uint32_t i) {
-  /* times the multiplicative inverse of the hash's factor */
+  /* The factor is the multiplicative inverse of the hash's factor. */
   return (i + 1) * 0xF1DE83E19937733Du;
 }
 
@@ -102,7 +103,7 @@ static void tracks_with_equal_hashes_are_distinguished(void) {
   CHECK_EQ(tracks.count, 0);
 }
 
-/* Compares with a model without limits, with few tracks in many orders. */
+/* Compares with a model without limits: few tracks, in many orders. */
 static void random_begins_and_ends_match_a_model(void) {
   enum { FEW = 2000, DEEP = 64 };
   static uint64_t bits[FEW];

@@ -1,4 +1,4 @@
-/* Patch lists: the FIFO of sizes that are not known yet. */
+/* Tests of patch lists: the FIFO of sizes that are not known yet. */
 #include "core/patch_list.h"
 
 #include "check.h"
@@ -14,7 +14,8 @@ static void test_patches_are_removed_in_their_order(void) {
     st_patch_list_pop(&list);
   }
   CHECK(!list.front && !list.back);
-  CHECK(st_patch_list_add(&list, 1, 1)); /* usable after it was emptied */
+  /* The list is usable after it was emptied. */
+  CHECK(st_patch_list_add(&list, 1, 1));
   CHECK(list.front && list.front == list.back);
   st_patch_list_clear(&list);
   CHECK(!list.front && !list.back);
@@ -27,7 +28,8 @@ static void test_patch_is_ready_when_its_first_byte_is_set(void) {
   CHECK(!st_patch_is_ready(first));
   second->size_field[0] = 0x80;
   CHECK(st_patch_is_ready(second));
-  CHECK(!st_patch_list_has_ready(&list)); /* the front is not ready */
+  /* The patch at the front is not ready. */
+  CHECK(!st_patch_list_has_ready(&list));
   first->size_field[0] = 0x81;
   CHECK(st_patch_list_has_ready(&list));
   st_patch_list_clear(&list);

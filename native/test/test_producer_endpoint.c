@@ -1,4 +1,4 @@
-/* Producer endpoints: requests, scraping, and the in-process sink. */
+/* Tests of producer endpoints: requests, scraping, and the in-process sink. */
 #include <stdatomic.h>
 
 #include "decoder.h"
@@ -41,7 +41,8 @@ static void tear_down(void) {
   free(f.memory);
 }
 
-/* Writes packets of 20 bytes; `unfinished` more are counted but not written. */
+/* Writes packets of 20 bytes into a chunk.  `unfinished` more packets are
+ * counted but not written. */
 static struct st_chunk write_chunk(uint32_t page, uint16_t writer, uint32_t id,
                                    const char* fills, uint16_t unfinished) {
   struct st_chunk c;
@@ -178,15 +179,16 @@ static void moves_of_chunks_that_are_not_complete_are_skipped(void) {
   set_up();
   struct st_chunk c = write_chunk(1, 5, 0, "a", 0);
   new_request();
-  put_move(1, c.index, BUFFER); /* being written */
-  put_move(1, 1, BUFFER);       /* free */
-  put_move(1, 2, BUFFER);       /* no such chunk in this layout */
-  put_move(1, 14, BUFFER);      /* no such chunk in any layout */
-  put_move(2, 0, BUFFER);       /* not partitioned */
-  put_move(PAGES, 0, BUFFER);   /* no such page */
+  put_move(1, c.index, BUFFER); /* This chunk is being written. */
+  put_move(1, 1, BUFFER);       /* This chunk is free. */
+  put_move(1, 2, BUFFER);       /* This layout has no such chunk. */
+  put_move(1, 14, BUFFER);      /* No layout has such a chunk. */
+  put_move(2, 0, BUFFER);       /* This page is not partitioned. */
+  put_move(PAGES, 0, BUFFER);   /* There is no such page. */
   put_move(UINT32_MAX, 0, BUFFER);
   CHECK(send_request());
-  CHECK_EQ(f.endpoint.stats.chunks_discarded, 0); /* not counted as a loss */
+  /* An invalid move is not counted as a loss. */
+  CHECK_EQ(f.endpoint.stats.chunks_discarded, 0);
   CHECK_EQ(state_of(&c), ST_CHUNK_BEING_WRITTEN);
   begin_read(f.buffer);
   expect_nothing(f.buffer);
@@ -199,7 +201,8 @@ static void ids_are_truncated_to_16_bits(void) {
   struct st_chunk a = write_chunk(0, 5, 0, "a", 0);
   complete(&a);
   st_producer_endpoint_move_chunk(&f.endpoint, 0, 0, BUFFER);
-  CHECK_EQ(f.endpoint.stats.chunks_discarded, 1); /* registered for OTHER */
+  /* The writer is registered for OTHER. */
+  CHECK_EQ(f.endpoint.stats.chunks_discarded, 1);
   st_producer_endpoint_unregister_writer(&f.endpoint, 5);
   struct st_chunk b = write_chunk(0, 5, 1, "b", 0);
   complete(&b);
@@ -259,18 +262,18 @@ static void invalid_patches_are_discarded_and_counted(void) {
   set_up();
   CHECK(commit_one(f.buffer, 5, 0, 50, 'a'));
   new_request();
-  put_patch(BUFFER, 5, 0, 1, 3); /* not four bytes */
+  put_patch(BUFFER, 5, 0, 1, 3); /* A patch must have four bytes. */
   put_patch(BUFFER, 5, 0, 1, 5);
-  put_patch(9, 5, 0, 1, 4);      /* no such buffer */
-  put_patch(BUFFER, 0, 0, 1, 4); /* no valid writer id */
+  put_patch(9, 5, 0, 1, 4);      /* There is no such buffer. */
+  put_patch(BUFFER, 0, 0, 1, 4); /* The writer id is invalid. */
   put_patch(BUFFER, 32768, 0, 1, 4);
   CHECK(send_request());
   CHECK_EQ(f.endpoint.stats.patches_discarded, 5);
   new_request();
-  put_patch(BUFFER, 5, 1, 1, 4);  /* unknown chunk */
-  put_patch(BUFFER, 5, 0, 48, 4); /* exceeds the chunk */
+  put_patch(BUFFER, 5, 1, 1, 4);  /* The chunk id is unknown. */
+  put_patch(BUFFER, 5, 0, 48, 4); /* The patch exceeds the chunk. */
   put_patch(BUFFER, 5, 0, UINT32_MAX, 4);
-  /* a buffer that is not allowed: it contains no chunk of this producer */
+  /* The buffer is not allowed, and contains no chunk of this producer. */
   put_patch(OTHER, 5, 0, 1, 4);
   CHECK(send_request());
   CHECK_EQ(f.endpoint.stats.patches_discarded, 5);
@@ -316,7 +319,7 @@ static void malformed_requests_are_counted(void) {
     CHECK_EQ(f.flush_id, 0);
   }
   begin_read(f.buffer);
-  expect(f.buffer, 20, 'a'); /* valid entries were handled */
+  expect(f.buffer, 20, 'a'); /* The valid entries were handled. */
   tear_down();
 }
 
@@ -326,11 +329,14 @@ static void chunks_in_flight_are_scraped(void) {
   st_producer_endpoint_register_writer(&f.endpoint, 5, BUFFER);
   st_producer_endpoint_register_writer(&f.endpoint, 6, BUFFER);
   st_producer_endpoint_register_writer(&f.endpoint, 7, OTHER);
-  /* one fragment unfinished */
+  /* One of its fragments is unfinished. */
   struct st_chunk a = write_chunk(0, 5, 0, "ab", 1);
-  struct st_chunk b = write_chunk(0, 6, 0, "c", 0); /* unfinished: ignored */
-  struct st_chunk c = write_chunk(1, 7, 0, "d", 1); /* another buffer */
-  struct st_chunk d = write_chunk(1, 8, 0, "e", 1); /* not registered */
+  /* The only fragment is unfinished, so it is ignored. */
+  struct st_chunk b = write_chunk(0, 6, 0, "c", 0);
+  /* The writer's target is another buffer. */
+  struct st_chunk c = write_chunk(1, 7, 0, "d", 1);
+  /* The writer is not registered. */
+  struct st_chunk d = write_chunk(1, 8, 0, "e", 1);
   struct st_chunk e = write_chunk(2, 6, 1, "fg", 0);
   complete(&e);
   st_producer_endpoint_scrape(&f.endpoint, ids, 1);
@@ -351,7 +357,7 @@ static void chunks_in_flight_are_scraped(void) {
   st_producer_endpoint_move_chunk(&f.endpoint, 0, a.index, BUFFER);
   st_producer_endpoint_move_chunk(&f.endpoint, 2, e.index, BUFFER);
   begin_read(f.buffer);
-  expect_nothing(f.buffer); /* the unfinished packet is empty */
+  expect_nothing(f.buffer); /* The unfinished packet is empty. */
   tear_down();
 }
 
@@ -363,7 +369,8 @@ static void unregistered_writers_of_a_dead_producer_are_scraped(void) {
   struct st_chunk b = write_chunk(1, 7, 0, "b", 0);
   complete(&a);
   complete(&b);
-  st_producer_endpoint_adopt_writers(&f.endpoint, 99); /* buffer not allowed */
+  /* This buffer is not allowed. */
+  st_producer_endpoint_adopt_writers(&f.endpoint, 99);
   st_producer_endpoint_scrape(&f.endpoint, ids, 1);
   begin_read(f.buffer);
   expect_nothing(f.buffer);
@@ -432,14 +439,14 @@ static void chunks_inside_requests_are_copied(void) {
   tear_down();
 }
 
-/* --- with real writers --- */
+/* --- tests with trace writers --- */
 
 enum { THREADS = 4, PACKETS = 20000 };
 
 static struct st_arbiter arbiter;
 static _Atomic int running;
 
-/* Writes a nested message larger than two chunks: its size is sent as a
+/* Writes a nested message larger than two chunks, whose size is sent as a
  * patch. */
 enum { LONG_FIELD = 900, LONG_SIZE = 6000 };
 
@@ -504,8 +511,8 @@ static uint64_t read_all(uint64_t* bytes) {
   return packets;
 }
 
-/* Runs writers, a scraper and a reader at once: no packet may be lost or
- * duplicated. */
+/* Runs writers, a scraper and a reader at the same time.  No packet may be lost
+ * or duplicated. */
 static void concurrent_writers_and_scrapes_lose_no_packet(void) {
   set_up();
   st_buffer_table_remove(f.table, BUFFER);

@@ -3,9 +3,10 @@
 #include "decoder.h"
 #include "fake_chunk.h"
 
-/* --- validation --- */
+/* --- validation of packets --- */
 
-/* Copies to an exact heap block, so that ASan detects reads after its end. */
+/* Passes a copy in a heap block of the exact size, so that ASan detects reads
+ * after its end. */
 static bool is_valid(const void* data, size_t size) {
   uint8_t* copy = malloc(size ? size : 1);
   memcpy(copy, data, size);
@@ -50,15 +51,16 @@ static void reserved_numbers_are_allowed_in_nested_messages(void) {
 }
 
 static void redundantly_encoded_reserved_tags_are_refused(void) {
-  CHECK(!is_valid("\x98\x00\x01", 3));         /* field 3, tag in two bytes */
-  CHECK(!is_valid("\x98\x80\x80\x00\x01", 5)); /* tag in four bytes */
-  CHECK(is_valid("\xC0\x80\x00\x01", 4));      /* field 8 */
+  CHECK(!is_valid("\x98\x00\x01", 3)); /* Field 3, with a tag of two bytes. */
+  /* Field 3, with a tag of four bytes. */
+  CHECK(!is_valid("\x98\x80\x80\x00\x01", 5));
+  CHECK(is_valid("\xC0\x80\x00\x01", 4)); /* Field 8, which is allowed. */
   /* A parser that truncates the tag to 32 bits would see field 3. */
   CHECK(!is_valid("\x98\x80\x80\x80\x80\x01\x01", 7));
 }
 
 static void malformed_packets_are_refused(void) {
-  CHECK(!is_valid("\x00\x01", 2)); /* field 0 */
+  CHECK(!is_valid("\x00\x01", 2)); /* Field number 0 is refused. */
   CHECK(!is_valid("\x0B", 1));
   CHECK(!is_valid("\x0C", 1));
   CHECK(!is_valid("\x46", 1));
@@ -71,7 +73,8 @@ static void malformed_packets_are_refused(void) {
   CHECK(!is_valid("\x5A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 11));
   CHECK(!is_valid("\x41xxxxxxx", 8));
   CHECK(!is_valid("\x45xxx", 4));
-  CHECK(!is_valid("\x40\x01\xFF", 3)); /* trailing garbage */
+  /* Bytes after the last field are refused. */
+  CHECK(!is_valid("\x40\x01\xFF", 3));
 }
 
 static void every_truncated_packet_is_refused(void) {
@@ -91,7 +94,7 @@ static void every_truncated_packet_is_refused(void) {
   }
 }
 
-/* --- trace bytes --- */
+/* --- reading packets as trace bytes --- */
 
 /* Makes a packet with field 8 (timestamp) and field 900 (bytes). */
 static void add_packet(uint64_t timestamp, size_t size, char fill) {
@@ -265,8 +268,8 @@ static void trusted_fields_change_with_the_producers_identity(void) {
 static void invalid_packets_are_counted(void) {
   struct st_trace_buffer* b = ring(65536);
   chunk(1, 1, 0);
-  add(1, 0x18);                /* field 3, incomplete */
-  add_raw("\x02\x18\0", 3, 1); /* field 3 */
+  add(1, 0x18);                /* Field 3, which is incomplete. */
+  add_raw("\x02\x18\0", 3, 1); /* Field 3, which only the service may set. */
   add_packet(9, 5, 'a');
   CHECK(commit(b));
   struct st_readback* r = st_readback_create(0);
@@ -300,7 +303,7 @@ static void run_stops_at_the_limit(void) {
     CHECK(out.size - before >= 1000 && out.size - before < 1200);
     before = out.size;
     if (calls % 3 == 0)
-      begin_read(b); /* a new pass loses no packet */
+      begin_read(b); /* A new read pass loses no packet. */
   }
   CHECK(calls > 5);
   st_decoder_init(&trace, out.data, out.size);

@@ -1,4 +1,5 @@
-/* Request keys: equal texts have equal keys; malformed texts have none. */
+/* Tests of request keys: equal texts have equal keys; malformed texts have
+ * none. */
 #include "core/request_key.h"
 
 #include <string.h>
@@ -54,7 +55,8 @@ static void malformed_traceparent_has_no_key(void) {
 }
 
 static void key_of_a_valid_traceparent_is_never_0(void) {
-  /* low * odd is 1, so with a span of 1 the bits would cancel out */
+  /* `low` times the factor is 1, so with a span of 1 the bits would cancel
+   * out. */
   CHECK_EQ(of_parent("00-0000000000000000f1de83e19937733d-0000000000000001-00"),
            1);
 }

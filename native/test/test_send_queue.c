@@ -34,7 +34,8 @@ static size_t receive_all(void) {
   return socket_pair_receive_all(&g_pair, g_received, sizeof g_received);
 }
 
-/* Pushes numbered runs of 1000 equal bytes until one is refused. */
+/* Pushes frames of 1000 equal bytes, numbered, until one is refused.  Returns
+ * their number. */
 static unsigned fill(void) {
   unsigned count = 0;
   while (push_run((uint8_t)count, 1000))
@@ -133,10 +134,10 @@ static void descriptor_is_sent_with_its_frame(void) {
   CHECK_EQ(pipe2(pipe_fds, O_CLOEXEC), 0);
   ino_t ino = inode(pipe_fds[0]);
   unsigned count = fill();
-  size_t before = receive_all(); /* room in the queue again, at its end */
+  size_t before = receive_all(); /* The queue has room again, at its end. */
   st_send_queue_drain(&g_queue);
   CHECK(st_send_queue_push(&g_queue, "FD", 2, pipe_fds[0]));
-  close(pipe_fds[0]); /* the queue has its own duplicate */
+  close(pipe_fds[0]); /* The queue has its own duplicate of the descriptor. */
   CHECK(push_run((uint8_t)(count + 1), 1000));
 
   size_t start = count * 1000, total = before, n;
@@ -177,7 +178,7 @@ static void unsent_descriptors_are_closed(void) {
   close(pipe_fds[1]);
   close_queue();
   char byte;
-  /* end of file: all duplicates are closed */
+  /* End of file shows that all duplicates are closed. */
   CHECK_EQ(read(pipe_fds[0], &byte, 1), 0);
   close(pipe_fds[0]);
 }
@@ -194,7 +195,8 @@ static void broken_connection_refuses_all_frames(void) {
   fill();
   close(g_pair.theirs);
   g_pair.theirs = -1;
-  st_send_queue_drain(&g_queue); /* EPIPE, without a signal */
+  /* The write fails with EPIPE, and without a signal. */
+  st_send_queue_drain(&g_queue);
   CHECK(atomic_load(&g_queue.broken));
   CHECK_EQ(st_send_queue_pending(&g_queue), 0);
   CHECK(!push_run('x', 1));
@@ -213,7 +215,7 @@ static void unsent_bytes_wake_the_poller(void) {
   CHECK(st_wake_pipe_open(&wake));
   st_send_queue_set_wake(&g_queue, &wake);
   CHECK(push_run('x', 1));
-  CHECK(!was_woken(&wake)); /* nothing was left in the queue */
+  CHECK(!was_woken(&wake)); /* No bytes were left in the queue. */
   fill();
   CHECK(was_woken(&wake));
   st_send_queue_set_wake(&g_queue, NULL);
@@ -232,10 +234,11 @@ static void room_listener_is_called_after_a_refused_frame(void) {
   g_calls = 0;
   st_send_queue_set_room_listener(&g_queue, count_call, &g_queue);
   st_send_queue_drain(&g_queue);
-  CHECK_EQ(g_calls, 0); /* no frame was refused */
+  /* No frame was refused, so the listener is not called. */
+  CHECK_EQ(g_calls, 0);
   fill();
   st_send_queue_drain(&g_queue);
-  CHECK_EQ(g_calls, 0); /* no room yet */
+  CHECK_EQ(g_calls, 0); /* There is no room yet. */
   drain_and_receive(g_received);
   CHECK_EQ(g_calls, 1);
   st_send_queue_set_room_listener(&g_queue, NULL, NULL);
@@ -259,7 +262,7 @@ static void push_that_makes_room_wakes_the_poller(void) {
   close_queue();
 }
 
-/* Gives the number to another socket, like a daemon that closed all
+/* Opens another socket with the same number, as in a daemon that closed all
  * descriptors. */
 static void file_that_got_the_sockets_number_gets_no_byte(void) {
   open_queue(1 << 16);
@@ -340,7 +343,7 @@ static void* push_frames(void* arg) {
   return NULL;
 }
 
-/* Parses all complete frames; returns the number of bytes used. */
+/* Parses all complete frames.  Returns their size in bytes. */
 static size_t check_frames(const uint8_t* data, size_t size, uint64_t* last_id,
                            unsigned* counts) {
   struct st_ipc_invoke invoke;

@@ -1,5 +1,5 @@
-/* The shared memory ABI: pages, chunks and their states, for all page sizes and
- * layouts. */
+/* Tests of the shared memory ABI: pages, chunks and their states, for all page
+ * sizes and layouts. */
 #include "core/shm_abi.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ static void test_chunk_sizes_match_the_formula(void) {
   CHECK_EQ(st_layout_chunks(0xFFFFFFFF), 0);
 }
 
-/* Takes one chunk through all states. */
+/* Takes one chunk through all of its states. */
 static void walk_chunk(const struct st_shm* shm, uint32_t page, uint32_t layout,
                        uint32_t index, bool emulated) {
   struct st_chunk c, other;
@@ -90,7 +90,7 @@ static void walk_all(bool emulated) {
         CHECK(st_page_try_partition(&shm, page, layout));
         CHECK(!st_page_try_partition(&shm, page, layout));
         CHECK_EQ(st_page_bitmap(&shm, page), layout << 28);
-        /* keeps the page in use meanwhile */
+        /* This chunk keeps the page in use meanwhile. */
         struct st_chunk held;
         CHECK(st_chunk_try_acquire_for_writing(&shm, page, 0, 1, 1, 0, &held));
         for (uint32_t i = 1; i < chunks; i++)
@@ -100,7 +100,8 @@ static void walk_all(bool emulated) {
                                                 &held));
         CHECK(st_chunk_release_as_complete(&shm, &held));
         CHECK(st_chunk_release_complete_as_free(&shm, &held));
-        CHECK_EQ(st_page_bitmap(&shm, page), 0); /* unpartitioned again */
+        /* The page is unpartitioned again. */
+        CHECK_EQ(st_page_bitmap(&shm, page), 0);
       }
     }
   }

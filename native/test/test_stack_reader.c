@@ -1,4 +1,5 @@
-/* Stack reader: frames out of made-up memory, whole, torn and hostile. */
+/* Tests of the stack reader: frames in simulated memory: complete, torn and
+ * hostile ones. */
 #include "probes/stack_reader.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@ enum { BASE = 0x10000, SIZE = 0x10000 };
 static uint8_t bytes[SIZE];
 static unsigned reads;
 
-/* Memory from BASE on; nothing else is mapped. */
+/* Reads simulated memory, which starts at BASE.  Nothing else is mapped. */
 static bool read_fake(void* self, uint64_t address, void* to, size_t size) {
   (void)self;
   reads++;
@@ -23,7 +24,7 @@ static bool read_fake(void* self, uint64_t address, void* to, size_t size) {
 
 static const struct st_memory kMemory = {read_fake, NULL};
 
-/* As CPython 3.12 has it. */
+/* The layout of CPython 3.12. */
 static const struct st_stack_layout kLayout = {
     .thread_next = 8,
     .thread_id = 224,
@@ -129,7 +130,7 @@ static void fifty_frames_take_few_reads(void) {
   CHECK(reads <= 6);
 }
 
-/* A window that reaches below what is mapped is read frame by frame. */
+/* If a window would begin before the mapping, the frame alone is read. */
 static void a_frame_at_the_start_of_a_mapping_is_read(void) {
   put_thread(BASE);
   put_frame(BASE, 0, CODE, 0);
@@ -138,17 +139,17 @@ static void a_frame_at_the_start_of_a_mapping_is_read(void) {
 
 static void impossible_frames_are_torn(void) {
   put_thread(STACK);
-  put_frame(STACK, STACK, CODE, 0); /* its own caller */
+  put_frame(STACK, STACK, CODE, 0); /* The frame is its own caller. */
   CHECK_EQ(read_stack(), ST_STACK_TORN);
-  put_frame(STACK, 0, CODE, 4); /* unknown owner */
+  put_frame(STACK, 0, CODE, 4); /* The owner is unknown. */
   CHECK_EQ(read_stack(), ST_STACK_TORN);
-  put_frame(STACK, 0, CODE + 1, 0); /* no pointer */
+  put_frame(STACK, 0, CODE + 1, 0); /* The code is no valid pointer. */
   CHECK_EQ(read_stack(), ST_STACK_TORN);
   put_frame(STACK, 0, 0, 0);
   CHECK_EQ(read_stack(), ST_STACK_TORN);
   put_frame(STACK, 12, CODE, 0);
   CHECK_EQ(read_stack(), ST_STACK_TORN);
-  put_frame(STACK, (uint64_t)1 << 40, CODE, 0); /* not mapped */
+  put_frame(STACK, (uint64_t)1 << 40, CODE, 0); /* The caller is not mapped. */
   CHECK_EQ(read_stack(), ST_STACK_TORN);
 }
 
@@ -157,7 +158,8 @@ static void a_circle_ends(void) {
   put_frame(STACK, STACK + 200, CODE, 0);
   put_frame(STACK + 200, STACK, CODE, 0);
   CHECK_EQ(read_stack(), ST_STACK_TOO_DEEP);
-  put_frame(STACK, STACK + 200, CODE, 3); /* of frames that don't count */
+  /* These frames are no Python calls. */
+  put_frame(STACK, STACK + 200, CODE, 3);
   put_frame(STACK + 200, STACK, CODE, 3);
   CHECK_EQ(read_stack(), ST_STACK_TOO_DEEP);
 }
@@ -167,7 +169,7 @@ static void a_thread_state_that_is_gone_is_refused(void) {
   CHECK(!st_stack_read_thread(&kLayout, &kMemory, 0, &thread));
   CHECK(!st_stack_read_thread(&kLayout, &kMemory, 0x123456789, &thread));
   put_thread(STACK);
-  put(THREAD + 56, 8); /* no control frame */
+  put(THREAD + 56, 8); /* The control frame is not mapped. */
   CHECK(!st_stack_read_thread(&kLayout, &kMemory, THREAD, &thread));
 }
 

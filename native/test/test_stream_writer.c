@@ -1,11 +1,10 @@
-/* Stream writers: one stream of bytes over many buffers. */
+/* Tests of stream writers: one stream of bytes over many buffers. */
 #include "core/stream_writer.h"
 
 #include "check.h"
 #include "core/message.h"
 
-/* A delegate that hands out buffers of given sizes, next to each other in one
- * array. */
+/* A delegate that provides buffers of given sizes, adjacent in one array. */
 struct buffers {
   uint8_t bytes[512];
   size_t at;
@@ -46,7 +45,8 @@ static void test_writes_continue_in_the_next_buffer(void) {
   st_stream_init(&w, &kDelegate, &b);
   st_stream_write(&w, data, 10);
   CHECK_EQ(b.used, 1);
-  st_stream_write(&w, data + 10, 6); /* exactly full: no new buffer yet */
+  /* The buffer is exactly full; no new one is taken yet. */
+  st_stream_write(&w, data + 10, 6);
   CHECK_EQ(b.used, 1);
   CHECK_EQ(st_stream_written(&w), 16);
   st_stream_write(&w, data + 16, 60);
@@ -64,7 +64,7 @@ static void test_reserved_bytes_are_contiguous(void) {
   CHECK(st_stream_reserve(&w, 3) == b.bytes + 13);
   CHECK(st_stream_reserve(&w, 4) == b.bytes + 16);
   CHECK_EQ(st_stream_written(&w), 20);
-  /* 12 bytes are left, and no further buffer */
+  /* 12 bytes are left, and there is no further buffer. */
   CHECK(st_stream_reserve(&w, 13) == NULL);
   CHECK_EQ(w.overflowed, 13);
 }
@@ -78,7 +78,8 @@ static void test_bytes_without_room_are_counted(void) {
   st_stream_write(&w, data, sizeof data);
   CHECK_EQ(w.overflowed, 24);
   CHECK(memcmp(b.bytes, data, 16) == 0);
-  b.count = 8; /* not called even if there were another buffer */
+  /* The delegate is not called again, even if it had another buffer. */
+  b.count = 8;
   st_stream_write(&w, data, 5);
   CHECK(st_stream_reserve(&w, 4) == NULL);
   CHECK_EQ(w.overflowed, 33);
@@ -131,7 +132,7 @@ static void test_open_size_fields_are_redirected_at_the_end_of_a_buffer(void) {
   st_stream_extend(&w);
   CHECK_EQ(b.redirects, 2);
   CHECK(!a.size_field && !inner.size_field);
-  /* no bytes of these messages are in the second buffer */
+  /* The second buffer contains no bytes of these messages. */
   st_stream_extend(&w);
   CHECK_EQ(b.redirects, 2);
 }
@@ -146,7 +147,7 @@ static void test_stream_ends_at_the_maximal_size(void) {
   w.cur = w.end - 8;
   struct st_message root;
   st_message_init_root(&root, &w);
-  /* slow path: less than the requested room */
+  /* The slow path: less room is left than requested. */
   st_message_append_varint(&root, 1, 5);
   CHECK_EQ(w.overflowed, 0);
   st_message_append_fixed64(&root, 1, 5);

@@ -7,7 +7,7 @@
 
 enum { THREADS = 8, ROUNDS = 500 };
 
-/* What a unit of the hooks does: a record per thread, under a lock. */
+/* A record per thread, under a lock, like those of native/hooks. */
 struct calls {
   struct st_thread_record thread;
   uint64_t events;
@@ -62,7 +62,8 @@ static void* write_events(void* unused) {
   st_thread_list_claim(&g_own->thread);
   CHECK(st_thread_list_find(&g_list, id) == &g_own->thread);
   pthread_mutex_unlock(&g_lock);
-  g_own->events += 3; /* without the lock: the record is this thread's */
+  /* No lock is needed, because the record is this thread's own. */
+  g_own->events += 3;
   return unused;
 }
 

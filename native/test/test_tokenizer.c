@@ -1,5 +1,5 @@
-/* Tokenizers: messages from pieces of any size, and recovery after malformed
- * bytes. */
+/* Tests of tokenizers: messages from pieces of any size, and recovery after
+ * malformed bytes. */
 #include "tokenizer.h"
 
 #include <string.h>
@@ -28,7 +28,8 @@ static void put_raw(const void* data, size_t size) {
   stream_size += size;
 }
 
-/* Checks the sizes of all messages; each message contains its own size. */
+/* Counts the messages, and checks their sizes.  Each message contains its own
+ * size. */
 struct seen {
   size_t count;
   size_t sizes[64];
@@ -44,8 +45,8 @@ static void read_all(struct seen* seen) {
   }
 }
 
-/* Copies each piece to the heap, so that ASan detects reads after it was
- * freed. */
+/* Passes each piece in a heap block of its own, so that ASan detects reads
+ * after it was freed. */
 static void feed(struct seen* seen, const uint8_t* data, size_t size) {
   uint8_t* piece = malloc(size ? size : 1);
   memcpy(piece, data, size);
@@ -132,21 +133,22 @@ static void broken(const char* bytes, size_t size) {
   CHECK_EQ(seen.count, 1);
   CHECK_EQ(t.errors, 1);
   CHECK(st_tokenizer_left(&t) > 0 || t.lost);
-  feed(&seen, stream, stream_size); /* permanently */
+  feed(&seen, stream, stream_size); /* The stream stays broken. */
   CHECK_EQ(seen.count, 1);
   st_tokenizer_free(&t);
 }
 
 static void reading_stops_at_malformed_bytes_without_a_marker(void) {
-  broken("\x00\x01", 2);     /* field 0 */
-  broken("\x0B\x01", 2);     /* a group */
-  broken("\x0F\x01", 2);     /* wire type 7 */
-  broken("\x0A\xE9\x07", 3); /* above max_size */
+  broken("\x00\x01", 2);     /* Field number 0 is invalid. */
+  broken("\x0B\x01", 2);     /* A group is malformed. */
+  broken("\x0F\x01", 2);     /* Wire type 7 is undefined. */
+  broken("\x0A\xE9\x07", 3); /* The length is above max_size. */
   broken("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 11);
   broken("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 12);
 }
 
-/* One message, malformed bytes, a message with a marker, one more message. */
+/* Makes a stream of one message, malformed bytes, a message with a marker, and
+ * one more message. */
 static void put_damaged(const char* damage, size_t size) {
   start(sizeof kMarker);
   put_sized(4);

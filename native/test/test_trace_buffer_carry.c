@@ -1,5 +1,5 @@
-/* Streamed trace buffers: the reader waits for a chunk while other writers go
- * on. */
+/* Tests of streamed trace buffers: the reader waits for a chunk while other
+ * writers continue. */
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -22,9 +22,8 @@ static void end(struct st_trace_buffer* b) {
   st_trace_buffer_destroy(b);
 }
 
-/* Writer 9 fills the ring again and again.  A reader reads a quarter of the
- * ring at a time, like the drain to a file, and gets only writer 9's
- * packets. */
+/* Writer 9 fills the ring several times.  A reader reads a quarter of the ring
+ * at a time, like the drain to a file, and gets only writer 9's packets. */
 static void flood(struct st_trace_buffer* b) {
   static uint32_t id;
   uint32_t written = 0;
@@ -89,7 +88,7 @@ static void moved_chunk_can_be_patched(void) {
   flags(NEEDS_PATCHING | LAST_CONTINUES);
   add(4, 'a');
   CHECK(commit(b));
-  chunk(1, 1, 1); /* has to wait for the chunk before it */
+  chunk(1, 1, 1); /* This chunk has to wait for the chunk before it. */
   flags(FIRST_CONTINUES);
   add(2, 'x');
   add(20, 'b');
@@ -133,7 +132,7 @@ static void largest_records_are_moved(void) {
   end(b);
 }
 
-/* Chunks that wait for ever must not take room from the others. */
+/* Chunks that wait for ever must not take room from other chunks. */
 static void records_that_wait_for_ever_are_overwritten(void) {
   struct st_trace_buffer* b = streamed();
   for (uint32_t id = 0; id < 60; id++) {
@@ -150,8 +149,8 @@ static void records_that_wait_for_ever_are_overwritten(void) {
   end(b);
 }
 
-/* Twenty writers; each packet continues in the writer's next chunk.  Some of
- * them write once in several wraps. */
+/* Twenty writers write; each packet continues in the writer's next chunk.  Some
+ * of the writers write only once in several wraps. */
 enum { WRITERS = 20, CHUNKS = 20000 };
 
 static uint64_t read_all(struct st_trace_buffer* b) {
@@ -172,7 +171,8 @@ static void packets_of_many_writers_are_kept_until_they_are_complete(void) {
   uint64_t packets = 0;
   for (int i = 0; i < CHUNKS + WRITERS; i++) {
     random = random * 1664525u + 1013904223u;
-    /* Writers with lower numbers write less often; at the end all finish. */
+    /* Writers with lower numbers write less often.  At the end all finish their
+     * packets. */
     uint16_t w =
         (uint16_t)(WRITERS - 1 - __builtin_ctz(random >> 12 | 1 << 19));
     bool last = i >= CHUNKS;

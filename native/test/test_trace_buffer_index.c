@@ -1,5 +1,5 @@
-/* The index of a trace buffer, filled and emptied in many orders: lookups end,
- * and find what is present. */
+/* Tests of the index of a trace buffer, filled and emptied in many orders:
+ * lookups end, and find what is present. */
 #include "core/trace_buffer_internal.h"
 
 #include "check.h"
@@ -7,7 +7,7 @@
 
 enum { RECORDS = 20000, SEQUENCES = 3 * ST_MAX_EMPTY_SEQUENCES };
 
-/* The sequence of record number n, or none. */
+/* The model: the sequence of each record number, or none. */
 struct model {
   uint32_t key, chunk_id;
   bool linked;
@@ -51,7 +51,7 @@ static void check_all(uint32_t from, uint32_t to) {
   }
 }
 
-/* Returns a permutation of 0 to count - 1. */
+/* Fills `numbers` with a random permutation of 0 to count - 1. */
 static void order(uint64_t* seed, uint32_t* numbers, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
     uint32_t j = (uint32_t)random_below(seed, i + 1);

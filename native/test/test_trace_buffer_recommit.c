@@ -1,5 +1,5 @@
-/* Re-commits: chunks that were scraped, have grown, and were moved or evicted
- * meanwhile. */
+/* Tests of re-commits: chunks that were scraped, have grown, and were moved or
+ * evicted meanwhile. */
 #include "fake_chunk.h"
 
 enum { PAYLOAD = 512 - 16 };
@@ -40,7 +40,7 @@ static void recommit_after_a_read_adds_only_new_packets(void) {
   grown(0, "ab");
   CHECK(scrape(b));
   expect_all(b, "ab");
-  CHECK(scrape(b)); /* no new packet */
+  CHECK(scrape(b)); /* This commit has no new packet. */
   expect_all(b, "");
   grown(0, "abc");
   CHECK(scrape(b));
@@ -54,8 +54,8 @@ static void recommit_after_a_read_adds_only_new_packets(void) {
   expect_all(b, "f");
   CHECK_EQ(stats_of(b).chunks_discarded, 1);
   CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
-  /* The counters count whole records: the grown record counts each time it is
-   * read to its end. */
+  /* The counters count whole records: a record that has grown counts each time
+   * it is read to its end. */
   CHECK_EQ(stats_of(b).chunks_written, 3);
   CHECK_EQ(stats_of(b).chunks_read, 4);
   st_trace_buffer_destroy(b);
@@ -98,7 +98,7 @@ static void shorter_recommit_is_ignored(void) {
   CHECK(!commit(b));
   grown(0, "abcdef");
   pad_to(67);
-  CHECK(commit(b)); /* a shorter payload with more fragments */
+  CHECK(commit(b)); /* The payload is shorter, but has more fragments. */
   expect_all(b, "def");
   st_trace_buffer_destroy(b);
 }
@@ -181,7 +181,7 @@ static void recommitted_chunk_may_end_in_half_a_packet(void) {
   st_trace_buffer_destroy(b);
 }
 
-/* --- relocation --- */
+/* --- relocation of read chunks --- */
 
 static void chunk_that_was_read_is_relocated_to_the_write_position(void) {
   struct st_trace_buffer* b = ring(4096);
@@ -198,7 +198,7 @@ static void chunk_that_was_read_is_relocated_to_the_write_position(void) {
   grown(0, "abc");
   CHECK(commit(b));
   CHECK_EQ(stats_of(b).chunks_relocated, 1);
-  /* Its old position is overwritten first. */
+  /* The old position of the chunk is overwritten first. */
   for (uint32_t i = 6; i < 9; i++)
     CHECK(commit_one(b, 2, i, 478, 'z'));
   CHECK(commit_one(b, 1, 1, 10, 'd'));
@@ -244,16 +244,17 @@ static void chunk_with_unread_packets_is_rewritten_in_place(void) {
   CHECK(scrape(b));
   expect_all(b, "ab");
   grown(0, "abc");
-  CHECK(scrape(b)); /* incomplete: rewritten in place */
+  CHECK(scrape(b)); /* The incomplete record is rewritten in place. */
   grown(0, "abcd");
-  CHECK(commit(b)); /* `c` is unread: rewritten in place */
+  /* The record has `c` unread, so it is rewritten in place. */
+  CHECK(commit(b));
   expect_all(b, "cd");
   CHECK_EQ(stats_of(b).chunks_relocated, 0);
   CHECK_EQ(stats_of(b).chunks_rewritten, 2);
   st_trace_buffer_destroy(b);
 }
 
-/* --- eviction --- */
+/* --- eviction of scraped chunks --- */
 
 static void flood(struct st_trace_buffer* b) {
   static uint32_t id;
@@ -272,7 +273,7 @@ static void evicted_chunk_can_be_committed_again(void) {
   CHECK(scrape(b));
   expect_all(b, "ab");
   flood(b);
-  /* a record without unread data */
+  /* The evicted record has no unread data, so it does not count. */
   CHECK_EQ(stats_of(b).chunks_overwritten, 0);
   grown(0, "ab");
   CHECK(!scrape(b));
@@ -286,7 +287,7 @@ static void evicted_chunk_can_be_committed_again(void) {
   flood(b);
   CHECK(!commit(b));
   CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
-  /* the commits without new fragments */
+  /* The commits without new fragments were discarded. */
   CHECK_EQ(stats_of(b).chunks_discarded, 2);
   st_trace_buffer_destroy(b);
 }
@@ -309,7 +310,7 @@ static struct st_trace_buffer* partly_evicted(void) {
 static void recommit_of_an_evicted_chunk_adds_only_new_packets(void) {
   struct st_trace_buffer* b = partly_evicted();
   grown(0, "abc");
-  CHECK(!scrape(b)); /* it was already counted and marked as lost */
+  CHECK(!scrape(b)); /* The packet was already counted and marked as lost. */
   grown(0, "abcd");
   CHECK(commit(b));
   begin_read(b);

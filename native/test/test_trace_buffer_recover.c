@@ -1,4 +1,4 @@
-/* Trace buffers in files, and clones. */
+/* Tests of trace buffers in files, and of clones. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -45,13 +45,13 @@ static void buffer_in_a_file_survives_its_process(void) {
   expect(b, 10, 'c');
   expect_nothing(b);
   st_trace_buffer_destroy(b);
-  b = recovered(fd); /* reading does not change the file */
+  b = recovered(fd); /* Reading does not change the file. */
   expect(b, 10, 'a');
   st_trace_buffer_destroy(b);
   close(fd);
 }
 
-/* The state after a trace was read but could not be written. */
+/* Tests the state after a trace was read but could not be written. */
 static void records_that_were_read_are_recovered(void) {
   int fd = new_file();
   struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
@@ -106,7 +106,7 @@ static void waiting_records_are_settled_by_recovery(void) {
   add(10, 'x');
   add(10, 'b');
   CHECK(commit(b));
-  chunk(1, 2, 0); /* scraped, then relocated */
+  chunk(1, 2, 0); /* This chunk is scraped, then relocated. */
   add(10, 'c');
   pad_to(500);
   CHECK(scrape(b));
@@ -137,7 +137,8 @@ static void chunks_with_empty_packets_at_the_end_are_recovered(void) {
   int fd = new_file();
   struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
   for (uint32_t id = 0; id < 3; id++) {
-    if (id == 1) { /* scraped before, so its record has the chunk's size */
+    /* This chunk was scraped before, so its record has the chunk's size. */
+    if (id == 1) {
       chunk(1, 1, id);
       add(10, 'a');
       pad_to(500);
@@ -177,7 +178,8 @@ static void chunk_with_two_records_is_recovered_once(void) {
     expect_nothing(b);
   }
   CHECK_EQ(stats_of(b).chunks_relocated, 1);
-  /* Changes the first record's flags: incomplete, and no longer padding. */
+  /* Changes the flags of the first record in the file: it becomes incomplete,
+   * and is no longer padding. */
   off_t first = lseek(fd, 0, SEEK_END) - 4096;
   CHECK(pwrite(fd, "\x08", 1, first + 12) == 1);
   CHECK(pwrite(fd, "\x01", 1, first + 8) == 1);
@@ -240,7 +242,7 @@ static void recovery_survives_damaged_files(void) {
   close(fd);
 }
 
-/* --- clone --- */
+/* --- clones of a buffer --- */
 
 static void clone_continues_at_the_read_position_of_its_source(void) {
   struct st_trace_buffer* b = ring(4096);
@@ -255,7 +257,8 @@ static void clone_continues_at_the_read_position_of_its_source(void) {
   struct st_trace_buffer* clone = st_trace_buffer_clone(b);
   CHECK(clone);
   begin_read(clone);
-  expect(clone, 10, 'b'); /* copied to scratch, but not returned */
+  /* The packet was copied to scratch, but not returned. */
+  expect(clone, 10, 'b');
   expect(clone, 10, 'c');
   CHECK_EQ(got.uid, 5);
   CHECK_EQ(got.pid, 6);
@@ -312,7 +315,7 @@ static void clone_of_a_chunk_that_needs_patches_waits_for_them(void) {
   st_trace_buffer_destroy(b);
 }
 
-/* --- watermark --- */
+/* --- the watermark --- */
 
 static uint64_t signalled(int fd) {
   uint64_t n = 0;
@@ -325,7 +328,7 @@ static void eventfd_is_written_when_the_watermark_is_exceeded(void) {
   st_trace_buffer_set_watermark(b, fd, 100);
   uint32_t id = 0;
   for (int round = 0; round < 3; round++) {
-    CHECK(commit_one(b, 1, id++, 60, 'a')); /* a record of 80 bytes */
+    CHECK(commit_one(b, 1, id++, 60, 'a')); /* The record takes 80 bytes. */
     CHECK_EQ(signalled(fd), 0);
     CHECK(commit_one(b, 1, id++, 60, 'a'));
     CHECK(commit_one(b, 1, id++, 60, 'a'));
@@ -345,14 +348,14 @@ static void eventfd_is_written_when_the_watermark_is_exceeded(void) {
   st_trace_buffer_destroy(b);
 }
 
-/* --- threads --- */
+/* --- writers and a reader on threads --- */
 
 enum { WRITERS = 3, CHUNKS = 2000, PACKETS = 20 };
 static struct st_trace_buffer* shared;
 static _Atomic int running;
 
-/* Writes packets of four bytes that count up.  Every other chunk ends with half
- * a packet, whose other half is followed by more packets. */
+/* Writes packets of four bytes with increasing numbers.  Every other chunk ends
+ * with half a packet, whose other half is followed by more packets. */
 static void* write_chunks(void* arg) {
   uint16_t writer = (uint16_t)(intptr_t)arg;
   uint8_t payload[256];
@@ -409,7 +412,7 @@ static void check_clone(void) {
   st_trace_buffer_destroy(clone);
 }
 
-/* Runs one reader and several writers of a ring. */
+/* Runs one reader and several writers of one ring. */
 static void read_while_written(size_t size) {
   shared = ring(size);
   pthread_t threads[WRITERS];

@@ -4,7 +4,7 @@
 
 #include "check.h"
 
-/* Packets "abc", "" and 200 times 'x'. */
+/* A trace of three packets: "abc", "" and 200 times 'x'. */
 static uint8_t trace[5 + 2 + 203];
 
 static void make_trace(void) {
@@ -67,7 +67,7 @@ static void packing_stops_at_bytes_that_are_no_packet(void) {
   CHECK_EQ(st_slices_pack(trace, 0, sizeof out, out, &written), 0);
 }
 
-/* Each begins with a plain slice of 7 bytes: 12 5 0a 1 'a' 10 1. */
+/* Each reply begins with a plain slice of 7 bytes: 12 5 0a 1 'a' 10 1. */
 static void joining_stops_at_slices_encoded_in_another_way(void) {
   static const uint8_t cases[][16] = {
       {0x12, 5, 0x0a, 1, 'a', 0x10, 1, 0x12, 3, 0x0a, 1, 'b'},

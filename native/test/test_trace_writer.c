@@ -1,5 +1,5 @@
-/* Trace writers: fragments, patches, losses, and the packets that a scraper
- * sees. */
+/* Tests of trace writers: fragments, patches, losses, and the packets that a
+ * scraper sees. */
 #include "core/trace_writer.h"
 
 #include "check.h"
@@ -23,13 +23,14 @@ static void start(uint32_t pages, enum st_exhausted_policy policy) {
   reader_init(&reader, &shm);
   CHECK(st_arbiter_init(&arbiter, &shm, &kReaderSink, &reader));
   CHECK(st_trace_writer_init(&writer, &arbiter, 7, policy));
-  arbiter.live_writers = 0; /* one chunk per page, even with few pages */
+  /* One chunk per page, although there are few pages. */
+  arbiter.live_writers = 0;
   filler(bytes, sizeof bytes, 1);
 }
 
 static struct {
   unsigned count;
-  uint8_t data[64][32]; /* the beginning of each of the first 64 packets */
+  uint8_t data[64][32]; /* The first bytes of each of the first 64 packets. */
   size_t sizes[64];
 } got;
 
@@ -52,7 +53,7 @@ static void end(void) {
   reader_destroy(&reader);
 }
 
-/* Ends the writer and reads the packets back; returns the number of cut
+/* Ends the writer and reads the packets back.  Returns the number of cut
  * packets. */
 static unsigned finish(void) {
   destroy_writer();
@@ -94,7 +95,7 @@ static void test_only_the_first_packet_has_first_packet_on_sequence(void) {
 
 static void test_chunk_has_the_expected_bytes(void) {
   start(1, ST_DROP);
-  CHECK(append(4)); /* compacted: has a prefix, written by the stream */
+  CHECK(append(4)); /* This packet has a prefix, and its size is compacted. */
   uint8_t* p = st_trace_writer_reserve(&writer, 10);
   CHECK(p);
   memcpy(p, "\x08\x01", 2);
@@ -106,7 +107,7 @@ static void test_chunk_has_the_expected_bytes(void) {
   st_trace_writer_flush(&writer);
   CHECK_EQ(reader.flushes, 1);
   CHECK_EQ(reader.count, 1);
-  /* includes the empty packet at the end */
+  /* The count includes the empty packet at the end. */
   CHECK_EQ(reader.chunks[0].packets, 4);
   CHECK_EQ(reader.chunks[0].target_buffer, 7);
   CHECK(memcmp(reader.chunks[0].payload, "\7" FIRST, 4) == 0);
@@ -116,10 +117,11 @@ static void test_chunk_has_the_expected_bytes(void) {
   CHECK_EQ(got.count, 3);
 }
 
-/* Packets with a two-byte size, up to the size of a chunk. */
+/* Writes packets with a two-byte size, up to the size of a chunk. */
 static void test_packets_with_a_two_byte_size_are_written(void) {
   start(2, ST_DROP);
-  CHECK(!st_trace_writer_reserve_wide(&writer, 1)); /* no chunk yet */
+  /* The writer has no chunk yet. */
+  CHECK(!st_trace_writer_reserve_wide(&writer, 1));
   CHECK(append(4));
   size_t sizes[] = {1, 2, 127, 128, 300};
   for (int i = 0; i < 5; i++) {
@@ -134,7 +136,8 @@ static void test_packets_with_a_two_byte_size_are_written(void) {
   CHECK(last);
   memcpy(last, bytes, left - 2);
   st_trace_writer_commit_wide(&writer, last + left - 2);
-  CHECK_EQ(writer.chunk.size, 0); /* full: returned at once */
+  /* The chunk is full, so it was returned at once. */
+  CHECK_EQ(writer.chunk.size, 0);
   CHECK_EQ(writer.packets_written, 7);
   CHECK_EQ(finish(), 0);
   CHECK_EQ(got.count, 7);
@@ -149,7 +152,8 @@ static void test_finished_packet_is_scrapable(void) {
   CHECK_EQ(header_packets(), 1);
   CHECK(st_trace_writer_end_packet(&writer));
   CHECK_EQ(header_packets(), 2);
-  CHECK(st_trace_writer_end_packet(&writer)); /* twice: no further packet */
+  /* A second call adds no packet. */
+  CHECK(st_trace_writer_end_packet(&writer));
   CHECK_EQ(header_packets(), 2);
   CHECK_EQ(st_bitmap_state(st_page_bitmap(&reader.shm, 0), 0),
            ST_CHUNK_BEING_WRITTEN);
@@ -159,7 +163,7 @@ static void test_finished_packet_is_scrapable(void) {
   finish();
 }
 
-/* A packet that fills its chunk to the last byte, written in each of the three
+/* Writes a packet that fills its chunk to the last byte, in each of the three
  * ways. */
 static void test_full_chunk_is_returned_at_once(void) {
   for (int form = 0; form < 3; form++) {
@@ -192,7 +196,8 @@ static void test_small_rest_of_a_chunk_stays_unused(void) {
   CHECK_EQ(st_trace_writer_room(&writer), 11);
   CHECK(append(2));
   CHECK_EQ(reader.count, 1);
-  CHECK_EQ(reader.chunks[0].packets, 2); /* with the empty packet, no flags */
+  /* The count includes the empty packet; no flag is set. */
+  CHECK_EQ(reader.chunks[0].packets, 2);
   CHECK_EQ(finish(), 0);
   CHECK_EQ(got.count, 2);
 }
@@ -235,7 +240,7 @@ static void test_nested_sizes_become_patches(void) {
   CHECK_EQ(reader.chunks[1].packets >> ST_PACKETS_FLAGS_SHIFT,
            ST_CHUNK_FIRST_CONTINUES | ST_CHUNK_LAST_CONTINUES);
   st_message_finalize(&b);
-  CHECK_EQ(reader.patches, 0); /* sent when a packet ends */
+  CHECK_EQ(reader.patches, 0); /* Patches are sent when a packet ends. */
   CHECK(st_trace_writer_end_packet(&writer));
   CHECK_EQ(reader.patches, 2);
   CHECK(!reader.last_has_more);
@@ -248,7 +253,7 @@ static void test_patches_are_sent_with_the_next_chunk(void) {
   struct st_message *root = st_trace_writer_begin_packet(&writer), a, b;
   st_message_begin_nested(root, &a, NESTED_FIELD);
   st_message_append_bytes(&a, 2, bytes, DIV1_PAYLOAD);
-  st_message_begin_nested(root, &b, NESTED_FIELD); /* finalizes a */
+  st_message_begin_nested(root, &b, NESTED_FIELD); /* Opening b finalizes a. */
   CHECK_EQ(reader.patches, 0);
   st_message_append_bytes(&b, 2, bytes, DIV1_PAYLOAD);
   CHECK_EQ(reader.patches, 1);
@@ -262,28 +267,30 @@ static void test_packet_without_a_next_chunk_is_cut_and_marked(void) {
   CHECK(append(10));
   struct st_message *root = st_trace_writer_begin_packet(&writer), a, b;
   st_message_begin_nested(root, &a, NESTED_FIELD);
-  /* continues in chunk 1 */
+  /* The packet continues in chunk 1. */
   st_message_append_bytes(&a, 2, bytes, DIV1_PAYLOAD);
   st_message_begin_nested(&a, &b, NESTED_FIELD);
-  st_message_append_bytes(&b, 2, bytes, DIV1_PAYLOAD); /* there is no chunk 2 */
+  /* There is no chunk 2. */
+  st_message_append_bytes(&b, 2, bytes, DIV1_PAYLOAD);
   CHECK_EQ(reader.count, 2);
   CHECK_EQ(reader.chunks[1].packets,
            1 | ST_CHUNK_FIRST_CONTINUES << ST_PACKETS_FLAGS_SHIFT);
   CHECK(memcmp(reader.chunks[1].payload, "\xFF\xFF\xFF\x7F", 4) == 0);
-  st_message_append_varint(&b, 1, 1); /* discarded */
+  st_message_append_varint(&b, 1, 1); /* These bytes are discarded. */
   CHECK(!st_trace_writer_end_packet(&writer));
   CHECK_EQ(writer.packets_dropped, 1);
   CHECK_EQ(writer.drop_count, 1);
-  /* the patch of chunk 0, which must become readable */
+  /* The only patch is that of chunk 0, which must become readable. */
   CHECK_EQ(reader.patches, 1);
   CHECK(!append(3));
   CHECK(!st_trace_writer_reserve(&writer, 0));
-  CHECK_EQ(writer.drop_count, 1); /* still the same loss */
+  /* The writer is still in drop mode for the same loss. */
+  CHECK_EQ(writer.drop_count, 1);
   CHECK_EQ(writer.packets_dropped, 2);
   CHECK(reader_free_one(&reader));
   CHECK(append(3));
   CHECK(append(3));
-  CHECK_EQ(writer.chunk_id, 2); /* dropped packets use no chunk ids */
+  CHECK_EQ(writer.chunk_id, 2); /* Dropped packets use no chunk ids. */
   CHECK_EQ(finish(), 1);
   CHECK_EQ(got.count, 3);
   CHECK(STARTS_WITH(0, FIRST));
@@ -355,7 +362,7 @@ static void test_too_large_packet_with_open_messages_is_dropped(void) {
     st_message_append_bytes(&a, 2, bytes, 1000);
   }
   CHECK(!st_trace_writer_end_packet(&writer));
-  CHECK_EQ(header_packets(), 1); /* no longer continues a packet */
+  CHECK_EQ(header_packets(), 1); /* The chunk no longer continues a packet. */
   CHECK(append(3));
   CHECK_EQ(finish(), 1);
   CHECK_EQ(got.count, 1);
@@ -366,7 +373,8 @@ static void test_too_large_field_drops_the_packet(void) {
   start(1, ST_DROP);
   CHECK(append(3));
   struct st_message* root = st_trace_writer_begin_packet(&writer);
-  volatile size_t large = ST_MAX_MESSAGE_SIZE; /* gcc 16 warns of constants */
+  /* Volatile, because gcc 16 warns of constants. */
+  volatile size_t large = ST_MAX_MESSAGE_SIZE;
   st_message_append_bytes(root, 2, bytes, large);
   CHECK(!st_trace_writer_end_packet(&writer));
   CHECK_EQ(writer.packets_dropped, 1);
@@ -390,12 +398,12 @@ static void test_stall_then_drop_policy_stalls_once_per_loss(void) {
   st_trace_writer_flush(&writer);
   CHECK(!append(3));
   CHECK_EQ(sleeps, 300);
-  CHECK(!append(3)); /* in drop mode: does not wait */
+  CHECK(!append(3)); /* In drop mode the writer does not wait. */
   CHECK_EQ(sleeps, 300);
   CHECK(reader_free_one(&reader));
   CHECK(append(3));
   st_trace_writer_flush(&writer);
-  CHECK(!append(3)); /* has recovered: waits again */
+  CHECK(!append(3)); /* The writer has recovered, so it waits again. */
   CHECK_EQ(sleeps, 600);
   finish();
 }
@@ -408,7 +416,7 @@ static void test_stalling_writer_waits_for_the_reader(void) {
   struct st_iovec piece = {bytes, 100};
   CHECK(st_trace_writer_append(&writer, &piece, 1));
   CHECK_EQ(sleeps, 5);
-  reader.behind = 1000; /* the stall is limited: writing goes on */
+  reader.behind = 1000; /* The stall is limited, so the writer continues. */
   for (int i = 0; i < 60; i++)
     CHECK(st_trace_writer_append(&writer, &piece, 1));
   CHECK_EQ(sleeps, 305);
@@ -457,7 +465,7 @@ static void test_ensure_room_takes_a_chunk_or_reports_a_loss(void) {
   CHECK_EQ(reader.count, 1);
   CHECK_EQ(st_trace_writer_room(&writer), DIV1_PAYLOAD);
   CHECK(!st_trace_writer_ensure_room(&writer, PAGE));
-  CHECK(!append(3)); /* both chunks wait for the service */
+  CHECK(!append(3)); /* Both chunks wait for the service. */
   CHECK_EQ(writer.drop_count, 1);
   CHECK(reader_free_one(&reader));
   CHECK(append(3));
@@ -465,7 +473,7 @@ static void test_ensure_room_takes_a_chunk_or_reports_a_loss(void) {
   CHECK(STARTS_WITH(1, LOSS));
 }
 
-/* Each other call ends an open streamed packet first. */
+/* Each call ends an open streamed packet first. */
 static void test_other_calls_end_the_open_packet(void) {
   start(2, ST_DROP);
   struct st_message nested;

@@ -1,5 +1,6 @@
-/* Writers on several threads with one arbiter, whose sink frees chunks at once:
- * no packet may be lost or torn.  The thread sanitizer checks for races. */
+/* Tests of writers on several threads with one arbiter, whose sink frees chunks
+ * at once: no packet may be lost or torn.  The thread sanitizer checks for
+ * races. */
 #include "core/trace_writer.h"
 
 #include <pthread.h>
@@ -15,7 +16,8 @@ static struct st_arbiter arbiter;
 
 enum { THREADS = 8, PACKETS = 3000 };
 
-/* Frees the chunk and counts its packets.  Runs on the writing threads. */
+/* A sink that frees each chunk and counts its packets.  It runs on the writing
+ * threads. */
 struct counting_sink {
   struct st_shm shm;
   _Atomic uint64_t fragments, sum;
@@ -74,7 +76,8 @@ static void* write_packets(void* seed) {
   struct st_trace_writer w;
   uint64_t state = (uint64_t)(uintptr_t)seed;
   uint8_t packet[6000];
-  uint64_t sum = 0xB8 + 0x05 + 0x01; /* the first packet's prefix */
+  /* The sum of the bytes of the first packet's prefix. */
+  uint64_t sum = 0xB8 + 0x05 + 0x01;
   CHECK(st_trace_writer_init(&w, &arbiter, 7, ST_STALL));
   random_fill(&state, packet, sizeof packet);
   for (int i = 0; i < PACKETS; i++) {

@@ -1,4 +1,4 @@
-/* Number of threads of this process, as the kernel counts them. */
+/* Returns the number of threads of this process, as the kernel counts them. */
 #pragma once
 
 #include <stdio.h>

@@ -20,7 +20,7 @@ enum {
 };
 
 struct expected_packet {
-  uint8_t* data; /* in canonical form */
+  uint8_t* data; /* The packet in canonical form. */
   size_t size;
   bool after_loss;
 };
@@ -32,10 +32,10 @@ struct model {
   struct st_trace_writer writer;
   struct expected_packet expected[MODEL_MAX_PACKETS];
   size_t accepted, dropped, seen;
-  bool lost; /* a packet was lost since the last accepted one */
+  bool lost; /* Whether a packet was lost since the last accepted one. */
 };
 
-/* the model whose service runs during a stall */
+/* The model whose service runs during a stall. */
 static struct model* stalled_model;
 
 static void model_sleep(uint32_t us) {
@@ -60,7 +60,8 @@ static inline void model_expect(struct model* m, bool accepted,
   m->lost = false;
 }
 
-/* Makes the payload of a packet of exactly `size` (not 1) bytes: one field. */
+/* Makes the payload of a packet of exactly `size` bytes (not 1), as one
+ * field. */
 static inline size_t filler(uint8_t* out, size_t size, uint32_t salt) {
   if (size < 2)
     return 0;
@@ -110,7 +111,7 @@ static inline void model_stream(struct model* m) {
   model_expect(m, accepted, plain.levels[0].data, plain.levels[0].size);
 }
 
-/* Checks between packets that a scraper sees every finished one. */
+/* Checks, between packets, that a scraper sees every finished packet. */
 static inline void check_scrapable(struct model* m, size_t before) {
   const struct st_trace_writer* w = &m->writer;
   if (!w->chunk.size)
@@ -160,7 +161,8 @@ static inline void model_step(struct model* m) {
   check_scrapable(m, before);
 }
 
-/* Reads the fields that the writer itself has added in front. */
+/* Reads the fields that the writer itself has written before the packet's
+ * own. */
 static inline const uint8_t* expect_prefix(const uint8_t* p, size_t size,
                                            bool after_loss, bool first) {
   static const uint8_t kLoss[] = {0xD0, 0x02, 0x81, 0x02};
@@ -180,7 +182,7 @@ static inline const uint8_t* expect_prefix(const uint8_t* p, size_t size,
 static void model_check_packet(void* self, const uint8_t* packet, size_t size) {
   static uint8_t canonical[2 << 20];
   struct model* m = self;
-  /* The reader skips empty packets; the model expects them. */
+  /* The reader skips empty packets, so the model has to skip them, too. */
   while (m->seen < m->accepted && m->expected[m->seen].size == 0 &&
          m->seen > 0 && !m->expected[m->seen].after_loss)
     m->seen++;

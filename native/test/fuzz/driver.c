@@ -60,7 +60,7 @@ static _Noreturn void die(const char* what) {
   exit(2);
 }
 
-/* --- seeds --- */
+/* --- seed inputs --- */
 
 static void add_seed(const void* data, size_t size) {
   if (seed_count == MAX_SEEDS)
@@ -98,7 +98,7 @@ static void add_file(const char* path) {
   fclose(f);
 }
 
-/* --- mutations: each works on a buffer of max_len bytes --- */
+/* --- mutations of an input; its buffer has max_len bytes --- */
 
 static void flip_bit(struct input* in) {
   if (in->size)
@@ -172,10 +172,10 @@ static void mutate_once(struct input* in) {
   }
 }
 
-/* --- runs --- */
+/* --- runs of the fuzz target --- */
 
-/* Passes an exact heap copy to the target, so that ASan detects reads after its
- * end. */
+/* Passes a copy in a heap block of the exact size to the target, so that ASan
+ * detects reads after its end. */
 static void run(const uint8_t* data, size_t size) {
   shared->size = size;
   memcpy(shared->data, data, size);

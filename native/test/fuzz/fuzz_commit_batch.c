@@ -14,7 +14,7 @@ static struct socket_pair g_pair;
 static struct st_send_queue g_queue;
 static struct st_commit_batch g_batch;
 
-/* Counts of what was committed, and what was received. */
+/* The numbers of committed (in) and received (out) chunks and patches. */
 static uint32_t g_chunks_in, g_chunks_out, g_patches_in, g_patches_out;
 static uint32_t g_changes_in, g_changes_out;
 static uint64_t g_flush_in, g_flush_out;
@@ -52,7 +52,7 @@ static void change_writer(void) {
     st_commit_batch_sink.unregister_writer(&g_batch, id);
 }
 
-/* --- the service --- */
+/* --- the service that receives requests --- */
 
 static uint64_t varint_field(const struct st_field* message, uint32_t number) {
   struct st_decoder d;
@@ -114,7 +114,7 @@ static void receive(size_t max) {
   g_have -= used;
 }
 
-/* --- the script --- */
+/* --- the input as a script --- */
 
 static void step(uint8_t op, uint8_t amount) {
   switch (op % 8) {

@@ -7,7 +7,8 @@
 #include "filter_bytecode.h"
 #include "filter_code.h"
 
-/* Adds the right checksum, which mutations would not find. */
+/* Makes bytecode of the input with the right checksum, which mutations would
+ * not find. */
 static struct code seal(const uint8_t* data, size_t size) {
   uint32_t words[512];
   size_t count = 0;

@@ -11,7 +11,7 @@ static void check_again(const struct st_ipc_invoke* invoke) {
   struct st_ipc_invoke again;
   size_t size = st_ipc_frame_put_invoke(frame, invoke);
   if (size > ST_IPC_MAX_FRAME)
-    return; /* our encoding may be longer by the size of the ids */
+    return; /* Our encoding may be too long: longer by the size of the ids. */
   CHECK_EQ(st_ipc_frame_get_invoke(frame, size, &again), size);
   CHECK_EQ(again.request_id, invoke->request_id);
   CHECK_EQ(again.service_id, invoke->service_id);
@@ -37,8 +37,8 @@ static void parse_stream(const uint8_t* data, size_t size) {
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   parse_stream(data, size);
-  /* Frames the input as one payload, because mutation rarely finds a right
-   * length. */
+  /* Puts the whole input into one frame as its payload, because mutation rarely
+   * finds a right length. */
   if (size > ST_IPC_MAX_FRAME - ST_IPC_HEADER_SIZE)
     return 0;
   uint8_t* frame = malloc(size + ST_IPC_HEADER_SIZE);

@@ -1,5 +1,6 @@
 /* Fuzzes sequences of appends: the message must equal that of a plain encoder,
- * in a heap, in buffers that vanish, and in an array that is too small. */
+ * in a heap, in buffers that become inaccessible, and in an array that is too
+ * small. */
 #define CHECK_ABORTS
 #include "../message_check.h"
 

@@ -24,7 +24,7 @@ static void check_stats(struct st_trace_buffer* b) {
   CHECK(s.bytes_read <= s.bytes_written);
   CHECK(s.chunks_read + s.chunks_overwritten <=
         s.chunks_written + s.chunks_relocated);
-  /* Evicted records are cleared as padding, too. */
+  /* Evicted records are counted as cleared padding, too. */
   CHECK(s.padding_bytes_cleared <= s.padding_bytes_written + s.bytes_written);
   CHECK(st_trace_buffer_unread(b) <= st_trace_buffer_size(b));
 }
@@ -37,7 +37,8 @@ static void read_packets(struct st_trace_buffer* b, uint32_t limit) {
     for (size_t i = 0; i < got.size; i++)
       sum += got.data[i];
   }
-  CHECK(sum < UINT32_MAX); /* read here, so that ASan checks it */
+  /* Reads all bytes of the packet, so that ASan checks them. */
+  CHECK(sum < UINT32_MAX);
 }
 
 static void put_chunk(struct st_trace_buffer* b, struct input* in) {
@@ -47,7 +48,7 @@ static void put_chunk(struct st_trace_buffer* b, struct input* in) {
   flags((uint8_t)(how & 63));
   fake.fragments = (uint16_t)take(in, 1);
   uint32_t kind = how >> 6, size = take(in, 1);
-  if (kind & 1) { /* number of valid fragments */
+  if (kind & 1) { /* The chunk has this number of valid fragments. */
     uint16_t fragments = fake.fragments % 16;
     fake.fragments = 0;
     for (uint16_t i = 0; i < fragments; i++)
