@@ -151,6 +151,13 @@ sanitize: sanitize-asan sanitize-tsan ## C unit tests under ASan+UBSan and TSan
 sanitize-asan sanitize-ubsan sanitize-tsan: sanitize-%: $(VENV)/.ready
 	$(call native,$*,--output-junit $(CURDIR)/$(RESULTS)/native-$*.xml)
 
+.PHONY: free-threaded
+free-threaded: $(VENV)/.ready ## compile the extensions as a free-threaded CPython would (3.13 and later)
+	cmake -S . -B build/free-threaded-$(TAG)$(STRETTO_SYSTEM) --log-level=WARNING \
+	    -DSTRETTO_EXTENSIONS=ON -DSTRETTO_WERROR=ON -DCMAKE_C_FLAGS=-DPy_GIL_DISABLED=1 \
+	    -DPython_EXECUTABLE=$(CURDIR)/$(VENV)/bin/python
+	cmake --build build/free-threaded-$(TAG)$(STRETTO_SYSTEM) --parallel $(JOBS)
+
 .PHONY: fuzz
 fuzz: $(VENV)/.ready ## a bounded fuzz run of every target (FUZZ_RUNS=n)
 	cmake --preset asan --log-level=WARNING

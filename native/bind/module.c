@@ -21,7 +21,8 @@
  * reference to its object is held.
  *
  * Threads: the GIL is released around everything that copies much data or may
- * wait, and never taken while a mutex of the core is held.
+ * wait, and never taken while a mutex of the core is held.  It guards the state
+ * of the bindings: importing the module enables it in free-threaded builds.
  */
 #include "bind/common/module_state.h"
 
@@ -58,8 +59,24 @@ static bool is_main_interpreter(void) {
   return false;
 }
 
+/* A free-threaded CPython enables the GIL before it executes the module, unless
+ * its options forbid that.  Then the pure Python package is used, too. */
+static bool has_gil(void) {
+  /* CPython 3.13 and later */
+  PyObject* function = Py_XNewRef(PySys_GetObject("_is_gil_enabled"));
+  PyObject* enabled =
+      function ? PyObject_CallNoArgs(function) : Py_NewRef(Py_True);
+  Py_XDECREF(function);
+  Py_XDECREF(enabled);
+  if (enabled == Py_False)
+    PyErr_SetString(PyExc_ImportError,
+                    "stretto._native needs the GIL; start Python without "
+                    "PYTHON_GIL=0 and -X gil=0");
+  return enabled && enabled != Py_False;
+}
+
 static int module_exec(PyObject* module) {
-  if (!is_main_interpreter())
+  if (!is_main_interpreter() || !has_gil())
     return -1;
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; i++) {
     if (kParts[i](module) < 0)
@@ -70,6 +87,9 @@ static int module_exec(PyObject* module) {
 
 static PyModuleDef_Slot kSlots[] = {
     {Py_mod_exec, module_exec},
+#ifdef Py_mod_gil
+    {Py_mod_gil, Py_MOD_GIL_USED},
+#endif
     {0, NULL},
 };
 

@@ -205,7 +205,11 @@ static int module_exec(PyObject* module) {
   return st_backend_add(module);
 }
 
-static PyModuleDef_Slot kSlots[] = {{Py_mod_exec, module_exec}, {0, NULL}};
+static PyModuleDef_Slot kSlots[] = {{Py_mod_exec, module_exec},
+#ifdef Py_mod_gil
+                                    {Py_mod_gil, Py_MOD_GIL_USED},
+#endif
+                                    {0, NULL}};
 
 static struct PyModuleDef kModule = {
     PyModuleDef_HEAD_INIT,

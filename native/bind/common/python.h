@@ -15,6 +15,27 @@
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* The public API of CPython 3.13 that the bindings use, for earlier versions. */
+#if PY_VERSION_HEX < 0x030D0000
+#define Py_BEGIN_CRITICAL_SECTION(object) {
+#define Py_END_CRITICAL_SECTION() }
+#define PyList_GetItemRef(list, index) Py_XNewRef(PyList_GetItem(list, index))
+
+static inline int PyDict_GetItemRef(PyObject* dict, PyObject* key,
+                                    PyObject** value) {
+  *value = Py_XNewRef(PyDict_GetItemWithError(dict, key));
+  return *value ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+#endif
+
+/* Whether freed objects are kept for reuse, in lists that the GIL guards.  The
+ * allocator of free-threaded builds has such lists itself, one per thread. */
+#ifdef Py_GIL_DISABLED
+enum { ST_FREE_LISTS = false };
+#else
+enum { ST_FREE_LISTS = true };
+#endif
+
 /* Defines a row of a method table for a FASTCALL function with keywords. */
 #define ST_BIND_KEYWORDS(name, function, doc)      \
   {                                                \

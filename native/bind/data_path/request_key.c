@@ -44,10 +44,11 @@ static PyObject* request_key(PyObject* Py_UNUSED(module), PyObject* pairs) {
   uint64_t key = 0;
   if (!PyTuple_Check(pairs) && !PyList_Check(pairs))
     return PyLong_FromLong(0);
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(pairs); i++) {
-    if (take_pair(PySequence_Fast_GET_ITEM(pairs, i), &key))
-      break;
-  }
+  bool done = false;
+  Py_BEGIN_CRITICAL_SECTION(pairs);
+  for (Py_ssize_t i = 0; !done && i < PySequence_Fast_GET_SIZE(pairs); i++)
+    done = take_pair(PySequence_Fast_GET_ITEM(pairs, i), &key);
+  Py_END_CRITICAL_SECTION();
   return PyLong_FromUnsignedLongLong(key);
 }
 

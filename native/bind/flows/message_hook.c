@@ -229,7 +229,7 @@ static PyObject* show(const HookObject* h, const struct message* m,
   else
     r.terminating_flow = flow;
   if (h->outgoing && is_reply) {
-    emit_template(&r, m->template->category->enabled);
+    emit_template(&r, category_mask(m->template->category));
     Py_RETURN_NONE;
   }
   if (!h->outgoing && !is_reply) {
@@ -250,7 +250,7 @@ static PyObject* show(const HookObject* h, const struct message* m,
 static PyObject* count_and_show(const HookObject* h, struct message* m) {
   m->ids->used = true;
   uint64_t id = flow_ids_next(m->ids, &m->flow);
-  if (!m->template->category->enabled)
+  if (!category_mask(m->template->category))
     Py_RETURN_NONE;
   PyObject* flow = PyLong_FromUnsignedLongLong(id);
   PyObject* cause = flow ? cause_of(h, m) : NULL;
@@ -266,7 +266,7 @@ static enum task task_of(const HookObject* h, struct message* m) {
   if (!find_ids(m, h->owner))
     return PASS_ON;
   PyObject* on = is_on(m->arguments[METHOD]);
-  if (on == Py_False && !h->transport->enabled)
+  if (on == Py_False && !category_mask(h->transport))
     return COUNT;
   bool ready = on == Py_True && flow_ids_know(m->ids, &m->flow) &&
                find_template(m, h->owner);

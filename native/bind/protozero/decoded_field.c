@@ -49,7 +49,7 @@ PyObject* decoded_field_new(const struct byte_range* range,
 static void field_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   byte_range_clear(&cast(self)->range);
-  if (free_count < MAX_FREE)
+  if (ST_FREE_LISTS && free_count < MAX_FREE)
     free_list[free_count++] = cast(self);
   else
     type->tp_free(self);

@@ -160,9 +160,11 @@ static bool add_element(const struct message_field* f, struct st_packed* packed,
 static bool add_elements(const struct message_field* f,
                          struct st_packed* packed, PyObject* values) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
-    PyObject* value = Py_NewRef(PySequence_Fast_GET_ITEM(values, i));
-    bool added = add_element(f, packed, value);
-    Py_DECREF(value);
+    PyObject* value = PyList_Check(values)
+                          ? PyList_GetItemRef(values, i)
+                          : Py_NewRef(PyTuple_GET_ITEM(values, i));
+    bool added = value && add_element(f, packed, value);
+    Py_XDECREF(value);
     if (!added)
       return false;
   }

@@ -107,7 +107,7 @@ static struct output* output_alloc(void) {
 static void output_free(struct output* output) {
   if (output->heap.first != output->heap.last)
     st_stream_reset_heap(&output->stream, &output->heap, FIRST_SLICE);
-  if (free_count < MAX_FREE) {
+  if (ST_FREE_LISTS && free_count < MAX_FREE) {
     output->next_free = free_outputs;
     free_outputs = output;
     free_count++;

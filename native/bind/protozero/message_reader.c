@@ -182,17 +182,13 @@ static int clear_rivals(PyObject* values, PyObject* rivals) {
 }
 
 static int append(PyObject* values, PyObject* name, PyObject* value) {
-  PyObject* list = PyDict_GetItemWithError(values, name);
-  if (list)
-    return PyList_Append(list, value);
-  if (PyErr_Occurred())
+  PyObject* list;
+  int found = PyDict_GetItemRef(values, name, &list);
+  if (found < 0 || (!found && !(list = PyList_New(0))))
     return -1;
-  list = PyList_New(1);
-  if (!list)
-    return -1;
-  Py_INCREF(value);
-  PyList_SetItem(list, 0, value);
-  int result = PyDict_SetItem(values, name, list);
+  int result = PyList_Append(list, value);
+  if (result == 0 && !found)
+    result = PyDict_SetItem(values, name, list);
   Py_DECREF(list);
   return result;
 }
@@ -229,11 +225,11 @@ static Py_ssize_t merge(PyObject* values, PyObject* plan,
     PyObject* tag = PyLong_FromUnsignedLongLong(field.tag);
     if (!tag)
       return -1;
-    PyObject* entry = PyDict_GetItemWithError(plan, tag);
+    PyObject* entry;
+    int found = PyDict_GetItemRef(plan, tag, &entry);
     Py_DECREF(tag);
-    if (!entry)
-      return PyErr_Occurred() ? -1 : at;
-    Py_INCREF(entry);
+    if (found <= 0)
+      return found < 0 ? -1 : at;
     int taken = take(values, entry, in, &field, depth);
     Py_DECREF(entry);
     if (taken < 0)

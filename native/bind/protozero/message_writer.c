@@ -41,7 +41,7 @@ static void writer_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   if (w->output)
     output_release(w->output);
-  if (free_count < MAX_FREE && is_plain(type))
+  if (ST_FREE_LISTS && free_count < MAX_FREE && is_plain(type))
     free_list[free_count++] = w;
   else
     type->tp_free(self);

@@ -66,7 +66,9 @@ static PyObject* make_fields(PyObject* rows) {
   }
   PyObject* fields = PyTuple_New(count);
   for (Py_ssize_t i = 0; fields && i < count; i++) {
-    struct message_field* f = message_field_new(PyList_GET_ITEM(rows, i));
+    PyObject* row = PyList_GetItemRef(rows, i);
+    struct message_field* f = row ? message_field_new(row) : NULL;
+    Py_XDECREF(row);
     if (f)
       PyTuple_SET_ITEM(fields, i, (PyObject*)f);
     else

@@ -74,10 +74,10 @@ static bool read_children(struct node* node, PyObject* rows, Py_ssize_t columns,
     return false;
   }
   for (Py_ssize_t i = 0; i < count; i++) {
-    PyObject* row = Py_NewRef(PyList_GET_ITEM(rows, i));
+    PyObject* row = PyList_GetItemRef(rows, i);
     node->child_count++;
-    bool done = read_node(&node->children[i], row, columns, level);
-    Py_DECREF(row);
+    bool done = row && read_node(&node->children[i], row, columns, level);
+    Py_XDECREF(row);
     if (!done)
       return false;
   }

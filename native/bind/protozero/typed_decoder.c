@@ -59,7 +59,7 @@ static void decoder_dealloc(PyObject* self) {
   byte_range_clear(&d->range);
   if (d->fields != d->inline_fields)
     PyMem_Free(d->fields);
-  if (free_count < MAX_FREE && is_closed(type))
+  if (ST_FREE_LISTS && free_count < MAX_FREE && is_closed(type))
     free_list[free_count++] = d;
   else
     type->tp_free(self);

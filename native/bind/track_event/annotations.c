@@ -248,11 +248,13 @@ static PyObject* copy_of_dict(PyObject* dict) {
     return NULL;
   PyObject *key, *value;
   Py_ssize_t pos = 0, count = 0;
+  Py_BEGIN_CRITICAL_SECTION(dict);
   while (count < room && PyDict_Next(dict, &pos, &key, &value)) {
     PyList_SET_ITEM(pairs, 2 * count, Py_NewRef(key));
     PyList_SET_ITEM(pairs, 2 * count + 1, Py_NewRef(value));
     count++;
   }
+  Py_END_CRITICAL_SECTION();
   Py_SET_SIZE(pairs, 2 * count);
   return pairs;
 }

@@ -122,6 +122,23 @@ static bool announce_category(CategoryObject* c) {
   return result != NULL;
 }
 
+static PyObject* find_or_make(PyTypeObject* type, PyObject* name,
+                              PyObject* description, PyObject* tags) {
+  PyObject* found;
+  bool is_new = PyDict_GetItemRef(categories, name, &found) == 0;
+  CategoryObject* c =
+      is_new ? make_category(type, name) : (CategoryObject*)found;
+  if (!c)
+    return NULL;
+  if (!describe_category(c, description, tags) ||
+      (is_new && (PyDict_SetItem(categories, c->name, (PyObject*)c) < 0)) ||
+      ((is_new || tags) && !announce_category(c))) {
+    Py_DECREF(c);
+    return NULL;
+  }
+  return (PyObject*)c;
+}
+
 static PyObject* category_new(PyTypeObject* type, PyObject* args,
                               PyObject* kwargs) {
   static char* names[] = {"name", "description", "tags", NULL};
@@ -132,21 +149,12 @@ static PyObject* category_new(PyTypeObject* type, PyObject* args,
   PyObject* name = check_name(given);
   if (!name)
     return NULL;
-  CategoryObject* c =
-      (CategoryObject*)Py_XNewRef(PyDict_GetItemWithError(categories, name));
-  bool is_new = !c && !PyErr_Occurred();
-  if (is_new)
-    c = make_category(type, name);
+  PyObject* made = NULL;
+  Py_BEGIN_CRITICAL_SECTION(categories);
+  made = find_or_make(type, name, description, tags);
+  Py_END_CRITICAL_SECTION();
   Py_DECREF(name);
-  if (!c)
-    return NULL;
-  if (!describe_category(c, description, tags) ||
-      (is_new && (PyDict_SetItem(categories, c->name, (PyObject*)c) < 0)) ||
-      ((is_new || tags) && !announce_category(c))) {
-    Py_DECREF(c);
-    return NULL;
-  }
-  return (PyObject*)c;
+  return made;
 }
 
 static void category_dealloc(PyObject* self) {
@@ -255,8 +263,10 @@ static PyObject* disable_all_categories(PyObject* Py_UNUSED(module),
                                         PyObject* Py_UNUSED(unused)) {
   PyObject *name, *category;
   Py_ssize_t pos = 0;
+  Py_BEGIN_CRITICAL_SECTION(categories);
   while (PyDict_Next(categories, &pos, &name, &category))
     ((CategoryObject*)category)->enabled = 0;
+  Py_END_CRITICAL_SECTION();
   Py_RETURN_NONE;
 }
 

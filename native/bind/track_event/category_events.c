@@ -16,7 +16,7 @@
 PyObject* category_instant(PyObject* self, PyObject* const* args,
                            Py_ssize_t count, PyObject* kwnames) {
   CategoryObject* category = (CategoryObject*)self;
-  uint32_t mask = category->enabled;
+  uint32_t mask = category_mask(category);
   if (LIKELY(!mask))
     Py_RETURN_NONE;
   if (count == 1 && !kwnames && emit_fast(ST_INSTANT, category, args[0], mask))
@@ -34,7 +34,7 @@ PyObject* category_instant(PyObject* self, PyObject* const* args,
 PyObject* category_slice(PyObject* self, PyObject* const* args,
                          Py_ssize_t count, PyObject* kwnames) {
   CategoryObject* category = (CategoryObject*)self;
-  if (LIKELY(!category->enabled))
+  if (LIKELY(!category_mask(category)))
     return Py_NewRef(st_empty_slice);
   struct event_request r = {.type = ST_SLICE_BEGIN, .category = category};
   if (!parse_event(&r, "slice", 1, args, count, kwnames))
@@ -44,7 +44,7 @@ PyObject* category_slice(PyObject* self, PyObject* const* args,
 
 PyObject* category_slice_for_code(PyObject* self, PyObject* code) {
   CategoryObject* category = (CategoryObject*)self;
-  if (LIKELY(!category->enabled))
+  if (LIKELY(!category_mask(category)))
     return Py_NewRef(st_empty_slice);
   struct event_request r = {.type = ST_SLICE_BEGIN, .category = category};
   if (PyCode_Check(code))
@@ -91,7 +91,7 @@ static TrackObject* track_of_counter(PyObject* name, TrackObject* parent) {
 PyObject* category_counter(PyObject* self, PyObject* const* args,
                            Py_ssize_t count, PyObject* kwnames) {
   CategoryObject* category = (CategoryObject*)self;
-  uint32_t mask = category->enabled;
+  uint32_t mask = category_mask(category);
   if (LIKELY(!mask))
     Py_RETURN_NONE;
   struct event_request r = {.type = ST_COUNTER, .category = category};
@@ -129,7 +129,7 @@ static uint64_t begin_track(struct thread_state* t, TrackObject* track) {
 PyObject* category_begin(PyObject* self, PyObject* const* args,
                          Py_ssize_t count, PyObject* kwnames) {
   CategoryObject* category = (CategoryObject*)self;
-  uint32_t mask = category->enabled;
+  uint32_t mask = category_mask(category);
   if (LIKELY(!mask))
     Py_RETURN_NONE;
   struct event_request r = {.type = ST_SLICE_BEGIN, .category = category};
@@ -145,7 +145,7 @@ PyObject* category_begin(PyObject* self, PyObject* const* args,
 PyObject* category_end(PyObject* self, PyObject* const* args, Py_ssize_t count,
                        PyObject* kwnames) {
   CategoryObject* category = (CategoryObject*)self;
-  uint32_t mask = category->enabled;
+  uint32_t mask = category_mask(category);
   if (LIKELY(!mask))
     Py_RETURN_NONE;
   struct event_request r = {.type = ST_SLICE_END, .category = category};

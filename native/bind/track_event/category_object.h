@@ -2,9 +2,14 @@
  *
  * One object per name, which is never freed: pointers to it need no reference.
  * `enabled` has a bit per slot of instances.h; a disabled event reads nothing
- * else.  Changed with the GIL.
+ * else.
+ *
+ * Order of memory: `enabled` is loaded relaxed.  It orders nothing: what an
+ * event is written with is in the slot, which the GIL guards.
  */
 #pragma once
+
+#include <stdatomic.h>
 
 #include "bind/common/python.h"
 
@@ -13,10 +18,14 @@ enum { MAX_CATEGORIES = 65535 };
 typedef struct {
   PyObject_HEAD
   /* One bit per slot: whether the slot records the category. */
-  uint32_t enabled;
+  _Atomic uint32_t enabled;
   uint32_t index;
   PyObject* name;
   PyObject* description;
   PyObject* tags; /* A tuple of str. */
   PyObject* weakrefs;
 } CategoryObject;
+
+static inline uint32_t category_mask(const CategoryObject* category) {
+  return atomic_load_explicit(&category->enabled, memory_order_relaxed);
+}

@@ -77,7 +77,7 @@ static bool parse(struct event_request* r, EventTemplateObject* template,
 static PyObject* template_instant(PyObject* self, PyObject* const* args,
                                   Py_ssize_t count, PyObject* kwnames) {
   EventTemplateObject* template = (EventTemplateObject*)self;
-  uint32_t mask = template->category->enabled;
+  uint32_t mask = category_mask(template->category);
   if (LIKELY(!mask))
     Py_RETURN_NONE;
   struct event_request r = {.type = ST_INSTANT};
@@ -90,7 +90,7 @@ static PyObject* template_instant(PyObject* self, PyObject* const* args,
 static PyObject* prepared(EventTemplateObject* template,
                           enum st_event_type type, PyObject* const* args,
                           Py_ssize_t count, PyObject* kwnames) {
-  if (LIKELY(!template->category->enabled))
+  if (LIKELY(!category_mask(template->category)))
     return Py_NewRef(st_empty_slice);
   struct event_request r = {.type = type};
   if (!parse(&r, template, args, count, kwnames))

@@ -71,13 +71,14 @@ bool may_be_flows(PyObject* value) {
     return true;
   if (!PyList_Check(value) && !PyTuple_Check(value))
     return is_iterable(value) && !PyUnicode_Check(value);
-  Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
-  for (Py_ssize_t i = 0; i < count; i++) {
+  bool all = true;
+  Py_BEGIN_CRITICAL_SECTION(value);
+  for (Py_ssize_t i = 0; all && i < PySequence_Fast_GET_SIZE(value); i++) {
     PyObject* item = PySequence_Fast_GET_ITEM(value, i);
-    if (Py_TYPE(item) != st_flow_type && !PyIndex_Check(item))
-      return false;
+    all = Py_TYPE(item) == st_flow_type || PyIndex_Check(item);
   }
-  return true;
+  Py_END_CRITICAL_SECTION();
+  return all;
 }
 
 bool append_flows(struct bytes_builder* out, uint32_t field, PyObject* flows) {

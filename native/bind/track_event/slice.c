@@ -136,7 +136,7 @@ static void slice_dealloc(PyObject* self) {
   Py_CLEAR(s->more_arguments);
   PyMem_RawFree(s->deeper);
   s->deeper = NULL;
-  if (free_count < MAX_FREE)
+  if (ST_FREE_LISTS && free_count < MAX_FREE)
     free_list[free_count++] = s;
   else
     type->tp_free(self);
@@ -261,7 +261,7 @@ RARE static void reset_variable(SliceObject* s) {
 /* Enters a slice of a template.  Returns false with an exception set on
  * failure. */
 RARE static bool enter_template(SliceObject* s) {
-  uint32_t mask = s->category->enabled;
+  uint32_t mask = category_mask(s->category);
   if (s->within && !set_variable(s))
     return false;
   if (mask && s->type == ST_INSTANT)
@@ -281,7 +281,7 @@ static PyObject* slice_enter(PyObject* self, PyObject* Py_UNUSED(unused)) {
   if (!e)
     return PyErr_NoMemory();
   *e = (struct entry){0, 0, 0};
-  uint32_t mask = s->category->enabled;
+  uint32_t mask = category_mask(s->category);
   if (mask && !is_instant)
     begin(s, mask, s->depth - 1);
   return Py_NewRef(self);

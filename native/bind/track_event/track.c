@@ -121,11 +121,9 @@ static TrackObject* make_counter_track(PyObject* name, PyObject* parent) {
 TrackObject* counter_track(PyObject* name, PyObject* parent) {
   if (parent)
     return make_counter_track(name, parent);
-  PyObject* known = PyDict_GetItemWithError(counter_tracks, name);
-  if (known)
-    return (TrackObject*)Py_NewRef(known);
-  if (PyErr_Occurred())
-    return NULL;
+  PyObject* known;
+  if (PyDict_GetItemRef(counter_tracks, name, &known) != 0)
+    return (TrackObject*)known; /* NULL: an exception is set */
   TrackObject* t = make_counter_track(name, NULL);
   if (!t)
     return NULL;

@@ -14,7 +14,7 @@
 #include "core/setters.h"
 
 static uint32_t api_enabled(PyObject* category) {
-  return ((CategoryObject*)category)->enabled;
+  return category_mask((CategoryObject*)category);
 }
 
 static uint64_t api_now(void) {
@@ -68,7 +68,7 @@ static uint32_t api_begin_code(PyObject* category, PyObject* code,
   CategoryObject* c = (CategoryObject*)category;
   if (UNLIKELY(!timestamp && is_traced(code)))
     except |= api_take_traced(code);
-  uint32_t mask = c->enabled & ~except;
+  uint32_t mask = category_mask(c) & ~except;
   if (!mask || UNLIKELY(st_untraced_depth))
     return 0;
   struct thread_sequence* s = only_sequence(mask);
@@ -88,7 +88,7 @@ static uint32_t api_begin_code(PyObject* category, PyObject* code,
 static uint32_t api_begin_name(PyObject* category, PyObject* name,
                                uint64_t timestamp) {
   CategoryObject* c = (CategoryObject*)category;
-  uint32_t mask = c->enabled;
+  uint32_t mask = category_mask(c);
   if (!mask || UNLIKELY(st_untraced_depth))
     return 0;
   struct thread_sequence* s = timestamp ? NULL : only_sequence(mask);
@@ -147,7 +147,7 @@ static struct event_request past(const struct st_past_event* e,
 
 static uint32_t api_begin_past(PyObject* category, PyObject* code,
                                uint32_t except, const struct st_past_event* e) {
-  uint32_t mask = ((CategoryObject*)category)->enabled & ~except;
+  uint32_t mask = category_mask((CategoryObject*)category) & ~except;
   struct event_request r = past(e, ST_SLICE_BEGIN);
   r.category = (CategoryObject*)category;
   r.code = code;
@@ -165,7 +165,7 @@ static void api_end_past(uint32_t mask, uint32_t start_counter,
 
 static void api_instant_past(PyObject* category, PyObject* name,
                              const struct st_past_event* e) {
-  uint32_t mask = ((CategoryObject*)category)->enabled;
+  uint32_t mask = category_mask((CategoryObject*)category);
   struct event_request r = past(e, ST_INSTANT);
   r.category = (CategoryObject*)category;
   r.name = name;
