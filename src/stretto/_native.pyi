@@ -60,7 +60,7 @@ class BufferTable:
     def exchange(self, buffer_id: int, other_id: int) -> None:
         """Swap the contents of two buffers; writers are not affected."""
     def recover(self, buffer_id: int, fd: int) -> None:
-        """Use the ring that another process has left in a file. Raises ValueError."""
+        """Take over the ring that another process has left in a file. Raises ValueError."""
 
 @final
 class Readback:
@@ -184,7 +184,7 @@ class SendQueue:
         drop_reply: bool,
         fd: int = -1,
     ) -> int:
-        """Send an InvokeMethod frame; returns its request id, 0 if refused."""
+        """Send an InvokeMethod frame; returns its request id, 0 if the queue refused it."""
     def next_request_id(self) -> int: ...
     def drain(self) -> None:
         """Send as many bytes as the socket accepts now."""
@@ -300,7 +300,7 @@ class Arbiter:
     def close_buffer(self, target_buffer: int, /) -> None:
         """Return the chunk that `open_buffer` reserved; call it after the buffer's last writer."""
     def disable(self) -> None:
-        """Provide no more chunks: the service is gone, or this is a fork's child."""
+        """Stop providing chunks: the service has ended, or this is the child of a fork."""
     @property
     def live_writers(self) -> int: ...
     @property
@@ -484,7 +484,7 @@ class IndexedMessage:
 
 @final
 class DecoderField:
-    """The descriptor of a singular field in generated decoders."""
+    """A class attribute of generated decoders that reads a singular field (a Python descriptor)."""
 
     def __init__(
         self,
@@ -816,7 +816,7 @@ class FlowIds:
     def next(
         self, outgoing: bool, kind: int, txid: int, ordinal: int = 0, answer: int = 0, /
     ) -> int:
-        """Count a message; return its id, or 0."""
+        """Count a message; return its id, or 0 if it has none."""
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0, /) -> None:
         """Count a message that needs no id."""
     def lost(self, outgoing: bool, /) -> None:

@@ -248,7 +248,7 @@ class AlwaysOnBackend:
             raise
         self._client = client
 
-    # --- on the IPC thread
+    # --- called on the IPC thread
 
     def _on_connected(self) -> None:
         self.problem = ""

@@ -49,7 +49,8 @@ class NetworkSocket(StreamSocket):
 
     Args:
         end: A connected stream socket; belongs to this object from now on.
-        guarded: Check before each use that the descriptor still refers to this connection.
+        guarded: Whether to check before each use that the descriptor still belongs to this
+            connection.
     """
 
     __slots__ = ()

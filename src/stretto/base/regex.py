@@ -138,7 +138,10 @@ def holds(kind: str, before: str, following: str) -> bool:
 
 
 def program_size(node: Node) -> int:
-    """Return the number of instructions of a tree, computed first as repeat counts multiply."""
+    """Return the number of instructions of a tree, without generating them.
+
+    Nested repeat counts multiply, so a short expression may have a huge program.
+    """
     if isinstance(node, Sequence):
         return sum(map(program_size, node.parts))
     if isinstance(node, Choice):

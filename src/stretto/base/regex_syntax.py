@@ -128,11 +128,11 @@ class _Parser:
     def error(self, what: str) -> ConfigError:
         return ConfigError(f"{what} at offset {self._at}")
 
-    def _sees(self, text: str) -> bool:
+    def _next_is(self, text: str) -> bool:
         return self._pattern.startswith(text, self._at)
 
     def _take(self, text: str) -> bool:
-        if not self._sees(text):
+        if not self._next_is(text):
             return False
         self._at += len(text)
         return True
@@ -157,7 +157,7 @@ class _Parser:
 
     def _sequence(self, depth: int) -> Node:
         parts: list[Node] = []
-        while not (self.at_end or self._sees("|") or self._sees(")")):
+        while not (self.at_end or self._next_is("|") or self._next_is(")")):
             parts.append(self._repeated(self._atom(depth)))
         return parts[0] if len(parts) == 1 else Sequence(parts)
 
@@ -168,9 +168,9 @@ class _Parser:
         if counts is None:
             return part
         lazy = self._take("?")
-        if not lazy and self._sees("+"):
+        if not lazy and self._next_is("+"):
             raise self.error("a possessive '+' isn't supported,")
-        if any(map(self._sees, "*+?")) or _COUNTS.match(self._pattern, self._at):
+        if any(map(self._next_is, "*+?")) or _COUNTS.match(self._pattern, self._at):
             raise self.error("a second count in a row")
         return Repeat(part, *counts, lazy=lazy)
 
@@ -178,7 +178,7 @@ class _Parser:
         for sign, counts in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
             if self._take(sign):
                 return counts
-        if not self._sees("{"):
+        if not self._next_is("{"):
             return None
         found = self._take_match(_COUNTS)
         if found is None:
@@ -191,14 +191,14 @@ class _Parser:
             raise self.error("a count whose maximum is below its minimum before")
         return least, most
 
-    # --- atoms
+    # --- groups, sets and characters
 
     def _atom(self, depth: int) -> Node:
-        if self._sees("("):
+        if self._next_is("("):
             return self._group(depth)
         if self._take("["):
             return self._set()
-        if any(map(self._sees, "*+?{")):
+        if any(map(self._next_is, "*+?{")):
             raise self.error("nothing to repeat")
         character = self._next()
         if character == "\\":
@@ -250,13 +250,13 @@ class _Parser:
             raise self.error(f"the escape '\\{character}' isn't supported,")
         return character
 
-    # --- sets
+    # --- sets of characters
 
     def _set(self) -> CharacterSet:
         negated = self._take("^")
         ranges: list[Range] = []
         first = True
-        while first or not self._sees("]"):
+        while first or not self._next_is("]"):
             ranges += self._element()
             first = False
         self._at += 1
@@ -267,14 +267,14 @@ class _Parser:
         posix = self._take_match(_POSIX)
         if posix:
             return self._posix_class(posix[2], negated=bool(posix[1]))
-        if self._sees("\\"):
+        if self._next_is("\\"):
             self._at += 1
             ranges = self._class_escape()
             if ranges is not None:
                 return ranges
             self._at -= 1
         low = self._set_character()
-        if not self._sees("-") or self._pattern[self._at + 1 : self._at + 2] in ("]", ""):
+        if not self._next_is("-") or self._pattern[self._at + 1 : self._at + 2] in ("]", ""):
             return [(low, low)]
         self._at += 1
         high = self._set_character()
@@ -284,7 +284,7 @@ class _Parser:
 
     def _set_character(self) -> str:
         character = self._next()
-        if character == "[" and (self._sees(".") or self._sees("=") or self._sees(":")):
+        if character == "[" and (self._next_is(".") or self._next_is("=") or self._next_is(":")):
             raise self.error("a collating element or a malformed class")
         if character != "\\":
             return character

@@ -48,7 +48,8 @@ class StreamSocket:
 
     Args:
         end: A connected stream socket; owned by this object from now on.
-        guarded: Check before each use that the descriptor still refers to this connection.
+        guarded: Whether to check before each use that the descriptor still belongs to this
+            connection.
     """
 
     __slots__ = ("_own", "_socket")

@@ -75,7 +75,7 @@ class DataSource:
 
     @classmethod
     def register(cls) -> None:
-        """Offer the data source to every service, now and later. Idempotent.
+        """Register the data source with the services of this process, now and later. Idempotent.
 
         Raises:
             StrettoError: The class has no name, or the name is taken.
@@ -158,9 +158,9 @@ class DataSource:
         Returns:
             True if the configs are equal, except for fields set by services.
         """
-        from stretto.client.startup_config import wanted
+        from stretto.client.startup_config import requested_fields
 
-        return wanted(startup_config) == wanted(service_config)
+        return requested_fields(startup_config) == requested_fields(service_config)
 
     def on_setup(self, config: DataSourceConfig) -> None:
         """Called when a session is prepared; it may never start."""

@@ -18,7 +18,7 @@ _GIVEN_BY_SERVICE = (
 """The fields of a DataSourceConfig that are set by services."""
 
 
-def wanted(config: DataSourceConfig) -> dict[str, object]:
+def requested_fields(config: DataSourceConfig) -> dict[str, object]:
     """Return the fields of a config, without those that services set.
 
     Explicit default values are left out, so that equivalent configs are equal.

@@ -99,7 +99,7 @@ class StartupTracing:
         self._sessions: list[StartupTracingSession] = []
         self._reservations = 0  # the latest reservation number; numbers are never reused
 
-    # --- beginning
+    # --- beginning of a startup session
 
     def begin(
         self,
@@ -148,7 +148,7 @@ class StartupTracing:
         call_safely(instance.begin)
         return instance
 
-    # --- ending
+    # --- end of a startup session
 
     def adopt(
         self,

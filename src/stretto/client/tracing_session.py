@@ -92,7 +92,7 @@ class _SessionConsumer:
         self.error = ""
         self.pieces: list[bytes] = []
         self.data_complete: Callable[[], None] = lambda: None
-        self.questions: set[_Waiter] = set()
+        self.pending: set[_Waiter] = set()
 
     def on_connect(self) -> None:
         self.connected.set()
@@ -101,8 +101,8 @@ class _SessionConsumer:
         self.gone = True
         self.on_tracing_disabled("The tracing service has disconnected.")
         self.connected.set()
-        for question in self.questions.copy():
-            question.set()
+        for waiter in self.pending.copy():
+            waiter.set()
 
     def on_tracing_disabled(self, error: str) -> None:
         self.error = self.error or error
@@ -199,7 +199,7 @@ class TracingSession:
         if self._starts_at_once:
             self._consumer.started.arrives(START_TIMEOUT_S)
         else:  # The service reports a refusal before it sends this reply.
-            self._ask(lambda done: endpoint.query_capabilities(lambda _: done()), "answer")
+            self._request(lambda done: endpoint.query_capabilities(lambda _: done()), "answer")
         self._check_connection(endpoint)
         if self._consumer.error:
             raise SessionError(self._consumer.error)
@@ -208,22 +208,22 @@ class TracingSession:
         endpoint.observe_events(_ALL_DATA_SOURCES_STARTED, self._consumer.on_events)
         endpoint.enable_tracing(self._config, self._fd)
 
-    def _ask(
+    def _request(
         self,
-        question: Callable[[Callable[[], None]], None],
+        request: Callable[[Callable[[], None]], None],
         what: str,
         timeout_s: float = STOP_TIMEOUT_S,
     ) -> None:
         """Send a request on the backend's thread, and wait for the reply."""
         backend, endpoint = self._connected()
-        answered = _Waiter()
-        self._consumer.questions.add(answered)
+        replied = _Waiter()
+        self._consumer.pending.add(replied)
         try:
             self._check_connection(endpoint)
-            backend.call(lambda: question(answered.set))
-            answered.wait(timeout_s, what)
+            backend.call(lambda: request(replied.set))
+            replied.wait(timeout_s, what)
         finally:
-            self._consumer.questions.discard(answered)
+            self._consumer.pending.discard(replied)
         self._check_connection(endpoint)
 
     def flush(self, timeout_ms: int = 5000) -> bool:
@@ -238,7 +238,7 @@ class TracingSession:
 
             endpoint.flush(timeout_ms, on_flushed, FLUSH_BY_CONSUMER)
 
-        self._ask(flush, "flush", timeout_ms / 1000 + STOP_TIMEOUT_S)
+        self._request(flush, "flush", timeout_ms / 1000 + STOP_TIMEOUT_S)
         return results[0]
 
     def stop(self) -> None:
@@ -268,7 +268,7 @@ class TracingSession:
             self._consumer.data_complete = done
             endpoint.read_buffers()
 
-        self._ask(read, "send the trace", READ_TIMEOUT_S)
+        self._request(read, "send the trace", READ_TIMEOUT_S)
         return b"".join(self._consumer.pieces)
 
     def stats(self) -> TraceStats:
@@ -285,7 +285,7 @@ class TracingSession:
 
             endpoint.get_trace_stats(on_stats)
 
-        self._ask(get_stats, "send its statistics")
+        self._request(get_stats, "send its statistics")
         encoded = results[0]
         if encoded is None:
             raise SessionError("There is no session to get statistics of.")

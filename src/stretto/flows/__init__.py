@@ -1,4 +1,4 @@
-"""Flows of RPC: each message an arrow from its sender to its receiver, across processes.
+"""Flows of RPC: an arrow from the sender of each message to its receiver, across processes.
 
     import stretto
     import stretto.flows

@@ -47,7 +47,7 @@ class TracedHTTPConnection(HTTPConnection):
         super().__init__(*args, **kwargs)
 
     def putrequest(self, method: str, url: str, *args: Any, **kwargs: Any) -> None:
-        """See `http.client`."""
+        """See `http.client.HTTPConnection.putrequest`."""
         super().putrequest(method, url, *args, **kwargs)
         # This follows super(), which raises if the previous call isn't finished: that call stays
         # current.
@@ -56,7 +56,7 @@ class TracedHTTPConnection(HTTPConnection):
         self._flow_headers = {}
 
     def putheader(self, header: str | bytes, *values: Any) -> None:
-        """See `http.client`."""
+        """See `http.client.HTTPConnection.putheader`."""
         super().putheader(header, *values)
         name = header.decode("latin-1") if isinstance(header, bytes) else header
         if name.lower() in (TRACEPARENT, FLOW_HEADER) and values:
@@ -65,7 +65,7 @@ class TracedHTTPConnection(HTTPConnection):
             self._flow_headers[name.lower()] = text
 
     def endheaders(self, *args: Any, **kwargs: Any) -> None:
-        """See `http.client`."""
+        """See `http.client.HTTPConnection.endheaders`."""
         if not self._flow_switch.enabled:
             super().endheaders(*args, **kwargs)
             return
@@ -85,7 +85,7 @@ class TracedHTTPConnection(HTTPConnection):
         self._flow_exchange = exchange
 
     def getresponse(self) -> HTTPResponse:
-        """See `http.client`."""
+        """See `http.client.HTTPConnection.getresponse`."""
         # This precedes super(), which closes a connection that isn't kept alive: that resets the
         # exchange.
         exchange, self._flow_exchange = self._flow_exchange, None
@@ -101,6 +101,6 @@ class TracedHTTPConnection(HTTPConnection):
         return response
 
     def close(self) -> None:
-        """See `http.client`."""
+        """See `http.client.HTTPConnection.close`."""
         super().close()
         self._flow_exchange = None

@@ -77,12 +77,12 @@ TO_CLIENT = 2
 
 
 def rfc0035(koid: int, ordinal: int, txid: int) -> int:
-    """Return the RFC's example as intended: koid, 16 bits; ordinal, 32; eight zeros; txid, 8."""
+    """Return an id as in RFC-0035's example: koid (16 bits), ordinal (32), zeros (8), txid (8)."""
     return ((koid & 0xFFFF) << 48) | ((ordinal & 0xFFFFFFFF) << 16) | (txid & 0xFF)
 
 
 def hashed(koid: int, ordinal: int, txid: int) -> int:
-    """Return the id of the RFC's prose: a non-cryptographic hash of ordinal, txid and transport."""
+    """Return an id as in the text of RFC-0035: a hash of ordinal, txid and transport."""
     return combine(koid, ordinal, txid)
 
 
@@ -161,12 +161,12 @@ class AnchoredIds:
         return self._outgoing.used or self._incoming.used
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> int:
-        """See `ChannelIds`."""
+        """See `ChannelIds.skip`."""
         del kind
         return (self._outgoing if outgoing else self._incoming).advance(txid, answer)
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-        """See `ChannelIds`."""
+        """See `ChannelIds.next`."""
         del ordinal
         direction = self._outgoing if outgoing else self._incoming
         index = direction.advance(txid, answer)
@@ -178,11 +178,11 @@ class AnchoredIds:
         return flow_id(direction.key, index) or 1
 
     def lost(self, outgoing: bool) -> None:
-        """See `ChannelIds`."""
+        """See `ChannelIds.lost`."""
         (self._outgoing if outgoing else self._incoming).lose()
 
     def disable(self) -> None:
-        """See `ChannelIds`."""
+        """See `ChannelIds.disable`."""
         self._outgoing.disable()
         self._incoming.disable()
 
@@ -212,7 +212,7 @@ class NumberedIds:
         self._stream_key = 0
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-        """See `ChannelIds`."""
+        """See `ChannelIds.next`."""
         del outgoing, kind, ordinal
         if not txid or not (self._stream_key or self._find_key()):
             return 0
@@ -232,7 +232,7 @@ class NumberedIds:
         """Do nothing: messages are not counted."""
 
     def disable(self) -> None:
-        """See `ChannelIds`."""
+        """See `ChannelIds.disable`."""
         self._stream_key = 0
         self._key = _no_key
 
@@ -259,7 +259,7 @@ class Rfc0035Ids:
         self._disabled = False
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-        """See `ChannelIds`."""
+        """See `ChannelIds.next`."""
         del outgoing, answer
         key = 0 if self._disabled or kind == CONTROL else self._key()
         return key and self._recipe(key, ordinal, txid) & U64
@@ -271,5 +271,5 @@ class Rfc0035Ids:
         """Do nothing: messages are not counted."""
 
     def disable(self) -> None:
-        """See `ChannelIds`."""
+        """See `ChannelIds.disable`."""
         self._disabled = True

@@ -25,7 +25,7 @@ def stream(key: int, index: int) -> int:
 
 
 def combine(*values: int) -> int:
-    """Return one key made of several; their order matters. Never 0, which means "no key"."""
+    """Combine several keys into one, depending on their order. The result is never 0 ("no key")."""
     key = 0
     for value in values:
         key = mix64(key ^ mix64(value + ODD))

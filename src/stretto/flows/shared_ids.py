@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stretto.flows.ids import ChannelIds
 
     class SharedState(Protocol):
-        """The part of a `ChannelState` that is used here."""
+        """The members of a `ChannelState` that `SharedIds` uses."""
 
         forked: bool
         ids: ChannelIds
@@ -52,21 +52,21 @@ class SharedIds:
         self.in_child = False
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-        """See `ChannelIds`."""
+        """See `ChannelIds.next`."""
         self._look()
         return self.ids.next(outgoing, kind, txid, ordinal, answer)
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> object:
-        """See `ChannelIds`."""
+        """See `ChannelIds.skip`."""
         self._look()
         return self.ids.skip(outgoing, kind, txid, answer)
 
     def lost(self, outgoing: bool) -> None:
-        """See `ChannelIds`."""
+        """See `ChannelIds.lost`."""
         self.ids.lost(outgoing)
 
     def disable(self) -> None:
-        """See `ChannelIds`."""
+        """See `ChannelIds.disable`."""
         self.ids.disable()
 
     def _look(self) -> None:

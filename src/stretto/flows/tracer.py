@@ -141,7 +141,7 @@ class FlowTracer:
         data: bytes = b"",
         /,
     ) -> MessageSpan | None:
-        """See `RpcHooks`."""
+        """See `RpcHooks._sent`."""
         counted = self._count(True, channel, method, kind, txid, answer)
         if counted is None:
             return None
@@ -177,7 +177,7 @@ class FlowTracer:
         data: bytes = b"",
         /,
     ) -> MessageSpan | None:
-        """See `RpcHooks`."""
+        """See `RpcHooks._received`."""
         counted = self._count(False, channel, method, kind, txid, answer)
         if counted is None:
             return None
@@ -222,11 +222,11 @@ class FlowTracer:
         return points, flow
 
     def opened(self, channel: RpcChannel) -> None:
-        """See `RpcHooks`."""
+        """See `RpcHooks.opened`."""
         self._state(channel).find_key()
 
     def lost(self, channel: RpcChannel, outgoing: bool) -> None:
-        """See `RpcHooks`."""
+        """See `RpcHooks.lost`."""
         self._state(channel).ids.lost(outgoing)
 
     def suppress(self, reason: str) -> None:

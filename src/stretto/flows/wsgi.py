@@ -82,7 +82,7 @@ class _Body:
         return piece
 
     def close(self) -> None:
-        """See PEP 3333."""
+        """Close the body; see PEP 3333."""
         close = getattr(self._body, "close", None)
         if close is not None:
             with self._exchange.step("close"):

@@ -176,7 +176,7 @@ class Connection:
         if self._end is not None:
             self._turns.add(self._read_to_end)
 
-    # --- outbox
+    # --- the outbox
 
     def push(self, frame: bytes, fd: int = -1) -> bool:
         """Send a frame; return False if it was refused."""
@@ -200,7 +200,7 @@ class Connection:
         """Return an unused request id."""
         return self._queue.next_request_id()
 
-    # --- socket
+    # --- the socket
 
     def _watch_writable(self) -> None:
         writing = self._queue.pending > 0 and not self._queue.broken

@@ -349,7 +349,7 @@ class ConsumerIPCClient:
     def query_service_state(
         self, callback: Callable[[TracingServiceState], None], *, sessions_only: bool = False
     ) -> None:
-        """Call back with producers, data sources and sessions, or with `sessions_only`."""
+        """Call back with the service's state; with `sessions_only`, only with its sessions."""
         state = bytearray()
 
         def on_part(reply: Raw | None, has_more: bool) -> None:

@@ -53,7 +53,7 @@ class Producer(Protocol):
 
 
 class ProducerEndpoint(Protocol):
-    """The interface of the service for a producer."""
+    """The interface through which a producer uses the service."""
 
     def register_data_source(self, descriptor: DataSourceDescriptor) -> None: ...
     def update_data_source(self, descriptor: DataSourceDescriptor) -> None: ...
@@ -83,7 +83,7 @@ class OutOfProcessProducer(Producer, Protocol):
 
 
 class RemoteProducerEndpoint(ProducerEndpoint, Protocol):
-    """The interface of the service for a producer behind a socket."""
+    """The interface through which a producer behind a socket uses the service."""
 
     core: _native.ProducerEndpointCore
     producer_provided_shm: bool
@@ -123,7 +123,7 @@ class Consumer(Protocol):
 
 
 class ConsumerEndpoint(Protocol):
-    """The interface of the service for a consumer, which has at most one session.
+    """The interface through which a consumer, with at most one session, uses the service.
 
     Callbacks run as tasks, at most once, and never after `on_disconnect`.
 
@@ -166,7 +166,7 @@ class ConsumerEndpoint(Protocol):
     def query_service_state(
         self, callback: Callable[[TracingServiceState], None], *, sessions_only: bool = False
     ) -> None:
-        """Call back with producers, data sources and sessions, or with `sessions_only`."""
+        """Call back with the service's state; with `sessions_only`, only with its sessions."""
 
     def query_capabilities(self, callback: Callable[[TracingServiceCapabilities], None]) -> None:
         """Call back with the service's capabilities; empty if it doesn't support the request."""
@@ -189,17 +189,17 @@ class ConsumerEndpoint(Protocol):
 
 
 class RemoteConsumerEndpoint(ConsumerEndpoint, Protocol):
-    """The interface of the service for a consumer behind a socket."""
+    """The interface through which a consumer behind a socket uses the service."""
 
     def trace_pieces(self) -> Iterator[tuple[bytes, bool]]:
         """Yield (trace bytes, whether more follow) at least once; reads as the caller iterates."""
 
     def encoded_service_state(self, *, sessions_only: bool = False) -> bytes:
-        """Return the encoded service state; descriptors are unchanged bytes of their producers."""
+        """Return the encoded service state; descriptors are encoded as by their producers."""
 
 
 class RelayEndpoint(Protocol):
-    """The interface of the service for a relay of another machine."""
+    """The interface through which a relay of another machine uses the service."""
 
     def init_relay(self, system_info: bytes) -> None:
         """Store the encoded SystemInfo of the other machine."""

@@ -43,7 +43,7 @@ class TextFormatError(ConfigError):
 
 
 class Stop(Exception):  # noqa: N818 – it stops the parser, and is not an error itself
-    """The rest of the text can't be parsed after an error."""
+    """Raised to stop the parser, because the text after an error can't be parsed."""
 
 
 class TextSource:

@@ -14,7 +14,7 @@ _MAX_VARINT = 10
 
 
 class _CutError(Exception):
-    """The data ends within a field."""
+    """Raised if the data ends within a field."""
 
 
 class Tokenizer:

@@ -29,8 +29,8 @@ from stretto.service.service_state import service_state
 from stretto.service.session import triggers
 from stretto.service.session.data_source import RegisteredDataSource
 from stretto.service.session.data_source_registry import DataSourceRegistry
+from stretto.service.session.requested_data_sources import RequestedDataSources
 from stretto.service.session.session_registry import SessionRegistry
-from stretto.service.session.wanted_data_sources import WantedDataSources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from stretto.protos.config import TraceConfig
     from stretto.service.output.trace_stats import ServiceCounts
     from stretto.service.priority_boost import Scheduler
+    from stretto.service.session.requested_data_sources import RequestedDataSource
     from stretto.service.session.service_tracing_session import ServiceTracingSession
-    from stretto.service.session.wanted_data_sources import WantedDataSource
 
 MAX_MEMORY_FAILURES = 1000
 
@@ -226,15 +226,15 @@ class TracingService:
     def _offer_trigger(
         self, session: ServiceTracingSession, producer: ProducerEndpoint, name: str, count: int
     ) -> bool:
-        wanted = session.triggers.wanted(name)
-        if wanted is None or not session.active:
+        trigger = session.triggers.configured(name)
+        if trigger is None or not session.active:
             return False
-        if not wanted.accepts(producer.name, count, self.context.random):
+        if not trigger.accepts(producer.name, count, self.context.random):
             return False
         now_ns = self.context.clock.boottime_ns()
         session.on_trigger(
             triggers.ReceivedTrigger(
-                name, producer.name, producer.identity.uid, now_ns, wanted.stop_delay_ms
+                name, producer.name, producer.identity.uid, now_ns, trigger.stop_delay_ms
             )
         )
         return True
@@ -257,7 +257,7 @@ class TracingService:
         self.data_sources.add(source)
         for session in self.sessions.values():
             if session.accepts_data_sources:
-                for entry in session.wanted.named(source.name):
+                for entry in session.requested.named(source.name):
                     self._set_up(session, source, entry)
 
     def _refuse_data_source(self, producer: ProducerEndpoint, name: str) -> None:
@@ -297,7 +297,7 @@ class TracingService:
         self,
         session: ServiceTracingSession,
         source: RegisteredDataSource,
-        entry: WantedDataSource,
+        entry: RequestedDataSource,
     ) -> None:
         if self._admits(source.producer.identity) and entry.matches(source):
             session.instances.add(source, entry)
@@ -311,7 +311,7 @@ class TracingService:
     def set_up_session(self, session: ServiceTracingSession) -> None:
         """Set up every data source that the session requests, in the order of its config."""
         self.registry.on_session_state(session.session_id)
-        for entry in session.wanted.entries:
+        for entry in session.requested.entries:
             for source in self.data_sources.named(entry.config.name):
                 self._set_up(session, source, entry)
 
@@ -324,7 +324,7 @@ class TracingService:
         Raises:
             ConfigError: A filter is invalid; nothing was changed.
         """
-        for entry in session.wanted.take_filters_of(WantedDataSources(config)):
+        for entry in session.requested.take_filters_of(RequestedDataSources(config)):
             for source in self.data_sources.named(entry.config.name):
                 if not session.instances.has(source.producer, source.name):
                     self._set_up(session, source, entry)

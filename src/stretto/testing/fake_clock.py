@@ -37,13 +37,13 @@ class FakeClock:
         ]
 
     def advance_ns(self, nanoseconds: int) -> None:
-        """Advance all clocks."""
+        """Advance all clocks by a time in ns."""
         if nanoseconds < 0:
             raise ValueError("clocks go forward; use step_walltime_ns for the wall clock")
         self._boottime_ns += nanoseconds
 
     def advance_ms(self, milliseconds: float) -> None:
-        """Advance all clocks."""
+        """Advance all clocks by a time in ms."""
         self.advance_ns(round(milliseconds * NS_PER_MS))
 
     def step_walltime_ns(self, nanoseconds: int) -> None:

@@ -196,7 +196,7 @@ class Bridge:
             raise HttpError(404, f"there is no {path!r}: this bridge knows {PATH} only")
         self._access.check(request.headers, origin_needed=True)
 
-    # --- the bytes
+    # --- copying bytes in both directions
 
     async def _relay(self, page: ServerConnection) -> None:
         """Copies in both directions until one side has closed its connection."""

@@ -10,7 +10,7 @@ import pytest
 import stretto
 from stretto import _native
 from stretto.client.producer_connection import ProducerConnection
-from stretto.client.startup_config import wanted
+from stretto.client.startup_config import requested_fields
 from stretto.client.startup_tracing import StartupTracingSession
 from stretto.client.track_event.source import TrackEventSource
 from stretto.protos.config import DataSourceConfig, TrackEventConfig
@@ -292,7 +292,7 @@ class TestConfigComparison:
 
     def test_explicit_default_values_equal_absent_fields(self) -> None:
         spelled = config(legacy_config="", track_event_config=TrackEventConfig())
-        assert wanted(spelled) == wanted(config())
+        assert requested_fields(spelled) == requested_fields(config())
 
     @pytest.mark.parametrize(
         "fields", [{"legacy_config": "x"}, {"priority_boost": {}}, {"buffer_exhausted_policy": 1}]

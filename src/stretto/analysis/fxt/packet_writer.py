@@ -165,10 +165,10 @@ class PacketWriter:
             self._flags = _NEEDS_STATE
         if self._events.new or self._categories.new or self._arguments.new:
             with packet.set_interned_data() as data:
-                self._tell(data)
+                self._write_new_names(data)
         return packet
 
-    def _tell(self, data: InternedData.Writer) -> None:
+    def _write_new_names(self, data: InternedData.Writer) -> None:
         for names, add in (
             (self._categories, data.add_event_categories),
             (self._events, data.add_event_names),

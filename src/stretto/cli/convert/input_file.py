@@ -73,7 +73,7 @@ class Source:
 
 
 class _Reading:
-    """A file whose already read beginning is read again."""
+    """A file that returns its beginning, which was read before, once more."""
 
     def __init__(self, file: BinaryIO, start: bytes) -> None:
         self._file = file

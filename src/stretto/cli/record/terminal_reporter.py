@@ -41,11 +41,11 @@ class TerminalReporter:
 
     def snapshot_written(self, path: str) -> None:
         """Print the path of the snapshot."""
-        self._say(f"stretto: snapshot in {path}")
+        self._print_above(f"stretto: snapshot in {path}")
 
     def snapshot_failed(self, reason: str) -> None:
         """Print why there is no snapshot."""
-        self._say(f"stretto: no snapshot: {reason}")
+        self._print_above(f"stretto: no snapshot: {reason}")
 
     def error(self, message: str) -> None:
         """Print an error, even if quiet."""
@@ -59,9 +59,9 @@ class TerminalReporter:
             text = "\n".join([text, *detail_lines(result)])
         if result.size is not None:  # Without a size, an error message was printed before.
             text = f"{text}\n{whereabouts(result.path, result.size, result.seconds)}"
-        self._say(text)
+        self._print_above(text)
 
-    def _say(self, text: str) -> None:
+    def _print_above(self, text: str) -> None:
         if not self._quiet:
             self._progress.clear()
             _print(text)

@@ -103,7 +103,7 @@ class _Command:
         self._consumer = TraceConsumer(self._runner, self._address)
         return self._consumer
 
-    # --- a session
+    # --- running a session
 
     def _record(self, config: TraceConfig) -> int:
         if config.activate_triggers:
@@ -189,7 +189,7 @@ class _Command:
         consumer.detach(key)
         return 0
 
-    # --- copies
+    # --- copies of running sessions
 
     def _make_snapshot(self, request: CloneSessionRequest, path: str) -> snapshot.Snapshot:
         return self._snapshot_into(self._open(path), request)
@@ -263,7 +263,7 @@ class _Command:
                 each.close()
         return 0
 
-    # --- queries
+    # --- queries of the service's state
 
     def _query(self) -> int:
         state = self._connect().service_state()

@@ -91,7 +91,7 @@ class TraceConsumer:
         """Take over a detached session; return its config, or None if there is no such session.
 
         Raises:
-            CommandError: there was no reply; all requests raise this.
+            CommandError: the service doesn't reply. Every request may raise this.
         """
         answers: list[bytes | None] = []
         self.endpoint.attach(key, answers.append)

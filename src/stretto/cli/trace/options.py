@@ -203,9 +203,7 @@ class TraceOptions(argparse.Namespace):
 
     @property
     def takes_config(self) -> bool:
-        """Whether a config is allowed: a session is started or copied; a copy ignores the
-        config.
-        """
+        """Whether a config is allowed: for a new session, and for a copy, which ignores it."""
         return not (self.attaches or self.is_query or self.save_all_for_bugreport)
 
     @property

@@ -64,12 +64,12 @@ class Snapshot:
         answer = self._answer
         if answer is None or not answer.success:
             reason = "" if answer is None else answer.error
-            return f"Service error: Failed to clone tracing session {self._wanted()}: {reason}"
+            return f"Service error: Failed to clone tracing session {self._source_text()}: {reason}"
         if not answer.was_write_into_file:
             self._consumer.read_into(self._output)
         return f"Wrote {self._output.size} bytes into {self._output.name}"
 
-    def _wanted(self) -> str:
+    def _source_text(self) -> str:
         name = self._request.unique_session_name
         return f'"{name}"' if name else str(self._request.session_id)
 

@@ -90,7 +90,7 @@ def _serve(options: TracedOptions, sockets: Sockets, on_ready: Callable[[int], o
     )
 
     def ready() -> None:
-        log.say(f"listens: {sockets.describe()}")
+        log.write(f"listens: {sockets.describe()}")
         on_ready(0)
         notifier.ready()
 

@@ -104,7 +104,7 @@ class Daemon:
         for socket in sockets.consumers:
             self._consumers.listen(socket)
 
-    # --- running
+    # --- running the loop
 
     def run(self, on_ready: Callable[[], object], on_stopping: Callable[[], object]) -> None:
         """Serve until a signal ends the daemon.
@@ -140,7 +140,7 @@ class Daemon:
                 from traceback import format_exc
 
                 self._errors += 1
-                self._log.say(f"a bug: {format_exc()}")
+                self._log.write(f"a bug: {format_exc()}")
                 if self._errors > MAX_ERRORS:
                     time.sleep(ERROR_PAUSE_S)
 
@@ -163,7 +163,7 @@ class Daemon:
         """Flush and stop all sessions; wait for them, and for consumers that read."""
         sessions = list(self._service.sessions.values())
         if sessions:
-            self._log.say(f"ending {len(sessions)} sessions")
+            self._log.write(f"ending {len(sessions)} sessions")
         for session in sessions:
             if session.started:
                 session.flush_and_disable()
@@ -212,21 +212,21 @@ class Daemon:
         try:
             return self._service.connect_producer(producer, identity, shm_fd=shm_fd)
         except StrettoError as error:
-            self._log.say(
+            self._log.write(
                 f"refused the producer {identity.name[:SHOWN_NAME]!r} "
                 f"(pid {identity.pid}, uid {identity.uid}): {error}"
             )
             raise
 
     def _on_error(self, error: StrettoError) -> None:
-        self._log.say(str(error))
+        self._log.write(str(error))
 
     def _may_connect(self, peer: PeerCredentials) -> bool:
         if self._signals:
             return False
         if self._may_consume(peer):
             return True
-        self._log.say(
+        self._log.write(
             f"refused a consumer (pid {peer.pid}, uid {peer.uid}): only this user, root and "
             "the consumers' group (--set-socket-permissions) may read traces"
         )

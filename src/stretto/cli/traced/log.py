@@ -42,7 +42,7 @@ class Log:
         self._begin = clock()
         self._lines = 0
 
-    def say(self, text: str) -> None:
+    def write(self, text: str) -> None:
         """Write a line, or count it if there were too many in this period."""
         now = self._clock()
         if now - self._begin >= PERIOD_S:

@@ -132,7 +132,7 @@ blocked for long."""
 
 
 def _starting_thread(threading: ModuleType | None) -> Thread | None:
-    """Return the Thread that is starting in this call stack, and not yet listed."""
+    """Return the Thread that is starting in this call stack; `threading` may not list it yet."""
     frame: FrameType | None = sys._getframe()  # noqa: SLF001  # documented for CPython
     while threading is not None and frame is not None:
         if frame.f_code.co_name == "_bootstrap" and frame.f_globals is threading.__dict__:

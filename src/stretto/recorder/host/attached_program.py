@@ -193,7 +193,7 @@ class AttachedProgram:
         if text != ATTACHED:
             self._refusal = self._refusal or text.decode(errors="replace")
 
-    # --- end
+    # --- detaching
 
     def wait(self) -> None:
         """Wait until the process is detached; the recording has closed its connection."""

@@ -22,7 +22,7 @@ PERIOD_MS = 200
 
 
 class Rise(NamedTuple):
-    """A rise of the threshold."""
+    """A rise of auto detail's threshold."""
 
     seconds: float
     """Since the start of the recording."""
@@ -32,7 +32,7 @@ class Rise(NamedTuple):
 
 
 class Detail:
-    """The threshold of one recording.
+    """The threshold of auto detail in one recording.
 
     Args:
         workspace: the workspace that contains the file with the threshold.

@@ -88,7 +88,7 @@ class Recorder:
 
         return AttachedProgram(self._runner, self._snapshots.take, pid)
 
-    # --- start
+    # --- start of the recording
 
     def start(self, path: str, arguments: Sequence[str]) -> None:
         """Start the recording, and then the program, or attach to it.
@@ -207,7 +207,7 @@ class Recorder:
     def _seconds(self) -> float:
         return time.monotonic() - self._started
 
-    # --- the end
+    # --- end of the recording
 
     def _finish(self, workspace: Workspace) -> None:
         if not self._program.ended:

@@ -68,7 +68,7 @@ class SystemRecording(SessionConsumer):
 
     @property
     def target_options(self) -> Options:
-        """The service's socket, and the name of the program's producers."""
+        """Options with the service's socket and the name of the program's producers."""
         return {"service": [self._producer_socket], "name": [self._name]}
 
     def start(self, workspace: Workspace, options: RecordingOptions, output: Output) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stretto.service.session.session_registry import SessionRegistry
 
     class ConsumerService(Protocol):
-        """The interface of the service for a consumer's endpoint."""
+        """The members of the service that a consumer's endpoint uses."""
 
         context: ServiceContext
         registry: SessionRegistry
@@ -75,7 +75,7 @@ class ConsumerEndpoint:
     def has_session(self) -> bool:
         return self.session is not None
 
-    # The session
+    # --- the session
 
     def enable_tracing(
         self,
@@ -140,7 +140,7 @@ class ConsumerEndpoint:
         if self.session:
             self.session.free()
 
-    # Reading the trace
+    # --- reading the trace
 
     def read_buffers(self, bytes_per_task: int = READ_BYTES_PER_TASK) -> None:
         """Deliver the trace since the last read, `bytes_per_task` at a time."""
@@ -203,7 +203,7 @@ class ConsumerEndpoint:
         session.detach_key = ""
         self.session = session
 
-    # Detached sessions
+    # --- detached sessions
 
     def detach(self, key: str, callback: Callable[[bool], None]) -> None:
         """Detach the session, until a consumer of the same user attaches it by `key`."""
@@ -228,7 +228,7 @@ class ConsumerEndpoint:
         elif session.complete:  # The end of the session was not reported yet.
             session.report_end()
 
-    # Queries
+    # --- queries
 
     def observe_events(self, types: int, callback: Callable[[ObservableEvents], None]) -> None:
         """Report events of the session from now on, beginning with the current states.
@@ -242,19 +242,19 @@ class ConsumerEndpoint:
     def query_service_state(
         self, callback: Callable[[TracingServiceState], None], *, sessions_only: bool = False
     ) -> None:
-        """Call back with producers, data sources and sessions, or with `sessions_only`."""
+        """Call back with the service's state; with `sessions_only`, only with its sessions."""
         state = self.encoded_service_state(sessions_only=sessions_only)
         self._post(lambda: callback(decode_state(state)))
 
     def encoded_service_state(self, *, sessions_only: bool = False) -> bytes:
-        """Return the encoded service state; descriptors are unchanged bytes of their producers."""
+        """Return the encoded service state; descriptors are encoded as by their producers."""
         return self._service.encoded_state(self.uid, sessions_only=sessions_only)
 
     def query_capabilities(self, callback: Callable[[TracingServiceCapabilities], None]) -> None:
         """Call back with the capabilities of the service."""
         self._post(lambda: callback(service_capabilities()))
 
-    # Disconnecting
+    # --- the end of the connection
 
     def disconnect(self) -> None:
         """Remove the consumer, and free its session unless the session is detached."""

@@ -57,7 +57,7 @@ class Observer:
             self.all_started()
 
     def forget_session(self) -> None:
-        """Reset for another session."""
+        """Enable another report that all data sources have started, for the next session."""
         self._all_started_sent = False
 
     def instance_changed(self, instance: DataSourceInstance) -> None:
@@ -70,8 +70,8 @@ class Observer:
 
     def all_started(self) -> None:
         """Report, once, that all data sources of the session have started."""
-        wanted = self._types & ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED
-        if wanted and not self._all_started_sent:
+        requested = self._types & ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED
+        if requested and not self._all_started_sent:
             self._all_started_sent = True
             self._events().all_data_sources_started = True
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stretto.service.session.session_registry import SessionRegistry
 
     class ProducerService(Protocol):
-        """The interface of the service for a producer's endpoint."""
+        """The members of the service that a producer's endpoint uses."""
 
         context: ServiceContext
         registry: SessionRegistry

@@ -31,12 +31,12 @@ _ZSTD_MAX_LEVEL: Final = 22
 
 def make_compressor(config: TraceConfig) -> Compressor | None:
     """Return the compressor for a config; None if there is none."""
-    wanted = config.compression
-    if wanted is not None and wanted.zstd is not None:
-        zstd = _zstd(wanted.zstd.level)
+    compression = config.compression
+    if compression is not None and compression.zstd is not None:
+        zstd = _zstd(compression.zstd.level)
         if zstd is not None:
             return _packer(_ZSTD_COMPRESSED_PACKETS, zstd)
-    if wanted is not None and wanted.deflate is not None:
+    if compression is not None and compression.deflate is not None:
         return _packer(_COMPRESSED_PACKETS, _deflate)
     if config.compression_type == _COMPRESSION_TYPE_DEFLATE:
         return _packer(_COMPRESSED_PACKETS, _deflate)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stretto.service.session.flush import Flushes
 
     class WrittenSession(Protocol):
-        """The interface of a session for the writer of its file."""
+        """The members of a session that the writer of its file uses."""
 
         context: ServiceContext
         config: TraceConfig
@@ -272,7 +272,7 @@ class FileDrain:
         self._writer.abandon(reason)
         self._on_progress()
 
-    # --- the end
+    # --- end of the file
 
     def finish(self, on_complete: Callable[[], object]) -> None:
         """Write the remaining data and the stats, then close the file.

@@ -166,7 +166,7 @@ class FileWriter:
             pieces = [each for each in on_their_way if each and isinstance(each, bytes)]
             return chain(self._file.copy(self._written), pieces)
 
-    # --- the queue
+    # --- the queue of data to write
 
     def _put(self, job: Job) -> None:
         with self._lock:
@@ -195,13 +195,13 @@ class FileWriter:
             self._current, self._source = b"", None
             self._pending = 0
         self._file.close()
-        self._tell()
+        self._report_progress()
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         if not self.abandoned:  # An abandoned file may outlive the service.
             self._on_progress()
 
-    # --- on the thread
+    # --- on the writing thread
 
     def _work(self) -> None:
         try:
@@ -234,7 +234,7 @@ class FileWriter:
                 self._current = b""
             if self._taken.locked():
                 self._taken.release()
-            self._tell()
+            self._report_progress()
         return True
 
     def _sync(self) -> None:
@@ -270,7 +270,7 @@ class FileWriter:
                 return True
         if callable(job):
             job()
-            self._tell()
+            self._report_progress()
         else:
             self._source = job
         return True

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stretto.service.session.triggers import ReceivedTrigger, SessionTriggers
 
     class SessionOfPackets(Protocol):
-        """The interface of a session for the builder of the service's packets."""
+        """The members of a session that the builder of the service's packets uses."""
 
         context: ServiceContext
         config_bytes: bytes

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stretto.service.output.trace_stats import CountedSession
 
     class ReadSession(SessionOfPackets, CountedSession, Protocol):
-        """The interface of a session for its reader."""
+        """The members of a session that its reader uses."""
 
         buffers: list[int]
         uuid: tuple[int, int]

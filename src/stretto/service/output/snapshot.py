@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stretto.service.output.read_buffers import ReadSession
 
     class CopiedSession(ReadSession, Protocol):
-        """The interface of a session for a snapshot."""
+        """The members of a session that a snapshot uses."""
 
         def scrape(self) -> None: ...
 

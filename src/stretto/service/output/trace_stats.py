@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stretto.service.session.flush import Flushes
 
     class CountedSession(Protocol):
-        """The interface of a session for its statistics."""
+        """The members of a session from which its statistics are made."""
 
         context: ServiceContext
         builtin: TraceConfig.BuiltinDataSource

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stretto.service.session.session_registry import SessionRegistry
 
     class CloneOwner(SessionOwner, Protocol):
-        """The interface of a consumer for a clone; implemented by `ConsumerEndpoint`."""
+        """The members of `ConsumerEndpoint` that cloning uses."""
 
         def adopt(self, session: ServiceTracingSession) -> None: ...
 

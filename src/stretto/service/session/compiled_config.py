@@ -8,8 +8,8 @@ if TYPE_CHECKING:
 
     from stretto import _native
     from stretto.protos.config import TraceConfig
-    from stretto.service.session.triggers import WantedTrigger
-    from stretto.service.session.wanted_data_sources import WantedDataSources
+    from stretto.service.session.requested_data_sources import RequestedDataSources
+    from stretto.service.session.triggers import ConfiguredTrigger
 
 
 class CompiledConfig:
@@ -19,7 +19,7 @@ class CompiledConfig:
 
     Attributes:
         config: The decoded config.
-        wanted: The requested data sources, with compiled producer filters.
+        requested: The requested data sources, with compiled producer filters.
         triggers: The triggers by name, with compiled producer filters.
         message_filter: The compiled trace filter; None without one.
     """
@@ -27,11 +27,11 @@ class CompiledConfig:
     def __init__(
         self,
         config: TraceConfig,
-        wanted: WantedDataSources,
-        triggers: Mapping[str, WantedTrigger],
+        requested: RequestedDataSources,
+        triggers: Mapping[str, ConfiguredTrigger],
         message_filter: _native.MessageFilter | None,
     ) -> None:
         self.config = config
-        self.wanted = wanted
+        self.requested = requested
         self.triggers = triggers
         self.message_filter = message_filter

@@ -14,6 +14,7 @@ from stretto.base.errors import ConfigError, SessionError
 from stretto.service import limits
 from stretto.service.output.trace_filter import compile_filter
 from stretto.service.session.compiled_config import CompiledConfig
+from stretto.service.session.requested_data_sources import RequestedDataSources
 from stretto.service.session.triggers import (
     CLONE_SNAPSHOT,
     NO_MODE,
@@ -21,7 +22,6 @@ from stretto.service.session.triggers import (
     STOP_TRACING,
     compile_triggers,
 )
-from stretto.service.session.wanted_data_sources import WantedDataSources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     from stretto.protos.config import DataSourceConfig, TraceConfig
     from stretto.service.session.guarded_starts import GuardedStarts
-    from stretto.service.session.triggers import WantedTrigger
+    from stretto.service.session.triggers import ConfiguredTrigger
 
     class ExistingSession(Protocol):
-        """The interface of an existing session for the checks."""
+        """The members of an existing session that the checks use."""
 
         uid: int
 
@@ -61,7 +61,7 @@ def check_config(config: TraceConfig, *, has_fd: bool) -> CompiledConfig:
         ConfigError: The config is invalid; the message contains the field and a correction.
     """
     _check_duration(config)
-    wanted_triggers = _check_triggers(config)
+    compiled_triggers = _check_triggers(config)
     if not _FILENAME_CHARACTERS.issuperset(config.bugreport_filename):
         raise ConfigError(
             f"bugreport_filename {config.bugreport_filename!r}: only letters, digits, '-', '_' "
@@ -70,12 +70,12 @@ def check_config(config: TraceConfig, *, has_fd: bool) -> CompiledConfig:
     if config.enable_extra_guardrails:
         _check_guardrails(config)
     _check_buffers(config)
-    wanted = _check_data_sources(config)
+    requested = _check_data_sources(config)
     message_filter = (
         compile_filter(config.trace_filter) if config.trace_filter is not None else None
     )
     _check_output(config, has_fd=has_fd)
-    return CompiledConfig(config, wanted, wanted_triggers, message_filter)
+    return CompiledConfig(config, requested, compiled_triggers, message_filter)
 
 
 def _longest_ms(config: TraceConfig) -> int:
@@ -91,7 +91,7 @@ def _check_duration(config: TraceConfig) -> None:
         )
 
 
-def _check_triggers(config: TraceConfig) -> dict[str, WantedTrigger]:
+def _check_triggers(config: TraceConfig) -> dict[str, ConfiguredTrigger]:
     triggers = config.trigger_config
     if triggers is None:
         return {}
@@ -174,12 +174,12 @@ def _check_buffers(config: TraceConfig) -> None:
             )
 
 
-def _check_data_sources(config: TraceConfig) -> WantedDataSources:
+def _check_data_sources(config: TraceConfig) -> RequestedDataSources:
     for source in config.data_sources:
-        wanted: DataSourceConfig | None = vars(source).get("config")
-        if wanted is not None:
-            buffer_index(wanted, config)
-    return WantedDataSources(config)
+        requested: DataSourceConfig | None = vars(source).get("config")
+        if requested is not None:
+            buffer_index(requested, config)
+    return RequestedDataSources(config)
 
 
 def buffer_index(source: DataSourceConfig, config: TraceConfig) -> int:
@@ -233,11 +233,11 @@ def check_exclusive(config: TraceConfig, sessions: Collection[ExistingSession]) 
     Raises:
         SessionError: Such a session is active.
     """
-    wanted = config.exclusive_prio
+    requested = config.exclusive_prio
     held = max((each.config.exclusive_prio for each in sessions if each.active), default=0)
-    if held and held >= wanted:
+    if held and held >= requested:
         raise SessionError(
-            f"An exclusive session with priority {held} >= requested priority {wanted} is "
+            f"An exclusive session with priority {held} >= requested priority {requested} is "
             "already active."
         )
 
@@ -288,10 +288,10 @@ def _check_semaphores(config: TraceConfig, active: Sequence[TraceConfig]) -> Non
             most = held.max_other_session_count
             holders[held.name] += 1
             allowed[held.name] = min(allowed.get(held.name, most), most)
-    for wanted in config.session_semaphores:
-        count, most = holders[wanted.name], wanted.max_other_session_count
-        if count > min(most, allowed.get(wanted.name, most)):
+    for requested in config.session_semaphores:
+        count, most = holders[requested.name], requested.max_other_session_count
+        if count > min(most, allowed.get(requested.name, most)):
             raise SessionError(
-                f"Semaphore {wanted.name!r}: {count} other sessions hold it, "
+                f"Semaphore {requested.name!r}: {count} other sessions hold it, "
                 "which is the most; end one."
             )

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stretto.service.timers import Timers
 
     class FlushedSession(Protocol):
-        """The interface of a session for its flushes."""
+        """The members of a session that its flushes use."""
 
         context: ServiceContext
         config: TraceConfig

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceConfig, TraceConfig
     from stretto.service.service_context import ServiceContext
     from stretto.service.session.data_source import DataSourceInstance, RegisteredDataSource
+    from stretto.service.session.requested_data_sources import RequestedDataSource
     from stretto.service.session.session_producer import SessionProducer
-    from stretto.service.session.wanted_data_sources import WantedDataSource
 
     class SessionOfInstances(Protocol):
-        """The interface of a session for its instances."""
+        """The members of a session that its instances use."""
 
         context: ServiceContext
         config: TraceConfig
@@ -59,15 +59,17 @@ class Instances:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def add(self, source: RegisteredDataSource, wanted: WantedDataSource) -> None:
+    def add(self, source: RegisteredDataSource, requested: RequestedDataSource) -> None:
         """Set up `source` for an entry of the config; start it if the session has started."""
         session = self._session
         if not source.producer.ensure_shared_memory(session.config):
             return
-        buffer_id = session.buffers[buffer_index(wanted.config, session.config)]
+        buffer_id = session.buffers[buffer_index(requested.config, session.config)]
         source.producer.allow_buffer(buffer_id)
         key = (session.duration_ms, buffer_id)
-        config = wanted.config_for_producers(key, lambda: self._make_config(wanted, buffer_id))
+        config = requested.config_for_producers(
+            key, lambda: self._make_config(requested, buffer_id)
+        )
         instance_id = session.context.next_instance_id()
         instance = data_source.DataSourceInstance(instance_id, source, config, self._moved)
         self._by_id[instance_id] = instance
@@ -78,10 +80,10 @@ class Instances:
         if session.started:
             instance.start()
 
-    def _make_config(self, wanted: WantedDataSource, buffer_id: int) -> DataSourceConfig:
+    def _make_config(self, requested: RequestedDataSource, buffer_id: int) -> DataSourceConfig:
         session = self._session
         return data_source.config_for_producer(
-            wanted.config,
+            requested.config,
             session.config,
             duration_ms=session.duration_ms,
             session_id=session.session_id,

@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     from stretto.service.service_context import ServiceContext
     from stretto.service.session.compiled_config import CompiledConfig
     from stretto.service.session.data_source import DataSourceInstance, RegisteredDataSource
+    from stretto.service.session.requested_data_sources import RequestedDataSources
     from stretto.service.session.session_host import SessionHost
     from stretto.service.session.session_owner import SessionOwner, UnfinishedClone
     from stretto.service.session.session_producer import SessionProducer
-    from stretto.service.session.wanted_data_sources import WantedDataSources
 
 ROOT: Final = 0
 
@@ -176,9 +176,9 @@ class ServiceTracingSession:
         return self.config.data_source_stop_timeout_ms or limits.DEFAULT_STOP_TIMEOUT_MS
 
     @property
-    def wanted(self) -> WantedDataSources:
+    def requested(self) -> RequestedDataSources:
         """The data sources of its config."""
-        return self.compiled.wanted
+        return self.compiled.requested
 
     @property
     def message_filter(self) -> _native.MessageFilter | None:
@@ -204,7 +204,7 @@ class ServiceTracingSession:
         self.clocks.take()
         self.lifecycle.add(event)
 
-    # --- start
+    # --- start of the session
 
     def start_unless_deferred(self) -> None:
         """Start, unless the consumer or a trigger starts it later."""
@@ -317,7 +317,7 @@ class ServiceTracingSession:
         if self.owner and not self._freed:
             self.owner.observer.clone_trigger_hit(self.session_id, trigger)
 
-    # --- end
+    # --- end of the session
 
     def _on_duration(self) -> None:
         if self.triggers.mode == triggers.STOP_TRACING and self.triggers.received:

@@ -1,4 +1,4 @@
-"""The interface of the service for sessions."""
+"""The interface through which sessions use the service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stretto.service.session.session_producer import SessionProducer
 
     class SessionHost(Protocol):
-        """The interface of the service for a session; implemented by `SessionRegistry`."""
+        """The members of the service that a session uses; implemented by `SessionRegistry`."""
 
         def producers(self) -> Iterable[SessionProducer]:
             """Return all connected producers."""

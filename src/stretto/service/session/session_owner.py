@@ -1,4 +1,4 @@
-"""The interface of consumers for sessions."""
+"""The interface through which sessions use their consumers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         def fail(self, error: str) -> None: ...
 
     class SessionOwner(Protocol):
-        """The interface of a consumer for its session; implemented by `ConsumerEndpoint`."""
+        """The members of a consumer that its session uses; implemented by `ConsumerEndpoint`."""
 
         uid: int
         pending_clone: UnfinishedClone | None

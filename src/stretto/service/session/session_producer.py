@@ -1,4 +1,4 @@
-"""The interface of producers for sessions."""
+"""The interface through which sessions use producers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceConfig, TraceConfig
 
     class SessionProducer(Protocol):
-        """The interface of a producer for sessions; implemented by `ProducerEndpoint`."""
+        """The members of a producer that sessions use; implemented by `ProducerEndpoint`."""
 
         producer_id: int
         identity: ProducerIdentity
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None: ...
         def clear_incremental_state(self, instance_ids: Sequence[int]) -> None: ...
 
-        # --- its shared memory, and its permission to write into buffers
+        # --- the producer's shared memory, and its permission to write into buffers
         def ensure_shared_memory(self, config: TraceConfig) -> bool: ...
         def allow_buffer(self, buffer_id: int) -> None: ...
         def introduce_to(self, buffer_id: int) -> None: ...

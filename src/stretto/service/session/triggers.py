@@ -47,7 +47,7 @@ class ReceivedTrigger:
         self.stop_delay_ms = stop_delay_ms
 
 
-class WantedTrigger:
+class ConfiguredTrigger:
     """A trigger of a session's config."""
 
     __slots__ = ("_producers", "_trigger")
@@ -79,22 +79,22 @@ class WantedTrigger:
         return not trigger.max_per_24_h or count < trigger.max_per_24_h
 
 
-def compile_triggers(config: TraceConfig.TriggerConfig) -> dict[str, WantedTrigger]:
+def compile_triggers(config: TraceConfig.TriggerConfig) -> dict[str, ConfiguredTrigger]:
     """Compile the triggers of a config; return them by name.
 
     Raises:
         ConfigError: A regular expression is invalid; the message contains its path.
     """
     compiler = RegexCompiler()
-    wanted = {}
+    configured = {}
     for index, trigger in enumerate(config.triggers):
         producers = None
         if trigger.has("producer_name_regex"):
             pattern = trigger.producer_name_regex
             field = f"trigger_config.triggers[{index}].producer_name_regex"
             producers = compiler.compile(pattern, field)
-        wanted[trigger.name] = WantedTrigger(trigger, producers)
-    return wanted
+        configured[trigger.name] = ConfiguredTrigger(trigger, producers)
+    return configured
 
 
 class SessionTriggers:
@@ -107,13 +107,13 @@ class SessionTriggers:
     """
 
     def __init__(
-        self, config: TraceConfig.TriggerConfig | None, wanted: Mapping[str, WantedTrigger]
+        self, config: TraceConfig.TriggerConfig | None, configured: Mapping[str, ConfiguredTrigger]
     ) -> None:
-        """Create the triggers of a session; `wanted` is the result of `compile_triggers`."""
+        """Create the triggers of a session; `configured` is the result of `compile_triggers`."""
         self.mode = effective_mode(config) if config else NO_MODE
         self.timeout_ms = config.trigger_timeout_ms if config else 0
         self.received: list[ReceivedTrigger] = []
-        self._wanted = wanted
+        self._configured = configured
         self._emitted = 0
 
     @property
@@ -121,9 +121,9 @@ class SessionTriggers:
         """Whether the session can't be read before its first trigger."""
         return self.mode != NO_MODE and not self.received
 
-    def wanted(self, name: str) -> WantedTrigger | None:
+    def configured(self, name: str) -> ConfiguredTrigger | None:
         """Return the trigger of this name in the config; None if there is none."""
-        return self._wanted.get(name) if self.mode != NO_MODE else None
+        return self._configured.get(name) if self.mode != NO_MODE else None
 
     def take_new(self) -> list[ReceivedTrigger]:
         """Return the triggers received since the last call, for the trace."""

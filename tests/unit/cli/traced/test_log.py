@@ -14,7 +14,7 @@ class Clock:
 
 def test_log_lines_start_with_the_program_name():
     lines: list[str] = []
-    Log(lines.append).say("hello")
+    Log(lines.append).write("hello")
     assert lines == ["stretto traced: hello"]
 
 
@@ -23,10 +23,10 @@ def test_excess_lines_of_a_period_are_omitted_and_counted():
     clock = Clock()
     log = Log(lines.append, clock)
     for _ in range(LINES_PER_PERIOD + 5):
-        log.say("refused")
+        log.write("refused")
     assert len(lines) == LINES_PER_PERIOD
     clock.now = PERIOD_S
-    log.say("again")
+    log.write("again")
     assert lines[LINES_PER_PERIOD:] == [
         "stretto traced: 5 more messages were left out",
         "stretto traced: again",
@@ -40,5 +40,5 @@ def test_line_count_restarts_in_each_period():
     for period in range(3):
         clock.now = period * PERIOD_S
         for _ in range(LINES_PER_PERIOD):
-            log.say("x")
+            log.write("x")
     assert lines == ["stretto traced: x"] * (3 * LINES_PER_PERIOD)

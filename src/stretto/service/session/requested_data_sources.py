@@ -23,7 +23,7 @@ _HOST: Final = "host"
 """Selects the machine of the service in a `machine_name_filter`, whatever its name."""
 
 
-class WantedDataSource:
+class RequestedDataSource:
     """An entry of a config's `data_sources`.
 
     Attributes:
@@ -59,7 +59,7 @@ class WantedDataSource:
         return self._made[1]
 
     def matches(self, source: RegisteredDataSource) -> bool:
-        """Whether this entry requests a data source of its name."""
+        """Whether this entry requests a data source, which has the entry's name."""
         producer = source.producer
         return self._machine_matches(producer) and self.producers.matches(producer.name)
 
@@ -70,7 +70,7 @@ class WantedDataSource:
         return here or producer.machine_name in self._machines
 
 
-class WantedDataSources:
+class RequestedDataSources:
     """The `data_sources` entries of a config, in the order of the config.
 
     Raises:
@@ -78,8 +78,8 @@ class WantedDataSources:
     """
 
     def __init__(self, config: TraceConfig) -> None:
-        self._entries: list[WantedDataSource] = []
-        self._by_name: dict[str, list[WantedDataSource]] = {}
+        self._entries: list[RequestedDataSource] = []
+        self._by_name: dict[str, list[RequestedDataSource]] = {}
         compiler = RegexCompiler()
         all_machines = config.trace_all_machines
         for index, entry in enumerate(config.data_sources):
@@ -89,22 +89,22 @@ class WantedDataSources:
             if source is None:
                 continue
             machines = fields.get("machine_name_filter", ())
-            wanted = WantedDataSource(source, machines, all_machines=all_machines)
+            requested = RequestedDataSource(source, machines, all_machines=all_machines)
             if "producer_name_filter" in fields or "producer_name_regex_filter" in fields:
-                wanted.producers = _make_filter(entry, index, compiler)
-            self._entries.append(wanted)
-            self._by_name.setdefault(wanted.config.name, []).append(wanted)
+                requested.producers = _make_filter(entry, index, compiler)
+            self._entries.append(requested)
+            self._by_name.setdefault(requested.config.name, []).append(requested)
 
     @property
-    def entries(self) -> Sequence[WantedDataSource]:
-        """All entries, in the order of the config."""
+    def entries(self) -> Sequence[RequestedDataSource]:
+        """All `data_sources` entries, in the order of the config."""
         return self._entries
 
-    def named(self, name: str) -> Sequence[WantedDataSource]:
+    def named(self, name: str) -> Sequence[RequestedDataSource]:
         """Return the entries for data sources of this name."""
         return self._by_name.get(name, ())
 
-    def take_filters_of(self, other: WantedDataSources) -> list[WantedDataSource]:
+    def take_filters_of(self, other: RequestedDataSources) -> list[RequestedDataSource]:
         """Copy the producer filters from another config's entries with the same names.
 
         Returns:
