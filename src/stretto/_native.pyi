@@ -227,46 +227,17 @@ class Arbiter:
     def in_process(cls, endpoint: ProducerEndpointCore, size: int, page_size: int) -> Arbiter:
         """Return an arbiter with private memory; the writing thread copies completed chunks."""
     @classmethod
-    def over_ipc(
-        cls,
-        fd: int,
-        page_size: int,
-        queue: SendQueue,
-        service_id: int,
-        commit_data: int,
-        register_trace_writer: int,
-        unregister_trace_writer: int,
-        patch_directly: bool = ...,
-        batch_bytes: int = ...,
-    ) -> Arbiter:
-        """Return an arbiter with memory from the service; completed chunks are sent as CommitData.
+    def unbound(cls, fd: int, page_size: int, size: int = 0) -> Arbiter:
+        """Return an arbiter whose chunks stay until `bind` connects it to a service.
 
-        `patch_directly`: chunks that haven't been sent yet are patched in place. The service has to
-        be informed of this.
-        """
-    @classmethod
-    def emulated(
-        cls,
-        size: int,
-        page_size: int,
-        queue: SendQueue,
-        service_id: int,
-        commit_data: int,
-        register_trace_writer: int,
-        unregister_trace_writer: int,
-        scrapable: bool,
-    ) -> Arbiter:
-        """Return an arbiter with private memory; completed chunks are sent inside of CommitData.
-
-        `scrapable`: incomplete chunks are also sent before a flush is acknowledged.
-        """
-    @classmethod
-    def unbound(cls, fd: int, page_size: int) -> Arbiter:
-        """Return an arbiter with its own memory, before there is a service: chunks stay until
-        `bind`.
+        Its memory is that of the file `fd`; if that is -1, private memory of `size` bytes.
         """
     def emulate(self, scrapable: bool, /) -> None:
-        """Send chunks inside of CommitData, as in `emulated`. Call it before `bind`."""
+        """Send completed chunks inside of CommitData: the memory isn't shared with the service.
+
+        Call it before `bind`. `scrapable`: incomplete chunks are also sent before a flush is
+        acknowledged.
+        """
     def bind(
         self,
         queue: SendQueue,
@@ -276,9 +247,11 @@ class Arbiter:
         unregister_trace_writer: int,
         patch_directly: bool = ...,
     ) -> None:
-        """Connect an unbound arbiter to its service; see `over_ipc`.
+        """Connect an unbound arbiter to its service; completed chunks are sent as CommitData.
 
         Chunks whose target is a reservation (its number << 16) stay until that is bound, too.
+        `patch_directly`: chunks that haven't been sent yet are patched in place. The service has to
+        be informed of this.
         """
     def bind_startup_target_buffer(self, reservation: int, target_buffer: int) -> None:
         """Send the chunks of a reservation to a buffer, or discard them (`target_buffer` 0).

@@ -34,9 +34,8 @@ class SlowService:
         self.core.attach_fd(self._memory, size, page_size)
         self.core.allow_buffer(BUFFER, True)
         self._queue = _native.SendQueue(self._near.fileno())
-        self.arbiter = _native.Arbiter.over_ipc(
-            self._memory, page_size, self._queue, SERVICE, COMMIT, REGISTER, UNREGISTER, 0
-        )
+        self.arbiter = _native.Arbiter.unbound(self._memory, page_size)
+        self.arbiter.bind(self._queue, SERVICE, COMMIT, REGISTER, UNREGISTER)
         self._received = b""
         slot = slots.take_slot()
         assert slot is not None

@@ -139,153 +139,38 @@ static PyObject* arbiter_in_process(PyObject* type, PyObject* const* args,
   return finish(self, shm, &st_in_process_sink, endpoint);
 }
 
-static bool map_file(struct arbiter* self, int fd, size_t page_size) {
-  struct stat file;
-  if (fstat(fd, &file) == 0)
+/* Maps the memory of the file `fd`, or private memory of `size` bytes if it is
+ * -1. */
+static bool map_memory(struct arbiter* self, int fd, size_t size,
+                       size_t page_size) {
+  struct stat file = {.st_size = (off_t)size};
+  if (fd < 0 || fstat(fd, &file) == 0)
     return st_bind_map_shm(fd, (size_t)file.st_size, page_size, &self->mapping);
   PyErr_SetFromErrno(PyExc_OSError);
   return false;
 }
 
-/* Indices of the arguments that over_ipc and emulated share. */
-enum {
-  ARG_MEMORY, /* A descriptor (over_ipc) or a size (emulated). */
-  ARG_PAGE_SIZE,
-  ARG_QUEUE,
-  ARG_SERVICE,
-  ARG_COMMIT,
-  ARG_REGISTER,
-  ARG_UNREGISTER,
-  ARG_FLAG,
-  ARG_BATCH_BYTES,
-  ARG_COUNT
-};
-
-/* The names of the arguments from ARG_QUEUE on. */
-#define QUEUE_NAMES                                              \
-  "queue", "service_id", "commit_data", "register_trace_writer", \
-      "unregister_trace_writer"
-
-/* The send queue of a connection, and the service's ids for its methods. */
-struct connection {
-  struct st_send_queue* queue;
-  struct st_producer_methods methods;
-};
-
-static bool parse_connection(PyObject** in, struct connection* out) {
-  static const char* const names[] = {QUEUE_NAMES};
-  struct st_producer_methods* m = &out->methods;
-  uint32_t* const ids[] = {&m->service_id, &m->commit_data,
-                           &m->register_trace_writer,
-                           &m->unregister_trace_writer};
-  out->queue = st_bind_send_queue(in[ARG_QUEUE]);
-  if (!out->queue)
-    return false;
-  for (int i = ARG_SERVICE; i <= ARG_UNREGISTER; i++) {
-    int64_t id;
-    if (!st_bind_integer(in[i], names[i - ARG_QUEUE], 0, UINT32_MAX, &id))
-      return false;
-    *ids[i - ARG_SERVICE] = (uint32_t)id;
-  }
-  return true;
-}
-
-static bool make_batch(struct arbiter* self,
-                       const struct connection* connection,
-                       int64_t batch_bytes) {
-  self->has_batch =
-      st_commit_batch_init(&self->batch, connection->queue,
-                           &connection->methods, (uint32_t)batch_bytes);
-  if (!self->has_batch)
-    PyErr_NoMemory();
-  return self->has_batch;
-}
-
-static PyObject* arbiter_over_ipc(PyObject* type, PyObject* const* args,
-                                  Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "over_ipc",
-      ARG_FLAG,
-      ARG_COUNT,
-      {"fd", "page_size", QUEUE_NAMES, "patch_directly", "batch_bytes"}};
-  PyObject* in[ARG_COUNT];
-  int fd;
-  int64_t page_size, batch_bytes = 0;
-  struct connection connection;
-  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
-      !st_bind_fd(in[ARG_MEMORY], "fd", false, &fd) ||
-      !st_bind_integer(in[ARG_PAGE_SIZE], "page_size", 1, INT32_MAX,
-                       &page_size) ||
-      !st_bind_integer(in[ARG_BATCH_BYTES], "batch_bytes", 0, UINT32_MAX,
-                       &batch_bytes) ||
-      !parse_connection(in, &connection))
-    return NULL;
-  struct arbiter* self = new_arbiter(type, in[ARG_QUEUE]);
-  if (!self || !map_file(self, fd, (size_t)page_size) ||
-      !make_batch(self, &connection, batch_bytes)) {
-    Py_XDECREF(self);
-    return NULL;
-  }
-  PyObject* made =
-      finish(self, &self->mapping, &st_commit_batch_sink, &self->batch);
-  if (made && in[ARG_FLAG] && PyObject_IsTrue(in[ARG_FLAG]) > 0)
-    st_commit_batch_patch_directly(&self->batch, &self->arbiter.shm);
-  return made;
-}
-
-static PyObject* arbiter_emulated(PyObject* type, PyObject* const* args,
-                                  Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "emulated",
-      ARG_BATCH_BYTES,
-      ARG_BATCH_BYTES,
-      {"size", "page_size", QUEUE_NAMES, "scrapable"}};
-  PyObject* in[ARG_COUNT];
-  int64_t size, page_size;
-  struct connection connection;
-  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
-      !st_bind_integer(in[ARG_MEMORY], "size", 1, PY_SSIZE_T_MAX, &size) ||
-      !st_bind_integer(in[ARG_PAGE_SIZE], "page_size", 1, INT32_MAX,
-                       &page_size) ||
-      !parse_connection(in, &connection))
-    return NULL;
-  struct arbiter* self = new_arbiter(type, in[ARG_QUEUE]);
-  if (!self ||
-      !st_bind_map_shm(-1, (size_t)size, (size_t)page_size, &self->mapping) ||
-      !make_batch(self, &connection, 0)) {
-    Py_XDECREF(self);
-    return NULL;
-  }
-  PyObject* made =
-      finish(self, &self->mapping, &st_commit_batch_sink, &self->batch);
-  bool scrapable = PyObject_IsTrue(in[ARG_FLAG]) > 0;
-  if (made &&
-      !st_commit_batch_emulate(&self->batch, &self->arbiter.shm, scrapable)) {
-    Py_DECREF(made);
-    return PyErr_NoMemory();
-  }
-  return made;
-}
-
-/* --- startup: an arbiter before the service is known --- */
-
 static PyObject* arbiter_unbound(PyObject* type, PyObject* const* args,
                                  Py_ssize_t count, PyObject* kwnames) {
   static const struct st_bind_signature signature = {
-      "unbound", 2, 2, {"fd", "page_size"}};
-  PyObject* in[2];
+      "unbound", 2, 3, {"fd", "page_size", "size"}};
+  PyObject* in[3];
   int fd;
-  int64_t page_size;
+  int64_t page_size, size = 0;
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
-      !st_bind_fd(in[0], "fd", false, &fd) ||
-      !st_bind_integer(in[1], "page_size", 1, INT32_MAX, &page_size))
+      !st_bind_fd(in[0], "fd", true, &fd) ||
+      !st_bind_integer(in[1], "page_size", 1, INT32_MAX, &page_size) ||
+      !st_bind_integer(in[2], "size", 0, PY_SSIZE_T_MAX, &size))
     return NULL;
-  const struct connection none = {0};
   struct arbiter* self = new_arbiter(type, Py_None);
-  if (!self || !map_file(self, fd, (size_t)page_size) ||
-      !make_batch(self, &none, 0)) {
+  if (!self || !map_memory(self, fd, (size_t)size, (size_t)page_size)) {
     Py_XDECREF(self);
     return NULL;
+  }
+  self->has_batch = st_commit_batch_init(&self->batch, NULL, NULL, 0);
+  if (!self->has_batch) {
+    Py_DECREF(self);
+    return PyErr_NoMemory();
   }
   return finish(self, &self->mapping, &st_commit_batch_sink, &self->batch);
 }
@@ -311,22 +196,32 @@ static PyObject* arbiter_emulate(PyObject* object, PyObject* scrapable) {
 
 static PyObject* arbiter_bind(PyObject* object, PyObject* const* args,
                               Py_ssize_t count, PyObject* kwnames) {
+  enum { QUEUE, SERVICE, COMMIT, REGISTER, UNREGISTER, PATCH_DIRECTLY, COUNT };
   static const struct st_bind_signature signature = {
       "bind",
-      ARG_FLAG - ARG_QUEUE,
-      ARG_BATCH_BYTES - ARG_QUEUE,
-      {QUEUE_NAMES, "patch_directly"}};
+      PATCH_DIRECTLY,
+      COUNT,
+      {"queue", "service_id", "commit_data", "register_trace_writer",
+       "unregister_trace_writer", "patch_directly"}};
   struct arbiter* self = (struct arbiter*)object;
-  PyObject* in[ARG_COUNT];
-  struct connection connection;
-  if (!st_bind_arguments(&signature, args, count, kwnames, in + ARG_QUEUE) ||
-      !parse_connection(in, &connection) || !check_unbound(self))
+  PyObject* in[COUNT];
+  if (!st_bind_arguments(&signature, args, count, kwnames, in))
     return NULL;
-  Py_INCREF(in[ARG_QUEUE]);
-  Py_SETREF(self->sink, in[ARG_QUEUE]);
-  if (in[ARG_FLAG] && PyObject_IsTrue(in[ARG_FLAG]) > 0)
+  int64_t ids[PATCH_DIRECTLY];
+  struct st_send_queue* queue = st_bind_send_queue(in[QUEUE]);
+  bool ok = queue != NULL;
+  for (int i = SERVICE; ok && i <= UNREGISTER; i++)
+    ok = st_bind_integer(in[i], signature.names[i], 0, UINT32_MAX, &ids[i]);
+  if (!ok || !check_unbound(self))
+    return NULL;
+  struct st_producer_methods methods = {
+      (uint32_t)ids[SERVICE], (uint32_t)ids[COMMIT], (uint32_t)ids[REGISTER],
+      (uint32_t)ids[UNREGISTER]};
+  Py_INCREF(in[QUEUE]);
+  Py_SETREF(self->sink, in[QUEUE]);
+  if (in[PATCH_DIRECTLY] && PyObject_IsTrue(in[PATCH_DIRECTLY]) > 0)
     st_commit_batch_patch_directly(&self->batch, &self->arbiter.shm);
-  st_commit_batch_bind(&self->batch, connection.queue, &connection.methods);
+  st_commit_batch_bind(&self->batch, queue, &methods);
   /* The arbiter is registered with the fork guard after the batch, because
    * writers call the batch under the arbiter's locks: the guard must prepare
    * the arbiter first (core/fork_guard.h). */
@@ -427,21 +322,15 @@ static PyObject* get_lost_commits(PyObject* object, void* Py_UNUSED(closure)) {
 static PyMethodDef kMethods[] = {
     CLASS_METHOD("in_process", arbiter_in_process,
                  "Private memory; the writing thread copies its chunks."),
-    CLASS_METHOD(
-        "over_ipc", arbiter_over_ipc,
-        "Memory shared with the service; chunks are announced by CommitData."),
-    CLASS_METHOD("emulated", arbiter_emulated,
-                 "Private memory; chunks are sent inside CommitData."),
     CLASS_METHOD("unbound", arbiter_unbound,
-                 "Memory of our own; chunks wait until a service is bound."),
+                 "Memory whose chunks wait until a service is bound."),
     {"emulate", arbiter_emulate, METH_O,
      "Before bind: send chunks inside CommitData; the memory isn't shared."},
-    {"bind", (PyCFunction)(void (*)(void))arbiter_bind,
-     METH_FASTCALL | METH_KEYWORDS, "Bind an unbound arbiter to a service."},
-    {"bind_startup_target_buffer",
-     (PyCFunction)(void (*)(void))arbiter_bind_startup_target_buffer,
-     METH_FASTCALL | METH_KEYWORDS,
-     "Bind a reservation to a buffer, or to none (0); once."},
+    ST_BIND_KEYWORDS("bind", arbiter_bind,
+                     "Bind an unbound arbiter to a service."),
+    ST_BIND_KEYWORDS("bind_startup_target_buffer",
+                     arbiter_bind_startup_target_buffer,
+                     "Bind a reservation to a buffer, or to none (0); once."),
     {"flush", arbiter_flush, METH_NOARGS, "Send all batched commits."},
     {"notify_flush_complete", arbiter_notify_flush_complete, METH_O,
      "Acknowledge a flush, after all chunks returned so far."},

@@ -517,16 +517,18 @@ class ProducerIPCClient:
         )
 
     def _make_arbiter(self, fd: int, page_size: int) -> _native.Arbiter:
-        channel = self._commit_channel()
         if self._emulates:
-            hints = self._hints
-            size = hints.shm_size or EMULATED_SHM_BYTES
+            size = self._hints.shm_size or EMULATED_SHM_BYTES
             page_size = page_size or MIN_PAGE_BYTES
-            size -= size % page_size
-            return _native.Arbiter.emulated(size, page_size, *channel, hints.smb_scraping)
+            arbiter = _native.Arbiter.unbound(-1, page_size, size - size % page_size)
+            arbiter.emulate(self._hints.smb_scraping)
+            arbiter.bind(*self._commit_channel())
+            return arbiter
         if fd < 0:
             raise RemoteProtocolError("the service set up tracing without shared memory")
-        return _native.Arbiter.over_ipc(fd, page_size, *channel, self._patches_directly)
+        arbiter = _native.Arbiter.unbound(fd, page_size)
+        arbiter.bind(*self._commit_channel(), self._patches_directly)
+        return arbiter
 
 
 def _config(

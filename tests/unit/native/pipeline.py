@@ -117,28 +117,22 @@ SERVICE_ID = 1
 COMMIT_DATA = 4
 REGISTER_TRACE_WRITER = 6
 UNREGISTER_TRACE_WRITER = 7
+METHODS = (SERVICE_ID, COMMIT_DATA, REGISTER_TRACE_WRITER, UNREGISTER_TRACE_WRITER)
 
 
 class RemoteProducer:
     """A producer and its service in one process, connected by shared memory and a socket."""
 
-    def __init__(self, size: int = 1 << 16, page_size: int = 4096, batch_bytes: int = 0) -> None:
+    def __init__(self, size: int = 1 << 16, page_size: int = 4096, *, bound: bool = True) -> None:
         self.service, self.client = socket.socketpair()
         self.table = make_table(8 << 20)
         self.endpoint = make_endpoint(self.table)
         self.queue = _native.SendQueue(self.client.fileno())
         fd = sealed_memory(size)
         self.endpoint.attach_fd(fd, size, page_size)
-        self.arbiter = _native.Arbiter.over_ipc(
-            fd,
-            page_size,
-            self.queue,
-            SERVICE_ID,
-            COMMIT_DATA,
-            REGISTER_TRACE_WRITER,
-            UNREGISTER_TRACE_WRITER,
-            batch_bytes=batch_bytes,
-        )
+        self.arbiter = _native.Arbiter.unbound(fd, page_size)
+        if bound:
+            self.bind()
         os.close(fd)
         self.flush_ids: list[int] = []
         self.frames = 0
@@ -155,6 +149,9 @@ class RemoteProducer:
     ) -> None:
         self.service.close()
         self.client.close()
+
+    def bind(self) -> None:
+        self.arbiter.bind(self.queue, *METHODS)
 
     def receive(self, timeout: float = 0) -> bytes:
         self.service.settimeout(timeout)

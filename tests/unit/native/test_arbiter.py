@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import functools
 import os
-import socket
 import threading
 
 import pytest
@@ -53,14 +52,15 @@ class TestInProcessArbiter:
 
 
 class TestArbiterOverIpc:
-    def test_commits_are_batched_until_a_flush(self) -> None:
-        with RemoteProducer(1 << 18, batch_bytes=1 << 20) as remote:
+    def test_commits_are_batched_until_the_arbiter_is_bound(self) -> None:
+        with RemoteProducer(1 << 18, bound=False) as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
             for number in range(20):
                 writer.write(packet(number, 3000))
+            remote.arbiter.flush()
             remote.serve()
             assert remote.frames == 0
-            remote.arbiter.flush()
+            remote.bind()
             remote.serve()
             assert remote.frames == 1
             assert remote.table.stats(BUFFER)["chunks_written"] > 10
@@ -87,24 +87,23 @@ class TestArbiterOverIpc:
             remote.table.stats(BUFFER)
 
     def test_invalid_shared_memory_is_refused(self) -> None:
-        ours, theirs = socket.socketpair()
-        queue = _native.SendQueue(ours.fileno())
         empty, odd = sealed_memory(0), sealed_memory(5000)
         for fd, page_size in ((empty, 4096), (odd, 4096), (odd, 1000)):
             with pytest.raises(ValueError, match="no shared memory buffer"):
-                _native.Arbiter.over_ipc(fd, page_size, queue, 1, 4, 6, 7)
+                _native.Arbiter.unbound(fd, page_size)
         os.close(empty)
         os.close(odd)
         with pytest.raises(OSError, match="Bad file descriptor"):
-            _native.Arbiter.over_ipc(odd, 4096, queue, 1, 4, 6, 7)
-        ours.close()
-        theirs.close()
+            _native.Arbiter.unbound(odd, 4096)
+        with pytest.raises(ValueError, match="no shared memory buffer"):
+            _native.Arbiter.unbound(-1, 4096, 5000)
 
-    def test_invalid_arguments_of_over_ipc_raise(self) -> None:
+    def test_invalid_arguments_of_bind_raise(self) -> None:
+        arbiter = _native.Arbiter.unbound(-1, 4096, 65536)
         with pytest.raises(TypeError, match="expected a SendQueue"):
-            _native.Arbiter.over_ipc(0, 4096, None, 1, 4, 6, 7)  # type: ignore[arg-type]
+            arbiter.bind(None, 1, 4, 6, 7)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="needs argument 'unregister_trace_writer'"):
-            _native.Arbiter.over_ipc(0, 4096, None, 1, 4, 6)  # type: ignore[call-arg, arg-type]
+            arbiter.bind(None, 1, 4, 6)  # type: ignore[call-arg, arg-type]
 
 
 class TestDisabledArbiter:

@@ -11,18 +11,13 @@ import pytest
 from stretto import _native
 from tests.unit.native.pipeline import (
     BUFFER,
-    COMMIT_DATA,
-    REGISTER_TRACE_WRITER,
-    SERVICE_ID,
-    UNREGISTER_TRACE_WRITER,
+    METHODS,
     RemoteProducer,
     make_arbiter,
-    make_endpoint,
     make_table,
     numbers_of,
     packet,
     read_all,
-    sealed_memory,
 )
 
 if TYPE_CHECKING:
@@ -30,22 +25,13 @@ if TYPE_CHECKING:
 
 SIZE, PAGE_SIZE = 1 << 16, 4096
 FIRST, SECOND = 1 << 16, 2 << 16
-METHODS = (SERVICE_ID, COMMIT_DATA, REGISTER_TRACE_WRITER, UNREGISTER_TRACE_WRITER)
 
 
 class Startup(RemoteProducer):
     """A producer whose arbiter is created before its service connection."""
 
     def __init__(self) -> None:
-        super().__init__(SIZE, PAGE_SIZE)
-        memory = sealed_memory(SIZE)
-        self.arbiter = _native.Arbiter.unbound(memory, PAGE_SIZE)
-        self.endpoint = make_endpoint(self.table)
-        self.endpoint.attach_fd(memory, SIZE, PAGE_SIZE)
-        os.close(memory)
-
-    def bind(self) -> None:
-        self.arbiter.bind(self.queue, *METHODS)
+        super().__init__(SIZE, PAGE_SIZE, bound=False)
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def fail_everywhere() -> None:
         lambda: endpoint.scrape([1, 0]),
         lambda: endpoint.commit(None),  # type: ignore[arg-type]
         lambda: _native.Arbiter.in_process(endpoint, 4097, 4096),
-        lambda: _native.Arbiter.over_ipc(fd, 4096, _native.SendQueue(fd), 1, 4, 6, 7),
+        lambda: _native.Arbiter.unbound(fd, 4096),
         lambda: _native.SendQueue(fd).push(bytes(200000)),
         lambda: _native.TraceWriter(None, 1),  # type: ignore[arg-type]
         lambda: _native.IpcThread(fd, fd, print),  # type: ignore[arg-type]
