@@ -16,9 +16,9 @@ from tests.support.recorded import record
 pytest.importorskip("grpc", reason="grpcio is not installed")
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
-from tests.support import grpc_talk  # noqa: E402
+from tests.support import grpc_processes  # noqa: E402
 
-CALLS = grpc_talk.CALLS
+CALLS = grpc_processes.CALLS
 ARROWS = """
 select o.name, i.name,
        extract_arg(o.arg_set_id, 'debug.role') || ' ' || extract_arg(o.arg_set_id, 'debug.kind'),
@@ -53,7 +53,7 @@ EXPECTED = {
 def trace(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     run = record(
         tmp_path_factory.mktemp("grpc") / "trace.pftrace",
-        *("--no-functions", "--no-asyncio", "--", grpc_talk.__file__),
+        *("--no-functions", "--no-asyncio", "--", grpc_processes.__file__),
         PYTHONPATH=":".join(sys.path),
     )
     assert run.status == 0, run.stderr

@@ -57,7 +57,7 @@ def test_perfetto_service_records_program_and_snapshot(
             loaded = check_trace(oracle, snapshot.read_bytes(), complete=False)
             assert "before" in names(loaded)
             assert "after" not in names(loaded)
-        recorder.say("")
+        recorder.write_line("")
         _, said = recorder.popen.communicate(timeout=60)
         assert recorder.popen.returncode == 0, said
     assert {"before", "after"} <= names(check_trace(oracle, trace.read_bytes()))

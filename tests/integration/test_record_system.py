@@ -76,7 +76,7 @@ def waiting(daemon, opened, path: Path, *options: str) -> Process:
 
 def finished(recorder: Process) -> tuple[int, str]:
     """Let the program end; return the recorder's exit status and standard error."""
-    recorder.say("")
+    recorder.write_line("")
     _, said = recorder.popen.communicate(timeout=60)
     return recorder.popen.returncode, said.decode()
 
@@ -107,7 +107,7 @@ class TestRecordedPrograms:
         other = daemon.producer("other")
         opened.append(other)
         recorder = waiting(daemon, opened, tmp_path / "out")
-        other.say("100")
+        other.write_line("100")
         assert other.line() == "wrote 100\n"
         assert finished(recorder)[0] == 0
         loaded = check_trace(oracle, (tmp_path / "out").read_bytes())
@@ -167,7 +167,7 @@ class TestAddedDataSources:
         recorder = waiting(daemon, opened, tmp_path / "out", "--config", str(tmp_path / "config"))
         other = daemon.producer("other")
         opened.append(other)
-        other.say("10")
+        other.write_line("10")
         assert other.line() == "wrote 10\n"
         assert finished(recorder)[0] == 0
         loaded = check_trace(oracle, (tmp_path / "out").read_bytes())

@@ -71,19 +71,19 @@ class Role(Process):
         environment = {**os.environ, "PYTHONPATH": path}
         super().__init__(sys.executable, *module, *words, env=environment)
 
-    def hear(self):
+    def read_report(self):
         """Read the next line of JSON that the process prints."""
         return json.loads(self.line())
 
-    def ask(self):
+    def request_report(self):
         """Request a report of the process, such as its numbers of events; return it."""
-        self.say("?")
-        return self.hear()
+        self.write_line("?")
+        return self.read_report()
 
     def finish(self):
         """End the process; return its last report."""
         self.popen.stdin.close()
-        return self.hear()
+        return self.read_report()
 
 
 def memory_kb(daemon, name):
@@ -153,7 +153,7 @@ def test_service_recovers_when_a_third_of_its_producers_is_killed(
     before, memory = descriptors(daemon), memory_kb(daemon, "VmRSS")
     consumer = record(make_config("ds", size_kb=32768))
     crowd = start("crowd", producers, events)
-    written = crowd.hear()["written"]
+    written = crowd.read_report()["written"]
     trace, packets = finish(consumer)
     found = events_of(packets)
     assert len(found) == producers
@@ -174,8 +174,8 @@ def test_flooding_producer_harms_no_other_buffer(daemon, start, record, oracle):
     memory = memory_kb(daemon, "VmRSS")
     consumer = record(two_buffers(flood=1024, ds=8192))
     flood = start("flood", "flood", 9, 256 << 10, 0)
-    assert flood.hear()["size"] == 256 << 10
-    written = start("crowd", 3, 4000).hear()["written"]
+    assert flood.read_report()["size"] == 256 << 10
+    written = start("crowd", 3, 4000).read_report()["written"]
     assert consumer.flush()
     facts = flood.finish()
     trace, packets = finish(consumer)
@@ -195,8 +195,10 @@ def test_flooding_producer_harms_no_other_buffer(daemon, start, record, oracle):
 def write_more(roles, events):
     """Wait until each producer has written this number of further events."""
     for role in roles:
-        enough = role.ask()["number"] + events
-        wait_until(lambda role=role, enough=enough: role.ask()["number"] > enough, "events")
+        enough = role.request_report()["number"] + events
+        wait_until(
+            lambda role=role, enough=enough: role.request_report()["number"] > enough, "events"
+        )
 
 
 def test_lost_events_are_marked_while_the_service_process_is_stopped(daemon, start, record, oracle):
@@ -204,7 +206,7 @@ def test_lost_events_are_marked_while_the_service_process_is_stopped(daemon, sta
     small = start("flood", "small", 0, 256 << 10, 5000)
     large = start("flood", "large", 1, 4 << 20, 5000)
     for role in (small, large):
-        role.hear()
+        role.read_report()
     daemon.stop()
     # Events have about 130 bytes: 4000 fill the small memory twice, an eighth of the large one.
     write_more((small, large), 4000)
@@ -233,7 +235,7 @@ PID = 79
 @pytest.mark.parametrize("page_size", [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB])
 def test_service_reads_all_page_sizes_and_layouts(start, record, oracle, page_size):
     consumer = record(make_config("ds", size_kb=65536))
-    facts = start("layouts", page_size).hear()
+    facts = start("layouts", page_size).read_report()
     assert set(facts["layouts"]) >= {1, 2, 3, 4, 5}
     assert facts["page_size"] == page_size
     trace, packets = finish(consumer)
@@ -261,7 +263,7 @@ def test_service_reads_all_page_sizes_and_layouts(start, record, oracle, page_si
 )
 def test_requested_memory_size_is_limited_or_replaced_by_the_default(start, record, wished, given):
     consumer = record(make_config("ds"))
-    facts = start("geometry", *wished).hear()
+    facts = start("geometry", *wished).read_report()
     assert (facts["page_size"], facts["shm_size"]) == given
     assert events_of(finish(consumer)[1]) == {0: [(0, 0)]}
 
@@ -277,11 +279,11 @@ def top_level(packet):
 def test_malicious_producer_harms_no_other_producer(start, record, daemon, opened, oracle):
     other_session = record(make_config("flood", size_kb=32768))
     flood = start("flood", "flood", 9, 4 << 20, 2000)
-    flood.hear()
+    flood.read_report()
     consumer = record(make_config("ds", size_kb=65536))
     hostile = start("hostile", 200)
-    written = start("crowd", 4, 3000).hear()["written"]
-    evil = hostile.hear()["pid"]
+    written = start("crowd", 4, 3000).read_report()["written"]
+    evil = hostile.read_report()["pid"]
     hostile.close()
     facts = flood.finish()
 

@@ -75,7 +75,7 @@ class Place:
         return process
 
     def write(self, slices: int) -> None:
-        self.producer.say(str(slices))
+        self.producer.write_line(str(slices))
         assert self.producer.line() == f"wrote {slices}\n"
 
     def state(self) -> TracingServiceState:
@@ -116,7 +116,7 @@ def test_signal_ends_the_session_and_saves_the_trace(place: Place, ending: int) 
 
 def test_config_from_standard_input_and_trace_to_standard_output(place: Place) -> None:
     process = place.start("-c", "-", "--txt", "-o", "-")
-    process.say(CONFIG + "duration_ms: 600000")
+    process.write_line(CONFIG + "duration_ms: 600000")
     assert process.popen.stdin is not None
     process.popen.stdin.close()
     place.wait_for_session()

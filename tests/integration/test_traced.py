@@ -84,7 +84,7 @@ def started(opened, daemon, *names, **fields):
 def write(producers, count: int) -> None:
     """Make each producer write this number of slices."""
     for producer in producers:
-        producer.say(str(count))
+        producer.write_line(str(count))
     for producer in producers:
         assert producer.line() == f"wrote {count}\n"
 
@@ -124,7 +124,7 @@ class TestDaemonSessions:
         consumer, producers = started(opened, daemon, *names)
         write(producers, 200)
         for victim in producers[::2]:
-            victim.say("100000000")  # it is killed while it writes
+            victim.write_line("100000000")  # it is killed while it writes
         for victim in producers[::2]:
             victim.signal(signal.SIGKILL)
             assert victim.wait() == -signal.SIGKILL
@@ -195,7 +195,7 @@ class TestDaemonEnd:
             opened, daemon, "app", write_into_file=True, output_path=str(path)
         )
         write(producers, 500)
-        assert consumer.ask(lambda callback: consumer.endpoint.detach("key", callback))
+        assert consumer.call(lambda callback: consumer.endpoint.detach("key", callback))
         daemon.signal(signal.SIGTERM)
         assert daemon.wait() == 0
         events = [each for each in Trace.decode(path.read_bytes()).packet if each.track_event]

@@ -24,7 +24,7 @@ COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 PROTOTYPE = re.compile(r"^(?!static|typedef|extern|#)[\w*][\w* ]*?[ *](\w+)\([^{}();]*\);", re.M)
 DEFINITION = "(?m)^(?!static)[\\w*(){{}} ]*?\\b{}\\([^;{{}}]*\\)\\s*\\{{"
 
-# From the lowest to the highest: a folder may include only itself and earlier folders.
+# Folders below native/: files include only headers of their own folder and of earlier ones.
 LAYERS = (
     "core",
     "probes",
@@ -83,7 +83,7 @@ def included(path: Path) -> list[Path]:
 
 
 def uses() -> dict[str, set[str]]:
-    """Return the units that each unit uses."""
+    """Return, for each unit, the set of units that it uses."""
     graph: dict[str, set[str]] = {}
     for path in sources():
         unit = unit_of(path)
@@ -113,16 +113,16 @@ def _reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-def test_no_units_use_each_other() -> None:
+def test_c_units_do_not_use_each_other_in_cycles() -> None:
     found = [cycle for cycle in cycles(uses()) if cycle not in KNOWN_CYCLES]
     report([" and ".join(sorted(cycle)) + " use each other" for cycle in found])
 
 
-def test_known_cycles_exist() -> None:
+def test_listed_cycles_of_c_units_exist() -> None:
     assert set(KNOWN_CYCLES) <= set(cycles(uses()))
 
 
-def test_cycles_are_found() -> None:
+def test_cycles_of_units_are_found() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set[str]()}
     assert cycles(graph) == [frozenset({"b", "c"})]
 
@@ -143,8 +143,8 @@ def test_folders_include_only_lower_folders() -> None:
     report(violations)
 
 
-def test_extensions_name_headers_by_their_path() -> None:
-    """`core/arbiter.h` and `bind/data_path/arbiter.h` are different headers."""
+def test_extensions_include_headers_by_their_path() -> None:
+    """Paths are necessary: `core/arbiter.h` and `bind/data_path/arbiter.h` share a name."""
     report(
         [
             where(path, 1, f'"{name}" is no path below native')
@@ -157,7 +157,7 @@ def test_extensions_name_headers_by_their_path() -> None:
 
 
 def test_every_source_of_an_extension_has_a_header() -> None:
-    """Exceptions: `module.c`, implementations of another header, and parts of the module."""
+    """Exempt are `module.c`, implementations of another header, and parts of the module."""
     implementations = {unit for units in IMPLEMENTED_BY.values() for unit in units}
     report(
         [
@@ -173,7 +173,7 @@ def test_every_source_of_an_extension_has_a_header() -> None:
 
 
 def test_functions_are_declared_by_the_header_of_their_unit() -> None:
-    """Otherwise the includes would not show which unit uses which."""
+    """This rule makes the includes show which unit uses which."""
     texts: dict[str, str] = {}
     for path in sources():
         texts[unit_of(path)] = texts.get(unit_of(path), "") + _code(path)

@@ -13,8 +13,8 @@ from tests.support.sources import ROOT, is_generated, native_sources, report, wh
 pytestmark = pytest.mark.once
 
 MAX_LINES = 600
-# Private names of the C API: `_Py_…`, `_PyFrame_…`. Only native/hooks may use them,
-# and is adapted to each new CPython.
+# Private names of CPython's C API, such as `_PyFrame_…`. Only native/hooks may use them,
+# because only that folder is adapted to each new CPython.
 PRIVATE_API = re.compile(r"\b_Py\w+")
 PYTHON_HEADER = re.compile(r'#\s*include\s*[<"](Python|structmember|frameobject|internal/).*[>"]')
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
@@ -45,14 +45,14 @@ def test_private_python_api_is_used_only_in_hooks() -> None:
     report(find(PRIVATE_API, paths, "private API outside native/hooks"))
 
 
-def test_patterns_match_only_what_is_forbidden() -> None:
+def test_patterns_match_only_python_headers_and_private_names() -> None:
     assert PYTHON_HEADER.search("#include <Python.h>")
     assert PYTHON_HEADER.search('# include "internal/pycore_frame.h"')
     assert PRIVATE_API.search("x = _PyThreadState_GET();")
     assert not PRIVATE_API.search("PyThreadState_Get(); my_Py_thing();")
 
 
-def test_long_files_state_a_reason() -> None:
+def test_c_files_above_600_lines_state_a_reason() -> None:
     too_long = []
     for path in native_sources():
         lines = path.read_text().splitlines()
@@ -63,7 +63,7 @@ def test_long_files_state_a_reason() -> None:
 
 
 def test_every_unit_of_the_core_has_a_header_and_a_test() -> None:
-    """A unit split over files (`trace_buffer.c`, `trace_buffer_read.c`) has one of each."""
+    """A unit split over files (`trace_buffer.c`, `trace_buffer_read.c`) has one header and test."""
     headers = {path.stem for path in native_sources("core") if path.suffix == ".h"}
     tests = {path.stem.removeprefix("test_") for path in native_sources("test")}
     violations = []

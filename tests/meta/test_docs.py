@@ -16,7 +16,7 @@ FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
 def documents() -> list[Path]:
-    """Return the documents of both distributions."""
+    """Return the Markdown documents of both distributions."""
     folders = (ROOT, ROOT / "stretto-fidl")
     found = [path for folder in folders for path in folder.glob("*.md")]
     return sorted(
@@ -91,7 +91,7 @@ def test_sources_cite_pages_and_headings_that_exist() -> None:
     )
 
 
-def test_citations_are_found_across_lines() -> None:
+def test_citations_that_span_lines_are_found() -> None:
     text = ' * Source: docs/formats/ipc.md, "Frames",\n * "Binding and\n * calls". "More"'
     assert list(cited_headings(text)) == [("ipc.md", "Frames"), ("ipc.md", "Binding and calls")]
     assert list(cited_headings("docs/formats/ipc.md.")) == [("ipc.md", None)]
@@ -104,7 +104,7 @@ def test_top_level_documents_exist() -> None:
         assert (ROOT / f"{name}.md").stat().st_size > 200
 
 
-def test_broken_links_are_found(tmp_path: Path) -> None:
+def test_broken_links_are_reported(tmp_path: Path) -> None:
     document = tmp_path / "a.md"
     document.write_text("# One heading: here\n")
     assert not broken(document, "#one-heading-here")
@@ -126,7 +126,7 @@ def find_path(named: str) -> Path | None:
 
 def bad_reference(named: str, names: str) -> str | None:
     """Return why a reference `file:Class.method` is wrong, or None."""
-    if named == "Python.h":  # a header of CPython
+    if named == "Python.h":  # belongs to CPython, not to this repository
         return None
     path = find_path(named)
     if path is None:
@@ -167,7 +167,7 @@ def test_tree_in_architecture_equals_the_tree_on_disk() -> None:
     assert on_disk - set(shown) == set(), "folders that ARCHITECTURE.md does not show"
 
 
-def test_bad_references_in_architecture_are_found() -> None:
+def test_bad_references_in_architecture_are_reported() -> None:
     assert bad_reference("cli/verbs.py", "VERBS") is None
     assert bad_reference("cli/verbs.py", "NO_SUCH_NAME") == "cli/verbs.py has no NO_SUCH_NAME"
     assert bad_reference("cli/nothing.py", "") == "cli/nothing.py does not exist"

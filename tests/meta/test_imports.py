@@ -26,7 +26,7 @@ pytestmark = pytest.mark.once
 FACADE = "the façade"
 """The layer of `stretto/__init__.py`, whose names users import."""
 
-# From the lowest rank to the highest; packages of one rank don't import each other.
+# Packages from the lowest rank to the highest; those of equal rank don't import each other.
 RANKS = (
     ("base",),
     ("protozero",),
@@ -134,7 +134,7 @@ def test_every_folder_with_modules_is_a_package() -> None:
     report([where(f, 1, "no __init__.py") for f in folders if not (f / "__init__.py").exists()])
 
 
-def test_imports_point_down() -> None:
+def test_modules_import_only_lower_layers() -> None:
     report(
         [
             where(path, imported.line, complaint)
@@ -178,7 +178,9 @@ def test_imports_point_down() -> None:
         ("stretto_fidl.cli.compile", "stretto.cli.main", False),
     ],
 )
-def test_violation_follows_the_ranks(importer: str, module: str, *, allowed: bool) -> None:
+def test_import_of_a_higher_layer_is_a_violation(
+    importer: str, module: str, *, allowed: bool
+) -> None:
     imported = Import(module, 1, at_top=True, typing_only=False)
     assert (violation(importer, imported) is None) is allowed
 
@@ -205,7 +207,7 @@ def test_paths_are_converted_to_module_names() -> None:
 
 
 def test_rpc_packages_do_not_import_the_tracer_indirectly() -> None:
-    """Only the hooks in `base` connect RPC packages with the tracer."""
+    """RPC packages are traced only through the hooks in `stretto.base`."""
     files = {module_name(path): path for path in python_sources(".py")}
     reached = {name for name in files if layer(name) == "ipc"}
     reached |= {name for name in files if name.startswith("stretto_fidl.transport")}
@@ -213,7 +215,7 @@ def test_rpc_packages_do_not_import_the_tracer_indirectly() -> None:
     waiting = list(reached)
     while waiting:
         for imported in imports(files[waiting.pop()]):
-            # `stretto.base.rpc_hooks`, or a name in it.
+            # `import a.b` names a module; `from a import b` may name an object in module `a`.
             for name in (imported.module, imported.module.rpartition(".")[0]):
                 outermost = name in ("stretto", "stretto_fidl")
                 if name in files and not outermost and name not in reached:
@@ -225,7 +227,7 @@ def test_rpc_packages_do_not_import_the_tracer_indirectly() -> None:
 
 
 def test_tests_and_examples_of_stretto_need_no_stretto_fidl() -> None:
-    """`bench/flows.py` measures both; nothing else here imports the other distribution."""
+    """Of this distribution's folders, only bench/ may import stretto-fidl."""
     files = [
         path for folder in ("tests", "examples", "tools") for path in (ROOT / folder).rglob("*.py")
     ]

@@ -54,12 +54,12 @@ def top_level_package(path: Path) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    """Returns the lines of a file below an empty one."""
+    """Return the lines of a file after an empty one, so that line 1 has index 1."""
     return ["", *path.read_text().splitlines()]
 
 
 def test_tests_sleep_only_where_a_comment_says_why() -> None:
-    """This includes programs in strings; `asyncio.sleep(0)` passes no time."""
+    """Sleeps of programs in strings count, too; `asyncio.sleep(0)` is exempt."""
     sleeping = re.compile(r"\bsleep\((?!0\)|\))")
     report(
         [
@@ -88,7 +88,7 @@ def test_only_the_command_line_prints() -> None:
     )
 
 
-def test_long_files_state_a_reason() -> None:
+def test_python_files_above_600_lines_state_a_reason() -> None:
     too_long = []
     for path in python_sources(".py"):
         lines = path.read_text().splitlines()
@@ -98,7 +98,7 @@ def test_long_files_state_a_reason() -> None:
     report(too_long)
 
 
-def test_light_packages_import_no_heavy_modules() -> None:
+def test_packages_loaded_into_programs_import_no_heavy_modules() -> None:
     """Code generators are exempt: only their output runs in traced programs."""
     report(
         [
@@ -113,7 +113,7 @@ def test_light_packages_import_no_heavy_modules() -> None:
 
 
 def test_importing_stretto_loads_no_heavy_modules() -> None:
-    """Check the modules loaded in a real interpreter."""
+    """Compare `sys.modules` before and after the import in a new interpreter."""
     code = (
         "import sys; before = set(sys.modules); import stretto; print(*set(sys.modules) - before)"
     )
@@ -121,5 +121,5 @@ def test_importing_stretto_loads_no_heavy_modules() -> None:
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()
     assert "stretto" in loaded
-    heavy = HEAVY | {"typing"}  # costs 5 to 14 ms; only the type checker needs it
+    heavy = HEAVY | {"typing"}  # its import takes 5 to 14 ms and serves only the type checker
     assert not heavy.intersection(name.split(".")[0] for name in loaded)

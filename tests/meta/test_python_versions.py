@@ -1,7 +1,7 @@
-"""What the C sources use of CPython's private or unstable API: a new CPython is checked against it.
+"""A table lists each private or unstable CPython name that the C sources use, with its versions.
 
-The table has the versions whose headers must have a name. A new private name needs a row; for a
-new CPython, look up each row whose versions are open (`-`) in its headers.
+Each row has the CPython versions whose headers declare the name. A new private name needs a new
+row. For a new CPython, look up each name with an open range (`3.12-`) in its headers.
 """
 
 from __future__ import annotations
@@ -45,6 +45,6 @@ def test_each_private_name_is_listed_with_its_versions() -> None:
     assert found == set(NAMES)
 
 
-def test_versions_are_a_version_or_a_range() -> None:
+def test_each_row_has_a_version_or_a_range_of_versions() -> None:
     for name, versions in NAMES.items():
         assert re.fullmatch(r"3\.\d+(-(3\.\d+)?)?", versions), name

@@ -19,7 +19,7 @@ def test_each_page_is_in_the_navigation() -> None:
     assert pages | set(site_hooks.outside_pages().values()) == NAVIGATION
 
 
-def test_no_page_in_docs_replaces_one_from_outside() -> None:
+def test_pages_copied_from_outside_docs_replace_no_page_in_docs() -> None:
     for source, place in site_hooks.outside_pages().items():
         assert (ROOT / source).exists()
         assert not (ROOT / "docs" / place).exists()
@@ -33,7 +33,7 @@ def test_objects_named_in_the_reference_exist() -> None:
 
 
 def is_object(name: str) -> bool:
-    """Return whether the name is a module, or defined in the source of its module."""
+    """Return whether a name is a module or is defined in the source of its module."""
     folder = ROOT / ("stretto-fidl/src" if name.startswith("stretto_fidl") else "src")
     path = folder / name.replace(".", "/")
     if path.with_suffix(".py").exists() or (path / "__init__.py").exists():

@@ -54,18 +54,18 @@ def stub_of(extension: ModuleType) -> dict[str, ast.stmt]:
     return stub_names(ast.parse(path.read_text()).body)
 
 
-def test_module_has_the_names_of_its_stub(extension: ModuleType) -> None:
+def test_extension_has_exactly_the_names_of_its_stub(extension: ModuleType) -> None:
     assert set(stub_of(extension)) == public(extension)
 
 
-def test_types_have_the_names_of_their_stubs(extension: ModuleType) -> None:
+def test_native_types_have_exactly_the_names_of_their_stubs(extension: ModuleType) -> None:
     for name, node in stub_of(extension).items():
         if isinstance(node, ast.ClassDef):
             assert set(stub_names(node.body)) == public(getattr(extension, name)), name
 
 
 def test_native_types_have_the_name_of_their_module(extension: ModuleType) -> None:
-    """Pickles and tracebacks need an importable module name."""
+    """Pickles and tracebacks require an importable module name."""
     for name in stub_of(extension):
         thing = getattr(extension, name)
         if isinstance(thing, type):

@@ -24,14 +24,14 @@ JUNIT = """<testsuites><testsuite>
 </testsuite></testsuites>"""
 
 
-def test_results_of_a_run_are_added_up(tmp_path: Path) -> None:
+def test_ci_summary_adds_up_results_of_all_steps(tmp_path: Path) -> None:
     (tmp_path / "python-3.12.xml").write_text(JUNIT)
     (tmp_path / "steps.txt").write_text("failed python-3.12\nok lint\nfailed wheels\n")
     total = summarize(tmp_path)
     assert (total["passed"], total["failed"], total["skipped"]) == (3, 2, 1)
 
 
-def test_each_python_has_a_result_line(tmp_path: Path) -> None:
+def test_ci_summary_has_a_line_for_each_python(tmp_path: Path) -> None:
     (tmp_path / "python-3.12.xml").write_text(JUNIT)
     steps = "failed python-3.12\nfailed python-3.13\nskipped python-3.14\nok lint\n"
     (tmp_path / "steps.txt").write_text(steps)
@@ -44,14 +44,14 @@ def test_each_python_has_a_result_line(tmp_path: Path) -> None:
     assert (total["passed"], total["failed"], total["skipped"]) == (3, 2, 2)
 
 
-def test_failed_step_with_passed_tests_is_a_failure(tmp_path: Path) -> None:
+def test_ci_summary_counts_a_failed_step_with_passed_tests_as_a_failure(tmp_path: Path) -> None:
     (tmp_path / "native.xml").write_text("<testsuite><testcase name='a'/></testsuite>")
     (tmp_path / "steps.txt").write_text("failed native\n")
     total = summarize(tmp_path)
     assert (total["passed"], total["failed"]) == (1, 1)
 
 
-def test_test_that_passes_when_repeated_is_flaky(tmp_path: Path) -> None:
+def test_ci_summary_lists_a_test_that_passes_when_repeated_as_flaky(tmp_path: Path) -> None:
     (tmp_path / "python-3.12.xml").write_text(JUNIT)
     (tmp_path / "steps.txt").write_text("ok python-3.12\n")
     again = tmp_path / "again" / "python-3.12.xml"
@@ -90,7 +90,7 @@ def test_both_distributions_have_the_same_version() -> None:
 
 
 @pytest.mark.parametrize(("value", "text"), [(1.23456, "1.23"), (None, ""), ("ns", "ns"), (7, "7")])
-def test_figures_are_formatted_with_three_digits(value: object, text: str) -> None:
+def test_bench_table_formats_figures_with_three_digits(value: object, text: str) -> None:
     assert cell(value) == text
 
 
@@ -106,7 +106,7 @@ def test_interpreters_found_by_tools_pythons_run() -> None:
             assert said.startswith(f"Python {version}.")
 
 
-def test_missing_python_is_listed_without_an_interpreter(tmp_path: Path) -> None:
+def test_tools_pythons_lists_a_missing_version_without_an_interpreter(tmp_path: Path) -> None:
     for tool in ("bash", "env", "dirname"):
         (tmp_path / tool).symlink_to(str(shutil.which(tool)))
     (tmp_path / "tools").mkdir()

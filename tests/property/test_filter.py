@@ -1,4 +1,4 @@
-"""The native filter compared with a model of ten lines: random schemas, messages and bytes."""
+"""The native trace filter equals a simple Python model for random schemas and messages."""
 
 from __future__ import annotations
 
@@ -106,12 +106,12 @@ def test_filtered_message_equals_the_model(rules: Rules, data: bytes) -> None:
 
 
 @given(SCHEMAS, st.binary(max_size=60))
-def test_any_bytes_are_filtered_as_by_the_model(rules: Rules, data: bytes) -> None:
+def test_filtered_random_bytes_equal_the_model(rules: Rules, data: bytes) -> None:
     assert native(rules, stars).filter(data) == modelled(rules, data)
 
 
 @given(SCHEMAS, MESSAGE_BYTES, st.data())
-def test_damaged_messages_are_filtered_as_by_the_model(
+def test_filtered_damaged_messages_equal_the_model(
     rules: Rules, data: bytes, draw: st.DataObject
 ) -> None:
     damaged = bytearray(data)
@@ -121,7 +121,7 @@ def test_damaged_messages_are_filtered_as_by_the_model(
 
 
 @given(SCHEMAS)
-def test_query_returns_the_rule_of_each_field(rules: Rules) -> None:
+def test_filter_returns_the_rule_of_each_field(rules: Rules) -> None:
     loaded = native(rules)
     for number, message in enumerate(rules):
         for field in FIELDS:

@@ -1,4 +1,4 @@
-"""Anchored ids of random conversations correspond to the names of a model, at both ends."""
+"""Client and server compute equal anchored flow ids for the messages of random RPC calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY = 99
 
 
 def conversation(draw: random.Random, length: int) -> list[Sent]:
-    """Messages in a random order that a client and a server can produce."""
+    """Return random messages of calls, in an order that a client and a server can produce."""
     messages: list[Sent] = []
     waiting: dict[int, int] = {}
     txid = 0
@@ -48,7 +48,9 @@ conversations = st.builds(
 
 
 @given(conversations, st.booleans())
-def test_ids_correspond_to_the_names_of_the_model(messages: list[Sent], is_server: bool) -> None:
+def test_flow_ids_of_messages_are_equal_exactly_if_their_model_names_are(
+    messages: list[Sent], is_server: bool
+) -> None:
     ids = ids_of(AnchoredIds(lambda: KEY, is_server=is_server), messages, is_server=is_server)
     expected: dict[int, tuple[object, ...]] = {}
     for to_server in (True, False):
@@ -63,21 +65,23 @@ def test_ids_correspond_to_the_names_of_the_model(messages: list[Sent], is_serve
 
 
 @given(conversations)
-def test_both_ends_agree_for_any_interleaving_of_directions(messages: list[Sent]) -> None:
+def test_client_and_server_compute_equal_flow_ids_for_any_interleaving(
+    messages: list[Sent],
+) -> None:
     client, server = (AnchoredIds(lambda: KEY, is_server=side) for side in (False, True))
     at_client = ids_of(client, messages, is_server=False)
     up = [at for at, m in enumerate(messages) if m.to_server]
     down = [at for at, m in enumerate(messages) if not m.to_server]
-    order = up + down  # the server may read everything after its own messages
+    order = up + down  # the server may send all its messages before it reads any
     at_server = ids_of(server, [messages[at] for at in order], is_server=True)
     assert at_server == [at_client[at] for at in order]
 
 
 @given(conversations, st.data())
-def test_after_known_losses_ids_are_missing_until_the_next_anchor(
+def test_flow_ids_are_missing_from_a_known_loss_to_the_next_anchor(
     messages: list[Sent], data: st.DataObject
 ) -> None:
-    """In both directions, the sender or the receiver loses its position before some messages."""
+    """Sender or receiver report the loss of their position before some messages."""
     losses = data.draw(
         st.lists(st.sampled_from(["", "", "", "sender", "receiver"]), min_size=len(messages),
                  max_size=len(messages))
@@ -96,19 +100,19 @@ def test_after_known_losses_ids_are_missing_until_the_next_anchor(
             knows[side, outgoing] = False
         anchors = bool(message.txid) and not message.answer
         for side, outgoing in ((sender, True), (receiver, False)):
-            # A first reply always has the id of its request, because of its transaction.
+            # A request and its first reply have the same id, computed from the transaction id.
             knows[side, outgoing] |= anchors
             made = ends[side].next(outgoing, message.kind, message.txid, 0, message.answer)
             assert bool(made) == knows[side, outgoing]
-            # If there is an id, it is that of this message.
+            # Both ends give a message the same id, and no other message has it.
             assert not made or given_ids.setdefault(made, name) == name
 
 
 @given(conversations, st.data())
-def test_after_an_unknown_loss_ids_agree_from_the_next_call_on(
+def test_flow_ids_agree_from_the_first_call_after_an_unnoticed_loss(
     messages: list[Sent], data: st.DataObject
 ) -> None:
-    """A receiver that unknowingly missed messages assigns wrong ids until the next anchor."""
+    """A receiver that missed messages unnoticed assigns wrong ids until the next anchor."""
     down = [m for m in messages if m.to_server]
     missed = data.draw(st.sets(st.integers(0, max(0, len(down) - 1))))
     client, server = (AnchoredIds(lambda: KEY, is_server=side) for side in (False, True))

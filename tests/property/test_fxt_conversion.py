@@ -1,4 +1,4 @@
-"""Traces are equal after conversion to FXT and back; any FXT becomes a readable trace."""
+"""Traces are equal after conversion to FXT and back; any FXT converts to a readable trace."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.support.fxt_traces import CLIENT, FxtTrace, exported, imported
 
 steps = st.lists(
     st.tuples(
-        st.integers(1, 3),  # number of the track
+        st.integers(1, 3),  # track number
         st.sampled_from([BEGIN, END, INSTANT]),
-        st.integers(0, 2),  # time since the previous step
+        st.integers(0, 2),  # nanoseconds since the previous step
         st.lists(st.integers(1, 4), max_size=2, unique=True),
         st.lists(st.integers(1, 4), max_size=2, unique=True),
     ),
@@ -31,7 +31,7 @@ steps = st.lists(
 
 
 def made_of(drawn: list[tuple[int, int, int, list[int], list[int]]]) -> bytes:
-    """A trace of the drawn steps; ENDs only where a slice is open."""
+    """Return a trace of the drawn steps; an END is written only if a slice is open."""
     packets = [
         TracePacket(track_descriptor=TrackDescriptor(uuid=uuid, name=f"track {uuid}"))
         for uuid in (1, 2, 3)
@@ -53,7 +53,7 @@ def made_of(drawn: list[tuple[int, int, int, list[int], list[int]]]) -> bytes:
 
 
 def shape(trace: bytes) -> list[tuple[object, ...]]:
-    """The events and their flows; an instant counts as a slice without duration."""
+    """Return the events and their flows; instants are returned as slices of duration 0."""
     events = TrackEvents(io.BytesIO(trace))
     found: list[tuple[object, ...]] = []
     active: set[int] = set()
@@ -107,7 +107,7 @@ def named(item: tuple[str, Any]) -> DebugAnnotation:
 
 
 def annotations_of(trace: bytes) -> tuple[str, list[tuple[str, bytes]]]:
-    """The name of the only event, and its annotations, with interned values resolved."""
+    """Return the name and annotations of the only event, with interned values resolved."""
     known: dict[int, str] = {}
     event_names: dict[int, str] = {}
     for packet in Trace.decode(trace).packet:
@@ -127,7 +127,9 @@ def annotations_of(trace: bytes) -> tuple[str, list[tuple[str, bytes]]]:
 
 
 @given(names, st.dictionaries(names, values, max_size=2))
-def test_arguments_are_equal_after_conversion_and_back(name: str, drawn: dict[str, Any]) -> None:
+def test_arguments_are_equal_after_conversion_to_fxt_and_back(
+    name: str, drawn: dict[str, Any]
+) -> None:
     event = TrackEvent(type=INSTANT, track_uuid=1, name=name)
     event.debug_annotations = list(map(named, drawn.items()))
     packets = [
@@ -142,7 +144,9 @@ def test_arguments_are_equal_after_conversion_and_back(name: str, drawn: dict[st
 
 
 @given(names, names)
-def test_names_of_foreign_fxt_are_literal(first: str, second: str) -> None:
+def test_argument_names_of_foreign_fxt_are_not_split_at_dots_or_brackets(
+    first: str, second: str
+) -> None:
     trace = FxtTrace()
     arguments = Argument(first, fxt.TEXT, "x"), Argument(second, fxt.NULL, None)
     trace.records.event(Event(fxt.INSTANT, 1, CLIENT, "", "", arguments))
@@ -155,7 +159,7 @@ def test_names_of_foreign_fxt_are_literal(first: str, second: str) -> None:
     )
     data, _ = imported(trace.data)
     assert annotations_of(data) == wanted
-    # They stay literal when Stretto writes FXT.
+    # The names stay literal when Stretto writes FXT and reads it again.
     assert annotations_of(imported(exported(data)[0])[0]) == wanted
 
 
@@ -175,7 +179,7 @@ events = st.builds(
 
 @settings(max_examples=examples(60))
 @given(st.lists(events, max_size=40))
-def test_any_fxt_events_become_a_readable_trace(drawn: list[Event]) -> None:
+def test_any_fxt_events_convert_to_a_readable_trace(drawn: list[Event]) -> None:
     trace = FxtTrace()
     for event in drawn:
         trace.records.event(event)
@@ -193,7 +197,7 @@ def test_any_fxt_events_become_a_readable_trace(drawn: list[Event]) -> None:
 
 @settings(max_examples=examples(60))
 @given(st.lists(plausible | words | st.binary(max_size=9), max_size=30))
-def test_any_bytes_become_a_readable_trace(parts: list[bytes]) -> None:
+def test_any_bytes_read_as_fxt_convert_to_a_readable_trace(parts: list[bytes]) -> None:
     trace = FxtTrace()
     data, _ = imported(trace.data + b"".join(parts))
     read = TrackEvents(io.BytesIO(data))

@@ -1,4 +1,4 @@
-"""Written records are read again; reading of any bytes ends and stays within bounds."""
+"""The FXT reader returns the records that were written, and withstands any bytes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ objects = st.builds(KernelObject, st.integers(0, 255), unsigned, texts, argument
 
 
 @given(st.lists(events | objects, max_size=20))
-def test_written_records_are_read_again(records: list[Record]) -> None:
+def test_fxt_reader_returns_the_written_records(records: list[Record]) -> None:
     file = io.BytesIO()
     writer = RecordWriter(file.write)
     for each in records:
@@ -74,7 +74,7 @@ plausible = st.builds(
 
 
 @given(st.lists(plausible | words | st.binary(max_size=9), max_size=30))
-def test_any_bytes_are_read_to_the_end(parts: list[bytes]) -> None:
+def test_fxt_reader_reads_any_bytes_to_the_end(parts: list[bytes]) -> None:
     data = MAGIC + b"".join(parts)
     reader = RecordReader(io.BytesIO(data))
     found = list(reader)

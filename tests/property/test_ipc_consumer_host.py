@@ -1,4 +1,4 @@
-"""A hostile consumer: whatever it sends, the service and other consumers continue to work."""
+"""The service and other consumers continue to work whatever a hostile consumer sends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_QUEUE_BYTES = 1 << 20
 
 
 def rarely(strategy: st.SearchStrategy[Any], usual: object) -> st.SearchStrategy[Any]:
-    """Draw a usual value mostly, so that most sessions start."""
+    """Return a strategy that mostly draws the usual value, so that most sessions start."""
     return st.one_of(st.just(usual), st.just(usual), st.just(usual), strategy)
 
 
@@ -52,7 +52,7 @@ triggers = st.builds(
     triggers=st.lists(st.builds(TraceConfig.TriggerConfig.Trigger, name=names), max_size=2),
     trigger_timeout_ms=numbers,
 )
-# Without the options that may affect other consumers (exclusive_prio, lockdown_mode).
+# Configs without exclusive_prio and lockdown_mode, which may affect other consumers.
 configs = st.builds(
     TraceConfig,
     buffers=st.lists(buffers, min_size=1, max_size=3),
@@ -113,7 +113,7 @@ def request(name: str, args: bytes, drop_reply: bool = False, service_id: int = 
 
 @st.composite
 def requests(draw: st.DrawFn) -> tuple[bytes, bool]:
-    """A frame, and whether a descriptor is sent with it."""
+    """Draw a frame, and whether a descriptor is sent with it."""
     name = draw(st.sampled_from(sorted(arguments)))
     valid = arguments[name].map(lambda each: each.encode())
     args = draw(st.one_of(valid, valid, valid, st.binary(max_size=20)))
@@ -142,7 +142,7 @@ class World(Setup):
         return self.service.connect_consumer(consumer, UID)
 
     def connect_consumer(self, consumer, uid):  # type: ignore[no-untyped-def]
-        """Replaces the method of a service, for MockConsumer."""
+        """Connect a MockConsumer; this method replaces that of a service."""
         return ConsumerIPCClient(self.far_end(), consumer, self.runner)
 
     def far_end(self) -> UnixSocket:
@@ -151,7 +151,7 @@ class World(Setup):
         return far
 
     def send(self, far: UnixSocket, data: bytes, fd: int) -> None:
-        """Send what the service accepts: it may have closed the connection or stopped reading."""
+        """Send as much data as the service accepts; it may close the connection or stop reading."""
         while data and self.host.connection_count == 2:
             sent = far.send(data, fd)
             data, fd = data[sent:], -1
@@ -211,12 +211,12 @@ def test_hostile_consumer_does_not_disturb_other_consumers(
     world.run()
     if open_descriptors() - before:
         del world
-        gc.collect()  # slow
+        gc.collect()  # slow, so only if descriptors are left
         expect_new_descriptors(before, 0)
 
 
 def test_memory_for_replies_that_are_never_read_is_bounded() -> None:
-    """Each request a thousand times: the connection is closed or its memory is bounded."""
+    """After 1000 equal requests, the connection is closed or its memory is bounded."""
     world = World()
     for name in CONSUMER_PORT.by_name:
         bad = world.far_end()

@@ -1,4 +1,4 @@
-"""Frames are read in any fragmentation, and no bytes of a peer cause a failure."""
+"""IPC frames are read in any fragmentation, and no bytes from a peer cause an exception."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def feed(reader: FrameReader, stream: bytes, sizes: list[int]) -> list[bytes]:
 
 
 @given(payloads, cuts)
-def test_any_fragmentation_gives_the_same_payloads(parts: list[bytes], sizes: list[int]) -> None:
+def test_frame_reader_returns_the_same_payloads_for_any_fragmentation(
+    parts: list[bytes], sizes: list[int]
+) -> None:
     stream = b"".join(len(part).to_bytes(4, "little") + part for part in parts)
     assert feed(FrameReader(), stream, sizes) == [part for part in parts if part]
 
@@ -88,7 +90,7 @@ def test_arbitrary_bytes_are_split_into_frames_or_refused(stream: bytes, sizes: 
         taken = feed(reader, stream, sizes)
     except RemoteProtocolError:
         return
-    # The payloads and the rest are not longer than the received bytes.
+    # Payloads and unread bytes together are at most as long as the received bytes.
     assert sum(len(payload) + 4 for payload in taken) + len(reader.pending()) <= len(stream)
     assert len(reader.space()) + len(reader.pending()) == MAX_FRAME_BYTES
 
@@ -98,7 +100,7 @@ def test_arbitrary_bytes_are_split_into_frames_or_refused(stream: bytes, sizes: 
 def test_host_answers_each_request_at_most_once(payloads: list[bytes]) -> None:
     greeter = Greeter()
     outbox = MemoryOutbox(FakeTaskRunner())
-    # `CountTo` streams as many replies as requested; `Fail` raises out of `receive`.
+    # Not tested: `CountTo` streams any number of replies; `Fail` raises an exception.
     for name in ("CountTo", "Fail"):
         del greeter.hosted.handlers[name]  # type: ignore[attr-defined]
     host = HostConnection([greeter.hosted], outbox, lambda: None)
@@ -124,7 +126,7 @@ def test_client_completes_each_callback_once(payloads: list[bytes]) -> None:
 
 
 @given(frames)
-def test_encoded_frame_is_read_again(frame: IPCFrame) -> None:
+def test_frame_reader_returns_the_encoded_frame(frame: IPCFrame) -> None:
     encoded = encode_frame(frame)
     assert feed(FrameReader(), encoded, [len(encoded)]) == (
         [frame.encode()] if frame.encode() else []

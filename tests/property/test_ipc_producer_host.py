@@ -1,4 +1,4 @@
-"""A hostile producer: whatever it sends, the service and other producers continue to work."""
+"""The service and other producers continue to work whatever a hostile producer sends."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ START = [
 
 
 class Consumer:
-    """A consumer that does nothing."""
+    """A consumer that ignores all calls."""
 
     def on_connect(self) -> None: ...
     def on_disconnect(self) -> None: ...
@@ -165,7 +165,7 @@ class Consumer:
 
 
 def shared_memory(kind: int) -> int:
-    """A descriptor to offer: none, usable memory, memory that can shrink, or no memory."""
+    """Return a descriptor: -1, usable memory, memory that can shrink, or not memory at all."""
     if kind == 0:
         return -1
     if kind == 1:
@@ -178,7 +178,7 @@ def shared_memory(kind: int) -> int:
 
 
 class World:
-    """A service that records `wanted`, behind a socket."""
+    """A service behind a socket, with a session that records the data source `wanted`."""
 
     def __init__(self) -> None:
         self.runner = FakeTaskRunner(FakeClock())

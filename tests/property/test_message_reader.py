@@ -1,4 +1,4 @@
-"""The native and the Python reader of messages give the same result."""
+"""The native and the pure Python reader of protobuf messages return the same result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ messages = st.one_of(
 
 
 def read(kind: type[Message], data: bytes) -> tuple[object, ...]:
-    """The message and its encoding, or the error."""
+    """Decode a message; return it with its encoding, or the error."""
     try:
         made = kind.decode(data)
     except DecodeError as error:
@@ -69,14 +69,14 @@ def test_readers_agree_on_the_depth_limit(depth: int) -> None:
 
     data = b""
     for _ in range(depth):
-        data = bytes_field(3, data)  # DescriptorProto.nested_type
-    data = bytes_field(4, data)  # FileDescriptorProto.message_type
+        data = bytes_field(3, data)  # as field DescriptorProto.nested_type
+    data = bytes_field(4, data)  # as field FileDescriptorProto.message_type
     assert (
         read(FileDescriptorProto, data)[:1] == (read_without_native(FileDescriptorProto, data)[:1])
     )
 
 
-def test_many_fields_are_read_in_several_calls() -> None:
+def test_message_of_5000_fields_is_read() -> None:
     data = b"".join(bytes_field(17, b"") + varint_field(3, number) for number in range(5000))
     assert TraceConfig.decode(data) == TraceConfig.decode(
         bytes_field(17, b"") + varint_field(3, 4999)

@@ -1,4 +1,4 @@
-"""Text and JSON forms: google.protobuf and Stretto read each other's, for every message."""
+"""google.protobuf and Stretto read each other's text and JSON forms of every message."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def check_json(pair: Pair, values: dict[str, Any]) -> None:
     assert parse_json(named, pair[0]) == ours
     same = google_json.MessageToDict(theirs)
     if "3.4028235e+38" in repr(same):
-        return  # Google rounds the largest float up and then can't read it
+        return  # Google rounds the largest float up, and then refuses it as too large
     assert to_value(ours) == same
     assert json.loads(named) == google_json.MessageToDict(theirs, preserving_proto_field_name=True)
 
 
 @pytest.mark.thorough
 @pytest.mark.once
-def test_every_field_in_text_and_json() -> None:
+def test_extreme_values_of_every_field_are_equal_in_text_and_json() -> None:
     for pair in PAIRS:
         for field in pair[1].DESCRIPTOR.fields:
             for which in (0, 1):
                 values = {field.name: extreme(field, which)}
-                # Google's text has exponents, which Perfetto's dialect has not.
+                # Google writes exponents, which Perfetto's text dialect doesn't have.
                 check_text(
                     pair,
                     values,
@@ -64,7 +64,7 @@ def test_every_field_in_text_and_json() -> None:
 
 @relaxed
 @given(pair=st.sampled_from(PAIRS), data=st.data())
-def test_random_messages_in_text_and_json(pair: Pair, data: st.DataObject) -> None:
+def test_random_messages_are_equal_in_text_and_json(pair: Pair, data: st.DataObject) -> None:
     values = data.draw(contents(pair[1].DESCRIPTOR))
     check_text(pair, values, theirs_to_ours=False)
     check_json(pair, values)
@@ -110,12 +110,12 @@ _JSON = st.recursive(
 
 @relaxed
 @given(_JSON)
-def test_any_json_is_read_or_refused(value: Any) -> None:
+def test_any_json_is_read_or_refused_with_an_error(value: Any) -> None:
     config = next(ours for ours, _ in PAIRS if ours.__qualname__ == "TraceConfig")
     text = json.dumps(value)
     try:
         message = parse_json(text, config)
     except ConfigError:
-        return  # google.protobuf accepts more: it doesn't refuse a list in place of an object
+        return  # google.protobuf also accepts a list in place of an object, which Stretto refuses
     theirs = google_json.Parse(text, dict(PAIRS)[config]())
     assert message == config.decode(theirs.SerializeToString())

@@ -1,9 +1,8 @@
-"""Stretto and google.protobuf read each other's encoding: every message of every schema.
+"""Stretto and google.protobuf read each other's encoding of every message of every schema.
 
-Values go both ways: written by Stretto and parsed by Google, written by Google and
-decoded by Stretto, with value classes, writers and typed decoders. Enum values are the
-schema's: Google's proto2 classes store unknown ones only in the unknown
-fields.
+Google's classes parse what Stretto writes with value classes and writers. Stretto's value
+classes and typed decoders read what Google writes. Only enum values of the schema are tested,
+because Google's proto2 classes store unknown ones in the unknown fields.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def check(pair: Pair, values: dict[str, Any]) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.once
-def test_every_field_is_read_by_both() -> None:
+def test_stretto_and_google_read_every_field_of_each_other() -> None:
     fields = 0
     for pair in PAIRS:
         check(pair, {})
@@ -78,12 +77,14 @@ def test_defaults_equal_those_of_the_schema() -> None:
                 assert getattr(mine, field.name) == getattr(other, field.proto_name), field.path
 
 
-# --- random messages -----------------------------------------------------------------------------
+# --- Tests with random messages
 
 
 @relaxed
 @given(pair=st.sampled_from(PAIRS), data=st.data())
-def test_random_messages_are_read_by_both(pair: Pair, data: st.DataObject) -> None:
+def test_stretto_and_google_read_random_messages_of_each_other(
+    pair: Pair, data: st.DataObject
+) -> None:
     check(pair, data.draw(contents(pair[1].DESCRIPTOR)))
 
 
@@ -93,7 +94,9 @@ BY_NAME = {ours.__qualname__: (ours, theirs) for ours, theirs in PAIRS}
 @pytest.mark.parametrize("name", ["TracePacket", "TraceConfig", "Everything", "Implicit"])
 @settings(relaxed, max_examples=examples(100))
 @given(data=st.data())
-def test_random_contents_of_important_messages(name: str, data: st.DataObject) -> None:
+def test_stretto_and_google_read_random_contents_of_large_messages(
+    name: str, data: st.DataObject
+) -> None:
     pair = BY_NAME[name]
     check(pair, data.draw(contents(pair[1].DESCRIPTOR)))
 
@@ -101,7 +104,7 @@ def test_random_contents_of_important_messages(name: str, data: st.DataObject) -
 @relaxed
 @given(pair=st.sampled_from(PAIRS), data=st.data())
 def test_merging_equals_decoding_concatenated_messages(pair: Pair, data: st.DataObject) -> None:
-    """Merging gives the same result as in Google's classes."""
+    """Stretto and Google merge two messages to equal results."""
     one, two = (data.draw(contents(pair[1].DESCRIPTOR)) for _ in range(2))
     merged, theirs = make(pair[0], one), fill(pair[1](), one)
     other = make(pair[0], two)
@@ -122,12 +125,12 @@ def test_unknown_fields_survive_byte_for_byte(pair: Pair, data: st.DataObject) -
     assert ipc.RegisterTraceWriterRequest.decode(wrapped).encode() == wrapped
 
 
-# --- hostile input -------------------------------------------------------------------------------
+# --- Tests with damaged messages
 
 
 @st.composite
 def damaged(draw: st.DrawFn, pair: Pair) -> bytes:
-    """An encoded message with some bytes changed, removed or added."""
+    """Draw an encoded message with some bytes changed, removed or added."""
     data = bytearray(make(pair[0], draw(contents(pair[1].DESCRIPTOR))).encode())
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(data)))

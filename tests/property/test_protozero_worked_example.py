@@ -34,7 +34,7 @@ REDUNDANT = bytes.fromhex("1a 87 80 80 00") + PAYLOAD
 
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
-    """Stretto's module and Google's class of Root."""
+    """Return Stretto's generated module and Google's class for the message Root."""
     folder = tmp_path_factory.mktemp("example")
     (folder / "example.proto").write_text(SCHEMA)
     (ours,) = load_files(folder, ["example.proto"], "worked")
@@ -51,7 +51,7 @@ def write(root: Any, padding: int = 0) -> Any:
     return root
 
 
-def test_canonical_form_is_written(classes: tuple[Any, Any]) -> None:
+def test_example_message_is_written_in_canonical_form(classes: tuple[Any, Any]) -> None:
     ours, google = classes
     theirs = google()
     theirs.nested.int_val, theirs.nested.str_val = 42, "foo"
@@ -60,7 +60,9 @@ def test_canonical_form_is_written(classes: tuple[Any, Any]) -> None:
     assert write(ours.Root.Writer()).finish() == CANONICAL
 
 
-def test_redundant_form_is_read_as_the_same_message(classes: tuple[Any, Any]) -> None:
+def test_example_message_with_redundant_sizes_is_read_as_the_same_message(
+    classes: tuple[Any, Any],
+) -> None:
     ours, google = classes
     assert google.FromString(REDUNDANT) == google.FromString(CANONICAL)
     assert ours.Root.decode(REDUNDANT) == ours.Root.decode(CANONICAL)
@@ -70,8 +72,10 @@ def test_redundant_form_is_read_as_the_same_message(classes: tuple[Any, Any]) ->
     assert bytes(field.data) == PAYLOAD
 
 
-def test_patched_sizes_have_the_redundant_form(classes: tuple[Any, Any]) -> None:
-    """A message that spans two chunks has a size of four bytes, which is patched."""
+def test_sizes_of_messages_that_span_chunks_have_the_redundant_form(
+    classes: tuple[Any, Any],
+) -> None:
+    """If a message spans two chunks, its size is patched later and takes four bytes."""
     native = pytest.importorskip("stretto._native", reason="the native core isn't built")
     ours, google = classes
     table = make_table()

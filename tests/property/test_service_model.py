@@ -33,7 +33,7 @@ STEPS = st.one_of(
 
 
 class Program:
-    """Two sessions, three producers, three writers each, and a list of steps."""
+    """Runs a list of steps with two sessions and three producers of three writers each."""
 
     def __init__(self, steps):
         self.setup = Setup()
@@ -42,7 +42,7 @@ class Program:
         config = make_config("ds", size_kb=4096, flush_period_ms=5000)
         moved = make_config("ds", size_kb=4096, flush_period_ms=5000)
         moved.buffers[0].transfer_on_clone = True
-        # One chunk holds everything that a program writes; a step commits it.
+        # Chunks are large enough for all packets of a program; only steps commit them.
         size = {"shm_size_hint": 1 << 20, "page_size_hint": 32 << 10}
         self.producers = [self.setup.producer("ds", **size) for _ in range(PRODUCERS)]
         self.sessions = [self.setup.enable(each) for each in (config, moved)]
@@ -91,7 +91,7 @@ class Program:
         self.setup.run()
 
     def note(self, packets):
-        """Remember the parts of the trace that don't depend on the order of sequences."""
+        """Append the packets of the trace to the results, grouped by writer and sorted."""
         by_writer = {}
         for text in texts(packets):
             by_writer.setdefault(text.split()[1], []).append(text)
@@ -112,8 +112,8 @@ def run(native, steps):
         return Program(steps).log
 
 
-# A chunk is scraped into a buffer that a clone takes away. Its writer still owns it: when
-# it is committed, or scraped again, the empty buffer gets all of it.
+# Steps that scrape a chunk into a buffer, which a clone then takes away. When the chunk's writer
+# commits it, or when it is scraped again, the session's new buffer gets the whole chunk.
 SCRAPED_THEN_MOVED = [("write", 0, 0), ("disable", 1), ("clone", 1)]
 
 
@@ -121,5 +121,5 @@ SCRAPED_THEN_MOVED = [("write", 0, 0), ("disable", 1), ("clone", 1)]
 @given(st.lists(STEPS, max_size=40))
 @example([*SCRAPED_THEN_MOVED, ("commit", 0)])
 @example([*SCRAPED_THEN_MOVED, ("snapshot", 1), ("write", 0, 1)])
-def test_native_data_path_and_model_agree(steps):
+def test_service_writes_the_same_trace_with_native_data_path_and_model(steps):
     assert run(_native, steps) == run(native_model, steps)

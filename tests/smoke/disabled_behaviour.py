@@ -1,4 +1,4 @@
-"""Behaviour without a recording: every call is correct and does nothing.
+"""Tests without a recording: every call of the public API is valid and records nothing.
 
 Uses only unittest, because it also runs where only Stretto is installed (smoke.py), with
 the native wheel and with the pure one.
@@ -19,14 +19,14 @@ category = stretto.Category("smoke", description="of the smoke test", tags=["slo
 
 
 class Slices(unittest.TestCase):
-    """Slices as context managers."""
+    """Tests of slices as context managers."""
 
-    def test_body_runs_and_returns_its_value(self) -> None:
+    def test_body_of_a_slice_runs(self) -> None:
         with category.slice("outer", number=1), stretto.slice("inner"):
             reached = True
         self.assertTrue(reached)
 
-    def test_exceptions_propagate(self) -> None:
+    def test_exceptions_propagate_from_slices(self) -> None:
         with self.assertRaises(KeyError), category.slice("failing"):
             raise KeyError("mine")
 
@@ -41,7 +41,7 @@ class Slices(unittest.TestCase):
 
 
 class Connecting(unittest.TestCase):
-    """Connecting without a service."""
+    """Tests of `stretto.connect` without a service."""
 
     def test_connecting_neither_blocks_nor_raises(self) -> None:
         os.environ["PERFETTO_PRODUCER_SOCK_NAME"] = "/nowhere/at/all"
@@ -54,9 +54,9 @@ class Connecting(unittest.TestCase):
 
 
 class Categories(unittest.TestCase):
-    """Names of categories."""
+    """Tests of the names of categories."""
 
-    def test_invalid_names_are_refused(self) -> None:
+    def test_invalid_category_names_are_refused(self) -> None:
         self.assertIs(stretto.Category("smoke"), category)
         wrong: list[Any] = [None, 5, b"smoke", []]
         for name in wrong:
@@ -68,7 +68,7 @@ class Categories(unittest.TestCase):
 
 
 class Events(unittest.TestCase):
-    """Calls of single functions."""
+    """Tests of the functions that write single events."""
 
     def test_instants_and_counters_return_none(self) -> None:
         calls: list[Callable[[], object]] = [
@@ -92,13 +92,13 @@ class Events(unittest.TestCase):
         with category.slice("to", terminating_flow=flow):
             pass
 
-    def test_templates_accept_flows_and_timestamps(self) -> None:
+    def test_slice_templates_accept_flows_and_timestamps(self) -> None:
         template = category.template("echo", "txid", "bytes", role="send", args={"args": 1})
         template.instant(1, 2, flow=stretto.Flow(), timestamp=stretto.now())
         with template.slice(1), template.instant_at_entry(2, 3, terminating_flow=7):
             pass
 
-    def test_flow_id_is_computed(self) -> None:
+    def test_flow_id_has_its_specified_value(self) -> None:
         self.assertEqual(stretto.flow_id(0, 1), 0xE220A8397B1DCDAF)
         self.assertEqual(stretto.flow_id(2**64 - 1, 2**64 - 1), stretto.flow_id(-1, -1))
         self.assertFalse(stretto.in_event())
@@ -112,7 +112,7 @@ class Events(unittest.TestCase):
 
 
 class Traced(unittest.TestCase):
-    """The decorator keeps the type and the metadata of its function or class."""
+    """Tests that the decorator `traced` keeps the type and the metadata of functions."""
 
     def test_decorated_function_keeps_its_metadata(self) -> None:
         @category.traced

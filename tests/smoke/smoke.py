@@ -2,9 +2,10 @@
 
     python -I tests/smoke/smoke.py native|pure
 
-`native`: the extensions load and a recording holds packets. `pure`: there are
-none, and every call is a correct no-op. Both: the tests of `disabled_behaviour.py` and
-`tools_behaviour.py` pass, and `stretto fidl` explains how to install stretto-fidl.
+`native` checks that the extensions load and that a recording has packets. `pure` checks that
+there are no extensions and that every call is a valid no-op. Both run the tests of
+`disabled_behaviour.py` and `tools_behaviour.py`, and check that `stretto fidl` prints how to
+install stretto-fidl.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ HERE = Path(__file__).parent
 
 
 def check(condition: object, complaint: str) -> None:
-    """Exit with `complaint` unless the condition holds (asserts may be disabled)."""
+    """Exit with `complaint` unless the condition is true; works under `python -O`, too."""
     if not condition:
         sys.exit(f"smoke: {complaint}")
 
@@ -74,7 +75,7 @@ def check_commands(folder: Path) -> None:
 
 
 def check_pure() -> None:
-    """Check that without native code no file is written and nothing is raised."""
+    """Check that a pure wheel writes no file and raises no exception."""
     check(not stretto.available(), "stretto.available() is true in a pure wheel")
     for name in ("_native", "_pyhooks"):
         found = importlib.util.find_spec(f"stretto.{name}")
@@ -108,7 +109,7 @@ def check_behaviour() -> None:
 
 
 def main() -> None:
-    """Run the tests for the named kind of wheel."""
+    """Run the checks for the kind of wheel in the first argument."""
     kinds = {"native": check_native, "pure": check_pure}
     check(len(sys.argv) == 2 and sys.argv[1] in kinds, "usage: smoke.py native|pure")
     check_installed()

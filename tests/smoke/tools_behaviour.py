@@ -1,8 +1,8 @@
-"""The tools that need no native code: messages, their readers, and verbs that read traces.
+"""Tests of everything that needs no native code: messages and verbs that read traces.
 
 Uses only unittest, because it also runs where only Stretto is installed (smoke.py), with the
-native wheel and with the pure one. The `*_pure` modules of `stretto.protozero` exist for these
-calls.
+native wheel and with the pure one. The `*_pure` modules of `stretto.protozero` exist for
+these calls.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Verbs(unittest.TestCase):
         self.assertEqual(code, 0)
         return output.getvalue()
 
-    def test_convert_keeps_all_packets_in_text_and_json(self) -> None:
+    def test_convert_verb_keeps_all_packets_in_text_and_json(self) -> None:
         packets = self.file("trace.pftrace").read_bytes()
         for form in ("text.txt", "form.json"):
             self.run_verb("convert", "trace.pftrace", form)
             self.run_verb("convert", form, "back.pftrace")
             self.assertEqual(self.file("back.pftrace").read_bytes(), packets)
 
-    def test_convert_keeps_slices_in_fxt(self) -> None:
+    def test_convert_verb_keeps_slices_in_fxt(self) -> None:
         self.run_verb("convert", "trace.pftrace", "trace.fxt")
         self.run_verb("convert", "trace.fxt", "back.pftrace")
         self.run_verb("convert", "back.pftrace", "back.txt")
@@ -76,12 +76,12 @@ class Verbs(unittest.TestCase):
         for name in ("paint", "render", "worker"):
             self.assertIn(f'"{name}"', text)
 
-    def test_flows_reads_a_trace(self) -> None:
+    def test_flows_verb_reads_a_trace(self) -> None:
         self.assertIn("No call", self.run_verb("flows", "trace.pftrace"))
 
 
 class Messages(unittest.TestCase):
-    """The examples of docs/protozero.md."""
+    """Tests of the readers and writers of messages that docs/protozero.md shows."""
 
     def setUp(self) -> None:
         packet = TracePacket.Writer()
@@ -119,13 +119,13 @@ class Messages(unittest.TestCase):
         self.assertEqual(event.categories, ["render", "slow"])
         self.assertEqual(event.flow_ids, [2**64 - 1])
 
-    def test_selector_reads_rows_of_a_stream_in_pieces(self) -> None:
+    def test_tokenizer_reads_rows_of_a_stream_in_pieces(self) -> None:
         stream = wire.bytes_field(1, self.data) * 3
         names = Tokenizer(select(TracePacket, "timestamp", "track_event.categories"))
         rows = [*names.append(stream[:50]), *names.append(stream[50:]), *names.end()]
         self.assertEqual(rows, [(1000, ["render", "slow"])] * 3)
 
-    def test_writer_by_number_writes_into_a_file(self) -> None:
+    def test_writer_of_fields_by_number_writes_into_a_file(self) -> None:
         file = io.BytesIO()
         with MessageWriter(file) as message, message.nested(3, MessageWriter) as nested:
             nested.append_varint(1, 42)

@@ -1,4 +1,4 @@
-"""Programs that call, raise, yield and await in many ways; none of them imports Stretto."""
+"""Programs without Stretto that call, raise, yield and await in many ways."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Stop(Exception):  # noqa: N818
 
 
 def run(steps: list[Any]) -> None:
-    """A program as data: each step calls, iterates, raises or catches."""
+    """Run a program given as a list of steps; each step calls, iterates, raises or catches."""
     for step in steps:
         _KINDS[step[0]](step[1])
 

@@ -1,4 +1,4 @@
-"""Slices of a trace as nested calls, and a simple model of the calls of a program."""
+"""Reads the slices of a trace as nested calls, and predicts them with a simple model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Call = tuple[str, list["Call"]]
 
 
 def session_config(*categories: str) -> TraceConfig:
-    """A config that records exactly these categories."""
+    """Return a config that records exactly these categories."""
     events = TrackEventConfig(enabled_categories=list(categories), disabled_categories=["*"])
     source = DataSourceConfig(name="track_event", track_event_config=events)
     return TraceConfig(
@@ -35,7 +35,7 @@ def session_config(*categories: str) -> TraceConfig:
 
 
 class Event:
-    """A track event with its interned strings looked up."""
+    """A track event, with interned strings resolved."""
 
     def __init__(self, sequence: int, event: Any, strings: dict[tuple[str, int], Any]) -> None:
         self.sequence = sequence
@@ -70,7 +70,7 @@ def _intern(data: Any, strings: dict[tuple[str, int], Any]) -> None:
 
 
 def track_events(trace: bytes) -> list[Event]:
-    """All track events of a trace, in the order of their packets."""
+    """Return all track events of a trace, in the order of their packets."""
     events = []
     states: dict[int, dict[tuple[str, int], Any]] = {}
     for packet in decode_packets(trace):
@@ -86,7 +86,7 @@ def track_events(trace: bytes) -> list[Event]:
 
 
 def nest(events: list[Event]) -> list[Call]:
-    """The slices of one track; the last child of a slice without an end is OPEN."""
+    """Return the slices of one track as nested calls; OPEN marks a slice without an end."""
     roots: list[Call] = []
     stack: list[list[Call]] = [roots]
     for event in events:
@@ -103,7 +103,7 @@ def nest(events: list[Event]) -> list[Call]:
 
 
 class Recorded:
-    """The trace of a session."""
+    """The trace of a `record` block, and its slices."""
 
     def __init__(self) -> None:
         self.trace = b""
@@ -113,7 +113,7 @@ class Recorded:
         return track_events(self.trace)
 
     def calls(self, sequence: int | None = None) -> list[Call]:
-        """The slices of one sequence; by default of the only one."""
+        """Return the slices of one packet sequence, by default of the only one with events."""
         by_sequence: dict[int, list[Event]] = {}
         for event in self.events:
             by_sequence.setdefault(event.sequence, []).append(event)
@@ -123,7 +123,7 @@ class Recorded:
         return nest(by_sequence[sequence])
 
     def all_calls(self) -> list[list[Call]]:
-        """The slices of each sequence with events."""
+        """Return the slices of each packet sequence with events."""
         return [self.calls(sequence) for sequence in dict.fromkeys(e.sequence for e in self.events)]
 
 
@@ -143,7 +143,7 @@ def recorded(*categories: str) -> Iterator[Recorded]:
 
 
 def expected_calls(function: Callable[[], object]) -> list[Call]:
-    """The model: the calls of code in PROFILED that `function` makes, including itself."""
+    """Call `function`; return it and its nested calls of code in PROFILED, by sys.setprofile."""
     roots: list[Call] = []
     stack: list[list[Call]] = [roots]
 

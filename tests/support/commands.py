@@ -1,4 +1,4 @@
-"""Commands of Stretto that run during a test, and their output."""
+"""Runs commands of Stretto during a test and reads their output."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ DEADLINE_S = 60
 
 
 class Command:
-    """`stretto ARGUMENTS`, running during a `with` block.
+    """A command `stretto ARGUMENTS` that runs during a `with` block.
 
     Args:
-        arguments: Of the command.
-        environment: Added to this process's.
+        arguments: The arguments of the command.
+        environment: Environment variables added to those of this process.
     """
 
     def __init__(self, *arguments: str, environment: dict[str, str] | None = None) -> None:
@@ -50,7 +50,7 @@ class Command:
         with pipe:
             for line in pipe:
                 self._lines.put(line)
-        self._lines.put("")  # the command has ended: don't wait for more output
+        self._lines.put("")  # wakes `line_with` when the command has ended
 
     def line_with(self, text: str) -> str:
         """Wait for the next line that contains `text`, on either stream."""
@@ -71,7 +71,7 @@ class Command:
         return self.wait()
 
     def wait(self) -> int:
-        """Wait for the end; return the exit code. Afterwards `said` is the complete output."""
+        """Wait for the end; return the exit code. `said` is then the complete output."""
         code = self._process.wait(DEADLINE_S)
         for reader in self._readers:
             reader.join(DEADLINE_S)

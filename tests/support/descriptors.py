@@ -1,4 +1,4 @@
-"""The open file descriptors of this process."""
+"""Helpers for tests that check the open file descriptors of this process."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from tests.support.polling import wait_until
 
 
 def open_descriptors() -> set[tuple[str, str]]:
-    """The number of each open descriptor, and what it refers to."""
+    """Return the number and the link target in /proc of each open descriptor."""
     found = set()
     for number in os.listdir("/proc/self/fd"):
         try:
             found.add((number, os.readlink(f"/proc/self/fd/{number}")))
         except FileNotFoundError:
-            pass  # the descriptor of `listdir` itself, or one that another thread has closed
+            pass  # closed since: by `listdir` or by another thread
     return found
 
 
 def expect_new_descriptors(before: set[tuple[str, str]], count: int) -> None:
-    """Expect as many descriptors that were not open before.
+    """Wait until exactly `count` descriptors are open that are not in `before`.
 
-    Counts would also change when objects and threads of earlier tests close theirs. Another thread
-    may need a moment to close one.
+    Totals can't be compared, because objects and threads of earlier tests may close descriptors.
     """
     wait_until(lambda: len(open_descriptors() - before) == count, f"{count} new descriptors")

@@ -1,10 +1,10 @@
-"""The code blocks of documentation pages, and the check for each language.
+"""Reads the code blocks of documentation pages, and checks each by its language.
 
 A fenced block may have comments directly above it, which the rendered page doesn't show:
 
-    <!-- setup: def work(): pass -->        code of the same language that comes before the block
+    <!-- setup: def work(): pass -->        code that is inserted before the block
     <!-- tested by: tests/unit/test_x.py --> another test runs the block
-    <!-- not run: it deletes files -->       nothing can run it; the reason
+    <!-- not run: it deletes files -->       the reason why the block can't be run
 
 The Python blocks of a page are one program. Every other block is checked by itself. A language
 that has no check here is an error, so that no block is skipped by accident.
@@ -45,7 +45,7 @@ COMMENT_COLUMN = re.compile(r"\s{2,}.*| 2$")
 
 
 class Block(NamedTuple):
-    """A fenced block of a page."""
+    """A fenced code block of a documentation page."""
 
     page: Path
     line: int
@@ -55,17 +55,17 @@ class Block(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The page and the line of the block, for error messages."""
+        """Page and line of the block, for error messages."""
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     @property
     def runs_elsewhere(self) -> bool:
-        """Whether a comment exempts the block from the checks."""
+        """Return whether a comment exempts the block from the checks."""
         return "not run" in self.notes or "tested by" in self.notes
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """The blocks of a page, in order."""
+    """Return the code blocks of a page, in order."""
     text = page.read_text("utf-8")
     return [
         Block(
@@ -90,7 +90,7 @@ def _notes(comments: str) -> dict[str, str]:
 
 
 def program_of(page: Path) -> str:
-    """The Python blocks of a page as one program; its lines are numbered as in the page."""
+    """Return the Python blocks of a page as one program, with the page's line numbers."""
     lines: list[str] = []
     for block in blocks_of(page):
         if block.language == "python" and not block.runs_elsewhere:
@@ -101,11 +101,11 @@ def program_of(page: Path) -> str:
 
 
 def check(block: Block, folder: Path) -> None:
-    """Check a block that is not Python.
+    """Check a code block of any language except Python.
 
     Args:
-        block: What to check.
-        folder: An empty folder.
+        block: The block to check.
+        folder: An empty folder for temporary files.
     """
     if block.runs_elsewhere:
         return
@@ -125,7 +125,7 @@ def check_tested_elsewhere(block: Block) -> None:
         assert block.page.name in (ROOT / test).read_text("utf-8"), f"{test} doesn't read the page"
 
 
-# --- configs, units, schemas
+# --- Checks of configs, unit files and schemas
 
 
 def check_config(text: str, _folder: Path) -> None:
@@ -167,11 +167,11 @@ CHECKS: dict[str, Callable[[str, Path], None]] = {
 }
 """By language; stretto-fidl's tests add FIDL."""
 
-# --- commands
+# --- Checks of commands
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The commands in a block: `stretto`, `python` and `make`, with their arguments."""
+    """Return the words of each `stretto`, `python` and `make` command in a block."""
     for match in COMMAND.finditer(text):
         yield shlex.split(COMMENT_COLUMN.sub("", match["words"].rstrip()))
 
@@ -187,14 +187,14 @@ def check_verb(arguments: list[str]) -> None:
     verb, *rest = arguments
     if not is_installed(verb):
         return
-    if verb == "trigger":  # has no options and accepts any words
+    if verb == "trigger":  # the verb has no options and accepts any words
         assert rest
         return
     assert parses(verb, rest), f"stretto {verb} ran without parsing {rest}"
 
 
 def is_installed(verb: str) -> bool:
-    """False for `fidl` where stretto-fidl is not installed."""
+    """Return whether a verb is installed; only `fidl` needs the distribution stretto-fidl."""
     return verb != "fidl" or importlib.util.find_spec("stretto_fidl") is not None
 
 
@@ -207,7 +207,7 @@ PARSING = ("parse_args", "parse_intermixed_args")
 
 
 def parses(verb: str, arguments: list[str]) -> bool:
-    """Whether a verb parses the arguments; the verb itself doesn't run.
+    """Return whether a verb parses the arguments; the verb itself doesn't run.
 
     Raises:
         CommandError: The arguments are wrong.
@@ -242,7 +242,7 @@ def check_python(arguments: list[str]) -> None:
 
 
 def check_target(arguments: list[str]) -> None:
-    """Check that the targets are in the Makefile."""
+    """Check that the targets of a `make` command are in the Makefile."""
     makefile = (ROOT / "Makefile").read_text("utf-8")
     for target in (word for word in arguments if "=" not in word):
         assert re.search(rf"^\.PHONY:.*\b{target}\b", makefile, re.MULTILINE), f"make {target}"

@@ -1,4 +1,4 @@
-"""Substitutes for threads of file writers: they write immediately, or when a test calls them."""
+"""Substitutes for the service's file writer threads, which write without a thread."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ if TYPE_CHECKING:
 
 
 class InlineFileThreads:
-    """Writes immediately, on the thread of the service."""
+    """A substitute that writes immediately, on the thread of the service."""
 
     paused = False
 
     def check(self) -> None:
-        """Return whether a thread is available: always."""
+        """Do nothing: this substitute has no thread that can fail."""
 
     def run(self, work: Callable[[], object], interrupt: Callable[[], object]) -> None:
         work()
 
 
 class HeldFileThreads(InlineFileThreads):
-    """Writes only when a test calls it, as if the files were blocked until then."""
+    """A substitute that writes only when a test calls `release`, as if files were blocked."""
 
     def __init__(self) -> None:
         self.held: list[Callable[[], object]] = []
@@ -30,7 +30,7 @@ class HeldFileThreads(InlineFileThreads):
         self.held.append(work)
 
     def release(self) -> None:
-        """Write everything that is waiting."""
+        """Write all data that was held back."""
         held, self.held = self.held, []
         for work in held:
             work()

@@ -1,4 +1,4 @@
-"""The arrows of a trace: for each flow, the messages that it connects."""
+"""Reads the flow arrows between RPC messages from a trace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receiv
 
 
 def arrows(events: list[Event], method: str) -> list[list[tuple[str, str]]]:
-    """The points (role, kind) of each flow of a method, ordered by time."""
+    """Return the (role, kind) of the messages on each flow of a method, ordered by time."""
     chains: dict[int, list[tuple[str, str]]] = {}
     for event in sorted(events, key=lambda event: event.timestamp):
         if event.kind != END and event.args.get("role") and event.args["method"] == method:

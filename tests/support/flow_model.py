@@ -1,6 +1,6 @@
-"""A simple model of the messages that flow ids must distinguish, from a list of all messages.
+"""A simple model of flow ids, computed from the list of all messages of a connection.
 
-It gives names instead of numbers: two messages share an arrow exactly if their names are equal.
+It gives each message a name instead of an id: an arrow connects messages with equal names.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Sent(NamedTuple):
-    """A message of a conversation."""
+    """An RPC message that the client or the server has sent."""
 
     to_server: bool
     kind: int
@@ -21,7 +21,7 @@ REPLY = 3
 
 
 def names(messages: list[Sent]) -> list[tuple[object, ...]]:
-    """The name of each message of one direction, in order."""
+    """Return the model name of each message of one direction, in order."""
     result: list[tuple[object, ...]] = []
     for at, message in enumerate(messages):
         if message.kind == REPLY and message.answer == 0:

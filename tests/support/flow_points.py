@@ -1,4 +1,4 @@
-"""A model of the arrows of a conversation: which points of its messages are connected."""
+"""A model of the flow arrows between RPC messages; a point is a message at one end."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 Point = tuple[str, str, int, int]
-"""role, kind, number of the message, and which of its kind (answers in parts)."""
+"""Role, kind, number of the call, and number of the part if a reply has several parts."""
 
 CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receive", "reply")]
 
 
 def expected(points: Iterable[Point]) -> list[tuple[Point, Point]]:
-    """The expected arrows between these points."""
+    """Return the expected arrows between recorded points, as pairs."""
     there = set(points)
     arrows = []
     for number in {point[2] for point in points}:

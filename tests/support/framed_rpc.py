@@ -1,11 +1,11 @@
 """A small RPC over a stream socket that calls the hooks of `stretto.base.rpc_hooks`.
 
-Frames of sixteen bytes: kind, transaction, serial number of the message, size. Run as a program
-it is two processes, a server that starts a client with four sending threads:
+A frame has sixteen bytes: kind, transaction, serial number of the message, size. The program
 
     python framed_rpc.py SOCKET MESSAGES ENABLE_AT
 
-and both start tracing by themselves, after their ENABLE_AT-th message.
+is a server, which starts a client with four sending threads in a second process. Each process
+starts tracing after its ENABLE_AT-th message.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ THREADS = 4
 
 
 class FramedChannel:
-    """One end; any thread can send, one thread receives."""
+    """One end of the connection: any thread can send, one thread receives."""
 
     def __init__(self, end: socket.socket, *, is_server: bool) -> None:
         self.end = end
@@ -74,12 +74,12 @@ class FramedChannel:
 
 
 def method(kind: int, serial: int) -> RpcMethod:
-    """The method's ordinal is the serial number, by which a test finds a message at both ends."""
+    """Return a method whose ordinal is the serial number, which identifies the message in tests."""
     return RpcMethod(SERVICE, ("ask", "tell", "event", "ask")[kind], serial, CATEGORY)
 
 
 class _EnableLater:
-    """Counts messages, and enables the category after one of them."""
+    """Counts messages, and enables the category after the message with the given number."""
 
     def __init__(self, at: int) -> None:
         self._left = at
@@ -150,7 +150,7 @@ def client(path: str, messages: int, enable_at: int) -> None:
 
 
 if __name__ == "__main__":
-    # Threads switch often, so that counting outside of the lock would give wrong numbers.
+    # Threads switch often, so that a test fails if messages are counted outside of the lock.
     sys.setswitchinterval(1e-5)
     flows.install()
     run = client if sys.argv[4:] else server

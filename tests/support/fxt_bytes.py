@@ -1,4 +1,4 @@
-"""FXT records, built word by word as the specification defines."""
+"""Builds FXT records word by word, as the specification defines them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def text(value: str | bytes) -> bytes:
 
 
 def record(kind: int, high: int = 0, *parts: bytes) -> bytes:
-    """A record; `high` are the bits above the size in its first word."""
+    """Return a record; `high` are the bits above the size in its first word."""
     body = b"".join(parts)
     return words(kind | (1 + len(body) // 8) << 4 | high << 16) + body
 

@@ -1,4 +1,4 @@
-"""FXT traces built event by event, and conversions of complete traces."""
+"""Builds FXT traces event by event, and converts complete traces."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def records_of(trace: bytes) -> list[Record]:
 
 
 class FxtTrace:
-    """A trace of a client and a server."""
+    """An FXT trace with one thread of a client and one of a server."""
 
     def __init__(self) -> None:
         self._file = io.BytesIO()
@@ -72,7 +72,7 @@ class FxtTrace:
     def message(
         self, time: int, thread: Thread, flow: tuple[int, int], ordinal: int = 0xABC
     ) -> None:
-        """Add a message as the kernel traces it; `flow` is the type and id of its flow point."""
+        """Add a message as Fuchsia's kernel traces it; `flow` is (type, id) of its flow point."""
         here = {"category": "kernel:ipc"}
         ordinal_argument = Argument("ordinal", fxt.UINT64, ordinal)
         self.records.event(

@@ -1,4 +1,4 @@
-"""Modules generated for a test, without files."""
+"""Generates and imports modules for a test without writing files."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from stretto.protozero.generator.schema import File, Schema
 
 
 def module_of(proto: Path, name: str) -> tuple[File, Module]:
-    """Parse a .proto file, and plan the module `name` for its content."""
+    """Parse a .proto file; return it and the plan of the module `name` with its types."""
     (file,) = proto_parser.parse([proto])
     (module,) = split(Schema([file]), [(name, "A sample.", file.type_names())])
     return file, module
 
 
 def load(module: Module) -> Any:
-    """Import the text that the emitter writes."""
+    """Generate the source of a planned module and import it."""
     return load_text(python_emitter.emit(module, "a test"), module.name)
 
 
 def load_files(folder: Path, names: list[str], prefix: str) -> list[Any]:
-    """Modules of .proto files and of their imports, in the package `prefix`."""
+    """Import the modules of .proto files and of their imports, in the package `prefix`."""
     files = proto_parser.parse_imported(names, [folder])
     texts = compile_files(files, [file.name for file in files], Options(prefix))
     return [
@@ -37,7 +37,7 @@ def load_files(folder: Path, names: list[str], prefix: str) -> list[Any]:
 
 
 def load_text(text: str, name: str) -> Any:
-    """Import a text as the module `name`."""
+    """Import Python source as the module `name`."""
     made = ModuleType(name)
     package, _, _ = name.partition(".")
     sys.modules.setdefault(package, ModuleType(package))

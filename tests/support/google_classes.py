@@ -1,7 +1,7 @@
-"""Classes of google.protobuf for Stretto's schemas: the other side of round trips.
+"""Creates google.protobuf classes for Stretto's schemas, to compare both implementations.
 
-Built in memory from the schemas that Stretto's front ends read, so that no protoc is needed;
-another test compares with protoc where it is installed.
+The classes are built in memory from the schemas that Stretto's front ends read, so that no protoc
+is needed. Another test compares the schemas with protoc's if protoc is installed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _OPTIONAL, _REPEATED = 1, 3
 
 
 def perfetto_messages() -> dict[str, Any]:
-    """Every message class in the `perfetto` distribution, by full name."""
+    """Return every message class in the `perfetto` distribution, by full name."""
     module = importlib.import_module(PERFETTO)
     return _classes(module.DESCRIPTOR)
 
 
 def messages_of(file: File, *, perfetto: bool = False) -> dict[str, Any]:
-    """Classes for a schema from a front end of Stretto; it may use Perfetto's messages."""
+    """Return classes for a schema; `perfetto` adds the messages of Perfetto to import."""
     pool = descriptor_pool.DescriptorPool()
     dependencies = []
     if perfetto:
@@ -47,7 +47,7 @@ def _classes(descriptor: Any) -> dict[str, Any]:
 
 
 def descriptor_of(file: File, name: str, dependencies: list[str]) -> Any:
-    """A schema as the FileDescriptorProto that protoc would produce."""
+    """Return a schema as the FileDescriptorProto that protoc would produce."""
     made = descriptor_pb2.FileDescriptorProto(
         name=name,
         package=file.package,

@@ -1,4 +1,4 @@
-"""A service without any tracing, for tests of the protocol."""
+"""An IPC service without tracing, for tests of the protocol."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GREETER = ServiceDescriptor(
 
 
 class Greeter:
-    """The handlers of the service; `take_fd` is set by the test."""
+    """The handlers of the IPC service; a test sets `take_fd`."""
 
     def __init__(self) -> None:
         self.hosted = HostedService(

@@ -1,7 +1,7 @@
-"""Raises an exception at each place where a signal handler could raise one.
+"""Raises an exception at each place in the code where a signal handler could raise one.
 
 CPython runs signal handlers when a call has returned, when a function begins, and when a loop
-jumps back, and not between any other instructions. Their exceptions come out of the call.
+jumps back, and between no other instructions. An exception of a handler propagates from that place.
 """
 
 from __future__ import annotations
@@ -17,24 +17,26 @@ _PLACES = ("CALL", "CALL_FUNCTION_EX", "CALL_KW", "RESUME", "JUMP_BACKWARD")
 
 
 class Interrupt(Exception):  # noqa: N818
-    """The exception of the handler."""
+    """The exception that the simulated signal handler raises."""
 
 
 def interrupted(call: Callable[[], Any], place: int, within: str) -> bool:
-    """Make a call and interrupt it.
+    """Call a function and raise `Interrupt` at one place in it.
 
     Args:
         call: The function to call.
-        place: Number of the place, from 0.
-        within: Only places in files whose path contains this are counted.
+        place: Number of the place, counted from 0 during the call.
+        within: Text in the path of each file whose places are counted.
 
     Returns:
-        Whether the place exists and `Interrupt` came out of the call.
+        Whether the place exists and the call raised `Interrupt`.
     """
     tracer = _Tracer(place, within)
     before = sys.gettrace()
-    sys._getframe().f_trace_opcodes = True  # some versions need it in one frame before settrace
-    gc.disable()  # exceptions of `__del__` would be lost
+    sys._getframe().f_trace_opcodes = (
+        True  # must be set in a frame before settrace on some versions
+    )
+    gc.disable()  # an exception raised in `__del__` would be lost
     sys.settrace(tracer)
     try:
         call()
@@ -48,7 +50,7 @@ def interrupted(call: Callable[[], Any], place: int, within: str) -> bool:
 
 
 class _Tracer:
-    """Raises at one place."""
+    """A trace function that raises `Interrupt` at one place."""
 
     def __init__(self, place: int, within: str) -> None:
         self.left = place
@@ -88,7 +90,7 @@ class _Code:
         return found
 
     def handler(self, offset: int) -> int:
-        """The offset of the handler for an exception of an instruction; -1: the caller."""
+        """Return the offset of an instruction's exception handler; -1 if the caller handles it."""
         for entry in self._entries:
             if entry.start <= offset < entry.end:
                 return entry.target

@@ -2,8 +2,8 @@
 
     python ipc_many.py SOCKET MESSAGES ENABLE_AT
 
-is the host, which starts the client. Both start tracing by themselves, after their ENABLE_AT-th
-message.
+This command runs the host, which starts the client. Each process starts tracing after its
+ENABLE_AT-th message.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ IN_FLIGHT = 8
 
 
 class EnableLater:
-    """Counts messages, and enables the category after one of them."""
+    """Counts messages, and enables the category after the message with the given number."""
 
     def __init__(self, at: int) -> None:
         self._left = at
@@ -62,7 +62,7 @@ class Host:
         connection.start(machine)
 
     def echo(self, request: Raw, deferred: Deferred) -> None:
-        """Answer, and also answer one of the waiting calls."""
+        """Reply to this call, and also to one deferred call."""
         self._count()
         deferred.resolve(request)
         if self._waiting:
@@ -87,7 +87,7 @@ class Host:
 
 
 class Caller:
-    """The calls of one thread."""
+    """Makes the calls of one client thread."""
 
     def __init__(self, proxy: ServiceProxy, count: EnableLater, messages: int, seed: int) -> None:
         self._proxy = proxy
@@ -100,7 +100,7 @@ class Caller:
         for number in range(self._messages):
             name = self._draw.choice(METHODS)
             if number % IN_FLIGHT == 0:
-                name = "Echo"  # completes one of the waiting calls
+                name = "Echo"  # its handler also replies to a deferred call
             one_way = name != "Later" and number % IN_FLIGHT and self._draw.random() < 0.4
             if not one_way:
                 assert self._room.acquire(timeout=60)
@@ -130,7 +130,7 @@ def client(path: str, messages: int, enable_at: int) -> None:
     while any(thread.is_alive() for thread in threads):
         runner.run_until(lambda: False, 5)
     answered: list[bool] = []
-    while len(answered) < THREADS * IN_FLIGHT:  # each Echo completes one waiting call
+    while len(answered) < THREADS * IN_FLIGHT:  # each Echo also replies to a deferred call
         proxy.invoke("Echo", Raw(), lambda _reply, _more: answered.append(True))
         before = len(answered)
         assert runner.run_until(lambda before=before: len(answered) > before, 60_000)

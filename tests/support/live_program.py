@@ -4,7 +4,7 @@
         program.run("thread = threading.Thread(target=work); thread.start()")
         program.wait_for("thread.is_alive()")
 
-Between two commands its main thread is blocked in a read, like that of a server.
+Between two commands, the main thread of the program is blocked in a read, like a server's.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _serve()
 
 
 class LiveProgram:
-    """The program.
+    """A running program to which a test sends code.
 
     Args:
         setup: Python source to run first.
-        arguments: of the interpreter, before the source.
-        environment: variables in addition to those of this process.
-        command: to run instead of an interpreter with the source.
+        arguments: Options of the interpreter.
+        environment: Environment variables added to those of this process.
+        command: Command to run instead of `python -c SOURCE`; the source is appended.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class LiveProgram:
         )
 
     def run(self, order: str) -> Any:
-        """Run statements, or evaluate an expression and return a literal."""
+        """Run statements, or evaluate an expression and return its value, a literal."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(repr(order) + "\n")
@@ -79,7 +79,7 @@ class LiveProgram:
         return answer
 
     def wait_for(self, condition: str) -> None:
-        """Until an expression is true."""
+        """Wait until an expression is true in the program."""
         wait_until(lambda: self.run(f"bool({condition})"), condition)
 
     def finish(self) -> str:

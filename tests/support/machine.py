@@ -1,4 +1,4 @@
-"""A listening service, a consumer, and producers in child processes."""
+"""A fixture for tests with a listening service, a consumer, and producers in processes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Machine:
         self.children = []
 
     def start_child(self, events, *flags):
-        """Start a producer of this many packets; "keep": it keeps its chunk at a flush."""
+        """Start a producer of `events` packets; with "keep", it flushes no chunk."""
         command = [sys.executable, "-c", PRODUCER, self.address, str(events), *flags]
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.children.append(child)

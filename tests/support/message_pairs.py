@@ -1,4 +1,4 @@
-"""Messages in two classes each, Stretto's and google.protobuf's, and values for both."""
+"""Pairs of equal message classes, of Stretto and of google.protobuf, and values for both."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def pair_up(modules: tuple[Any, ...], package: str, theirs: dict[str, Any]) -> l
 
 @cache
 def all_pairs() -> list[Pair]:
-    """Each message class of Stretto with Google's class for the same message."""
+    """Yield each message class of Stretto with Google's class for the same message."""
     pairs = pair_up((config, trace), "perfetto.protos.", perfetto_messages())
     pairs += pair_up((ipc,), "perfetto.protos.", messages_of(ipc_schema(), perfetto=True))
     for name in ("sample", "sample3"):
@@ -59,7 +59,7 @@ def all_pairs() -> list[Pair]:
     return pairs
 
 
-# --- the same values, in Google's classes and in Stretto's ---------------------------------------
+# --- Functions that store equal values in Google's and in Stretto's classes
 
 
 def is_map(field: Any) -> bool:
@@ -109,7 +109,7 @@ def make(ours: type[Message], values: dict[str, Any]) -> Message:
 
 
 def write(writer: Any, ours: type[Message], values: dict[str, Any]) -> None:
-    """Append values by the methods of a generated writer."""
+    """Write values with the methods of a generated writer."""
     fields = {field.proto_name: field for field in ours.LAYOUT.by_name.values()}
     for name, value in values.items():
         field = fields[name]
@@ -128,7 +128,7 @@ def write(writer: Any, ours: type[Message], values: dict[str, Any]) -> None:
 
 
 def decoded(decoder: TypedDecoder) -> dict[str, Any]:
-    """The values in a typed decoder."""
+    """Return the values in a typed decoder, by field name."""
     assert decoder.bytes_left == 0
     return {
         field.proto_name: _plain(getattr(decoder, name))
@@ -149,11 +149,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
-# --- the smallest and the largest value of every field -------------------------------------------
+# --- The smallest and the largest value of every field type
 
 _INT32, _UINT32 = (-(1 << 31), (1 << 31) - 1), (0, (1 << 32) - 1)
 _INT64, _UINT64 = (-(1 << 63), (1 << 63) - 1), (0, (1 << 64) - 1)
-# By FieldDescriptorProto.Type.
+# Extreme values by FieldDescriptorProto.Type.
 EXTREMES: dict[int, tuple[Any, Any]] = {
     1: (-1.7976931348623157e308, 5e-324),
     2: (-3.4028234663852886e38, 1.401298464324817e-45),
@@ -182,7 +182,7 @@ def extreme(field: Any, which: int) -> Any:
     return [value] * (which + 1) if field.is_repeated else value
 
 
-# --- random values -------------------------------------------------------------------------------
+# --- Strategies for random values
 
 SCALARS: dict[int, st.SearchStrategy[Any]] = {
     1: st.floats(allow_nan=False),

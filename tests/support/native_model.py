@@ -1,7 +1,7 @@
 """A simple model of the native data path: lists of packets, without memory, limits and threads.
 
-The service runs on it as on `stretto._native`. For the same program, both must give
-the same trace, as long as no buffer overflows.
+The service can run on this module instead of `stretto._native`. With both, the same program must
+produce the same trace, as long as no buffer overflows.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ sequence_packet_loss
 class _Buffer:
     def __init__(self, size):
         self.size = size
-        self.unread = []  # (producer, writer, packet)
-        self.known = {}  # producer -> (uid, pid)
-        self.taken = {}  # (producer, writer) -> (chunk id, number of its packets so far)
+        self.unread = []  # tuples (producer, writer, packet)
+        self.known = {}  # (uid, pid) by producer
+        self.taken = {}  # (id of the last chunk, number of its packets) by (producer, writer)
 
     def take(self, producer, writer, chunk_id, packets):
-        """Add the packets of a chunk that are new since the last scrape; all to an empty buffer."""
+        """Add the packets of a chunk, except those that this buffer got when it was scraped."""
         last_id, count = self.taken.get((producer, writer), (chunk_id, 0))
         new = packets[count:] if last_id == chunk_id else packets
         self.unread += [(producer, writer, packet) for packet in new]
@@ -69,11 +69,11 @@ class BufferTable:
         return dict.fromkeys(COUNTERS, 0) | {"buffer_size": buffer.size, "unread": 0}
 
     def writer_stats(self, buffer_id):
-        self.buffers[buffer_id]  # KeyError: no such buffer
+        self.buffers[buffer_id]  # raises KeyError if the buffer doesn't exist
         return []
 
     def set_watermark(self, buffer_id, eventfd, unread_bytes):
-        self.buffers[buffer_id]  # KeyError: no such buffer
+        self.buffers[buffer_id]  # raises KeyError if the buffer doesn't exist
 
 
 class Readback:
@@ -137,7 +137,7 @@ class ProducerEndpointCore:
         writer.chunk_id += 1
 
     def scrape(self, buffer_ids):
-        """Add all open chunks, which their writers keep."""
+        """Copy all open chunks to their buffers; the writers still own the chunks."""
         for writer in self.writers:
             if writer.target in buffer_ids:
                 self.copy(writer)

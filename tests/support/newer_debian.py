@@ -1,4 +1,4 @@
-"""Perfetto's native v56 programs, from a newer Debian below build/."""
+"""Runs Perfetto's native v56 programs from an installed newer Debian below build/."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DEBIAN = ROOT / "build" / "newer_debian"
 
 @functools.cache
 def missing() -> str | None:
-    """The reason why they can't run here, or None; installs the newer Debian.
+    """Install the newer Debian; return the reason why it can't be used, or None.
 
-    Takes minutes: call it from a fixture, not while tests are collected.
+    The installation takes minutes: call this function from a fixture, not during collection.
     """
     if not PROGRAM.exists():
         return f"no {PROGRAM.name} in {FOLDER}; set STRETTO_ORACLE"
@@ -27,9 +27,7 @@ def missing() -> str | None:
         return "only root enters the newer Debian"
     DEBIAN.parent.mkdir(exist_ok=True)
     with open(f"{DEBIAN}.lock", "w") as lock:
-        fcntl.flock(
-            lock, fcntl.LOCK_EX
-        )  # Several test processes run at once: one of them installs it.
+        fcntl.flock(lock, fcntl.LOCK_EX)  # The lock makes one of several test processes install it.
         return _make()
 
 
@@ -44,9 +42,9 @@ def command(program: str, folder: Path, *shared: Path) -> list[str]:
     """Return the command line that runs a program of the newer Debian.
 
     Args:
-        program: its name.
-        folder: the working directory.
-        shared: further folders that it can access at their own paths.
+        program: Name of the program.
+        folder: The working directory.
+        shared: Other folders that the program can access, at the same paths.
     """
     bind = ":".join(map(str, (folder, *shared)))
     enter = ["env", f"BIND={bind}", str(PROGRAM), "run", str(DEBIAN)]

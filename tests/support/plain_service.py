@@ -1,7 +1,6 @@
-"""A minimal service for producers: one ring buffer, one session, no checks.
+"""A minimal tracing service with one ring buffer and one session, which checks no requests.
 
-It runs on its own thread, so that the thread of a test can block like a traced program.
-`call` runs a function there.
+The service has its own thread, so that the thread of a test can block like a traced program.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ PAGE_SIZE = 4096
 
 
 class PlainEndpoint:
-    """The endpoint of a producer: sets it up at its first registration and logs other requests."""
+    """The endpoint of a producer: its first registration starts tracing; it logs other requests."""
 
     def __init__(
         self, service: PlainService, producer: OutOfProcessProducer, producer_id: int
@@ -89,7 +88,7 @@ class PlainEndpoint:
 
 
 class PlainService:
-    """A service that listens until `close`."""
+    """A tracing service that listens until `close`."""
 
     def __init__(
         self, address: str, *, shm_size: int = 1 << 20, buffer_size: int = 8 << 20
@@ -127,7 +126,7 @@ class PlainService:
         return self.endpoints[-1]
 
     def call(self, function: Callable[[], T]) -> T:
-        """Run `function` on the thread of the service."""
+        """Run a function on the thread of the service; return its result."""
         results: list[T] = []
         done = threading.Event()
 
@@ -140,7 +139,7 @@ class PlainService:
         return results[0]
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Run the service until `condition()`, evaluated on its thread, is true."""
+        """Wait until a condition, evaluated on the thread of the service, is true."""
         met = threading.Event()
 
         def look() -> None:
@@ -153,7 +152,7 @@ class PlainService:
         assert met.wait(10), "the condition did not hold within 10 s"
 
     def read(self) -> list[TracePacket]:
-        """Read everything in the buffer that wasn't read before."""
+        """Return the packets in the buffer that were not read before."""
         return self.call(self._read)
 
     def _read(self) -> list[TracePacket]:
@@ -165,7 +164,7 @@ class PlainService:
         return Trace.decode(data).packet
 
     def close(self) -> None:
-        """Close all connections and end the thread."""
+        """Close all connections and end the service's thread."""
         self.call(self.host.close)
         self.runner.quit()
         self._thread.join()

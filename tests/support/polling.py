@@ -1,4 +1,4 @@
-"""Polling for what announces itself by no event: files, other processes, threads of the package."""
+"""Polls for changes without a notification: files, other processes, threads of the package."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 
 LIMIT_S = 60.0
-"""Only a hang lasts longer."""
+"""Time limit after which a test has hung, in seconds."""
 
 
 def wait_until(condition: Callable[[], object], what: str = "the condition to hold") -> None:
-    """Wait until the condition holds."""
+    """Wait until the condition returns a true value."""
     deadline = time.monotonic() + LIMIT_S
     while not condition():
         assert time.monotonic() < deadline, f"still waiting for {what} after {LIMIT_S:.0f} s"
-        time.sleep(0.002)  # sleep: the one polling loop of the tests
+        time.sleep(0.002)  # sleep: the polling interval of all tests

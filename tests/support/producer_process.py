@@ -1,10 +1,10 @@
-"""Producers in processes of their own, for tests of the robustness of a service.
+"""A program with one or several producers, for tests of the robustness of a service.
 
     python -m tests.support.producer_process ROLE ADDRESS [arguments]
 
-A role writes facts for the test to stdout, as lines of JSON. It runs until its
-stdin ends, or until it is killed. Its events are instants, `event(index, number)`: on each track
-`index` the numbers count up from 0.
+A role is a function of this module, such as `flood`. It writes reports for the test to stdout, as
+lines of JSON, and runs until its stdin ends or until it is killed. It writes instants
+`event(index, number)`; on each track `index`, the numbers count up from 0.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 TIMEOUT_MS = 60_000
 PR_SET_PDEATHSIG = 1
 TRACK = 1000
-"""Of index 0."""
+"""Uuid of the track with index 0."""
 
 
 def event(index: int, number: int, size: int = 0) -> bytes:
-    """An instant named by its number in eight digits, with `size` further bytes."""
+    """Return an instant whose name is `number` in eight digits and `size` dots."""
     track_event = TrackEvent(
         type=3, name=f"{number:08}" + "." * size, categories=["c"], track_uuid=TRACK + index
     )
@@ -52,33 +52,33 @@ def event(index: int, number: int, size: int = 0) -> bytes:
     return packet.encode()
 
 
-def say(**facts: Any) -> None:
-    """Write facts for the test to stdout."""
+def write_report(**facts: Any) -> None:
+    """Write a report for the test to stdout."""
     os.write(1, json.dumps(facts).encode() + b"\n")
 
 
-class Questions:
-    """Requests of the test on stdin: each line asks for the facts, the end ends the role."""
+class Requests:
+    """Reads stdin: a line requests a report, the end of input ends the role."""
 
     def __init__(self) -> None:
-        self.asked = threading.Event()
+        self.requested = threading.Event()
         self.ended = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
         while byte := os.read(0, 1):
             if byte == b"\n":
-                self.asked.set()
+                self.requested.set()
         self.ended.set()
 
 
 class Producer:
-    """A connected producer whose data source was set up; its writers flush on request.
+    """A connected producer, ready to write when the constructor returns.
 
     Args:
-        address: The service's.
-        source: The data source's name.
-        hints: More of ProducerHints.
+        address: Address of the service's producer socket.
+        source: Name of the data source.
+        hints: Additional fields of ProducerHints.
     """
 
     def __init__(self, address: str, source: str = "ds", **hints: Any) -> None:
@@ -97,7 +97,7 @@ class Producer:
         self.writers.append(_native.TraceWriter(self.arbiter, self.target, policy))
         return self.writers[-1]
 
-    # Called by the service.
+    # --- Methods that the service calls
 
     def on_connect(self) -> None:
         self.client.register_data_source(DataSourceDescriptor(name=self.source))
@@ -117,17 +117,17 @@ class Producer:
     def clear_incremental_state(self, instance_ids: Sequence[int]) -> None: ...
 
     def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None:
-        # Writers belong to their threads: the complete packets in their chunks are scraped.
+        # Only a writer's own thread may flush it. The service scrapes the writers' open chunks.
         if self.arbiter is not None:
             self.arbiter.flush()
         self.client.notify_flush_complete(request_id)
 
 
-# --- many producers, some of which are killed
+# --- The role `crowd`: many producers, some of which are killed
 
 
 class Counts:
-    """The number of events of each child, in memory that outlives the children."""
+    """Numbers of written events of child processes, in memory shared with the children."""
 
     def __init__(self, children: int) -> None:
         self._memory = mmap.mmap(-1, 8 * children)
@@ -140,7 +140,7 @@ class Counts:
 
 
 def write_as_child(address: str, index: int, counts: Counts, events: int) -> None:
-    """Write and count, then wait to be killed."""
+    """Write and count events, then sleep until the process is killed."""
     producer = Producer(address)
     writer = producer.writer()
     for number in range(events):
@@ -167,7 +167,7 @@ def kill(pid: int) -> None:
 
 
 def crowd(address: str, children: str, events: str) -> None:
-    """Many producers, every third of which is killed while it writes; reports their counts."""
+    """Run many producers, kill every third while it writes, and report their event counts."""
     total, each = int(children), int(events)
     counts = Counts(total)
     pids = [
@@ -180,53 +180,53 @@ def crowd(address: str, children: str, events: str) -> None:
         for index in [index for index, fate in fates.items() if counts.get(index) >= fate]:
             kill(pids[index])
             del fates[index]
-        time.sleep(0.001)  # sleep: the children write meanwhile
-    say(written=[counts.get(index) for index in range(total)], pids=pids)
-    Questions().ended.wait()
+        time.sleep(0.001)  # sleep: the children write during it
+    write_report(written=[counts.get(index) for index in range(total)], pids=pids)
+    Requests().ended.wait()
     for index, pid in enumerate(pids):
         if index % 3:
             kill(pid)
 
 
-# --- one that writes continuously
+# --- The role `flood`: a producer that writes continuously
 
 
 def flood(address: str, source: str, index: str, shm_size: str, pause_us: str) -> None:
-    """Write continuously; events that don't fit into the memory are dropped.
+    """Write continuously; drop events that don't fit into the shared memory.
 
-    Reports the size of its memory; after each line of input, the number of events so far;
-    at the end of input, the numbers of written and of dropped events.
+    Reports the size of the memory at the start, the number of events after each line of input,
+    and the numbers of written and dropped events at the end of input.
     """
     producer = Producer(address, source, shm_size=int(shm_size))
     writer = producer.writer(_native.DROP)
     assert producer.arbiter is not None
-    questions = Questions()
-    say(size=producer.arbiter.size)
+    stdin = Requests()
+    write_report(size=producer.arbiter.size)
     prefix, suffix = event(int(index), 1, 100).split(b"00000001")
     writer.write(event(int(index), 0, 100))
     number, pause = 1, int(pause_us) / 1e6
-    while not questions.ended.is_set():
+    while not stdin.ended.is_set():
         for _ in range(100):
             writer.write(prefix + b"%08d" % number + suffix)
             number += 1
         if pause:
-            time.sleep(pause)  # sleep: a producer of a bounded rate
-        if questions.asked.is_set():
-            questions.asked.clear()
-            say(number=number)
+            time.sleep(pause)  # sleep: limits the event rate
+        if stdin.requested.is_set():
+            stdin.requested.clear()
+            write_report(number=number)
     writer.flush()
     synced = threading.Event()
     producer.client.sync(synced.set)
     assert synced.wait(TIMEOUT_MS / 1000)
-    say(number=number, written=writer.packets_written, dropped=writer.packets_dropped)
+    write_report(number=number, written=writer.packets_written, dropped=writer.packets_dropped)
     signal.pause()
 
 
-# --- different page sizes and layouts
+# --- The roles `layouts` and `geometry`: page sizes and layouts
 
 
-class KnowingClient(ProducerIPCClient):
-    """A client that keeps another view of its shared memory in `memory`."""
+class RawMemoryClient(ProducerIPCClient):
+    """A client whose `memory` gives tests direct access to the shared memory."""
 
     __slots__ = ("memory", "page_size")
 
@@ -239,30 +239,30 @@ class KnowingClient(ProducerIPCClient):
         self.memory = (ctypes.c_uint8 * (end - start)).from_address(start)
 
 
-class KnowingProducer(Producer):
-    """A producer with a KnowingClient."""
+class RawMemoryProducer(Producer):
+    """A producer whose shared memory a test can read and write."""
 
     def make_client(self, address: str, hints: ProducerHints) -> ProducerIPCClient:
-        return KnowingClient.connect(address, self, hints, TIMEOUT_MS)
+        return RawMemoryClient.connect(address, self, hints, TIMEOUT_MS)
 
     @property
     def memory(self) -> Any:
-        assert isinstance(self.client, KnowingClient)
+        assert isinstance(self.client, RawMemoryClient)
         return self.client.memory
 
     @property
     def page_size(self) -> int:
-        assert isinstance(self.client, KnowingClient)
+        assert isinstance(self.client, RawMemoryClient)
         return self.client.page_size
 
     def layouts(self) -> set[int]:
-        """The current layouts of its pages: 1 to 5, or 0 for pages without a layout."""
+        """Return the current layouts of the pages: 1 to 5, or 0 for pages without a layout."""
         pages = range(0, len(self.memory), self.page_size)
         return {self.memory[page + 3] >> 4 & 7 for page in pages}
 
 
 def write_long_event(writer: _native.TraceWriter, index: int, number: int, size: int) -> None:
-    """Write an event with an annotation in several pieces, which spans several chunks."""
+    """Write an event that spans several chunks; its annotation is appended in parts."""
     with _native.MessageWriter(writer) as packet:
         packet.append_varint(8, _native.boottime_ns())
         with packet.nested(11, _native.MessageWriter) as track_event:
@@ -278,9 +278,9 @@ def write_long_event(writer: _native.TraceWriter, index: int, number: int, size:
 
 
 def layouts(address: str, page_size: str) -> None:
-    """Add more and more writers, so that pages are divided into more and more chunks."""
+    """Add writers until the pages have been divided by all layouts."""
     size = int(page_size)
-    producer = KnowingProducer(address, page_size=size, shm_size=16 * size)
+    producer = RawMemoryProducer(address, page_size=size, shm_size=16 * size)
     seen: set[int] = set()
     numbers: list[int] = []
     for writers in (1, 6, 12, 20, 40):
@@ -295,29 +295,29 @@ def layouts(address: str, page_size: str) -> None:
                     writer.write(event(index, numbers[index], turn * 7))
                 numbers[index] += 1
             seen |= producer.layouts()
-    say(layouts=sorted(seen), page_size=producer.page_size, numbers=numbers)
+    write_report(layouts=sorted(seen), page_size=producer.page_size, numbers=numbers)
     signal.pause()
 
 
 def geometry(address: str, page_size: str, shm_size: str) -> None:
-    """Report the memory that a producer gets if it requests this memory."""
-    producer = KnowingProducer(address, page_size=int(page_size), shm_size=int(shm_size))
+    """Report the page size and memory size that a producer gets if it requests these."""
+    producer = RawMemoryProducer(address, page_size=int(page_size), shm_size=int(shm_size))
     producer.writer().write(event(0, 0))
-    say(page_size=producer.page_size, shm_size=len(producer.memory))
+    write_report(page_size=producer.page_size, shm_size=len(producer.memory))
     signal.pause()
 
 
-# --- a malicious one
+# --- The role `hostile`: a malicious producer
 
 
 def spoofed(number: int) -> bytes:
-    """A packet with the identity of another producer."""
+    """Return a packet that claims the identity of another producer."""
     trusted = number_field(3, 4242) + number_field(10, 2) + number_field(79, 1)
     return TracePacket(for_testing=TestEvent(str=f"spoof {number}")).encode() + trusted
 
 
-def rewrite_for_ever(producer: KnowingProducer) -> None:
-    """Write random bytes and valid pages into the memory."""
+def rewrite_for_ever(producer: RawMemoryProducer) -> None:
+    """Write random bytes and valid pages into the shared memory, without end."""
     rng, size = random.Random(2), producer.page_size
     pages = [
         ChunkBuilder(writer, 0).add(spoofed(writer)).add(event(99, writer)).page(size)
@@ -332,7 +332,7 @@ def rewrite_for_ever(producer: KnowingProducer) -> None:
 
 
 def hostile_request(rng: random.Random, pages: int) -> CommitDataRequest:
-    """Request moves of all pages into any buffer, patches of any chunk, and ends of any flush."""
+    """Return a request with random moves, patches and flush ids, most of them invalid."""
     patch = CommitDataRequest.ChunkToPatch.Patch(offset=rng.randrange(60), data=b"evil")
     return CommitDataRequest(
         chunks_to_move=[
@@ -353,8 +353,8 @@ def hostile_request(rng: random.Random, pages: int) -> CommitDataRequest:
 
 
 def hostile(address: str, requests: str) -> None:
-    """Rewrite the memory while the service reads it, and send invalid requests."""
-    producer = KnowingProducer(address, page_size=4096, shm_size=1 << 17)
+    """Rewrite the shared memory while the service reads it, and send invalid requests."""
+    producer = RawMemoryProducer(address, page_size=4096, shm_size=1 << 17)
     client, rng = producer.client, random.Random(3)
     threading.Thread(target=rewrite_for_ever, args=(producer,), daemon=True).start()
     for writer in range(1, 40):
@@ -365,7 +365,7 @@ def hostile(address: str, requests: str) -> None:
         synced = threading.Event()
         client.sync(synced.set)
         assert synced.wait(TIMEOUT_MS / 1000)
-    say(pid=os.getpid())
+    write_report(pid=os.getpid())
     signal.pause()
 
 

@@ -1,8 +1,7 @@
 """Random traced programs, and a simple model of their traces.
 
 A program is data: threads and asyncio tasks, each a nested list of steps. `run` executes it
-with Stretto and collects the expected events; every event has a number
-of its own as the argument `seq`.
+with Stretto and collects the expected events. The argument `seq` of each event is a unique number.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ class Expected:
 
 
 def flatten(prefix: str, value: Any) -> dict[str, Any]:
-    """Arguments in the form of the trace processor: key path -> value."""
+    """Return an argument as the trace processor shows it: a dictionary of key paths and values."""
     if isinstance(value, dict):
         pairs = [(f"{prefix}.{key}", item) for key, item in value.items()]
     elif isinstance(value, list):
@@ -99,7 +98,7 @@ def flatten(prefix: str, value: Any) -> dict[str, Any]:
 
 
 def shown(value: Any) -> Any:
-    """A simple value in the form of the trace processor."""
+    """Return a simple value as the trace processor shows it."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int):
@@ -168,7 +167,7 @@ class Runner:
     async def track(
         self, _parent: int | None, category: int, name: str, track: int, inner: list[Any]
     ) -> None:
-        """Begin and end on a separate track; the steps inside use the track of this thread."""
+        """Run steps between BEGIN and END on a new track; the steps use the thread's track."""
         where = f"{self.where} track {track} {next(self.program.numbers)}"
         row = stretto.Track(where)
         elsewhere = Runner(self.program, where)
@@ -179,7 +178,7 @@ class Runner:
 
 
 class Program:
-    """Executes a program."""
+    """A random program, given as data."""
 
     def __init__(self, source: dict[str, Any]) -> None:
         self.source = source

@@ -14,7 +14,7 @@ TIMEOUT_S = 120
 
 @dataclass
 class Run:
-    """The result of a command, and the trace if it was recorded."""
+    """The exit status, output and trace of a finished command."""
 
     status: int
     stdout: str
@@ -42,7 +42,7 @@ def alone(*command: str, cwd: Path | None = None, **environment: str) -> Run:
 
 
 def record_command(path: Path, *arguments: str) -> list[str]:
-    """The command line `stretto record -o path arguments`."""
+    """Return the command line `stretto record -o path arguments`."""
     return [sys.executable, "-m", "stretto", "record", "-o", str(path), *arguments]
 
 
@@ -57,7 +57,7 @@ OPEN_SLICES = "select count(*) from slice where dur < 0"
 
 
 def check_trace(oracle: Any, trace: bytes, *, complete: bool = True) -> Any:
-    """Load a trace; fails on errors and, if `complete`, on slices without an end."""
+    """Load a trace; fail on errors and, if `complete`, on slices without an end."""
     loaded = oracle(trace)
     assert loaded.errors() == []
     if complete:
@@ -66,12 +66,12 @@ def check_trace(oracle: Any, trace: bytes, *, complete: bool = True) -> Any:
 
 
 def names(loaded: Any) -> set[str]:
-    """The names of all slices."""
+    """Return the names of all slices."""
     return {name for (name,) in loaded.query("select distinct name from slice")}
 
 
 def pids(loaded: Any) -> set[int]:
-    """The processes that have slices."""
+    """Return the pids of the processes with slices."""
     sql = (
         "select distinct pid from slice join thread_track on track_id = thread_track.id"
         " join thread using (utid) join process using (upid)"

@@ -1,4 +1,4 @@
-"""Track events of a trace as plain Python values, for tests that need no trace processor."""
+"""Reads the track events of a trace as plain Python values, without the trace processor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Event(NamedTuple):
 
 
 class _Sequence:
-    """The incremental state of one sequence."""
+    """The incremental state of one packet sequence."""
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
@@ -111,7 +111,7 @@ class _Sequence:
 
 
 def events_of(trace: bytes) -> list[Event]:
-    """All track events, in file order."""
+    """Return all track events of a trace, in file order."""
     sequences: dict[int, _Sequence] = {}
     events = []
     for packet in decode_packets(trace):
@@ -125,13 +125,13 @@ def events_of(trace: bytes) -> list[Event]:
 
 
 def descriptors_of(trace: bytes) -> dict[int, TrackDescriptor]:
-    """The last descriptor of each track, by uuid."""
+    """Return the last descriptor of each track, by uuid."""
     packets = (packet for packet in decode_packets(trace) if packet.has("track_descriptor"))
     return {packet.track_descriptor.uuid: packet.track_descriptor for packet in packets}
 
 
 def config(*, enabled: list[str] | None = None, disabled: list[str] | None = None) -> TraceConfig:
-    """A config for all categories except slow and debug ones, or for the given ones."""
+    """Return a config for the given categories, by default all except slow and debug ones."""
     made = recording_config(buffer_bytes=8 << 20)
     track_event = made.data_sources[0].config.track_event_config
     if enabled is not None:
@@ -142,7 +142,7 @@ def config(*, enabled: list[str] | None = None, disabled: list[str] | None = Non
 
 
 class Recorded:
-    """The recording of a `record` block, available when the block has ended."""
+    """The trace and the events of a `record` block, available when the block has ended."""
 
     def __init__(self) -> None:
         self.trace = b""
@@ -153,17 +153,17 @@ class Recorded:
 
     @property
     def event(self) -> Event:
-        """The only event."""
+        """The only event of the recording."""
         (event,) = self.events
         return event
 
     @property
     def kinds(self) -> str:
-        """The kinds of the events, like "BIE"."""
+        """The kinds of all events: "BIE" for BEGIN, INSTANT and END."""
         return "".join("?BEIC"[event.kind] for event in self.events)
 
     def one(self, name: str) -> Event:
-        """The only event with this name."""
+        """Return the only event with this name."""
         (event,) = [event for event in self.events if event.name == name]
         return event
 
@@ -181,7 +181,7 @@ def record(
 
 
 def bodies(events: list[Event], role: str) -> dict[tuple[str, str], list[Any]]:
-    """The recorded bodies of messages by kind and method, in the order of their events."""
+    """Return the recorded message bodies by (kind, method), in the order of their events."""
     found: dict[tuple[str, str], list[Any]] = {}
     for event in events:
         args = event.args

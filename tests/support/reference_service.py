@@ -14,7 +14,7 @@ PROGRAM = FOLDER / "reference_service.py"
 
 
 def missing() -> str | None:
-    """The reason why the service isn't available, or None."""
+    """Return the reason why Perfetto's service isn't available, or None."""
     if not PROGRAM.exists():
         return f"no {PROGRAM.name} in {FOLDER}; set STRETTO_ORACLE"
     if importlib.util.find_spec("perfnetto") is None:
@@ -23,7 +23,7 @@ def missing() -> str | None:
 
 
 class ReferenceService:
-    """The service, running during a `with` block. Its sockets don't exist before it listens.
+    """Perfetto's service, which runs during a `with` block and listens when the block begins.
 
     Args:
         producers: Path of the producer socket.

@@ -1,4 +1,4 @@
-"""A consumer at the far end of a socket, which sends and receives single frames."""
+"""A consumer that is connected by a socket and sends and receives single frames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Replies(list[Any]):
-    """The replies to one request; None is a rejection."""
+    """The replies to one request; None stands for a rejection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,8 +33,8 @@ class RemoteConsumer:
     """A consumer bound to ConsumerPort, on a runner that the test drives.
 
     Args:
-        runner: Of both ends.
-        host: Accepts the connection.
+        runner: Task runner for both ends of the socket.
+        host: The service that accepts the connection.
     """
 
     def __init__(self, runner: TaskRunner, host: ConsumerIPCService) -> None:

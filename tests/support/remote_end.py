@@ -1,4 +1,4 @@
-"""A connection that looks like one over a network."""
+"""Makes a local connection look like one over a network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ADDRESS = "192.0.2.1:1"
 
 
 class RemoteEnd(StreamSocket):
-    """A socket whose peer has no credentials."""
+    """A stream socket that reports no credentials of its peer."""
 
     __slots__ = ()
 
@@ -21,7 +21,7 @@ class RemoteEnd(StreamSocket):
 
 
 def remote_end(end: StreamSocket) -> RemoteEnd:
-    """Take over a connected socket."""
+    """Return a connected socket as a RemoteEnd; closes the original."""
     remote = RemoteEnd(socket.socket(fileno=os.dup(end.fileno())))
     end.close()
     return remote

@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """Count the deselected tests by the marker that is the reason."""
+    """Count the deselected tests by the marker that excluded them."""
     for item in items:
         reason = next(
             (mark for mark in ("thorough", "once") if item.get_closest_marker(mark)), "other"
@@ -42,7 +42,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Use the count of one worker of pytest-xdist: all workers collect the same tests."""
+    """Keep the counts of a pytest-xdist worker; all workers have collected the same tests."""
     left_out = getattr(node, "workeroutput", {}).get("left_out", {})
     node.config.stash[LEFT_OUT] = Counter(left_out) | node.config.stash[LEFT_OUT]
 
@@ -64,7 +64,7 @@ def pytest_terminal_summary(
 
 
 def _by_suite(reporter: pytest.TerminalReporter) -> tuple[Counter[str], Counter[str]]:
-    """The number of tests of each suite, and their seconds including setup and teardown."""
+    """Return test count and seconds (with setup and teardown) of each suite."""
     names: dict[str, set[str]] = {}
     seconds: Counter[str] = Counter()
     for outcome in ("", "passed", "failed", "error", "skipped", "xfailed", "xpassed"):
@@ -77,6 +77,6 @@ def _by_suite(reporter: pytest.TerminalReporter) -> tuple[Counter[str], Counter[
 
 
 def _suite(nodeid: str) -> str:
-    """The folder of a test below `tests`: `tests/unit` of `tests/unit/ipc/test_x.py::test_y`."""
+    """Return the suite of a test: `tests/unit` for `tests/unit/ipc/test_x.py::test_y`."""
     folders = nodeid.partition("::")[0].split("/")[:-1]
     return "/".join(folders[: folders.index("tests") + 2] if "tests" in folders else folders)

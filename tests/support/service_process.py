@@ -1,11 +1,12 @@
-"""A tracing service in a process of its own, behind a producer socket (and a consumer socket).
+"""Runs a tracing service in a second process, controlled by a test.
 
     with ServiceProcess(folder / "producer.sock") as service:
         service.start("one", config)          a program at the socket records
         trace = service.stop("one")
         service.kill()
 
-Run as a module, it is that process: it reads JSON lines, and answers each with one.
+Run as a program, this module is the second process. It reads requests as lines of JSON from
+stdin, and prints one line of JSON for each.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ TIMEOUT_MS = 30_000
 
 
 class ServiceProcess:
-    """The process, controlled by a test.
+    """The process with the tracing service, as a test controls it.
 
     Args:
-        address: of its socket.
-        consumers: of its consumer socket, if it should have one.
+        address: Path of the service's producer socket.
+        consumers: Path of the service's consumer socket; empty for none.
     """
 
     def __init__(self, address: Path | str, consumers: Path | str = "") -> None:
@@ -46,23 +47,23 @@ class ServiceProcess:
         assert self._answer() == "listening"
 
     def start(self, session: str, config: TraceConfig) -> None:
-        self._ask("start", session, config.encode().hex())
+        self._request("start", session, config.encode().hex())
 
     def stop(self, session: str) -> bytes:
         """End the session; return its trace."""
-        return bytes.fromhex(self._ask("stop", session))
+        return bytes.fromhex(self._request("stop", session))
 
     def producers(self) -> list[dict[str, Any]]:
         """Return name, pid and data sources of each producer."""
-        answer: list[dict[str, Any]] = self._ask("producers")
+        answer: list[dict[str, Any]] = self._request("producers")
         return answer
 
     def categories(self) -> int:
         """Return the number of categories that the producers announce."""
-        return int(self._ask("count_categories"))
+        return int(self._request("count_categories"))
 
     def wait_for_producers(self, count: int) -> list[dict[str, Any]]:
-        """Until there are so many, with all their data sources."""
+        """Wait until the service has this number of producers with all their data sources."""
         found: list[dict[str, Any]] = []
 
         def complete() -> bool:
@@ -95,7 +96,7 @@ class ServiceProcess:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, *request: str) -> Any:
+    def _request(self, *request: str) -> Any:
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
@@ -109,7 +110,7 @@ class ServiceProcess:
 
 
 class _Server:
-    """The part in the process: the service, and a consumer for each session."""
+    """The code of the second process: the service, and a consumer for each session."""
 
     def __init__(self, address: str, consumers: str) -> None:
         self.runner = SelectorTaskRunner()

@@ -44,7 +44,7 @@ KINDS = (
 
 
 class Setup:
-    """A service with its clock, runner, producers and consumers."""
+    """A service with a fake clock and task runner, and its producers and consumers."""
 
     def __init__(self, **options):
         self.clock = FakeClock()
@@ -58,7 +58,7 @@ class Setup:
         self.service = TracingService(self.runner, self.clock, **options)
 
     def producer(self, *sources, **arguments):
-        """A connected producer with data sources of these names."""
+        """Return a connected producer with data sources of these names."""
         producer = MockProducer(self.service, **arguments)
         for name in sources:
             producer.register(name)
@@ -68,7 +68,7 @@ class Setup:
         return MockConsumer(self.service, uid)
 
     def enable(self, config, consumer=None, fd=None):
-        """A consumer with a session."""
+        """Return a consumer with a session of this config."""
         consumer = consumer or self.consumer()
         consumer.enable(config, fd)
         self.run()
@@ -81,14 +81,14 @@ class Setup:
         self.runner.advance(milliseconds)
 
     def read(self, consumer):
-        """Read once; return the packets."""
+        """Send one read request of the consumer; return the packets."""
         start = len(consumer.packets())
         consumer.endpoint.read_buffers()
         self.run()
         return consumer.packets()[start:]
 
     def write(self, producer, *names, source="ds", flush=True):
-        """Write packets with these texts, and commit them."""
+        """Write packets with these texts; commit them unless `flush` is false."""
         writer = producer.writer(source)
         for text in names:
             writer.write(event(text))
@@ -96,17 +96,17 @@ class Setup:
             writer.flush()
 
     def session_of(self, consumer):
-        """A consumer's session."""
+        """Return the session of a consumer."""
         return self.service.sessions[consumer.endpoint.session_id]
 
     def session(self):
-        """The only session."""
+        """Return the only session of the service."""
         (session,) = self.service.sessions.values()
         return session
 
 
 def make_config(*sources, buffers=1, size_kb=128, **fields):
-    """A config with data sources of these names, each into buffer 0."""
+    """Return a config with data sources of these names, all written into buffer 0."""
     config = TraceConfig(**fields)
     config.buffers = [TraceConfig.BufferConfig(size_kb=size_kb) for _ in range(buffers)]
     config.data_sources = [data_source(name) for name in sources]
@@ -118,17 +118,17 @@ def data_source(name, **fields):
 
 
 def event(text):
-    """An encoded packet that can be found in a trace."""
+    """Return an encoded packet with a text by which a test finds it in a trace."""
     return TracePacket(for_testing=TestEvent(str=text)).encode()
 
 
 def texts(packets):
-    """The texts of these packets, in order."""
+    """Return the texts of packets made by `event`, in order."""
     return [packet.for_testing.str for packet in packets if packet.has("for_testing")]
 
 
 def events(packets):
-    """Names of the service events, in order."""
+    """Return the names of the service events in packets, in order."""
     return [
         name
         for packet in packets
@@ -139,5 +139,5 @@ def events(packets):
 
 
 def kinds(packets):
-    """The kind of each packet."""
+    """Return the name of the data field of each packet."""
     return [next(kind for kind in KINDS if packet.has(kind)) for packet in packets]

@@ -1,4 +1,4 @@
-"""The value of an argument in a trace."""
+"""Finds out how a trace shows the value of an argument."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CATEGORY = stretto.Category("test.arguments")
 
 
 def shown(value: object) -> Any:
-    """Record an argument in each possible way; return its value in the trace."""
+    """Record an argument with each function that accepts one; return its value in the trace."""
     with record() as recorded:
         CATEGORY.instant("keyword", value=value)
         CATEGORY.instant("args", args={"value": value})

@@ -1,8 +1,7 @@
 """Track events over shared memory to a service that reads only when a test calls it.
 
-Shared memory, socket, commit frames and trace buffer are real, but nothing happens by
-itself: between two calls of `catch_up` no chunk is freed, so a small buffer overflows exactly
-where a test needs it.
+Shared memory, socket, commit frames and trace buffer are real. Only `catch_up` frees chunks, so a
+small buffer overflows at a predictable place between two calls of it.
 """
 
 from __future__ import annotations
@@ -51,11 +50,11 @@ class SlowService:
         _native.stop_instance(self.slot)
 
     def counts(self) -> tuple[int, int]:
-        """Events (written, lost)."""
+        """Return the numbers of written and lost events."""
         return _native.instance_counts(self.slot)
 
     def catch_up(self) -> None:
-        """Handle all committed chunks, and free them."""
+        """Read all committed chunks and free them."""
         self._queue.drain()
         try:
             self._received += self._far.recv(1 << 20)
@@ -65,7 +64,7 @@ class SlowService:
             self._received = self._received[self._handle_frames() :]
 
     def _handle_frames(self) -> int:
-        """Handle the leading commits or one other frame; return the number of bytes."""
+        """Handle all leading commit frames or one other frame; return their size in bytes."""
         consumed, _, _ = self.core.commit_frames(self._received, SERVICE, COMMIT)
         if consumed:
             return consumed
@@ -77,7 +76,7 @@ class SlowService:
         return size
 
     def read(self) -> bytes:
-        """The trace, including the data that is still in shared memory."""
+        """Return the trace, including the data that is still in shared memory."""
         self.catch_up()
         self.core.scrape([BUFFER])
         readback = _native.Readback(self.table)

@@ -1,4 +1,4 @@
-"""The sources of the checkout, for the lints of tests/meta."""
+"""Finds and parses the sources of the checkout, for the lints in tests/meta."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGES = (PACKAGE, FIDL_PACKAGE)
 
 
 class Import(NamedTuple):
-    """One imported module, with its line."""
+    """A name that a file imports, with its line."""
 
     module: str
     """Absolute name; `from a import b` gives `a.b`, for `b` may be a module."""
@@ -28,25 +28,25 @@ class Import(NamedTuple):
 
 
 def python_sources(*suffixes: str, packages: tuple[Path, ...] = PACKAGES) -> list[Path]:
-    """All modules of the packages, sorted."""
+    """Return the paths of all modules of the packages, sorted."""
     wanted = suffixes or (".py", ".pyi")
     files = (path for package in packages for path in package.rglob("*"))
     return sorted(path for path in files if path.suffix in wanted)
 
 
 def package_of(path: Path) -> Path | None:
-    """The package that contains a file, or None."""
+    """Return the folder of the package that contains a file, or None."""
     return next((package for package in PACKAGES if path.is_relative_to(package)), None)
 
 
 def native_sources(folder: str = "") -> list[Path]:
-    """All C sources and headers below native/."""
+    """Return the paths of all C sources and headers below native/."""
     files = (ROOT / "native" / folder).rglob("*")
     return sorted(path for path in files if path.suffix in (".c", ".h"))
 
 
 def module_name(path: Path) -> str:
-    """`src/stretto/base/clock.py` is `stretto.base.clock`."""
+    """Return a module's name: `stretto.base.clock` for `src/stretto/base/clock.py`."""
     package = package_of(path)
     assert package is not None, path
     parts = path.relative_to(package.parent).with_suffix("").parts
@@ -54,7 +54,7 @@ def module_name(path: Path) -> str:
 
 
 def package_name(path: Path) -> str:
-    """The package of a file, where its relative imports start; empty outside of the packages."""
+    """Return the package from which a file's relative imports start; empty outside of packages."""
     if package_of(path) is None:
         return ""
     return module_name(path.parent / "__init__.py")
@@ -62,7 +62,7 @@ def package_name(path: Path) -> str:
 
 @functools.cache
 def imports(path: Path) -> tuple[Import, ...]:
-    """Every import statement of a file, including those in functions."""
+    """Return the imports of a file, including those in functions."""
     tree = ast.parse(path.read_text(), str(path))
     return tuple(_imports(tree, package_name(path), False, path.suffix == ".pyi"))
 
@@ -75,7 +75,7 @@ def _imports(node: ast.AST, package: str, in_function: bool, typing_only: bool) 
         in_function = True
     guarded = node.body if isinstance(node, ast.If) and _is_type_checking(node.test) else ()
     for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.expr):  # no import stands in an expression
+        if not isinstance(child, ast.expr):  # expressions contain no imports
             yield from _imports(child, package, in_function, typing_only or child in guarded)
 
 
@@ -100,11 +100,11 @@ def where(path: Path, line: int, complaint: str) -> str:
 
 
 def report(violations: list[str]) -> None:
-    """Fail with all violations."""
+    """Fail if there are violations, and list them all."""
     assert not violations, "\n" + "\n".join(violations)
 
 
 def is_generated(path: Path) -> bool:
-    """Whether the first lines say that a generator wrote the file."""
+    """Return whether the first lines mark the file as generated."""
     head = path.read_text().splitlines()[:5]
     return any("generated" in line.lower() for line in head)

@@ -18,7 +18,7 @@ TIMEOUT_MS = 60_000
 
 
 class SystemConsumer:
-    """A consumer, connected until `close`; a request without an answer in time fails the test."""
+    """A connected consumer; the test fails if a request isn't answered in time."""
 
     def __init__(self, address: str) -> None:
         self.runner = SelectorTaskRunner()
@@ -29,7 +29,7 @@ class SystemConsumer:
         self.endpoint = ConsumerIPCClient.connect(address, self, self.runner)
         self.wait(lambda: self.connected or self.disconnected)
 
-    # --- ports.endpoints.Consumer
+    # --- Methods of ports.endpoints.Consumer, called by the service
 
     def on_connect(self) -> None:
         self.connected = True
@@ -45,26 +45,26 @@ class SystemConsumer:
         self._data.append(data)
         self._has_more = has_more
 
-    # --- called by tests
+    # --- Methods for tests
 
     def wait(self, condition: Callable[[], bool], timeout_ms: float = TIMEOUT_MS) -> None:
-        """Run until the condition is true."""
-        assert self.runner.run_until(condition, timeout_ms), "the service let us wait"
+        """Run the consumer's event loop until the condition is true."""
+        assert self.runner.run_until(condition, timeout_ms), "the service did not answer in time"
 
     def process_events(self, milliseconds: float) -> None:
         """Run the consumer's event loop for some time."""
         self.runner.run_until(lambda: False, milliseconds)
 
-    def ask(self, question: Callable[[Callable[[Any], None]], object]) -> Any:
-        """Send a request with a callback; return the answer."""
+    def call(self, request: Callable[[Callable[[Any], None]], object]) -> Any:
+        """Send a request that takes a callback; return the argument of the callback."""
         answers: list[Any] = []
-        question(answers.append)
+        request(answers.append)
         self.wait(lambda: bool(answers))
         return answers[0]
 
     def state(self) -> TracingServiceState:
         """Return the connected producers and the running sessions."""
-        state: TracingServiceState = self.ask(self.endpoint.query_service_state)
+        state: TracingServiceState = self.call(self.endpoint.query_service_state)
         return state
 
     def wait_for_producers(self, *names: str) -> None:
@@ -86,20 +86,20 @@ class SystemConsumer:
             self.process_events(20)
 
     def enable(self, config: TraceConfig, fd: int | None = None) -> None:
-        """Start a session."""
+        """Enable tracing with this config; the service may write into `fd`."""
         self.endpoint.enable_tracing(config.encode(), fd)
 
     def flush(self, timeout_ms: int = 10_000) -> bool:
-        """Flush; return whether all producers committed. 0: the timeout of the config."""
-        return bool(self.ask(lambda callback: self.endpoint.flush(timeout_ms, callback)))
+        """Flush; return whether all producers committed. Time-out 0 stands for the config's."""
+        return bool(self.call(lambda callback: self.endpoint.flush(timeout_ms, callback)))
 
     def stop(self) -> None:
-        """End the session."""
+        """Disable tracing and wait until the session has ended."""
         self.endpoint.disable_tracing()
         self.wait(lambda: self.ended)
 
     def read(self) -> bytes:
-        """Return the part of the trace since the last read."""
+        """Return the part of the trace that was not read before."""
         self._data, self._has_more = [], True
         self.endpoint.read_buffers()
         self.wait(lambda: not self._has_more)

@@ -49,7 +49,7 @@ writing failed, may delete its output, and tests must not delete the machine's o
 
 
 class Effects(NamedTuple):
-    """The result of one run of a command."""
+    """Exit status, standard output and files of one run of a command."""
 
     status: int
     stdout: str
@@ -57,12 +57,12 @@ class Effects(NamedTuple):
 
 
 class TraceCommand:
-    """One of the two commands, in a folder of its own.
+    """The command `stretto trace` or `perfetto`, with its own working folder.
 
     Args:
         program: `stretto` or `perfetto`.
-        folder: is created, with FILES in it.
-        environment: with the addresses of the service's sockets.
+        folder: Working folder, which is created with FILES in it.
+        environment: Environment variables, among them the addresses of the service.
     """
 
     def __init__(self, program: str, folder: Path, environment: dict[str, str]) -> None:
@@ -99,7 +99,7 @@ class TraceCommand:
         return Effects(process.returncode, _kind(stdout), self._files())
 
     def _files(self) -> dict[str, str]:
-        """New and changed files, and whether they are not empty."""
+        """Return new and changed files, and whether each has content."""
         paths = [path for path in self.folder.iterdir() if not path.is_char_device()]
         found = {path.name: path.read_bytes() for path in paths}
         found = {name: data for name, data in found.items() if not _is_given(name, data)}
@@ -109,7 +109,7 @@ class TraceCommand:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Send SIGTERM to the command itself, not to the shell that entered the newer Debian."""
+    """Send SIGTERM to the command, which is the last descendant of the process."""
     pid = str(process.pid)
     while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         (pid,) = children

@@ -1,4 +1,4 @@
-"""`stretto traced` and its producers, as processes that end with the test."""
+"""Runs `stretto traced` and producers as processes that end with the test."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ backend.close()
 
 
 class Process:
-    """A process whose output is read line by line."""
+    """A process whose input and output a test handles line by line."""
 
     def __init__(self, *command: str, **options: Any) -> None:
         options.setdefault("stdin", subprocess.PIPE)
@@ -60,10 +60,10 @@ class Process:
     def line(self, stream: str = "stdout") -> str:
         """Return the next line of the output."""
         pipe = getattr(self.popen, stream)
-        assert select.select([pipe], [], [], TIMEOUT_S)[0], "the process says nothing"
+        assert select.select([pipe], [], [], TIMEOUT_S)[0], "the process printed no line"
         return bytes(pipe.readline()).decode()
 
-    def say(self, text: str) -> None:
+    def write_line(self, text: str) -> None:
         """Write a line to the input."""
         assert self.popen.stdin is not None
         self.popen.stdin.write(text.encode() + b"\n")
@@ -95,14 +95,14 @@ class Process:
 
 
 class Daemon(Process):
-    """A daemon in its own folder; it accepts connections when the constructor returns.
+    """A `stretto traced` daemon that accepts connections when the constructor returns.
 
     Args:
-        folder: The folder of its sockets, which are the files `producer` and `consumer` unless
-            `environment` names others.
+        folder: Folder of the sockets `producer` and `consumer`, unless `environment` names
+            other sockets.
         options: Options of the command `stretto traced`.
         environment: Further environment variables.
-        popen: arguments of subprocess.Popen.
+        popen: Additional arguments of subprocess.Popen.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Daemon(Process):
             raise AssertionError(self.first_line + more.decode())
 
     def log(self) -> str:
-        """Return the next line of the log."""
+        """Return the next line that the daemon logs."""
         return self.line("stderr")
 
     def producer(self, name: str) -> Process:
@@ -149,7 +149,7 @@ class Daemon(Process):
 
 
 def daemon_environment(folder: Path, **more: str) -> dict[str, str]:
-    """The environment of a daemon and of its clients."""
+    """Return the environment variables of a daemon and of its clients."""
     return {
         **os.environ,
         "PERFETTO_PRODUCER_SOCK_NAME": str(folder / "producer"),
@@ -160,7 +160,7 @@ def daemon_environment(folder: Path, **more: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def closing_all(*things: Any) -> Iterator[list[Any]]:
-    """A list whose items are closed at the end of the block, in reverse order."""
+    """Yield a list whose items are closed at the end of the block, in reverse order."""
     opened = list(things)
     try:
         yield opened
@@ -170,7 +170,7 @@ def closing_all(*things: Any) -> Iterator[list[Any]]:
 
 
 def context_switches(pid: int) -> int:
-    """The number of times that a process has gone to sleep."""
+    """Return the number of voluntary context switches of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("voluntary_ctxt_switches"):
             return int(line.split()[1])

@@ -1,4 +1,4 @@
-"""A service whose methods are traced, and both ends of a connection to it."""
+"""A service whose RPC methods are traced, and both ends of a connection to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRACED = ServiceDescriptor(
 def flows_installed(
     scheme: str = "anchored", *, own_ports: bool = False, bodies: bool | Sequence[str] = False
 ) -> Iterator[None]:
-    """Install flows during the block."""
+    """Install flow tracing during the block."""
     flows.install(scheme, own_ports=own_ports, bodies=bodies)
     try:
         yield
@@ -35,7 +35,7 @@ def flows_installed(
 
 
 class TracedGreeter:
-    """Client and host in one thread, with frames as tasks; a socket pair gives their names."""
+    """Client and host in one thread; frames between them are delivered as tasks."""
 
     def __init__(self, *, flow_key: int = 0, sockets: bool = True) -> None:
         self.runner = FakeTaskRunner()
@@ -57,12 +57,12 @@ class TracedGreeter:
         self.proxy = bound[0]
 
     def call(self, name: str, data: bytes = b"", *, one_way: bool = False) -> None:
-        """Send a request, which `run` delivers."""
+        """Queue a request, which `run` delivers."""
         on_reply = None if one_way else lambda reply, _more: self.replies.append(reply)
         self.proxy.invoke(name, Raw(data), on_reply)
 
     def run(self) -> None:
-        """Deliver all frames."""
+        """Deliver all queued frames."""
         self.runner.run_until_idle()
 
     def close(self) -> None:

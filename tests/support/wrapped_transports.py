@@ -1,6 +1,6 @@
-"""Two processes connected by every wrapped transport that needs no other package.
+"""Two processes connected by every wrapped transport of the standard library.
 
-python wrapped_transports.py FOLDER
+The command is `python wrapped_transports.py FOLDER`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def web_app(_environ: Any, start_response: Any) -> list[bytes]:
 
 
 def there(queues: list[Any], ports: Any, path: str) -> None:
-    """Run the other process: receive the items and serve requests."""
+    """Run the second process: receive items and serve requests."""
     flows.install()
     for queue in queues:
         for number in range(ITEMS):

@@ -1,6 +1,6 @@
 """Two processes connected by gRPC: blocking and asyncio servers, and clients of both.
 
-python grpc_talk.py
+The command is `python grpc_processes.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PREFIX = "/test.Talk/"
 
 
 class Blocking:
-    """A blocking server."""
+    """The methods of the blocking gRPC server."""
 
     def __init__(self) -> None:
         self.released = threading.Event()
@@ -47,10 +47,10 @@ class Blocking:
 
 
 class Async:
-    """An asyncio server, which calls the blocking server for its replies.
+    """The methods of the asyncio gRPC server, which call the blocking server.
 
     Args:
-        address: Of the blocking server.
+        address: Address of the blocking server.
     """
 
     def __init__(self, address: str) -> None:
@@ -88,7 +88,7 @@ def add_handlers(server: Any, service: Any) -> str:
 
 
 def serve(pipe: Any) -> None:
-    """Run the other process."""
+    """Run both servers in the second process."""
     flows.install()
     with ThreadPoolExecutor(2 * CALLS) as pool:
         server = grpc.server(pool, interceptors=[grpcio.FlowServerInterceptor()])
