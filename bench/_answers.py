@@ -1,4 +1,4 @@
-"""The latency of a consumer's requests during attacks on the service; for bench/service.py."""
+"""Measures a consumer's latency during attacks on the service; for bench/service.py."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python bench/_attacker.py NAME
 
-It prints `attacking` when the attack begins, and continues until its input ends. The service is
-that of PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME.
+It prints `attacking` when the attack begins, and continues until its input ends. The variables
+PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME name the service's sockets.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def slow_pipe() -> None:
 
 
 def triggers() -> None:
-    """Send triggers with 15,000 unknown names once a second, after 66,000 with a known name."""
+    """Send 66,000 triggers with a known name, then 15,000 with unknown names once a second."""
     known = _Triggers.Trigger(name="k", stop_delay_ms=1)
     wanted = _Triggers(
         trigger_mode=_Triggers.START_TRACING, triggers=[known], trigger_timeout_ms=3_600_000
@@ -127,7 +127,7 @@ def triggers() -> None:
 
 
 def registrations() -> None:
-    """Register 102,400 data sources of 400 producers, and repeat it."""
+    """Register 102,400 data sources of 400 producers, again and again."""
     begun = False
     while True:
         clients = [make_producer(f"attacker {number}") for number in range(PRODUCERS)]

@@ -1,4 +1,4 @@
-"""Client and host of our own IPC, for bench/flows.py: the cost of a call, untraced and traced.
+"""A client and a host of our own IPC, whose calls bench/flows.py measures, untraced and traced.
 
 `Ipc` runs client and host in one thread, so that the noise of thread wakeups does not hide the
 cost of tracing.
@@ -25,24 +25,24 @@ SERVICE = ServiceDescriptor("Bench", [Method("Echo", Raw, Raw)], {"Echo": CATEGO
 
 
 def untraced() -> None:
-    """Remove the hooks."""
+    """Remove the hooks of flow tracing."""
     flows.uninstall()
 
 
 def off() -> None:
-    """Install the hooks; the category is not recorded."""
+    """Install the hooks of flow tracing, while the category is not recorded."""
     flows.install()
     flows.disable(CATEGORY)
 
 
 def on() -> None:
-    """Install the hooks; a running session records calls."""
+    """Install the hooks of flow tracing, while a session records the calls."""
     flows.install()
     flows.enable(CATEGORY)
 
 
 def states(measure: Any) -> dict[str, State]:
-    """Return the states to compare, for calls of the category."""
+    """Return the states to compare, for calls whose methods have this category."""
     return {
         "untraced": State(measure, untraced),
         "off": State(measure, off),

@@ -28,12 +28,12 @@ category = stretto.Category(CATEGORY)
 
 
 class Flushed(stretto.DataSource):
-    """A data source that is notified of flushes. (The track event data source is not.)"""
+    """A data source that is notified of flushes, as the track event data source is not."""
 
     name = FLUSHED
 
     def on_flush(self) -> None:
-        """Acknowledge the flush by returning."""
+        """Do nothing: a return acknowledges the flush."""
 
 
 def burst(events: int) -> None:
@@ -42,7 +42,7 @@ def burst(events: int) -> None:
 
 
 def write(megabytes_a_second: float, seconds: float) -> int:
-    """Write events at a steady rate, without bursts after a delay; return their number."""
+    """Write events at a steady rate, also after a delay; return the number of events."""
     rate = megabytes_a_second * 1e6 / EVENT_BYTES
     most = rate * LONGEST_BURST_S
     written, owed, last = 0, 0.0, time.monotonic()

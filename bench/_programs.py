@@ -3,7 +3,7 @@
     python _programs.py NAME COUNT
 
 Each is three phases: `load` imports and prepares, `work` repeats the same step COUNT times, and
-`finish` waits for 50 ms, so that the last moment of the run has a name.
+`finish` waits for 50 ms, so that the end of the run has a function of its own in the trace.
 """
 
 from __future__ import annotations
@@ -204,23 +204,23 @@ PROGRAMS: dict[str, Callable[[], Step]] = {
 
 
 def load(name: str) -> Step:
-    """The first phase."""
+    """Run the phase that imports and prepares the program."""
     return PROGRAMS[name]()
 
 
 def work(step: Step, count: int) -> None:
-    """The second phase."""
+    """Run the phase that repeats the program's step."""
     for _ in range(count):
         step()
 
 
 def finish() -> None:
-    """The last phase."""
+    """Run the last phase, which only waits."""
     time.sleep(0.05)
 
 
 def main(name: str, count: int) -> None:
-    """Run a program."""
+    """Run the three phases of a program."""
     begin = time.perf_counter()
     step = load(name)
     loaded = time.perf_counter()

@@ -32,7 +32,8 @@ static inline uint64_t next_random(uint64_t* state) {
   return *state;
 }
 
-/* Returns a random number with a random width from 1 to `bits` bits. */
+/* Returns a random number whose width, from 1 to `bits` bits, is also
+ * random. */
 static inline uint64_t random_of_width(uint64_t* state, unsigned bits) {
   uint64_t value = next_random(state) >> (64 - bits);
   return value >> next_random(state) % bits;

@@ -237,7 +237,7 @@ def forms() -> dict[str, tuple[Body, Body, int]]:
 
 
 def timed(body: Body) -> float:
-    """Return the CPU time in nanoseconds."""
+    """Return the CPU time of one call in nanoseconds."""
     gc.collect()
     start = time.thread_time_ns()
     body()

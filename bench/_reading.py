@@ -1,4 +1,4 @@
-"""Speed of reading a long trace with `stretto trace` and `perfetto`; for bench/service.py."""
+"""Measures how fast `stretto trace` and `perfetto` read a long trace; for bench/service.py."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SHM_KB, PAGE_KB = 4096, 32
 
 
 def measure_reading(command: str, kind: str) -> float:
-    """Return the MB/s from the signal that ends the session to the end of the command.
+    """Return the MB/s that a command reads after the signal that ends its session.
 
     Args:
-        command: `stretto` or `perfetto`.
-        kind: kind of the service, as for `Service`.
+        command: The command: `stretto` or `perfetto`.
+        kind: The kind of service, as for `Service`.
     """
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -42,7 +42,7 @@ def measure_reading(command: str, kind: str) -> float:
         )
         while not consumer.ask(consumer.endpoint.query_service_state).num_sessions_started:
             consumer.sleep(0.01)
-        consumer.sleep(0.5)  # the producers begin
+        consumer.sleep(0.5)  # the producers begin to write
         producers.begin(RATE_MB, MEGABYTES / RATE_MB / PRODUCERS)
         producers.end()
         begin = time.perf_counter()

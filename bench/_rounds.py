@@ -22,7 +22,7 @@ CALLS = 5
 
 
 class State(NamedTuple):
-    """A state to be compared."""
+    """A state of the program, which is compared with other states."""
 
     measure: Callable[[int], list[int]]
     """Takes a number of calls; makes them and returns the ns of each."""
@@ -46,13 +46,13 @@ def timed(call: Callable[[], object]) -> Callable[[int], list[int]]:
 
 
 class Rounds:
-    """The figures of all rounds, by state."""
+    """The figures of all rounds for each state."""
 
     def __init__(self) -> None:
         self._us: dict[str, list[float]] = {}
 
     def run(self, states: dict[str, State]) -> None:
-        """Measure one round of the states, given by name."""
+        """Measure one round of the given states."""
         figures: dict[str, list[int]] = {name: [] for name in states}
         names = list(states)
         for _ in range(BLOCKS):
@@ -60,7 +60,7 @@ class Rounds:
             for name in names:
                 state = states[name]
                 state.enter()
-                state.measure(1)  # excludes the cost of the switch
+                state.measure(1)  # the cost of switching the state is not measured
                 figures[name] += state.measure(CALLS)
         for name, ns in figures.items():
             self._us.setdefault(name, []).append(median(ns) / 1000)

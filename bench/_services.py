@@ -39,7 +39,7 @@ ALL_STARTED = 2
 
 
 def missing_reference() -> str:
-    """Return why Perfetto's own service cannot run here; empty if it can."""
+    """Return the reason why Perfetto's own service cannot run here; "" if it can."""
     if not REFERENCE.exists():
         return f"no {REFERENCE.name} in {ORACLE}: say in STRETTO_ORACLE where it is"
     if importlib.util.find_spec("perfnetto") is None:
@@ -48,7 +48,7 @@ def missing_reference() -> str:
 
 
 def missing_v56() -> str:
-    """Return why Perfetto's native programs cannot run here; empty if they can."""
+    """Return the reason why Perfetto's native programs cannot run here; "" if they can."""
     if not NEWER_DEBIAN.exists():
         return f"no {NEWER_DEBIAN.name} in {ORACLE}: say in STRETTO_ORACLE where it is"
     if (DEBIAN / ".made").exists():
@@ -60,7 +60,7 @@ def missing_v56() -> str:
 
 
 def v56_command(folder: str, program: str, *arguments: str) -> list[str]:
-    """Return the command of one of Perfetto's native programs, with `folder` at the same path."""
+    """Return the command of a native program of Perfetto, which finds `folder` at the same path."""
     return ["env", f"BIND={folder}", str(NEWER_DEBIAN), "run", str(DEBIAN), program, *arguments]
 
 
@@ -96,12 +96,12 @@ class Service:
             stderr=subprocess.DEVNULL if kind == "reference" else subprocess.STDOUT,
         )
         assert self.process.stdout is not None
-        line = self.process.stdout.readline()  # prints a line when it listens
+        line = self.process.stdout.readline()  # the service prints a line when it listens
         if not line:
             raise SystemExit(f"service: {kind} did not start")
 
     def cpu_s(self) -> float:
-        """Return the CPU time of all its threads so far."""
+        """Return the CPU time of all threads of the service so far."""
         tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
@@ -142,7 +142,7 @@ class Producers:
             process.stdin.flush()
 
     def end(self) -> int:
-        """Wait until all have written; return the number of events."""
+        """Wait until all producers have written; return the number of events."""
         return sum(int(self._line(process)) for process in self.processes)
 
     @staticmethod
@@ -168,11 +168,11 @@ def config(
     """Return the config of a track event session with the drop policy.
 
     Args:
-        category: category of the events.
-        flushed: name of another data source.
-        producers: names of the producers to configure.
-        shm_kb: size of their shared memory.
-        page_kb: size of its pages.
+        category: The category of the events.
+        flushed: The name of another data source.
+        producers: The names of the producers to configure.
+        shm_kb: The size of the producers' shared memory, in KiB.
+        page_kb: The size of the shared memory's pages, in KiB.
     """
     events = TrackEventConfig(enabled_categories=[category], disabled_categories=["*"])
     source = DataSourceConfig(
@@ -225,7 +225,7 @@ class ConsumerConnection:
         self.runner.run_until(lambda: False, seconds * 1000)
 
     def ask(self, question: Callable[[Callable[[Any], None]], object]) -> Any:
-        """Send a request that takes a callback; return the reply."""
+        """Send a request whose method takes a callback; return the reply."""
         answers: list[Any] = []
         question(answers.append)
         self.wait(lambda: bool(answers))

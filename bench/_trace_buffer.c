@@ -55,7 +55,7 @@ struct kind {
   size_t (*read)(void* buffer, struct st_bytes* out);
 };
 
-/* Runs one round. Returns false if some packets were not read back. */
+/* Runs one round.  Returns false if some packets were not read back. */
 static bool run(const struct kind* k, void* buffer, size_t ring_bytes,
                 const struct chunk* c, int rounds, struct figures* figures) {
   static uint32_t chunk_id;
@@ -64,7 +64,7 @@ static bool run(const struct kind* k, void* buffer, size_t ring_bytes,
   double mb = (double)(chunks * c->size) * 1e-6;
   bool good = true;
   for (int i = -1; good && i < rounds;
-       i++) { /* the first round touches the memory */
+       i++) { /* The first round touches the memory; it does not count. */
     double start = now();
     for (size_t n = 0; n < chunks; n++)
       good &= k->copy(buffer, c, chunk_id++);
@@ -79,7 +79,7 @@ static bool run(const struct kind* k, void* buffer, size_t ring_bytes,
   return good;
 }
 
-/* --- ours */
+/* --- our trace buffer --- */
 
 static bool our_copy(void* buffer, const struct chunk* c, uint32_t chunk_id) {
   struct st_chunk_copy copy = {
@@ -118,9 +118,9 @@ __attribute__((visibility("default"))) bool measure_ours(
   return good;
 }
 
-/* --- Perfetto's */
+/* --- Perfetto's trace buffer --- */
 
-/* Stores the addresses of the symbols, in this order. */
+/* The addresses of Perfetto's functions, stored in this order. */
 struct perfetto {
   void (*create)(void** out, size_t size, int policy);
   void (*destroy)(void* buffer);
@@ -139,7 +139,8 @@ struct slice {
   void* own_data;
 };
 
-/* perfetto::TracePacket, up to the members that are used. */
+/* The beginning of perfetto::TracePacket, with all members that are used
+ * here. */
 struct packet {
   struct slice *begin, *end;
   uint64_t rest[30];
@@ -188,7 +189,8 @@ __attribute__((visibility("default"))) bool measure_perfetto(
   bool good = buffer && run(&theirs, buffer, ring_bytes, &c, rounds, figures);
   if (buffer) {
     symbols->destroy(buffer);
-    free(buffer); /* allocated by operator new, which uses malloc */
+    /* Perfetto allocates it by operator new, which uses malloc. */
+    free(buffer);
   }
   return good;
 }

@@ -1,4 +1,4 @@
-"""Throughput of a trace buffer, chunks in and packets out: ours and Perfetto's.
+"""Measures the throughput of a trace buffer, ours and Perfetto's: chunks in, packets out.
 
     python bench/_trace_buffer.py
 

@@ -43,7 +43,7 @@ def per_event(body: Callable[[int], object], count: int = EVENTS) -> float:
     return best[body] - best[empty]
 
 
-# --- ours ---
+# --- our library ---
 
 
 def stretto_enabled() -> Figures:
@@ -89,7 +89,7 @@ def stretto_enabled() -> Figures:
         with open(path, "rb") as file:
             trace = file.read()
     per_body = EVENTS // 20 + REPEATS * EVENTS
-    expected = (len(bodies) + 1 + 1) * per_body  # a slice has two events
+    expected = (len(bodies) + 1 + 1) * per_body  # a slice consists of two events
     found = _count_events(trace)
     if found != expected:
         raise SystemExit(f"wrote {expected} events, found {found}")
@@ -97,7 +97,7 @@ def stretto_enabled() -> Figures:
 
 
 def _count_events(trace: bytes) -> int:
-    """Count packets with a track event: they need state, and are no descriptor."""
+    """Count the packets of a trace in which `sequence_flags` = 2 precedes a track event."""
     return trace.count(b"\x68\x02\x5a")
 
 
@@ -137,7 +137,7 @@ def stretto_disabled() -> Figures:
 
 
 def _work() -> None:
-    """The function whose calls are traced."""
+    """Do nothing; calls of this function are traced."""
 
 
 def _calls(count: int) -> None:
@@ -199,7 +199,7 @@ data_sources { config {
 
 
 def stretto_saving() -> Figures:
-    """Return per call: bytes in the file, plain and compressed; ns from last event to file."""
+    """Return, per call: the bytes in the file, plain and compressed; the ns to write the file."""
     import stretto
 
     with tempfile.TemporaryDirectory() as folder:
@@ -224,7 +224,7 @@ def stretto_saving() -> Figures:
     }
 
 
-# --- peers ---
+# --- other libraries ---
 
 
 def viztracer() -> Figures:

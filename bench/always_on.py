@@ -1,4 +1,4 @@
-"""The cost of being connected to a tracing service while no session records.
+"""Measures the cost of a connection to a tracing service while no session records.
 
     python bench/always_on.py [--json] [--rounds N]
 
@@ -52,7 +52,7 @@ def helper(number: int) -> int:
 
 @app.traced
 def handle(number: int) -> int:
-    """An instrumented function: a slice that contains another slice and an instant."""
+    """Record a slice that contains another slice and an instant."""
     with app.slice("work", number=number):
         app.instant("step")
         return helper(number)
@@ -79,7 +79,7 @@ def connect() -> None:
 
 
 def trace_functions() -> None:
-    """Run a session that looks to this process like one of another process."""
+    """Run a session of the kind that another process would run."""
     events = TrackEventConfig(enabled_categories=["python.functions"])
     source = DataSourceConfig(name="track_event", track_event_config=events)
     config = TraceConfig(
@@ -105,7 +105,7 @@ def measure_round() -> dict[str, float]:
 
 
 def autostart_us() -> float:
-    """Return the ns of one interpreter start."""
+    """Return the time of one interpreter start in ns."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "stretto-autostart.pth").write_text(LINE)
         command = [sys.executable, "-c", PTH, folder]

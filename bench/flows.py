@@ -1,4 +1,4 @@
-"""The cost of flow tracing of RPC.
+"""Measures the cost of flow tracing of RPC.
 
     python bench/flows.py [--json] [--rounds N]
 
@@ -49,7 +49,7 @@ from stretto_fidl.transport.stubs import stub_class
 
 sys.path.append(str(Path(__file__).parents[1] / "stretto-fidl" / "bench"))
 
-from _fidl_ends import Fidl, FidlAsync, bench  # importable because of the line above
+from _fidl_ends import Fidl, FidlAsync, bench  # the line above makes this module importable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,7 @@ def checked_stub(send: Callable[[bytes], None], data: bytes) -> None:
 
 
 def nothing(_data: bytes) -> None:
-    """A transport that does nothing."""
+    """A transport that drops all messages."""
 
 
 class NullClient:
@@ -106,7 +106,7 @@ class Checks:
         self.ns: dict[str, float] = dict.fromkeys(self._calls, float("inf"))
 
     def run(self) -> None:
-        """Measure one round."""
+        """Measure all calls, and keep the shortest time of each."""
         for _ in range(BLOCKS):
             for name, (function, first, second) in self._calls.items():
                 begin = time.perf_counter_ns()

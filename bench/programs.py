@@ -1,17 +1,17 @@
-"""What recording costs real programs, beside other profilers.
+"""Measures what recording costs real programs, with Stretto and with other profilers.
 
     python bench/programs.py [--json] [--rounds N] [--seconds S] [NAME ...]
 
     NAME/auto           `stretto record --auto`, relative to the bare program
-    NAME/PEER           the same for viztracer, cProfile and pyinstrument
-    NAME/rss            peak resident size of the recorded program, relative to the bare one
+    NAME/PEER           viztracer, cProfile and pyinstrument, relative to the bare program
+    NAME/rss            peak resident size of the recorded program, relative to the bare program
     NAME/bytes          size of the trace, relative to 256 MB
     mean/auto, mean/PEER  geometric means over the programs
-    cpu/auto, cpu/PEER    the same of CPU time, with all child processes
+    cpu/auto, cpu/PEER    the means of the CPU time, with all child processes
 
 Figures are medians of wall time, start and saving included, of interleaved rounds; on a busy
-machine read those of the CPU time. Each program runs bare for at least `--seconds`. The benchmark
-opens each trace, and fails if a phase of the program is not in it, its last one included.
+machine the CPU times are more reliable. Each program runs bare for at least `--seconds`. The
+benchmark opens each trace, and fails if it lacks a phase of the program.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PHASES = {"load", "work", "finish"}
 
 
 class Run(NamedTuple):
-    """One run of a program."""
+    """The figures of one run of a program."""
 
     wall_s: float
     cpu_s: float
@@ -51,7 +51,7 @@ class Run(NamedTuple):
 
 
 def command(state: str, folder: Path) -> list[str]:
-    """Return the command line in front of the script."""
+    """Return the arguments that precede the script in the command line."""
     python = sys.executable
     return {
         "bare": [python],
@@ -66,7 +66,7 @@ def run(state: str, name: str, count: int, folder: Path) -> Run:
     """Run a program.
 
     Raises:
-        subprocess.CalledProcessError: it failed.
+        subprocess.CalledProcessError: The program failed.
     """
     arguments = [*command(state, folder), SCRIPT, name, str(count)]
     begin = time.perf_counter()
@@ -82,7 +82,7 @@ def run(state: str, name: str, count: int, folder: Path) -> Run:
 
 
 def count_for(name: str, seconds: float, folder: Path) -> int:
-    """Return the number of steps after which the bare program has worked that long."""
+    """Return the number of steps after which the bare program has run for this time."""
     run("bare", name, 1, folder)
     line = (folder / "output").read_text().rpartition("phases ")[2]
     step = float(line.split()[1])
@@ -90,10 +90,10 @@ def count_for(name: str, seconds: float, folder: Path) -> int:
 
 
 def check_trace(path: Path) -> int:
-    """Return the size of a trace that has all phases of its program.
+    """Return the size of a trace, after a check that it has all phases of the program.
 
     Raises:
-        SystemExit: one is missing, or nothing is in its last second.
+        SystemExit: A phase is missing, or the last second of the trace is empty.
     """
     last = 0
     names: dict[str, int] = {}
@@ -108,7 +108,7 @@ def check_trace(path: Path) -> int:
 
 
 def measure(name: str, states: list[str], rounds: int, seconds: float) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one program."""
+    """Yield the rows of one program's figures."""
     runs: dict[str, list[Run]] = {state: [] for state in states}
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
@@ -129,12 +129,12 @@ def measure(name: str, states: list[str], rounds: int, seconds: float) -> Iterat
 
 
 def row(name: str, ours: float, peer: float, unit: str) -> dict[str, Any]:
-    """Return a row of the table."""
+    """Return a row of the table, as JSON data."""
     return {"name": name, "ours": ours, "peer": peer, "unit": unit, "ratio": ours / peer}
 
 
 def means(rows: list[dict[str, Any]], states: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the geometric means over the programs."""
+    """Yield the rows with the geometric means over the programs."""
     for state in states[1:]:
         for kind, prefix in (("mean", ""), ("cpu", "cpu/")):
             ratios = [
@@ -147,7 +147,7 @@ def means(rows: list[dict[str, Any]], states: list[str]) -> Iterator[dict[str, A
 
 
 def main() -> None:
-    """Measure, and print the rows."""
+    """Measure all programs and print the rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rounds", type=int, default=5)

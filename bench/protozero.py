@@ -45,14 +45,14 @@ Row = dict[str, object]
 
 
 class MissingToolError(Exception):
-    """A required tool is not installed; the message says how to install it."""
+    """A required tool is not installed. The message says how to install it."""
 
 
 def run(*command: str) -> str:
     """Return the output of a command.
 
     Raises:
-        MissingToolError: it failed, or is not installed.
+        MissingToolError: The command failed, or is not installed.
     """
     try:
         done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -108,7 +108,7 @@ def build(folder: str) -> dict[str, list[str]]:
 
 
 def measure(rounds: int) -> dict[str, Figures]:
-    """Return the medians of ours and the peer's figures, by `operation/peer`."""
+    """Return the medians of our figures and the peer's, by `operation/peer`."""
     samples: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         commands = build(folder)
@@ -126,7 +126,7 @@ def measure(rounds: int) -> dict[str, Figures]:
 
 
 def pairs(outputs: dict[str, dict[str, float]]) -> dict[str, Figures]:
-    """Return the figures of one round, ours next to the peer's."""
+    """Return our figures and the peer's of one round, by `operation/peer`."""
     native = outputs["native"]
     found: dict[str, Figures] = {}
     for operation in ("simple", "nested"):

@@ -7,7 +7,7 @@ Four programs write 25 MB/s each, and drop events when their shared memory is fu
 kept_4mb/written              events in the trace, relative to the written ones, with 4 MiB each
 kept_256kb/reference          the same with 256 KiB, relative to Perfetto's service
 daemon_cpu_4mb/reference      CPU time of the service for 100 MB of events; also with 256 KiB
-flush_idle/reference          from a flush request to its reply, with a flush of each producer,
+flush_idle/reference          time from a flush request to its reply, with a flush of each producer,
 flush_busy/reference          while the producers write nothing, and while they write
 read_back/reference           transfer of the trace over the consumer's socket
 event_system/in_process       CPU time of an event, with a service and within the process
@@ -99,7 +99,7 @@ def flush_for(consumer: Consumer, seconds: float) -> list[float]:
 
 
 def measure_cost() -> Figures:
-    """Measure the CPU time of an event; see bench/_cost.py."""
+    """Measure the CPU time of an event by bench/_cost.py."""
     with tempfile.TemporaryDirectory() as folder, Service("stretto", folder) as service:
         return worker("_cost.py", service.environment)
 
@@ -134,7 +134,7 @@ def load_rows(rounds: int, kinds: list[str]) -> Rows:
         return sum(figures[name] for figures in runs[kind, shm])
 
     def kept(kind: str, shm: str) -> float | None:
-        """Return a ratio in percent."""
+        """Return how many percent of the written events were kept."""
         if kind not in kinds:
             return None
         return 100 * total(kind, shm, "kept") / total(kind, shm, "written")
@@ -168,7 +168,7 @@ def cost_row(rounds: int) -> dict[str, object]:
 
 
 def trace_buffer_rows() -> Rows:
-    """Measure the trace buffer; see bench/_trace_buffer.py."""
+    """Measure the trace buffer by bench/_trace_buffer.py."""
     rows = []
     for name, kinds in worker("_trace_buffer.py").items():
         bounds = {"at_least": 1.0} if name.startswith("both") else {}
@@ -178,7 +178,7 @@ def trace_buffer_rows() -> Rows:
 
 
 def answer_rows(rounds: int, kinds: list[str]) -> Rows:
-    """Measure the latency during each attack; see bench/_answers.py."""
+    """Measure the latency during each attack by bench/_answers.py."""
     rows = []
     for attack in ATTACKS:
         runs: dict[str, list[Figures]] = {}
@@ -195,7 +195,7 @@ def answer_rows(rounds: int, kinds: list[str]) -> Rows:
 
 
 def reading_rows(rounds: int, kinds: list[str]) -> Rows:
-    """Measure reading of a long trace; see bench/_reading.py."""
+    """Measure reading of a long trace by bench/_reading.py."""
     commands = ["stretto", "perfetto"] if "v56" in kinds else ["stretto"]
     speeds: dict[tuple[str, str], list[float]] = {}
     for kind in kinds * rounds:

@@ -1,4 +1,4 @@
-"""The cost of an event: ours and that of other tracing libraries.
+"""Measures the cost of an event in Stretto and in other tracing libraries.
 
     python bench/track_event.py [--json] [--rounds N]
 
@@ -53,7 +53,7 @@ def compile_clock(folder: str) -> list[str]:
 
 
 def measure(command: list[str]) -> dict[str, float] | str:
-    """Return a worker's figures, or the reason why there are none."""
+    """Return the figures of a worker process, or the reason why it has none."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["failed"])[-1]
@@ -61,7 +61,7 @@ def measure(command: list[str]) -> dict[str, float] | str:
 
 
 def run_rounds(rounds: int) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
-    """Return ({library: {operation: median ns}}, {library: why it is missing})."""
+    """Return ({library: {operation: median ns}}, {library: the reason why it is missing})."""
     figures: dict[str, dict[str, list[float]]] = {}
     missing: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:

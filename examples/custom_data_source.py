@@ -29,7 +29,7 @@ class Screenshots(stretto.DataSource):
 
 
 def take_screenshot(number: int) -> None:
-    """Takes a screenshot; builds a packet only if a session records it."""
+    """Takes a screenshot. Builds a packet only if a session records the data source."""
     for source in Screenshots.instances():
         event = TestEvent(str=f"screenshot {number}", seq_value=number)
         source.write(TracePacket(for_testing=event))

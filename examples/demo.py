@@ -27,7 +27,7 @@ FRAME_S = 1 / 60
 
 
 def busy(seconds: float) -> int:
-    """Uses the processor for this time, without sleeping."""
+    """Keeps the processor busy for this time."""
     steps, end = 0, time.perf_counter() + seconds
     while time.perf_counter() < end:
         steps += sum(range(50))
@@ -65,7 +65,7 @@ def render_frames(pictures: queue.Queue[stretto.Flow | None]) -> None:
         time.sleep(FRAME_S)
 
 
-# Tasks: each has a row of its own, though they share a thread.
+# asyncio tasks: each task has a row of its own in the trace, though they share a thread.
 
 
 async def fetch(name: str, seconds: float) -> str:
@@ -81,7 +81,7 @@ async def fetch_all() -> None:
         log.info("fetched %s", ", ".join(await asyncio.gather(*jobs)))
 
 
-# A child process: it appears below this one in the same trace.
+# A child process: it appears below this process in the same trace.
 
 CHILD = """
 import stretto, time

@@ -1,4 +1,5 @@
-"""Two processes with an arrow for every message between them. It takes less than a second.
+"""A program of two processes; the trace has an arrow for every message between them. It takes less
+than a second.
 
     stretto record examples/flow_demo.py     then open trace.pftrace at https://ui.perfetto.dev
     stretto flows trace.pftrace              calls by method: latency, queueing, service time
@@ -28,20 +29,20 @@ METHODS = ("Price", "Order", "Visit")
 SHOP = ipc.ServiceDescriptor(
     "Shop",
     [ipc.Method(name, ipc.Raw, ipc.Raw) for name in METHODS],
-    dict.fromkeys(METHODS, "shop"),  # a generated module has this dict as SHOP_TRACE
+    dict.fromkeys(METHODS, "shop"),  # in a generated module, this dict is SHOP_TRACE
 )
 ROUNDS = 20
 
 
 def busy(seconds: float) -> None:
-    """Uses the processor for this time, without sleeping."""
+    """Keeps the processor busy for this time."""
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         pass
 
 
 class Shop:
-    """The service: serves one customer."""
+    """The shop's side of the connection to one customer."""
 
     def __init__(self, runner: ipc.SelectorTaskRunner) -> None:
         self._runner = runner
@@ -49,22 +50,22 @@ class Shop:
         self.service = ipc.HostedService(SHOP, handlers)
 
     def price(self, item: ipc.Raw, deferred: ipc.Deferred) -> None:
-        """Replies at once."""
+        """Replies with a price at once."""
         busy(0.001)
         deferred.resolve(ipc.Raw(b"%d" % len(item.data)))
 
     def order(self, _item: ipc.Raw, deferred: ipc.Deferred) -> None:
-        """Replies in two parts: first that the order is accepted, later that it is ready."""
+        """Replies to an order in two parts: first that it is accepted, later that it is ready."""
         deferred.resolve(ipc.Raw(b"taken"), has_more=True)
         self._runner.post_delayed(lambda: deferred.resolve(ipc.Raw(b"ready")), 3)
 
     def visit(self, _visitor: ipc.Raw, _no_reply: ipc.Deferred) -> None:
-        """Handles a one-way message."""
+        """Handles a visit, a one-way message."""
         busy(0.0005)
 
 
 class Customer:
-    """The client: in each round it sends two visits, requests a price, and orders."""
+    """The customer's side: in each round it sends two visits, requests a price, and orders."""
 
     def __init__(self, runner: ipc.SelectorTaskRunner, path: str) -> None:
         self._connection = ipc.connect(path, runner, on_disconnected=runner.quit)
@@ -73,7 +74,7 @@ class Customer:
         self.bought = 0
 
     def begin(self, shop: ipc.ServiceProxy | None) -> None:
-        """Begins the first round, once the service is bound."""
+        """Begins the first round, after the service is bound."""
         assert shop is not None
         self._shop = shop
         self.ask()

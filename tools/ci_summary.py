@@ -1,4 +1,4 @@
-"""Add up a CI run for its last line: `total: 812 passed, 0 failed, 3 skipped`.
+"""Add up the results of a CI run: `total: 812 passed, 0 failed, 3 skipped`.
 
     python tools/ci_summary.py RESULTS_FOLDER
 

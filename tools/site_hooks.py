@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: pages from outside of docs/, and links between all of them.
+"""Hooks of mkdocs that add pages from outside of docs/, and rewrite the links between pages.
 
 The site has pages whose sources lie elsewhere in the repository (ARCHITECTURE.md,
 stretto-fidl/docs). In every page, links are written relative to its source, so that they
@@ -88,7 +88,7 @@ def linked_files(sources: list[str]) -> Iterator[str]:
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Adds the pages from outside of docs/ and the files that pages link to."""
-    from mkdocs.structure.files import File  # here: the tests of this module run without mkdocs
+    from mkdocs.structure.files import File  # here, because the tests run without mkdocs
 
     added = outside_pages()
     inside = [f"docs/{file.src_uri}" for file in files.documentation_pages()]

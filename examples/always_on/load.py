@@ -1,4 +1,4 @@
-"""Customers: threads that request page after page from a server."""
+"""The customers of the shop: threads that request page after page from a server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VISIT = 20
 
 
 class Connection(http.client.HTTPConnection):
-    """HTTP over a unix socket."""
+    """An HTTP connection over a unix socket."""
 
     def __init__(self, path):
         super().__init__("localhost", timeout=60)
@@ -37,7 +37,7 @@ class Load:
         self._threads = [threading.Thread(target=self._shop) for _ in range(customers)]
 
     def rate(self, seconds):
-        """Returns the number of answers per second during the next seconds."""
+        """Returns the number of answers per second, counted for this time from now on."""
         before, begin = self.answers, time.monotonic()
         time.sleep(seconds)
         return (self.answers - before) / (time.monotonic() - begin)
@@ -48,7 +48,7 @@ class Load:
             if self._ended.is_set():
                 break
             if number % VISIT == 0:
-                connection.close()  # the next request opens it again
+                connection.close()  # the next request opens the connection again
             try:
                 connection.request("GET", PAGES[number % len(PAGES)])
                 answer = connection.getresponse()

@@ -27,12 +27,12 @@ def is_selector(text: str) -> bool:
 
 
 def selector_of(library: str, protocol: str, method: str, selector: str | None = None) -> str:
-    """Return the string that is hashed.
+    """Return the string whose hash is the ordinal of a method.
 
     Args:
-        library: `fuchsia.io`.
-        protocol: Its name without the library.
-        method: Its name.
+        library: The name of the library, such as `fuchsia.io`.
+        protocol: The name of the protocol, without the library.
+        method: The name of the method.
         selector: The value of `@selector`, if there is one.
     """
     if selector is not None and "/" in selector:
@@ -44,7 +44,7 @@ def ordinal_of(selector: str) -> int:
     """Return the ordinal of a method, which has 63 bits. Zero isn't a valid ordinal.
 
     Args:
-        selector: See `selector_of`.
+        selector: The result of `selector_of`.
     """
     digest = sha256(selector.encode()).digest()
     return int.from_bytes(digest[:8], "little") & _WITHOUT_HIGHEST_BIT

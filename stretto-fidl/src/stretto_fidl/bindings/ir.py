@@ -4,7 +4,7 @@ It reads the IR of `stretto fidl compile` and of Fuchsia's compiler, older forms
 included: client ends as plain identifiers, server ends as requests, payloads by
 name, attributes in CamelCase, protocols as interfaces.
 
-The document is not trusted: `ir_checks`.
+The document is not trusted, so `ir_checks` checks it.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class LibraryReader:
     """Reads the definitions of one library.
 
     Args:
-        ir: The JSON document.
-        dependencies: The libraries that it mentions.
+        ir: The parsed JSON document.
+        dependencies: The libraries whose types this library mentions.
     """
 
     def __init__(self, ir: IR, dependencies: tuple[types.Library, ...] = ()) -> None:
@@ -110,7 +110,7 @@ class LibraryReader:
         """Return the definitions of a kind, in the order of the document."""
         found = self.ir.get(f"{kind}_declarations")
         if found is None and kind == "protocol":
-            found = self.ir.get("interface_declarations")  # the key of protocols until 2020
+            found = self.ir.get("interface_declarations")  # the key for protocols until 2020
         for declaration in found or []:
             checked_name(declaration["name"], full=True)
         return list(found or [])

@@ -1,6 +1,6 @@
 """Checks a JSON IR, which is not trusted.
 
-The names of a definition become names in Python, its numbers become sizes and places in messages.
+The names of a definition become names in Python, its numbers become sizes and offsets in messages.
 Anything that FIDL's compilers never write is an error when the IR is read, not when the first
 message is sent.
 """
@@ -97,7 +97,7 @@ def check_unique(what: str, names: Iterable[object]) -> None:
 
     Args:
         what: The message of the error: `S has two members of one name`.
-        names: The names.
+        names: The names to compare.
 
     Raises:
         FidlError: A name appears twice.

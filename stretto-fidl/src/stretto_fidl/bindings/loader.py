@@ -51,7 +51,7 @@ def load(ir: Mapping[str, Any], dependencies: Iterable[Any] = ()) -> Namespace:
 
     Args:
         ir: The parsed JSON IR.
-        dependencies: The namespaces or the generated modules of the libraries that it uses.
+        dependencies: The namespaces or generated modules of the libraries that this one uses.
 
     Returns:
         The namespace with a class for each struct, table, union, enum, bits, protocol and
@@ -86,7 +86,7 @@ def _load(reader: LibraryReader) -> Namespace:
 
 
 def _of_its_class(type_: types.Type, value: Any) -> Any:
-    """Return a constant as a member of its enum or bits, or as an int if these aren't loaded."""
+    """Return a constant as a member of its enum or bits; as an int if that class isn't loaded."""
     try:
         found, _ = types.resolve(type_)
     except FidlError:

@@ -94,7 +94,7 @@ class Bits(Enum):
         return type(self)(self.TYPE.mask & ~int(self))
 
     def __contains__(self, flag: int) -> bool:
-        """Return whether all these flags are set."""
+        """Return whether all flags of `flag` are set."""
         return int(self) & int(flag) == int(flag)
 
     def __repr__(self) -> str:

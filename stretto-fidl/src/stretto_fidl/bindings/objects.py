@@ -18,11 +18,11 @@ class ChannelEnd(Handle):
     """One end of a channel.
 
     Args:
-        fd: As for `Handle`.
-        object_type: As for `Handle`.
-        rights: As for `Handle`.
-        used: Whether messages may have been sent through it before, as when it came in a message
-            or was inherited. Flow tracing counts messages, so it needs this.
+        fd: The descriptor, as in `Handle`.
+        object_type: The type of the object, as in `Handle`.
+        rights: The rights of the owner, as in `Handle`.
+        used: Whether messages may have been sent through this end before: it came in a message
+            or was inherited. Flow tracing needs this, because it counts messages.
     """
 
     __slots__ = ("used",)

@@ -74,7 +74,7 @@ def is_hidden(member: types.Member) -> bool:
 def _is_of_sensitive_type(type_: types.Type) -> bool:
     """Return whether a type is sensitive.
 
-    Its values may not show that: they may be plain ints or empty lists.
+    The values themselves may not show it: plain ints, or empty lists.
     """
     if isinstance(type_, (types.Vector, types.Array)):
         return _is_of_sensitive_type(type_.element)

@@ -26,7 +26,7 @@ class Method:
         ordinal: The number that identifies it in messages.
         kind: `ONE_WAY`, `TWO_WAY` or `EVENT`.
         strict: Whether a peer without this method closes the channel.
-        attributes: The attributes by name: a string, a bool, or True without a value.
+        attributes: The attributes by name. A value is a string or a bool; True if it is missing.
         composed: Whether it comes from another protocol.
     """
 
@@ -108,9 +108,9 @@ class Protocol:
 
     Attributes:
         NAME: The name with its library.
-        OPENNESS: `open`, `ajar` or `closed`: which unknown methods don't close the channel.
-        TRANSPORT: The value of the attribute, `Channel` by default.
-        ATTRIBUTES: As `Method.attributes`.
+        OPENNESS: `open`, `ajar` or `closed`: it decides which unknown methods close the channel.
+        TRANSPORT: The value of `@transport`, `Channel` by default.
+        ATTRIBUTES: The attributes by name, as in `Method.attributes`.
         METHODS: All methods and events, composed ones included.
         BY_NAME: The methods by name.
         BY_ORDINAL: The methods by ordinal.

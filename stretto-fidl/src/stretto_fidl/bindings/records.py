@@ -30,7 +30,7 @@ def _make({names}):
 
 
 class Record:
-    """Base of structs and tables: an object whose members are attributes."""
+    """Base class of structs and tables, whose members are attributes."""
 
     __slots__: tuple[str, ...] = ()
 

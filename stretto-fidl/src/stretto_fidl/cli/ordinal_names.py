@@ -38,7 +38,7 @@ def method_names(libraries: Iterable[Mapping[str, Any]]) -> dict[int, str]:
     """Return the names of methods and events, by ordinal.
 
     Args:
-        libraries: The JSON IR of each, parsed.
+        libraries: The parsed JSON IR of each library.
     """
     return {
         int(method["ordinal"]): str(method["name"])
@@ -53,11 +53,11 @@ class Symbolizer:
     """Replaces ordinals by method names.
 
     Args:
-        names: The names by ordinal.
+        names: The names of methods by ordinal.
 
     Attributes:
-        named: Ordinals that were replaced.
-        unknown: Ordinals without a name.
+        named: The ordinals that were replaced.
+        unknown: The ordinals that have no name in `names`.
     """
 
     def __init__(self, names: Mapping[int, str]) -> None:

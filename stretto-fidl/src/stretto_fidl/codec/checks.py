@@ -47,7 +47,7 @@ FLOAT32_END = float.fromhex("0x1.ffffffp+127")
 
 
 def check_depth(depth: int) -> None:
-    """Raise if an object lies too deep."""
+    """Raise WireError if an object is nested deeper than `MAX_DEPTH` objects out of line."""
     if depth > MAX_DEPTH:
         problem = f"more than {MAX_DEPTH} steps out of line"
         raise WireError(EXCEEDED_MAX_OUT_OF_LINE_DEPTH, problem)

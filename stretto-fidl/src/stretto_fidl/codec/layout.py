@@ -57,10 +57,10 @@ class Layout:
     Attributes:
         format: The format for the struct module, without byte order.
         items: The number of values in the format.
-        size: In bytes, a multiple of the alignment.
-        alignment: In bytes.
-        padding: Offset and length of each gap.
-        offsets: Of a struct's members.
+        size: The size in bytes, a multiple of the alignment.
+        alignment: The alignment in bytes.
+        padding: The offset and the length of each gap, in bytes.
+        offsets: The offsets of a struct's members, in bytes.
     """
 
     __slots__ = ("alignment", "format", "items", "offsets", "padding", "size")

@@ -59,7 +59,7 @@ def encode(value: Any, type_: Any = None) -> tuple[bytes, list[HandleDisposition
     """Encode a value, without a header.
 
     Args:
-        value: The value.
+        value: The value to encode.
         type_: A class of the bindings, or a type; by default the value's own.
 
     Returns:

@@ -54,7 +54,7 @@ def compile_files(
         paths: All files of the library.
         dependencies: The files of the libraries that it uses, directly or not.
         versions: The version of each platform to compile; see `compile_sources`.
-        experiments: Named in the IR; nothing else depends on them.
+        experiments: Names of experiments, which are copied into the IR and have no other effect.
 
     Returns:
         The JSON IR, as `json.load` would give it.

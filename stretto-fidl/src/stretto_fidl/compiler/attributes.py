@@ -35,7 +35,7 @@ class Schema:
 
     Attributes:
         arguments: The types of arguments by name.
-        required: Whether it needs one argument, with any name or none.
+        required: Whether it needs one argument, which may have any name or none.
         places: The kinds of elements that may have it; empty for all.
     """
 

@@ -81,8 +81,6 @@ class LibraryCompiler:
             first.errors = self.errors
             raise first
 
-    # Declarations.
-
     def _compile(self, decl: Decl) -> None:
         place = decl.kind
         if isinstance(decl, LayoutDecl) and decl.anonymous:

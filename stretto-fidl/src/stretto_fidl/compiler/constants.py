@@ -29,7 +29,7 @@ class Evaluator:
     """Evaluates the constants of one library.
 
     Args:
-        required: Compiles what a constant refers to.
+        required: Compiles the declarations to which a constant refers.
     """
 
     def __init__(self, required: Requirements) -> None:
@@ -73,8 +73,6 @@ class Evaluator:
                 return Value(constant, value.value, value.type, decl.full_name)
         raise constant.span.error(f"`{constant.reference}` isn't a constant of type string or bool")
 
-    # Literals.
-
     def _literal(self, literal: Literal, type_: Type) -> Value:
         wanted = type_.subtype if type_.kind == types.PRIMITIVE else type_.kind
         if wanted in (types.STRING, types.STRING_ARRAY) and literal.kind == "string":
@@ -96,8 +94,6 @@ class Evaluator:
                 f"the string is {length} bytes long, but its type allows {type_.size}"
             )
 
-    # `|`.
-
     def _or(self, constant: Or, type_: Type) -> Value:
         name = self._integer_type(type_)
         is_enum = type_.decl is not None and type_.decl.kind == "enum"
@@ -116,8 +112,6 @@ class Evaluator:
         if isinstance(decl, LayoutDecl) and decl.kind in ("enum", "bits"):
             return self._required.underlying(decl)
         return None
-
-    # Names.
 
     def _identifier(self, constant: Identifier, type_: Type) -> Value:
         reference = constant.reference

@@ -130,8 +130,6 @@ class Consumer:
         assert isinstance(syntax, ProtocolDeclaration)
         return self._protocol(syntax, present)
 
-    # Layouts.
-
     def _layout(
         self,
         layout: Layout,
@@ -190,8 +188,6 @@ class Consumer:
         for parameter in type_.parameters:
             if isinstance(parameter, TypeConstructor):
                 self._inline(parameter, context, present)
-
-    # Protocols.
 
     def _protocol(self, syntax: ProtocolDeclaration, present: Availability) -> ProtocolDecl:
         decl = ProtocolDecl(

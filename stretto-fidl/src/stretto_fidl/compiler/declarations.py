@@ -128,7 +128,7 @@ class Decl(Element):
     """Base of all declarations.
 
     Attributes:
-        kind: See `KINDS`.
+        kind: The kind of declaration, one of `KINDS`.
         library: The library that declares it.
         state: The progress of its compilation.
     """
@@ -139,7 +139,7 @@ class Decl(Element):
 
     @property
     def full_name(self) -> str:
-        """`library/Name`."""
+        """The full name, `library/Name`."""
         return f"{self.library.name}/{self.name}"
 
 
@@ -148,7 +148,7 @@ class LayoutDecl(Decl):
     """A struct, table, union, overlay, enum or bits.
 
     Attributes:
-        naming_context: See `names`.
+        naming_context: The place that gives the layout its default name (`names`).
         anonymous: Whether it is part of another declaration, so that no name refers to it.
         strict: Whether unknown members are errors.
         resource: Whether it may hold handles; None until its members show it.
@@ -156,12 +156,12 @@ class LayoutDecl(Decl):
         is_empty_success: Whether it is the struct of a success without values.
         subtype_syntax: The underlying type of an enum or bits in the syntax tree.
         subtype: The compiled underlying type.
-        mask: All values of bits.
+        mask: The union of all members of bits.
         unknown_value: The value of a flexible enum for unknown members.
         reserved: The reserved ordinals of a table or union.
         old: Whether it is written in the old syntax.
         marked: Whether `strict` or `flexible` is written.
-        shape: Sizes; None before they are computed.
+        shape: The sizes on the wire; None before they are computed.
     """
 
     naming_context: tuple[str, ...]

@@ -53,7 +53,7 @@ def _is_deprecated(scope: Scope, reference: Reference) -> bool:
         decl = scope.declaration(reference)
         member = scope.member(reference) if decl is None else None
     except CompileError:
-        return False  # a name that has a meaning only here, such as `VMO`
+        return False  # a name that is valid in one context only, such as `VMO`
     if decl is not None:
         return decl.deprecated
     return member is not None and (member[0].deprecated or member[1].deprecated)
@@ -66,7 +66,7 @@ def _references(decl: Decl) -> Iterator[tuple[Element, Reference]]:
         yield from ((decl, found) for found in _of_constant(decl.value_syntax))
     members = {LayoutDecl: "members", ServiceDecl: "members", ResourceDecl: "properties"}
     if isinstance(decl, LayoutDecl) and decl.is_result:
-        return  # the parts of the result belong to the method
+        return  # the uses in a result's parts count as uses by the method
     for member in getattr(decl, members.get(type(decl), ""), ()):
         yield from ((member, found) for found in _of_type(member.type_syntax))
         yield from ((member, found) for found in _of_constant(member.value_syntax))

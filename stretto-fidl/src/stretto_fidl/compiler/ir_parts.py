@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 def location(span: Span) -> Json:
-    """Return a place; columns and lengths are in bytes."""
+    """Return the IR of a place in a file; columns and lengths are in bytes."""
     return {
         "filename": span.source.name,
         "line": span.line,
@@ -30,7 +30,7 @@ def location(span: Span) -> Json:
 
 
 def attributes(compiled: list[CompiledAttribute]) -> Json:
-    """Return the key of attributes; an empty object if there are none."""
+    """Return an object with the key of the attributes; an empty one if there are none."""
     if not compiled:
         return {}
     return {"maybe_attributes": [_attribute(attribute) for attribute in compiled]}
@@ -54,12 +54,12 @@ def _attribute(attribute: CompiledAttribute) -> Json:
 
 
 def place(element: Element) -> Json:
-    """Return the place of an element, and whether the element is deprecated."""
+    """Return the keys for the place of an element, and for whether it is deprecated."""
     return {"location": location(element.span), "deprecated": element.deprecated}
 
 
 def constant(value: Value) -> Json:
-    """Return a constant: its value and its text."""
+    """Return the IR of a constant, with its value and its text."""
     syntax = value.syntax
     result: Json = {"kind": "binary_operator", "value": value.text, "expression": syntax.span.text}
     if isinstance(syntax, Identifier):
@@ -76,7 +76,7 @@ def constant(value: Value) -> Json:
 
 
 def shape(sizes: TypeShape) -> Json:
-    """Return the key of a type's sizes."""
+    """Return an object with the key of a type's sizes."""
     return {
         "type_shape_v2": {
             "inline_size": sizes.inline_size,
@@ -90,11 +90,8 @@ def shape(sizes: TypeShape) -> Json:
     }
 
 
-# Types.
-
-
 def type_use(use: TypeUse | None) -> Json:
-    """Return the key `type`, and the alias by which the type was written."""
+    """Return the key `type`, and the keys of the alias if the type was written by an alias."""
     assert use is not None
     with_aliases = use.alias is None
     return {"type": type_mention(use.type, with_aliases), **_alias_use(use.alias)}
@@ -112,10 +109,10 @@ def _alias_use(alias: AliasUse | None) -> Json:
 
 
 def type_mention(type_: Type, with_aliases: bool = False) -> Json:
-    """Return a type where it is used.
+    """Return the IR of a use of a type.
 
     Args:
-        type_: The type.
+        type_: The type that is used.
         with_aliases: Whether to name the aliases of its elements.
     """
     kind = types.IDENTIFIER if type_.kind == types.BOX else type_.kind

@@ -80,9 +80,6 @@ def _imported(decl: Decl) -> Json:
     return result
 
 
-# Declarations.
-
-
 def _head(decl: Decl) -> Json:
     return {"name": decl.full_name, **place(decl), **attributes(marked(decl))}
 

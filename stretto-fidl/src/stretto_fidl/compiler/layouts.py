@@ -57,9 +57,6 @@ def check_names(members: Sequence[Element], what: str) -> None:
             )
 
 
-# Structs.
-
-
 def _default(compilation: Compilation, decl: LayoutDecl, member: Member) -> None:
     if member.value_syntax is None:
         return
@@ -75,9 +72,6 @@ def _default(compilation: Compilation, decl: LayoutDecl, member: Member) -> None
             f"or mark the struct `@{_DEFAULTS_ALLOWED}`"
         )
     member.value = compilation.constants.evaluate(member.value_syntax, type_)
-
-
-# Tables, unions, overlays.
 
 
 def _check_ordinals(decl: LayoutDecl) -> None:
@@ -116,14 +110,11 @@ def _check_table(decl: LayoutDecl) -> None:
             )
 
 
-# Enums and bits.
-
-
 def compile_subtype(compilation: Compilation, decl: LayoutDecl) -> None:
     """Find the underlying type of an enum or bits; uint32 if none is written.
 
     Raises:
-        CompileError: The type can't be one.
+        CompileError: The written type can't be an underlying type.
     """
     if decl.subtype_syntax is None:
         decl.subtype = TypeUse(decl.span, types.primitive("uint32"))

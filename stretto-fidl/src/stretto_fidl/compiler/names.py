@@ -61,8 +61,8 @@ class NamingContext:
         """Return the context of a payload.
 
         Args:
-            protocol: Its name.
-            method: Its name.
+            protocol: The name of the protocol.
+            method: The name of the method.
             word: `Request` or `Response`; an event's is `Request`.
         """
         name = upper_camel_case(protocol) + upper_camel_case(method) + word
@@ -73,8 +73,8 @@ class NamingContext:
         """Return the context of a result union, or of its success or error.
 
         Args:
-            protocol: Its name.
-            method: Its name.
+            protocol: The name of the protocol.
+            method: The name of the method.
             word: `Result`, `Response` or `Error`.
             path: The union's member.
         """

@@ -121,7 +121,7 @@ _BUILTINS = {"bool", "string", "float32", "float64"} | {
 
 def _const_verdict(first: Token, second: Token) -> bool | None:
     if second.kind in (".", ":"):
-        return True  # only a type is followed by this, and the old syntax writes the type first
+        return True  # the first word is a type, as in the old syntax
     if (first.text in _BUILTINS) != (second.text in _BUILTINS):
         return first.text in _BUILTINS
     return None

@@ -144,8 +144,6 @@ class NewParser(ParserBase):
         self._tokens.expect("}", f"at the end of the {what}")
         return members
 
-    # Types.
-
     def _type(self) -> TypeConstructor:
         """Parse a type, or a layout with its attributes."""
         with self._tokens.nested():
@@ -222,8 +220,6 @@ class NewParser(ParserBase):
             return self._constant()
         return self._type()
 
-    # Members.
-
     def _typed_member(self, attributes: list[Attribute]) -> Member:
         name = self._name("of the member")
         return Member(name.span, name.text, attributes, self._type())
@@ -249,8 +245,6 @@ class NewParser(ParserBase):
         name = self._name("of the member")
         self._tokens.expect("=", "after the member's name, then its value")
         return Member(name.span, name.text, attributes, value=self._constant())
-
-    # Protocols.
 
     def _protocol(self, attributes: list[Attribute], modifiers: list[Modifier]) -> Declaration:
         name = self._name("after `protocol`")

@@ -106,8 +106,6 @@ class OldParser(NewParser):
         self._tokens.expect("=", "after the alias")
         return AliasDeclaration(name.span, name.text, attributes, self._type())
 
-    # Types.
-
     def _named_type(self) -> TypeConstructor:
         return self._type()
 
@@ -147,8 +145,6 @@ class OldParser(NewParser):
         """Return whether a type is an array: in `array<T>:N`, N is a size, not a bound."""
         return str(result.target) == "array" and len(result.parameters) == 1
 
-    # Members.
-
     def _typed_member(self, attributes: list[Attribute]) -> Member:
         type_ = self._type()
         name = self._name("after the member's type")
@@ -168,8 +164,6 @@ class OldParser(NewParser):
         member = self._typed_member(attributes)
         member.ordinal, member.ordinal_span = ordinal, at.span
         return member
-
-    # Protocols.
 
     def _protocol(self, attributes: list[Attribute], modifiers: list[Modifier]) -> Declaration:
         result = super()._protocol(attributes, modifiers)

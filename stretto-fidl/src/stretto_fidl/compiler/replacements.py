@@ -86,8 +86,6 @@ class _Step:
             if ending is not None:
                 yield from _check(member, ending, after, places, place(member))
 
-    # Protocols.
-
     def _of_methods(self, decl: ProtocolDecl, successor: ProtocolDecl) -> Iterator[CompileError]:
         after = {method.name: method for method, _ in successor.all_methods}
         places: Places = {name: ("ordinal", method.ordinal) for name, method in after.items()}
@@ -145,9 +143,9 @@ def _check(
 
     Args:
         element: The element.
-        ending: The way in which it ends.
-        after: The elements beside it in the next version, by name.
-        places: The places on the wire of those that are new in the next version.
+        ending: The attribute that ends it.
+        after: The elements of the same parent in the next version, by name.
+        places: The places on the wire of the elements that are new in the next version.
         here: The place of the element on the wire.
     """
     name = ending.renamed or element.name

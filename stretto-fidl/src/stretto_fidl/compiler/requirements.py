@@ -32,7 +32,7 @@ class Requirements:
     """Compiles declarations of one library when they are needed.
 
     Args:
-        library: As the consumer filled it.
+        library: The library, with the declarations of its files.
         compile_declaration: Compiles one declaration.
         compile_subtype: Compiles only the underlying type of an enum or bits.
     """

@@ -30,7 +30,7 @@ def marked(element: Element, *uses: TypeUse | None) -> list[CompiledAttribute]:
 
     Args:
         element: A declaration, a member or a method.
-        uses: The mentioned types.
+        uses: The types that the element mentions.
     """
     if element.attribute(SENSITIVE) is not None:
         return element.attributes

@@ -133,9 +133,6 @@ def _envelope(content: TypeShape) -> TypeShape:
     )  # fmt: skip
 
 
-# Declarations.
-
-
 def compute_shapes(decls: Iterable[LayoutDecl]) -> None:
     """Compute the shape of each layout. The shapes of other libraries' layouts exist already.
 
@@ -144,7 +141,7 @@ def compute_shapes(decls: Iterable[LayoutDecl]) -> None:
     """
     own = list(decls)
     for decl in own:
-        # for the inline sizes of types that contain this one, in any order
+        # the shapes of types that contain this one, in any order, need its inline size
         decl.shape = _first_guess(decl)
     for component in components(own, _content):
         recursive = len(component) > 1 or component[0] in _content(component[0])
@@ -161,7 +158,7 @@ def _first_guess(decl: LayoutDecl) -> TypeShape:
 
 
 def _inline_order(component: list[LayoutDecl]) -> list[LayoutDecl]:
-    """Return each struct after the structs in line in it: only these add to its inline size."""
+    """Return each struct after the structs that it contains in line and whose sizes it needs."""
     group = set(component)
     inline = components(component, lambda decl: [d for d in _inline(decl) if d in group])
     return [decl for part in inline for decl in part]

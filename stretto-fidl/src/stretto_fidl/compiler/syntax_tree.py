@@ -169,7 +169,7 @@ class Payload:
 
     Attributes:
         span: The place, with the parentheses.
-        type: None for `()`.
+        type: The type of the payload; None for `()`.
     """
 
     span: Span
@@ -181,8 +181,8 @@ class Method:
     """A method or an event of a protocol.
 
     Attributes:
-        request: None for an event.
-        response: None for a one-way method.
+        request: The payload of the request; None for an event.
+        response: The payload of the response or event; None for a one-way method.
     """
 
     span: Span

@@ -71,7 +71,7 @@ class TokenStream:
         return self.take() if self.at_word(word) else None
 
     def expect(self, kind: str, where: str) -> Token:
-        """Take a token of this kind.
+        """Take the current token, which must be of this kind.
 
         Args:
             kind: A kind of `tokens`.
@@ -85,7 +85,7 @@ class TokenStream:
         return self.take()
 
     def expect_word(self, word: str, where: str) -> Token:
-        """Take this name.
+        """Take the current token, which must be this name.
 
         Raises:
             CompileError: It is another token.

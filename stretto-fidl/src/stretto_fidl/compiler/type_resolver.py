@@ -91,8 +91,6 @@ class TypeResolver:
             return self._declared(syntax, decl)
         return self._built_in(syntax, syntax.target)
 
-    # Declared types.
-
     def _declared(self, syntax: TypeConstructor, decl: Decl) -> TypeUse:
         self._no_parameters(syntax)
         if isinstance(decl, AliasDecl) and decl.kind == declarations.ALIAS:
@@ -113,8 +111,6 @@ class TypeResolver:
         if not isinstance(decl, LayoutDecl | AliasDecl):
             raise syntax.span.error(f"`{decl.name}` is {with_article(decl.kind)}, no type")
         return TypeUse(syntax.span, Type(types.IDENTIFIER, decl=decl))
-
-    # Built-in types.
 
     def _built_in(self, syntax: TypeConstructor, reference: Reference) -> TypeUse:
         name = reference.parts[-1]
@@ -243,8 +239,6 @@ class TypeResolver:
         if name not in numbers:
             raise parameter.span.error("this isn't a kind of handle, such as `vmo` or `channel`")
         type_.object_type, type_.object_type_name = numbers[name], name
-
-    # Constraints.
 
     def _question_mark(self, use: TypeUse, span: Span) -> None:
         """Apply the `?` of `T?` in the old syntax. A struct becomes a box."""

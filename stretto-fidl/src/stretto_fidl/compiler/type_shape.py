@@ -12,9 +12,9 @@ class TypeShape:
     Attributes:
         inline_size: The size of the part in line.
         alignment: The alignment of that part.
-        depth: The most steps to an out-of-line object.
-        max_handles: The most handles.
-        max_out_of_line: The most bytes out of line.
+        depth: The largest number of steps to an out-of-line object.
+        max_handles: The largest number of handles.
+        max_out_of_line: The largest number of bytes out of line.
         has_padding: Whether some bytes are padding.
         has_flexible_envelope: Whether it, or a part of it, may hold unknown members.
     """

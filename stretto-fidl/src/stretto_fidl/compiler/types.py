@@ -93,7 +93,7 @@ class Type:
         kind: A kind of this module.
         subtype: The name of a primitive or internal type.
         element: The element of a vector, array, box or pointer.
-        size: The elements of an array or string array; the bound of a vector or string.
+        size: The length of an array or string array; the bound of a vector or string.
         nullable: Whether it may be absent.
         decl: The declaration of an identifier.
         protocol: The protocol of an endpoint.
@@ -151,8 +151,8 @@ class TypeUse:
     """A use of a type.
 
     Attributes:
-        span: The place.
-        type: The type.
+        span: The place in the file.
+        type: The type that is used.
         alias: Its alias, if it was written by one.
         nullable: Whether `optional` is written here.
         bound: The bound written here.

@@ -51,14 +51,14 @@ class _Waiter:
         self.future: asyncio.Future[Incoming] = asyncio.get_running_loop().create_future()
 
     def resolve(self, incoming: Incoming) -> None:
-        """Complete the wait with the reply; see `conversation.Waiter`."""
+        """Complete the wait with the reply, as `conversation.Waiter` requires."""
         if not self.future.done():
             self.future.set_result(incoming)
         elif not incoming.taken:
             incoming.drop()
 
     def fail(self, error: FidlError) -> None:
-        """Fail the wait with an error; see `conversation.Waiter`."""
+        """Fail the wait with an error, as `conversation.Waiter` requires."""
         if not self.future.done():
             self.future.set_exception(error)
             # marks the exception as retrieved, because the caller may have been cancelled
@@ -109,7 +109,7 @@ class AsyncClient:
     Args:
         protocol: The class of the protocol.
         end: The end of the channel; this object closes it.
-        event_limit: Events that wait for `next_event`; beyond, the oldest is dropped.
+        event_limit: The most events that wait for `next_event`; then the oldest is dropped.
     """
 
     if TYPE_CHECKING:
@@ -272,7 +272,8 @@ class AsyncClient:
         """Call a method of an object for each event, until the channel ends.
 
         Args:
-            handler: As for `Client.dispatch_events`; its methods may be coroutine functions.
+            handler: An object as for `Client.dispatch_events`, whose methods may be coroutine
+                functions.
         """
         call = event_caller(self._conversation.protocol, handler)
         while (incoming := await self._next_event()) is not None:

@@ -51,7 +51,7 @@ class AsyncServer:
     Args:
         protocol: The class of the protocol.
         end: The end of the channel; this object closes it.
-        handler: Has a method for each method of the protocol, and may have
+        handler: An object with a method for each method of the protocol. It may have
             `on_unknown_method(ordinal)`.
         in_flight: The most handlers that run at a time; nothing is read while so many run.
 
@@ -283,7 +283,7 @@ def _answered(deferred: Deferred) -> asyncio.Future[tuple[Any, DomainError | Non
         try:
             loop.call_soon_threadsafe(resolve, value, error)
         except RuntimeError:
-            return  # the loop is closed, and the channel with it
+            return  # the loop is closed, which has closed the channel
 
     deferred.bind(answer)
     return future

@@ -57,8 +57,9 @@ class BlockingEndpoint(Endpoint):
 
         Args:
             method: The method of the message.
-            kind: As for `write_now`.
-            prepared: Called with the lock held; returns the transaction id and the message.
+            kind: The kind of the message, as for `write_now`.
+            prepared: A function that returns the transaction id and the message; it is called with
+                the lock held.
             deadline: A time of `time.monotonic`; None waits for ever.
 
         Raises:

@@ -51,12 +51,12 @@ class _Waiter:
         self._wake.acquire()
 
     def resolve(self, incoming: Incoming | None) -> None:
-        """Complete the wait; see `conversation.Waiter`."""
+        """Complete the wait, as `conversation.Waiter` requires."""
         self.incoming, self.done = incoming, True
         self.wake()
 
     def fail(self, error: FidlError) -> None:
-        """Fail the wait with an error; see `conversation.Waiter`."""
+        """Fail the wait with an error, as `conversation.Waiter` requires."""
         self.error, self.done = error, True
         self.wake()
 
@@ -91,7 +91,8 @@ class Client:
     Args:
         protocol: The class of the protocol.
         end: The end of the channel; this object closes it.
-        timeout: In seconds, for calls, and for one-ways until there is room; None waits for ever.
+        timeout: The time limit in seconds, for replies, and for room for one-way messages; None
+            waits for ever.
         event_limit: The most events that wait for `next_event`; then the oldest is dropped.
     """
 
@@ -135,7 +136,7 @@ class Client:
         Args:
             name: The name in the definition.
             payload: The request's payload; None if it has none.
-            timeout: In seconds; None takes the client's.
+            timeout: The time limit in seconds; None takes the client's.
 
         Raises:
             FidlError: There is no such method, or it has no reply.
@@ -230,7 +231,7 @@ class Client:
         Args:
             waiter: The waiter of the calling thread.
             deadline: The end of the wait.
-            is_there: Whether the wait is over already; called under the lock.
+            is_there: A function that returns whether the wait is over; called under the lock.
         """
         try:
             try:
@@ -317,7 +318,7 @@ class Client:
         """Wait for the next event and return it; None if the channel has ended without an epitaph.
 
         Args:
-            timeout: In seconds; None waits for ever.
+            timeout: The time limit in seconds; None waits for ever.
 
         Raises:
             CallTimeoutError: No event came in time.
@@ -339,8 +340,9 @@ class Client:
         """Call a method of an object for each event, until the channel ends.
 
         Args:
-            handler: Has a method for each event, with its name (`from_` for `from`), that takes
-                the payload if there is one. It may have `on_unknown_event(ordinal)`.
+            handler: An object with a method for each event, named like the event (`from_` for
+                `from`), which takes the payload if there is one. The object may have
+                `on_unknown_event(ordinal)`.
 
         Raises:
             FidlError: The handler lacks methods; no event was taken.
@@ -403,7 +405,7 @@ def event_caller(protocol: type[Protocol], handler: object) -> Callable[[EventMe
     """Return a function that calls the method of an object for each event.
 
     Raises:
-        FidlError: Some are missing.
+        FidlError: The object lacks methods.
     """
     handlers = handlers_of(protocol, handler, events=True)
     unknown = getattr(handler, "on_unknown_event", None)

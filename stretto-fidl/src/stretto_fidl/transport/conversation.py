@@ -82,7 +82,7 @@ class Numbers:
         """Return the next transaction id.
 
         Raises:
-            FidlError: None is left.
+            FidlError: No transaction id is left.
         """
         if self._next >= self._end:
             raise FidlError("2^31 calls were made: connect anew")

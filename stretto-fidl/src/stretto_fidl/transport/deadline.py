@@ -14,7 +14,7 @@ def deadline_of(timeout: float | None) -> float | None:
     """Return the deadline of a timeout that begins now, as a time of `time.monotonic`.
 
     Args:
-        timeout: In seconds; None or infinity never ends.
+        timeout: The timeout in seconds; None or infinity never ends.
 
     Raises:
         TypeError: The timeout is not a number.

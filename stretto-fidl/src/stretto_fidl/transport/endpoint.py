@@ -69,7 +69,7 @@ class Endpoint:
     Args:
         protocol: The protocol of the channel.
         end: The end of the channel; the endpoint closes it.
-        is_server: Which end it is.
+        is_server: Whether this is the server's end.
 
     Attributes:
         methods: The methods for the hooks, by ordinal; unknown ordinals get one, too.
@@ -92,7 +92,7 @@ class Endpoint:
 
         Args:
             method: The method of the message.
-            kind: As in `stretto.base.rpc_hooks`.
+            kind: The kind of the message, as in `stretto.base.rpc_hooks`.
             txid: The transaction id, or 0.
             message: The whole message, header included.
             flags: Flags for the socket.
@@ -101,7 +101,7 @@ class Endpoint:
             The span of the wait for the reply, for a request that is traced.
 
         Raises:
-            As `MessageSocket.write`; then nothing was written.
+            The errors of `MessageSocket.write`; then nothing was written.
         """
         hooks = rpc_hooks.hooks
         if hooks is None:

@@ -51,8 +51,8 @@ class DomainError(FidlError):
         value: The error, of the method's error type.
 
     Args:
-        value: As the attribute.
-        hidden: Leave it out of the text: the definition calls it sensitive.
+        value: The error, of the method's error type.
+        hidden: Whether the exception's text leaves it out, because it is `@sensitive`.
     """
 
     def __init__(self, value: Any, *, hidden: bool = False) -> None:

@@ -43,7 +43,7 @@ class Listener:
     Args:
         path: The path of the socket. It must not exist. `close` removes it, and so does
             the listener's finalizer, but not in a forked child.
-        stream: Listen on a SOCK_STREAM socket.
+        stream: Whether to listen on a SOCK_STREAM socket instead of SOCK_SEQPACKET.
 
     Raises:
         TransportError: The socket can't be made.

@@ -253,7 +253,7 @@ class MessageSocket:
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            return  # the connection has ended already
+            return  # the connection has already ended
 
     def detach(self) -> ChannelEnd:
         """Give up the socket and return it."""

@@ -56,7 +56,7 @@ class Server:
     Args:
         protocol: The class of the protocol.
         end: The end of the channel; this object closes it.
-        handler: Has a method for each method of the protocol, and may have
+        handler: An object with a method for each method of the protocol. It may have
             `on_unknown_method(ordinal)`.
         in_flight: The most deferred calls at a time; nothing is read while there are so many.
 
@@ -125,7 +125,7 @@ class Server:
             closed, self._closed = self._closed, True
         if closed:
             if self._endpoint.is_closing:
-                # `close` was called in a signal handler, which can't do this
+                # the first `close` ran in a signal handler, which can't close the socket
                 self._endpoint.close()
             return  # another thread is writing the epitaph
         if status is not None:

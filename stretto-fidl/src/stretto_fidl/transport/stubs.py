@@ -32,7 +32,7 @@ def stub_class(base: type, protocol: type[Protocol], kinds: tuple[str, ...]) -> 
     """Return a subclass with stubs; the same class for equal arguments.
 
     Args:
-        base: Has `_call` and `_traced_call` for two-way methods, `_send` for others.
+        base: A class with `_call` and `_traced_call` for two-way methods, `_send` for others.
         protocol: The protocol of the methods.
         kinds: The kinds of methods that get a function.
     """

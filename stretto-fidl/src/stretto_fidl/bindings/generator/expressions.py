@@ -51,7 +51,7 @@ def call(function: str, arguments: Sequence[str]) -> str:
     """Return the text of a call; a long call has one argument on each line.
 
     Args:
-        function: The function.
+        function: The name of the function.
         arguments: The expressions of the arguments.
     """
     line = f"{function}({', '.join(arguments)})"

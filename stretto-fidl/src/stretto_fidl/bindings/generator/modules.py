@@ -38,9 +38,9 @@ def module_text(reader: LibraryReader, names: Names, hidden: frozenset[str]) -> 
     """Return the text of a module.
 
     Args:
-        reader: The library.
-        names: The names in the module.
-        hidden: The attributes to leave out.
+        reader: The reader of the library's IR.
+        names: The Python names that the module uses.
+        hidden: The names of FIDL attributes that the module leaves out.
     """
     imports = "".join(f"{line}\n" for line in names.imports())
     libraries = [f"{names.alias(name)}.FIDL_LIBRARY," for name in names.dependencies]

@@ -1,9 +1,9 @@
-"""Names in generated modules: those of imported modules, and those of classes.
+"""Chooses the names of imported modules and of classes in generated modules.
 
 No name in FIDL starts with a `_`, so these names can't collide with definitions, nor with each
 other:
 
-    _b, _t, _py, _Final …   the imports of every module: no second `_`
+    _b, _t, _py, _Final …   the imports of every module, without a second `_`
     _lib_a_b                the module of the library a.b
     _cls_Name               in stubs, the class `Name` where a member has this name
 """
@@ -29,7 +29,7 @@ class Names:
     """The names used in a generated module.
 
     Attributes:
-        dependencies: The libraries whose types this one mentions.
+        dependencies: The names of the libraries whose types this library mentions.
 
     Args:
         reader: The reader of the library.

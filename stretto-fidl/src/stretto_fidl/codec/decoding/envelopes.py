@@ -49,7 +49,7 @@ def _check_numbers(num_bytes: int, num_handles: int, decoder: Decoder) -> None:
 
 
 def _header_v1(items: Sequence[Any], index: int, decoder: Decoder) -> tuple[int, int, bool]:
-    """Return the envelope's bytes and handles, and False: v1 never inlines a value."""
+    """Return the envelope's numbers of bytes and handles, and False: v1 inlines no value."""
     num_bytes, num_handles, presence = items[index : index + 3]
     if presence != PRESENT:
         if presence:
@@ -65,7 +65,7 @@ def _header_v1(items: Sequence[Any], index: int, decoder: Decoder) -> tuple[int,
 
 
 def _header_v2(items: Sequence[Any], index: int, decoder: Decoder) -> tuple[int, int, bool]:
-    """Return the envelope's bytes and handles, and whether the value is inlined."""
+    """Return the envelope's numbers of bytes and handles, and whether the value is inlined."""
     envelope = items[index]
     flags, num_handles, num_bytes = envelope >> 48, envelope >> 32 & 0xFFFF, envelope & 0xFFFFFFFF
     if flags > 1:

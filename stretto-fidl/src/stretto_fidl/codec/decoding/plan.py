@@ -92,7 +92,7 @@ def reader(type_: Type, wire: int = V2) -> Read:
 
 
 def primary(type_: Type, wire: int) -> tuple[int, Read]:
-    """Return the size of a value as the first object, and a function that reads it."""
+    """Return the aligned size of a type's values in line, and a function that reads a value."""
     key = "primary", wire
     found: tuple[int, Read] | None = type_.plans.get(key)
     if found is None:
@@ -101,7 +101,7 @@ def primary(type_: Type, wire: int) -> tuple[int, Read]:
 
 
 def later(type_: Type, wire: int) -> Read:
-    """Return a reader as `reader` does, but make it at the first use."""
+    """Return a function like the result of `reader`, which is called at the first use only."""
     made: list[Read] = []
 
     def read(decoder: Decoder, depth: int) -> Any:

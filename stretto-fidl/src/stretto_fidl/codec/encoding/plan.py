@@ -60,7 +60,7 @@ def writer(type_: Type) -> Write:
 
 
 def later(type_: Type) -> Write:
-    """Return a writer as `writer` does, but make it at the first use."""
+    """Return a function like the result of `writer`, which is called at the first use only."""
     made: list[Write] = []
 
     def write(value: Any, encoder: Encoder, depth: int) -> None:
@@ -147,6 +147,6 @@ def items_of(type_: Type) -> Items:
 
 
 def is_plain(type_: Type) -> bool:
-    """Return whether the value itself is its only item, which packing checks."""
+    """Return whether a value of the type is its own only item, so that packing checks it."""
     type_, _ = resolve(type_)
     return isinstance(type_, Primitive) and type_.name != "bool"
