@@ -288,7 +288,7 @@ class TraceWriter:
 
     def __init__(self, arbiter: Arbiter, target_buffer: int, policy: int = ...) -> None: ...
     def write(self, packet: bytes | bytearray | memoryview, /) -> bool:
-        """Append one encoded TracePacket. False: dropped and counted."""
+        """Append one encoded TracePacket. Returns False if it was dropped, which is counted."""
     def flush(self) -> None: ...
     def close(self) -> None: ...
     @property
@@ -355,7 +355,7 @@ class MessageWriter:
     def size(self) -> int | None:
         """The number of bytes so far, without those of an open nested message.
 
-        None if the destination has a newer message.
+        None if a newer message is being written to the destination.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exc_info: object) -> None: ...
@@ -419,7 +419,7 @@ class DecodedField:
         """Decode the bytes as UTF-8; invalid bytes become surrogate escapes."""
     def as_message(self) -> Decoder: ...
     def packed_varints(self) -> Iterator[int]:
-        """Iterate over a packed field's elements; raises DecodeError after the last whole one."""
+        """Iterate over a packed field's elements; DecodeError: the last one is incomplete."""
     def packed_fixed32(self) -> Iterator[int]:
         """Like `packed_varints`, for 32-bit elements."""
     def packed_fixed64(self) -> Iterator[int]:
@@ -453,7 +453,7 @@ class IndexedMessage:
         """Return all fields with this number, in the order of the message."""
     @property
     def bytes_left(self) -> int:
-        """The number of bytes that couldn't be parsed; more than 0: malformed from there on."""
+        """The number of bytes at the end that couldn't be parsed, because they are malformed."""
 
 @final
 class DecoderField:

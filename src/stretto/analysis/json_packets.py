@@ -94,7 +94,7 @@ class _Parser:
             return False
 
     def _packet_text(self) -> str:
-        """Return the text of the object that begins here, and move behind it."""
+        """Return the text of the object at the current position, and move behind it."""
         pieces, size, braces = [], 0, _Braces()
         while not (end := braces.end_in(self._text, self._at)):
             pieces.append(self._text[self._at :])

@@ -54,7 +54,7 @@ class MethodSummary:
 
 
 def select_calls(calls: Sequence[Call], pattern: str) -> list[Call]:
-    """Select the calls whose method matches a pattern with `*` and `?`, with or without service."""
+    """Select calls by a pattern for the method's name, with or without its service (`*`, `?`)."""
     return [
         call
         for call in calls

@@ -118,7 +118,7 @@ class RecorderProcess:
             stdin.write("\n")
             stdin.flush()
         except BrokenPipeError:
-            pass  # the recorder was killed, or did not start
+            pass  # The recorder was killed, or did not start.
         self._process.wait()
         os.set_blocking(stderr.fileno(), False)
         try:
@@ -129,7 +129,7 @@ class RecorderProcess:
         return message.decode(errors="replace").strip()
 
     def abandon(self) -> None:
-        """Leave the recorder to the parent, in the child of a fork that leaves the block."""
+        """In a forked child that leaves the block: keep the recorder, which is the parent's."""
         self._close_pipes()
         self._process.returncode = 0
 
@@ -139,7 +139,7 @@ class RecorderProcess:
                 try:
                     pipe.close()
                 except BrokenPipeError:
-                    pass  # the recorder was killed before it read the line of `_wait`
+                    pass  # The recorder was killed before it read the line of `_wait`.
 
 
 def _start(path: str, options: Sequence[str]) -> Popen[str]:

@@ -74,7 +74,8 @@ class SystemBackend:
         try:
             client.connect_and_wait(self._deadline_ms)
         except BaseException:
-            producer.on_disconnect()  # the service may have started data sources already
+            # The service may have started data sources already, which end here.
+            producer.on_disconnect()
             raise
         self._client, self._producer = client, producer
         fork.before.append(client.suspend)

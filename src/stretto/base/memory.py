@@ -79,7 +79,8 @@ def _resize(fd: int, size_bytes: int) -> None:
 def _lift_limit(size_bytes: int, hard: int) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-    except ValueError as error:  # only root may raise the hard limit
+    except ValueError as error:
+        # Only root may raise the hard limit; the soft limit is raised up to the hard one.
         if size_bytes > hard != resource.RLIM_INFINITY:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG)) from error
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))

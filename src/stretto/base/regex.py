@@ -103,7 +103,7 @@ class Regex:
             condition, targets = program[at]
             if isinstance(condition, CharacterSet) and character in condition:
                 following.update(targets)
-        # Of the character, only whether it belongs to a word is kept, for `\b`: so there are fewer
+        # For `\b`, a state keeps only whether the character belongs to a word: so there are fewer
         # states.
         new = frozenset(following), "a" if character in WORD else " "
         self._known[state, character] = new
@@ -157,7 +157,7 @@ def program_size(node: Node) -> int:
 
 
 def _emit(node: Node, program: list[Instruction], after: int) -> int:
-    """Append a tree's instructions, which continue at `after`; return their start."""
+    """Append the instructions of a tree. They continue at `after`; their start is returned."""
     if isinstance(node, Sequence):
         for part in reversed(node.parts):
             after = _emit(part, program, after)

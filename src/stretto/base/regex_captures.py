@@ -151,7 +151,7 @@ class CaptureRegex:
     # --- compilation
 
     def _emit(self, node: Node, after: int) -> int:
-        """Append a tree's instructions, which continue at `after`; return their start."""
+        """Append the instructions of a tree. They continue at `after`; their start is returned."""
         if isinstance(node, Sequence):
             for part in reversed(node.parts):
                 after = self._emit(part, after)

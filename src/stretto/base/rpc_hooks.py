@@ -90,7 +90,7 @@ if TYPE_CHECKING:
             """Return the current time, for `stamp`."""
 
         def opened(self, channel: RpcChannel) -> None:
-            """Handle the creation of a server's end. Its key can be read only while its peer is
+            """Handle the creation of a server's end, whose key can be read only while its peer is
             connected.
             """
 

@@ -166,7 +166,7 @@ class SelectorTaskRunner:
     # --- one round
 
     def _round(self, deadline_ns: int | None) -> None:
-        # Waiting comes first, so that all tasks of a round have run when it returns.
+        # A round waits first, so that all its tasks have run when it returns.
         ready: dict[int, tuple[_Watch, int]] = {}
         for key, events in self._selector.select(self._timeout_s(deadline_ns)):
             if key.fd == self._wake_fd:

@@ -22,7 +22,7 @@ def connect(address: str, timeout_ms: float = 5000) -> StreamSocket:
     """
     if not is_network(address):
         return UnixSocket.connect(address, timeout_ms)
-    # Imported late: few traced programs connect over a network.
+    # The module is imported late: few traced programs connect over a network.
     from stretto.base.network_socket import NetworkSocket
 
     return NetworkSocket.connect(address, timeout_ms)

@@ -132,7 +132,7 @@ class StreamSocket:
         return bool(poll.poll(max(0, timeout_ms)))
 
     def shutdown(self) -> None:
-        """End both directions, for all processes that share this connection."""
+        """Shut down both directions, for all processes that share this connection."""
         try:
             if self._own is None or self._own.is_ours:
                 self._socket.shutdown(socket.SHUT_RDWR)

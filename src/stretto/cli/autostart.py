@@ -56,7 +56,7 @@ def _parse(arguments: Sequence[str]) -> str:
 
 
 def _folders() -> list[Path]:
-    """Return the folders that `site` searches for such files, the preferred one first."""
+    """Return the folders that `site` searches for .pth files, the preferred one first."""
     known = site.getsitepackages()
     own = sysconfig.get_path("purelib")
     folders = [own] if own in known else []

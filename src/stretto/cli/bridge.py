@@ -108,7 +108,7 @@ async def _serve(options: argparse.Namespace) -> None:
     origins = (*ORIGINS, *options.origin)
     bridge = Bridge(lambda: _connect(address), users, origins, _Refusals())
     _tell_start(await bridge.start(options.port), address, PATH)
-    await asyncio.get_running_loop().create_future()  # serve until Ctrl-C
+    await asyncio.get_running_loop().create_future()  # The bridge serves until Ctrl-C.
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -33,13 +33,13 @@ class _Ended(BaseException):
 def ending_by_signals() -> Iterator[None]:
     """Turn the signals into an exception inside the block; after it, die of the signal."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread can set signal handlers
+        yield  # Only the main thread can set signal handlers.
         return
     ours = [each for each in _SIGNALS if signal.getsignal(each) == signal.SIG_DFL]
 
     def end(number: int, _frame: object) -> None:
         for each in ours:
-            signal.signal(each, signal.SIG_IGN)  # a second signal must not interrupt the cleanup
+            signal.signal(each, signal.SIG_IGN)  # A second signal must not interrupt the cleanup.
         raise _Ended(number)
 
     try:

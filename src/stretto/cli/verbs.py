@@ -80,7 +80,7 @@ def load_verb(name: str) -> Verb:
 def _load(entry: EntryPoint) -> Verb:
     try:
         verb: Verb = entry.load()
-    except Exception as error:  # the module may raise anything
+    except Exception as error:  # Importing the module may raise any exception.
         where = entry.dist.name if entry.dist is not None else entry.value
         raise CommandError(
             f"{entry.name}: the verb can't be loaded: {error}. Install {where} again."

@@ -172,7 +172,7 @@ class DataSource:
         """Called before recording ends; packets written here are still recorded."""
 
     def on_flush(self) -> None:
-        """Called before the service reads: write buffered packets."""
+        """Called before the service reads the buffers: write buffered packets."""
 
     def on_clear_incremental_state(self) -> None:
         """Called when earlier state is discarded: write again the state that later packets need."""

@@ -106,7 +106,7 @@ def _resume_soon() -> None:
     process.soon.append(resume)
     try:
         _native.add_pending_call(_resume_after_fork)
-    except RuntimeError:  # too many calls are pending
+    except RuntimeError:  # The interpreter has too many pending calls.
         return
 
 
@@ -120,7 +120,7 @@ def _after_in_child() -> None:
 
 
 def install() -> None:
-    """Register the hooks, once."""
+    """Register the fork hooks, once."""
     this = object()
     if _installed.setdefault("", this) is this:
         os.register_at_fork(

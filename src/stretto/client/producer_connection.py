@@ -162,7 +162,7 @@ class ProducerConnection:
         return self.startup.adopt(source, config, self.arbiter, keep)
 
     def start_data_source(self, instance_id: int, config: DataSourceConfig) -> None:
-        if instance_id not in self._instances:  # services before Android Q send no setup
+        if instance_id not in self._instances:  # Services before Android Q send no setup.
             self.setup_data_source(instance_id, config)
         instance = self._instances.get(instance_id)
         if instance is None:

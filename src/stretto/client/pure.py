@@ -143,7 +143,7 @@ class Flow:
 
 
 def flow_id(key: int, index: int, /) -> int:
-    """Return the index-th 64-bit number of the stream of a key."""
+    """Return number `index` of the stream of 64-bit numbers that belongs to a key."""
     value = (key + index * 0x9E3779B97F4A7C15) & _U64
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _U64
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _U64
@@ -170,12 +170,12 @@ traced = python.traced
 
 
 def thread_track() -> Track:
-    """Return a track in place of the calling thread's track."""
+    """Return a track without effect, in place of the calling thread's track."""
     return Track("thread")
 
 
 def process_track() -> Track:
-    """Return a track in place of the process's track."""
+    """Return a track without effect, in place of the process's track."""
     return Track("process")
 
 

@@ -261,4 +261,4 @@ def _cut(fd: int, written: memoryview) -> None:
     try:
         os.ftruncate(fd, size)
     except OSError:
-        pass  # pipes and devices can't be truncated
+        pass  # Pipes and devices can't be truncated.

@@ -97,7 +97,7 @@ class StartupTracing:
         """Memory that the next connection offers to its service."""
         self._now_ns = now_ns
         self._sessions: list[StartupTracingSession] = []
-        self._reservations = 0  # the latest reservation number; numbers are never reused
+        self._reservations = 0  # The latest reservation number; numbers are never reused.
 
     # --- beginning of a startup session
 

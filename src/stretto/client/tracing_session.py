@@ -307,7 +307,7 @@ class TracingSession:
         self._consumer.disabled.arrives(self._end_timeout_s)
 
     def __del__(self) -> None:
-        # Runs on any thread, also within the garbage collector: it must not block.
+        # This runs on any thread, also within the garbage collector: it must not block.
         endpoint, backend = getattr(self, "_endpoint", None), getattr(self, "_backend", None)
         if endpoint is not None and backend is not None and not self.is_of_parent:
             backend.post(endpoint.disconnect)

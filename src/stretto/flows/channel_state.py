@@ -38,7 +38,7 @@ class _LazyKey:
         """Return the key; 0 if there is none (yet)."""
         channel = self._channel()
         if channel is not None and channel.key:
-            # An agreed key replaces the kernel's: the ends may agree on it later.
+            # A key on which the ends have agreed, even later, replaces the key from the kernel.
             self.value = channel.key
         if self.value or self._never or channel is None:
             return self.value

@@ -62,7 +62,7 @@ _base = 0
 
 
 def _begin_keys() -> None:
-    global _base  # each process has its own random value
+    global _base  # Each process has its own random value.
     _base = nonce()
 
 

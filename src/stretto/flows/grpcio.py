@@ -204,7 +204,7 @@ class TracedHandlers:
         if getattr(behavior, "experimental_non_blocking", False):
             return handler  # The handler replies through a callback of gRPC.
         traced = self._wraps[handler.response_streaming](behavior, method)
-        update_wrapper(traced, behavior)  # gRPC reads attributes of the function
+        update_wrapper(traced, behavior)  # gRPC reads attributes of the function.
         make = getattr(grpc, f"{kind}_rpc_method_handler")
         return make(traced, handler.request_deserializer, handler.response_serializer)
 

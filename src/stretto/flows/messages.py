@@ -82,7 +82,8 @@ class MessageFlows:
         hooks = rpc_hooks.hooks
         with self._lock:
             stamp = 0 if hooks is None else hooks.now()
-            if self._sends:  # another task of this thread is sending
+            if self._sends:
+                # Another task of this thread is sending: the order of the writes is unknown.
                 self._sent = _LOST
             self._sends = True
             try:

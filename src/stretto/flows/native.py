@@ -7,7 +7,7 @@ import stretto
 TYPE_CHECKING = False
 if TYPE_CHECKING or stretto.available():
     from stretto._native import FlowIds, MessageHook, MessageTemplates
-else:  # without the native part nothing is traced
+else:  # Without the native part nothing is traced.
     FlowIds = MessageHook = MessageTemplates = object
 
 __all__ = ["FlowIds", "MessageHook", "MessageTemplates"]

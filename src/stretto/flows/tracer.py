@@ -81,7 +81,7 @@ class _Points(MessageTemplates):
         """The templates used while the method's own category is disabled."""
 
     def make(self, role: str, kind: int) -> Any:
-        """Make the template of a kind."""
+        """Make the event template for a kind of message."""
         method = self._method
         name = method.name or f"ordinal {method.ordinal:#x}"
         made = stretto.Category(self._category).template(
@@ -265,7 +265,7 @@ class FlowTracer:
         return made
 
     def _points(self, method: RpcMethod) -> _Points | None:
-        """Return the templates for a method's messages now; None if they aren't recorded."""
+        """Return the current templates for a method's messages; None if they aren't recorded."""
         own = method.switch.enabled
         if not own and not self._transport.enabled:
             return None

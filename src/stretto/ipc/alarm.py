@@ -44,7 +44,7 @@ class Alarm:
         with self._lock:
             try:
                 self._arm(ms)
-            except OSError:  # the timer isn't open yet, or the program has closed it
+            except OSError:  # The timer isn't open yet, or the program has closed it.
                 self._open()
                 self._arm(ms)
             if self._thread is not None and not self._suspended:
@@ -76,7 +76,7 @@ class Alarm:
         try:
             os.close(fd)
         except OSError:
-            pass  # the timer was never set, or the program has closed it
+            pass  # The timer was never set, or the program has closed it.
 
     def _open(self) -> None:
         # The old thread must be destroyed before its descriptor numbers are reused.

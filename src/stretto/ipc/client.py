@@ -175,7 +175,7 @@ class Client(ParkedFd):
                 )  # fmt: skip
                 if span is not None:
                     with span:
-                        pass  # a request without a reply ends its span at once
+                        pass  # A request without a reply ends its span at once.
         if not request_id and on_reply is not None:
             on_reply(None, False)
         return request_id != 0

@@ -136,7 +136,7 @@ class Connection:
         end, self._end = self._end, None
         self._runner.unwatch(end.fileno())
         end.close()
-        # Free its memory and references now: the garbage collector may run much later.
+        # The buffer and the references are freed now: the garbage collector may run much later.
         self._reader.close()
         machine, on_closed = self._machine, self._on_closed
         self._machine = self._fast_path = self._on_drained = None

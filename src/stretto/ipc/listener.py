@@ -73,7 +73,7 @@ class Listener:
             self._on_connection(end)
 
     def _rest(self, socket: StreamListener, error: TransportError) -> None:
-        """Pause; the connection stays in the backlog and the socket readable."""
+        """Pause accepting: the connection stays in the backlog, and the socket readable."""
         self._runner.unwatch(socket.fileno())
         self._runner.post_delayed(self._watch, RETRY_MS)
         if not self._failing:

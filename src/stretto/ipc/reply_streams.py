@@ -58,7 +58,7 @@ class ReplyStreams:
             self.resume()
 
     def resume(self) -> None:
-        """Continue if there is a part to send and the queue has room for it."""
+        """Continue to send, if there is a part to send and the queue has room for it."""
         has_room = self._connection.pending_bytes <= MAX_QUEUED_BYTES
         if self._streams and has_room and not self._posted:
             self._posted = True

@@ -211,7 +211,7 @@ class ConsumerIPCClient:
             if not self._connection.closed:
                 self._guarded(on_reply, reply, has_more)
 
-        if not proxy.method_id(name):  # an older service doesn't support the request
+        if not proxy.method_id(name):  # An older service doesn't support the request.
             self._runner.post(lambda: on_open_reply(None, False))
         elif not proxy.invoke(name, request, on_open_reply, fd):
             self._fail("the tracing service reads no more requests: is it stopped?")

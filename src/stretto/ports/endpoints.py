@@ -104,7 +104,7 @@ class RemoteProducerEndpoint(ProducerEndpoint, Protocol):
         """
 
     def on_commit(self, flush_request_id: int) -> None:
-        """Called after `core` has handled a commit; id 0: the commit acknowledges no flush."""
+        """Called after `core` has handled a commit; an id above 0 acknowledges a flush."""
 
     def register_trace_writer(self, writer_id: int, target_buffer: int) -> None: ...
     def unregister_trace_writer(self, writer_id: int) -> None: ...

@@ -443,7 +443,7 @@ class ProducerIPCClient:
                 self._producer.on_disconnect()
             self._ipc_thread_ident = 0
             if self._left_within_callback:
-                self._thread = None  # the thread ends when this method returns
+                self._thread = None  # The IPC thread ends when this method returns.
                 self._end.close()
         return not self._gone
 

@@ -299,7 +299,7 @@ class RemoteProducer:
         self._command(self._about_instance(_START_DATA_SOURCE, instance_id, config))
 
     def _about_instance(self, command: int, instance_id: int, config: DataSourceConfig) -> Raw:
-        """Return a setup or start command; the encoded config is cached for the next one."""
+        """Return a setup or start command; the encoded config is cached for the next command."""
         if self._config is None or self._config[0] is not config:
             self._config = config, config.encode()
         fields = varint_field(_INSTANCE_ID, instance_id) + bytes_field(_CONFIG, self._config[1])

@@ -45,7 +45,7 @@ def pack_slices(trace: bytes) -> Iterator[bytes]:
         reply, next_start = _native.pack_slices(trace, start, MAX_REPLY_BYTES)
         if next_start > start:
             yield reply
-        else:  # the packet is larger than a reply
+        else:  # The packet is larger than a reply.
             size, packet = read_varint(trace, start + 1, end)
             next_start = packet + size
             yield from _pack_large(trace, packet, next_start)
@@ -63,7 +63,7 @@ class SliceJoiner:
     """Joins the slices of replies into packets."""
 
     def __init__(self) -> None:
-        self._begun = bytearray()  # the first slices of an incomplete packet
+        self._begun = bytearray()  # The first slices of an incomplete packet.
         self._in_packet = False
 
     def add(self, reply: bytes) -> bytes:
@@ -81,7 +81,7 @@ class SliceJoiner:
             if not self._in_packet:
                 packets, at = _native.join_slices(reply, at)
                 trace += packets
-            if at < end:  # the next field is a part of a packet or unknown
+            if at < end:  # The next field is a part of a packet, or unknown.
                 number, wire_type, start, at = read_field(reply, at, end)
                 if number == _SLICES and wire_type == DELIMITED:
                     trace += self._add_slice(reply[start:at])

@@ -37,7 +37,7 @@ def _name(task: Task[Any]) -> str:
 
 
 class _Steps:
-    """Callbacks around the run of handles and the creation of tasks."""
+    """Observers of the event loop's handles, as they run, and of the creation of tasks."""
 
     def __init__(self) -> None:
         self._flows: WeakKeyDictionary[Task[Any], stretto.Flow] | None = None

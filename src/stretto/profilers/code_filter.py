@@ -52,7 +52,7 @@ def _matcher(pattern: str) -> Matcher:
 
 
 class _Patterns:
-    """A set of patterns."""
+    """A set of patterns for modules and paths."""
 
     __slots__ = ("_modules", "_paths", "empty")
 

@@ -116,7 +116,7 @@ def _integer(kind: str, wire_type: int, bits: int, signed: bool) -> Codec:
 
     def check(value: Any) -> int:
         try:
-            # Accepts every integer type, such as bool and numpy's integers, but not float.
+            # This accepts every integer type, such as bool and numpy's integers, but not float.
             number = int(value.__index__())
         except (AttributeError, TypeError):
             number = high + 1

@@ -35,7 +35,7 @@ _NO_COLUMN = -1
 
 
 def select(message: type[Message], *paths: str) -> Selector:
-    """Return a function from an encoded message to a tuple of the selected values.
+    """Return a function that converts an encoded message to a tuple of the selected values.
 
     Args:
         message: class of the encoded messages.

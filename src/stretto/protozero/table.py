@@ -237,7 +237,7 @@ def json_name(name: str) -> str:
 
 
 def _is_constant(name: str) -> bool:
-    """Return whether a name is that of a service's method ids or trace categories."""
+    """Return whether a name is a service's constant with method ids or trace categories."""
     return name.endswith(("_METHODS", "_TRACE")) and not name.startswith("_")
 
 

@@ -42,7 +42,7 @@ class IndexedMessage:
 
 
 class DecoderField:
-    """A descriptor for a singular field of a generated decoder."""
+    """A class attribute of generated decoders that reads a singular field (a Python descriptor)."""
 
     __slots__ = ("_fallback", "_helper", "_kind", "number")
 

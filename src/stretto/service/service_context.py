@@ -75,7 +75,7 @@ class ServiceContext:
         return self._flush_ids
 
     def new_uuid(self) -> tuple[int, int]:
-        """Return a random (version 4) uuid as (most, least significant 64 bits), unsigned."""
+        """Return a random uuid (version 4) as two unsigned 64-bit numbers, the high one first."""
         value = int.from_bytes(self.random_bytes(16), "big")
         value = value & ~(0xF << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62
         return value >> 64, value & (1 << 64) - 1

@@ -81,7 +81,7 @@ class FakeTaskRunner:
             self._watches[fd] = (on_readable, on_writable, urgent)
 
     def unwatch(self, fd: int) -> None:
-        """Stop watching. No effect if `fd` isn't watched."""
+        """Stop watching `fd`. No effect if it isn't watched."""
         self._watches.pop(fd, None)
 
     @property

@@ -141,7 +141,7 @@ class MockProducer:
         self.calls.append(("tracing setup", arbiter.size))
 
     def on_shared_memory(self, fd: int, size_bytes: int, page_size_bytes: int) -> None:
-        if fd >= 0:  # Otherwise the producer provided the memory.
+        if fd >= 0:  # Without a descriptor, the producer has provided the memory.
             copy = os.dup(fd)
             try:
                 self.memory = mmap.mmap(copy, size_bytes)

@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     default_request_version = (
-        "HTTP/1.0"  # http.server would answer HTTP/0.9 with a body without a header
+        "HTTP/1.0"  # http.server would answer HTTP/0.9 with a body without a header.
     )
     disable_nagle_algorithm = True
     server: PageServer

@@ -73,7 +73,7 @@ class Source:
 
 
 class _Reading:
-    """A file that returns its beginning, which was read before, once more."""
+    """A file whose beginning was read already; it is returned by `read` again."""
 
     def __init__(self, file: BinaryIO, start: bytes) -> None:
         self._file = file

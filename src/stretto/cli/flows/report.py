@@ -135,7 +135,7 @@ def printable(text: str) -> str:
 
 
 def remarks(flows: RpcFlows) -> Iterator[str]:
-    """Yield notes on the limits of the figures."""
+    """Yield notes for the user about messages and calls with wrong or missing times."""
     loose = sum(call.is_loose for call in flows.calls)
     if loose:
         yield (

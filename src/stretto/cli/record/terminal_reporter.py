@@ -73,4 +73,4 @@ def _print(text: str) -> None:
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
-        pass  # standard error can't be written; the trace is complete anyway
+        pass  # Standard error can't be written; the trace is complete anyway.

@@ -287,4 +287,4 @@ def _print_line(text: str) -> None:
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
-        pass  # standard error is closed; the trace is still written
+        pass  # Standard error is closed; the trace is still written.

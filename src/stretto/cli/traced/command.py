@@ -45,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
         (producer_sockets(), options.producers),
         ([consumer_socket()], options.consumers),
     )
-    # Imported before the fork, so that an import error is printed on the terminal.
+    # The daemon is imported before the fork, so that an import error is printed on the terminal.
     from stretto.cli.traced import daemon  # noqa: F401
 
     on_ready = daemonize() if options.background else _ignore_status

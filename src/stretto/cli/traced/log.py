@@ -21,11 +21,11 @@ def _print(text: str) -> None:
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
-        pass  # standard error is closed
+        pass  # Standard error is closed, so the message is lost.
 
 
 class Log:
-    """Writes messages, up to a rate.
+    """Writes messages, up to a maximum rate.
 
     Args:
         write: writes one line.

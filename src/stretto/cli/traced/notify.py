@@ -44,4 +44,4 @@ class Notifier:
             try:
                 end.sendto(state.encode(), socket.MSG_DONTWAIT, address)
             except OSError:
-                pass  # the daemon works without notifications
+                pass  # The daemon works without notifications, too.

@@ -79,7 +79,7 @@ def open_sockets(
 
 
 def _open_all(opened: list[StreamListener], addresses: list[str], permissions: Permissions) -> None:
-    """Append new sockets to `opened` unless it has some, even if one of them can't be opened."""
+    """Open sockets and append each of them to `opened`, unless it contains sockets already."""
     if not opened:
         if not addresses:
             raise CommandError(f"traced: {PRODUCER_VARIABLE} names no socket.")

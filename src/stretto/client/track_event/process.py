@@ -74,9 +74,10 @@ def process_name() -> str:
         name = str(main.name)
         return name.removesuffix(".__main__")
     script = sys.argv[0] if getattr(sys, "argv", None) else ""
-    if script == "-m":  # the interpreter hasn't found the module yet
+    if script == "-m":  # With `-m`, the interpreter hasn't found the module yet.
         return _module_on_command_line() or "python"
-    if script == "-c" and "--multiprocessing-fork" in sys.argv:  # the script isn't loaded yet
+    if script == "-c" and "--multiprocessing-fork" in sys.argv:
+        # The script of a spawned process isn't loaded yet.
         return "multiprocessing"
     if script not in ("", "-", "-c"):
         folder, name = os.path.split(script)

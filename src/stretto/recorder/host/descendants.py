@@ -123,7 +123,7 @@ class Descendants:
         self.followed: set[int] = set()
 
     def on_connected(self, pid: int) -> None:
-        """Note that a process has connected to the recorder."""
+        """Record that a process has connected to the recorder."""
         self.followed.add(pid)
         self._unconnected.pop(pid, None)
 

@@ -83,7 +83,7 @@ class Recorder:
         pid = self._options.attach
         if not pid:
             return Program(self._runner, self._snapshots.take)
-        # This module, too, is imported only if it is needed.
+        # The module is imported only to attach to a running program.
         from stretto.recorder.host.attached_program import AttachedProgram
 
         return AttachedProgram(self._runner, self._snapshots.take, pid)
@@ -155,7 +155,7 @@ class Recorder:
         return self._program.status
 
     def _wait(self, workspace: Workspace) -> None:
-        """Run until the recording has ended, or the program with its remaining descendants."""
+        """Run until the recording, or the program with all its descendants, has ended."""
         program, recording = self._program, self._recording
         self._runner.run_until(lambda: program.ended or recording.ended)
         if program.ended and not recording.ended:

@@ -143,7 +143,7 @@ class SystemRecording(SessionConsumer):
             raise SessionError(f"The trace is lost: {self._endpoint.error}.")
 
     def stats(self) -> TraceStats:
-        """Return the last known statistics: while the session runs, those at the last call."""
+        """Return the last received statistics; while the session runs, this requests newer ones."""
         if self.ended:
             self._wait_for_stats()
         else:
@@ -220,7 +220,7 @@ class SessionCloner:
             self._finish(response.error or "the service refuses it")
 
     def on_connect(self) -> None:
-        """Do nothing: earlier requests are queued until the connection."""
+        """Do nothing: requests are queued until the connection exists."""
 
     def on_disconnect(self) -> None:
         self._finish(self._endpoint.error)

@@ -147,7 +147,7 @@ def remove(workspace: Workspace) -> None:
 
 
 def environment(workspace: Workspace) -> dict[str, str]:
-    """Return the environment of recorded programs: this process's with additional variables."""
+    """Return the environment of recorded programs: that of this process, with more variables."""
     variables = dict(os.environ)
     path = variables.get("PYTHONPATH")
     variables["PYTHONPATH"] = f"{workspace.site}{os.pathsep}{path}" if path else workspace.site

@@ -96,7 +96,7 @@ def configure(options: Options, workspace: Workspace) -> None:
 
 
 def _choose_service(workspace: Workspace, options: Options) -> None:
-    """Set the socket and the producer name for the recorder's service or the machine's."""
+    """Set the socket and the producer name, for the recorder's or the machine's service."""
     global _service, _name, _is_system
     _is_system = "service" in options
     _service = options.get("service", [workspace.producer_socket])[0]
@@ -127,7 +127,7 @@ def _replace_always_on() -> None:
 
 
 def _connect_again(workspace: Workspace) -> None:
-    """Connect the child of a fork."""
+    """Connect the child of a fork to the recorder."""
     try:
         if _fork_socket is not None and _fork_socket.is_open:
             # A recorder with its own service accepts connections over the inherited socket.

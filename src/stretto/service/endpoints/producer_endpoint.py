@@ -100,7 +100,7 @@ class ProducerEndpoint:
         self.core.unregister_writer(writer_id)
 
     def on_commit(self, flush_request_id: int) -> None:
-        """Called after `core` has handled a commit; id 0: the commit acknowledges no flush."""
+        """Called after `core` has handled a commit; an id above 0 acknowledges a flush."""
         for session in self._sessions():
             if session.drain is not None:
                 session.drain.make_room()

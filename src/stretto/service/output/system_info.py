@@ -1,4 +1,4 @@
-"""Describes the machine in the trace (SystemInfo)."""
+"""The description of the service's machine for a trace (SystemInfo)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 
 class SystemInfo:
-    """Describe the service's machine, as far as an unprivileged process can."""
+    """The description of the service's machine, from what an unprivileged process can read."""
 
     def __init__(self) -> None:
         system = os.uname()

@@ -72,7 +72,7 @@ class DataSourceInstance:
 
     @property
     def label(self) -> tuple[str, str]:
-        """(producer name, data source name), for service events."""
+        """The names of the producer and the data source, for service events."""
         return self.producer.name, self.source.name
 
     def move_to(self, state: int) -> None:

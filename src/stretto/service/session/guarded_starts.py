@@ -10,7 +10,7 @@ from stretto.service.limits import MAX_GUARDED_STARTS, RESTART_WITH_GUARDRAILS_N
 
 
 class GuardedStarts:
-    """Starts of the last 300 s; at most the newest MAX_GUARDED_STARTS."""
+    """Session starts of the last 300 s; at most the newest MAX_GUARDED_STARTS."""
 
     def __init__(self) -> None:
         self._started_ns: dict[str, int] = {}

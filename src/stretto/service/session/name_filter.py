@@ -23,7 +23,7 @@ MAX_KNOWN_NAMES: Final = 1000
 
 
 class RegexCompiler:
-    """Compiles the expressions of one config, up to a total size."""
+    """Compiles the regular expressions of one config, up to a total size."""
 
     def __init__(self) -> None:
         self._total = 0

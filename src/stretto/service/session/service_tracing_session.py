@@ -155,19 +155,19 @@ class ServiceTracingSession:
 
     @property
     def writes_file(self) -> bool:
-        """Whether its data is written into a file, so that consumers can't read it."""
+        """Whether the session's data is written into a file, so that consumers can't read it."""
         return self.drain is not None and self.drain.open
 
     @property
     def readable(self) -> bool:
-        """Whether consumers can read it: not before its first trigger, nor if triggers clone it."""
+        """Whether consumers can read the trace: not before a trigger, nor if triggers clone it."""
         if self.is_clone:
             return True
         return not self.triggers.waiting and self.triggers.mode != triggers.CLONE_SNAPSHOT
 
     @property
     def all_started(self) -> bool:
-        """Whether all its data sources have started."""
+        """Whether all data sources of the session have started."""
         return self._all_started
 
     @property
@@ -177,12 +177,12 @@ class ServiceTracingSession:
 
     @property
     def requested(self) -> RequestedDataSources:
-        """The data sources of its config."""
+        """The data sources that the session's config requests."""
         return self.compiled.requested
 
     @property
     def message_filter(self) -> _native.MessageFilter | None:
-        """The compiled trace filter of its config; None without one."""
+        """The compiled trace filter of the session's config; None without one."""
         return self.compiled.message_filter
 
     def service_counts(self) -> ServiceCounts:
@@ -403,7 +403,7 @@ class ServiceTracingSession:
 
     @property
     def complete(self) -> bool:
-        """Whether the session has ended and its file, if any, is complete."""
+        """Whether the session has ended, and its file, if it has one, is complete."""
         return not self.active and (self.drain is None or self.drain.complete)
 
     def report_end(self) -> None:

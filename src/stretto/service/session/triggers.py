@@ -152,14 +152,14 @@ class TriggerHistory:
         self._counts: Counter[str] = Counter()
 
     def count(self, name: str, now_ns: int) -> int:
-        """Return how often trigger `name` took effect in that time."""
+        """Return how often trigger `name` took effect in the last 24 hours."""
         oldest = now_ns - limits.TRIGGER_HISTORY_NS
         while self._entries and self._entries[0][0] < oldest:
             self._forget_first()
         return self._counts[name]
 
     def add(self, name: str, now_ns: int) -> None:
-        """Add an effective activation."""
+        """Add an activation that has taken effect."""
         if len(self._entries) >= limits.MAX_TRIGGER_HISTORY:
             self._forget_first()
         self._entries.append((now_ns, name))
@@ -173,5 +173,5 @@ class TriggerHistory:
 
 
 def names_once(names: Iterable[str]) -> list[str]:
-    """Return each name once, in order."""
+    """Return the distinct names, in their order."""
     return list(dict.fromkeys(names))
