@@ -13,7 +13,7 @@ def output_of(code: str) -> str:
     return done.stdout.strip()
 
 
-def test_import_registers_nothing() -> None:
+def test_import_registers_no_backends_hooks_or_categories() -> None:
     code = """
 import os
 hooks = []

@@ -14,7 +14,7 @@ category = stretto.Category("test.analysis")
 
 
 class Writer:
-    """Records messages at given times; sender and receiver have their own tracks."""
+    """A writer of messages at given times; sender and receiver have their own tracks."""
 
     def __init__(self) -> None:
         self.tracks = {"send": stretto.Track("sender"), "receive": stretto.Track("receiver")}

@@ -20,7 +20,7 @@ def test_entries_are_sorted_stably_by_key(limit: int) -> None:
             spool.add(key, value)
         assert len(spool) == 1000
         assert list(spool) == sorted(entries, key=lambda entry: entry[0])
-        # A second iteration can run at the same time.
+        # Two iterations of a spool can run at the same time.
         pairs = zip(spool, spool, strict=True)
         assert all(first == second for first, second in pairs)
 

@@ -1,4 +1,4 @@
-"""Track events equal those of a complete decoder."""
+"""The reader of track events returns the same events as a decoder of the whole trace."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_invalid_or_too_large_compressed_packets_are_damage(
 
 
 def test_truncated_file_is_counted_as_damage(trace: bytes) -> None:
-    # The cut is within the last packet.
+    # The trace ends within its last packet.
     events = read(trace[:-1])
     assert 0 < len(list(events)) <= 1800
     assert events.damaged == 1

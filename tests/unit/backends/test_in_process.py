@@ -70,7 +70,7 @@ def test_stopped_thread_can_be_started_again(backend):
 
 
 def test_calls_made_while_stopped_run_after_the_start(backend):
-    """A fork stops the thread; a waiting caller starts it again."""
+    """A fork stops the backend's thread, and a caller that waits for it starts it again."""
     waiting, results = threading.Event(), []
 
     def caller():

@@ -96,7 +96,7 @@ class TestCheckOfReceivedMemory:
         for end in ends:
             os.close(end)
 
-    def test_huge_pages_are_refused(self) -> None:
+    def test_memory_of_huge_pages_is_refused(self) -> None:
         try:
             flags = os.MFD_ALLOW_SEALING | os.MFD_HUGETLB
             fd = os.memfd_create("test", flags)

@@ -44,7 +44,7 @@ class TestOwnFd:
         replace(fd, foreign)
         assert not own.is_ours
         own.close()
-        os.close(fd)  # This would fail if the descriptor were closed.
+        os.close(fd)  # `os.close` would fail if the descriptor were closed already.
 
     def test_descriptor_that_was_never_open_is_not_own(self) -> None:
         assert not OwnFd(-1).is_ours
@@ -68,7 +68,7 @@ class TestUnixSocket:
             assert theirs.recv(100) == b"for the program"
             theirs.send(b"back")
             assert other.recv(100) == b"back"
-            os.close(number)  # This would fail if the descriptor were closed.
+            os.close(number)  # `os.close` would fail if the descriptor were closed already.
         peer.close()
 
 
@@ -82,4 +82,4 @@ class TestParkedFd:
         parked.park_fd(fd)
         replace(fd, foreign)
         assert getattr(parked, end)() in (-1, None)
-        os.close(fd)  # This would fail if the descriptor were closed.
+        os.close(fd)  # `os.close` would fail if the descriptor were closed already.

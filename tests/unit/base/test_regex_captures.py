@@ -20,7 +20,7 @@ TEXTS = st.text(st.sampled_from(["a", "b", "_"]), max_size=8)
 
 
 def _larger(patterns: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    # Parts that match an empty text aren't repeated: engines differ in what they capture then.
+    # Parts that match an empty text aren't repeated, because engines capture them differently.
     repeated = st.tuples(st.sampled_from(["a", "[ab]", "(a)", "(?:ab)", "(a|b)"]), COUNTS)
     return st.one_of(
         st.tuples(patterns, patterns).map("".join),

@@ -20,7 +20,7 @@ def test_no_hooks_are_installed_at_first() -> None:
     assert rpc_hooks.hooks is None
 
 
-def test_category_has_one_switch_which_is_off() -> None:
+def test_category_has_one_switch_that_is_off_at_first() -> None:
     first = RpcMethod("S", "A", 1, "category.one").switch
     assert first is rpc_hooks.switch("category.one")
     assert not first.enabled
@@ -28,7 +28,7 @@ def test_category_has_one_switch_which_is_off() -> None:
     assert not rpc_hooks.NEVER.enabled
 
 
-def test_listeners_are_called_for_changes_only() -> None:
+def test_listeners_are_called_only_when_their_switch_changes() -> None:
     switch = TraceSwitch("x")
     heard: list[bool] = []
     switch.listen(heard.append)

@@ -156,7 +156,7 @@ class TestListeningSocket:
         for fd in (read_fd, one.fileno()):
             with pytest.raises(TransportError, match=f"descriptor {fd}"):
                 UnixListener.adopt(fd)
-            os.fstat(fd)  # This would fail if the descriptor were closed.
+            os.fstat(fd)  # `os.fstat` would fail if the descriptor were closed.
         os.close(read_fd)
         os.close(write_fd)
         one.close()

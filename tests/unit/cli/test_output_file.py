@@ -54,7 +54,7 @@ def test_failed_output_keeps_the_old_file(out: Path) -> None:
 
 
 def test_part_files_of_other_programs_are_not_changed(out: Path) -> None:
-    # Another recording may write this file.
+    # Another recording may be writing this file.
     part = out.with_name("out.part")
     part.write_bytes(b"recording")
     write(out)
@@ -77,7 +77,7 @@ def test_two_concurrent_outputs_do_not_mix(out: Path) -> None:
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_links_are_followed(there: bool, tmp_path: Path) -> None:
+def test_symbolic_link_to_the_output_is_followed(there: bool, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     target, link = tmp_path / "folder/target", tmp_path / "link"
     if there:
@@ -110,7 +110,7 @@ def test_output_onto_the_input_trace_is_refused(out: Path) -> None:
         ("a\0b", "null"),
     ],
 )
-def test_paths_that_cannot_be_created_are_errors(
+def test_output_path_that_cannot_be_created_is_an_error(
     path: str, reason: str, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(out.parent)

@@ -23,7 +23,7 @@ BLOCKS = dict(
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """Return a folder with the package as pip installs it."""
+    """Return a folder that contains the example package as pip installs it."""
     entries = tomllib.loads(BLOCKS["toml"])["project"]["entry-points"]["stretto.verbs"]
     metadata = tmp_path / "trace_size-1.dist-info"
     metadata.mkdir()

@@ -27,24 +27,24 @@ def test_category_exists_after_its_last_reference_is_deleted():
 
 
 @pytest.mark.parametrize("name", ["", "a b", 'a"b', "a*", "*"])
-def test_invalid_names_are_refused(name):
+def test_invalid_category_names_are_refused(name):
     with pytest.raises(ValueError, match="category name"):
         stretto.Category(name)
 
 
 @pytest.mark.parametrize("name", [None, 5, b"bytes"])
-def test_name_that_is_no_str_is_refused(name):
+def test_category_name_that_is_no_str_is_refused(name):
     with pytest.raises(TypeError, match="must be a str"):
         stretto.Category(name)
 
 
-def test_name_with_surrogates_is_refused():
+def test_category_name_with_surrogates_is_refused():
     with pytest.raises(UnicodeEncodeError):
         stretto.Category("cat.\ud800")
 
 
 @pytest.mark.parametrize("tags", ["slow", [1, 2], list("abcde"), ["a", None]])
-def test_invalid_tags_are_refused(tags):
+def test_invalid_category_tags_are_refused(tags):
     with pytest.raises(ValueError, match="at most 4 str"):
         stretto.Category("cat.tags", tags=tags)
 
@@ -54,7 +54,7 @@ def test_tags_that_are_not_iterable_are_refused():
         stretto.Category("cat.tags", tags=5)
 
 
-def test_pickle_and_copy_return_the_same_object():
+def test_pickle_and_copy_return_the_same_category():
     category = stretto.Category("cat.pickled", "d", ["slow"])
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         assert pickle.loads(pickle.dumps(category, protocol)) is category
@@ -71,7 +71,7 @@ def test_name_of_a_str_subclass_is_converted_to_str():
     assert stretto.Category("cat.subclass") is category
 
 
-def test_attributes_cannot_be_set():
+def test_category_attributes_cannot_be_set():
     category = stretto.Category("cat.fixed")
     with pytest.raises(AttributeError):
         category.name = "other"
@@ -155,7 +155,7 @@ def test_ninth_session_gets_no_events_and_an_error_is_reported(monkeypatch):
     assert len(again.events) == 1
 
 
-def test_repr_shows_the_name():
+def test_repr_contains_the_category_name():
     assert repr(stretto.Category("cat.repr")) == "stretto.Category('cat.repr')"
 
 

@@ -119,7 +119,7 @@ def test_instance_that_ends_in_on_start_is_not_listed():
     assert not instance.write(packet("late"))
 
 
-def test_write_after_the_end_returns_false():
+def test_write_after_the_end_of_the_instance_returns_false():
     with stretto.TracingSession(made_config()) as session:
         (instance,) = Logged.instances()
         session.stop()

@@ -1,4 +1,4 @@
-"""The pure-Python client behaves like the native one; tests/smoke has its other tests."""
+"""The pure-Python client behaves like the native one; more of its tests are in tests/smoke."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_pipe_is_not_truncated(tmp_path, stream):
         os.close(reader)
 
 
-def test_symbolic_links_are_refused(path, tmp_path):
+def test_symbolic_link_as_output_path_is_refused(path, tmp_path):
     target = tmp_path / "precious"
     target.write_text("keep")
     path.symlink_to(target)

@@ -142,7 +142,7 @@ def test_service_adopts_a_matching_startup_instance(program: Program) -> None:
     assert program.ends == ["adopted"]
 
 
-def test_second_session_gets_its_own_instance(program: Program) -> None:
+def test_second_service_session_gets_its_own_instance(program: Program) -> None:
     program.start()
     program.producer.setup_data_source(7, config(target_buffer=3))
     program.producer.setup_data_source(8, config(target_buffer=4))
@@ -203,7 +203,7 @@ def test_adopted_instances_continue_when_other_instances_are_aborted(program: Pr
     assert program.arbiter.bound == {1: 3, 2: 0}
 
 
-def test_disconnection_aborts_the_session(program: Program) -> None:
+def test_disconnection_aborts_the_startup_session(program: Program) -> None:
     session = program.start()
     program.producer.on_disconnect()
     assert session.state == "aborted"

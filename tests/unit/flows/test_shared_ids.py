@@ -14,7 +14,7 @@ KEY = 99
 
 
 def used_channel() -> tuple[RpcChannel, ChannelState]:
-    """Return a channel and its state; the caller has to keep the channel."""
+    """Return a channel and its state; the caller has to keep a reference to the channel."""
     channel = RpcChannel(None, is_server=False, key=KEY)
     state = ChannelState(None, channel, "anchored", synchronised=True, tcp=False)
     state.use()

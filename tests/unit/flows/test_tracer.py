@@ -260,7 +260,9 @@ class TestIncomingFlowId:
         found = [e.args.get("incoming", 0) % (1 << 64) for e in recorded.events if e.kind in (1, 3)]
         assert found == [0, first, 0, 0, 0, 0, 0]
 
-    def test_handler_that_ends_in_another_context_resets_nothing(self, hooks: FlowTracer) -> None:
+    def test_handler_that_ends_in_another_context_does_not_reset_the_incoming_id(
+        self, hooks: FlowTracer
+    ) -> None:
         _, server = ends()
         with record() as recorded:
             seen = hooks.received(server, PING, REQUEST, 4)

@@ -226,7 +226,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"ok")
 
     def log_message(self, *_: object) -> None:
-        """Print nothing."""
+        """Suppress the server's log."""
 
 
 class Server(HTTPServer):
@@ -330,7 +330,7 @@ class TestHttpClient:
 
 
 class TestHttpCall:
-    """`http_call` around a client that isn't traced otherwise: urllib."""
+    """`http_call` traces requests of `urllib`, which Stretto doesn't wrap."""
 
     def get(self, port: int, path: str, headers: dict[str, str], *, add_header: bool) -> bytes:
         url = f"http://127.0.0.1:{port}{path}?secret=1"

@@ -66,7 +66,7 @@ class TestCreateBuffer:
         os.close(read)
         os.close(write)
 
-    def test_unavailable_memory_is_an_error(self) -> None:
+    def test_buffer_larger_than_the_available_memory_is_an_error(self) -> None:
         with pytest.raises(MemoryError):
             _native.BufferTable().create(BUFFER, 1 << 60, _native.RING)
 

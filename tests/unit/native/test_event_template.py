@@ -174,7 +174,7 @@ def test_template_records_nothing_without_a_session() -> None:
     assert template.slice(1) is template.instant_at_entry(1) is _native.EMPTY_SLICE
 
 
-def test_slice_created_before_the_session_ended_records_nothing_in_another() -> None:
+def test_slice_created_before_the_session_ended_records_nothing_in_another_session() -> None:
     template = echo()
     with record():
         prepared = template.slice(1)
@@ -209,7 +209,7 @@ def test_template_events_of_a_task_are_on_its_track() -> None:
 
 
 def test_tasks_at_the_same_address_have_different_tracks() -> None:
-    """Both consecutive and simultaneous tasks, more than the cache of tracks holds."""
+    """Consecutive and simultaneous tasks are more than the cache of tracks holds."""
     template = echo()
 
     async def one(number: int) -> None:

@@ -47,7 +47,7 @@ def test_arguments_are_correct_at_more_call_sites_than_the_cache_holds(seed: int
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_constants_are_correct_with_more_templates_than_the_cache_holds(seed: int) -> None:
-    """The cache has 256 entries."""
+    """The cache of templates has 256 entries."""
     templates = [CATEGORY.template(f"t{n}", "value", constant=n) for n in range(1000)]
     numbers = shuffled(1000, seed)
     with record() as result:
@@ -145,7 +145,7 @@ def c_functions(count: int) -> tuple[list[Callable[[], object]], object]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_c_function_names_are_correct_with_more_functions_than_the_cache_holds(seed: int) -> None:
-    """The cache holds 4,096 names."""
+    """The cache of C functions holds 4,096 names."""
     functions, _alive = c_functions(4300)
     here = sys._getframe().f_code
 

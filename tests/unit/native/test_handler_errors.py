@@ -157,7 +157,7 @@ def test_handler_error_in_the_filter_of_functions_is_raised() -> None:
 
 @pytest.fixture
 def no_other_gc_callbacks() -> Iterator[None]:
-    """Remove Hypothesis's callback: the handler could run inside of it."""
+    """Remove the GC callback of Hypothesis, in which the signal handler could run."""
     others = gc.callbacks[:]
     gc.callbacks.clear()
     yield

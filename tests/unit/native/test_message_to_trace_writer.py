@@ -161,7 +161,7 @@ class TestPacketLoss:
         before = _native.writer_misuse_count()
         thread.start()
         while thread.is_alive() and _native.writer_misuse_count() == before:
-            # This call is refused while the other thread appends.
+            # `append_raw` is refused while the other thread appends.
             child.append_raw(b"")
         refused = _native.writer_misuse_count() - before
         for holder in holders:

@@ -43,7 +43,7 @@ class TestReadingOfABuffer:
         assert pieces > 8
         assert readback.packets == 100
 
-    def test_reading_is_destructive(self) -> None:
+    def test_each_packet_is_read_only_once(self) -> None:
         table = make_table()
         write(table, packet(1))
         assert read_all(table)
@@ -70,7 +70,7 @@ class TestReadingOfABuffer:
         trace = read_all(table, readback=_native.Readback(table, machine_id=0xFFFFFFFF))
         assert packets_of(trace)[0][98] == 0xFFFFFFFF
 
-    def test_invalid_arguments_raise(self) -> None:
+    def test_invalid_arguments_of_read_raise(self) -> None:
         table = make_table()
         with pytest.raises(TypeError, match="expected a BufferTable"):
             _native.Readback(object())  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ FLOW = ("x-stretto-flow", "0123456789abcdef")
 
 
 class Metadatum(NamedTuple):
-    """A metadatum like grpcio's."""
+    """A key and a value of metadata, as grpcio passes them."""
 
     key: str
     value: object

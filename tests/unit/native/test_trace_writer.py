@@ -127,7 +127,7 @@ def patient_threads() -> Iterator[None]:
 
 
 class TestFullSharedMemory:
-    def test_policy_drop_drops_a_packet_without_waiting(self) -> None:
+    def test_drop_policy_drops_a_packet_without_waiting(self) -> None:
         with RemoteProducer(8192) as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER, _native.DROP)
             while writer.write(packet(1, 1000)):
@@ -147,7 +147,7 @@ class TestFullSharedMemory:
             # Field 42 is `previous_packet_dropped`.
             assert int(packets_of(read_all(remote.table))[-1][42]) & 1
 
-    def test_policy_stall_waits_without_the_gil(self) -> None:
+    def test_stall_policy_waits_without_the_gil(self) -> None:
         with RemoteProducer(8192) as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER, _native.STALL)
             written: list[bool] = []

@@ -42,7 +42,7 @@ class World(Setup):
         self.consumers: list[MockConsumer] = []
 
     def connect_consumer(self, consumer: Any, uid: int) -> ConsumerIPCClient:
-        """Connect a consumer over a socket pair, in place of the service's method."""
+        """Connect a consumer over a socket pair instead of directly to the service."""
         far, near = UnixSocket.pair()
         self.host.add_connection(near)
         return ConsumerIPCClient(far, consumer, self.runner)

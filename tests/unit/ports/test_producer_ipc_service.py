@@ -336,7 +336,7 @@ class TestCommitData:
         assert handled(talk, b"frames") == 6
         assert talk.log[-1] == ("on_commit", 7)
 
-    def test_frames_are_consumed_before_the_service_can_fail(
+    def test_commit_frames_are_consumed_even_if_the_service_raises(
         self, talk: Talk, memory: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         talk.initialize()

@@ -1,4 +1,4 @@
-"""RelayPort, on the service's side."""
+"""RelayPort, the service's side: clocks and system information of other machines."""
 
 from __future__ import annotations
 

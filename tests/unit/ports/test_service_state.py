@@ -55,7 +55,7 @@ def test_malformed_descriptors_are_refused(descriptor: bytes) -> None:
 
 
 def test_descriptors_are_passed_on_unchanged(setup: Setup) -> None:
-    # Unlike Stretto's encoding: unknown fields come first, and a length is overlong.
+    # Stretto would not write unknown fields first, nor a redundant length.
     descriptor = UNKNOWN + b"\x0a\x82\x00ds" + NO_MESSAGE
     endpoint = setup.producer().endpoint
     endpoint.register_encoded_data_source(descriptor)

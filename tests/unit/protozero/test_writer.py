@@ -332,7 +332,7 @@ class TestFieldValues:
             with pytest.raises(ConfigError, match=rf"Kinds\.{name}"):
                 getattr(writer, f"set_{name}")(value)
 
-    def test_convertible_types_are_accepted(self, sample: type[Message]) -> None:
+    def test_values_convertible_to_the_field_type_are_accepted(self, sample: type[Message]) -> None:
         class Text(str):
             __slots__ = ()
 

@@ -22,7 +22,7 @@ class TestWriterDestinations:
             writer.append_bytes(1, b"abc")
         assert writer.size == 5
         assert bytes(buffer) == b"\x0a\x03abc" + b"?" * 11
-        # This would fail if the writer still held the buffer.
+        # `append` would fail if the writer still held the buffer.
         buffer.append(0)
 
     def test_too_small_buffer_is_an_error(self, root: type[Any]) -> None:

@@ -65,7 +65,9 @@ class TestRelayConnection:
         assert clocks(ping.host_clocks) == first
         assert clocks(update.client_clocks) == [(6, 150)]
         assert clocks(update.host_clocks) == setup.clock.snapshot()
-        assert "remote_clock_sync" not in kinds(setup.read(consumer))  # It is written only once.
+        assert "remote_clock_sync" not in kinds(
+            setup.read(consumer)
+        )  # The clock pairs are written only once.
 
     def test_each_relay_has_a_packet_with_its_five_newest_clock_pairs(self, setup):
         relays = [setup.service.connect_relay(machine) for machine in (8, 9)]

@@ -51,11 +51,11 @@ class TestSharedMemoryGeometry:
             ((0, 12), (256, 4)),
         ],
     )
-    def test_invalid_sizes_are_replaced_by_the_default_geometry(self, wished, result):
+    def test_invalid_memory_sizes_are_replaced_by_the_default_geometry(self, wished, result):
         size, page = wished
         assert valid_geometry(size * KB, page * KB) == (result[0] * KB, result[1] * KB)
 
-    def test_sizes_that_are_not_multiples_of_4096_are_replaced(self):
+    def test_memory_sizes_that_are_not_multiples_of_4096_are_replaced(self):
         assert valid_geometry(4097, 4096) == (256 * KB, 4096)
         assert valid_geometry(8192, 4100) == (256 * KB, 4096)
 

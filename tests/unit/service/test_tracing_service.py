@@ -132,7 +132,7 @@ class TestServiceSessions:
             "ds", duration_ms=1000, data_source_stop_timeout_ms=7, enable_extra_guardrails=True
         )
         config.data_sources[0].config.legacy_config = "kept"
-        config.data_sources[0].config.tracing_session_id = 99  # The service overwrites it.
+        config.data_sources[0].config.tracing_session_id = 99  # The service overwrites this id.
         setup.enable(config)
         got = producer.configs["ds"]
         assert got.legacy_config == "kept"
@@ -144,7 +144,7 @@ class TestServiceSessions:
 
     def test_unknown_config_fields_reach_the_producer(self, setup):
         producer = setup.producer("ds")
-        unknown = b"\xfa\xff\x0f\x03abc"  # A field that no schema declares.
+        unknown = b"\xfa\xff\x0f\x03abc"  # No schema declares this field.
         encoded = data_source("ds").config.encode() + unknown
         config = make_config().encode()
         entry = b"\x0a" + bytes([len(encoded)]) + encoded

@@ -23,7 +23,7 @@ HANG_S = 30.0
 
 
 class Service:
-    """A fake service: the far ends of the bridge's connections."""
+    """A fake service that accepts the bridge's connections and keeps them in `ends`."""
 
     def __init__(self) -> None:
         self.runs = True
@@ -300,7 +300,7 @@ class TestDisconnection:
             async with world.page(max_queue=1) as page:
                 sent = await fill(world.service.ends[-1])
                 world.service.close()
-                # The page is still connected ten times CLOSE_S later.
+                # After ten times CLOSE_S, the page is still connected.
                 with pytest.raises(TimeoutError):
                     async with asyncio.timeout(10 * module.CLOSE_S):
                         await page.wait_closed()

@@ -1,4 +1,4 @@
-"""Flow points find their flows, even if several processes use the same ids."""
+"""Flow points are connected to the right flow, even if several processes use the same ids."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_id_is_not_reused_in_the_slice_where_it_ended() -> None:
     assert scopes.begin(7, 1, 4).id != 7
 
 
-def test_number_of_remembered_ends_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_remembered_flow_ends_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow_scopes, "_MAX_ENDED", 3)
     scopes = FlowScopes()
     for number in range(1, 6):

@@ -326,7 +326,7 @@ class TestChannelMessages:
         (call,) = read_rpc_flows(io.BytesIO(data)).calls
         assert (call.kind, call.latency_ns, call.matched) == ("one-way", 10, True)
 
-    def test_message_with_a_method_argument_is_named_after_it(self) -> None:
+    def test_message_with_a_method_argument_is_named_after_the_method(self) -> None:
         trace = FxtTrace()
         here = {"category": "kernel:ipc"}
         trace.event(

@@ -43,7 +43,7 @@ def test_quoted_parts_of_a_path_are_names() -> None:
         (".", '"."'),
     ],
 )
-def test_name_is_quoted_where_necessary(name: str, path: str) -> None:
+def test_part_of_a_path_is_quoted_if_necessary(name: str, path: str) -> None:
     assert path_of(name) == path
     assert nested((path, X), (f"a.{path}", Y)) in (
         [(name, X), ("a", {name: Y})],

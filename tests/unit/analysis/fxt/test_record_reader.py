@@ -208,7 +208,7 @@ def test_unsupported_records_are_counted() -> None:
         event(0, 5, 1, 0, 0, argument(1, 0), count=15),
     ],
 )
-def test_malformed_record_does_not_affect_the_next_one(bad: bytes) -> None:
+def test_malformed_record_does_not_affect_the_next_record(bad: bytes) -> None:
     records, reader = read(TABLES, bad, event(0, 5, 3, 1, 2))
     assert records == [Event(0, 5, HERE, "net", "send")]
     assert reader.damaged == 1

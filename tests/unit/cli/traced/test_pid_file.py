@@ -37,7 +37,7 @@ def test_file_without_a_process_id_is_not_replaced(tmp_path: Path, text: str):
     assert path.read_text() == text
 
 
-def test_links_are_not_followed(tmp_path: Path):
+def test_symbolic_link_as_pid_file_is_not_followed(tmp_path: Path):
     (tmp_path / "target").write_text("1")
     (tmp_path / "link").symlink_to(tmp_path / "target")
     with pytest.raises(CommandError, match="can't write"):

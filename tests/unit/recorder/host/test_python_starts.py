@@ -35,13 +35,13 @@ def starts(runner, tmp_path, monkeypatch):
     starts.close()
 
 
-def test_start_causes_several_scans(starts, runner):
+def test_start_of_an_interpreter_causes_several_scans(starts, runner):
     assert not runner.run_until(lambda: bool(starts.scans), 50)
     subprocess.run([sys.executable], check=True)
     assert runner.run_until(lambda: len(starts.scans) >= 3, DEADLINE_MS)
 
 
-def test_scans_end_after_the_window(starts, runner, monkeypatch):
+def test_scans_end_some_time_after_a_start(starts, runner, monkeypatch):
     monkeypatch.setattr("stretto.recorder.host.python_starts.WINDOW_MS", 0)
     subprocess.run([sys.executable], check=True)
     assert runner.run_until(lambda: bool(starts.scans), DEADLINE_MS)
@@ -60,7 +60,7 @@ def test_added_interpreter_is_watched_by_its_real_path(starts, runner, tmp_path)
     assert runner.run_until(lambda: bool(starts.scans), DEADLINE_MS)
 
 
-def test_no_scan_after_close(starts, runner):
+def test_closed_watch_causes_no_scan(starts, runner):
     subprocess.run([sys.executable], check=True)
     starts.close()
     assert not runner.run_until(lambda: bool(starts.scans), 50)

@@ -14,7 +14,7 @@ from stretto.recorder.workspace import VARIABLE, Workspace
 
 @pytest.fixture
 def place(monkeypatch):
-    """A folder for workspaces; tmp_path may be too long for the socket in one."""
+    """Return a folder for workspaces; tmp_path may be too long for a workspace's socket."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
         yield Path(folder)
@@ -126,7 +126,7 @@ def test_folder_of_another_user_is_not_removed(tmp_path, monkeypatch):
 
 
 def test_folder_that_is_being_created_is_not_swept(tmp_path, monkeypatch):
-    """Another recorder sweeps before each step of the creation."""
+    """Another recorder removes old folders before each step of the creation."""
     monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(tmp_path)])
     steps, sweeping = [], []
 

@@ -170,7 +170,7 @@ class TestObserveEvents:
     def all_started(self, consumer):
         return sum(events.all_data_sources_started for events in consumer.events)
 
-    def test_all_started_event_comes_once_per_session(self, setup):
+    def test_all_started_event_is_sent_once_per_session(self, setup):
         producer = setup.producer()
         for name in ("a", "b"):
             producer.register(name, ack_start=True)
@@ -190,7 +190,7 @@ class TestObserveEvents:
         assert self.all_started(consumer) == 2
 
     @pytest.mark.parametrize("sources", [(), ("ds",)])
-    def test_all_started_event_comes_at_once_without_pending_acks(self, setup, sources):
+    def test_all_started_event_is_sent_immediately_without_pending_acks(self, setup, sources):
         setup.producer(*sources)
         consumer = setup.consumer()
         consumer.observe(ALL_STARTED)
@@ -243,7 +243,7 @@ class TestServiceQueries:
         assert state.supports_tracing_sessions
         assert state.tracing_service_version == "test"
 
-    def test_root_sees_all_sessions(self, setup):
+    def test_root_gets_the_list_of_all_sessions(self, setup):
         for uid in (1, 2):
             setup.enable(make_config(), setup.consumer(uid))
         (state,) = answers(setup, setup.consumer(0).endpoint.query_service_state)

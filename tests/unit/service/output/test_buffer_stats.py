@@ -67,7 +67,7 @@ def buffer() -> Buffer:
 
 @pytest.fixture
 def wrapped() -> Buffer:
-    """Return a ring buffer whose sixth chunk overwrote its first before a read."""
+    """Return a ring buffer whose sixth chunk overwrote the first chunk before it was read."""
     buffer = Buffer()
     buffer.commit(*map(large, range(6)))
     return buffer

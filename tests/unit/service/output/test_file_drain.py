@@ -263,7 +263,8 @@ def test_watermark_writes_before_the_period_ends(setup, out):
     setup.run()
     assert out.packets() == []
     write(producer, "one")
-    os.eventfd_write(drain._eventfd, 8)  # The native buffer does this at its watermark.
+    # The native buffer writes to this eventfd at its watermark.
+    os.eventfd_write(drain._eventfd, 8)
     setup.run()
     assert out.texts() == ["one"]
 
@@ -341,7 +342,7 @@ def test_chunks_committed_after_the_final_write_are_discarded(setup, out):
 
 
 def test_session_end_during_a_write_pass_writes_later_packets_too(setup, out):
-    """A pass writes only packets from before its start; the end needs one more pass."""
+    """A write pass omits packets that arrive during it, so the end needs another pass."""
     producer, consumer = start(setup, out, size_kb=16_384)
     long = "x" * 8000
     # These packets are more than one task writes.

@@ -202,7 +202,7 @@ def test_clone_fails_if_its_source_ends_during_the_flush(setup):
 
 
 def test_transferred_buffers_are_flushed_and_cloned_separately(setup):
-    """A buffer is cloned when its own flush completes, whatever other buffers wait for."""
+    """A buffer is cloned when its own flush completes, even if other flushes are pending."""
     producer = setup.producer("a", "b", answers_flushes=False)
     source = setup.enable(two_buffers(first={"transfer_on_clone": True}))
     setup.write(producer, "moved", source="a")

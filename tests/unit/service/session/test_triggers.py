@@ -134,7 +134,7 @@ class TestStopTriggers:
         assert started(producer)
         activate(setup, producer, "a", "b")
         setup.write(producer, "data")
-        setup.advance(100)  # The delay of the first trigger.
+        setup.advance(100)  # The first trigger has a stop delay of 100 ms.
         assert consumer.disabled == [""]
         packets = setup.read(consumer)
         assert [name for name, _, _ in received(packets)] == ["a", "b"]
