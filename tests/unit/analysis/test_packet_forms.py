@@ -70,7 +70,7 @@ class TestTextFormat:
         assert sum(unknown.values()) == 3
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "message"),
         [
             ("packets {}", "in.txt:1: a trace is a list of"),
             ("{}", "in.txt:1: a trace is a list of"),
@@ -81,10 +81,10 @@ class TestTextFormat:
             ("packet {} # fine\npacket", "a packet that doesn't end"),
         ],
     )
-    def test_error_in_text_names_the_line_and_the_reason(self, text: str, said: str) -> None:
+    def test_error_in_text_names_the_line_and_the_reason(self, text: str, message: str) -> None:
         with pytest.raises(TextFormatError) as caught:
             from_text(text)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
 
     def test_packet_above_the_maximum_length_is_an_error(
         self, monkeypatch: pytest.MonkeyPatch
@@ -117,7 +117,7 @@ class TestJsonFormat:
         assert [packet.timestamp for packet in from_json(text)] == [5, 0, 6]
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "message"),
         [
             ("", "no JSON"),
             ("{", "no JSON"),
@@ -135,10 +135,10 @@ class TestJsonFormat:
             ('{"packet":[{},{"nothing":5}]}', "packet 1: "),
         ],
     )
-    def test_error_in_json_names_the_reason(self, text: str, said: str) -> None:
+    def test_error_in_json_names_the_reason(self, text: str, message: str) -> None:
         with pytest.raises(ConfigError) as caught:
             from_json(text)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
 
     def test_json_packet_above_the_maximum_length_is_an_error(
         self, monkeypatch: pytest.MonkeyPatch

@@ -34,9 +34,9 @@ def test_each_refusal_message_is_printed_once_up_to_a_maximum(
     for turn in range(1000):
         refusals("the same")
         refusals(f"number {turn}")
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == bridge.MAX_REFUSALS_SHOWN
-    assert told[0] == "stretto: refused a page: the same"
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == bridge.MAX_REFUSALS_SHOWN
+    assert lines[0] == "stretto: refused a page: the same"
 
 
 def test_missing_websockets_library_is_an_error_with_its_install_command(

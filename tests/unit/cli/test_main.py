@@ -50,9 +50,9 @@ class TestMissingNativePart:
     def test_verb_without_its_native_part_prints_how_to_install_it(self, capsys, monkeypatch):
         monkeypatch.setattr(stretto, "available", lambda: False)
         assert main(["record", "app.py"]) == 1
-        said = capsys.readouterr().err
-        assert said.startswith("stretto: record: this is Stretto without its native part")
-        assert "Install a wheel" in said
+        err = capsys.readouterr().err
+        assert err.startswith("stretto: record: this is Stretto without its native part")
+        assert "Install a wheel" in err
 
     def test_import_error_with_the_native_part_present_is_raised(self):
         with pytest.raises(ImportError, match="no_such_module"):

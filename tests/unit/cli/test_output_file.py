@@ -66,7 +66,7 @@ def test_part_files_of_other_programs_are_not_changed(out: Path) -> None:
     assert part.is_dir()
 
 
-def test_two_concurrent_outputs_do_not_mix(out: Path) -> None:
+def test_two_concurrent_writers_of_one_output_do_not_mix_their_data(out: Path) -> None:
     with open_output("verb", str(out), binary=True) as first:
         first.write(b"a" * 100_000)
         write(out, b"b" * 100_000)

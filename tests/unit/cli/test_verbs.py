@@ -87,9 +87,9 @@ def test_verb_that_cannot_be_loaded_names_what_to_install_again(
 ) -> None:
     install(greet=value)
     assert main(["greet"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("stretto: greet: the verb can't be loaded: ")
-    assert said.endswith(f"Install {value} again.\n")
+    printed = capsys.readouterr().err
+    assert printed.startswith("stretto: greet: the verb can't be loaded: ")
+    assert printed.endswith(f"Install {value} again.\n")
 
 
 def test_first_of_two_verbs_with_one_name_is_used(

@@ -62,14 +62,14 @@ def test_spawned_worker_is_named_multiprocessing(command_line: pytest.MonkeyPatc
 
 
 def test_changed_process_name_is_announced_once(command_line: pytest.MonkeyPatch) -> None:
-    told: list[bytes] = []
-    command_line.setattr(process._native, "set_process", lambda _uuid, data: told.append(data))
+    announced: list[bytes] = []
+    command_line.setattr(process._native, "set_process", lambda _uuid, data: announced.append(data))
     command_line.setattr(sys, "argv", ["renamed"])
     command_line.setattr(process, "_announced", process._announced)
     process.announce_process()
     process.announce_process()
-    assert len(told) == 1
-    assert b"renamed" in told[0]
+    assert len(announced) == 1
+    assert b"renamed" in announced[0]
 
 
 def test_thread_described_during_an_announcement_has_the_new_process_as_parent(

@@ -42,10 +42,10 @@ class FakeEndpoint:
     """A fake service endpoint that records the calls of the producer."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *_args: self.said.append(name)
+        return lambda *_args: self.calls.append(name)
 
 
 class FakeArbiter:
@@ -132,7 +132,7 @@ def test_service_adopts_a_matching_startup_instance(program: Program) -> None:
     program.producer.start_data_source(7, config(target_buffer=3))
     # The data source was started before the adoption, and only once.
     assert Early.log == ["setup", "start"]
-    assert program.endpoint.said[-1] == "notify_data_source_started"
+    assert program.endpoint.calls[-1] == "notify_data_source_started"
     assert program.pass_time(2000) is None
     assert Early.instances() == (instance,)
     program.producer.stop_data_source(7)

@@ -410,7 +410,7 @@ def test_traced_asynchronous_generators_pass_values_and_exceptions(wrap):
     log = []
 
     @wrap
-    async def talk():
+    async def exchange():
         try:
             while True:
                 try:
@@ -425,8 +425,8 @@ def test_traced_asynchronous_generators_pass_values_and_exceptions(wrap):
             log.append("closed")
 
     async def main():
-        assert inspect.isasyncgenfunction(talk)
-        generator = talk()
+        assert inspect.isasyncgenfunction(exchange)
+        generator = exchange()
         assert await anext(generator) == 0
         assert await generator.asend("a") == 1
         assert await generator.athrow(ValueError("b")) == 2
@@ -434,12 +434,12 @@ def test_traced_asynchronous_generators_pass_values_and_exceptions(wrap):
         assert log == ["a", "b", "closed"]
         with pytest.raises(StopAsyncIteration):
             await anext(generator)
-        await talk().aclose()
-        generator = talk()
+        await exchange().aclose()
+        generator = exchange()
         await anext(generator)
         with pytest.raises(StopAsyncIteration):
             await generator.asend("stop")
-        generator = talk()
+        generator = exchange()
         await anext(generator)
         with pytest.raises(KeyError):
             await generator.athrow(KeyError())

@@ -45,7 +45,7 @@ async def connected(limit: int = 1000) -> AsyncIterator[tuple[TracedStream, Trac
 
 
 def test_messages_over_asyncio_streams_have_flows() -> None:
-    async def talk() -> list[bytes]:
+    async def exchange() -> list[bytes]:
         near, far = socket.socketpair()
         ends = [await asyncio.open_connection(sock=each) for each in (near, far)]
         client = TracedStream(*ends[0], category="test.streams", is_server=False)
@@ -65,7 +65,7 @@ def test_messages_over_asyncio_streams_have_flows() -> None:
         return heard
 
     with record() as recorded:
-        assert asyncio.run(talk()) == [b"one\n", b"ack\n", b"two\n", b"ack\n", b""]
+        assert asyncio.run(exchange()) == [b"one\n", b"ack\n", b"two\n", b"ack\n", b""]
     assert arrows(recorded.events, "message") == [ONE_WAY] * 2
     assert len(arrows(recorded.events, "ack")) == 2
 
@@ -86,7 +86,7 @@ async def exactly(reader: StreamReader) -> Awaitable[bytes]:
 def test_empty_bodies_are_messages(*, at_once: bool) -> None:
     bodies = [b"a", b"", b"ccc", b"", b""]
 
-    async def talk() -> list[bytes]:
+    async def exchange() -> list[bytes]:
         heard = []
         async with connected() as (client, server):
             for each in bodies:
@@ -96,14 +96,14 @@ def test_empty_bodies_are_messages(*, at_once: bool) -> None:
         return heard
 
     with record() as recorded:
-        assert asyncio.run(talk()) == bodies
+        assert asyncio.run(exchange()) == bodies
     for number in range(len(bodies)):
         assert arrows(recorded.events, str(number)) == [ONE_WAY]
     assert flows.stats() == {}
 
 
 def test_end_of_the_stream_is_no_message() -> None:
-    async def talk() -> None:
+    async def exchange() -> None:
         async with connected() as (client, server):
             await client.write(b"\0", "m")
             client.writer.write_eof()
@@ -115,7 +115,7 @@ def test_end_of_the_stream_is_no_message() -> None:
             await client.read(client.reader.readline(), "m")
 
     with record() as recorded:
-        asyncio.run(talk())
+        asyncio.run(exchange())
     assert arrows(recorded.events, "m") == [ONE_WAY] * 2
 
 
@@ -133,7 +133,7 @@ def until(reader: StreamReader) -> Awaitable[bytes]:
 def test_messages_after_a_too_long_line_have_no_flow(
     read: Callable[[StreamReader], Awaitable[bytes]], error: type[Exception]
 ) -> None:
-    async def talk() -> None:
+    async def exchange() -> None:
         async with connected(limit=50) as (client, server):
             await client.write(b"before\n", "before")
             await server.read(read(server.reader), "before")
@@ -148,7 +148,7 @@ def test_messages_after_a_too_long_line_have_no_flow(
             await client.read(client.reader.readline(), "answer")
 
     with record() as recorded:
-        asyncio.run(talk())
+        asyncio.run(exchange())
     assert arrows(recorded.events, "before") == [ONE_WAY]
     assert arrows(recorded.events, "answer") == [ONE_WAY]
     received = [e for e in recorded.events if e.name == "after" and e.args.get("role") == "receive"]
@@ -162,7 +162,7 @@ def test_cancelled_read_breaks_flows_only_if_it_may_have_consumed_data(
 ) -> None:
     """A cancelled `readline` has consumed no data; a coroutine that reads twice may have."""
 
-    async def talk() -> None:
+    async def exchange() -> None:
         async with connected() as (client, server):
             reading = asyncio.ensure_future(server.read(read(server.reader)))
             await asyncio.sleep(0)
@@ -173,7 +173,7 @@ def test_cancelled_read_breaks_flows_only_if_it_may_have_consumed_data(
             await server.read(read(server.reader), "m")
 
     with record() as recorded:
-        asyncio.run(talk())
+        asyncio.run(exchange())
     if read is body:
         assert flows.stats() == {"not synchronised": 1}
     else:
@@ -182,7 +182,7 @@ def test_cancelled_read_breaks_flows_only_if_it_may_have_consumed_data(
 
 
 def test_message_whose_drain_is_cancelled_has_a_flow() -> None:
-    async def talk() -> None:
+    async def exchange() -> None:
         async with connected(limit=1 << 20) as (client, server):
             data = bytes(1 << 22) + b"\n"
             writing = asyncio.ensure_future(client.write(data, "large"))
@@ -195,7 +195,7 @@ def test_message_whose_drain_is_cancelled_has_a_flow() -> None:
             await server.read(server.reader.readline(), "small")
 
     with record() as recorded:
-        asyncio.run(talk())
+        asyncio.run(exchange())
     assert arrows(recorded.events, "large") == [ONE_WAY]
     assert arrows(recorded.events, "small") == [ONE_WAY]
 
@@ -203,7 +203,7 @@ def test_message_whose_drain_is_cancelled_has_a_flow() -> None:
 def test_messages_read_after_the_client_closed_have_flows(tmp_path: object) -> None:
     """The server's stream was created before the client closed, so its key is known."""
 
-    async def talk() -> None:
+    async def exchange() -> None:
         made = asyncio.Event()
         gone = asyncio.Event()
         done = asyncio.Event()
@@ -231,13 +231,13 @@ def test_messages_read_after_the_client_closed_have_flows(tmp_path: object) -> N
         await listener.wait_closed()
 
     with record() as recorded:
-        asyncio.run(talk())
+        asyncio.run(exchange())
     assert arrows(recorded.events, "message") == [ONE_WAY] * 3
     assert flows.stats() == {}
 
 
 def test_stream_created_after_the_client_closed_has_no_key() -> None:
-    async def talk() -> None:
+    async def exchange() -> None:
         near, far = socket.socketpair()
         client = TracedStream(
             *await asyncio.open_connection(sock=near), category="test.streams", is_server=False
@@ -251,7 +251,7 @@ def test_stream_created_after_the_client_closed_has_no_key() -> None:
         writer.close()
 
     with record():
-        asyncio.run(talk())
+        asyncio.run(exchange())
     assert flows.stats() == {"peer gone": 1}
 
 
@@ -294,7 +294,7 @@ def test_flows_never_connect_different_messages(seed: int) -> None:
                 return
             heard.append(data)
 
-    async def talk() -> None:
+    async def exchange() -> None:
         async with connected(limit=60) as (client, server):
             listening = asyncio.ensure_future(listen(server))
             for number in range(40):
@@ -306,7 +306,7 @@ def test_flows_never_connect_different_messages(seed: int) -> None:
             await listening
 
     with record() as recorded:
-        asyncio.run(talk())
+        asyncio.run(exchange())
     points: dict[str, list[int]] = {"send": [], "receive": []}
     for event in recorded.events:
         if event.kind == BEGIN:

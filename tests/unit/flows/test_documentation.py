@@ -45,7 +45,7 @@ def test_each_reason_for_a_missing_flow_is_documented() -> None:
     explained = re.findall(
         r"`([a-z ]+)`", "\n".join(re.findall(r"^\| (`.*?) \|", TEXT, re.MULTILINE))
     )
-    said = (installation.stats.__doc__ or "").replace("\n      ", " ")
-    for reason in re.findall(r"`([a-z ]+)`", said):
+    documented = (installation.stats.__doc__ or "").replace("\n      ", " ")
+    for reason in re.findall(r"`([a-z ]+)`", documented):
         if reason != "traceparent":
             assert reason in explained, reason

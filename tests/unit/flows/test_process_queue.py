@@ -42,40 +42,40 @@ def close(*queues: Any) -> None:
         each.join_thread()
 
 
-def produce(jobs: TracedQueue, told: Any, first: int) -> None:
+def produce(jobs: TracedQueue, sink: Any, first: int) -> None:
     """Put every third number, in another process."""
     flows.install()
     with record() as recorded:
         for number in range(first, ITEMS, 3):
             jobs.put(number)
-    told.put(("put", dict(zip(range(first, ITEMS, 3), ids(recorded.events, "send"), strict=True))))
+    sink.put(("put", dict(zip(range(first, ITEMS, 3), ids(recorded.events, "send"), strict=True))))
 
 
-def consume(jobs: TracedQueue, told: Any) -> None:
+def consume(jobs: TracedQueue, sink: Any) -> None:
     """Get items until None, in another process."""
     flows.install()
     with record() as recorded:
         items = list(iter(jobs.get, None))
     received = ids(recorded.events, "receive")
-    told.put(("got", dict(zip(items, received, strict=False))))
+    sink.put(("got", dict(zip(items, received, strict=False))))
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_items_of_three_producers_and_two_consumers_have_flows(method: str) -> None:
     context: Any = multiprocessing.get_context(method)
-    jobs, told = TracedQueue(category="test.queue", context=context), context.Queue()
-    producers = [context.Process(target=produce, args=(jobs, told, first)) for first in range(3)]
-    consumers = [context.Process(target=consume, args=(jobs, told)) for _ in range(2)]
+    jobs, sink = TracedQueue(category="test.queue", context=context), context.Queue()
+    producers = [context.Process(target=produce, args=(jobs, sink, first)) for first in range(3)]
+    consumers = [context.Process(target=consume, args=(jobs, sink)) for _ in range(2)]
     for process in producers + consumers:
         process.start()
-    answers = [told.get(timeout=60) for _ in producers]
+    answers = [sink.get(timeout=60) for _ in producers]
     for _ in consumers:
         jobs.put(None)
-    answers += [told.get(timeout=60) for _ in consumers]
+    answers += [sink.get(timeout=60) for _ in consumers]
     for process in producers + consumers:
         process.join()
-    close(jobs, told)
+    close(jobs, sink)
     put: dict[int, int] = {}
     got: dict[int, int] = {}
     for what, numbers in answers:

@@ -18,7 +18,7 @@ from tests.support.greeter import GREETER, Greeter
 Replies = list[tuple[bytes | None, bool]]
 
 
-class Conversation:
+class Link:
     """A client and a host, connected in memory on one task runner."""
 
     def __init__(self) -> None:
@@ -55,82 +55,82 @@ class Conversation:
 
 
 @pytest.fixture
-def talk() -> Conversation:
-    return Conversation()
+def link() -> Link:
+    return Link()
 
 
 class TestBindService:
-    def test_bound_methods_are_found_by_name(self, talk: Conversation) -> None:
+    def test_bound_methods_are_found_by_name(self, link: Link) -> None:
         reordered = ServiceDescriptor(
             "Greeter", (Method("Newer", Raw, Raw), Method("SayHello", Raw, Raw))
         )
-        proxy = talk.bind(reordered)
+        proxy = link.bind(reordered)
         assert proxy is not None
         assert proxy.service_id == 1
         assert proxy.method_id("SayHello") == 1
         assert proxy.method_id("Newer") == 0
 
-    def test_unknown_service_is_bound_as_none(self, talk: Conversation) -> None:
-        assert talk.bind(ServiceDescriptor("Nobody", ())) is None
+    def test_unknown_service_is_bound_as_none(self, link: Link) -> None:
+        assert link.bind(ServiceDescriptor("Nobody", ())) is None
 
-    def test_disconnection_before_the_reply_binds_none(self, talk: Conversation) -> None:
+    def test_disconnection_before_the_reply_binds_none(self, link: Link) -> None:
         bound: list[ServiceProxy | None] = []
-        talk.client.bind(GREETER, bound.append)
-        talk.pair.disconnect()
-        talk.runner.run_until_idle()
+        link.client.bind(GREETER, bound.append)
+        link.pair.disconnect()
+        link.runner.run_until_idle()
         assert bound == [None]
 
-    def test_bind_after_disconnection_binds_none(self, talk: Conversation) -> None:
-        talk.pair.disconnect()
-        assert talk.bind() is None
+    def test_bind_after_disconnection_binds_none(self, link: Link) -> None:
+        link.pair.disconnect()
+        assert link.bind() is None
 
 
 class TestInvokeMethod:
-    def test_reply_is_delivered_to_its_callback(self, talk: Conversation) -> None:
-        assert talk.call("SayHello", b"you") == [(b"hello you", False)]
+    def test_reply_is_delivered_to_its_callback(self, link: Link) -> None:
+        assert link.call("SayHello", b"you") == [(b"hello you", False)]
 
-    def test_streamed_replies_arrive_in_order(self, talk: Conversation) -> None:
-        assert talk.call("CountTo", b"3") == [(b"1", True), (b"2", True), (b"3", False)]
+    def test_streamed_replies_arrive_in_order(self, link: Link) -> None:
+        assert link.call("CountTo", b"3") == [(b"1", True), (b"2", True), (b"3", False)]
 
-    def test_request_without_callback_requests_no_reply(self, talk: Conversation) -> None:
-        proxy = talk.bind()
+    def test_request_without_callback_requests_no_reply(self, link: Link) -> None:
+        proxy = link.bind()
         assert proxy is not None
-        talk.pair.host_outbox.sent.clear()
+        link.pair.host_outbox.sent.clear()
         assert proxy.invoke("SayHello", Raw(b"you"))
-        talk.runner.run_until_idle()
-        assert talk.greeter.calls == [b"you"]
-        assert talk.pair.host_outbox.sent == []
-        call = talk.pair.client_outbox.sent[-1].msg_invoke_method
+        link.runner.run_until_idle()
+        assert link.greeter.calls == [b"you"]
+        assert link.pair.host_outbox.sent == []
+        call = link.pair.client_outbox.sent[-1].msg_invoke_method
         assert call is not None
         assert call.drop_reply
 
-    def test_callback_of_a_rejected_request_gets_none(self, talk: Conversation) -> None:
-        assert talk.call("Refuse") == [(None, False)]
+    def test_callback_of_a_rejected_request_gets_none(self, link: Link) -> None:
+        assert link.call("Refuse") == [(None, False)]
 
-    def test_method_unknown_to_the_host_is_rejected(self, talk: Conversation) -> None:
+    def test_method_unknown_to_the_host_is_rejected(self, link: Link) -> None:
         newer = ServiceDescriptor("Greeter", (Method("Newer", Raw, Raw),))
-        proxy = talk.bind(newer)
+        proxy = link.bind(newer)
         assert proxy is not None
         replies: list[Raw | None] = []
-        sent = len(talk.pair.client_outbox.sent)
+        sent = len(link.pair.client_outbox.sent)
         assert not proxy.invoke("Newer", Raw(), lambda reply, _more: replies.append(reply))
         assert not proxy.invoke("Newer", Raw())
         assert replies == [None]
-        assert len(talk.pair.client_outbox.sent) == sent
+        assert len(link.pair.client_outbox.sent) == sent
 
-    def test_disconnection_rejects_all_pending_requests(self, talk: Conversation) -> None:
-        replies = talk.start("Later")
-        talk.runner.run_until_idle()
+    def test_disconnection_rejects_all_pending_requests(self, link: Link) -> None:
+        replies = link.start("Later")
+        link.runner.run_until_idle()
         assert replies == []
-        talk.pair.disconnect()
+        link.pair.disconnect()
         assert replies == [(None, False)]
-        talk.client.close()
+        link.client.close()
         assert len(replies) == 1
 
-    def test_request_refused_by_the_outbox_is_rejected(self, talk: Conversation) -> None:
-        proxy = talk.bind()
+    def test_request_refused_by_the_outbox_is_rejected(self, link: Link) -> None:
+        proxy = link.bind()
         assert proxy is not None
-        talk.pair.client_outbox.accepting = False
+        link.pair.client_outbox.accepting = False
         replies: list[Raw | None] = []
         assert not proxy.invoke("Later", Raw(), lambda reply, _more: replies.append(reply))
         assert replies == [None]
@@ -139,9 +139,9 @@ class TestInvokeMethod:
         ("size", "fits"), [(MAX_ARGS_BYTES, True), (MAX_ARGS_BYTES + 1, False)]
     )
     def test_request_larger_than_a_frame_is_an_error(
-        self, talk: Conversation, size: int, fits: bool
+        self, link: Link, size: int, fits: bool
     ) -> None:
-        proxy = talk.bind()
+        proxy = link.bind()
         assert proxy is not None
         if fits:
             assert proxy.invoke("Later", Raw(bytes(size)))
@@ -149,8 +149,8 @@ class TestInvokeMethod:
             with pytest.raises(LocalProtocolError, match="at most 131020"):
                 proxy.invoke("Later", Raw(bytes(size)))
 
-    def test_callback_may_invoke_a_method(self, talk: Conversation) -> None:
-        proxy = talk.bind()
+    def test_callback_may_invoke_a_method(self, link: Link) -> None:
+        proxy = link.bind()
         assert proxy is not None
         replies: list[bytes] = []
 
@@ -161,62 +161,62 @@ class TestInvokeMethod:
             proxy.invoke("SayHello", reply, second)
 
         proxy.invoke("SayHello", Raw(b"you"), first)
-        talk.runner.run_until_idle()
+        link.runner.run_until_idle()
         assert replies == [b"hello hello you"]
 
 
 class TestUnexpectedReplies:
-    def reply(self, talk: Conversation, request_id: int, data: bytes = b"") -> None:
+    def reply(self, link: Link, request_id: int, data: bytes = b"") -> None:
         reply = IPCFrame.InvokeMethodReply(success=True, reply_proto=data)
         frame = IPCFrame(request_id=request_id, msg_invoke_method_reply=reply)
-        talk.client.receive(frame.encode())
+        link.client.receive(frame.encode())
 
-    def test_reply_to_unknown_request_is_ignored(self, talk: Conversation) -> None:
-        self.reply(talk, 77)
+    def test_reply_to_unknown_request_is_ignored(self, link: Link) -> None:
+        self.reply(link, 77)
         bound = IPCFrame.BindServiceReply(success=True, service_id=1)
-        talk.client.receive(IPCFrame(request_id=77, msg_bind_service_reply=bound).encode())
-        talk.client.receive(b"\xff")
-        talk.client.receive(b"")
+        link.client.receive(IPCFrame(request_id=77, msg_bind_service_reply=bound).encode())
+        link.client.receive(b"\xff")
+        link.client.receive(b"")
 
-    def test_second_reply_is_ignored(self, talk: Conversation) -> None:
-        replies = talk.call("SayHello", b"you")
-        self.reply(talk, 2, b"again")
+    def test_second_reply_is_ignored(self, link: Link) -> None:
+        replies = link.call("SayHello", b"you")
+        self.reply(link, 2, b"again")
         assert replies == [(b"hello you", False)]
 
-    def test_undecodable_reply_rejects_its_request(self, talk: Conversation) -> None:
+    def test_undecodable_reply_rejects_its_request(self, link: Link) -> None:
         strict = ServiceDescriptor("Greeter", (Method("Later", Raw, SyncRequest),))
-        proxy = talk.bind(strict)
+        proxy = link.bind(strict)
         assert proxy is not None
         replies: list[SyncRequest | None] = []
         proxy.invoke("Later", Raw(), lambda reply, _more: replies.append(reply))
-        self.reply(talk, 2, b"\xff")
-        self.reply(talk, 2, b"")
+        self.reply(link, 2, b"\xff")
+        self.reply(link, 2, b"")
         assert replies == [None]
 
-    def test_error_reply_rejects_its_request(self, talk: Conversation) -> None:
-        replies = talk.start("Later")
+    def test_error_reply_rejects_its_request(self, link: Link) -> None:
+        replies = link.start("Later")
         error = IPCFrame.RequestError(error="unknown request")
-        talk.client.receive(IPCFrame(request_id=2, msg_request_error=error).encode())
+        link.client.receive(IPCFrame(request_id=2, msg_request_error=error).encode())
         assert replies == [(None, False)]
 
 
 class TestDescriptorTransfer:
-    def test_descriptor_is_sent_with_its_request(self, talk: Conversation) -> None:
+    def test_descriptor_is_sent_with_its_request(self, link: Link) -> None:
         read_fd, write_fd = os.pipe()
         os.write(write_fd, b"through a pipe")
-        replies = talk.start("ReadFd", fd=read_fd)
+        replies = link.start("ReadFd", fd=read_fd)
         os.close(read_fd)
-        talk.runner.run_until_idle()
+        link.runner.run_until_idle()
         assert replies == [(b"through a pipe", False)]
         os.close(write_fd)
 
-    def test_received_descriptor_is_returned_once(self, talk: Conversation) -> None:
+    def test_received_descriptor_is_returned_once(self, link: Link) -> None:
         read_fd, write_fd = os.pipe()
-        talk.greeter.fd_to_give = read_fd
+        link.greeter.fd_to_give = read_fd
         os.write(write_fd, b"through a pipe")
-        assert talk.call("GiveFd") == [(b"take", False)]
-        fd = talk.client.take_fd()
+        assert link.call("GiveFd") == [(b"take", False)]
+        fd = link.client.take_fd()
         assert os.read(fd, 100) == b"through a pipe"
-        assert talk.client.take_fd() == -1
+        assert link.client.take_fd() == -1
         for end in (fd, read_fd, write_fd):
             os.close(end)

@@ -277,16 +277,16 @@ class TestTurnsOfConnections:
         bystander.greeter.calls = order
         answered: list[int] = []
 
-        def ask() -> None:
+        def feed() -> None:
             bystander.far.send(hello(b"bystander"))
 
         def answer(request: Raw, deferred: object) -> None:
             answered.append(len(order))
             if len(answered) < 3:
-                ask()
+                feed()
 
         bystander.greeter.hosted.handlers["SayHello"] = answer  # type: ignore[index]
-        ask()
+        feed()
         runner.run_until_idle()
         frames_per_turn = BYTES_PER_TURN // BYTES_OF_A_FRAME
         waited = [later - sooner for sooner, later in pairwise([0, *answered])]
@@ -407,9 +407,9 @@ class TestListener:
         self, runner: FakeTaskRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         accepted: list[UnixSocket] = []
-        said: list[str] = []
+        lines: list[str] = []
         socket = UnixListener(str(tmp_path / "socket"))
-        listener = Listener(socket, runner, accepted.append, lambda error: said.append(str(error)))
+        listener = Listener(socket, runner, accepted.append, lambda error: lines.append(str(error)))
 
         def fail(self: UnixListener) -> UnixSocket | None:
             raise TransportError(os.strerror(errno.EMFILE))
@@ -422,7 +422,7 @@ class TestListener:
             runner.advance(RETRY_MS)
         assert not runner.watched
         # The failure is reported only once.
-        assert said == [os.strerror(errno.EMFILE)]
+        assert lines == [os.strerror(errno.EMFILE)]
         runner.advance(RETRY_MS)
         assert len(accepted) == 1
         listener.close()

@@ -34,7 +34,7 @@ class Host:
     def _on_refused(self) -> None:
         self.refused += 1
 
-    def ask(self, frame: IPCFrame) -> list[IPCFrame]:
+    def exchange(self, frame: IPCFrame) -> list[IPCFrame]:
         self.outbox.sent.clear()
         self.connection.receive(frame.encode())
         return list(self.outbox.sent)
@@ -48,7 +48,7 @@ class Host:
             args_proto=args,
             drop_reply=drop_reply,
         )
-        replies = self.ask(IPCFrame(request_id=9, msg_invoke_method=call))
+        replies = self.exchange(IPCFrame(request_id=9, msg_invoke_method=call))
         assert all(reply.request_id == 9 for reply in replies)
         return [reply.msg_invoke_method_reply for reply in replies]
 
@@ -68,7 +68,7 @@ REJECTED = IPCFrame.InvokeMethodReply(success=False)
 class TestBindService:
     def test_known_service_is_bound(self, host: Host) -> None:
         bind = IPCFrame.BindService(service_name="Greeter")
-        (reply,) = host.ask(IPCFrame(request_id=4, msg_bind_service=bind))
+        (reply,) = host.exchange(IPCFrame(request_id=4, msg_bind_service=bind))
         bound = reply.msg_bind_service_reply
         assert reply.request_id == 4
         assert bound is not None
@@ -82,7 +82,7 @@ class TestBindService:
     @pytest.mark.parametrize("name", ["", "greeter", "x.Greeter"])
     def test_unknown_service_is_refused(self, host: Host, name: str) -> None:
         bind = IPCFrame.BindService(service_name=name)
-        (reply,) = host.ask(IPCFrame(request_id=4, msg_bind_service=bind))
+        (reply,) = host.exchange(IPCFrame(request_id=4, msg_bind_service=bind))
         assert reply.msg_bind_service_reply == IPCFrame.BindServiceReply()
 
 
@@ -146,13 +146,13 @@ class TestUnexpectedFrames:
         ids=["empty", "bind reply", "invoke reply"],
     )
     def test_unknown_kind_of_frame_gets_an_error(self, host: Host, frame: IPCFrame) -> None:
-        (reply,) = host.ask(frame)
+        (reply,) = host.exchange(frame)
         error = IPCFrame.RequestError(error="unknown request")
         assert reply == IPCFrame(request_id=7, msg_request_error=error)
 
     def test_peer_identity_is_ignored_on_a_unix_socket(self, host: Host) -> None:
         identity = IPCFrame.SetPeerIdentity(pid=1, uid=0)
-        assert host.ask(IPCFrame(set_peer_identity=identity)) == []
+        assert host.exchange(IPCFrame(set_peer_identity=identity)) == []
 
     def test_undecodable_frame_is_ignored(self, host: Host) -> None:
         host.connection.receive(b"\xff\xff\xff")

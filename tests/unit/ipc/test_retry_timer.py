@@ -89,7 +89,7 @@ def test_pauses_grow_up_to_a_limit(
     assert pauses[:8] == [0, 100, 200, 400, 800, 1600, 2000, 2000]
 
 
-def test_success_ends_the_thread(timer: RetryTimer, attempts: Attempts) -> None:
+def test_successful_attempt_ends_the_thread(timer: RetryTimer, attempts: Attempts) -> None:
     before = tasks()
     attempts.success = True
     timer.start()

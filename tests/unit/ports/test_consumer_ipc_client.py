@@ -215,10 +215,10 @@ class TestServiceQueries:
         assert states[1].data_sources == []
 
     def test_capabilities_are_returned(self, world: World, consumer: MockConsumer) -> None:
-        told: list[ipc.TracingServiceCapabilities] = []
-        consumer.endpoint.query_capabilities(told.append)
+        capabilities: list[ipc.TracingServiceCapabilities] = []
+        consumer.endpoint.query_capabilities(capabilities.append)
         world.run()
-        assert told[0].has_clone_session
+        assert capabilities[0].has_clone_session
 
     def test_observable_events_are_delivered(self, world: World, consumer: MockConsumer) -> None:
         consumer.observe(
@@ -436,12 +436,12 @@ class TestConnectToTheService:
 
     def test_client_connects_over_a_path(self, world: World, tmp_path: Path) -> None:
         world.host.listen(UnixListener(str(tmp_path / "socket")))
-        told: list[Any] = []
+        capabilities: list[Any] = []
         client = ConsumerIPCClient.connect(
             str(tmp_path / "socket"), MockConsumer(world.service), world.runner
         )
-        client.query_capabilities(told.append)
+        client.query_capabilities(capabilities.append)
         world.run()
-        assert told[0].has_query_capabilities
+        assert capabilities[0].has_query_capabilities
         client.disconnect()
         world.run()

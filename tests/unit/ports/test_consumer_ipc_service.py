@@ -100,7 +100,7 @@ def trace_of(replies: Replies) -> list[str]:
 
 
 class TestMethodsOfThePort:
-    def test_methods_have_perfettos_ids(self) -> None:
+    def test_method_ids_equal_those_of_perfetto(self) -> None:
         ids = {name: CONSUMER_PORT.method_id(name) for name in CONSUMER_PORT.by_name}
         assert ids == ipc.CONSUMER_PORT_METHODS
 
@@ -514,9 +514,9 @@ class TestObserveEvents:
         )
         assert events == []
         world.record(remote)
-        told = [each.events for each in events]
-        assert any(each.all_data_sources_started for each in told)
-        assert any(each.instance_state_changes for each in told)
+        observed = [each.events for each in events]
+        assert any(each.all_data_sources_started for each in observed)
+        assert any(each.instance_state_changes for each in observed)
         assert events.has_more
 
     def test_second_observe_request_ends_the_first_observation(
@@ -543,6 +543,6 @@ class TestObserveEvents:
             world.producer("ds", name=name)
         world.call(remote, "EnableTracing", trace_config=make_config("ds"))
         events = world.call(remote, "ObserveEvents", events_to_observe=[self.INSTANCES])
-        told = [change for each in events for change in each.events.instance_state_changes]
-        assert [change.producer_name for change in told] == names
+        observed = [change for each in events for change in each.events.instance_state_changes]
+        assert [change.producer_name for change in observed] == names
         assert len(events) > 1

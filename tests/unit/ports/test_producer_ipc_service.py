@@ -61,7 +61,7 @@ class FakeEndpoint:
         callback()
 
 
-class Talk:
+class Link:
     """A remote producer's client and its hosted producer."""
 
     def __init__(self, peer: Peer = PEER) -> None:
@@ -106,8 +106,8 @@ class Talk:
 
 
 @pytest.fixture
-def talk() -> Talk:
-    return Talk()
+def link() -> Link:
+    return Link()
 
 
 @pytest.fixture
@@ -165,8 +165,8 @@ REQUESTS = [
 
 
 class TestInitializeConnection:
-    def test_service_gets_the_identity_of_the_producer(self, talk: Talk) -> None:
-        (reply,) = talk.initialize(
+    def test_service_gets_the_identity_of_the_producer(self, link: Link) -> None:
+        (reply,) = link.initialize(
             producer_name="p",
             shared_memory_page_size_hint_bytes=4096,
             shared_memory_size_hint_bytes=1 << 22,
@@ -175,7 +175,7 @@ class TestInitializeConnection:
         )
         assert reply.direct_smb_patching_supported
         assert not reply.use_shmem_emulation
-        assert talk.log == [
+        assert link.log == [
             (
                 "connect",
                 ProducerIdentity(
@@ -193,61 +193,61 @@ class TestInitializeConnection:
 
     @pytest.mark.parametrize(("mode", "expected"), [(0, False), (1, True), (2, False), (3, False)])
     def test_scraping_follows_the_request_or_the_services_default(
-        self, talk: Talk, mode: int, expected: bool
+        self, link: Link, mode: int, expected: bool
     ) -> None:
-        talk.initialize(smb_scraping_mode=mode)
-        assert talk.log[0][1].smb_scraping is expected
+        link.initialize(smb_scraping_mode=mode)
+        assert link.log[0][1].smb_scraping is expected
 
-    def test_second_initialize_is_rejected(self, talk: Talk) -> None:
-        talk.initialize()
-        assert talk.initialize() == [None]
-        assert len(talk.log) == 1
+    def test_second_initialize_is_rejected(self, link: Link) -> None:
+        link.initialize()
+        assert link.initialize() == [None]
+        assert len(link.log) == 1
 
-    def test_producer_refused_by_the_service_is_rejected(self, talk: Talk) -> None:
-        talk.refuse = True
-        assert talk.initialize() == [None]
-        assert talk.call("Sync", ipc.SyncRequest()) == [None]
+    def test_producer_refused_by_the_service_is_rejected(self, link: Link) -> None:
+        link.refuse = True
+        assert link.initialize() == [None]
+        assert link.call("Sync", ipc.SyncRequest()) == [None]
 
 
 class TestProducerProvidedMemory:
-    def offer(self, talk: Talk, memory: int, provided: bool = True) -> Any:
+    def offer(self, link: Link, memory: int, provided: bool = True) -> Any:
         replies: list[Any] = []
         request = ipc.InitializeConnectionRequest(
             shared_memory_page_size_hint_bytes=4096, producer_provided_shmem=provided
         )
-        talk.proxy.invoke(
+        link.proxy.invoke(
             "InitializeConnection", request, lambda reply, _more: replies.append(reply), memory
         )
-        talk.runner.run_until_idle()
+        link.runner.run_until_idle()
         return replies[0]
 
-    def test_memory_of_the_producer_is_used(self, talk: Talk, memory: int) -> None:
+    def test_memory_of_the_producer_is_used(self, link: Link, memory: int) -> None:
         before = open_descriptors()
-        reply = self.offer(talk, memory)
+        reply = self.offer(link, memory)
         assert reply.using_shmem_provided_by_producer
         assert not reply.use_shmem_emulation
-        assert talk.log[0][2] >= 0
+        assert link.log[0][2] >= 0
         expect_new_descriptors(before, 0)
 
     def test_commits_are_handled_before_the_command_stream_exists(
-        self, talk: Talk, memory: int
+        self, link: Link, memory: int
     ) -> None:
-        self.offer(talk, memory)
-        assert handled(talk, b"frames") == 6
+        self.offer(link, memory)
+        assert handled(link, b"frames") == 6
 
-    def test_memory_refused_by_the_service_is_not_used(self, talk: Talk, memory: int) -> None:
-        talk.takes_memory = False
-        assert not self.offer(talk, memory).using_shmem_provided_by_producer
-        assert handled(talk, b"frames") == 0
+    def test_memory_refused_by_the_service_is_not_used(self, link: Link, memory: int) -> None:
+        link.takes_memory = False
+        assert not self.offer(link, memory).using_shmem_provided_by_producer
+        assert handled(link, b"frames") == 0
 
-    def test_unannounced_descriptor_is_closed(self, talk: Talk, memory: int) -> None:
+    def test_unannounced_descriptor_is_closed(self, link: Link, memory: int) -> None:
         before = open_descriptors()
-        assert not self.offer(talk, memory, provided=False).using_shmem_provided_by_producer
-        assert talk.log[0][2] == -1
+        assert not self.offer(link, memory, provided=False).using_shmem_provided_by_producer
+        assert link.log[0][2] == -1
         expect_new_descriptors(before, 0)
 
-    def test_announced_memory_without_descriptor_is_not_used(self, talk: Talk) -> None:
-        (reply,) = talk.initialize(producer_provided_shmem=True)
+    def test_announced_memory_without_descriptor_is_not_used(self, link: Link) -> None:
+        (reply,) = link.initialize(producer_provided_shmem=True)
         assert not reply.using_shmem_provided_by_producer
 
 
@@ -257,10 +257,10 @@ class TestRemoteProducer:
         peer.set_identity(
             ipc.IPCFrame.SetPeerIdentity(pid=5, uid=6, machine_id_hint="a", machine_name="A")
         )
-        talk = Talk(peer)
-        (reply,) = talk.initialize(producer_provided_shmem=True)
+        link = Link(peer)
+        (reply,) = link.initialize(producer_provided_shmem=True)
         assert reply.use_shmem_emulation
-        _, identity, shm_fd = talk.log[0]
+        _, identity, shm_fd = link.log[0]
         assert (identity.uid, identity.pid) == (6, 5)
         assert (identity.machine_id, identity.machine_name) == (0x8601EC8C, "A")
         assert (identity.shm_emulation, shm_fd) == (True, -1)
@@ -269,104 +269,104 @@ class TestRemoteProducer:
 class TestProducerRequests:
     @pytest.mark.parametrize(("name", "request_", "logged"), REQUESTS, ids=[r[0] for r in REQUESTS])
     def test_requests_reach_the_endpoint(
-        self, talk: Talk, name: str, request_: Any, logged: tuple[Any, ...]
+        self, link: Link, name: str, request_: Any, logged: tuple[Any, ...]
     ) -> None:
-        talk.initialize()
-        (reply,) = talk.call(name, request_)
+        link.initialize()
+        (reply,) = link.call(name, request_)
         assert reply is not None
-        assert talk.log[1:] == [logged]
+        assert link.log[1:] == [logged]
 
     @pytest.mark.parametrize(("name", "request_", "logged"), REQUESTS, ids=[r[0] for r in REQUESTS])
     def test_requests_before_initialize_are_rejected(
-        self, talk: Talk, name: str, request_: Any, logged: tuple[Any, ...]
+        self, link: Link, name: str, request_: Any, logged: tuple[Any, ...]
     ) -> None:
-        assert talk.call(name, request_) == [None]
-        assert talk.log == []
+        assert link.call(name, request_) == [None]
+        assert link.log == []
 
     @pytest.mark.parametrize("name", ["RegisterDataSource", "UpdateDataSource"])
-    def test_data_source_without_descriptor_is_rejected(self, talk: Talk, name: str) -> None:
-        talk.initialize()
-        assert talk.call(name, ipc.RegisterDataSourceRequest()) == [None]
+    def test_data_source_without_descriptor_is_rejected(self, link: Link, name: str) -> None:
+        link.initialize()
+        assert link.call(name, ipc.RegisterDataSourceRequest()) == [None]
 
     @pytest.mark.parametrize("name", ["RegisterDataSource", "UpdateDataSource"])
-    def test_descriptors_reach_the_endpoint_unchanged(self, talk: Talk, name: str) -> None:
-        talk.initialize()
+    def test_descriptors_reach_the_endpoint_unchanged(self, link: Link, name: str) -> None:
+        link.initialize()
         descriptor = bytes_field(1000, b"?") + b"\x0a\x81\x00a" + bytes_field(6, b"\xff")
-        (reply,) = talk.call(name, Raw(bytes_field(1, descriptor)))
+        (reply,) = link.call(name, Raw(bytes_field(1, descriptor)))
         assert reply is not None
-        assert talk.log[1][1:] == (descriptor,)
+        assert link.log[1][1:] == (descriptor,)
 
-    def test_every_method_has_a_handler(self, talk: Talk) -> None:
-        assert set(talk.hosted.service.handlers) == set(PRODUCER_PORT.by_name)
+    def test_every_method_has_a_handler(self, link: Link) -> None:
+        assert set(link.hosted.service.handlers) == set(PRODUCER_PORT.by_name)
 
-    def test_methods_have_perfettos_ids(self) -> None:
+    def test_method_ids_equal_those_of_perfetto(self) -> None:
         ids = {name: PRODUCER_PORT.method_id(name) for name in PRODUCER_PORT.by_name}
         assert ids == ipc.PRODUCER_PORT_METHODS
 
 
-def handled(talk: Talk, data: bytes) -> int:
+def handled(link: Link, data: bytes) -> int:
     """Return how many bytes the fast path consumes."""
     consumed: list[int] = []
-    talk.hosted.commit_frames(memoryview(data), 1 << 20, consumed.append)
+    link.hosted.commit_frames(memoryview(data), 1 << 20, consumed.append)
     return sum(consumed)
 
 
 class TestCommitData:
-    def test_commit_without_memory_gets_no_reply(self, talk: Talk) -> None:
-        talk.initialize()
-        assert talk.call("CommitData", ipc.CommitDataRequest(flush_request_id=1)) == []
-        assert talk.endpoint.core.commits == []
-        assert handled(talk, b"frames") == 0
+    def test_commit_without_memory_gets_no_reply(self, link: Link) -> None:
+        link.initialize()
+        assert link.call("CommitData", ipc.CommitDataRequest(flush_request_id=1)) == []
+        assert link.endpoint.core.commits == []
+        assert handled(link, b"frames") == 0
 
-    def test_commit_with_reply_is_answered(self, talk: Talk, memory: int) -> None:
-        talk.initialize()
-        talk.hosted.on_shared_memory(memory, 8192, 4096)
+    def test_commit_with_reply_is_answered(self, link: Link, memory: int) -> None:
+        link.initialize()
+        link.hosted.on_shared_memory(memory, 8192, 4096)
         request = ipc.CommitDataRequest(flush_request_id=6)
-        (reply,) = talk.call("CommitData", request)
+        (reply,) = link.call("CommitData", request)
         assert reply is not None
-        assert talk.endpoint.core.commits == [request.encode()]
-        assert talk.log[-1] == ("on_commit", 6)
+        assert link.endpoint.core.commits == [request.encode()]
+        assert link.log[-1] == ("on_commit", 6)
 
-    def test_commits_take_the_fast_path(self, talk: Talk, memory: int) -> None:
-        assert handled(talk, b"frames") == 0
-        talk.initialize()
-        talk.hosted.on_shared_memory(memory, 8192, 4096)
-        assert handled(talk, b"") == 0
-        assert talk.log[-1][0] == "connect"
-        assert handled(talk, b"frames") == 6
-        assert talk.log[-1] == ("on_commit", 7)
+    def test_commits_take_the_fast_path(self, link: Link, memory: int) -> None:
+        assert handled(link, b"frames") == 0
+        link.initialize()
+        link.hosted.on_shared_memory(memory, 8192, 4096)
+        assert handled(link, b"") == 0
+        assert link.log[-1][0] == "connect"
+        assert handled(link, b"frames") == 6
+        assert link.log[-1] == ("on_commit", 7)
 
     def test_commit_frames_are_consumed_even_if_the_service_raises(
-        self, talk: Talk, memory: int, monkeypatch: pytest.MonkeyPatch
+        self, link: Link, memory: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        talk.initialize()
-        talk.hosted.on_shared_memory(memory, 8192, 4096)
+        link.initialize()
+        link.hosted.on_shared_memory(memory, 8192, 4096)
 
         def fail(flush_id: int) -> None:
             raise ZeroDivisionError(f"a bug at flush {flush_id}")
 
-        monkeypatch.setattr(talk.endpoint, "on_commit", fail)
+        monkeypatch.setattr(link.endpoint, "on_commit", fail)
         consumed: list[int] = []
         with pytest.raises(ZeroDivisionError):
-            talk.hosted.commit_frames(memoryview(b"frames"), 1 << 20, consumed.append)
+            link.hosted.commit_frames(memoryview(b"frames"), 1 << 20, consumed.append)
         assert consumed == [6]
 
 
 class TestServiceCommands:
     @pytest.fixture
-    def stream(self, talk: Talk) -> list[Any]:
-        talk.initialize()
-        return talk.commands()
+    def stream(self, link: Link) -> list[Any]:
+        link.initialize()
+        return link.commands()
 
-    def test_commands_arrive_complete_and_in_order(self, talk: Talk, stream: list[Any]) -> None:
+    def test_commands_arrive_complete_and_in_order(self, link: Link, stream: list[Any]) -> None:
         config = DataSourceConfig(name="source", target_buffer=2)
-        talk.hosted.on_connect()
-        talk.hosted.setup_data_source(1, config)
-        talk.hosted.start_data_source(1, config)
-        talk.hosted.flush(9, [1, 2], 17)
-        talk.hosted.clear_incremental_state([1])
-        talk.hosted.stop_data_source(1)
-        talk.runner.run_until_idle()
+        link.hosted.on_connect()
+        link.hosted.setup_data_source(1, config)
+        link.hosted.start_data_source(1, config)
+        link.hosted.flush(9, [1, 2], 17)
+        link.hosted.clear_incremental_state([1])
+        link.hosted.stop_data_source(1)
+        link.runner.run_until_idle()
         command = ipc.GetAsyncCommandResponse
         assert stream == [
             command(setup_data_source=command.SetupDataSource(new_instance_id=1, config=config)),
@@ -377,37 +377,37 @@ class TestServiceCommands:
         ]
 
     def test_shared_memory_is_announced_with_its_descriptor(
-        self, talk: Talk, stream: list[Any], memory: int
+        self, link: Link, stream: list[Any], memory: int
     ) -> None:
-        talk.hosted.on_shared_memory(memory, 8192, 4096)
-        talk.runner.run_until_idle()
+        link.hosted.on_shared_memory(memory, 8192, 4096)
+        link.runner.run_until_idle()
         assert stream[0].setup_tracing.shared_buffer_page_size_kb == 4
-        fd = talk.client.take_fd()
+        fd = link.client.take_fd()
         assert os.path.sameopenfile(fd, memory)
         os.close(fd)
 
     def test_memory_of_the_producer_is_confirmed_without_a_descriptor(
-        self, talk: Talk, stream: list[Any]
+        self, link: Link, stream: list[Any]
     ) -> None:
-        talk.hosted.on_shared_memory(-1, 8192, 4096)
-        talk.runner.run_until_idle()
+        link.hosted.on_shared_memory(-1, 8192, 4096)
+        link.runner.run_until_idle()
         assert stream[0].setup_tracing.shared_buffer_page_size_kb == 4
-        assert talk.client.take_fd() == -1
+        assert link.client.take_fd() == -1
 
-    def test_shared_memory_is_announced_once_the_command_stream_exists(self, talk: Talk) -> None:
+    def test_shared_memory_is_announced_once_the_command_stream_exists(self, link: Link) -> None:
         before = open_descriptors()
-        talk.initialize()
+        link.initialize()
         memory = create_sealed_memfd(4096)
-        talk.hosted.on_shared_memory(memory, 4096, 4096)
+        link.hosted.on_shared_memory(memory, 4096, 4096)
         os.close(memory)
-        talk.hosted.stop_data_source(1)
-        (command,) = talk.commands()
+        link.hosted.stop_data_source(1)
+        (command,) = link.commands()
         assert command.setup_tracing is not None
-        os.close(talk.client.take_fd())
+        os.close(link.client.take_fd())
         expect_new_descriptors(before, 0)
 
     def test_config_of_many_instances_is_encoded_once(
-        self, talk: Talk, stream: list[Any], monkeypatch: pytest.MonkeyPatch
+        self, link: Link, stream: list[Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         encoded = []
         encode = DataSourceConfig.encode
@@ -416,33 +416,33 @@ class TestServiceCommands:
         )
         shared, other = DataSourceConfig(name="a"), DataSourceConfig(name="b")
         for instance_id, config in enumerate([shared, shared, shared, other]):
-            talk.hosted.setup_data_source(instance_id, config)
-            talk.hosted.start_data_source(instance_id, config)
+            link.hosted.setup_data_source(instance_id, config)
+            link.hosted.start_data_source(instance_id, config)
         assert len(encoded) == 2
-        talk.runner.run_until_idle()
+        link.runner.run_until_idle()
         names = [reply.start_data_source.config.name for reply in stream if reply.start_data_source]
         assert names == ["a", "a", "a", "b"]
 
     def test_no_command_is_sent_after_the_connection_ended(
-        self, talk: Talk, stream: list[Any]
+        self, link: Link, stream: list[Any]
     ) -> None:
-        talk.hosted.disconnected()
-        talk.hosted.disconnected()
-        talk.hosted.stop_data_source(1)
-        talk.runner.run_until_idle()
+        link.hosted.disconnected()
+        link.hosted.disconnected()
+        link.hosted.stop_data_source(1)
+        link.runner.run_until_idle()
         assert stream == []
-        assert talk.log[-1] == ("disconnect",)
-        assert talk.log.count(("disconnect",)) == 1
+        assert link.log[-1] == ("disconnect",)
+        assert link.log.count(("disconnect",)) == 1
 
-    def test_unsent_memory_descriptor_is_closed(self, talk: Talk, memory: int) -> None:
+    def test_unsent_memory_descriptor_is_closed(self, link: Link, memory: int) -> None:
         before = open_descriptors()
-        talk.initialize()
-        talk.hosted.on_shared_memory(memory, 8192, 4096)
-        talk.hosted.disconnected()
+        link.initialize()
+        link.hosted.on_shared_memory(memory, 8192, 4096)
+        link.hosted.disconnected()
         expect_new_descriptors(before, 0)
 
-    def test_instance_ids_may_be_any_sequence(self, talk: Talk, stream: list[Any]) -> None:
+    def test_instance_ids_may_be_any_sequence(self, link: Link, stream: list[Any]) -> None:
         ids: Sequence[int] = (4, 5)
-        talk.hosted.clear_incremental_state(ids)
-        talk.runner.run_until_idle()
+        link.hosted.clear_incremental_state(ids)
+        link.runner.run_until_idle()
         assert stream[0].clear_incremental_state.data_source_ids == [4, 5]

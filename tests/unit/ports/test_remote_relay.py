@@ -37,7 +37,7 @@ class Endpoint:
         self.log.append(("disconnect",))
 
 
-class Talk:
+class Link:
     """A relay's client and its hosted relay, connected in memory."""
 
     def __init__(self) -> None:
@@ -72,8 +72,8 @@ class Talk:
 
 
 @pytest.fixture
-def talk() -> Talk:
-    return Talk()
+def link() -> Link:
+    return Link()
 
 
 def sync(phase: int, *clocks: tuple[int, int]) -> ipc.SyncClockRequest:
@@ -81,20 +81,20 @@ def sync(phase: int, *clocks: tuple[int, int]) -> ipc.SyncClockRequest:
     return ipc.SyncClockRequest(phase=phase, clocks=made)
 
 
-def test_methods_have_perfettos_ids() -> None:
+def test_method_ids_equal_those_of_perfetto() -> None:
     assert {name: RELAY_PORT.method_id(name) for name in RELAY_PORT.by_name} == (
         ipc.RELAY_PORT_METHODS
     )
 
 
-def test_relay_reports_system_and_clocks_of_its_machine(talk: Talk) -> None:
-    talk.introduce()
-    assert talk.call("InitRelay", ipc.InitRelayRequest(system_info=SystemInfo(machine_name="b")))
-    assert talk.call("SyncClock", sync(ipc.SyncClockRequest.PING, (6, 100), (1, 2**64 - 1)))
-    assert talk.call("SyncClock", sync(ipc.SyncClockRequest.UPDATE, (6, 101)))
-    talk.hosted.disconnected()
-    talk.hosted.disconnected()
-    assert talk.log == [
+def test_relay_reports_system_and_clocks_of_its_machine(link: Link) -> None:
+    link.introduce()
+    assert link.call("InitRelay", ipc.InitRelayRequest(system_info=SystemInfo(machine_name="b")))
+    assert link.call("SyncClock", sync(ipc.SyncClockRequest.PING, (6, 100), (1, 2**64 - 1)))
+    assert link.call("SyncClock", sync(ipc.SyncClockRequest.UPDATE, (6, 101)))
+    link.hosted.disconnected()
+    link.hosted.disconnected()
+    assert link.log == [
         ("connect", machine_id("box", "")),
         ("init", SystemInfo(machine_name="b")),
         ("sync", [(6, 100), (1, 2**64 - 1)], False),
@@ -103,17 +103,17 @@ def test_relay_reports_system_and_clocks_of_its_machine(talk: Talk) -> None:
     ]
 
 
-def test_relay_without_system_info_is_not_connected(talk: Talk) -> None:
-    assert talk.call("InitRelay", ipc.InitRelayRequest()) != [None]
-    talk.hosted.disconnected()
-    assert talk.log == []
+def test_relay_without_system_info_is_not_connected(link: Link) -> None:
+    assert link.call("InitRelay", ipc.InitRelayRequest()) != [None]
+    link.hosted.disconnected()
+    assert link.log == []
 
 
-def test_number_of_clocks_is_limited(talk: Talk) -> None:
-    talk.call("SyncClock", sync(1, *[(number, number) for number in range(1000)]))
-    assert len(talk.log[-1][1]) == MAX_CLOCKS
+def test_number_of_clocks_is_limited(link: Link) -> None:
+    link.call("SyncClock", sync(1, *[(number, number) for number in range(1000)]))
+    assert len(link.log[-1][1]) == MAX_CLOCKS
 
 
-def test_malformed_system_info_is_rejected(talk: Talk) -> None:
-    assert talk.call("InitRelay", Raw(b"\x0a\x02\x0a\xff")) == [None]
-    assert talk.log == []
+def test_malformed_system_info_is_rejected(link: Link) -> None:
+    assert link.call("InitRelay", Raw(b"\x0a\x02\x0a\xff")) == [None]
+    assert link.log == []

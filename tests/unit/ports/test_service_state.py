@@ -37,7 +37,7 @@ def descriptor_of(state: TracingServiceState, index: int = 0) -> DataSourceDescr
 
 
 @given(st.text(), st.integers(0, 2**64 - 1), st.lists(st.booleans(), min_size=4, max_size=4))
-def test_header_equals_the_fields_of_the_descriptor(
+def test_header_contains_the_plain_fields_of_the_descriptor(
     name: str, ident: int, flags: list[bool]
 ) -> None:
     fields = dict(zip(FLAGS, flags, strict=True))
@@ -89,11 +89,11 @@ def test_state_is_split_between_data_sources() -> None:
 def test_descriptor_too_large_for_a_part_is_shortened_and_reported() -> None:
     small = DataSourceDescriptor(name="small").encode()
     large = DataSourceDescriptor(name="large").encode() + bytes_field(8, bytes(300))
-    told: list[tuple[str, int]] = []
+    reported: list[tuple[str, int]] = []
     encoded = encoded_data_source(large, 1) + encoded_data_source(small, 2)
-    parts = split_state(encoded, 200, lambda name, size: told.append((name, size)))
+    parts = split_state(encoded, 200, lambda name, size: reported.append((name, size)))
     state = decode_state(b"".join(parts))
     assert descriptor_of(state) == DataSourceDescriptor(name="large")
     assert state.data_sources[0].producer_id == 1
     assert descriptor_of(state, 1).encode() == small
-    assert told == [("large", len(large))]
+    assert reported == [("large", len(large))]

@@ -307,7 +307,7 @@ class TestTracingOptions:
             program()
         assert [event.name for event in result.events] == [program.__qualname__, "within", ""]
 
-    def test_call_recorded_after_an_early_event_has_its_begin_after_it(
+    def test_begin_of_a_call_follows_events_recorded_before_its_minimum_duration(
         self, options: Callable[..., None]
     ) -> None:
         options(min_duration_ns=2_000_000)

@@ -24,65 +24,65 @@ def leaf() -> None:
     len("x")
 
 
-def made(told: ProfileEvents) -> Callable[[FrameType, str, Any], None]:
+def made(recorded_events: ProfileEvents) -> Callable[[FrameType, str, Any], None]:
     def hook(frame: FrameType, event: str, argument: Any) -> None:
         name = argument.__name__ if event.startswith("c_") else ""
-        told.append((event, frame.f_code.co_name, name))
+        recorded_events.append((event, frame.f_code.co_name, name))
 
     return hook
 
 
-def sets_and_clears(told: ProfileEvents) -> None:
+def sets_and_clears(recorded_events: ProfileEvents) -> None:
     for _ in range(3):
-        sys.setprofile(made(told))
+        sys.setprofile(made(recorded_events))
         leaf()
         sys.setprofile(None)
 
 
-def replaces_its_own(told: ProfileEvents) -> None:
-    sys.setprofile(made(told))
-    sys.setprofile(made(told))
+def replaces_its_own(recorded_events: ProfileEvents) -> None:
+    sys.setprofile(made(recorded_events))
+    sys.setprofile(made(recorded_events))
     leaf()
     sys.setprofile(None)
 
 
-def sets_again_what_it_has(told: ProfileEvents) -> None:
-    sys.setprofile(made(told))
+def sets_again_what_it_has(recorded_events: ProfileEvents) -> None:
+    sys.setprofile(made(recorded_events))
     sys.setprofile(sys.getprofile())
     leaf()
     sys.setprofile(None)
 
 
-def sets_by_a_name_from_before(told: ProfileEvents) -> None:
-    setprofile_of_before(made(told))
+def sets_by_a_name_from_before(recorded_events: ProfileEvents) -> None:
+    setprofile_of_before(made(recorded_events))
     leaf()
     setprofile_of_before(None)
 
 
-def sets_from_c(told: ProfileEvents) -> None:
-    list(map(sys.setprofile, [made(told)]))
+def sets_from_c(recorded_events: ProfileEvents) -> None:
+    list(map(sys.setprofile, [made(recorded_events)]))
     leaf()
     functools.partial(sys.setprofile, None)()
 
 
-def sets_in_a_function_that_returns(told: ProfileEvents) -> None:
+def sets_in_a_function_that_returns(recorded_events: ProfileEvents) -> None:
     def start() -> None:
-        sys.setprofile(made(told))
+        sys.setprofile(made(recorded_events))
 
     start()
     leaf()
     sys.setprofile(None)
 
 
-def sets_wrongly(told: ProfileEvents) -> None:
-    sys.setprofile(made(told))
+def sets_wrongly(recorded_events: ProfileEvents) -> None:
+    sys.setprofile(made(recorded_events))
     with pytest.raises(TypeError):
         sys.setprofile()  # type: ignore[call-arg]
     sys.setprofile(None)
 
 
-def profiles_a_thread(told: ProfileEvents) -> None:
-    threading.setprofile(made(told))
+def profiles_a_thread(recorded_events: ProfileEvents) -> None:
+    threading.setprofile(made(recorded_events))
     try:
         thread = threading.Thread(target=leaf)
         thread.start()
@@ -96,21 +96,21 @@ def counts(stats: pstats.Stats) -> ProfileEvents:
     return sorted((name, str(calls), "") for (*_, name), (calls, *_) in table.items())
 
 
-def runs_cprofile(told: ProfileEvents) -> None:
+def runs_cprofile(recorded_events: ProfileEvents) -> None:
     tool = cProfile.Profile()
     tool.enable()
     leaf()
     tool.disable()
-    told += counts(pstats.Stats(tool))
+    recorded_events += counts(pstats.Stats(tool))
 
 
-def runs_profile(told: ProfileEvents) -> None:
+def runs_profile(recorded_events: ProfileEvents) -> None:
     # CPython 3.15 deprecates this module.
     import profile
 
     tool = profile.Profile()
     tool.runcall(leaf)
-    told += counts(pstats.Stats(tool))
+    recorded_events += counts(pstats.Stats(tool))
 
 
 PROGRAMS = [
@@ -138,18 +138,18 @@ def test_profile_function_gets_the_same_events_during_function_tracing(
     program: Callable[[ProfileEvents], None],
 ) -> None:
     bare: ProfileEvents = []
-    told: ProfileEvents = []
+    recorded_events: ProfileEvents = []
     # From CPython 3.12 on, code that was profiled once has more events.
     program([])
     program(bare)
     with recorded("python.functions"):
-        program(told)
-    assert told == bare
-    assert told
+        program(recorded_events)
+    assert recorded_events == bare
+    assert recorded_events
 
 
 @pytest.mark.usefixtures("function_options")
-def test_sys_setprofile_looks_unchanged_during_function_tracing() -> None:
+def test_sys_setprofile_has_the_same_attributes_during_function_tracing() -> None:
     before = (sys.setprofile, sys.setprofile.__doc__, repr(sys.setprofile))
     with recorded("python.functions"):
         assert (sys.setprofile, sys.setprofile.__doc__, repr(sys.setprofile)) == before

@@ -106,7 +106,7 @@ def test_import_star_imports_the_names_of_the_stub(module: str) -> None:
     assert all(names[name] is getattr(importlib.import_module(module), name) for name in names)
 
 
-def test_method_ids_equal_perfettos() -> None:
+def test_ipc_method_ids_equal_those_of_perfetto() -> None:
     assert ipc.PRODUCER_PORT_METHODS["InitializeConnection"] == 1
     assert ipc.PRODUCER_PORT_METHODS["CommitData"] == 4
     assert ipc.PRODUCER_PORT_METHODS["UpdateDataSource"] == 12

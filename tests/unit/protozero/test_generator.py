@@ -258,7 +258,7 @@ class TestAttributeNames:
 
 
 class TestGeneratedModules:
-    def test_closure_contains_all_types_that_the_roots_need(self) -> None:
+    def test_closure_contains_all_types_that_the_given_types_use(self) -> None:
         (file,) = proto_parser.parse([SAMPLES / "sample.proto"])
         schema = Schema([file])
         everything = {"stretto.test.Everything", "stretto.test.Color"}

@@ -135,9 +135,9 @@ class TestReadingFields:
             message.nmuber  # noqa: B018
         with pytest.raises(ConfigError, match="did you mean 'number'"):
             message.nmuber = 1
-        for ask in (message.has, message.clear, message.which_oneof):
+        for method in (message.has, message.clear, message.which_oneof):
             with pytest.raises(ConfigError):
-                ask("nmuber")
+                method("nmuber")
 
 
 class TestFieldAssignment:
@@ -156,7 +156,7 @@ class TestFieldAssignment:
         assert type(message.blob) is bytes
         assert message.list == [1, 2]
 
-    def test_none_del_and_clear_unset_fields(self) -> None:
+    def test_fields_are_unset_by_none_del_and_clear(self) -> None:
         message = Sample(number=1, text="x", child=Sample())
         message.number = None
         del message.text
@@ -182,21 +182,21 @@ class TestFieldAssignment:
 
 
 class TestFieldPresence:
-    def test_explicit_zero_is_written(self) -> None:
+    def test_zero_with_explicit_presence_is_written(self) -> None:
         message = Sample(number=0)
         assert message.has("number")
         assert message.encode() == b"\x08\x00"
         assert message != Sample()
         assert Sample.decode(b"\x08\x00").has("number")
 
-    def test_implicit_zero_is_not_written(self) -> None:
+    def test_zero_without_explicit_presence_is_not_written(self) -> None:
         message = Sample(plain=5)
         message.plain = 0
         assert not message.has("plain")
         assert message.encode() == b""
         assert not Sample.decode(bytes.fromhex("8801 00")).has("plain")
 
-    def test_implicit_negative_zero_is_written(self) -> None:
+    def test_negative_zero_without_explicit_presence_is_written(self) -> None:
         decoded = Sample.decode(Sample(plain_ratio=-0.0).encode())
         assert math.copysign(1, decoded.plain_ratio) == -1
 

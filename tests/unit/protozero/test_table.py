@@ -96,11 +96,11 @@ def classes_of_four_threads() -> list[type]:
     start = threading.Barrier(4)
     found = []
 
-    def ask() -> None:
+    def look_up() -> None:
         start.wait()
         found.append(table.find("Wide"))
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
+    threads = [threading.Thread(target=look_up) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

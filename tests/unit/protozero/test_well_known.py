@@ -29,7 +29,7 @@ def schema(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_well_known_message_decodes_googles_bytes(schema: Path) -> None:
+def test_well_known_message_decodes_bytes_of_google_protobuf(schema: Path) -> None:
     google = pytest.importorskip("google.protobuf.timestamp_pb2")
     files = proto_parser.parse_imported(["event.proto"], [schema])
     texts = compile_files(files, ["event.proto"], Options("well_known_event"))
@@ -47,7 +47,7 @@ def test_imported_well_known_types_are_not_generated(schema: Path) -> None:
     }  # fmt: skip
 
 
-def test_users_own_file_precedes_the_well_known_one(schema: Path) -> None:
+def test_users_own_file_precedes_the_well_known_file(schema: Path) -> None:
     own = schema / "google/protobuf/timestamp.proto"
     own.parent.mkdir(parents=True)
     own.write_text(

@@ -169,11 +169,11 @@ class TestMisuseOfWriters:
             "except Exception as error: print(type(error).__name__)\n"
             "else: print('ignored')"
         )
-        for options, said in (("-Xdev",), "LocalProtocolError"), ((), "ignored"):
+        for options, output in (("-Xdev",), "LocalProtocolError"), ((), "ignored"):
             done = subprocess.run(
                 [sys.executable, *options, "-c", code], capture_output=True, text=True, check=True
             )
-            assert done.stdout.strip() == said
+            assert done.stdout.strip() == output
 
     def test_nested_message_cannot_be_finished(self, sample: type[Message]) -> None:
         child = sample.Writer().set_nested()

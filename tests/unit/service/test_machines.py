@@ -125,9 +125,9 @@ class TestExtensionDescriptors:
         setup = Setup(extension_descriptors=[("a.desc", b"\x0a\x00"), ("b.desc.gz", packed)])
         consumer = setup.enable(make_config())
         packets = setup.read(consumer)
-        told = [p.extension_descriptor for p in packets if p.has("extension_descriptor")]
-        assert told[0] == ExtensionDescriptor.decode(b"\x0a\x02\x0a\x00\x1a\x06a.desc")
-        assert (told[1].extension_set_gzip, told[1].file_name) == (packed, "b.desc.gz")
+        found = [p.extension_descriptor for p in packets if p.has("extension_descriptor")]
+        assert found[0] == ExtensionDescriptor.decode(b"\x0a\x02\x0a\x00\x1a\x06a.desc")
+        assert (found[1].extension_set_gzip, found[1].file_name) == (packed, "b.desc.gz")
         assert "extension_descriptor" not in kinds(setup.read(consumer))
 
     def test_extension_descriptors_can_be_disabled(self):

@@ -65,8 +65,8 @@ def test_fxt_converts_to_perfetto_and_json_and_back(
 ) -> None:
     assert main(["convert", "in.pftrace", "out.fxt"]) == 0
     assert (folder / "out.fxt").read_bytes().startswith(MAGIC)
-    said, _ = capsys.readouterr()
-    assert "20 flow points, 10 slices, 10 instants, 1 process, 1 track in out.fxt" in said
+    hint, _ = capsys.readouterr()
+    assert "20 flow points, 10 slices, 10 instants, 1 process, 1 track in out.fxt" in hint
     assert main(["convert", "out.fxt", "back.perfetto-trace"]) == 0
     back = (folder / "back.perfetto-trace").read_bytes()
     assert descriptors_of(back).keys() == descriptors_of(trace).keys()
@@ -80,17 +80,17 @@ def test_packets_without_an_fxt_record_are_reported(
 ) -> None:
     (folder / "in.txt").write_text("packet { process_stats { } } packet { ftrace_events { } }")
     assert main(["convert", "in.txt", "out.fxt"]) == 1
-    said, complained = capsys.readouterr()
-    assert not said
+    hint, complained = capsys.readouterr()
+    assert not hint
     assert "nothing to convert, but packets with process_stats (1)" in complained
     assert not (folder / "out.fxt").exists()
     (folder / "in.txt").write_text(
         'packet { process_stats { } }\npacket { track_event { type: TYPE_INSTANT name: "x" } }'
     )
     assert main(["convert", "in.txt", "out.fxt"]) == 0
-    said, _ = capsys.readouterr()
-    assert "1 instant in out.fxt" in said
-    assert "left out: packets with process_stats (1)" in said
+    hint, _ = capsys.readouterr()
+    assert "1 instant in out.fxt" in hint
+    assert "left out: packets with process_stats (1)" in hint
     assert main(["convert", "-q", "in.txt", "out.fxt"]) == 0
     assert capsys.readouterr() == ("", "")
 
@@ -107,8 +107,8 @@ def test_dash_reads_standard_input_and_writes_standard_output(
             patched.setattr(sys, "stdout", sink)
             assert main(["convert", "-", "-", "--to", "fxt"]) == 0
     assert (folder / "sink").read_bytes().startswith(MAGIC)
-    said, complained = capsys.readouterr()
-    assert not said
+    hint, complained = capsys.readouterr()
+    assert not hint
     assert "10 slices" in complained
 
 
@@ -147,9 +147,9 @@ REFUSED: list[tuple[list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "said"), REFUSED)
+@pytest.mark.parametrize(("arguments", "hint"), REFUSED)
 def test_invalid_files_and_arguments_are_refused_and_change_nothing(
-    arguments: list[str], said: str, folder: Path, trace: bytes, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], hint: str, folder: Path, trace: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = {
         "junk": b"junk",
@@ -168,7 +168,7 @@ def test_invalid_files_and_arguments_are_refused_and_change_nothing(
     assert main(["convert", *arguments]) in (1, 2)
     output, complaint = capsys.readouterr()
     assert not output
-    assert said in complaint
+    assert hint in complaint
     assert complaint.startswith("stretto: convert: ")
     assert complaint.count("\n") == (3 if arguments[0] == "wrong.txt" else 1)
     # The folder is unchanged.

@@ -53,7 +53,7 @@ def test_empty_pythonpath_is_not_appended(workspace, monkeypatch):
     assert workspace_folder.environment(workspace)["PYTHONPATH"] == workspace.site
 
 
-def test_note_lines_are_read_once_each(workspace):
+def test_equal_lines_of_notes_are_read_once(workspace):
     workspace.note(["one", "two"])
     workspace.note(["one"])
     assert workspace.read_notes() == {os.getpid(): ["one", "two"]}

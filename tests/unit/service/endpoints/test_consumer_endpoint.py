@@ -225,10 +225,10 @@ class TestServiceQueries:
         consumer = setup.enable(config)
         setup.enable(make_config(deferred_start=True), setup.consumer(77))
         (state,) = answers(setup, consumer.endpoint.query_service_state)
-        (told,) = state.producers
-        assert (told.id, told.name, told.uid, told.pid) == (1, "p", 1, 2)
-        assert told.sdk_version == "v9"
-        assert not told.has("machine_id")
+        (answer,) = state.producers
+        assert (answer.id, answer.name, answer.uid, answer.pid) == (1, "p", 1, 2)
+        assert answer.sdk_version == "v9"
+        assert not answer.has("machine_id")
         (source,) = state.data_sources
         assert source.ds_descriptor.name == "ds"
         assert source.producer_id == producer.endpoint.producer_id
@@ -269,11 +269,11 @@ class TestServiceQueries:
         assert state.tracing_sessions[0].duration_ms == 99
 
     def test_capabilities_list_supported_events_and_methods(self, setup):
-        (told,) = answers(setup, setup.consumer().endpoint.query_capabilities)
-        assert told.observable_events == [1, 2, 4]
-        assert told.has_query_capabilities
-        assert told.has_trace_config_output_path
-        assert told.has_clone_session
+        (answer,) = answers(setup, setup.consumer().endpoint.query_capabilities)
+        assert answer.observable_events == [1, 2, 4]
+        assert answer.has_query_capabilities
+        assert answer.has_trace_config_output_path
+        assert answer.has_clone_session
 
     def test_trace_stats_are_none_without_a_session(self, setup):
         consumer = setup.enable(make_config())

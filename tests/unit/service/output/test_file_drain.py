@@ -446,9 +446,9 @@ class TestSlowFiles:
         consumer.endpoint.free_buffers()
         consumer.enable(make_config("ds"))
         setup.run()
-        told = list(consumer.disabled)
+        reported = list(consumer.disabled)
         self.finish(setup, threads)
-        assert consumer.disabled == told == [""]
+        assert consumer.disabled == reported == [""]
         assert setup.session().started
 
     def test_attached_consumer_is_notified_of_the_end_after_the_file_is_complete(
@@ -511,13 +511,13 @@ class TestSlowFiles:
         os.close(reader)
 
     def test_file_error_after_the_consumer_disconnected_goes_to_the_service(self, threads):
-        said = []
-        setup = Setup(file_threads=threads, pipe_patience_ms=2000, on_error=said.append)
+        errors = []
+        setup = Setup(file_threads=threads, pipe_patience_ms=2000, on_error=errors.append)
         producer, consumer, reader = self.start_into_pipe(setup)
         write(producer, "one")
         consumer.endpoint.disconnect()
         setup.advance(5000)
-        assert "doesn't read" in str(said[0])
+        assert "doesn't read" in str(errors[0])
         assert not setup.service.registry.unfinished
         os.close(reader)
 

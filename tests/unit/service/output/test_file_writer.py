@@ -36,10 +36,10 @@ class Progress:
     """A progress callback that counts its calls."""
 
     def __init__(self):
-        self.told = 0
+        self.call_count = 0
 
     def __call__(self):
-        self.told += 1
+        self.call_count += 1
 
 
 class TestWriterQueue:
@@ -69,7 +69,7 @@ class TestWriterQueue:
         assert writer.has_room
         assert writer.pending_bytes == 0
         assert writer.progress == writer.accepted_bytes
-        assert progress.told
+        assert progress.call_count
 
     def test_several_queued_writes_start_one_thread(self, path):
         threads = HeldFileThreads()
@@ -89,7 +89,7 @@ class TestWriterQueue:
         assert f"{2 * len(PACKET)} that waited to be written are lost" in str(writer.error)
         assert "No space left" in str(writer.error)
         assert writer.closed
-        assert progress.told
+        assert progress.call_count
         writer.write(PACKET)
         assert not threads.held
 
@@ -102,7 +102,7 @@ class TestWriterQueue:
         writer = FileWriter(open_file(path), None_(), progress)
         writer.write(PACKET)
         assert "can't start new thread" in str(writer.error)
-        assert progress.told
+        assert progress.call_count
 
     def test_error_while_the_initial_data_is_produced_is_reported(self, path):
         def pieces():
@@ -175,7 +175,7 @@ class TestAbandonedWriter:
         hangs.set()
         wait_until(lambda: not threads.count)
         # An abandoned writer reports no progress.
-        assert not progress.told
+        assert not progress.call_count
         expect_new_descriptors(before, 0)
 
     def test_new_files_are_refused_while_too_many_threads_are_blocked(self, path, monkeypatch):

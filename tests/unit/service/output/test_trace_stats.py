@@ -25,8 +25,8 @@ def test_writer_stats_contain_histograms_of_chunk_payloads(setup):
         writer.flush()
     stats = TraceStats.decode(consumer.endpoint.trace_stats())
     assert stats.chunk_payload_histogram_def == THRESHOLDS
-    told = [(w.sequence_id, w.buffer) for w in stats.writer_stats]
-    assert told == [(2, 0), (3, 1)]
+    listed = [(w.sequence_id, w.buffer) for w in stats.writer_stats]
+    assert listed == [(2, 0), (3, 1)]
     counts = [list(w.chunk_payload_histogram_counts) for w in stats.writer_stats]
     assert counts[0] == [0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     assert counts[1] == [0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
@@ -52,8 +52,8 @@ def test_trace_provenance_lists_sequences_and_producers_per_buffer(setup):
     setup.write(second, "two", source="a")
     setup.write(second, "three", source="b")
     packets = setup.read(consumer)
-    (told,) = [p.trace_provenance for p in packets if p.has("trace_provenance")]
-    buffers = [[(s.id, s.producer_id) for s in buffer.sequences] for buffer in told.buffers]
+    (listed,) = [p.trace_provenance for p in packets if p.has("trace_provenance")]
+    buffers = [[(s.id, s.producer_id) for s in buffer.sequences] for buffer in listed.buffers]
     assert buffers == [[(2, 1), (3, 2)], [(4, 2)]]
     of_packets = [
         (p.for_testing.str, p.trusted_packet_sequence_id) for p in packets if p.has("for_testing")

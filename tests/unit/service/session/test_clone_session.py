@@ -277,9 +277,9 @@ def test_clone_contains_the_trigger_of_the_request(setup):
         kinds(packets).index("clone_snapshot_trigger") == kinds(packets).index("trace_config") + 1
     )
     (packet,) = [p for p in packets if p.has("clone_snapshot_trigger")]
-    told = packet.clone_snapshot_trigger
-    assert (told.trigger_name, told.producer_name, told.trusted_producer_uid) == ("t", "p", 7)
-    assert (packet.timestamp, told.stop_delay_ms) == (8, 9)
+    info = packet.clone_snapshot_trigger
+    assert (info.trigger_name, info.producer_name, info.trusted_producer_uid) == ("t", "p", 7)
+    assert (packet.timestamp, info.stop_delay_ms) == (8, 9)
 
 
 def test_only_the_first_clone_contains_the_received_triggers(setup):

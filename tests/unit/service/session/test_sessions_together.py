@@ -132,7 +132,7 @@ class TestPriorityBoost:
 
 
 class TestConcurrentSessionEvents:
-    def told(self, packets):
+    def rows(self, packets):
         return [
             (e.session_id, e.state, e.session_name, e.consumer_uid, e.num_data_sources)
             for e in (
@@ -149,21 +149,21 @@ class TestConcurrentSessionEvents:
         ended.endpoint.disable_tracing()
         setup.enable(make_config(unique_session_name="running", deferred_start=True))
         consumer = setup.enable(self.observing_config())
-        assert self.told(setup.read(consumer)) == [(1, 1, "ended", 7, 1), (2, 2, "running", UID, 0)]
+        assert self.rows(setup.read(consumer)) == [(1, 1, "ended", 7, 1), (2, 2, "running", UID, 0)]
         later = setup.enable(make_config("a", "b"))
         later.endpoint.disable_tracing()
         clone = setup.consumer()
         clone.clone(consumer.endpoint.session_id)
         setup.run()
         packets = setup.read(consumer)
-        assert [each[:2] for each in self.told(packets)] == [(4, 2), (4, 3), (4, 1), (5, 5)]
-        assert self.told(packets)[0][4] == 2
+        assert [each[:2] for each in self.rows(packets)] == [(4, 2), (4, 3), (4, 1), (5, 5)]
+        assert self.rows(packets)[0][4] == 2
         assert setup.clock.boottime_ns() in {p.timestamp for p in packets}
 
     def test_concurrent_session_events_are_opt_in(self, setup):
         consumer = setup.enable(make_config())
         setup.enable(self.observing_config())
-        assert self.told(setup.read(consumer)) == []
+        assert self.rows(setup.read(consumer)) == []
 
     def test_concurrent_session_events_are_recorded_only_while_started(self, setup):
         consumer = setup.enable(self.observing_config(deferred_start=True))
@@ -171,7 +171,7 @@ class TestConcurrentSessionEvents:
         consumer.endpoint.start_tracing()
         consumer.endpoint.disable_tracing()
         setup.enable(make_config())
-        assert [each[:2] for each in self.told(setup.read(consumer))] == [(2, 3)]
+        assert [each[:2] for each in self.rows(setup.read(consumer))] == [(2, 3)]
 
     def test_number_of_events_about_other_sessions_is_bounded(self, setup):
         setup.enable(make_config())
