@@ -55,14 +55,10 @@ static PyObject* set_timer_fd(PyObject* Py_UNUSED(module), PyObject* args) {
 }
 
 static PyMethodDef kFunctions[] = {
-    {"open_watch", open_watch, METH_NOARGS,
-     "Return an inotify descriptor, readable after a watched file was opened."},
-    {"watch_opens", watch_opens, METH_VARARGS,
-     "Add a file to an open_watch() descriptor."},
-    {"timer_fd", timer_fd, METH_NOARGS,
-     "Return a timer descriptor (timerfd), readable when the timer expires."},
-    {"set_timer_fd", set_timer_fd, METH_VARARGS,
-     "Set a timer descriptor to expire once, in `ms` milliseconds."},
+    {"open_watch", open_watch, METH_NOARGS, NULL},
+    {"watch_opens", watch_opens, METH_VARARGS, NULL},
+    {"timer_fd", timer_fd, METH_NOARGS, NULL},
+    {"set_timer_fd", set_timer_fd, METH_VARARGS, NULL},
     {0},
 };
 

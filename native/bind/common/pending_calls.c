@@ -38,8 +38,7 @@ static PyObject* add_pending_call(PyObject* Py_UNUSED(module),
 }
 
 static PyMethodDef kFunctions[] = {
-    {"add_pending_call", add_pending_call, METH_O,
-     "Schedule a call on the main thread (Py_AddPendingCall)."},
+    {"add_pending_call", add_pending_call, METH_O, NULL},
     {0},
 };
 

@@ -43,6 +43,14 @@ enum { ST_FREE_LISTS = true };
         METH_FASTCALL | METH_KEYWORDS, doc         \
   }
 
+/* The spec of a heap type: its name in the module, its struct, its flags besides
+ * the default ones, its slots. */
+#define ST_BIND_SPEC(name, object, flags, slots)                              \
+  {                                                                           \
+    "stretto._native." name, sizeof(object), 0, Py_TPFLAGS_DEFAULT | (flags), \
+        slots                                                                 \
+  }
+
 /* Ends a deallocator: frees the object and drops its reference to its type. */
 static inline void st_bind_free(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);

@@ -320,34 +320,24 @@ static PyObject* get_lost_commits(PyObject* object, void* Py_UNUSED(closure)) {
   }
 
 static PyMethodDef kMethods[] = {
-    CLASS_METHOD("in_process", arbiter_in_process,
-                 "Private memory; the writing thread copies its chunks."),
-    CLASS_METHOD("unbound", arbiter_unbound,
-                 "Memory whose chunks wait until a service is bound."),
-    {"emulate", arbiter_emulate, METH_O,
-     "Before bind: send chunks inside CommitData; the memory isn't shared."},
-    ST_BIND_KEYWORDS("bind", arbiter_bind,
-                     "Bind an unbound arbiter to a service."),
+    CLASS_METHOD("in_process", arbiter_in_process, NULL),
+    CLASS_METHOD("unbound", arbiter_unbound, NULL),
+    {"emulate", arbiter_emulate, METH_O, NULL},
+    ST_BIND_KEYWORDS("bind", arbiter_bind, NULL),
     ST_BIND_KEYWORDS("bind_startup_target_buffer",
-                     arbiter_bind_startup_target_buffer,
-                     "Bind a reservation to a buffer, or to none (0); once."),
-    {"flush", arbiter_flush, METH_NOARGS, "Send all batched commits."},
-    {"notify_flush_complete", arbiter_notify_flush_complete, METH_O,
-     "Acknowledge a flush, after all chunks returned so far."},
-    {"open_buffer", arbiter_open_buffer, METH_O,
-     "Reserve a chunk that marks losses of ended writers of this buffer."},
-    {"close_buffer", arbiter_close_buffer, METH_O,
-     "Return the reserved chunk; call after all writers have ended."},
-    {"disable", arbiter_disable, METH_NOARGS, "Hand out no more chunks."},
+                     arbiter_bind_startup_target_buffer, NULL),
+    {"flush", arbiter_flush, METH_NOARGS, NULL},
+    {"notify_flush_complete", arbiter_notify_flush_complete, METH_O, NULL},
+    {"open_buffer", arbiter_open_buffer, METH_O, NULL},
+    {"close_buffer", arbiter_close_buffer, METH_O, NULL},
+    {"disable", arbiter_disable, METH_NOARGS, NULL},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
-    {"live_writers", get_live_writers, NULL, "Number of existing writers.",
-     NULL},
-    {"size", get_size, NULL, "Size of the shared memory in bytes.", NULL},
-    {"lost_commits", get_lost_commits, NULL,
-     "Number of chunks whose commit was lost.", NULL},
+    {"live_writers", get_live_writers, NULL, NULL, NULL},
+    {"size", get_size, NULL, NULL, NULL},
+    {"lost_commits", get_lost_commits, NULL, NULL, NULL},
     {0},
 };
 
@@ -359,13 +349,9 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.Arbiter",
-    .basicsize = sizeof(struct arbiter),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE |
-             Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec = ST_BIND_SPEC(
+    "Arbiter", struct arbiter,
+    Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, kSlots);
 
 ST_BIND_PART(arbiter) {
   return st_bind_add_type(module, &kSpec);

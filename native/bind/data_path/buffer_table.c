@@ -357,23 +357,15 @@ static PyObject* table_writer_stats(PyObject* self, PyObject* buffer_id) {
 }
 
 static PyMethodDef kMethods[] = {
-    ST_BIND_KEYWORDS("create", table_create, "Make a buffer."),
-    ST_BIND_KEYWORDS("recover", table_recover,
-                     "Open the ring file of an ended process as a buffer."),
-    ST_BIND_KEYWORDS("clone", table_clone,
-                     "Copy a buffer, with its read position."),
-    ST_BIND_KEYWORDS("exchange", table_exchange,
-                     "Exchange the contents of two buffers."),
-    ST_BIND_KEYWORDS("set_producer", table_set_producer,
-                     "Set the identity of a producer, for the trusted fields "
-                     "of its packets."),
-    ST_BIND_KEYWORDS(
-        "set_watermark", table_set_watermark,
-        "Set the amount of unread data above which an eventfd is written."),
-    {"remove", table_remove, METH_O, "Forget a buffer."},
-    {"stats", table_stats, METH_O, "Return the counters of a buffer."},
-    {"writer_stats", table_writer_stats, METH_O,
-     "Return the writers of a buffer, with histograms of their chunk sizes."},
+    ST_BIND_KEYWORDS("create", table_create, NULL),
+    ST_BIND_KEYWORDS("recover", table_recover, NULL),
+    ST_BIND_KEYWORDS("clone", table_clone, NULL),
+    ST_BIND_KEYWORDS("exchange", table_exchange, NULL),
+    ST_BIND_KEYWORDS("set_producer", table_set_producer, NULL),
+    ST_BIND_KEYWORDS("set_watermark", table_set_watermark, NULL),
+    {"remove", table_remove, METH_O, NULL},
+    {"stats", table_stats, METH_O, NULL},
+    {"writer_stats", table_writer_stats, METH_O, NULL},
     {0},
 };
 
@@ -385,12 +377,8 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.BufferTable",
-    .basicsize = sizeof(struct buffer_table),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec = ST_BIND_SPEC("BufferTable", struct buffer_table,
+                                        Py_TPFLAGS_IMMUTABLETYPE, kSlots);
 
 ST_BIND_PART(buffer_table) {
   if (PyModule_AddIntConstant(module, "RING", ST_RING) < 0 ||

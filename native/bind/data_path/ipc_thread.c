@@ -204,15 +204,13 @@ static PyObject* get_running(PyObject* object, void* Py_UNUSED(closure)) {
 }
 
 static PyMethodDef kMethods[] = {
-    {"start", thread_start, METH_NOARGS,
-     "Start polling. No effect if the thread runs."},
-    {"stop", thread_stop, METH_NOARGS, "Stop polling and join the thread."},
+    {"start", thread_start, METH_NOARGS, NULL},
+    {"stop", thread_stop, METH_NOARGS, NULL},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
-    {"running", get_running, NULL, "Whether the thread exists in this process.",
-     NULL},
+    {"running", get_running, NULL, NULL, NULL},
     {0},
 };
 
@@ -227,12 +225,9 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.IpcThread",
-    .basicsize = sizeof(struct st_ipc_thread_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_HAVE_GC,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec =
+    ST_BIND_SPEC("IpcThread", struct st_ipc_thread_object,
+                 Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_HAVE_GC, kSlots);
 
 static PyMethodDef kStopAll = {"stop_ipc_threads", stop_all, METH_NOARGS,
                                "Stop all IPC threads of this interpreter."};

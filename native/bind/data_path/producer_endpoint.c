@@ -309,23 +309,15 @@ static PyObject* endpoint_stats(PyObject* object, PyObject* Py_UNUSED(none)) {
 }
 
 static PyMethodDef kMethods[] = {
-    ST_BIND_KEYWORDS("attach_fd", endpoint_attach_fd,
-                     "Map the producer's shared memory."),
-    ST_BIND_KEYWORDS("allow_buffer", endpoint_allow_buffer,
-                     "Set whether the producer may write to a buffer."),
-    ST_BIND_KEYWORDS("register_writer", endpoint_register_writer,
-                     "Register a writer with its target buffer."),
-    ST_BIND_KEYWORDS(
-        "commit_frames", endpoint_commit_frames,
-        "Handle the CommitData frames at the start of some bytes."),
-    {"unregister_writer", endpoint_unregister_writer, METH_O,
-     "Unregister a writer."},
-    {"commit", endpoint_commit, METH_O, "Handle one CommitDataRequest."},
-    {"adopt_writers", endpoint_adopt_writers, METH_O,
-     "Set the buffer for scraped chunks of unregistered writers."},
-    {"scrape", endpoint_scrape, METH_O,
-     "Copy chunks that registered writers have not committed yet."},
-    {"stats", endpoint_stats, METH_NOARGS, "What was refused."},
+    ST_BIND_KEYWORDS("attach_fd", endpoint_attach_fd, NULL),
+    ST_BIND_KEYWORDS("allow_buffer", endpoint_allow_buffer, NULL),
+    ST_BIND_KEYWORDS("register_writer", endpoint_register_writer, NULL),
+    ST_BIND_KEYWORDS("commit_frames", endpoint_commit_frames, NULL),
+    {"unregister_writer", endpoint_unregister_writer, METH_O, NULL},
+    {"commit", endpoint_commit, METH_O, NULL},
+    {"adopt_writers", endpoint_adopt_writers, METH_O, NULL},
+    {"scrape", endpoint_scrape, METH_O, NULL},
+    {"stats", endpoint_stats, METH_NOARGS, NULL},
     {0},
 };
 
@@ -337,12 +329,8 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.ProducerEndpointCore",
-    .basicsize = sizeof(struct endpoint),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec = ST_BIND_SPEC("ProducerEndpointCore", struct endpoint,
+                                        Py_TPFLAGS_IMMUTABLETYPE, kSlots);
 
 ST_BIND_PART(producer_endpoint) {
   return st_bind_add_type(module, &kSpec);

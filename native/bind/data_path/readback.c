@@ -176,20 +176,16 @@ static PyObject* get_invalid_packets(PyObject* self, void* Py_UNUSED(closure)) {
 }
 
 static PyMethodDef kMethods[] = {
-    {"begin", readback_begin, METH_O, "Start a read pass over a buffer."},
-    ST_BIND_KEYWORDS("read", readback_read,
-                     "Return packets of the pass as trace bytes."),
-    ST_BIND_KEYWORDS("sequence_id", readback_sequence_id,
-                     "Return the sequence id in a writer's packets."),
-    {"copy", readback_copy, METH_NOARGS,
-     "Return a copy, for reading copies of the buffers."},
+    {"begin", readback_begin, METH_O, NULL},
+    ST_BIND_KEYWORDS("read", readback_read, NULL),
+    ST_BIND_KEYWORDS("sequence_id", readback_sequence_id, NULL),
+    {"copy", readback_copy, METH_NOARGS, NULL},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
-    {"packets", get_packets, NULL, "Number of packets returned so far.", NULL},
-    {"invalid_packets", get_invalid_packets, NULL,
-     "Number of packets refused as malformed or forged.", NULL},
+    {"packets", get_packets, NULL, NULL, NULL},
+    {"invalid_packets", get_invalid_packets, NULL, NULL, NULL},
     {0},
 };
 
@@ -203,12 +199,8 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.Readback",
-    .basicsize = sizeof(struct readback),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec =
+    ST_BIND_SPEC("Readback", struct readback, Py_TPFLAGS_IMMUTABLETYPE, kSlots);
 
 ST_BIND_PART(readback) {
   return st_bind_add_type(module, &kSpec);

@@ -53,9 +53,7 @@ static PyObject* request_key(PyObject* Py_UNUSED(module), PyObject* pairs) {
 }
 
 static PyMethodDef kFunctions[] = {
-    {"request_key", request_key, METH_O,
-     "Return the 64-bit flow key in the headers of a request; 0 if there is "
-     "none."},
+    {"request_key", request_key, METH_O, NULL},
     {0},
 };
 

@@ -135,20 +135,17 @@ static PyObject* get_frames_refused(PyObject* self, void* Py_UNUSED(closure)) {
 }
 
 static PyMethodDef kMethods[] = {
-    ST_BIND_KEYWORDS("push", queue_push, "Send a whole frame."),
-    ST_BIND_KEYWORDS("invoke", queue_invoke, "Send an InvokeMethod frame."),
-    {"next_request_id", queue_next_request_id, METH_NOARGS,
-     "Return a new request id."},
-    {"drain", queue_drain, METH_NOARGS,
-     "Send as much as the socket takes now."},
+    ST_BIND_KEYWORDS("push", queue_push, NULL),
+    ST_BIND_KEYWORDS("invoke", queue_invoke, NULL),
+    {"next_request_id", queue_next_request_id, METH_NOARGS, NULL},
+    {"drain", queue_drain, METH_NOARGS, NULL},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
-    {"pending", get_pending, NULL, "Bytes that wait.", NULL},
-    {"broken", get_broken, NULL, "Whether the connection is broken.", NULL},
-    {"frames_refused", get_frames_refused, NULL,
-     "Number of frames refused because the queue was full or broken.", NULL},
+    {"pending", get_pending, NULL, NULL, NULL},
+    {"broken", get_broken, NULL, NULL, NULL},
+    {"frames_refused", get_frames_refused, NULL, NULL, NULL},
     {0},
 };
 
@@ -161,12 +158,8 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.SendQueue",
-    .basicsize = sizeof(struct send_queue),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec = ST_BIND_SPEC("SendQueue", struct send_queue,
+                                        Py_TPFLAGS_IMMUTABLETYPE, kSlots);
 
 ST_BIND_PART(send_queue) {
   return st_bind_add_type(module, &kSpec);

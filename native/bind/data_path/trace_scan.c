@@ -70,11 +70,8 @@ static PyObject* scan_trace(PyObject* Py_UNUSED(module), PyObject* data) {
 }
 
 static PyMethodDef kFunctions[] = {
-    {"tokenize", tokenize, METH_O,
-     "Count the packets of a trace; return (packets, bytes parsed)."},
-    {"scan_trace", scan_trace, METH_O,
-     "Count the track events of a trace; return (events, drops, bytes parsed, "
-     "track descriptors)."},
+    {"tokenize", tokenize, METH_O, NULL},
+    {"scan_trace", scan_trace, METH_O, NULL},
     {0},
 };
 

@@ -66,10 +66,8 @@ static PyObject* join_slices(PyObject* Py_UNUSED(module), PyObject* const* args,
 }
 
 static PyMethodDef kFunctions[] = {
-    ST_BIND_KEYWORDS("pack_slices", pack_slices,
-                     "Encode packets of a trace as slices."),
-    ST_BIND_KEYWORDS("join_slices", join_slices,
-                     "Decode slices to packets of a trace."),
+    ST_BIND_KEYWORDS("pack_slices", pack_slices, NULL),
+    ST_BIND_KEYWORDS("join_slices", join_slices, NULL),
     {0},
 };
 

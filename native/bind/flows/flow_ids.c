@@ -181,15 +181,10 @@ static void ids_dealloc(PyObject* self) {
 }
 
 static PyMethodDef kMethods[] = {
-    {"next", (PyCFunction)(void (*)(void))ids_next, METH_FASTCALL,
-     "next(outgoing, kind, txid, ordinal=0, answer=0, /)\n--\n\nCount a "
-     "message; return its id, or 0."},
-    {"skip", (PyCFunction)(void (*)(void))ids_skip, METH_FASTCALL,
-     "skip(outgoing, kind, txid, answer=0, /)\n--\n\n"
-     "Count a message that needs no id."},
-    {"lost", ids_lost, METH_O,
-     "lost(outgoing, /)\n--\n\nRecord that messages were not counted."},
-    {"disable", ids_disable, METH_NOARGS, "Make `next` return 0 from now on."},
+    {"next", (PyCFunction)(void (*)(void))ids_next, METH_FASTCALL, NULL},
+    {"skip", (PyCFunction)(void (*)(void))ids_skip, METH_FASTCALL, NULL},
+    {"lost", ids_lost, METH_O, NULL},
+    {"disable", ids_disable, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 
 static PyMemberDef kMembers[] = {
@@ -207,8 +202,8 @@ static PyType_Slot kSlots[] = {
     {Py_tp_methods, kMethods},
     {Py_tp_members, kMembers},
     {0, NULL}};
-static PyType_Spec kSpec = {"stretto._native.FlowIds", sizeof(FlowIdsObject), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, kSlots};
+static PyType_Spec kSpec =
+    ST_BIND_SPEC("FlowIds", FlowIdsObject, Py_TPFLAGS_HAVE_GC, kSlots);
 
 ST_BIND_PART(flow_ids) {
   return st_bind_keep_type(module, &kSpec, &st_flow_ids_type);

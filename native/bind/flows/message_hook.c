@@ -346,9 +346,7 @@ static void hook_dealloc(PyObject* self) {
 }
 
 static PyMethodDef kTemplatesMethods[] = {
-    {"put", templates_put, METH_VARARGS,
-     "put(outgoing, kind, template, /)\n--\n\nSet the template of a kind of "
-     "message."},
+    {"put", templates_put, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
 
 static PyMemberDef kTemplatesMembers[] = {
@@ -365,10 +363,9 @@ static PyType_Slot kTemplatesSlots[] = {
     {Py_tp_methods, kTemplatesMethods},
     {Py_tp_members, kTemplatesMembers},
     {0, NULL}};
-static PyType_Spec kTemplatesSpec = {
-    "stretto._native.MessageTemplates", sizeof(TemplatesObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-    kTemplatesSlots};
+static PyType_Spec kTemplatesSpec =
+    ST_BIND_SPEC("MessageTemplates", TemplatesObject,
+                 Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, kTemplatesSlots);
 
 static PyMemberDef kHookMembers[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(HookObject, vectorcall),
@@ -384,10 +381,9 @@ static PyType_Slot kHookSlots[] = {
     {Py_tp_dealloc, hook_dealloc},
     {Py_tp_members, kHookMembers},
     {0, NULL}};
-static PyType_Spec kHookSpec = {
-    "stretto._native.MessageHook", sizeof(HookObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    kHookSlots};
+static PyType_Spec kHookSpec =
+    ST_BIND_SPEC("MessageHook", HookObject,
+                 Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, kHookSlots);
 
 ST_BIND_PART(message_hook) {
   state_name = PyUnicode_InternFromString("state");

@@ -26,13 +26,9 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.BufferOwner",
-    .basicsize = sizeof(OwnerObject),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION |
-             Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec = ST_BIND_SPEC(
+    "BufferOwner", OwnerObject,
+    Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE, kSlots);
 
 ST_BIND_PART(byte_range) {
   owner_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);

@@ -206,13 +206,9 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.DecodedField",
-    .basicsize = sizeof(FieldObject),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION |
-             Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec = ST_BIND_SPEC(
+    "DecodedField", FieldObject,
+    Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE, kSlots);
 
 static PyType_Slot kPackedSlots[] = {
     {Py_tp_doc, "The elements of a packed field."},
@@ -222,13 +218,9 @@ static PyType_Slot kPackedSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kPackedSpec = {
-    .name = "stretto._native.PackedElements",
-    .basicsize = sizeof(PackedObject),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION |
-             Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kPackedSlots,
-};
+static PyType_Spec kPackedSpec = ST_BIND_SPEC(
+    "PackedElements", PackedObject,
+    Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE, kPackedSlots);
 
 ST_BIND_PART(decoded_field) {
   packed_type =

@@ -110,12 +110,8 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.Decoder",
-    .basicsize = sizeof(struct decoder_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec = ST_BIND_SPEC("Decoder", struct decoder_object,
+                                        Py_TPFLAGS_IMMUTABLETYPE, kSlots);
 
 ST_BIND_PART(message_decoder) {
   return st_bind_keep_type(module, &kSpec, &st_decoder_type);

@@ -292,13 +292,11 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.MessageField",
-    .basicsize = sizeof(struct message_field),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
-             Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec =
+    ST_BIND_SPEC("MessageField", struct message_field,
+                 Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION |
+                     Py_TPFLAGS_IMMUTABLETYPE,
+                 kSlots);
 
 ST_BIND_PART(message_field) {
   field_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);

@@ -241,17 +241,15 @@ static PyObject* filter_trace(PyObject* object, PyObject* trace) {
 }
 
 static PyMethodDef kMethods[] = {
-    {"set_root", filter_set_root, METH_O,
-     "Make the nested message at a path of fields the root."},
-    ST_BIND_KEYWORDS("query", filter_query, "Return the rule of a field."),
-    {"filter", filter_message, METH_O, "Filter one message."},
-    {"filter_trace", filter_trace, METH_O, "Filter each packet of a trace."},
+    {"set_root", filter_set_root, METH_O, NULL},
+    ST_BIND_KEYWORDS("query", filter_query, NULL),
+    {"filter", filter_message, METH_O, NULL},
+    {"filter_trace", filter_trace, METH_O, NULL},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
-    {"messages", get_messages, NULL, "Number of messages in the bytecode.",
-     NULL},
+    {"messages", get_messages, NULL, NULL, NULL},
     {0},
 };
 
@@ -266,12 +264,9 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.MessageFilter",
-    .basicsize = sizeof(struct message_filter),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_HAVE_GC,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec =
+    ST_BIND_SPEC("MessageFilter", struct message_filter,
+                 Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_HAVE_GC, kSlots);
 
 ST_BIND_PART(message_filter) {
   return st_bind_add_type(module, &kSpec);

@@ -260,9 +260,7 @@ static PyObject* merge_known_fields(PyObject* Py_UNUSED(module),
 }
 
 static PyMethodDef kFunctions[] = {
-    {"merge_known_fields", merge_known_fields, METH_VARARGS,
-     "Merge the fields that a plan lists into a dict, up to the first other "
-     "one; returns its position."},
+    {"merge_known_fields", merge_known_fields, METH_VARARGS, NULL},
     {0},
 };
 

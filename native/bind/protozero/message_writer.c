@@ -418,12 +418,8 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.MessageWriter",
-    .basicsize = sizeof(struct message_writer),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec = ST_BIND_SPEC("MessageWriter", struct message_writer,
+                                        Py_TPFLAGS_BASETYPE, kSlots);
 
 ST_BIND_PART(message_writer) {
   message_writer_type =

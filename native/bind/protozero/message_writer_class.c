@@ -145,9 +145,7 @@ static PyObject* make_writer_class(PyObject* Py_UNUSED(module),
 }
 
 static PyMethodDef kFunctions[] = {
-    {"make_writer_class", make_writer_class, METH_VARARGS,
-     "Make a subclass of MessageWriter from a name, rows (method, number, "
-     "kind, is packed, helper), and a namespace."},
+    {"make_writer_class", make_writer_class, METH_VARARGS, NULL},
     {0},
 };
 
@@ -156,12 +154,8 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.WriterClass",
-    .basicsize = sizeof(struct writer_class),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec = ST_BIND_SPEC("WriterClass", struct writer_class,
+                                        Py_TPFLAGS_IMMUTABLETYPE, kSlots);
 
 ST_BIND_PART(message_writer_class) {
   metaclass =

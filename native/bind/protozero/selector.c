@@ -256,12 +256,8 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.Selector",
-    .basicsize = sizeof(SelectorObject),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec =
+    ST_BIND_SPEC("Selector", SelectorObject, Py_TPFLAGS_IMMUTABLETYPE, kSlots);
 
 ST_BIND_PART(selector) {
   return st_bind_keep_type(module, &kSpec, &selector_type);

@@ -218,12 +218,9 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.Tokenizer",
-    .basicsize = sizeof(TokenizerObject),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec =
+    ST_BIND_SPEC("Tokenizer", TokenizerObject,
+                 Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE, kSlots);
 
 ST_BIND_PART(tokenizer) {
   return st_bind_add_type(module, &kSpec);

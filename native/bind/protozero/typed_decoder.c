@@ -373,12 +373,8 @@ static PyType_Slot kSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kSpec = {
-    .name = "stretto._native.IndexedMessage",
-    .basicsize = sizeof(DecoderObject),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .slots = kSlots,
-};
+static PyType_Spec kSpec =
+    ST_BIND_SPEC("IndexedMessage", DecoderObject, Py_TPFLAGS_BASETYPE, kSlots);
 
 static PyMemberDef kFieldMembers[] = {
     {"number", T_UINT, offsetof(FieldObject, number), READONLY,
@@ -396,12 +392,9 @@ static PyType_Slot kFieldSlots[] = {
     {0, NULL},
 };
 
-static PyType_Spec kFieldSpec = {
-    .name = "stretto._native.DecoderField",
-    .basicsize = sizeof(FieldObject),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = kFieldSlots,
-};
+static PyType_Spec kFieldSpec =
+    ST_BIND_SPEC("DecoderField", FieldObject,
+                 Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE, kFieldSlots);
 
 ST_BIND_PART(typed_decoder) {
   if (st_bind_keep_type(module, &kSpec, &decoder_type) < 0 ||

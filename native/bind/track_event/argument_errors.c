@@ -15,8 +15,7 @@ static PyObject* argument_errors(PyObject* Py_UNUSED(module),
 }
 
 static PyMethodDef kFunctions[] = {
-    {"argument_errors", argument_errors, METH_NOARGS,
-     "Return the number of wrong or unconvertible arguments so far."},
+    {"argument_errors", argument_errors, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(argument_errors) {

@@ -245,8 +245,7 @@ static PyType_Slot kSlots[] = {
     {Py_tp_getset, kGetters},
     {0, NULL}};
 
-static PyType_Spec kSpec = {"stretto._native.Category", sizeof(CategoryObject),
-                            0, Py_TPFLAGS_DEFAULT, kSlots};
+static PyType_Spec kSpec = ST_BIND_SPEC("Category", CategoryObject, 0, kSlots);
 
 static PyObject* all_categories(PyObject* Py_UNUSED(module),
                                 PyObject* Py_UNUSED(unused)) {

@@ -263,9 +263,9 @@ static PyType_Slot kSlots[] = {
     {Py_tp_dealloc, template_dealloc},
     {Py_tp_methods, kMethods},
     {0, NULL}};
-static PyType_Spec kSpec = {
-    "stretto._native.EventTemplate", sizeof(EventTemplateObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kSlots};
+static PyType_Spec kSpec =
+    ST_BIND_SPEC("EventTemplate", EventTemplateObject,
+                 Py_TPFLAGS_DISALLOW_INSTANTIATION, kSlots);
 
 ST_BIND_PART(event_template) {
   within_name = PyUnicode_InternFromString("within");

@@ -165,8 +165,7 @@ static PyType_Slot kSlots[] = {
     {Py_tp_members, kMembers},
     {Py_tp_methods, kMethods},
     {0, NULL}};
-static PyType_Spec kSpec = {"stretto._native.Flow", sizeof(FlowObject), 0,
-                            Py_TPFLAGS_DEFAULT, kSlots};
+static PyType_Spec kSpec = ST_BIND_SPEC("Flow", FlowObject, 0, kSlots);
 
 ST_BIND_PART(flow) {
   if (st_bind_keep_type(module, &kSpec, &st_flow_type) < 0)

@@ -110,18 +110,12 @@ static PyObject* after_fork_in_child(PyObject* Py_UNUSED(module),
 }
 
 static PyMethodDef kFunctions[] = {
-    {"start_instance", (PyCFunction)(void (*)(void))start_instance,
-     METH_FASTCALL | METH_KEYWORDS, "Start recording into a slot."},
-    {"stop_instance", stop_instance, METH_O,
-     "Stop a slot and commit the chunks of all threads for it."},
-    {"clear_instance", clear_instance, METH_O,
-     "Make each thread announce its incremental state again."},
-    {"flush_instance", flush_instance, METH_O,
-     "Commit the chunks of all threads for a slot."},
-    {"instance_counts", instance_counts, METH_O,
-     "Return (events written, events lost) of a slot since its start."},
-    {"after_fork_in_child", after_fork_in_child, METH_NOARGS,
-     "Drop all sessions in the child of a fork."},
+    ST_BIND_KEYWORDS("start_instance", start_instance, NULL),
+    {"stop_instance", stop_instance, METH_O, NULL},
+    {"clear_instance", clear_instance, METH_O, NULL},
+    {"flush_instance", flush_instance, METH_O, NULL},
+    {"instance_counts", instance_counts, METH_O, NULL},
+    {"after_fork_in_child", after_fork_in_child, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(instance_functions) {

@@ -35,9 +35,7 @@ static PyObject* raise_on_event_misuse(PyObject* Py_UNUSED(module),
 }
 
 static PyMethodDef kFunctions[] = {
-    {"raise_on_event_misuse", raise_on_event_misuse, METH_O,
-     "Set whether wrong arguments of events raise; return the old value. -X "
-     "dev sets it to True."},
+    {"raise_on_event_misuse", raise_on_event_misuse, METH_O, NULL},
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(misuse) {

@@ -23,8 +23,7 @@ static PyObject* set_process(PyObject* Py_UNUSED(module), PyObject* args) {
 }
 
 static PyMethodDef kFunctions[] = {
-    {"set_process", set_process, METH_VARARGS,
-     "set_process(uuid, descriptor): set the track of this process."},
+    {"set_process", set_process, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(process_track) {

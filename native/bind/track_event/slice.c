@@ -358,18 +358,16 @@ static PyType_Slot kSlots[] = {
     {Py_tp_dealloc, slice_dealloc},
     {Py_tp_methods, kMethods},
     {0, NULL}};
-static PyType_Spec kSpec = {
-    "stretto._native.Slice", sizeof(SliceObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kSlots};
+static PyType_Spec kSpec = ST_BIND_SPEC(
+    "Slice", SliceObject, Py_TPFLAGS_DISALLOW_INSTANTIATION, kSlots);
 
 static PyType_Slot kEmptySlots[] = {
     {Py_tp_doc, "A slice of a category that no session records."},
     {Py_tp_dealloc, empty_dealloc},
     {Py_tp_methods, kEmptyMethods},
     {0, NULL}};
-static PyType_Spec kEmptySpec = {
-    "stretto._native.EmptySlice", sizeof(PyObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kEmptySlots};
+static PyType_Spec kEmptySpec = ST_BIND_SPEC(
+    "EmptySlice", PyObject, Py_TPFLAGS_DISALLOW_INSTANTIATION, kEmptySlots);
 
 ST_BIND_PART(slice) {
   slice_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);

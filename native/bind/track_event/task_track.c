@@ -120,10 +120,8 @@ static PyObject* set_hooks(PyObject* Py_UNUSED(module), PyObject* const* args,
 
 static PyMethodDef kFunctions[] = {
     {"set_current_task", (PyCFunction)(void (*)(void))set_current_task,
-     METH_FASTCALL,
-     "set_current_task(function, python_function): set asyncio's functions."},
-    {"set_hooks", (PyCFunction)(void (*)(void))set_hooks, METH_FASTCALL,
-     "set_hooks(describe_thread, current_track)"},
+     METH_FASTCALL, NULL},
+    {"set_hooks", (PyCFunction)(void (*)(void))set_hooks, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(task_track) {

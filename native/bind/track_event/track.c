@@ -209,8 +209,7 @@ static PyType_Slot kSlots[] = {
     {Py_tp_members, kMembers},
     {Py_tp_getset, kGetters},
     {0, NULL}};
-static PyType_Spec kSpec = {"stretto._native.Track", sizeof(TrackObject), 0,
-                            Py_TPFLAGS_DEFAULT, kSlots};
+static PyType_Spec kSpec = ST_BIND_SPEC("Track", TrackObject, 0, kSlots);
 
 static PyMethodDef kFunctions[] = {
     {"fixed_track", fixed_track, METH_VARARGS,
