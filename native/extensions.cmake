@@ -1,24 +1,46 @@
-# The two Python extensions. A folder without sources has no extension.
-find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
+# The two Python extensions, for the interpreter that runs the build; or for each CPython whose
+# headers are in a folder of STRETTO_HEADERS, named by its version (tools/wheels). The extensions
+# of 3.12 are then in the folder 3.12.
+set(STRETTO_HEADERS "" CACHE PATH "Folder of the headers of several CPythons")
+if(STRETTO_HEADERS)
+  file(GLOB versions RELATIVE ${STRETTO_HEADERS} ${STRETTO_HEADERS}/*)
+else()
+  find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
+  set(versions ${Python_VERSION})
+endif()
 
 if(STRETTO_TLS_MODEL)
   target_compile_options(st_core PRIVATE -ftls-model=${STRETTO_TLS_MODEL})
 endif()
 
+# Adds a library for one CPython.
+function(stretto_library target name version)
+  if(STRETTO_HEADERS)
+    string(REPLACE "." "" tag ${version})
+    add_library(${target} MODULE ${ARGN})
+    target_include_directories(${target} SYSTEM PRIVATE ${STRETTO_HEADERS}/${version})
+    set_target_properties(${target} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${version}
+      OUTPUT_NAME ${name}.cpython-${tag}-${CMAKE_SYSTEM_PROCESSOR}-linux-gnu)
+  else()
+    python_add_library(${target} MODULE WITH_SOABI ${ARGN})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
+  endif()
+endfunction()
+
+# Adds an extension, for each CPython.
 function(stretto_extension name folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS native/${folder}/*.c)
-  if(NOT sources)
-    return()
-  endif()
-  python_add_library(${name} MODULE WITH_SOABI ${sources})
-  target_include_directories(${name} PRIVATE native)
-  target_link_libraries(${name} PRIVATE st_core)
-  if(STRETTO_TLS_MODEL)
-    target_compile_options(${name} PRIVATE -ftls-model=${STRETTO_TLS_MODEL})
-  endif()
-  install(TARGETS ${name} DESTINATION stretto)
+  foreach(version IN LISTS versions)
+    set(target ${name}-${version})
+    stretto_library(${target} ${name} ${version} ${sources})
+    target_include_directories(${target} PRIVATE native)
+    target_link_libraries(${target} PRIVATE ${ARGN} st_core)
+    if(STRETTO_TLS_MODEL)
+      target_compile_options(${target} PRIVATE -ftls-model=${STRETTO_TLS_MODEL})
+    endif()
+    install(TARGETS ${target} DESTINATION stretto)
+  endforeach()
 endfunction()
 
 stretto_extension(_native bind)
-stretto_extension(_pyhooks hooks)
-target_link_libraries(_pyhooks PRIVATE st_probes)
+stretto_extension(_pyhooks hooks st_probes)

@@ -1,0 +1,12 @@
+# Toolchain file: zig's C compiler, for any architecture and any glibc from 2.17 on.
+#
+#   cmake --toolchain native/zig.cmake -D STRETTO_ZIG=/path/to/zig -D STRETTO_TARGET=aarch64-linux-gnu.2.28
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES STRETTO_ZIG STRETTO_TARGET)
+string(REGEX MATCH "^[^-]+" CMAKE_SYSTEM_PROCESSOR "${STRETTO_TARGET}")
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_C_COMPILER ${STRETTO_ZIG} cc)
+set(CMAKE_C_COMPILER_TARGET ${STRETTO_TARGET})
+# The archiver is `zig ar`: two words, where CMAKE_AR takes one.
+set(CMAKE_C_ARCHIVE_CREATE "${STRETTO_ZIG} ar qc <TARGET> <OBJECTS>")
+set(CMAKE_C_ARCHIVE_APPEND "${STRETTO_ZIG} ar q <TARGET> <OBJECTS>")
+set(CMAKE_C_ARCHIVE_FINISH "${STRETTO_ZIG} ranlib <TARGET>")
