@@ -18,7 +18,7 @@ enum { PRODUCER = 1, WRITER = 1, UID = 1000, PID = 12345, RING = 0 };
 enum { PIECE = 1 << 20, CHUNK_HEADER = 16 };
 
 struct figures {
-  double in, out; /* MB/s */
+  double in, out; /* Throughput in MB/s. */
 };
 
 struct chunk {

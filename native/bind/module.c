@@ -62,7 +62,7 @@ static bool is_main_interpreter(void) {
 /* A free-threaded CPython enables the GIL before it executes the module, unless
  * its options forbid that.  Then the pure Python package is used, too. */
 static bool has_gil(void) {
-  /* CPython 3.13 and later */
+  /* CPython 3.13 and later have this function. */
   PyObject* function = Py_XNewRef(PySys_GetObject("_is_gil_enabled"));
   PyObject* enabled =
       function ? PyObject_CallNoArgs(function) : Py_NewRef(Py_True);

@@ -225,8 +225,8 @@ void st_arbiter_wait_for_reader(struct st_arbiter* a, uint32_t target_buffer) {
   }
 }
 
-/* Returns whether a writer gives up after this many stalls.  The caller holds
- * the mutex. */
+/* Returns whether a writer stops waiting for a chunk after this many stalls.
+ * The caller holds the mutex. */
 static bool gives_up(struct st_arbiter* a, enum st_exhausted_policy policy,
                      unsigned stalls) {
   if (policy == ST_DROP)

@@ -126,7 +126,7 @@ struct st_loss_marker {
 struct st_wait_hooks {
   void* (*wait_begin)(void);
   void (*wait_end)(void* token);
-  void (*sleep_us)(uint32_t us); /* Sleeps; nanosleep if NULL. */
+  void (*sleep_us)(uint32_t us); /* Sleeps; if NULL, nanosleep is called. */
 };
 
 struct st_arbiter {
@@ -138,10 +138,10 @@ struct st_arbiter {
 
   /* If NULL, losses of ended writers are not marked in the trace. */
   _Atomic(const struct st_loss_marker*) loss_marker;
-  pthread_mutex_t loss_mutex; /* Guards `loss_marks` (loss_marks.h). */
+  pthread_mutex_t loss_mutex; /* This mutex guards `loss_marks`. */
   struct st_loss_marks* loss_marks;
 
-  pthread_mutex_t mutex; /* Guards the members below. */
+  pthread_mutex_t mutex; /* This mutex guards the members below. */
   uint32_t next_page;
   bool exhausted; /* Whether the last search found no free chunk. */
   /* Whether the last brief stall found no free chunk. */

@@ -13,7 +13,7 @@ struct entry {
 };
 
 struct st_buffer_table {
-  pthread_mutex_t mutex; /* Guards `entries`. */
+  pthread_mutex_t mutex; /* This mutex guards `entries`. */
   struct entry entries[BUFFER_IDS];
 };
 

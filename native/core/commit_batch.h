@@ -81,15 +81,15 @@ struct st_commit_batch {
   struct st_producer_methods methods;
   uint32_t batch_bytes;
 
-  /* Guards the members below, and the members that st_commit_batch_bind
-   * sets. */
+  /* This mutex guards the members below, and the members that
+   * st_commit_batch_bind sets. */
   pthread_mutex_t mutex;
   struct st_commit_pending pending;
   /* The target buffer of each writer id, for scraping under emulation. */
   uint32_t* writer_buffer;
   uint8_t* request; /* Memory for one request; used under emulation only. */
   struct st_growing_bytes changes; /* An array of struct st_writer_change. */
-  uint64_t chunk_bytes;            /* total size of the chunks in the batch */
+  uint64_t chunk_bytes;            /* Total size of the chunks in the batch. */
 };
 
 /* The arbiter's sink, whose `self` is the commit batch. */

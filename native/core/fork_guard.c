@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-/* Guards the list of entries. */
+/* This mutex guards the list of entries. */
 static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct st_fork_entry* g_newest;
 static struct st_fork_entry* g_oldest;

@@ -30,8 +30,8 @@ struct st_identity_cache {
   uint32_t mask, conflicts;
 };
 
-/* Returns the slot of a key: the high bits of a multiple of the golden ratio.
- * Objects lie at regular distances, and these bits are evenly spread. */
+/* Returns the index of a key's slot: the high bits of a multiple of the golden
+ * ratio, which are evenly spread although objects are at regular distances. */
 static inline uint32_t st_identity_hash(const void* key) {
   return (uint32_t)(((uintptr_t)key >> 4) * 0x9E3779B97F4A7C15u >> 32);
 }

@@ -23,7 +23,7 @@ struct st_io_thread {
 
   pthread_mutex_t mutex; /* Allows only one start or stop at a time. */
   pthread_t thread;
-  pid_t kernel_id; /* written by the thread */
+  pid_t kernel_id; /* Written by the thread itself. */
 
   /* Only the thread itself accesses the members below. */
   bool reading;

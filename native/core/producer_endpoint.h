@@ -37,8 +37,8 @@
 #include "trace_buffer.h"
 
 struct st_endpoint_stats {
-  /* target buffer unknown, not allowed, or not the one that the writer is
-   * registered for */
+  /* The number of chunks whose target buffer is unknown, not allowed, or not
+   * the buffer for which their writer is registered. */
   uint64_t chunks_discarded;
   uint64_t patches_discarded;
   uint64_t malformed_requests;
@@ -50,7 +50,7 @@ struct st_producer_endpoint {
   struct st_shm shm;
   struct st_buffer_table* buffers;
 
-  pthread_mutex_t mutex; /* Guards the members below. */
+  pthread_mutex_t mutex; /* This mutex guards the members below. */
   /* The bitmap of the 65536 buffer ids that the producer may write to. */
   uint8_t* allowed;
   /* The buffer of each writer id, plus 1; 0 for an unregistered writer. */

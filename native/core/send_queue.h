@@ -66,7 +66,7 @@ struct st_send_queue {
   _Atomic bool broken;
   _Atomic uint64_t frames_refused;
 
-  pthread_mutex_t mutex; /* Guards the members below. */
+  pthread_mutex_t mutex; /* This mutex guards the members below. */
   uint8_t* bytes;        /* Bytes [head, tail) have to be sent. */
   size_t head, tail, capacity, limit;
   struct st_queued_fd fds[ST_SEND_QUEUE_MAX_FDS];
@@ -77,7 +77,7 @@ struct st_send_queue {
   /* Whether a frame was refused since the last call of the listener. */
   bool wants_room;
 
-  pthread_mutex_t listener_mutex; /* Guards the room listener. */
+  pthread_mutex_t listener_mutex; /* This mutex guards the room listener. */
   st_room_listener listener;
   void* listener_self;
 };

@@ -69,7 +69,7 @@ static inline uint64_t st_stream_written(const struct st_stream_writer* w) {
   return w->written_before + (uint64_t)(w->cur - w->begin);
 }
 
-/* Asks the delegate for the next buffer. */
+/* Ends the current buffer; the delegate provides the next one. */
 void st_stream_extend(struct st_stream_writer* w);
 
 void st_stream_write_slow(struct st_stream_writer* w, const void* data,

@@ -157,7 +157,8 @@ struct st_index {
  * lock. */
 struct st_reader {
   uint32_t pass;
-  uint32_t cursor, pass_end; /* Record numbers. */
+  /* Record numbers of the cursor, and of the end of the pass. */
+  uint32_t cursor, pass_end;
   /* Whether the pass reads the sequence of the record at `cursor`, up to that
    * record. */
   bool in_sequence;
@@ -174,7 +175,7 @@ struct st_reader {
 };
 
 struct st_trace_buffer {
-  pthread_mutex_t mutex; /* Guards all members above `reader`. */
+  pthread_mutex_t mutex; /* This mutex guards all members above `reader`. */
   uint8_t* mapping;
   size_t mapping_size;
   struct st_ring_header* header;
@@ -190,11 +191,11 @@ struct st_trace_buffer {
   struct st_index index;
   struct st_writer_stats writers;
 
-  struct st_reader reader; /* Only the reading thread uses it. */
+  struct st_reader reader; /* Only the reading thread uses this state. */
 
   _Atomic uint64_t unread;
   _Atomic uint64_t watermark;
-  /* Guards `eventfd`.  No other lock is taken under this mutex. */
+  /* This mutex guards `eventfd`.  No other lock is taken under it. */
   pthread_mutex_t signal_mutex;
   struct st_own_fd eventfd;
 };

@@ -211,9 +211,9 @@ static bool rewrite(struct st_trace_buffer* b, struct st_record* r,
   return true;
 }
 
-/* Handles the commit of a scraped chunk that has a record.  If the record was
- * read to its end, it would soon be overwritten, so the rest of the chunk is
- * added at the write position instead. */
+/* Handles the commit of a scraped chunk that has a record.  A record that was
+ * read to its end would soon be overwritten, so the new fragments of such a
+ * chunk are added at the write position instead. */
 static bool recommit(struct st_trace_buffer* b, struct st_sequence* s,
                      uint32_t number, const struct st_chunk_copy* c,
                      const uint8_t* copy, const struct st_fragments* f) {

@@ -32,8 +32,8 @@ struct st_frame {
   const void* key;
   PyObject* subject; /* A strong reference while the BEGIN waits; else NULL. */
   uint64_t timestamp;
-  /* The slots that got the BEGIN; while it waits, the slots that must not get
-   * it. */
+  /* The slots that got the BEGIN.  While the BEGIN waits: the slots that must
+   * not get it. */
   uint32_t mask;
   uint32_t since;
 };

@@ -28,7 +28,7 @@
 #include "hooks/tracer.h"
 
 enum {
-  ST_SHORT_CALLS = 100,  /* This many in a row switch a function off. */
+  ST_SHORT_CALLS = 100,  /* Short calls in a row that switch a function off. */
   ST_SHOWN_CALLS = 4096, /* The maximal depth of shown calls. */
 };
 
@@ -40,13 +40,13 @@ struct st_shown_frame {
   uint64_t child_end;   /* The end of the last call that it made. */
   uint64_t short_calls; /* The number of calls in it that are not shown. */
   uint64_t short_ns;
-  uint64_t unsure_ns; /* Its begin may be up to this much earlier. */
+  uint64_t unsure_ns; /* How much earlier the call may have begun. */
   uint32_t mask, since, except;
   uint32_t looks; /* Number of looks that found it. */
   bool by_look;   /* A look found it, so it may end without an event. */
   bool found;     /* A look found it first: it began without an event. */
-  bool confirmed; /* It is certainly one call, not several. */
-  bool written;   /* Its BEGIN was written. */
+  bool confirmed; /* The frame is certainly one call, not several. */
+  bool written;   /* The BEGIN was written. */
 };
 
 /* The result of the last look at a thread.  It is never freed. */

@@ -16,7 +16,7 @@
 struct chunk_copy {
   uint16_t writer_id;
   uint32_t target_buffer;
-  uint16_t packets; /* Copy of the chunk's bytes. */
+  uint16_t packets; /* A copy of the chunk's bytes. */
   uint32_t chunk_id;
   struct st_chunk place;
   uint8_t* payload;
@@ -31,7 +31,8 @@ struct chunk_reader {
   bool free_at_once;
   unsigned patches, flushes, registered, unregistered;
   bool last_has_more;
-  unsigned behind; /* number of further calls of congested() that return true */
+  /* The number of further calls of congested() that return true. */
+  unsigned behind;
 };
 
 static void reader_chunk_complete(void* self, const struct st_chunk* chunk,

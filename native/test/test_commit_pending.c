@@ -10,7 +10,7 @@ static uint32_t reservation(uint32_t number) {
   return number << ST_RESERVATION_SHIFT;
 }
 
-static void test_buffer_resolves_to_itself(void) {
+static void test_target_without_a_reservation_is_the_buffer_itself(void) {
   struct st_commit_pending pending = {0};
   uint16_t buffer = 0;
   CHECK(st_commit_pending_resolve(&pending, 7, &buffer));
@@ -83,7 +83,7 @@ static void test_commit_beyond_the_bound_is_counted_as_lost(void) {
 }
 
 int main(void) {
-  RUN(test_buffer_resolves_to_itself);
+  RUN(test_target_without_a_reservation_is_the_buffer_itself);
   RUN(test_reservation_resolves_after_it_is_bound);
   RUN(test_second_binding_has_no_effect);
   RUN(test_binding_of_unknown_reservation_is_refused);

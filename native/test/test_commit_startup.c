@@ -395,8 +395,8 @@ static void threads_may_write_during_the_binding(void) {
     pthread_join(threads[i], NULL);
   while (see(&s))
     moves += s.moves;
-  /* This service never frees chunks.  With many writers a page has several
-   * chunks. */
+  /* The test's service never frees chunks.  With many writers a page has
+   * several chunks. */
   CHECK(moves > 0 && moves <= MAX_MOVES);
   end();
 }

@@ -45,9 +45,10 @@ static void jump_of_the_counter_ends_the_span(void) {
   uint64_t previous = 0;
   check_one(&previous);
   st_clock_pair.base +=
-      st_clock_pair.span * 1000; /* Now the counter seems to have decreased. */
+      /* With this base the counter seems to have decreased. */
+      st_clock_pair.span * 1000;
   check_one(&previous);
-  /* Now the counter seems to have jumped ahead. */
+  /* With this base the counter seems to have jumped ahead. */
   st_clock_pair.base -= st_clock_pair.span * 1000;
   check_one(&previous);
 }

@@ -26,7 +26,7 @@ enum {
   FORBIDDEN = 8,
   HOSTILE = 1,
   HONEST = 2,
-  WRITER = 5, /* Both producers use this writer id. */
+  WRITER = 5, /* The writer id that both producers use. */
   ROUNDS = 1500,
 };
 

@@ -57,7 +57,8 @@ static void test_ids_without_a_string_are_unique(void) {
   struct st_intern_table t;
   st_intern_init(&t);
   CHECK_EQ(st_intern_take_id(&t, ST_INTERN_EVENT_NAME), 1);
-  st_intern_clear(&t); /* Clears the ids, as there are no strings. */
+  /* The table has no strings, so only the ids are cleared. */
+  st_intern_clear(&t);
   CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "paint", true), 1);
   CHECK_EQ(st_intern_take_id(&t, ST_INTERN_EVENT_NAME), 2);
   CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "layout", true), 3);

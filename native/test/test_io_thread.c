@@ -146,7 +146,8 @@ static void unsent_bytes_are_sent_when_the_socket_has_room(void) {
     CHECK(st_send_queue_push(&g_queue, frame, sizeof frame, -1));
     size += sizeof frame;
   }
-  receive(size); /* This blocks for ever if the thread does not drain. */
+  /* The receive blocks for ever if the thread does not drain the queue. */
+  receive(size);
   close_thread();
 }
 
@@ -304,7 +305,7 @@ static void forked_child_has_no_thread(void) {
   if (pid == 0) {
     bool good = !st_io_thread_running(g_thread);
     good = good && st_io_thread_stop(g_thread) == 0;
-    /* This must not join the parent's thread. */
+    /* The child must not join the parent's thread. */
     st_io_thread_destroy(g_thread);
     _exit(good ? 0 : 1);
   }

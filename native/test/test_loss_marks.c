@@ -117,7 +117,7 @@ static void test_writer_that_marked_its_own_loss_is_not_marked_again(void) {
   CHECK(st_chunk_at(&arbiter.shm, 1, ST_PAGE_DIV1, 0, &chunk));
   st_arbiter_return_chunk(&arbiter, &chunk, BUFFER);
   CHECK(reader_free_one(&reader));
-  /* This packet carries the mark itself. */
+  /* The appended packet carries the loss mark itself. */
   CHECK(st_trace_writer_append(&w, &piece, 1));
   st_trace_writer_destroy(&w);
   st_loss_marks_close(&arbiter, BUFFER);

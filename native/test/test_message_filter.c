@@ -137,7 +137,7 @@ static void malformed_messages_give_no_output(void) {
   MALFORMED("\x02\x01x");
   MALFORMED("\x88\x80\x80\x80\x10\x01"); /* The tag is above 32 bits. */
   MALFORMED("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
-  /* The same errors inside a nested message, and in denied fields. */
+  /* Malformed fields inside a nested message, and in denied fields. */
   MALFORMED("\x12\x03\x12\x02\x08\x08\x01");
   MALFORMED("\x12\x01\x08\x01");
   MALFORMED("\x12\x02\x08\x80\x01");

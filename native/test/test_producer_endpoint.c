@@ -179,12 +179,12 @@ static void moves_of_chunks_that_are_not_complete_are_skipped(void) {
   set_up();
   struct st_chunk c = write_chunk(1, 5, 0, "a", 0);
   new_request();
-  put_move(1, c.index, BUFFER); /* This chunk is being written. */
-  put_move(1, 1, BUFFER);       /* This chunk is free. */
-  put_move(1, 2, BUFFER);       /* This layout has no such chunk. */
-  put_move(1, 14, BUFFER);      /* No layout has such a chunk. */
-  put_move(2, 0, BUFFER);       /* This page is not partitioned. */
-  put_move(PAGES, 0, BUFFER);   /* There is no such page. */
+  put_move(1, c.index, BUFFER); /* A move of a chunk that is being written. */
+  put_move(1, 1, BUFFER);       /* A move of a free chunk. */
+  put_move(1, 2, BUFFER);  /* A chunk index that this layout does not have. */
+  put_move(1, 14, BUFFER); /* A chunk index that no layout has. */
+  put_move(2, 0, BUFFER);  /* A move from an unpartitioned page. */
+  put_move(PAGES, 0, BUFFER); /* A page that does not exist. */
   put_move(UINT32_MAX, 0, BUFFER);
   CHECK(send_request());
   /* An invalid move is not counted as a loss. */
@@ -264,14 +264,14 @@ static void invalid_patches_are_discarded_and_counted(void) {
   new_request();
   put_patch(BUFFER, 5, 0, 1, 3); /* A patch must have four bytes. */
   put_patch(BUFFER, 5, 0, 1, 5);
-  put_patch(9, 5, 0, 1, 4);      /* There is no such buffer. */
-  put_patch(BUFFER, 0, 0, 1, 4); /* The writer id is invalid. */
+  put_patch(9, 5, 0, 1, 4);      /* A buffer that does not exist. */
+  put_patch(BUFFER, 0, 0, 1, 4); /* A writer id that is invalid. */
   put_patch(BUFFER, 32768, 0, 1, 4);
   CHECK(send_request());
   CHECK_EQ(f.endpoint.stats.patches_discarded, 5);
   new_request();
-  put_patch(BUFFER, 5, 1, 1, 4);  /* The chunk id is unknown. */
-  put_patch(BUFFER, 5, 0, 48, 4); /* The patch exceeds the chunk. */
+  put_patch(BUFFER, 5, 1, 1, 4);  /* A chunk id that is unknown. */
+  put_patch(BUFFER, 5, 0, 48, 4); /* A patch that exceeds the chunk. */
   put_patch(BUFFER, 5, 0, UINT32_MAX, 4);
   /* The buffer is not allowed, and contains no chunk of this producer. */
   put_patch(OTHER, 5, 0, 1, 4);
@@ -329,13 +329,13 @@ static void chunks_in_flight_are_scraped(void) {
   st_producer_endpoint_register_writer(&f.endpoint, 5, BUFFER);
   st_producer_endpoint_register_writer(&f.endpoint, 6, BUFFER);
   st_producer_endpoint_register_writer(&f.endpoint, 7, OTHER);
-  /* One of its fragments is unfinished. */
+  /* A chunk with one unfinished fragment. */
   struct st_chunk a = write_chunk(0, 5, 0, "ab", 1);
-  /* The only fragment is unfinished, so it is ignored. */
+  /* A chunk whose only fragment is unfinished, so it is ignored. */
   struct st_chunk b = write_chunk(0, 6, 0, "c", 0);
-  /* The writer's target is another buffer. */
+  /* A chunk whose writer has another target buffer. */
   struct st_chunk c = write_chunk(1, 7, 0, "d", 1);
-  /* The writer is not registered. */
+  /* A chunk of an unregistered writer. */
   struct st_chunk d = write_chunk(1, 8, 0, "e", 1);
   struct st_chunk e = write_chunk(2, 6, 1, "fg", 0);
   complete(&e);
@@ -369,7 +369,7 @@ static void unregistered_writers_of_a_dead_producer_are_scraped(void) {
   struct st_chunk b = write_chunk(1, 7, 0, "b", 0);
   complete(&a);
   complete(&b);
-  /* This buffer is not allowed. */
+  /* A buffer that is not allowed. */
   st_producer_endpoint_adopt_writers(&f.endpoint, 99);
   st_producer_endpoint_scrape(&f.endpoint, ids, 1);
   begin_read(f.buffer);

@@ -90,7 +90,7 @@ static void walk_all(bool emulated) {
         CHECK(st_page_try_partition(&shm, page, layout));
         CHECK(!st_page_try_partition(&shm, page, layout));
         CHECK_EQ(st_page_bitmap(&shm, page), layout << 28);
-        /* This chunk keeps the page in use meanwhile. */
+        /* Another chunk keeps the page in use meanwhile. */
         struct st_chunk held;
         CHECK(st_chunk_try_acquire_for_writing(&shm, page, 0, 1, 1, 0, &held));
         for (uint32_t i = 1; i < chunks; i++)

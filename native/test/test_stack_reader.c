@@ -139,17 +139,19 @@ static void a_frame_at_the_start_of_a_mapping_is_read(void) {
 
 static void impossible_frames_are_torn(void) {
   put_thread(STACK);
-  put_frame(STACK, STACK, CODE, 0); /* The frame is its own caller. */
+  put_frame(STACK, STACK, CODE, 0); /* A frame that is its own caller. */
   CHECK_EQ(read_stack(), ST_STACK_TORN);
-  put_frame(STACK, 0, CODE, 4); /* The owner is unknown. */
+  put_frame(STACK, 0, CODE, 4); /* A frame whose owner is unknown. */
   CHECK_EQ(read_stack(), ST_STACK_TORN);
-  put_frame(STACK, 0, CODE + 1, 0); /* The code is no valid pointer. */
+  /* A frame whose code is no valid pointer. */
+  put_frame(STACK, 0, CODE + 1, 0);
   CHECK_EQ(read_stack(), ST_STACK_TORN);
   put_frame(STACK, 0, 0, 0);
   CHECK_EQ(read_stack(), ST_STACK_TORN);
   put_frame(STACK, 12, CODE, 0);
   CHECK_EQ(read_stack(), ST_STACK_TORN);
-  put_frame(STACK, (uint64_t)1 << 40, CODE, 0); /* The caller is not mapped. */
+  /* A frame whose caller is not mapped. */
+  put_frame(STACK, (uint64_t)1 << 40, CODE, 0);
   CHECK_EQ(read_stack(), ST_STACK_TORN);
 }
 
@@ -158,7 +160,7 @@ static void a_circle_ends(void) {
   put_frame(STACK, STACK + 200, CODE, 0);
   put_frame(STACK + 200, STACK, CODE, 0);
   CHECK_EQ(read_stack(), ST_STACK_TOO_DEEP);
-  /* These frames are no Python calls. */
+  /* Frames that are no Python calls. */
   put_frame(STACK, STACK + 200, CODE, 3);
   put_frame(STACK + 200, STACK, CODE, 3);
   CHECK_EQ(read_stack(), ST_STACK_TOO_DEEP);

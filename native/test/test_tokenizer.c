@@ -133,16 +133,16 @@ static void broken(const char* bytes, size_t size) {
   CHECK_EQ(seen.count, 1);
   CHECK_EQ(t.errors, 1);
   CHECK(st_tokenizer_left(&t) > 0 || t.lost);
-  feed(&seen, stream, stream_size); /* The stream stays broken. */
+  feed(&seen, stream, stream_size); /* A broken stream stays broken. */
   CHECK_EQ(seen.count, 1);
   st_tokenizer_free(&t);
 }
 
 static void reading_stops_at_malformed_bytes_without_a_marker(void) {
-  broken("\x00\x01", 2);     /* Field number 0 is invalid. */
-  broken("\x0B\x01", 2);     /* A group is malformed. */
-  broken("\x0F\x01", 2);     /* Wire type 7 is undefined. */
-  broken("\x0A\xE9\x07", 3); /* The length is above max_size. */
+  broken("\x00\x01", 2);     /* A field with number 0. */
+  broken("\x0B\x01", 2);     /* A group (wire type 3). */
+  broken("\x0F\x01", 2);     /* A field of the undefined wire type 7. */
+  broken("\x0A\xE9\x07", 3); /* A length above max_size. */
   broken("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 11);
   broken("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 12);
 }

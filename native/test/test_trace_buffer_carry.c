@@ -88,7 +88,7 @@ static void moved_chunk_can_be_patched(void) {
   flags(NEEDS_PATCHING | LAST_CONTINUES);
   add(4, 'a');
   CHECK(commit(b));
-  chunk(1, 1, 1); /* This chunk has to wait for the chunk before it. */
+  chunk(1, 1, 1); /* A chunk that has to wait for the chunk before it. */
   flags(FIRST_CONTINUES);
   add(2, 'x');
   add(20, 'b');

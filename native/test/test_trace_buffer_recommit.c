@@ -40,7 +40,7 @@ static void recommit_after_a_read_adds_only_new_packets(void) {
   grown(0, "ab");
   CHECK(scrape(b));
   expect_all(b, "ab");
-  CHECK(scrape(b)); /* This commit has no new packet. */
+  CHECK(scrape(b)); /* A commit without a new packet. */
   expect_all(b, "");
   grown(0, "abc");
   CHECK(scrape(b));

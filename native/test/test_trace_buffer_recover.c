@@ -106,7 +106,7 @@ static void waiting_records_are_settled_by_recovery(void) {
   add(10, 'x');
   add(10, 'b');
   CHECK(commit(b));
-  chunk(1, 2, 0); /* This chunk is scraped, then relocated. */
+  chunk(1, 2, 0); /* A chunk that is scraped, then relocated. */
   add(10, 'c');
   pad_to(500);
   CHECK(scrape(b));
@@ -137,7 +137,7 @@ static void chunks_with_empty_packets_at_the_end_are_recovered(void) {
   int fd = new_file();
   struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
   for (uint32_t id = 0; id < 3; id++) {
-    /* This chunk was scraped before, so its record has the chunk's size. */
+    /* A chunk that was scraped before, so its record has the chunk's size. */
     if (id == 1) {
       chunk(1, 1, id);
       add(10, 'a');

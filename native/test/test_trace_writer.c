@@ -95,7 +95,7 @@ static void test_only_the_first_packet_has_first_packet_on_sequence(void) {
 
 static void test_chunk_has_the_expected_bytes(void) {
   start(1, ST_DROP);
-  CHECK(append(4)); /* This packet has a prefix, and its size is compacted. */
+  CHECK(append(4)); /* A packet with a prefix, whose size is compacted. */
   uint8_t* p = st_trace_writer_reserve(&writer, 10);
   CHECK(p);
   memcpy(p, "\x08\x01", 2);
@@ -270,13 +270,14 @@ static void test_packet_without_a_next_chunk_is_cut_and_marked(void) {
   /* The packet continues in chunk 1. */
   st_message_append_bytes(&a, 2, bytes, DIV1_PAYLOAD);
   st_message_begin_nested(&a, &b, NESTED_FIELD);
-  /* There is no chunk 2. */
+  /* No chunk is left for the packet. */
   st_message_append_bytes(&b, 2, bytes, DIV1_PAYLOAD);
   CHECK_EQ(reader.count, 2);
   CHECK_EQ(reader.chunks[1].packets,
            1 | ST_CHUNK_FIRST_CONTINUES << ST_PACKETS_FLAGS_SHIFT);
   CHECK(memcmp(reader.chunks[1].payload, "\xFF\xFF\xFF\x7F", 4) == 0);
-  st_message_append_varint(&b, 1, 1); /* These bytes are discarded. */
+  /* The bytes of a lost packet are discarded. */
+  st_message_append_varint(&b, 1, 1);
   CHECK(!st_trace_writer_end_packet(&writer));
   CHECK_EQ(writer.packets_dropped, 1);
   CHECK_EQ(writer.drop_count, 1);

@@ -22,7 +22,8 @@ static struct st_producer_endpoint endpoint;
 static struct st_arbiter arbiter;
 static _Atomic int running;
 static _Atomic uint64_t written;
-/* What the threads share: objects with names, of which the address is used. */
+/* The names that all threads use; like code objects, they are identified by
+ * their addresses. */
 static const char names[NAMES][4];
 static const uint8_t kDescriptor[] = {0x08, 0x2A};
 static const struct st_track kThread = {42, kDescriptor, 2, NULL};
@@ -33,7 +34,7 @@ struct session {
   struct st_call_table calls;
 };
 
-/* ---- what a thread writes ---- */
+/* ---- the events of one thread ---- */
 
 /* Writes an event whose name is new in this chunk. */
 static void write_named(struct session* s, uint64_t now, const char* key) {
@@ -72,7 +73,7 @@ static void write_call(struct session* s, const char* key) {
   slot->epoch = s->sequence.epoch;
   if (!st_sequence_write_named_call(&s->sequence, now, 0, &function,
                                     &slot->block)) {
-    slot->epoch = 0; /* no room for the names */
+    slot->epoch = 0; /* The chunk had no room for the names. */
     write_named(s, now, key);
   }
 }
@@ -139,7 +140,8 @@ static void restart_second_session(void) {
   st_buffer_table_remove(table, CHANGING);
   struct st_trace_buffer* buffer = ring(65536);
   if (!st_buffer_table_add(table, CHANGING, buffer))
-    st_trace_buffer_destroy(buffer); /* a writer still holds the old one */
+    /* The id is still in use, because a writer holds the old buffer. */
+    st_trace_buffer_destroy(buffer);
   st_producer_endpoint_allow_buffer(&endpoint, CHANGING, true);
 }
 

@@ -108,7 +108,7 @@ enum { METHOD, KIND, TXID, SIZE, HANDLES, ANSWER, DATA, MESSAGE_ARGUMENTS };
 struct message {
   PyObject* channel;
   PyObject* const* arguments;
-  Py_ssize_t count; /* Number of `arguments`. */
+  Py_ssize_t count; /* The number of entries in `arguments`. */
   uint64_t stamp;
   struct flow_message flow;
   FlowIdsObject* ids;         /* A strong reference. */

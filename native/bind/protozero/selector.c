@@ -13,7 +13,7 @@ struct node {
   enum value_kind kind;
   uint32_t wire_type;
   bool is_repeated;
-  int column; /* index in the result, or NO_COLUMN */
+  int column; /* The index of the value in the result, or NO_COLUMN. */
   int child_count;
   struct node* children;
 };
@@ -110,7 +110,8 @@ static bool add_packed(PyObject* list, const struct node* node,
     uint64_t bits;
     p = st_get_element(p, end, node->wire_type, &bits);
     if (!p)
-      return true; /* cut off: the elements before it count */
+      /* An element is incomplete; the elements before it count. */
+      return true;
     if (!add_value(list, value_from_bits(node->kind, bits)))
       return false;
   }
@@ -137,7 +138,7 @@ static PyObject* list_of(const struct node* node, const uint8_t* data,
   return list;
 }
 
-/* Finds the last field of each child of `node`. */
+/* Finds the last field in the message for each child of `node`. */
 static void find_fields(const struct node* node, const uint8_t* data,
                         size_t size, struct st_field* last) {
   struct st_decoder decoder;

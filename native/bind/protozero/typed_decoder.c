@@ -24,7 +24,7 @@ typedef struct {
   struct byte_range range;
   size_t left;
   size_t count, capacity;
-  struct st_field* fields; /* inline_fields, or a heap array */
+  struct st_field* fields; /* Points to inline_fields, or to a heap array. */
   struct st_field inline_fields[INLINE_FIELDS];
 } DecoderObject;
 
@@ -32,10 +32,10 @@ typedef struct {
   PyObject_HEAD
   uint32_t number;
   enum value_kind kind;
-  PyObject* fallback; /* value of a missing field */
-  /* of a nested message: function that returns its decoder class */
+  PyObject* fallback; /* The value of the attribute if the field is missing. */
+  /* A function that returns the decoder class of a nested message. */
   PyObject* helper;
-  PyTypeObject* decoder; /* the decoder class; NULL until first used */
+  PyTypeObject* decoder; /* That decoder class; NULL until it is used first. */
 } FieldObject;
 
 static PyTypeObject* decoder_type;

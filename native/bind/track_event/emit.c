@@ -107,7 +107,7 @@ static bool as_double(PyObject* value, double* out) {
   if (!PyLong_Check(value) || !PyErr_ExceptionMatches(PyExc_OverflowError))
     return false;
   PyErr_Clear();
-  int sign; /* set to -1 or 1 */
+  int sign; /* Becomes -1 or 1, the sign of the int. */
   PyLong_AsLongLongAndOverflow(value, &sign);
   *out = sign < 0 ? -Py_HUGE_VAL : Py_HUGE_VAL;
   return true;
@@ -277,7 +277,7 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
     return;
   *p++ = EVENT_DEBUG_ANNOTATIONS << 3 | ST_WIRE_DELIMITED;
   size_t size_field = (size_t)(p - out->data);
-  /* The size field may grow: see the end of the function. */
+  /* If the value is long, the size field grows at the end of this function. */
   p += iid && !a->converted.size ? 1 : ST_SIZE_FIELD;
   size_t start = (size_t)(p - out->data);
   if (iid)

@@ -10,7 +10,8 @@
 #include "bind/track_event/slice.h"
 
 PyTypeObject* st_event_template_type;
-static PyObject* within_name; /* The keyword "within". */
+/* The str "within", the name of a keyword argument. */
+static PyObject* within_name;
 
 static bool forgive_keyword(struct event_request* r, PyObject* name) {
   return report_misuse(

@@ -9,8 +9,8 @@
 
 #include "bind/common/bytes_builder.h"
 
-/* Returns whether the value looks like a flow or an iterable of flows.  Runs
- * no Python code: the items of an iterator are checked when the event is
+/* Returns whether the value is a flow, or may be an iterable of flows.  Runs no
+ * Python code: the items of an iterable are checked when the event is
  * recorded. */
 bool may_be_flows(PyObject* value);
 

@@ -123,7 +123,7 @@ TrackObject* counter_track(PyObject* name, PyObject* parent) {
     return make_counter_track(name, parent);
   PyObject* known;
   if (PyDict_GetItemRef(counter_tracks, name, &known) != 0)
-    return (TrackObject*)known; /* NULL: an exception is set */
+    return (TrackObject*)known; /* If it is NULL, an exception is set. */
   TrackObject* t = make_counter_track(name, NULL);
   if (!t)
     return NULL;

@@ -9,9 +9,9 @@
     clients, servers  their own attributes: `transport.stubs`
 
 A name in FIDL starts with a letter and ends with a letter or a digit. `from_` and
-`_anything` are not FIDL names, so that no definition has the name of another one with its `_`,
-or a name that classes and generated modules use for themselves. The names are the
-same on every version of Python, so that generated modules run on all of them.
+`_anything` are not FIDL names. So no FIDL name equals another one with `_` appended, or a name that
+classes and generated modules use for themselves. The names are the same on every version of Python,
+so that generated modules run on all of them.
 """
 
 from __future__ import annotations

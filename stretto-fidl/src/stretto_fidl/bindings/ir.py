@@ -344,7 +344,7 @@ def _kinds(ir: IR) -> Iterator[tuple[str, str]]:
 
 
 def openness(protocol: IR) -> str:
-    """Return a protocol's openness: `open`, `ajar` or `closed` (always in older documents)."""
+    """Return a protocol's openness: `open`, `ajar` or `closed`; `closed` in older documents."""
     found = protocol.get("openness", "closed")
     if found not in ("open", "ajar", "closed"):
         raise FidlError(f"{protocol['name']} is neither open nor ajar nor closed: {found!r:.99}")

@@ -1,7 +1,7 @@
 """Classes that describe protocols.
 
-They aren't instantiated. Clients and servers (`stretto_fidl.transport`) are made
-of their methods.
+The classes aren't instantiated. Clients and servers (`stretto_fidl.transport`) get a function for
+each of a protocol's methods.
 """
 
 from __future__ import annotations

@@ -75,8 +75,9 @@ def type_name(object_type: int) -> str:
 class Handle:
     """Owns a file descriptor that FIDL messages can carry.
 
-    Its owner closes it, by `close`, by a `with` block, or by sending it: a sent
-    message owns its handles. A handle without references closes it, too.
+    The owner of a handle closes the descriptor: by `close`, by a `with` block, or by sending the
+    handle, because a sent message owns its handles. The descriptor is also closed when the last
+    reference to the handle is dropped.
 
     Args:
         fd: The descriptor; the handle closes it.

@@ -120,7 +120,7 @@ def compile_attributes(
 
 
 def _check_literals(attributes: list[Attribute]) -> None:
-    """Check that a library's attributes have literals only: its names aren't known yet."""
+    """Check that the arguments of a library's attributes are literals, because names are unknown."""
     for attribute in attributes:
         for argument in attribute.arguments:
             if isinstance(argument.value, Identifier) and attribute.name != "available":

@@ -51,7 +51,7 @@ class Evaluator:
     def evaluate_untyped(self, constant: Constant) -> Value:
         """Return the value of an attribute's argument.
 
-        The argument is a string, a bool, or a constant of these types.
+        The argument is a string, a bool, or a constant of type string or bool.
 
         Raises:
             CompileError: The argument is none of these.

@@ -257,12 +257,12 @@ class MethodDecl(Element):
 
     @property
     def has_request(self) -> bool:
-        """Whether the client sends a message."""
+        """Whether the method has a request, which the client sends."""
         return self.kind != "event"
 
     @property
     def has_response(self) -> bool:
-        """Whether the server sends a message."""
+        """Whether the method has a response or is an event, which the server sends."""
         return self.kind != "oneway"
 
 

@@ -1,4 +1,4 @@
-"""Splits text into tokens. Both syntaxes have the same tokens."""
+"""Splits text into tokens, which are the same in the old and the new syntax."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def canonical(name: str) -> str:
 
 
 def upper_camel_case(name: str) -> str:
-    """Return a name as the name of a type: `TableMember` for `table_member`."""
+    """Return a name in the spelling of type names: `TableMember` for `table_member`."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
@@ -52,7 +52,7 @@ class NamingContext:
     def member(self, name: str) -> NamingContext:
         """Return the context of a member of this layout.
 
-        A layout there is named after the member alone by default.
+        A layout in the member's type is named after the member alone by default.
         """
         return NamingContext((*self.path, name), upper_camel_case(name))
 

@@ -1,9 +1,9 @@
 """Parses the syntax before RFC-0050: `struct S { string:32 name; };`.
 
-It is rewritten to the nodes of the new syntax: a parameter list is a struct,
+The parser makes the nodes of the new syntax: a parameter list is a struct,
 `[Doc = "x"]` is `@doc("x")`, `using X = Y` is `alias X = Y`. Defaults are those of
 the new syntax, except that types are resources if they hold handles, methods are
-strict, and protocols are closed, as they were then.
+strict, and protocols are closed, as when the old syntax was in use.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Requirements:
         """Count one more level of nested types and constants.
 
         Raises:
-            CompileError: There are too many steps.
+            CompileError: The nesting is too deep.
         """
         if self._depth >= MAX_DEPTH:
             raise span.error(f"this needs more than {MAX_DEPTH} steps to be looked up: simplify it")

@@ -11,7 +11,7 @@ NUMBER = "number"
 STRING = "string"
 DOC = "doc comment"
 END = "end of file"
-# The kind of any other token is its text: `{`, `->`.
+# The kind of punctuation is its text: `{`, `->`.
 
 
 class Token:

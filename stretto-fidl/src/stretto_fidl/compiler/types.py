@@ -1,4 +1,4 @@
-"""Types after the resolution of names."""
+"""The types that result from the resolution of names."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A channel end for threads: any thread may write or read, one at a time.
 
-A signal handler may raise wherever a call returns or a loop starts its next round. A lock whose
-`acquire` has a time limit must not stay locked then. So the result of `acquire` is stored in a list
-before any handler can run, and nothing is called between the check of the list and the release.
+A signal handler may raise after any call, and before each round of a loop. No lock may stay locked
+then. So the result of an `acquire` with a time limit is stored in a list before any handler can
+run, and no function is called between the check of that list and the release of the lock.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class _Waiter:
-    """A thread that waits for a reply; without a method, a thread that waits for an event."""
+    """A thread that waits for a reply, or, if it has no method, for an event."""
 
     __slots__ = ("_wake", "done", "error", "incoming", "method", "txid")
 

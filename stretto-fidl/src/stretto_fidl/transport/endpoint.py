@@ -117,7 +117,8 @@ class Endpoint:
         except (FidlError, BlockingIOError):
             raise
         except BaseException:
-            hooks.lost(self.channel, True)  # a signal handler raised, perhaps before the count
+            # A signal handler raised, perhaps before the hook counted the message.
+            hooks.lost(self.channel, True)
             raise
 
     def write_epitaph(self, status: int, flags: int = 0) -> None:

@@ -28,7 +28,7 @@ def type_expression(type_: types.Type) -> str:
 
 
 def _maybe_optional(type_: types.Type) -> tuple[str, list[str]]:
-    """Return the function and the arguments that make a type, which may be optional."""
+    """Return the name of the function that makes a type, optional or not, and its arguments."""
     match type_:
         case types.String():
             return "_t.String", _bound(type_)

@@ -9,8 +9,8 @@ of a depth-first traversal:
     write(object)    reserve room ─▶ items of each member ─▶ pack
                                          │ out of line: write(object), deeper
 
-Plans of objects out of line are made at their first use: types may be recursive,
-objects in line can't be.
+Plans of objects out of line are made at their first use: types may be recursive, but no object
+contains itself in line.
 """
 
 from __future__ import annotations
