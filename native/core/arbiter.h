@@ -105,8 +105,8 @@ struct st_commit_sink {
    * behind. */
   bool (*congested)(void* self, uint32_t target_buffer);
   /* Takes a chunk, still BeingWritten, for which patches will follow.  Returns
-   * false if the chunk has to be Complete first, as always if this function is
-   * NULL. */
+   * false if the chunk has to be Complete first.  If this function is NULL,
+   * every chunk has to be Complete first. */
   bool (*chunk_unpatched)(void* self, const struct st_chunk* chunk,
                           uint32_t target_buffer);
 };
@@ -150,7 +150,7 @@ struct st_arbiter {
   uint32_t live_writers;
   /* The next chunk id of each writer id; grows on demand. */
   uint32_t* next_chunk_id;
-  /* Whether each writer id is in use; as long as `next_chunk_id`. */
+  /* Whether each writer id is in use; has the length of `next_chunk_id`. */
   uint8_t* writer_in_use;
   uint32_t writers_capacity;
   _Atomic uint64_t stalls_exhausted;
@@ -183,9 +183,9 @@ void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
  * marker the loss stays unmarked. */
 void st_arbiter_report_loss(struct st_arbiter* a, uint32_t target_buffer);
 
-/* Waits, as for a chunk, while the reader of the buffer is behind.  For
- * stalling writers.  Returns at the latest when a wait for a chunk would give
- * up. */
+/* Makes a stalling writer wait while the reader of the buffer is behind, with
+ * the sleeps of a wait for a chunk.  Returns at the latest when such a wait
+ * would give up. */
 void st_arbiter_wait_for_reader(struct st_arbiter* a, uint32_t target_buffer);
 
 /* Returns a chunk in state BeingWritten, or one of size 0 when the policy gives

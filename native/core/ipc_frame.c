@@ -85,7 +85,7 @@ static bool get_frame(const uint8_t* data, size_t size,
         return false;
     } else if (f.number != FRAME_DATA_FOR_TESTING &&
                f.number <= FRAME_LAST_KNOWN) {
-      /* The frame is another member of the oneof than InvokeMethod. */
+      /* The frame's oneof contains another member than InvokeMethod. */
       return false;
     }
   }

@@ -31,8 +31,8 @@ enum {
 };
 
 struct st_open_begins {
-  /* The generation of the session.  If the session has another one by now, the
-   * track has no open BEGIN in it. */
+  /* The generation of the slot's session when the BEGINs were recorded.  If the
+   * slot has another generation now, these BEGINs no longer count. */
   uint32_t generation;
   uint32_t depth;
   /* One bit per open BEGIN, the newest in bit 0: whether it was written. */
