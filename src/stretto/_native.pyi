@@ -122,7 +122,7 @@ class MessageFilter:
         """Filter each packet of a trace.
 
         Returns the trace; the numbers of packets and of malformed packets; the total size of the
-        packets, without their frames, before and after.
+        packets, without their frames, before and after filtering.
 
         A malformed packet becomes an empty one. Raises ValueError if the trace isn't a sequence of
         whole packets, and any exception of the string filter.
@@ -172,7 +172,7 @@ class SendQueue:
 
     def __init__(self, fd: int, limit: int = ...) -> None: ...
     def push(self, frame: bytes | bytearray | memoryview, fd: int = -1) -> bool:
-        """Send a frame with its header; False: full or broken, nothing was queued.
+        """Send a frame with its header. Returns False if the queue is full or broken.
 
         Raises ValueError for a frame above 131072 bytes.
         """
@@ -249,7 +249,7 @@ class Arbiter:
     ) -> None:
         """Connect an unbound arbiter to its service; completed chunks are sent as CommitData.
 
-        Chunks whose target is a reservation (its number << 16) stay until that is bound, too.
+        A chunk whose target is a reservation (number << 16) stays until the reservation is bound.
         `patch_directly`: chunks that haven't been sent yet are patched in place. The service has to
         be informed of this.
         """
@@ -339,7 +339,7 @@ class MessageWriter:
         this one.
         """
     def finalize(self) -> None:
-        """End this message and those inside it. Idempotent.
+        """End this message and its open nested messages. Idempotent.
 
         Raises:
             LocalProtocolError: it doesn't fit into its destination.
@@ -596,9 +596,9 @@ class Category:
 
         Args:
             name: the name of the slice.
-            track: its row; by default that of the thread, or of the asyncio task.
+            track: the row of the slice; by default that of the thread, or of the asyncio task.
             flow: flows that go through the beginning of the slice, as `Flow` or by id.
-            terminating_flow: flows that end there.
+            terminating_flow: flows that end at the slice.
             timestamp: the time of the beginning, in nanoseconds of `stretto.now()`; by default now.
             args: arguments whose names are also parameters of this method.
             arguments: further arguments of the slice.
@@ -819,7 +819,7 @@ class MessageHook:
         otherwise: the general implementation, called for unusual messages.
         incoming: the context variable with the flow of the message being handled.
         transport: the category that shows messages whose own category is disabled.
-        outgoing: whether this is `sent`.
+        outgoing: True for `sent`, False for `received`.
     """
 
     def __init__(
@@ -861,8 +861,8 @@ def set_current_task(
 
     Args:
         function: `asyncio.current_task`.
-        python_function: the same for tasks of the Task class in Python; None if `function` returns
-            these, too.
+        python_function: the corresponding function for tasks of the Task class in Python; None if
+            `function` returns these tasks, too.
     """
 
 def start_instance(

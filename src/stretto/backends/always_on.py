@@ -96,7 +96,7 @@ class AlwaysOnBackend:
         self.problem = ""
         """Why there is no connection; "" if there is one."""
 
-    # --- client.backend.Backend ---
+    # --- methods of client.backend.Backend
 
     def connect_producer(self, producer: ProducerConnection) -> None:
         """Start connecting; return at once."""

@@ -4,7 +4,7 @@
     program's threads --events--> shared memory --> trace buffer        (native, no thread)
 
 The thread only handles calls and timers; short-lived threads write files. Trace data never waits
-for any of them.
+for any of these threads.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class InProcessBackend:
         fork.before.append(self._service.file_threads.pause)
         fork.after_in_parent.append(self._service.file_threads.resume)
 
-    # --- client.backend: Backend and SessionBackend ---
+    # --- methods of client.backend.Backend and SessionBackend
 
     def connect_producer(self, producer: ProducerConnection) -> None:
         def connect() -> None:

@@ -48,7 +48,7 @@ class RecorderProcess:
         options: Options of `stretto record`.
 
     Raises:
-        TransportError: The recorder did not start; the message is its own.
+        TransportError: The recorder did not start; the message is the recorder's.
         SessionError: This process and its children are already being recorded.
     """
 

@@ -60,7 +60,7 @@ class SystemBackend:
         self._client: ProducerIPCClient | None = None
         self._producer: ProducerConnection | None = None
 
-    # --- client.backend.Backend ---
+    # --- methods of client.backend.Backend
 
     def connect_producer(self, producer: ProducerConnection) -> None:
         """Connect, and start the data sources that running sessions enable.

@@ -1,6 +1,6 @@
 """Sessions on the machine's tracing service, started by this process.
 
-    program's threads --call--> [thread: task runner, one ConsumerIPCClient a session] <--> service
+    program's threads --call--> [thread: task runner, a ConsumerIPCClient per session] <--> service
 
 The sessions record this process, too: with its first session the process becomes a producer of the
 service, unless it already is one by `stretto.connect()`. After a fork the connections belong to the
@@ -35,7 +35,7 @@ class SystemSessions:
         self._thread = RunnerThread()
         self._clients: list[ConsumerIPCClient] = []
 
-    # --- client.backend.SessionBackend ---
+    # --- methods of client.backend.SessionBackend
 
     def prepare(self) -> None:
         """Make this process a producer of the service.

@@ -31,8 +31,8 @@ def create_sealed_memfd(size_bytes: int, name: str = MEMFD_NAME) -> int:
     """Allocate zeroed shared memory of a fixed size.
 
     Args:
-        size_bytes: At least 1.
-        name: Shown in /proc/self/maps and /proc/self/fd.
+        size_bytes: The size in bytes, at least 1.
+        name: The name that /proc/self/maps and /proc/self/fd show.
 
     Returns:
         The descriptor (close-on-exec), owned by the caller.

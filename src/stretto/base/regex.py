@@ -1,8 +1,8 @@
 """Regular expressions of configs: compiled once, matched in time linear in the text.
 
 The expression is chosen by the author of a config, the text by a producer, which may be hostile.
-`re` tries alternatives one after the other, which takes exponential time for some pairs. Here all
-alternatives advance together, as in RE2::
+`re` tries alternatives one after the other, which takes exponential time for some expressions and
+texts. Here all alternatives advance together, as in RE2::
 
     pattern --parse--> tree --emit--> program --full_match--> sets of program positions
 

@@ -215,7 +215,7 @@ class SelectorTaskRunner:
                 task()
 
     def _adopt_delayed(self) -> None:
-        # The heap belongs to the runner's thread; other threads only append.
+        # Only the runner's thread uses the heap; other threads append to `_new_delayed`.
         while self._new_delayed:
             delayed = self._new_delayed.popleft()
             self._delayed_count += 1

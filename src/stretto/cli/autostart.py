@@ -2,9 +2,9 @@
 
     site-packages/stretto-autostart.pth     one line, run by `site` as each interpreter starts
 
-`site` runs such files also under -I and -E, but not under -S. In some environments it runs them
-more than once: connecting is idempotent. If the variable isn't set, the line does nothing else than
-test it. If Stretto can't be imported, it prints nothing.
+`site` runs .pth files also under -I and -E, but not under -S. In some environments it runs them
+more than once: connecting is idempotent. If the variable isn't set, the line only tests it. If
+Stretto can't be imported, the line prints nothing.
 """
 
 from __future__ import annotations

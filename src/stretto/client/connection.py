@@ -104,7 +104,7 @@ def connect() -> Connection:
     `setup_startup_tracing` does.
 
     Returns:
-        The connection, at once; every call returns the same one.
+        The connection, before it is established; every call returns the same one.
     """
     return _connect(_set_up_from_environment)
 
@@ -155,11 +155,11 @@ def setup_startup_tracing(
 ) -> StartupTracingSession:
     """Start recording now, before a session of the tracing service includes this process.
 
-    Connects, as `stretto.connect` does. The data sources of `config` that are registered in
-    this process start at once, and write into 8 MiB of memory of this process. A session that
-    sets up a data source with an equal config, whether it runs already or starts later, adopts
-    it and gets everything recorded since. A data source that no session adopts in time stops,
-    and its data is discarded. When the memory is full, events are dropped and counted.
+    Connects, as `stretto.connect` does. The data sources of `config` that are registered in this
+    process start at once, and write into 8 MiB of memory of this process. A session that sets up a
+    data source with an equal config, whether it runs already or starts later, adopts it and gets
+    everything recorded since the start. A data source that no session adopts in time stops, and its
+    data is discarded. When the memory is full, events are dropped and counted.
 
     In a program run by `stretto record --system` nothing is set up: its session records the
     program from the start. The child of a fork has no startup session.

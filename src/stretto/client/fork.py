@@ -102,7 +102,7 @@ def _after_in_parent() -> None:
 def _resume_soon() -> None:
     # The threads can't be restarted within this hook: CPython counts the threads after the hooks.
     # The main thread calls `resume`; if it is blocked, a thread that records an event or waits for
-    # a session does.
+    # a session calls `resume`.
     process.soon.append(resume)
     try:
         _native.add_pending_call(_resume_after_fork)

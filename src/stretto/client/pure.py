@@ -1,8 +1,8 @@
 """The public names without the native part: every call has no effect.
 
-For platforms without a native wheel. A library may keep its instrumentation: calls take the same
-arguments and cost little, decorated functions get the same wrappers as with the native part, and
-`available()` is False.
+This module is for platforms without a native wheel. A library may keep its instrumentation: calls
+take the same arguments and cost little, decorated functions get the same wrappers as with the
+native part, and `available()` is False.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
         ...
 
 Events are stored in a ring buffer in memory, which is written to the file when the block ends. With
-`stream=True` they are written to the file continuously, and nothing is overwritten: a thread that
-produces events faster than they are written waits.
+`stream=True` they are written to the file continuously, and nothing is overwritten: if
+a thread produces events faster than they are written, it waits.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ class recording:  # noqa: N801  # used like a function
     Attributes:
         error: A failure after the start of the block, like a full disk or a killed recorder;
             None if the trace is complete. It is reported once, by `sys.unraisablehook`, and
-            never raised. The session has no such attribute: keep the recording object.
+            never raised. The session has no such attribute: keep the recording object
+            to read it.
 
     Raises:
         ConfigError: `buffer` is malformed.

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 class _Unraisable:
     """Reports an exception through `sys.unraisablehook`.
 
-    Only the interpreter can create the hook's argument. It does so for exceptions in `__del__`.
+    Only the interpreter can create the hook's argument, and it does so for exceptions in `__del__`:
+    so the exception is raised there.
     """
 
     def __init__(self, error: BaseException) -> None:

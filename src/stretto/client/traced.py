@@ -9,8 +9,8 @@ A generator has a slice for each of its runs, from resumption to the next `yield
 suspended, other work takes place on the thread. A coroutine has one slice from its start to its
 end, on its task's track, where slices of other tasks can't interfere.
 
-Function tracing (`stretto record`) leaves out calls that are recorded by the decorator. Of a
-coroutine it records the steps, which are slices on the thread's track.
+Function tracing (`stretto record`) leaves out calls that are recorded by the decorator. It
+records the steps of a coroutine, as slices on the thread's track.
 
 The module is also used without the native part, with categories that are never enabled, so that
 decorated functions behave the same.

@@ -157,7 +157,7 @@ class TracingSession:
         return self._pid != os.getpid()
 
     def setup(self, fd: int | None = None) -> None:
-        """Connect to the service; with `fd`, the trace is written there (`write_into_file`).
+        """Connect to the service; with `fd`, the trace is written to that file (`write_into_file`).
 
         `start` calls it if it wasn't called before.
 

@@ -5,8 +5,8 @@ requests carry a `traceparent` (W3C Trace Context), both ends have the same 24 b
 id is made from these. For requests without it, Stretto can add its own header; this is optional.
 
 The id is in the request, so the hooks' counting isn't needed: this module writes the slices and
-instants itself. They are those of `stretto.flows.tracer` without `txid` and `ordinal`, at a fifth
-of the cost. The gRPC wrappers save more by writing them without an `Exchange`.
+instants itself. They are like those of `stretto.flows.tracer`, without `txid` and `ordinal`, and
+cost a fifth of the time. The gRPC wrappers save more by writing them without an `Exchange`.
 """
 
 from __future__ import annotations

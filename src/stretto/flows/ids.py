@@ -21,9 +21,9 @@ A first reply has the id of its request, wherever it comes in its direction. So:
 `NumberedIds`: for protocols that number each request, one-way requests too (Perfetto's IPC).
 Nothing is counted, so no count can be lost.
 
-`Rfc0035Ids` and `HashIds` are Fuchsia's RFC-0035: its example and its prose. The ids of both depend
-only on the txid: every one-way message of a method has the same id, and the example's ids repeat
-after 256 transactions. They exist for comparison, and for traces that have to match other
+`Rfc0035Ids` and `HashIds` follow the example and the text of Fuchsia's RFC-0035. The ids of both
+depend only on the txid: every one-way message of a method has the same id, and the example's ids
+repeat after 256 transactions. They exist for comparison, and for traces that have to match other
 implementations of the RFC. `rfc0035` computes the intended expression. With the precedence of C and
 Python, `koid & 0xFFFF << 48 | …` would keep the *top* 16 bits of the koid, which are all zero: ids
 would not depend on the channel.
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
             Args:
                 outgoing: Whether this end wrote it.
-                kind: As in `stretto.base.rpc_hooks`.
+                kind: The kind of the message, as in `stretto.base.rpc_hooks`.
                 txid: Its transaction id, or 0.
                 ordinal: The ordinal of its method.
                 answer: The number of earlier replies to the same request.

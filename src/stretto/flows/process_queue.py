@@ -16,8 +16,9 @@ it later. So an item gets its number at `put`, and the number is passed to the r
 and holds more items, the additional items have no arrow. After an interrupted read or write no item
 has an arrow.
 
-The queue's `_reset` sets its buffer and its functions for writing and reading as attributes: there
-they are replaced. The size of an item is unknown to its sender, so only the receiver records it.
+The queue's `_reset` sets its buffer and its functions for writing and reading as attributes. So it
+is overridden, and replaces them. The size of an item is unknown to its sender, so only the receiver
+records it.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class _Traced:
 
     Args:
         category: The category of the items.
-        name: The name of items: the method.
+        name: The name of the items, recorded as their method.
         maxsize: The largest number of items in the queue; 0 for no limit.
         context: A context of `multiprocessing.get_context()`.
     """

@@ -64,7 +64,7 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
 
     Args:
         category: The category of the items.
-        name: The name of items: the method.
+        name: The name of the items, recorded as their method.
         context: A context of `multiprocessing.get_context()`.
     """
 
@@ -205,7 +205,7 @@ def traced_pipe(
 
     Args:
         category: The category of the messages.
-        name: The name of messages: the method.
+        name: The name of the messages, recorded as their method.
         context: A context of `multiprocessing.get_context()`.
     """
     near, far = (context or multiprocessing.get_context()).Pipe()

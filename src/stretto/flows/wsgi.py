@@ -7,7 +7,8 @@ lasts until the application has returned its body. If the body is generated piec
 generator, for example), each piece is a separate slice, `body`, and so is its `close`: the time
 between the pieces belongs to the server. These slices aren't messages, and have no `role`.
 
-The reply counts as sent when the server gets the first piece, as it writes the head with that.
+The reply counts as sent when the server gets the first piece, as it writes the header fields with
+it.
 """
 
 from __future__ import annotations

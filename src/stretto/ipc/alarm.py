@@ -24,7 +24,8 @@ class Alarm:
     """A timer with a thread.
 
     Args:
-        on_time: Called when the time is up. It must not raise; it may call every method here.
+        on_time: Called when the time is up. It must not raise; it may call every method of the
+            alarm.
     """
 
     def __init__(self, on_time: Callable[[], float | None]) -> None:

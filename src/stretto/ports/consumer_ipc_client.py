@@ -225,7 +225,7 @@ class ConsumerIPCClient:
     def _send_without_answer(self, name: str, request: Message) -> None:
         self._invoke(name, request, lambda _reply, _has_more: None)
 
-    # --- ConsumerEndpoint: the session
+    # --- methods of ConsumerEndpoint: the session
 
     def enable_tracing(self, config: bytes, fd: int | None = None) -> None:
         """Set up a session.
@@ -304,7 +304,7 @@ class ConsumerIPCClient:
 
         self._invoke("CloneSession", request, on_cloned, -1 if fd is None else fd)
 
-    # --- ConsumerEndpoint: reading and queries
+    # --- methods of ConsumerEndpoint: reading and queries
 
     def read_buffers(self) -> None:
         """Read the trace since the last read; it is passed to `on_trace_data` as it arrives."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def split_message(encoded: bytes, limit: int) -> Iterator[bytes]:
-    """Split a message into parts of at most `limit` bytes; yields at least one, maybe empty.
+    """Split a message into parts of at most `limit` bytes; yields at least one part, maybe empty.
 
     The concatenation of the parts is the message again (protobuf merges repeated fields).
 

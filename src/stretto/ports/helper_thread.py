@@ -1,4 +1,4 @@
-"""Helper threads that the traced program doesn't notice.
+"""Helper threads that don't interfere with the traced program.
 
 They are started without `threading`, so they are not in the program's list of threads. They
 block all signals, because signals must interrupt the program's own threads.

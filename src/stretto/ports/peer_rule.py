@@ -1,7 +1,7 @@
 """The rule for consumers: who may start sessions and read the data of every producer.
 
-These are root and the service's own user, and the members of one group if it is configured. The
-credentials are those reported by the kernel.
+The permitted users are root and the service's own user, and the members of one group if it is
+configured. The credentials are those reported by the kernel.
 """
 
 from __future__ import annotations

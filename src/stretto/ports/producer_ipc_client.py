@@ -14,8 +14,8 @@ Life cycle
     disconnect            ends the connection
 
 Rules
-- Callbacks run on the IPC thread, or inside `connect_and_wait` on its caller's.
-  They may call every method here. An exception in one ends the connection.
+- Callbacks run on the IPC thread, or inside `connect_and_wait` on its caller's
+  thread. They may call every method here. An exception in a callback ends the connection.
 - Trace data doesn't pass through Python: the arbiter sends it.
 - The service must run as root or as this process's user: no other user may provide memory or
   start tracing. Over a network the service's user is unknown, and is trusted because the
@@ -363,7 +363,7 @@ class ProducerIPCClient:
             self._end.wait_readable(min(remaining_ms, slice_ms))
             self._receive_some()
 
-    # --- ProducerEndpoint
+    # --- methods of ProducerEndpoint
 
     def register_data_source(self, descriptor: DataSourceDescriptor) -> None:
         """Register a data source."""

@@ -279,7 +279,7 @@ class RemoteConsumer:
 
 
 def _config_in(request: Raw) -> bytes:
-    """Return the encoded config in a request, which may be long and isn't encoded again.
+    """Return the config in a request as it was encoded; it isn't decoded, as it may be long.
 
     Raises:
         DecodeError: The request or the config is malformed.

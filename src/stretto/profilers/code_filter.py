@@ -6,7 +6,7 @@
     **/tests/*      paths, with wildcards; `*` also matches slashes
 
 A pattern with a slash, or one that ends in `.py`, is a path. Code that matches `exclude` is not
-traced; if `include` is given, only code that matches it is. Stretto's own code is never traced.
+traced; if `include` is given, only matching code is traced. Stretto's own code is never traced.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class Patch:
     """Observers around a function in a module that may not be imported yet.
 
-    When switched off, the original function is restored, unless the program has wrapped it since.
+    When the observers are removed, the original function is restored, unless the program has
+    wrapped it since.
     In that case the observers remain, and must check whether their category is enabled.
 
     Args:

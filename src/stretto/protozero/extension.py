@@ -51,8 +51,8 @@ class Extension(Generic[Value, Writer]):
 
         Args:
             writer: writer of the extended message.
-            value: a plain value or a message object. One element of a repeated field; the list of
-                all elements of a packed field.
+            value: a plain value or a message object. For a repeated field, one element; for a
+                packed field, the list of all elements.
         """
         field, out = self.field, bytearray()
         if isinstance(field, RepeatedField) and not field.packed:

@@ -27,9 +27,9 @@ class Field:
         json_name: name in JSON.
         path: name in error messages, such as `TraceConfig.duration_ms`.
         codec: codec of the value, or of the elements of a repeated field.
-        implicit: a proto3 field without presence: setting it to its default value unsets it.
+        implicit: whether it is a proto3 field without presence: its default value unsets it.
         oneof: name of the oneof group: setting one of its fields clears the others.
-        redact: `[debug_redact = true]`: its values are not written into traces.
+        redact: whether it has `[debug_redact = true]`: its values are not written into traces.
     """
 
     __slots__ = (

@@ -69,7 +69,7 @@ class MockConsumer:
         """Return all read packets as decoded messages."""
         return decode_packets(self.data)
 
-    # --- ports.endpoints.Consumer
+    # --- methods of ports.endpoints.Consumer
 
     def on_connect(self) -> None:
         self.connected = True

@@ -128,7 +128,7 @@ class MockProducer:
         """Disconnect from the service."""
         self.endpoint.disconnect()
 
-    # --- ports.endpoints.OutOfProcessProducer
+    # --- methods of ports.endpoints.OutOfProcessProducer
 
     def on_connect(self) -> None:
         self.calls.append(("connect", ""))

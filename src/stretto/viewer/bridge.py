@@ -12,8 +12,6 @@ Rules
 - If one side doesn't read, the bridge stops reading from the other side.
 - When one side closes the connection, the data that it sent before is delivered, and then the
   other connection is closed.
-
-Source: ui.md, "On the wire of the bridge".
 """
 
 from __future__ import annotations

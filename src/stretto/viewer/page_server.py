@@ -60,11 +60,11 @@ class Site(Protocol):
 
         Args:
             method: GET, HEAD or OPTIONS.
-            path: Decoded, without the query.
+            path: The decoded path, without the query.
             fields: The request's header fields.
 
         Raises:
-            HttpError: Becomes the response.
+            HttpError: The error that is sent as the response.
         """
 
 

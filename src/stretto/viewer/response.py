@@ -68,7 +68,7 @@ class Response:
     """An HTTP response.
 
     Attributes:
-        status: See `http.HTTPStatus`.
+        status: The status code; see `http.HTTPStatus`.
         fields: Header fields, without those that are in every response.
         body: Bytes or a file; the response to HEAD is sent without it.
         on_delivered: Called when the client has received the whole body. The server closes the

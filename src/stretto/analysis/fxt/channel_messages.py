@@ -7,7 +7,7 @@
     any other message     begin ─── end                         its reply has another flow
 
 Bit 31 of a flow's id is set if the id was made from a transaction id. Then the reply has the same
-id, and is sent by the process that read the request. Here the messages get the arguments that
+id, and is sent by the process that read the request. The importer adds the arguments that
 `stretto flows` expects: `role`, `kind` and `method`; and a name that `stretto fidl symbolize` can
 replace.
 

@@ -76,8 +76,8 @@ class RecordWriter:
 
         Args:
             kind: PROCESS_OBJECT, THREAD_OBJECT or another type of Zircon's objects.
-            number: Its koid.
-            name: Its name.
+            number: The koid of the object.
+            name: The name of the object.
             arguments: For a thread, the koid of its process as the argument `process`.
         """
         reference, inline = self._name(name)

@@ -61,8 +61,8 @@ def _start_recorder(
 def _occupy_standard_descriptors() -> None:
     """Open /dev/null for each standard descriptor that is closed.
 
-    Otherwise the next opened file would get its number, and messages would be written into that
-    file. In the program the descriptor is still closed, as without a recorder.
+    Otherwise the next opened file would get the descriptor's number, and messages would be written
+    into that file. In the program the descriptor is still closed, as without a recorder.
     """
     while (fd := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) <= STDERR:
         pass

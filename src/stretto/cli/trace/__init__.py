@@ -5,7 +5,7 @@
     output      the output file of the trace
     session     one session, from its start to its last byte
     snapshot    a copy of a running session
-    command     combines them; only this module waits
+    command     combines the other modules; only this module waits
 
 Source of flags, exit codes and texts: docs/formats/command_line.md.
 """

@@ -30,12 +30,12 @@ class TraceConsumer:
     """A connection to the service as consumer.
 
     Args:
-        runner: runs the callbacks while a method waits.
+        runner: the task runner of the callbacks; it runs while a method waits.
         address: the service's consumer socket.
 
     Attributes:
-        endpoint: for requests whose replies are not waited for.
-        ended: the session has ended.
+        endpoint: the endpoint, for requests whose replies are not waited for.
+        ended: whether the session has ended.
         error: the service's reason if it ended the session.
 
     Raises:

@@ -5,7 +5,7 @@
 Rules (docs/formats/command_line.md, "While it runs")
 - An error of the service ends the session and is printed; the command still succeeds.
 - SIGINT and SIGTERM flush and stop the session; its data is saved.
-- If a session lasts much longer than its config says, the command fails.
+- If a session lasts much longer than its config specifies, the command fails.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ class Snapshot:
         """Write the copy into the file, unless the service has written it.
 
         Returns:
-            A message for the user. A refusal of the service isn't a failure of the command, as with
-            sessions.
+            A message for the user. If the service refuses the copy, the command doesn't fail: the
+            same rule applies to sessions.
 
         Raises:
             CommandError: the copy can't be read or written.

@@ -5,8 +5,8 @@ by its coroutine's qualified name, below its thread. A track belongs to the task
 context variable, which a child task would inherit.
 
 The native part calls this module only when the interpreter's context has changed, once per step;
-after `set_current_task` only for new tasks. asyncio isn't imported here: a program that hasn't
-imported it has no tasks.
+after `set_current_task` it does so only for new tasks. asyncio isn't imported here: a program that
+hasn't imported it has no tasks.
 """
 
 from __future__ import annotations

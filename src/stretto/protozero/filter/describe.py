@@ -39,7 +39,7 @@ def describe_allowed(schema: SchemaFilter, allowed: _native.MessageFilter) -> li
     """
     lines = []
     pending = [(schema.messages[0], 0)]
-    for message, number in pending:  # The loop appends to this list.
+    for message, number in pending:  # The loop appends to the list over which it iterates.
         for field in message.in_order():
             rule = allowed.query(number, field.number)
             if rule is None:

@@ -1,4 +1,4 @@
-"""The regular expression of a string rule, matched in bounded time whatever the text.
+"""The regular expression of a string rule, matched in bounded time for every text.
 
 The author of a config chooses the expression, and any producer the text. `re` is fast, but
 backtracks when an alternative fails: the expression `(x+x+)+y` takes 2^n steps for n characters. So
@@ -82,7 +82,7 @@ def _spans(captures: tuple[int, ...]) -> Spans:
 
 
 def _ambiguity(node: Node) -> tuple[int, int]:
-    """Count the loops and the other alternatives of an expression; -1 loops: not bounded.
+    """Count the loops and alternatives of an expression; -1 loops if its paths aren't bounded.
 
     With backtracking, `re` may try each loop with each number of repetitions, and each alternative:
     at most size ** loops * 2 ** alternatives paths. A loop around an alternative has no such bound.

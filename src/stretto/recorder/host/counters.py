@@ -22,7 +22,7 @@ class Counters:
     """Samples processes into the data source `linux.process_stats`.
 
     Args:
-        runner: watches the processes.
+        runner: the task runner that watches the processes.
         add_producer: connects a producer to the service.
     """
 

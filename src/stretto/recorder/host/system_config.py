@@ -69,7 +69,7 @@ def _names_track_events(sources: Sequence[TraceConfig.DataSource]) -> bool:
 
 
 def _exclude_the_program(sources: Sequence[TraceConfig.DataSource]) -> None:
-    """Exclude the program's producers from track event sources without a producer filter."""
+    """Exclude the program's producers from track event data sources that have no filter."""
     for source in sources:
         filtered = source.producer_name_filter or source.producer_name_regex_filter
         if source.config and source.config.name == TRACK_EVENT and not filtered:

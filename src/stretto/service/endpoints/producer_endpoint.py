@@ -137,7 +137,8 @@ class ProducerEndpoint:
             return
         self._service.disconnect_producer(self)
         self.connected = False
-        self.forbid_buffers(list(self._allowed))  # The producer's id may be reused soon.
+        # The permissions are removed, as the producer's id may be reused soon.
+        self.forbid_buffers(list(self._allowed))
         if self._arbiter is not None:
             self._arbiter.disable()
         self._service.context.task_runner.post(self._producer.on_disconnect)

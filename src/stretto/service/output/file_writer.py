@@ -33,7 +33,7 @@ class FileWriter:
 
     Args:
         file: The file; interruptible if it may be a pipe.
-        threads: Run the writing thread.
+        threads: Starts and stops the writing thread.
         on_progress: Called on the writing thread after each step.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""The service's own packets in a trace, in the reads in which they are written.
+"""Builds the service's own packets for each read of a trace.
 
 ::
 

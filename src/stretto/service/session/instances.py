@@ -127,7 +127,7 @@ class Instances:
         return True
 
     def on_stopped(self, producer: SessionProducer, instance_id: int) -> bool:
-        """Handle the end of an instance; return whether it exists."""
+        """Handle the end of an instance; return False if there is no such instance."""
         instance = self._find(producer, instance_id)
         if instance is None:
             return False
