@@ -1,4 +1,4 @@
-"""`stretto._wiring` in a fresh interpreter."""
+"""The import of `stretto._wiring` in a new interpreter, and the effects of its install()."""
 
 from __future__ import annotations
 

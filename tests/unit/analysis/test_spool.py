@@ -34,7 +34,7 @@ def test_sorted_values_keep_their_types() -> None:
     assert [type(each) for each in got] == [type(each) for each in value]
 
 
-def test_large_values_are_moved_to_disk_early(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_above_a_total_size_are_moved_to_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool_module, "_MAX_BYTES", 1000)
     with Spool() as spool:
         for at in range(100):

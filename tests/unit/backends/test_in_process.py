@@ -17,7 +17,7 @@ def backend():
     backend = InProcessBackend()
     yield backend
     backend._thread.stop()
-    backend.after_fork_in_child()  # This call also releases the backend's resources.
+    backend.after_fork_in_child()  # `after_fork_in_child` also releases the backend's resources.
 
 
 def test_call_runs_on_the_thread_and_returns_its_result(backend):

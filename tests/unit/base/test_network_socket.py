@@ -145,7 +145,7 @@ class TestVsockSockets:
             end.close()
 
 
-def test_paths_are_unix_sockets(tmp_path: Path) -> None:
+def test_address_that_is_a_path_makes_a_unix_socket(tmp_path: Path) -> None:
     listener = sockets.listen(str(tmp_path / "socket"), 0o666)
     assert isinstance(listener, UnixListener)
     assert (tmp_path / "socket").stat().st_mode & 0o777 == 0o666

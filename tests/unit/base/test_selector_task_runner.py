@@ -151,7 +151,7 @@ class TestWatchedDescriptors:
         assert runner.run_until(lambda: bool(seen), timeout_ms=5000)
         assert not runner.run_until(lambda: len(seen) > 1, timeout_ms=1)
 
-    def test_end_of_file_is_readable(
+    def test_descriptor_at_end_of_file_is_readable(
         self, runner: SelectorTaskRunner, pipe: tuple[int, int]
     ) -> None:
         seen: list[bytes] = []

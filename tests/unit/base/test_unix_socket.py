@@ -80,13 +80,13 @@ class TestListeningSocket:
         for end in (client, server, listener):
             end.close()
 
-    def test_close_removes_the_path(self, tmp_path: Path) -> None:
+    def test_close_removes_the_socket_file(self, tmp_path: Path) -> None:
         listener = UnixListener(str(tmp_path / "socket"))
         listener.close()
         listener.close()
         assert not (tmp_path / "socket").exists()
 
-    def test_close_keeps_the_path_of_a_later_listener(self, tmp_path: Path) -> None:
+    def test_close_keeps_the_socket_file_of_a_later_listener(self, tmp_path: Path) -> None:
         old = UnixListener(str(tmp_path / "socket"))
         (tmp_path / "socket").unlink()
         new = UnixListener(str(tmp_path / "socket"))

@@ -100,7 +100,7 @@ def test_first_of_two_verbs_with_one_name_is_used(
     assert verbs.added_verbs()["greet"].value == "some_verbs:a"
 
 
-def test_unknown_verb_lists_added_ones(
+def test_unknown_verb_is_an_error_that_lists_added_verbs(
     install: Install, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(greet="some_verbs:greet")

@@ -199,7 +199,7 @@ def test_large_packets_are_recorded():
         assert texts(session.read())[0] == "x" * 300_000
 
 
-def test_registering_twice_is_harmless_and_taken_names_are_refused():
+def test_second_registration_of_a_class_does_nothing_and_taken_names_are_refused():
     class Nameless(stretto.DataSource):
         pass
 

@@ -114,7 +114,7 @@ def test_session_ends_after_its_duration():
         assert names(session.read()) == ["x"]
 
 
-def test_wait_times_out():
+def test_wait_for_the_end_of_a_session_times_out():
     with stretto.TracingSession(config()) as session:
         with pytest.raises(SessionError, match="did not end the session within 0"):
             session.wait(0)

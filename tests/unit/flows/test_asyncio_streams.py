@@ -83,7 +83,7 @@ async def exactly(reader: StreamReader) -> Awaitable[bytes]:
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_empty_bodies_are_messages(*, at_once: bool) -> None:
+def test_messages_with_empty_bodies_have_flows(*, at_once: bool) -> None:
     bodies = [b"a", b"", b"ccc", b"", b""]
 
     async def exchange() -> list[bytes]:

@@ -202,7 +202,7 @@ class TestAnchoredScheme:
 
 
 class TestNumberedScheme:
-    def test_both_ends_agree_on_numbered_ids_and_each_answer_has_its_own(self) -> None:
+    def test_both_ends_agree_on_numbered_ids_and_each_answer_has_its_own_id(self) -> None:
         client, server = NumberedIds(lambda: KEY), NumberedIds(lambda: KEY)
         request = client.next(True, REQUEST, 8, 0)
         assert server.next(False, REQUEST, 8, 0) == request == server.next(True, REPLY, 8, 0)

@@ -125,7 +125,7 @@ def test_items_of_a_joinable_queue_have_flows() -> None:
     assert ids(recorded.events, "send") == ids(recorded.events, "receive")
 
 
-def test_item_that_cannot_be_pickled_does_not_affect_flows_of_others(
+def test_item_that_cannot_be_pickled_does_not_affect_flows_of_other_items(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     jobs = TracedQueue(category="test.queue")

@@ -39,7 +39,7 @@ class TestEncodeFrame:
         encoded = encode_frame(IPCFrame(request_id=1, msg_bind_service=bind))
         assert encoded == b"\x07\0\0\0" + b"\x10\x01" + b"\x1a\x03" + b"\x0a\x01P"
 
-    def test_largest_frame_is_accepted_and_a_larger_one_refused(self) -> None:
+    def test_largest_frame_is_accepted_and_a_larger_frame_is_refused(self) -> None:
         overhead = len(encode_frame(frame(1, 100_000))) - 100_000
         assert len(encode_frame(frame(1, MAX_FRAME_BYTES - overhead))) == MAX_FRAME_BYTES
         with pytest.raises(LocalProtocolError, match="at most 131068"):

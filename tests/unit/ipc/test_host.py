@@ -168,7 +168,7 @@ class TestReceivedDescriptors:
         assert host.invoke("ReadFd") == [ok(b"none")]
         os.close(write_fd)
 
-    def test_last_descriptor_is_kept_and_earlier_ones_are_closed(self, host: Host) -> None:
+    def test_last_descriptor_is_kept_and_earlier_descriptors_are_closed(self, host: Host) -> None:
         before = open_descriptors()
         for _ in range(3):
             host.connection.park_fd(os.open(os.devnull, os.O_RDONLY))

@@ -108,7 +108,7 @@ def test_request_without_reply_makes_no_parts(world: World) -> None:
     assert world.made == []
 
 
-def test_failed_stream_is_rejected_and_the_next_one_is_sent(world: World) -> None:
+def test_failed_stream_is_rejected_and_the_next_stream_is_sent(world: World) -> None:
     def failing() -> Iterator[Raw]:
         yield Raw(b"one")
         raise ConfigError("no more")

@@ -60,7 +60,9 @@ def wait(runner: ipc.SelectorTaskRunner, predicate: Callable[[], bool]) -> None:
     assert predicate()
 
 
-def test_call_is_answered(runner: ipc.SelectorTaskRunner, shop: Shop, tmp_path: Path) -> None:
+def test_call_over_a_unix_socket_is_answered(
+    runner: ipc.SelectorTaskRunner, shop: Shop, tmp_path: Path
+) -> None:
     client = ipc.connect(f"{tmp_path}/shop", runner)
     proxy = bound(runner, client, SHOP)
     replies: list[Any] = []

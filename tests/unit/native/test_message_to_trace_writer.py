@@ -86,7 +86,7 @@ class TestMessagesAsPackets:
 
 
 class TestMisuseOfMessages:
-    def test_second_packet_of_a_writer_is_refused_while_one_is_open(self) -> None:
+    def test_second_packet_of_a_writer_is_refused_while_the_first_is_open(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
         message = TracePacket.Writer(writer)

@@ -75,7 +75,7 @@ class TestPendingCalls:
 
 
 class TestSubinterpreters:
-    def test_subinterpreter_traces_nothing_and_does_not_affect_the_main_one(self) -> None:
+    def test_subinterpreter_traces_nothing_and_does_not_affect_the_main_interpreter(self) -> None:
         program = """
 try:
     import _xxsubinterpreters as interpreters

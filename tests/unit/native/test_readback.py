@@ -26,7 +26,7 @@ def write(table: _native.BufferTable, *packets: bytes) -> None:
 
 
 class TestReadingOfABuffer:
-    def test_read_stops_at_the_limit_and_continues_there(self) -> None:
+    def test_read_stops_at_the_limit_and_the_next_read_continues(self) -> None:
         table = make_table()
         write(table, *(packet(n, 100) for n in range(1, 101)))
         readback = _native.Readback(table)

@@ -158,7 +158,7 @@ class TestFullSharedMemory:
 
             thread = threading.Thread(target=write)
             thread.start()
-            # This loop runs only if the other thread has released the GIL.
+            # `serve_while` runs only if the other thread has released the GIL.
             remote.serve_while(thread)
             assert written == [True] * 50
             assert numbers_of(read_all(remote.table)) == list(range(50))

@@ -108,7 +108,7 @@ def test_repr_that_records_itself_does_not_break_later_events():
     assert recorded.one("after").args == {"value": 1}
 
 
-def test_repr_can_clear_the_containers_that_hold_it():
+def test_repr_can_clear_the_containers_of_its_object():
     class Clears:
         def __init__(self, *containers):
             self.containers = containers
@@ -215,7 +215,7 @@ def test_signal_handler_can_record_slices_inside_of_events():
 
     class Slow:
         def __repr__(self):
-            # This takes long, so that few events are between two signals.
+            # The repr takes long, so that few events are between two signals.
             return str(sum(range(5000)))
 
     before = signal.signal(signal.SIGALRM, handler)

@@ -104,7 +104,9 @@ class TestMethodsOfThePort:
         ids = {name: CONSUMER_PORT.method_id(name) for name in CONSUMER_PORT.by_name}
         assert ids == ipc.CONSUMER_PORT_METHODS
 
-    def test_every_method_is_answered(self, world: World, remote: RemoteConsumer) -> None:
+    def test_every_method_of_the_consumer_port_is_answered(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         for name in CONSUMER_PORT.by_name:
             if name not in ("EnableTracing", "ObserveEvents"):
                 assert world.call(remote, name), name

@@ -36,7 +36,7 @@ def slices_of(replies: list[bytes]) -> list[ReadBuffersResponse.Slice]:
 
 @pytest.mark.parametrize("sizes", SIZES)
 class TestSplitAndJoin:
-    def test_joined_packets_equal_the_sent_ones(self, sizes: list[int]) -> None:
+    def test_joined_packets_equal_the_sent_packets(self, sizes: list[int]) -> None:
         packets = packets_of(sizes)
         replies = list(pack_slices(trace_of(packets)))
         found, begun = [], b""
@@ -48,7 +48,7 @@ class TestSplitAndJoin:
         assert found == packets
         assert begun == b""
 
-    def test_joined_trace_equals_the_sent_one(self, sizes: list[int]) -> None:
+    def test_joined_trace_equals_the_sent_trace(self, sizes: list[int]) -> None:
         trace = trace_of(packets_of(sizes))
         joiner = SliceJoiner()
         assert b"".join(map(joiner.add, pack_slices(trace))) == trace

@@ -210,7 +210,7 @@ class TestStartAndStopOfTracing:
         last()
         assert result.calls() == [(last.__qualname__, [("leaf", []), (OPEN, [])])]
 
-    def test_open_call_of_an_earlier_session_is_not_ended_in_a_new_one(self) -> None:
+    def test_open_call_of_an_earlier_session_is_not_ended_in_a_new_session(self) -> None:
         first, second = recorded(CATEGORY), recorded(CATEGORY)
         first.__enter__()
 

@@ -105,7 +105,7 @@ def runs_cprofile(recorded_events: ProfileEvents) -> None:
 
 
 def runs_profile(recorded_events: ProfileEvents) -> None:
-    # CPython 3.15 deprecates this module.
+    # CPython 3.15 deprecates the module `profile`.
     import profile
 
     tool = profile.Profile()

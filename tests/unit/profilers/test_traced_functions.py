@@ -94,7 +94,7 @@ def test_traced_call_is_one_slice_of_the_decorators_category() -> None:
     assert categories_of(events, "helper") == 2 * [FUNCTIONS]
 
 
-def test_recursion_is_one_slice_per_call() -> None:
+def test_recursive_traced_function_is_one_slice_per_call() -> None:
     def program() -> None:
         countdown(3)
 

@@ -36,7 +36,7 @@ def test_command_writes_every_generated_file(outputs: dict[str, str], tmp_path: 
     assert written == outputs
 
 
-def test_command_without_a_checkout_is_an_error(tmp_path: Path) -> None:
+def test_generator_outside_of_a_checkout_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="name a checkout"):
         generate.main([str(tmp_path)])
 

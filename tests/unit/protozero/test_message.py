@@ -52,7 +52,7 @@ class TestMessageConstructor:
     def test_keyword_of_none_leaves_the_field_unset(self) -> None:
         assert TraceConfig(duration_ms=None) == TraceConfig()
 
-    def test_error_for_an_unknown_keyword_suggests_a_similar_one(self) -> None:
+    def test_error_for_an_unknown_keyword_suggests_a_similar_name(self) -> None:
         with pytest.raises(ConfigError, match="no field 'durtion_ms'; did you mean 'duration_ms'"):
             TraceConfig(durtion_ms=1)  # type: ignore[call-arg]
 
@@ -147,7 +147,7 @@ class TestFieldAssignment:
             config.duration_ms = -5
         assert not config.has("duration_ms")
 
-    def test_values_are_normalized(self) -> None:
+    def test_values_are_converted_to_the_type_of_their_field(self) -> None:
         message = Sample(number=True, flag=0, ratio=1, small=0.1, blob=bytearray(b"x"), list=(1, 2))
         assert type(message.number) is int
         assert message.flag is False
@@ -163,7 +163,7 @@ class TestFieldAssignment:
         message.clear("child")
         assert message == Sample()
 
-    def test_setting_one_field_of_a_oneof_clears_the_others(self) -> None:
+    def test_setting_one_field_of_a_oneof_clears_its_other_fields(self) -> None:
         message = Sample(one=1)
         assert message.which_oneof("pick") == "one"
         message.other = Sample()
@@ -326,7 +326,7 @@ class TestUnknownFields:
         assert message.unknown_fields == self.DATA[2:]
         assert message.encode() == self.DATA
 
-    def test_unknown_fields_are_encoded_after_known_ones(self) -> None:
+    def test_unknown_fields_are_encoded_after_known_fields(self) -> None:
         message = Sample.decode(self.DATA[2:] + self.DATA[:2])
         assert message.encode() == self.DATA
 
@@ -343,7 +343,7 @@ class TestUnknownFields:
         assert Sample.decode(bytes.fromhex("3805")).unknown_fields == bytes.fromhex("3805")
         assert Sample.decode(bytes.fromhex("3805")).child is None
 
-    def test_unknown_fields_are_compared(self) -> None:
+    def test_messages_with_different_unknown_fields_are_unequal(self) -> None:
         assert Sample.decode(self.DATA) == Sample.decode(self.DATA)
         assert Sample.decode(self.DATA) != Sample(number=5)
 

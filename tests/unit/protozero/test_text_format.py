@@ -287,7 +287,7 @@ class TestUnknownFieldsInText:
         expected = Everything(a_int32=1, inner=Inner() if text.startswith("inner") else None)
         assert self.lossy(text + " a_int32: 1") == expected
 
-    def test_known_fields_are_checked_even_if_unknown_ones_are_ignored(self) -> None:
+    def test_known_fields_are_checked_even_if_unknown_fields_are_ignored(self) -> None:
         assert len(errors("nothing: 1 a_bool: 1", lossy=True)) == 1
         assert len(errors("nothing { a: 1 ", lossy=True)) == 1
         assert len(errors("a_int32 { }", lossy=True)) == 1

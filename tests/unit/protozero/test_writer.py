@@ -34,7 +34,9 @@ class TestNestedMessages:
         size = b"\x7f" if length == 127 else b"\x80\x81\x80\x00"
         assert writer.finish() == b"\x1a" + size + b"x" * length
 
-    def test_outer_length_includes_compaction_of_inner_messages(self, root: type[Any]) -> None:
+    def test_length_of_an_outer_message_is_correct_if_inner_lengths_are_shortened(
+        self, root: type[Any]
+    ) -> None:
         writer = root()
         with writer.nested(1, root) as outer:
             outer.append_raw(b"y" * 120)

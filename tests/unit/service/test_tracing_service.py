@@ -270,7 +270,7 @@ class TestServiceSessions:
         assert not setup.enable(config).disabled
 
 
-def test_uuid_is_random_version_4(setup):
+def test_trace_uuid_is_random_and_of_version_4(setup):
     service = TracingService(setup.runner, setup.clock, random_bytes=lambda n: b"\xff" * n)
     assert service.context.new_uuid() == (0xFFFFFFFF_FFFF_4FFF, 0xBFFFFFFF_FFFFFFFF)
     assert setup.service.context.uid == UID

@@ -39,7 +39,7 @@ def test_events_are_captured_with_their_arguments_in_order_of_time() -> None:
     assert b"request" in captured.trace
 
 
-def test_only_named_categories_are_captured_including_slow_ones() -> None:
+def test_only_named_categories_are_captured_including_slow_categories() -> None:
     with CapturedEvents("captured_events.stock") as captured:
         with shop.slice("request"):
             pass

@@ -57,7 +57,7 @@ def test_number_of_remembered_flow_ends_is_bounded(monkeypatch: pytest.MonkeyPat
     assert list(scopes._ended_at) == [3, 4, 5]
 
 
-def test_flow_id_0_is_replaced() -> None:
+def test_fxt_flow_id_0_is_replaced_by_another_id() -> None:
     assert FlowScopes().begin(0, 1, 0).id != 0
 
 

@@ -222,7 +222,7 @@ class TestFlowConversion:
             (INSTANT, "instant", [3], []),
         ]
 
-    def test_flow_end_in_the_slice_of_its_beginning_is_on_the_slice_end(self) -> None:
+    def test_flow_that_ends_in_its_first_slice_terminates_at_the_end_of_the_slice(self) -> None:
         trace = FxtTrace()
         trace.event(fxt.DURATION_BEGIN, 100, CLIENT, "call")
         trace.event(fxt.FLOW_BEGIN, 101, CLIENT, number=7)
@@ -365,7 +365,7 @@ def test_blobs_of_perfetto_packets_are_copied() -> None:
     assert outcome.left_out == {"blobs of other data": 1}
 
 
-def test_large_process_and_thread_ids_are_mapped_to_small_ones() -> None:
+def test_large_process_and_thread_ids_are_mapped_to_small_ids() -> None:
     trace = FxtTrace()
     threads = [Thread(1 << 40, 1 << 50), Thread(1 << 40, 1 << 63), Thread(0, 5)]
     for thread in threads:

@@ -134,7 +134,7 @@ def test_kernel_objects_are_read() -> None:
     ]
 
 
-def test_blob_is_read() -> None:
+def test_blob_record_is_read() -> None:
     records, _ = read(TABLES, record(5, 1 | 5 << 16 | 3 << 32, text(b"\n\x03abc")))
     assert records == [Blob(3, "net", b"\n\x03abc")]
 

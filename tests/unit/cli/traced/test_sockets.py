@@ -48,7 +48,7 @@ def test_socket_of_a_running_daemon_is_not_replaced(tmp_path):
     first.close()
 
 
-def test_failure_to_open_one_socket_removes_all(tmp_path):
+def test_failure_to_open_one_socket_removes_all_sockets(tmp_path):
     (tmp_path / "consumer").write_text("a file")
     with pytest.raises(CommandError, match="not a socket"):
         open_in(tmp_path)
@@ -94,7 +94,7 @@ def test_abstract_and_network_addresses_are_opened(tmp_path):
     opened.close()
 
 
-def test_held_folder_lock_only_delays_the_start(tmp_path, monkeypatch):
+def test_locked_folder_delays_the_start_and_does_not_prevent_it(tmp_path, monkeypatch):
     monkeypatch.setattr(sockets, "LOCK_TIMEOUT_S", 0.03)
     folder = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)

@@ -96,7 +96,7 @@ class TestSchemaToBytecode:
         unknown = b"\xa2\x01\x04\x98\x06\x01\xff"
         assert loaded.filter(unknown) == unknown
 
-    def test_denied_fields_are_missing(self) -> None:
+    def test_denied_fields_are_missing_from_the_filter(self) -> None:
         loaded = compiled({"Root.child": DENY, "Root.i32": DENY, "Root.numbers": DENY})
         assert [loaded.query(0, field) for field in (1, 20, 30)] == [None] * 3
         assert loaded.query(0, 2) == ("simple", 0)

@@ -134,7 +134,7 @@ class TestRepeatedSearchRules:
     def test_later_rules_are_skipped_after_a_match(self) -> None:
         assert run("B|1|foo x:1 y:1", search(r"x:(\d)", "foo"), redact("(.*)")) == "B|1|foo x:P y:1"
 
-    def test_next_rule_is_tried_without_a_match(self) -> None:
+    def test_next_rule_is_tried_if_a_rule_does_not_match(self) -> None:
         assert run("B|1|foo x:a", search(r"x:(\d+)", "foo")) is None
         assert run("B|1|foo x:a", search(r"x:(\d+)", "foo"), redact("(.*)")) == "P60REDACTED"
 
@@ -194,7 +194,7 @@ class TestSemanticTypes:
 
 
 class TestRuleReplacementByName:
-    def test_rule_of_the_same_name_replaces_the_old_one_in_place(self) -> None:
+    def test_rule_of_the_same_name_replaces_the_old_rule_in_place(self) -> None:
         chain = StringFilter([redact("(a)b", name="x"), redact("(ab)", name="y")])
         assert chain(b"ab") == b"Pb"
         chain.add(redact("a(b)", name="x"))

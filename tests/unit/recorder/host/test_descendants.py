@@ -48,7 +48,7 @@ def named(descendants, pid, **explained):
     return [line for line in descendants.not_followed(**explained) if line.startswith(f"{pid} ")]
 
 
-def test_connected_python_is_followed(child):
+def test_python_that_connects_is_not_reported(child):
     clock = Clock()
     descendants = Descendants(clock)
     pid = child(**OURS)

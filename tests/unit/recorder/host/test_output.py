@@ -66,14 +66,14 @@ def test_error_for_a_removed_trace_names_the_ring(path):
 
 
 @pytest.mark.parametrize("ring", [True, False])
-def test_discard_removes_all_files(path, ring):
+def test_discard_of_the_output_removes_all_its_files(path, ring):
     output = Output(str(path), ring=ring)
     output.discard()
     output.close()
     assert os.listdir(path.parent) == []
 
 
-def test_old_trace_is_replaced_when_the_new_one_is_complete(path):
+def test_old_trace_is_replaced_when_the_new_trace_is_complete(path):
     path.write_bytes(b"old")
     output = Output(str(path), ring=False)
     os.write(output.fd(), b"new")

@@ -72,7 +72,7 @@ def test_unrecordable_python_is_noted_by_its_pid(workspace, command, options):
         (["whatever"], {"executable": "/bin/true"}),
     ],
 )
-def test_other_programs_are_not_noted(workspace, command, options):
+def test_started_programs_other_than_python_are_not_noted(workspace, command, options):
     subprocess.run(command, **options, check=True)
     assert workspace.read_failures() == {}
 

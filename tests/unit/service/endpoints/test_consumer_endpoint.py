@@ -318,7 +318,7 @@ class TestChangeTraceConfig:
         setup.run()
         assert ("setup", "ds") not in late.calls
 
-    def test_changed_filter_of_one_of_two_data_sources_starts_only_that_one(self, setup):
+    def test_changed_filter_of_one_of_two_data_sources_starts_only_this_data_source(self, setup):
         producer = setup.producer("a", "b", name="p")
         consumer = self.enable(setup, self.filtered("a", "p"), self.filtered("b", "q"))
         self.change(setup, consumer, self.filtered("a", "p"), self.filtered("b", "p"))

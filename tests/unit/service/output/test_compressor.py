@@ -51,7 +51,7 @@ def record(setup, config, *names):
 @pytest.mark.parametrize(
     "fields", [{"compression_type": 1}, {"compression": DEFLATE}], ids=["legacy", "deflate"]
 )
-def test_read_packets_are_deflated_into_one(setup, fields):
+def test_read_packets_are_deflated_into_one_packet(setup, fields):
     packets = record(setup, make_config("ds", **fields), "a", "b")
     assert len(packets) == 1
     inside = unpacked(packets)

@@ -240,7 +240,7 @@ class TestWriterThreads:
         assert b"".join(got) == data
         os.close(reader)
 
-    def test_data_queued_during_a_fork_is_written_after_it(self, path):
+    def test_data_queued_during_a_fork_is_written_after_the_fork(self, path):
         threads = FileThreads()
         writer = FileWriter(open_file(path), threads, Progress())
         threads.pause()

@@ -69,7 +69,7 @@ class TestWritePackets:
         assert path.read_bytes() == PACKETS
 
     @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
-    def test_full_disk_keeps_whole_packets_and_counts_the_rest(self, path, monkeypatch, code):
+    def test_full_disk_keeps_whole_packets_and_counts_lost_bytes(self, path, monkeypatch, code):
         real, left = os.write, [len(PACKETS) + 20]
 
         def write(fd, data):
@@ -89,7 +89,7 @@ class TestWritePackets:
         assert file.closed
         assert file.bytes_written == 46
 
-    def test_full_device_ends_the_file(self):
+    def test_file_on_a_full_device_is_closed_with_an_error(self):
         file = OutputFile(os.open("/dev/full", os.O_WRONLY))
         with pytest.raises(TransportError, match="No space left"):
             file.write(PACKETS)

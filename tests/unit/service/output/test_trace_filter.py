@@ -305,7 +305,7 @@ class TestInvalidFilters:
             compile_filter(trace_filter)
 
 
-def test_turns_of_a_slow_filter_become_small_and_grow_again(setup):
+def test_number_of_bytes_per_turn_follows_the_speed_of_the_filter(setup):
     class Slow:
         ns_per_byte = 1_000_000
 

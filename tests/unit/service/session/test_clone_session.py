@@ -310,7 +310,7 @@ def test_packets_in_a_clone_keep_their_sequence_ids(setup):
     assert packet.trusted_packet_sequence_id == 3
 
 
-def test_buffers_of_a_clone_are_freed_with_it(setup):
+def test_buffers_of_a_clone_are_freed_with_the_clone(setup):
     source = setup.enable(make_config("ds"))
     used = setup.service.buffers.ids_in_use
     clone = clone_of(setup, source)
@@ -324,7 +324,7 @@ def test_buffers_of_a_clone_are_freed_with_it(setup):
     assert not clone.disabled
 
 
-def test_clone_without_memory_for_a_buffer_fails_and_frees_the_others(setup, monkeypatch):
+def test_clone_without_memory_for_a_buffer_fails_and_frees_its_other_buffers(setup, monkeypatch):
     source = setup.enable(two_buffers())
     real = setup.service.buffers.table
     calls = []

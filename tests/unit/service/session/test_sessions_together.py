@@ -37,7 +37,7 @@ class TestExclusiveSessions:
         setup.write(producer, "mine")
         assert texts(setup.read(exclusive)) == ["mine"]
 
-    def test_exclusive_session_aborts_one_of_lower_priority(self, setup):
+    def test_exclusive_session_aborts_an_exclusive_session_of_lower_priority(self, setup):
         lower = setup.enable(make_config(exclusive_prio=1))
         higher = setup.enable(make_config(exclusive_prio=2))
         assert "(2)" in lower.disabled[0]
@@ -70,7 +70,7 @@ class TestLockdownMode:
         setup.producer("ds", uid=5)
 
     @pytest.mark.parametrize("remote", [{"machine_id": 9}, {"shm_emulation": True}])
-    def test_lockdown_refuses_remote_producers_whatever_uid_they_claim(self, setup, remote):
+    def test_lockdown_refuses_remote_producers_of_any_claimed_uid(self, setup, remote):
         remote = {"uid": UID, "in_process": False} | remote
         before = setup.producer("ds", **remote)
         setup.enable(make_config("ds", lockdown_mode=SET, trace_all_machines=True))
