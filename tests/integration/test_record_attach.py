@@ -83,8 +83,13 @@ def forks():
     os.waitpid(pid, 0)
     time.sleep(0.002)  # sleep: what a running program does
 
+quiet = logging.getLogger("quiet")
+quiet.propagate = False
+quiet.addHandler(logging.NullHandler())
+
 def logs():
-    logging.getLogger("test").log(logging.INFO, "logged") if rounds == 1 else work()
+    quiet.info("logged %s", "text")
+    work()
 
 ROUND = {
     "work": work, "tasks": lambda: asyncio.run(two_steps()), "threads": in_threads,
@@ -189,6 +194,14 @@ class TestAttachedRecording:
             "exceptions": "fails",
         }
         assert expected.get(kind, kind) in names(loaded)
+
+    def test_log_records_are_recorded(self, oracle, tmp_path):
+        program = Running(tmp_path, "logs")
+        run = attach(tmp_path / "trace", program.pid, "--duration", "300ms")
+        assert program.finish() == UNCHANGED
+        loaded = check_trace(oracle, run.trace, complete=False)
+        messages = "select extract_arg(arg_set_id, 'debug.message') from slice where name = 'INFO'"
+        assert set(loaded.query(messages)) == {("logged text",)}
 
     def test_exclude_option_applies_to_attached_programs(self, oracle, running, tmp_path):
         run = attach(tmp_path / "trace", running.pid, "-t", "300ms", "--exclude", "__main__")

@@ -2,9 +2,10 @@
 
 A step is the time from a task's resumption to the next `await` that suspends it. Its slice has the
 name of the coroutine. Flows lead from the creation of a task to its first step, from step to step,
-and from a task's last step to the next step of the task that awaited it. (Events that the task
-itself emits are on the task's own track.) Event loops with their own handles (uvloop) show only
-the creation of tasks.
+and from a task's last step to the next step of the task that awaited it. On CPython 3.14 and later
+the argument `awaited_by` names the tasks that wait for the task, directly or through a future such
+as that of `gather`. (Events that the task itself emits are on the task's own track.) Event loops
+with their own handles (uvloop) show only the creation of tasks.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from stretto.profilers.patch import Patch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
+    from collections.abc import Iterator
     from typing import Any, TypeGuard
     from weakref import WeakKeyDictionary
 
@@ -34,6 +36,15 @@ def _is_task(value: object) -> TypeGuard[Task[Any]]:
 def _name(task: Task[Any]) -> str:
     coroutine = task.get_coro()
     return str(getattr(coroutine, "__qualname__", None) or type(coroutine).__qualname__)
+
+
+def _awaiters(future: Any) -> Iterator[Task[Any]]:
+    """Return the tasks that wait for a future, from asyncio's own call graph."""
+    for awaiter in getattr(future, "_asyncio_awaited_by", None) or ():  # CPython 3.14 and later
+        if _is_task(awaiter):
+            yield awaiter
+        else:
+            yield from _awaiters(awaiter)
 
 
 class _Steps:
@@ -58,12 +69,15 @@ class _Steps:
         if not category.enabled or not _is_task(task):
             return None
         awaited = [arg for arg in handle._args or () if _is_task(arg)]  # noqa: SLF001
+        arguments = {"task": task.get_name()}
+        if awaiters := [awaiter.get_name() for awaiter in _awaiters(task)]:
+            arguments["awaited_by"] = ", ".join(sorted(awaiters))
         step = category.slice(
             _name(task),
             track=stretto.thread_track(),
             flow=self._flow(task),
             terminating_flow=[self._flow(other) for other in awaited],
-            task=task.get_name(),
+            args=arguments,
         )
         step.__enter__()
         return step

@@ -319,6 +319,27 @@ class TestAsyncioTasks:
         assert [e.terminating_flows for e in events] == [[], [], [], [], [], kids]
         assert {e.track for e in events} == {0}
 
+    @pytest.mark.skipif(sys.version_info < (3, 14), reason="asyncio's call graph is new in 3.14")
+    def test_steps_name_the_tasks_that_wait_for_the_task(self) -> None:
+        async def leaf() -> None:
+            await asyncio.sleep(0)
+
+        async def gathers() -> None:
+            await asyncio.gather(asyncio.create_task(leaf(), name="leaf"), asyncio.sleep(0))
+
+        async def main() -> None:
+            await asyncio.create_task(gathers(), name="gathers")
+
+        with recorded("python.asyncio") as result:
+            asyncio.run(main())
+        main_name = next(e.args["task"] for e in result.events if e.name.endswith("main"))
+        awaited_by = {
+            e.args["task"]: e.args.get("awaited_by") for e in result.events if e.type == BEGIN
+        }
+        assert awaited_by["leaf"] == "gathers"
+        assert awaited_by["gathers"] == main_name
+        assert awaited_by[main_name] is None
+
     def test_steps_of_tasks_do_not_overlap(self) -> None:
         async def waits() -> None:
             await asyncio.gather(*(asyncio.sleep(0) for _ in range(3)))
