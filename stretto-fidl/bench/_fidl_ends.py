@@ -1,4 +1,4 @@
-"""The two ends of a FIDL channel for bench/flows.py: the cost of a call, untraced and traced.
+"""The two ends of a FIDL channel, for bench/flows.py, which measures traced and untraced calls.
 
 `FidlAsync` has both ends in one thread, so that the noise of wakeups doesn't hide the cost of
 tracing. `Fidl` has a server in a thread, and a blocking client. `bench` has the classes of the

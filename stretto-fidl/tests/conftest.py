@@ -1,4 +1,4 @@
-"""What every test of stretto-fidl may use; the rest is in the conftest.py of the repository."""
+"""Fixtures of the stretto-fidl tests, which also use the conftest.py of the repository."""
 
 from __future__ import annotations
 

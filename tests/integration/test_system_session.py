@@ -186,7 +186,7 @@ class TestSystemSession:
             for number in range(5000):
                 CATEGORY.instant("large", number=number, text=text)
                 if number % 500 == 0:
-                    session.flush()  # frees the buffer, so that no event is dropped
+                    session.flush()  # prevents drops, which this test doesn't cover
             session.stop()
             found = [event.args["number"] for event in events_of(session.read())]
         assert found == list(range(5000))

@@ -1,4 +1,4 @@
-"""Tests of single properties of FIDL flows in the real trace processor."""
+"""Tests of FIDL flow arrows and recorded bodies in the real trace processor."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def serve(end: ChannelEnd, handler: Any = None) -> threading.Thread:
 
 
 def test_call_has_three_arrows_and_none_from_its_end() -> None:
-    """No arrow starts at the end of the call's slice.
+    """An arrow from the end of the call's slice would be wrong.
 
-    The trace processor would draw it from the start of the slice, where one starts already.
+    The trace processor would draw it from the start of the slice, where another arrow starts.
     """
     near, far = channel()
     with flows_installed(), record() as recorded:
@@ -118,7 +118,7 @@ def test_blocking_end_and_asyncio_end_have_all_arrows(blocking: str) -> None:
 
 
 def test_messages_over_a_stream_socket_have_all_arrows() -> None:
-    """A stream socket doesn't keep message boundaries: the frames' lengths do."""
+    """A stream socket has no message boundaries; frames with their length mark them."""
     near, far = (
         ChannelEnd(end.detach(), used=False)
         for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -146,7 +146,7 @@ post: Any = load(compile_sources({"post.fidl": POST}, dependencies={"zx.fidl": Z
 
 
 class Post:
-    """Keeps the channel end that is delivered."""
+    """Handles the protocol Post: keeps the channel end in the message."""
 
     def __init__(self) -> None:
         self.end: Any = None
@@ -156,7 +156,7 @@ class Post:
 
 
 def handed_over(end: ChannelEnd) -> ChannelEnd:
-    """Return the end as another channel delivers it."""
+    """Send a channel end over another channel; return the received end."""
     near, far = channel()
     receiver = Post()
     with Client(post.Post, near) as client:
@@ -167,14 +167,13 @@ def handed_over(end: ChannelEnd) -> ChannelEnd:
 
 
 class TestHandedOverEnds:
-    """Ends that were sent over another channel, after messages that the new owner can't count.
+    """Tests of channel ends sent over another channel, whose receiver can't count earlier messages.
 
-    No arrow is wrong, and messages without arrows are counted.
-
-    One-way messages have arrows from the next two-way call on.
+    No arrow is wrong, and messages without arrows are counted. One-way messages have arrows again
+    after the next two-way call.
     """
 
-    def test_unused_client_end_from_another_channel_has_no_arrows_before_a_call(self) -> None:
+    def test_unused_client_end_received_over_a_channel_has_no_arrows_before_a_call(self) -> None:
         near, far = channel()
         with flows_installed(), record() as recorded:
             serving = serve(far)
@@ -183,7 +182,7 @@ class TestHandedOverEnds:
             assert flows.stats() == {"not synchronised": 2}
         self.check(recorded.trace, silent=(1, 2))
 
-    def test_unused_server_end_from_another_channel_has_no_arrows_before_a_call(self) -> None:
+    def test_unused_server_end_received_over_a_channel_has_no_arrows_before_a_call(self) -> None:
         near, far = channel()
         with flows_installed(), record() as recorded:
             serving = serve(handed_over(far))
@@ -193,7 +192,7 @@ class TestHandedOverEnds:
         self.check(recorded.trace, silent=(1, 2))
 
     @pytest.mark.parametrize("calls_first", [False, True])
-    def test_used_client_end_from_another_channel_has_no_arrows_before_a_call(
+    def test_used_client_end_received_over_a_channel_has_no_arrows_before_a_call(
         self, *, calls_first: bool
     ) -> None:
         near, far = channel()
@@ -224,7 +223,7 @@ class TestHandedOverEnds:
     def check(trace: bytes, silent: tuple[int, ...]) -> None:
         judge = Oracle(trace)
         assert judge.errors() == []
-        # header, vector, and eight bytes for each unit of padding
+        # message sizes: header, vector, and eight bytes for each unit of padding
         sizes = {16 + 16 + 8 * number: number for number in range(1, 5)}
         rows = judge.query(
             "select extract_arg(o.arg_set_id, 'debug.bytes'),"

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
 def serial(point: Point) -> int:
-    """Return the serial number of a one-way message or an event, which its length encodes."""
+    """Return the serial number that the length of a one-way message or event encodes."""
     return (point[2] - 32) // 8
 
 
@@ -44,11 +44,11 @@ AFTER = {("one-way", 21), ("one-way", 22), ("one-way", 23), ("event", 23)}
 @pytest.mark.parametrize(
     ("mode", "arrows_of", "calls"),
     [
-        # After a child has used the channel, a message's sender is unknown.
+        # The senders of messages are unknown after a forked child has used the channel.
         ("client", BEFORE, 1),
         ("later", BEFORE | AFTER, 2),
         ("server", BEFORE | {("one-way", FORK_AT)}, 1),
-        # Until a call shows that the child is silent, one-way messages have no arrows.
+        # One-way messages have no arrows until a call shows that the child sent nothing.
         ("idle", BEFORE | AFTER, 3),
         ("worker", BEFORE | AROUND | AFTER, 3),
     ],
@@ -70,7 +70,7 @@ def test_forked_channel_has_arrows_only_where_the_sender_is_certain(
     assert len(set(arrows)) == len(arrows)
     with_arrows = {(out[1], serial(out)) for out, _ in arrows if out[1] in ("one-way", "event")}
     sent = {(p[1], serial(p)) for p in points if p[0] == "send" and p[1] in ("one-way", "event")}
-    # A child's messages are in the trace and on the socket, but have no arrows.
+    # Messages of a forked child are in the trace, but have no arrows.
     of_child = {each for each in sent if each[1] >= CHILD}
     by_client = {("one-way", CHILD + number) for number in range(3)}
     expected_of_child = {"client": by_client, "later": by_client, "server": {("event", CHILD)}}
@@ -82,8 +82,8 @@ def test_forked_channel_has_arrows_only_where_the_sender_is_certain(
     assert complete == calls
 
 
-class TestLateNames:
-    """A connection's names are read when its first message is traced, which may be late."""
+class TestConnectionNames:
+    """Tests of connections whose socket names are read late, at the first traced message."""
 
     def test_messages_sent_before_accept_have_arrows(self, tmp_path: Path) -> None:
         path = str(tmp_path / "sock")
@@ -103,7 +103,9 @@ class TestLateNames:
         assert sorted(arrows) == sorted(expected(points))
         assert len(arrows) == 5
 
-    def test_messages_after_a_late_start_of_recording_have_arrows(self, tmp_path: Path) -> None:
+    def test_messages_of_a_recording_started_after_the_connection_have_arrows(
+        self, tmp_path: Path
+    ) -> None:
         path = str(tmp_path / "sock")
         with flows_installed(), Listener(path) as listener:
             client = Client(flow.Flow, connect(path))
@@ -149,7 +151,7 @@ class TestLateNames:
 
 
 def read_complete_messages(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
-    """Read a trace that begins while messages are under way; drop points without a sender."""
+    """Return points and arrows of a trace that began late; omit messages sent before it."""
     points, arrows = read(trace)
     sent = {point[2] for point in points if point[0] == "send"}
     return [point for point in points if point[2] in sent], arrows
@@ -178,7 +180,7 @@ def test_client_in_another_network_namespace_has_no_arrows(tmp_path: Path) -> No
         with subprocess.Popen(command, env=environment) as client:
             Server(flow.Flow, accept_from(listener, client), Flow()).serve()
         assert client.returncode == 0
-        # Tell, Ask and its reply are in the trace, and none of them has an arrow.
+        # The trace has the one-way message, the request and the reply, all without arrows.
         assert flows.stats() == {"peer not found": 3}
     points, arrows = read(recorded.trace)
     assert [point[:2] for point in points] == [

@@ -1,4 +1,4 @@
-"""Interleaved asynchronous handlers and their own calls in the real trace processor."""
+"""The real trace processor shows interleaved asynchronous handlers and their calls correctly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CALLS = 12
 
 
 class Shop(Flow):
-    """Answers `Later` after its warehouse has answered, in any order."""
+    """A server whose handler of `Later` calls another server before it replies."""
 
     def __init__(self, warehouse: Any) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ async def run_interleaved_calls() -> None:
             calls = [asyncio.create_task(client.Later(number=number)) for number in range(CALLS)]
             while shop.inside < CALLS:
                 await asyncio.sleep(0)
-            # The calls are answered in the order in which they came.
+            # The handlers reply in the order of their requests.
             for door in shop.doors:
                 door.set()
                 await asyncio.sleep(0)
@@ -120,7 +120,7 @@ def test_calls_of_a_handler_name_the_message_that_it_handles(oracle: Oracle) -> 
         assert handler_begin <= begin
         assert begin + duration <= handler_begin + handler_duration
         orders[incoming] = orders.get(incoming, 0) + 1
-    # One call by the handler itself, one by a task that it started.
+    # Each handler makes two calls: one directly, one in a task that it starts.
     assert sorted(orders.values()) == [2] * CALLS
 
 

@@ -1,4 +1,4 @@
-"""Checks that the arrows of FIDL calls in the real trace processor equal the model's pairs."""
+"""The arrows of FIDL calls in the real trace processor equal those of a model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
 class LateFlow(Flow):
-    """Replies to `Later` in another thread, in random order."""
+    """A server that replies to `Later` in another thread, in random order."""
 
     def __init__(self, draw: random.Random) -> None:
         super().__init__(self.see)
@@ -61,7 +61,7 @@ class LateFlow(Flow):
         return deferred
 
     def answer(self) -> None:
-        """Reply until the queue yields None."""
+        """Reply to queued calls of `Later` until None is taken from the queue."""
         waiting: list[tuple[int, Deferred]] = []
         going = True
         while going or waiting:
@@ -75,7 +75,7 @@ class LateFlow(Flow):
 
 
 class Turns:
-    """Counts messages until `enough` is set."""
+    """Counts the messages of several threads, which stop when `enough` is set."""
 
     def __init__(self) -> None:
         self.taken = 0
@@ -109,7 +109,7 @@ def test_random_calls_of_threads_have_the_expected_arrows(seed: int) -> None:
             elif choice < 6:
                 assert client.Later(number=3).number == 3
             elif choice == 6:
-                # The call may time out at any point; the reply arrives nevertheless.
+                # The call may time out at any point; its reply arrives later.
                 with suppress(CallTimeoutError):
                     client.call(
                         "Later", flow.FlowLaterRequest(number=4), timeout=draw.random() * 1e-3
@@ -134,7 +134,7 @@ def test_random_calls_of_threads_have_the_expected_arrows(seed: int) -> None:
                     thread.join()
                 handler.late.put(None)
                 others[1].join()
-                client.Ask(number=1)  # when this returns, all earlier messages have been handled
+                client.Ask(number=1)  # the server has then handled all earlier messages
                 client.close()
                 for thread in others:
                     thread.join()
@@ -146,7 +146,7 @@ def test_random_calls_of_threads_have_the_expected_arrows(seed: int) -> None:
 
 
 class AsyncFlow(Flow):
-    """Sometimes replies late, and sends events meanwhile."""
+    """An asyncio server that delays some replies and sends events before them."""
 
     def __init__(self, draw: random.Random) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ def test_random_calls_of_tasks_have_the_expected_arrows(seed: int) -> None:
             elif choice < 4:
                 await client.Later(number=3)
             elif choice == 4:
-                # The call is cancelled before it is sent, while it waits, or after its reply.
+                # Cancel the call before it is sent, before its reply, or after its reply.
                 call = asyncio.create_task(client.Later(number=4))
                 for _ in range(draw.randrange(6)):
                     await asyncio.sleep(0)
@@ -243,15 +243,13 @@ def test_two_processes_enabled_in_the_middle_have_the_expected_arrows(tmp_path: 
     there = set(points)
     sent = {point for point in there if point[:2] in (("send", "one-way"), ("send", "request"))}
     assert len(sent) > 1500
-    # Once both ends trace, every sent message has arrived.
+    # Messages sent after both processes have begun to trace are in the trace twice.
     both = {("receive", *point[1:]) for point in sent} & there
     assert len(both) > 1400
 
 
 def test_messages_recorded_by_ordinal_are_symbolized_afterwards() -> None:
-    """Only the transport's category is recorded. The server's definition lacks the client's
-    methods.
-    """
+    """The server's definition lacks the client's methods, so the trace has only ordinals."""
     near, far = channel()
     strange = load(compile_sources({"strange.fidl": STRANGE}))
     with flows_installed():

@@ -1,4 +1,4 @@
-"""The runner of FIDL's conformance suite, tested with files of our own."""
+"""Tests the runner of FIDL's conformance suite (GIDL) with files of this project."""
 
 from __future__ import annotations
 
@@ -101,18 +101,20 @@ def lines(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines() if not line.startswith("    ")]
 
 
-def test_valid_suite_passes(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gidl_runner_reports_that_a_valid_suite_passes(
+    suite: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (suite / "cases.gidl").write_text(CASES)
     assert main([str(suite), "-v"]) == 0, capsys.readouterr().out
     found = lines(capsys.readouterr().out)
     nan = bytes.fromhex("0100807f")
-    keeps_it = struct.pack("<f", *struct.unpack("<f", nan)) == nan  # CPython 3.14 does
-    signalling = 2 if keeps_it else 0  # one case to encode and one to decode
+    keeps_it = struct.pack("<f", *struct.unpack("<f", nan)) == nan  # true from CPython 3.14 on
+    signalling = 2 if keeps_it else 0  # one encoding and one decoding
     passed, unsupported = 30 + signalling, 5 - signalling
     assert found == [f"cases.gidl {passed} passed 0 failed {unsupported} unsupported".split()]
 
 
-def test_deviations_are_printed(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gidl_runner_prints_deviations(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (suite / "wrong.gidl").write_text(WRONG)
     assert main([str(suite / "wrong.gidl"), "-v"]) == 1
     out = capsys.readouterr().out
@@ -121,7 +123,7 @@ def test_deviations_are_printed(suite: Path, capsys: pytest.CaptureFixture[str])
         assert f" {name}: " in out
 
 
-def test_folder_without_fidl_files_is_reported(
+def test_gidl_runner_reports_a_folder_without_fidl_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "cases.gidl").write_text(CASES)
@@ -129,7 +131,7 @@ def test_folder_without_fidl_files_is_reported(
     assert "no .fidl files" in capsys.readouterr().err
 
 
-def test_parser_reads_all_forms_of_values() -> None:
+def test_gidl_parser_reads_all_forms_of_values() -> None:
     text = (
         'success("x") { value = A{b: [1, -0x2, 1.5e3, "\\x41\\n", true, null, raw_float(0xff)], '
         "c: #3, 7: {bytes = [1, padding:2], handles = [#1]}, d: restrict(#2, rights: a - b)}, "

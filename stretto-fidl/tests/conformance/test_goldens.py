@@ -1,6 +1,6 @@
-"""The comparison with goldens of the FIDL compiler, tested with goldens of our own.
+"""Tests the comparison of IR with golden files, using golden files of this project.
 
-`fidl_support.goldens` reads the goldens of the compiler, if they are available.
+`fidl_support.goldens` compares with the golden files of Fuchsia's FIDL compiler.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def verdict(folder: Path) -> tuple[str, str]:
     return fidl_goldens.compare(suite, golden)
 
 
-def test_equal_ir_passes(suite: Path) -> None:
+def test_ir_equal_to_its_golden_passes(suite: Path) -> None:
     assert verdict(suite) == ("passed", "")
 
 
-def test_different_ir_fails_and_the_difference_is_printed(suite: Path) -> None:
+def test_ir_different_from_its_golden_fails_with_the_first_difference(suite: Path) -> None:
     golden = read(suite)
     golden["protocol_declarations"][0]["methods"][0]["ordinal"] += 1
     write(suite, golden)
@@ -63,7 +63,7 @@ def test_different_ir_fails_and_the_difference_is_printed(suite: Path) -> None:
     assert reason.startswith("ir.protocol_declarations[0].methods[0].ordinal:")
 
 
-def test_different_order_of_keys_fails(suite: Path) -> None:
+def test_golden_with_another_order_of_keys_fails(suite: Path) -> None:
     golden = read(suite)
     golden["name"] = golden.pop("name")
     write(suite, golden)
@@ -90,7 +90,7 @@ def test_goldens_of_older_compilers_pass(suite: Path) -> None:
     assert verdict(suite) == ("passed", "")
 
 
-def test_goldens_with_64_bit_versions_pass(suite: Path) -> None:
+def test_goldens_with_version_constants_of_64_bits_pass(suite: Path) -> None:
     path = suite / "greeter" / "main.test.fidl"
     path.write_text(f"@available(added=1)\n{path.read_text()}")
     types = suite / "types.test.fidl"
@@ -109,7 +109,7 @@ def test_golden_without_definitions_is_unsupported(suite: Path) -> None:
     assert verdict(suite) == ("unsupported", "no definitions of demo.types")
 
 
-def test_sums_of_the_results_are_printed(
+def test_golden_comparison_prints_the_numbers_of_results(
     suite: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["fidl_goldens.py", str(suite), "-v"])

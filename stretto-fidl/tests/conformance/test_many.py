@@ -1,6 +1,6 @@
-"""Checks that very many FIDL messages between two processes have exactly the right arrows.
+"""Many FIDL messages between two processes have exactly the right arrows.
 
-`make endurance` sends 100,000 of them, a plain test run fewer.
+`make endurance` sends 100,000 messages, a plain test run fewer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Point(NamedTuple):
 
 
 class Recording:
-    """The points and arrows of a recorded run."""
+    """The points (messages at one end) and the arrows in a trace."""
 
     def __init__(self, trace: bytes) -> None:
         oracle = Oracle(trace)
@@ -62,7 +62,7 @@ class Recording:
             self.ids.setdefault(trace_id, set()).add(named[out].serial)
 
     def pairs(self, without: frozenset[Point] = frozenset()) -> list[tuple[Point, Point]]:
-        """Return the expected arrows, where the points in `without` have none."""
+        """Return the expected arrows; points in `without` have no arrow."""
         there = self.there - without
         expected = []
         for serial in {point.serial for point in there}:
@@ -91,7 +91,7 @@ def test_messages_of_four_senders_have_exactly_the_expected_arrows(tmp_path: Pat
     sent = {p for p in recording.there if p.role == "send" and p.kind in ("one-way", "request")}
     assert len(sent) > 0.7 * MESSAGES
     assert recording.arrows == recording.pairs()
-    # Each message traced at both ends has its arrow, and an id of its own.
+    # Each message traced at both ends has one arrow and a unique id.
     both = {point._replace(role="receive") for point in sent} & recording.there
     assert len(both) > 0.65 * MESSAGES
     assert both <= {into for _, into in recording.arrows}
@@ -108,7 +108,7 @@ def test_after_a_loss_messages_have_no_arrows_until_the_next_call(tmp_path: Path
 
 
 def without_id(points: list[Point]) -> list[Point]:
-    """Return the server's points between a loss and the next call, in the server's order."""
+    """Return the server's points from each lost count to the next call, which have no arrows."""
     without_arrows, knows_read, knows_written = [], True, True
     handled = {point.serial for point in points if point[:2] in HANDLED}
     for point in points:
@@ -121,7 +121,7 @@ def without_id(points: list[Point]) -> list[Point]:
             knows_written = True
         elif not (knows_read if point.kind == "one-way" else knows_written):
             without_arrows.append(point)
-        # An event is sent before the loss after its message, a reply after the loss.
+        # The server loses its count after it has sent an event, but before it sends a reply.
         serial = point.serial - FIRST_EVENT if point.kind == "event" else point.serial
         what = loses(serial, LOSE_EVERY) if serial in handled and settles(point) else ""
         knows_read = knows_read and what != "in"
@@ -130,7 +130,7 @@ def without_id(points: list[Point]) -> list[Point]:
 
 
 def settles(point: Point) -> bool:
-    """Return whether a point is the last one of its message before the loss."""
+    """Return whether a point is the last one of its message before the server loses its count."""
     if point.kind in ("one-way", "request"):
         return point.serial % 10 != 0
     return point.kind == "event"

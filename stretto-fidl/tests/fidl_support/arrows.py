@@ -1,4 +1,4 @@
-"""Reads points and arrows of the traced FIDL protocol as the real trace processor shows them."""
+"""Reads the traced messages and flow arrows of a trace with the real trace processor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ARROWS = "select slice_out, slice_in from flow"
 def read(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
     """Return the points and arrows of a trace.
 
-    A point of a call is identified by its transaction id, any other by its size.
+    A point is a message at one end. Calls are identified by transaction id, others by size.
     """
     oracle = Oracle(trace)
     assert oracle.errors() == []

@@ -1,4 +1,4 @@
-"""A client and a server of the protocol Talk in one asyncio loop."""
+"""A client and a server of the test protocol Talk in one asyncio loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stretto_fidl.transport import AsyncClient, AsyncServer
 
 
 class AsyncTalker(Talker):
-    """Handles Talk in a loop. `Later` waits for the gate; the other methods answer at once."""
+    """Handles Talk with coroutines. `Later` waits for the event `gate` before it replies."""
 
     def __init__(self, names: Any = talk) -> None:
         super().__init__(names)
@@ -43,7 +43,7 @@ class AsyncTalker(Talker):
 async def conversation(
     handler: Any = None, *, kind: int = socket.SOCK_SEQPACKET, **options: Any
 ) -> AsyncIterator[tuple[Any, Any, asyncio.Task[None]]]:
-    """Yield a client, a server and the server's task."""
+    """Yield a connected client, its server and the server's task."""
     near, far = (
         ChannelEnd(end.detach(), used=False) for end in socket.socketpair(socket.AF_UNIX, kind)
     )

@@ -44,7 +44,7 @@ IR = compile_sources({"bank.fidl": SOURCE}, dependencies={"zx.fidl": ZX})
 
 
 class Bank:
-    """Handles the protocol Bank."""
+    """Handles the test protocol Bank."""
 
     def __init__(self, names: Any) -> None:
         self.names = names

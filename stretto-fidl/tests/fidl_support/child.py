@@ -13,7 +13,7 @@ from stretto_fidl.transport import Listener
 def accept_from(listener: Listener, child: subprocess.Popen[bytes]) -> ChannelEnd:
     """Return the channel to a child process.
 
-    Fails if the child exits without connecting, instead of waiting for ever.
+    The test fails if the child exits without connecting.
     """
     ended = os.pidfd_open(child.pid)
     try:

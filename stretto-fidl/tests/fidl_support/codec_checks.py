@@ -1,4 +1,4 @@
-"""Messages from which mutations start, and the properties of any decoded message."""
+"""Seed messages for mutations, and checks of properties of every decoded message."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def check(cls: Any, message: bytes, handles: list[Handle], wire: int = codec.V2)
     kept = [handle for handle in handles if handle.is_open]
     assert [disposition.handle for disposition in dispositions] == kept
     if "nan" in repr(value):
-        return  # NaN isn't equal to itself
+        return  # values with NaN can't be compared: NaN isn't equal to itself
     assert codec.decode(cls, again, kept) == value
     if wire == codec.V2 and len(again) == len(message):
         assert again == message or _drops_inline(value)
 
 
 def _drops_inline(value: Any) -> bool:
-    """Return whether unknown inline members of a table may have become zeros."""
+    """Return whether the value has a table, whose unknown inline members are encoded as zeros."""
     return "Table(" in repr(value) or "Options(" in repr(value)

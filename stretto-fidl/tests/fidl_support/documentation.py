@@ -1,4 +1,4 @@
-"""The folder of this distribution's documentation."""
+"""Path of the documentation folder of stretto-fidl."""
 
 from __future__ import annotations
 

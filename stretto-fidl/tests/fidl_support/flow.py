@@ -1,7 +1,7 @@
 """A traced FIDL protocol, and a program of two processes that use it.
 
 The length of a one-way message or event encodes its serial number, so a test can find a message at
-both ends by its size. Run as a program, this is a server, which starts a client of four threads:
+both ends by its size. As a program, this module is a server, which starts a client of four threads:
 
     python fidl_flow.py SOCKET MESSAGES ENABLE_AT
 
@@ -46,7 +46,7 @@ flow: Any = load(compile_sources({"flow.fidl": SOURCE}))
 
 
 class Flow:
-    """Handles Flow for threads; replies to every seventh `Ask` with an error."""
+    """Handles the test protocol Flow; replies to every seventh `Ask` with an error."""
 
     def __init__(self, on_message: Any = None) -> None:
         self.on_message = on_message or (lambda _size: None)
@@ -68,12 +68,12 @@ class Flow:
 
 
 def padding(serial: int) -> list[int]:
-    """Return a payload that makes the message as long as its serial number says."""
+    """Return a payload whose length is the serial number of the message."""
     return [0] * serial
 
 
 class _EnableLater:
-    """Counts messages, and enables the category after one of them."""
+    """Counts messages, and enables the category after the message with the given number."""
 
     def __init__(self, at: int) -> None:
         self._left = at
@@ -86,7 +86,7 @@ class _EnableLater:
 
 
 def server(path: str, messages: int, enable_at: int) -> None:
-    """Serve the client, and send an event after every tenth message."""
+    """Serve a client, and send an event after every tenth message."""
     count = _EnableLater(enable_at)
     seen = 0
 
@@ -133,13 +133,13 @@ def client(path: str, messages: int, enable_at: int) -> None:
         thread.start()
     for thread in senders:
         thread.join()
-    ask(caller, 1)  # when this returns, all earlier events have been received
+    ask(caller, 1)  # the client has then received all earlier events
     caller.close()
     receiver.join()
 
 
 def ask(caller: Any, number: int) -> None:
-    """Call `Ask`, which fails for every seventh number."""
+    """Call `Ask`, and expect an error for every seventh number."""
     answer = -1
     try:
         answer = caller.Ask(number=number).number

@@ -29,8 +29,8 @@ from stretto_fidl.transport import Client, Listener, Server, connect
 FORK_AT = 50
 CHILD = 100
 WITHOUT_ARROWS = {
-    # The messages for which the parent draws no arrows: until its next call, or all later ones if
-    # # its child has used the channel. A call without arrows counts three points at each end.
+    # Counts of messages without arrows, by mode. Until its next call, a forked parent draws no
+    # arrows; if its child has used the channel, it draws none at all. A call counts three times.
     "client": {"forked": 14},
     "later": {"not synchronised": 6, "forked": 6},
     "idle": {"not synchronised": 6},
@@ -43,7 +43,7 @@ class Child:
     """A forked child, which runs a function when `go` is called.
 
     Args:
-        run: The function.
+        run: The function to call in the child.
         expected: The `flows.stats()` of the child afterwards.
     """
 
@@ -65,7 +65,7 @@ class Child:
             os._exit(status)
 
     def go(self) -> None:
-        """Let the child run its function, and wait until it exits."""
+        """Make the child run its function, and wait until it exits."""
         os.write(self._go_write, b"x")
         if os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1]):
             raise SystemExit("the child failed")
@@ -74,7 +74,7 @@ class Child:
 
 
 def client(path: str, mode: str) -> None:
-    """Send messages before and after the fork, with and without calls."""
+    """Send one-way messages and calls before and after the fork."""
     with Client(flow.Flow, connect(path)) as caller:
 
         def tell(first: int, count: int) -> None:

@@ -136,7 +136,7 @@ def fuzz_ir(random: Random) -> Any:
 
 
 def fuzz_decoder(random: Random) -> Any:
-    """Decode a changed message of the vectors, with more or fewer handles, in v1 or v2."""
+    """Decode a changed message of a test vector, with more or fewer handles, in v1 or v2."""
     name, seed, count, wire = random.choice(SEEDS)
     message = bytearray(seed)
     for _ in range(random.randint(1, 4)):
@@ -166,7 +166,7 @@ def _numbers(random: Random) -> bytes:
 
 
 def fuzz_memory(random: Random) -> Any:
-    """Decode 64 KiB of one repeated number after arbitrary counts, and check the memory used."""
+    """Decode 64 KiB of repeated numbers after random counts, and check the used memory."""
     name, *_ = random.choice(SEEDS)
     head, words = _numbers(random), _numbers(random)
     message = (head + words * 8192)[: 1 << 16]

@@ -26,13 +26,13 @@ from pathlib import Path
 from typing import Any
 
 from fidl_support.gidl_parser import (
+    Case,
     Decoded,
     GidlError,
     HandleDefinition,
     HandleUse,
     RawFloat,
     Record,
-    Test,
     Unknown,
     parse,
 )
@@ -57,11 +57,11 @@ SAME = [
 
 
 class NotSupportedError(Exception):
-    """A case needs a feature that these bindings don't have."""
+    """Raised if a test case needs a feature that these bindings don't have."""
 
 
 class DeviationError(Exception):
-    """The codec's result differs from the case's result."""
+    """Raised if the codec's result differs from that of the test case."""
 
 
 def rights_of(names: list[str]) -> int:
@@ -78,7 +78,7 @@ def rights_of(names: list[str]) -> int:
 
 
 class Handles:
-    """The handles that a case defines; each has a descriptor of an empty object."""
+    """The handles that a test case defines; each has a descriptor of an empty object."""
 
     def __init__(self, definitions: dict[int, HandleDefinition]) -> None:
         self._definitions = definitions
@@ -101,7 +101,7 @@ class Handles:
 
 
 class Values:
-    """Makes values of the bindings from the values of a case."""
+    """Converts the values of a test case to values of the bindings."""
 
     def __init__(self, namespace: Any, handles: Handles) -> None:
         self._namespace = namespace
@@ -153,7 +153,7 @@ class Values:
         return cls(**found) if issubclass(cls, Union) else self._with_absent(cls, found)
 
     def _with_absent(self, cls: Any, found: dict[str, Any]) -> Any:
-        """Return all members. Members missing in a case are absent, or have their default."""
+        """Add members that the test case omits: absent, or with their default value."""
         absent = {
             m.python_name: None
             for m in cls.TYPE.members
@@ -169,8 +169,8 @@ def _float(raw: RawFloat, size: int) -> float:
     return value
 
 
-def run_test(test: Test, namespace: Any) -> Iterator[str]:
-    """Run a case, and yield its results: `passed`, `failed …` or `unsupported …`."""
+def run_test(test: Case, namespace: Any) -> Iterator[str]:
+    """Run a test case, and yield its results: `passed`, `failed …` or `unsupported …`."""
     for way, name in variants(test):
         handles = Handles(test.attributes.get("handle_defs", {}))
         try:
@@ -186,8 +186,8 @@ def run_test(test: Test, namespace: Any) -> Iterator[str]:
             handles.close()
 
 
-def variants(test: Test) -> list[tuple[str, str]]:
-    """Return the directions and wire formats in which a case is run."""
+def variants(test: Case) -> list[tuple[str, str]]:
+    """Return the directions and wire formats in which a test case is run."""
     formats = list(test.attributes.get("bytes", {"v2": b""}))
     read = [("decode", name) for name in formats]
     write = [("encode", name) for name in formats if FORMATS[name] == codec.V2]
@@ -196,7 +196,7 @@ def variants(test: Test) -> list[tuple[str, str]]:
     return write if test.kind.startswith("encode") else [*write, *read]
 
 
-def expect_success(test: Test, name: str, way: str, values: Values, handles: Handles) -> None:
+def expect_success(test: Case, name: str, way: str, values: Values, handles: Handles) -> None:
     try:
         if way == "decode":
             _decodes(test, name, values, handles)
@@ -206,7 +206,7 @@ def expect_success(test: Test, name: str, way: str, values: Values, handles: Han
         raise DeviationError(str(error)) from error
 
 
-def _decodes(test: Test, name: str, values: Values, handles: Handles) -> None:
+def _decodes(test: Case, name: str, values: Values, handles: Handles) -> None:
     given = test.attributes["value"]
     expected = values.make(given)
     before = {id(handle): handle.rights for handle in handles}
@@ -221,7 +221,7 @@ def _decodes(test: Test, name: str, values: Values, handles: Handles) -> None:
 
 
 def uses(value: Any) -> Iterator[HandleUse]:
-    """Yield all uses of handles in a value."""
+    """Yield all uses of handles in a value of a test case."""
     if isinstance(value, HandleUse):
         yield value
     elif isinstance(value, (Record, list)):
@@ -229,7 +229,7 @@ def uses(value: Any) -> Iterator[HandleUse]:
             yield from uses(each)
 
 
-def _encodes(test: Test, name: str, values: Values, handles: Handles) -> None:
+def _encodes(test: Case, name: str, values: Values, handles: Handles) -> None:
     data, dispositions = codec.encode(values.make(test.attributes["value"]))
     if data != test.attributes["bytes"][name]:
         raise DeviationError(f"{data.hex(' ')} is not {test.attributes['bytes'][name].hex(' ')}")
@@ -245,7 +245,7 @@ def _encodes(test: Test, name: str, values: Values, handles: Handles) -> None:
             raise DeviationError(f"#{use.number} is sent with rights {each.rights:#x}")
 
 
-def expect_failure(test: Test, name: str, way: str, values: Values, handles: Handles) -> None:
+def expect_failure(test: Case, name: str, way: str, values: Values, handles: Handles) -> None:
     came = [handles[number] for number in test.attributes.get("handles", {}).get(name, [])]
     try:
         if way == "decode":
@@ -281,7 +281,7 @@ def schema(folder: Path) -> Any:
 
 
 def run_file(path: Path, namespace: Any) -> tuple[Counter[str], list[str]]:
-    """Run a file; return the counts of its results, and the failures to print."""
+    """Run a .gidl file; return the numbers of its results, and the failures to print."""
     counts: Counter[str] = Counter()
     told = []
     for test in parse(path.read_text("utf-8")):

@@ -8,8 +8,8 @@
     }
 
 There are also decode_success, encode_success, decode_failure (with `type` and
-`err`) and encode_failure (with `err`). The result is made of Python's values
-and the small classes below.
+`err`) and encode_failure (with `err`). The parser returns Python values and the
+small classes of this module.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f
 
 
 class GidlError(Exception):
-    """The text isn't GIDL, or uses a part of GIDL that this parser doesn't support."""
+    """Raised if a text isn't GIDL, or uses a part of GIDL that this parser doesn't support."""
 
 
 class Record(NamedTuple):
-    """An object of a named type: members by name or by ordinal."""
+    """A GIDL object of a named type, with its members by name or by ordinal."""
 
     name: str
     members: dict[str | int, Any]
 
 
 class Unknown(NamedTuple):
-    """The contents of an unknown member."""
+    """The bytes and handles of an unknown member."""
 
     data: bytes
     handles: list[int]
@@ -71,7 +71,7 @@ class Decoded(NamedTuple):
 
 
 class RawFloat(NamedTuple):
-    """A float given by its bits."""
+    """A GIDL float that is given by its bits."""
 
     bits: int
 
@@ -81,8 +81,8 @@ class RawFloat(NamedTuple):
         return found
 
 
-class Test(NamedTuple):
-    """One case of a file."""
+class Case(NamedTuple):
+    """One test case of a .gidl file."""
 
     kind: str
     name: str
@@ -145,16 +145,16 @@ class _Parser:
     def _char(self, text: str) -> int:
         return _unescape(text[1:-1])[0]
 
-    # --- tests ---------------------------------------------------------------
+    # --- Methods that parse test cases
 
-    def tests(self) -> list[Test]:
+    def tests(self) -> list[Case]:
         found = []
         while self.kind != "end":
             kind = self.name()
             self.expect("(")
             name = _unescape(self.next()[1:-1]).decode()
             self.expect(")")
-            found.append(Test(kind, name, self.attributes()))
+            found.append(Case(kind, name, self.attributes()))
         return found
 
     def attributes(self) -> dict[str, Any]:
@@ -223,7 +223,7 @@ class _Parser:
             return bytes([value]) * size
         raise GidlError(f"bytes can't be made with {what}")
 
-    # --- handles -------------------------------------------------------------
+    # --- Methods that parse handles
 
     def handle_number(self) -> int:
         self.expect("#")
@@ -275,7 +275,7 @@ class _Parser:
             self.take(",")
         return HandleUse(number, kind, rights)
 
-    # --- values --------------------------------------------------------------
+    # --- Methods that parse values
 
     def value(self) -> Any:
         match self.kind:
@@ -376,10 +376,10 @@ def _unescape(text: str) -> bytes:
     return bytes(found)
 
 
-def parse(text: str) -> list[Test]:
+def parse(text: str) -> list[Case]:
     """Parse the text of a .gidl file.
 
     Raises:
-        GidlError: it isn't understood; the message has the line.
+        GidlError: The text is invalid or not supported; the message has the line.
     """
     return _Parser(text).tests()

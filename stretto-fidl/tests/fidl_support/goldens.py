@@ -42,11 +42,11 @@ PASSED, FAILED, UNSUPPORTED = "passed", "failed", "unsupported"
 
 
 class Suite:
-    """The definitions and goldens of a folder.
+    """The FIDL definitions and golden files of a folder.
 
     Args:
-        folder: Where they are.
-        libraries: Further folders with definitions.
+        folder: Folder of the definitions and golden files.
+        libraries: Additional folders with definitions.
     """
 
     def __init__(self, folder: Path, libraries: list[Path]) -> None:
@@ -70,7 +70,7 @@ class Suite:
         """Return the files of a golden's library, and the files of the libraries that it needs.
 
         Raises:
-            LookupError: They aren't there.
+            LookupError: The files don't exist.
         """
         own = self._libraries.get(golden["name"])
         if not own:
@@ -88,7 +88,7 @@ class Suite:
 
 
 def compare(suite: Suite, path: Path) -> tuple[str, str]:
-    """Compare a golden with our IR; return the verdict and its reason."""
+    """Compare a golden file with our IR; return the verdict and its reason."""
     golden = json.loads(path.read_text())
     try:
         files, dependencies = suite.sources(golden)
@@ -100,7 +100,7 @@ def compare(suite: Suite, path: Path) -> tuple[str, str]:
 
 
 def expected(node: Any) -> Any:
-    """Return a golden without the keys that only older compilers wrote."""
+    """Return the content of a golden file without keys that only older compilers wrote."""
     if isinstance(node, list):
         return [expected(each) for each in node]
     if not isinstance(node, dict):
@@ -112,7 +112,7 @@ def expected(node: Any) -> Any:
 
 
 def of_today(node: dict[str, Any]) -> dict[str, Any]:
-    """Return a use of a type as the current compiler writes it; other nodes unchanged."""
+    """Return a JSON node as the current compiler writes it: uses of types change their form."""
     if node.get("name") in VERSIONS and node.get("type") == "uint64":
         return node | {"type": "uint32"}
     if "kind_v2" in node:
@@ -129,7 +129,7 @@ def of_today(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def ours(ir: dict[str, Any], golden: dict[str, Any]) -> Any:
-    """Return our IR without the keys that the golden's compiler didn't write yet."""
+    """Return our IR without keys that the older compiler of the golden file didn't write."""
     has_method_kinds = '"twoway"' in json.dumps(golden) or '"oneway"' in json.dumps(golden)
     missing = {key for key in MAYBE_MISSING if f'"{key}"' not in json.dumps(golden)}
     known = {d["name"]: d["declarations"] for d in golden.get("library_dependencies", [])}
@@ -158,7 +158,7 @@ def ours(ir: dict[str, Any], golden: dict[str, Any]) -> Any:
 
 
 def differences(golden: Any, own: Any, where: str) -> Iterator[str]:
-    """Yield the first difference between two documents and all later ones."""
+    """Yield all differences between two JSON documents, in order."""
     if isinstance(golden, dict) and isinstance(own, dict):
         if list(golden) != list(own):
             yield f"{where}: keys {list(golden)}, ours {list(own)}"

@@ -88,7 +88,7 @@ def attribute(name: str, value: str | None = None) -> dict[str, Any]:
 
 
 def members_ir(text: str, name: str = "test") -> list[dict[str, Any]]:
-    """Return the IR of the members of a struct, table or union."""
+    """Return the IR of the members of a struct, table or union, given as text."""
     found = []
     for part in _split(text):
         ordinal, _, rest = part.rpartition(": ") if re.match(r"\d+: ", part) else ("", "", part)
@@ -136,8 +136,8 @@ def library(
 ) -> dict[str, Any]:
     """Return the IR of a library.
 
-    Tables and unions are values unless their name has Resource in it; unions are flexible
-    unless it has Strict in it.
+    Tables and unions are value types unless their name contains "Resource". Unions are flexible
+    unless their name contains "Strict".
     """
     declarations = dict.fromkeys((f"{name}/{each}" for each in protocols or {}), "protocol")
     return {

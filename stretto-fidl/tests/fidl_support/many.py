@@ -5,7 +5,7 @@
 This is a server, which starts a client of four sending threads. Both processes begin to trace
 independently, after their ENABLE_AT-th message. After each traced message whose serial number is a
 multiple of LOSE_EVERY, the server loses its count of read messages or, every second time, of
-written messages. With LOSE_EVERY 0 it never does.
+written messages. With LOSE_EVERY 0, it loses no count.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ many: Any = load(compile_sources({"many.fidl": SOURCE}))
 
 
 class _EnableLater:
-    """Counts messages, and enables the category after one of them."""
+    """Counts messages, and enables the category after the message with the given number."""
 
     def __init__(self, at: int) -> None:
         self._left = at
@@ -56,7 +56,7 @@ class _EnableLater:
 
     @property
     def was_on(self) -> bool:
-        """Whether the category was enabled before the last counted message arrived."""
+        """Whether the category was enabled before the last counted message."""
         return self._left < 0
 
 
@@ -68,7 +68,7 @@ def loses(serial: int, lose_every: int) -> str:
 
 
 class Many:
-    """Handles the protocol Many, and sends an event after every tenth message."""
+    """Handles the test protocol Many, and sends an event after every tenth message."""
 
     def __init__(self, enable_at: int, lose_every: int) -> None:
         self.server: Any = None
@@ -130,7 +130,7 @@ def client(path: str, messages: int, enable_at: int, _lose_every: int) -> None:
         thread.start()
     for thread in senders:
         thread.join()
-    caller.Ask(serial=messages)  # when this returns, all earlier events have been received
+    caller.Ask(serial=messages)  # the client has then received all earlier events
     caller.close()
     receiver.join()
     if flows.stats():
@@ -138,7 +138,7 @@ def client(path: str, messages: int, enable_at: int, _lose_every: int) -> None:
 
 
 if __name__ == "__main__":
-    # Switch threads often, so that a count outside of the lock would be wrong.
+    # Threads switch often, so that a test fails if messages are counted outside of the lock.
     sys.setswitchinterval(1e-4)
     flows.install(bodies=[CATEGORY])
     run = client if sys.argv[5:] else server

@@ -17,20 +17,19 @@ def compiled(text: str, **dependencies: str) -> dict[str, Any]:
     """Return the IR of a library of one file.
 
     Args:
-        text: What follows after `library test.example;`, on the second line;
-            or a whole file.
-        dependencies: Whole files.
+        text: A whole file, or declarations to append to the line `library test.example;`.
+        dependencies: Texts of the files of other libraries.
     """
     return compile_sources({"example.fidl": whole(text)}, dependencies=dependencies)
 
 
 def whole(text: str) -> str:
-    """Return a whole file; a text without `library` gets `library test.example;`."""
+    """Return a text as a whole file: adds `library test.example;` if it has no `library`."""
     return text if re.search(r"^(@.*)?library( [\w.]+)?;?", text, re.MULTILINE) else HEAD + text
 
 
 def error_of(text: str, **dependencies: str) -> CompileError:
-    """Return the error that a definition raises; see `compiled`."""
+    """Compile an invalid definition with `compiled`; return the error that it raises."""
     with pytest.raises(CompileError) as caught:
         compiled(text, **dependencies)
     return caught.value
@@ -50,7 +49,7 @@ def named(ir: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def member_type(ir: dict[str, Any], owner: str, name: str) -> dict[str, Any]:
-    """Return the type of a member."""
+    """Return the IR of the type of a member."""
     (member,) = [m for m in named(ir, owner)["members"] if m["name"] == name]
     return dict(member["type"])
 

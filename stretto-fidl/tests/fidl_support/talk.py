@@ -1,4 +1,4 @@
-"""A protocol for the tests of the transport, with handlers, servers and clients."""
+"""The test protocol Talk for the tests of the transport, with handlers, servers and clients."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ resource_definition Handle : uint32 {
 
 
 def talk_source(*, traced: str = "", openness: str = "open") -> str:
-    """Return the definition, with this openness; traced under a category unless it is ""."""
+    """Return the FIDL text of Talk; `traced` is its trace category, empty for none."""
     attribute = f'@trace("{traced}")\n' if traced else ""
     text = SOURCE.replace("open protocol", f"{attribute}{openness} protocol")
     if openness == "closed":
@@ -50,7 +50,7 @@ def talk_source(*, traced: str = "", openness: str = "open") -> str:
 
 
 def load_talk(*, traced: str = "", openness: str = "open") -> Any:
-    """Return the library's namespace, newly loaded at each call."""
+    """Compile and load the library of Talk; return a new namespace."""
     source = talk_source(traced=traced, openness=openness)
     ir = compile_sources({"talk.fidl": source}, dependencies={"zx.fidl": ZX})
     return load(ir)
@@ -60,7 +60,7 @@ talk = load_talk()
 
 
 class Talker:
-    """Handles the protocol Talk for threads, and records what it received."""
+    """Handles the protocol Talk, and records the received messages."""
 
     def __init__(self, names: Any = talk) -> None:
         self.names = names
@@ -107,7 +107,7 @@ class Serving:
     """A server in a thread.
 
     Attributes:
-        error: The exception that `serve` raised; None without one.
+        error: The exception that `serve` raised, or None.
     """
 
     def __init__(self, protocol: Any, end: ChannelEnd, handler: Any, **options: Any) -> None:
@@ -131,7 +131,7 @@ class Serving:
 
 @contextmanager
 def serving(end: ChannelEnd, handler: Any = None, protocol: Any = None) -> Iterator[Serving]:
-    """Run a server while the block runs."""
+    """Run a server in a thread during the block."""
     handler = Talker() if handler is None else handler
     there = Serving(handler.names.Talk if protocol is None else protocol, end, handler)
     try:

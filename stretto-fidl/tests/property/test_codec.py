@@ -1,4 +1,4 @@
-"""Values are equal after encoding and decoding; hostile messages raise WireError or decode."""
+"""FIDL values are equal after encoding and decoding; invalid messages raise WireError."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_message_with_one_changed_byte_is_refused_or_decoded(
 
 @st.composite
 def mutations(draw: st.DrawFn) -> tuple[str, bytes, int, int]:
-    """Generate a message of the vectors with some changes."""
+    """Generate a message of a test vector with some changes."""
     name, seed, handles, wire = draw(st.sampled_from(SEEDS))
     message = bytearray(seed)
     for _ in range(draw(st.integers(1, 4))):
@@ -137,21 +137,21 @@ def mutations(draw: st.DrawFn) -> tuple[str, bytes, int, int]:
 
 
 @given(mutations())
-def test_mutated_vector_is_refused_or_decoded(mutation: tuple[str, bytes, int, int]) -> None:
+def test_mutated_message_is_refused_or_decoded(mutation: tuple[str, bytes, int, int]) -> None:
     name, message, count, wire = mutation
     with open_handles(count) as handles:
         check(getattr(TYPES, name), message, handles, wire)
 
 
 @given(st.sampled_from(sorted({name for name, *_ in SEEDS})), st.binary(max_size=256))
-def test_random_bytes_are_refused_or_decoded(name: str, message: bytes) -> None:
+def test_random_message_is_refused_or_decoded(name: str, message: bytes) -> None:
     check(getattr(TYPES, name), message, [])
 
 
 @given(
     st.integers(0, (1 << 64) - 1), st.sampled_from(["Vector_uint64", "Texts", "Boxes", "OneTable"])
 )
-def test_huge_counts_allocate_no_memory(count: int, name: str) -> None:
+def test_message_with_a_huge_element_count_allocates_no_memory(count: int, name: str) -> None:
     message = count.to_bytes(8, "little") + b"\xff" * 8 + bytes(64)
     codec.decode(TYPES.Empty, bytes(8))
     tracemalloc.start()
@@ -163,7 +163,7 @@ def test_huge_counts_allocate_no_memory(count: int, name: str) -> None:
     assert peak < 1 << 20
 
 
-def test_negative_zero_and_infinities_are_kept() -> None:
+def test_negative_zero_and_infinities_are_equal_after_encoding_and_decoding() -> None:
     for value in (-0.0, math.inf, -math.inf):
         data, _ = codec.encode(TYPES.One_float64(x=value))
         found = codec.decode(TYPES.One_float64, data).x

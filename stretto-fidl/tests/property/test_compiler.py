@@ -1,4 +1,4 @@
-"""Whatever the text, the FIDL compiler ends soon, with an IR or a `CompileError`."""
+"""For any text, the FIDL compiler ends soon, with an IR or a `CompileError`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECONDS = 5
 
 
 def compile_within_bounds(text: str) -> dict[str, Any] | None:
-    """Compile a text; return the IR, or None if the text isn't valid."""
+    """Compile a text and check the time taken; return the IR, or None for an invalid text."""
     start = time.monotonic()
     found: CompileError | None = None
     ir = None
@@ -66,7 +66,7 @@ def test_mutated_definition_is_compiled_or_refused(text: str) -> None:
     compile_within_bounds(text)
 
 
-def test_samples_compile() -> None:
+def test_sample_definitions_compile() -> None:
     for sample in SAMPLES:
         assert compile_within_bounds(sample) is not None
 
@@ -130,7 +130,7 @@ def test_valid_definitions_compile_and_load(texts: list[str], places: list[int])
     load(ir)
 
 
-# Long files of repeated definitions.
+# Texts for the time tests: each file repeats one definition with different names.
 
 MANY = 1500
 LARGE = {

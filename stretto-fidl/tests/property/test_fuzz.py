@@ -1,4 +1,4 @@
-"""Runs a few examples of `python -m fidl_support.fuzz`."""
+"""A few examples of the fuzzer `python -m fidl_support.fuzz` pass."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ EXAMPLES = {"compiler": 150, "ir": 100, "decoder": 500, "memory": 15}
 
 
 @pytest.mark.parametrize("target", fidl_fuzz.TARGETS)
-def test_random_examples_pass(target: str) -> None:
+def test_random_examples_of_the_fuzzer_pass(target: str) -> None:
     wrong = [found for seed in range(EXAMPLES[target]) if (found := fidl_fuzz.one(target, seed))]
     assert not wrong, wrong[0]
 
 
-def test_failing_example_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fuzzer_prints_a_failing_example(monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(_: object) -> object:
         yield "an example"
         raise ZeroDivisionError

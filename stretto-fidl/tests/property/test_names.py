@@ -1,4 +1,4 @@
-"""Any name that FIDL allows makes working classes, loaded and generated, and a valid stub."""
+"""Loaded and generated classes and stubs work with any name that FIDL allows."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _members(draw: st.DrawFn, mentions: list[str], ordinals: bool) -> str:
 
 @contextmanager
 def imported(*files: dict[str, str]) -> Iterator[list[types.ModuleType]]:
-    """Write and import generated modules, each of which can import the ones before it."""
+    """Write and import generated modules; each module can import earlier ones."""
     package = types.ModuleType(PACKAGE)
     sys.modules[PACKAGE] = package
     try:
@@ -103,7 +103,7 @@ def imported(*files: dict[str, str]) -> Iterator[list[types.ModuleType]]:
 
 
 def check_record(loaded: Any, generated: Any) -> None:
-    """Check that both classes have equal members and encode to the same bytes."""
+    """Check that a loaded and a generated class have equal members and encode equally."""
     attributes = [member.python_name for member in loaded.TYPE.members]
     assert attributes == [member.python_name for member in generated.TYPE.members]
     each_alone = issubclass(loaded, bindings.Union)
@@ -123,7 +123,7 @@ def check_record(loaded: Any, generated: Any) -> None:
 
 
 def check_numbers(loaded: Any, generated: Any) -> None:
-    """Check that both classes have all members as attributes, named after the members."""
+    """Check that a loaded and a generated enum have all members as attributes."""
     for cls in (loaded, generated):
         for fidl_name, value in cls.TYPE.values.items():
             member = getattr(cls, bindings.numbers.number_name(fidl_name))

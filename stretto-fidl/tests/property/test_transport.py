@@ -1,4 +1,4 @@
-"""Whatever a peer sends, a FIDL channel end replies or closes; it neither hangs nor leaks."""
+"""A FIDL channel end replies or closes whatever its peer sends, without hangs and leaks."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Tests the installed wheel of stretto-fidl, beside a wheel of Stretto and nothing else.
+"""Tests the installed wheel of stretto-fidl with a wheel of Stretto and no other package.
 
     python -I stretto-fidl/tests/smoke/smoke.py native|pure
 
-The verb compiles a definition and generates its bindings; these talk over a channel; the old name
-`stretto.fidl` is the same package. With a native wheel of Stretto the call is traced, too.
+The test compiles a definition, generates its bindings, and makes a call with them. It checks that
+the old name `stretto.fidl` works and, with a native wheel of Stretto, that the call is traced.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ closed protocol Adder {
 
 
 def check(condition: object, complaint: str) -> None:
-    """Exit with `complaint` unless the condition holds. Asserts may be compiled away."""
+    """Exit with `complaint` unless the condition is true; works under `python -O`, too."""
     if not condition:
         sys.exit(f"smoke: {complaint}")
 
@@ -55,7 +55,7 @@ def bindings(folder: Path) -> Any:
 
 
 def call(adder: Any) -> int:
-    """Return the sum that a server in a thread replies."""
+    """Make a call to a server in a thread; return the sum in its reply."""
 
     class Handler:
         def Add(self, request: Any) -> Any:  # noqa: N802  # the method's name in FIDL

@@ -20,7 +20,7 @@ NAMES = [
 ]
 
 
-def test_old_name_is_the_package_itself() -> None:
+def test_stretto_fidl_alias_is_the_package_itself() -> None:
     import stretto.fidl
 
     assert stretto.fidl is stretto_fidl
@@ -28,7 +28,7 @@ def test_old_name_is_the_package_itself() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_old_names_of_modules_are_the_modules_themselves(name: str) -> None:
+def test_aliases_of_modules_are_the_modules_themselves(name: str) -> None:
     old = importlib.import_module(f"stretto.fidl{name}")
     assert old is importlib.import_module(f"stretto_fidl{name}")
     assert old.__name__ == f"stretto_fidl{name}"
@@ -36,7 +36,7 @@ def test_old_names_of_modules_are_the_modules_themselves(name: str) -> None:
     assert old.__spec__.name == f"stretto_fidl{name}"
 
 
-def test_modules_without_a_new_name_are_not_found() -> None:
+def test_alias_of_a_missing_module_is_not_found() -> None:
     importlib.import_module("stretto.fidl")
     assert importlib.util.find_spec("stretto.fidl.codec") is not None
     assert importlib.util.find_spec("stretto.fidl.none") is None
@@ -56,7 +56,7 @@ def run(program: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_old_names_work_before_any_new_one_is_imported(tmp_path: Path) -> None:
+def test_aliases_work_before_the_package_is_imported(tmp_path: Path) -> None:
     program = """
 from stretto.fidl.codec import WireError
 from stretto.fidl.bindings.generator import generate
@@ -70,7 +70,7 @@ print("same")
     assert run(program, tmp_path) == "same\n"
 
 
-def test_pickles_with_old_names_are_read(tmp_path: Path) -> None:
+def test_pickles_with_alias_names_are_read(tmp_path: Path) -> None:
     data = pickle.dumps(stretto_fidl.errors.FidlError("x"), 0)
     old = data.replace(b"stretto_fidl.errors", b"stretto.fidl.errors")
     assert old != data

@@ -1,4 +1,4 @@
-"""Every code block of every page of this distribution is parsed, or names the test that runs it."""
+"""Every code block in the pages of stretto-fidl is parsed, or names the test that runs it."""
 
 from __future__ import annotations
 

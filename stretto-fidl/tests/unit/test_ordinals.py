@@ -1,4 +1,4 @@
-"""Ordinals: the public vectors of the algorithm."""
+"""Ordinals of methods equal the public test vectors of the algorithm."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def test_highest_bit_of_an_ordinal_is_never_set() -> None:
     ("selector", "expected"),
     [(None, "a.b/P.M"), ("N", "a.b/P.N"), ("x.y/Q.N", "x.y/Q.N")],
 )
-def test_selector_replaces_the_method_name_or_all(selector: str | None, expected: str) -> None:
+def test_selector_replaces_the_method_name_or_the_full_name(
+    selector: str | None, expected: str
+) -> None:
     assert selector_of("a.b", "P", "M", selector) == expected
 
 

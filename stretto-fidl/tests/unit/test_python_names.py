@@ -15,7 +15,7 @@ from stretto_fidl.python_names import (
 
 
 def public(cls: type) -> set[str]:
-    """Return the attribute names that a definition could have, too."""
+    """Return the public attribute names of a class, which FIDL members could have, too."""
     annotated = (vars(each).get("__annotations__", {}) for each in cls.__mro__)
     return {each for each in (*dir(cls), *(k for a in annotated for k in a)) if each[0] != "_"}
 
@@ -24,12 +24,12 @@ def public(cls: type) -> set[str]:
     ("cls", "taken"),
     [(Struct, OF_RECORDS), (Table, OF_RECORDS), (Union, OF_UNIONS)],
 )
-def test_attribute_names_of_records_are_taken(cls: type, taken: frozenset[str]) -> None:
+def test_attribute_names_of_records_are_reserved(cls: type, taken: frozenset[str]) -> None:
     assert public(cls) == taken
 
 
 @pytest.mark.parametrize("cls", [Enum, Bits])
-def test_attribute_names_of_ints_are_taken_in_all_python_versions(cls: type) -> None:
+def test_attribute_names_of_ints_in_all_python_versions_are_reserved(cls: type) -> None:
     assert public(cls) <= OF_NUMBERS
     assert OF_NUMBERS - public(cls) <= {"mro", "is_integer"}
 
@@ -48,10 +48,10 @@ def test_module_name_of_a_library_is_an_identifier() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "_a", "a_", "1a", "a-b", "a.b", "é", "a\n", "a b"])
-def test_invalid_names_do_not_match(name: str) -> None:
+def test_name_pattern_does_not_match_invalid_names(name: str) -> None:
     assert NAME.fullmatch(name) is None
 
 
 @pytest.mark.parametrize("name", ["", "a.", ".a", "a_b", "A", "a..b", "a/b", "../a", "a\n"])
-def test_invalid_library_names_do_not_match(name: str) -> None:
+def test_library_name_pattern_does_not_match_invalid_names(name: str) -> None:
     assert LIBRARY.fullmatch(name) is None

@@ -1,7 +1,7 @@
 """The structure of a test vector, and helpers that write its bytes.
 
 Vectors are written from the rules of the wire format, not with the codec: the
-helpers here make bytes of numbers and nothing else.
+helpers only convert numbers to bytes.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ ZERO8 = bytes(8)
 
 
 class Case(NamedTuple):
-    """One vector.
+    """One test vector: a value and its encoding, or an invalid value or message.
 
     Fields:
-        name: The name, unique in its module.
-        type: The name of a definition in `schema`.
-        data: The message; None if encoding fails.
-        value: Makes the value from the namespace and the handles; None if decoding fails.
-        code: The code of the failure; None for success.
-        handles: The object type's name and the rights of each handle.
-        way: `both`, or only `encode` or `decode`.
-        wire: The wire format, 1 or 2.
+        name: Name of the vector, unique in its module.
+        type: Name of a definition in `schema`.
+        data: The encoded message; None if encoding fails.
+        value: Function of namespace and handles that returns the value; None if decoding fails.
+        code: Error code of the failure; None for success.
+        handles: Object type and rights of each handle.
+        way: Direction of the test: `both`, `encode` or `decode`.
+        wire: Wire format, 1 or 2.
     """
 
     name: str
@@ -66,7 +66,7 @@ def f64(value: float) -> bytes:
 
 
 def pad(data: bytes) -> bytes:
-    """Pad the data with zeros to a multiple of 8 bytes."""
+    """Return the data, padded with zeros to a multiple of 8 bytes."""
     return data + bytes(-len(data) % 8)
 
 
@@ -99,6 +99,6 @@ def encode_fails(name: str, type_: str, value: Callable[..., Any], code: str, **
 
 
 def each_byte(data: bytes, positions: Iterable[int], to: int = 0xEE) -> Iterable[tuple[int, bytes]]:
-    """Yield the data once for each position, with another byte at this position."""
+    """Yield (position, data with this byte replaced) for each position."""
     for position in positions:
         yield position, data[:position] + bytes([to]) + data[position + 1 :]

@@ -1,4 +1,4 @@
-"""Vectors for depth: each step out of line counts; 32 are allowed."""
+"""Test vectors for the limit of 32 nested out-of-line objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors for enums and bits of all underlying types, strict and flexible."""
+"""Test vectors for enums and bits of all underlying types, strict and flexible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fidl_support.vectors.schema import ENUM, HIGHEST, INTEGERS, LOWEST, SIZES
 
 
 def _of(name: str, value: int):
-    """Return a function that makes the struct with this value."""
+    """Return a function that makes a struct with this value as its only member."""
     return lambda t: getattr(t, name)(x=value)
 
 

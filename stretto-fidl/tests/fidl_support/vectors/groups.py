@@ -1,4 +1,4 @@
-"""All vectors, grouped by module, and the classes of their library."""
+"""All test vectors, grouped by module, and the classes of their FIDL library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TYPES = load(LIBRARY)
 
 @contextmanager
 def handles_of(case: Case) -> Iterator[list[Handle]]:
-    """Yield open handles of the types that a case needs."""
+    """Yield open handles of the types that a test vector needs."""
     made = [
         Handle(os.open(os.devnull, os.O_RDONLY), OBJECT_TYPES[kind], rights)
         for kind, rights in case.handles

@@ -1,4 +1,4 @@
-"""Vectors for handles and endpoints: presence, types, rights, order, numbers."""
+"""Test vectors for handles and endpoints: presence, types, rights, order, numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANY = ("handle", None)
 EVENT = ("event", None)
 VMO = ("vmo", None)
 CHANNEL = ("channel", None)
-CHANNEL_RIGHTS = 0xF00E  # transfer, read, write, signal, signal_peer, wait, inspect
+CHANNEL_RIGHTS = 0xF00E  # rights transfer, read, write, signal, signal_peer, wait, inspect
 
 CASES = [
     *(

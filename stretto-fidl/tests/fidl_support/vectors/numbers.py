@@ -1,4 +1,4 @@
-"""Vectors for primitives, each alone in a struct."""
+"""Test vectors for primitive types, each as the only member of a struct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors for vectors and arrays."""
+"""Test vectors for FIDL vectors and arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors for strings: lengths, bounds, absence, UTF-8."""
+"""Test vectors for strings: lengths, bounds, absence, UTF-8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors for structs: alignment, padding inside and after them, boxes."""
+"""Test vectors for structs: alignment, padding inside and after them, boxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors for tables: members in any combination, canonical form, unknown members, envelopes."""
+"""Test vectors for tables: combinations of members, canonical form, unknown members, envelopes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fidl_support.vectors.case import (
     u64,
 )
 
-# name: ordinal, envelope, content, value
+# Members of the table by name: (ordinal, envelope, out-of-line bytes, function of the value).
 MEMBERS = {
     "a": (1, inline(b"\7"), b"", lambda t: 7),
     "b": (2, outside(8), u64(9), lambda t: 9),

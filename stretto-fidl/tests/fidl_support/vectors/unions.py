@@ -1,4 +1,4 @@
-"""Vectors for unions: each member, absence, unknown members, envelopes."""
+"""Test vectors for unions: each member, absence, unknown members, envelopes."""
 
 from __future__ import annotations
 

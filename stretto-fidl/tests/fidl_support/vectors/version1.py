@@ -1,4 +1,4 @@
-"""Vectors of wire format v1, which is only read: 16-byte envelopes that never hold their values."""
+"""Test vectors of wire format v1, which is only read; its envelopes have 16 bytes."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_layouts_equal_the_shapes_in_the_ir(irs, names) -> None:
         assert list(shape.offsets) == offsets
 
 
-def test_members_left_out_have_their_defaults(names) -> None:
+def test_members_omitted_in_the_constructor_have_their_defaults(names) -> None:
     value = names[1].Defaults(x=1)
     assert (value.n, value.on, value.name, value.x) == (5, True, "x", 1)
     assert names[1].Defaults(x=1, n=6) != value
@@ -149,14 +149,14 @@ def test_composed_methods_take_the_other_librarys_classes(names) -> None:
 
 
 def test_library_loads_without_the_libraries_that_it_uses(irs) -> None:
-    """Composed methods contain their types; constants of missing enums are plain ints."""
+    """Composed methods include their types; constants of enums that aren't loaded are ints."""
     api = load(irs[1])
     assert api.FAVOURITE == 2
     move = api.Draw.BY_NAME["Move"]
     assert move.request.TYPE.name == "base/ParentMoveRequest"
 
 
-def test_channel_end_has_its_role_and_protocol(names) -> None:
+def test_type_of_a_channel_end_has_its_role_and_protocol(names) -> None:
     type_ = names[1].Mixed.TYPE.members[6].type
     assert (type_.role, type_.protocol, type_.optional) == ("client", "api/Draw", True)
     assert type_.object_type == CHANNEL

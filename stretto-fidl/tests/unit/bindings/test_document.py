@@ -1,4 +1,4 @@
-"""The examples of docs/bindings.md run."""
+"""The Python examples of stretto-fidl/docs/bindings.md run."""
 
 from __future__ import annotations
 

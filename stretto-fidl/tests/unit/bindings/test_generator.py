@@ -1,4 +1,4 @@
-"""Generated modules: the same classes as those of the loader."""
+"""Generated modules have the same classes as the loader makes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def importer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def outcome(types: Any, case: Case) -> list[Any]:
-    """Return the results of a vector: bytes, texts of values, or messages of errors."""
+    """Return the results of a test vector: bytes, values as text, or error messages."""
     found: list[Any] = []
     with handles_of(case) as handles:
         if case.value is not None:
@@ -72,7 +72,9 @@ def without_descriptors(found: list[Any]) -> list[Any]:
     return [str(each).split(" fd ", maxsplit=1)[0] for each in found]
 
 
-def test_generated_and_loaded_classes_code_all_vectors_alike(importer: Importer) -> None:
+def test_generated_and_loaded_classes_encode_and_decode_all_vectors_equally(
+    importer: Importer,
+) -> None:
     module = importer(generate(LIBRARY))
     for cases in GROUPS.values():
         for case in cases:
@@ -202,11 +204,11 @@ def compare_protocols(generated: Any, loaded: Any) -> None:
             assert names[0] == names[1]
 
 
-class TestTrace:
-    def test_stripped_library_equals_one_without_annotations(self) -> None:
+class TestTraceAnnotations:
+    def test_library_with_stripped_trace_annotations_equals_one_without_them(self) -> None:
         assert generate(everything(), trace="strip") == generate(everything(trace=False))
 
-    def test_kept_annotations_are_attributes_of_the_protocol_and_its_methods(
+    def test_kept_trace_annotations_are_attributes_of_the_protocol_and_its_methods(
         self, importer: Importer
     ) -> None:
         importer(generate(BASE))
@@ -214,19 +216,19 @@ class TestTrace:
         assert module.Calc.ATTRIBUTES["trace"] == "all"
         assert module.Calc.BY_NAME["Add"].attributes["trace"] == "maths"
 
-    def test_other_values_of_trace_are_refused(self) -> None:
+    def test_invalid_value_of_the_trace_option_is_refused(self) -> None:
         with pytest.raises(FidlError, match="keep or strip, not drop"):
             generate(BASE, trace="drop")
 
 
-def test_prefix_is_the_package_of_imported_libraries() -> None:
+def test_prefix_option_names_the_package_of_imported_libraries() -> None:
     text = generate(everything(), prefix="my.api")["test.py"]
     assert "\nfrom my.api import base as _lib_base\n" in text
     assert "(_lib_base.FIDL_LIBRARY,)" in text
 
 
 @pytest.mark.parametrize("prefix", ["1 2", "a..b", "a.class", ".a", "a b", "a\nimport os"])
-def test_invalid_prefix_is_refused(prefix: str) -> None:
+def test_invalid_prefix_option_is_refused(prefix: str) -> None:
     with pytest.raises(FidlError, match="isn't a Python package name"):
         generate(BASE, prefix=prefix)
 
@@ -312,7 +314,7 @@ def test_generated_stubs_pass_mypy_strict(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "use.py", "test.pyi"]
     package = Path(stretto.__file__).parent
     environment = dict(os.environ)
-    if package.parent.name != "site-packages":  # folders where mypy doesn't look by default
+    if package.parent.name != "site-packages":  # mypy searches only site-packages by default
         environment["MYPYPATH"] = str(package.parent)
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

@@ -98,7 +98,7 @@ def test_invalid_values_in_the_ir_are_refused(
     refuses(changed(*path, value), message)
 
 
-def test_two_methods_with_one_ordinal_are_refused() -> None:
+def test_two_methods_with_the_same_ordinal_are_refused() -> None:
     ordinal = IR["protocol_declarations"][0]["methods"][1]["ordinal"]
     ir = changed(*kind("protocol", "methods", 0, "ordinal"), ordinal)
     refuses(ir, "two methods of one ordinal")
@@ -115,12 +115,12 @@ def test_two_methods_with_one_ordinal_are_refused() -> None:
         (("struct_declarations",), 5),
     ],
 )
-def test_values_of_a_wrong_json_type_are_refused(path: tuple[Any, ...], value: Any) -> None:
+def test_ir_values_of_a_wrong_json_type_are_refused(path: tuple[Any, ...], value: Any) -> None:
     refuses(changed(*path, value), "no JSON IR")
 
 
 @pytest.mark.parametrize("value", [math.inf, [math.nan], "\ud800", 5, None])
-def test_attribute_values_of_other_types_become_texts(value: Any) -> None:
+def test_attribute_values_other_than_strings_are_converted_to_text(value: Any) -> None:
     (argument,) = IR["protocol_declarations"][0]["maybe_attributes"][0]["arguments"]
     ir = changed(*kind("protocol", "maybe_attributes", 0, "arguments", 0), argument | {
         "value": {"value": value}})  # fmt: skip

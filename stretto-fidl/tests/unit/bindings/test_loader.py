@@ -1,4 +1,4 @@
-"""Namespaces made of IR."""
+"""Tests of the loader, which makes classes from the JSON IR."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_constants_have_the_values_and_types_of_their_definition(names) -> None:
     assert names.class_ == 1
 
 
-class TestProtocol:
+class TestLoadedProtocol:
     def test_protocol_has_its_name_openness_transport_and_attributes(self, names) -> None:
         calculator = names.Calculator
         assert calculator.NAME == "test.maths/Calculator"
@@ -152,7 +152,7 @@ def test_missing_dependency_is_named_in_the_error() -> None:
         user.Line(from_=1)
 
 
-def test_doc_attribute_is_the_docstring() -> None:
+def test_doc_attribute_becomes_the_docstring() -> None:
     ir = library(structs={"Point": "x int32"})
     ir["struct_declarations"][0]["maybe_attributes"] = [attribute("doc", " A point.\n\n Really.\n")]
     point = load(ir).Point
@@ -217,7 +217,7 @@ INJECTION = "S:\n import os\nclass X"
     ],
 )
 @pytest.mark.parametrize("name", [INJECTION, "test/a-b", "../x", "test/S/T", "", "test/_b", "é", 5])
-def test_invalid_names_are_refused(path: tuple, name: object) -> None:
+def test_invalid_names_in_the_ir_are_refused(path: tuple, name: object) -> None:
     text = (
         "library test; type S = struct { e E; }; type E = enum { A = 1; }; const C uint8 = 1;"
         "protocol P { M(struct { a bool; }); };"
@@ -235,7 +235,7 @@ def test_invalid_names_are_refused(path: tuple, name: object) -> None:
 
 
 @pytest.mark.parametrize("kind", ["struct", "enum", "union"])
-def test_two_members_with_one_name_are_refused(kind: str) -> None:
+def test_two_members_with_the_same_name_are_refused(kind: str) -> None:
     text = (
         "library test; type S = struct { a bool; b bool; }; type E = enum { A = 1; B = 2; };"
         "type U = union { 1: a bool; 2: b bool; };"
@@ -248,7 +248,7 @@ def test_two_members_with_one_name_are_refused(kind: str) -> None:
 
 
 @pytest.mark.parametrize("ir", [{}, [], {"name": "a", "struct_declarations": [5]}, None, "text"])
-def test_other_json_is_refused(ir: Any) -> None:
+def test_json_other_than_ir_is_refused(ir: Any) -> None:
     for read in (load, generate):
         with pytest.raises(FidlError, match="no JSON IR"):
             read(ir)
@@ -288,7 +288,7 @@ def test_new_types_of_other_libraries_are_refused_with_advice() -> None:
     assert load(ir).S(t="x").t == "x"
 
 
-def test_reserved_members_of_tables_are_left_out() -> None:
+def test_reserved_members_of_tables_are_omitted() -> None:
     ir = library(tables={"T": "1: a uint8, 3: b uint8"})
     ir["table_declarations"][0]["members"].insert(1, {"ordinal": 2, "reserved": True})
     assert load(ir).T.__slots__ == ("a", "b")

@@ -23,7 +23,7 @@ TYPES = load(
 Color, Level, Mode, Open = TYPES.Color, TYPES.Level, TYPES.Mode, TYPES.Open
 
 
-class TestEnum:
+class TestEnumClass:
     def test_members_are_ints_with_names(self) -> None:
         assert Color.RED == 1
         assert isinstance(Color.RED, Color)
@@ -51,11 +51,11 @@ class TestEnum:
         assert Level.None_.name == "None"
         assert repr(Level(4)) == "Level.None_"
 
-    def test_framework_error_has_its_member(self) -> None:
+    def test_framework_error_has_the_member_unknown_method(self) -> None:
         assert FrameworkError.UNKNOWN_METHOD == -2
 
 
-class TestBits:
+class TestBitsClass:
     def test_bits_are_combined_by_set_operators(self) -> None:
         both = Mode.READ | Mode.WRITE
         assert isinstance(both, Mode)

@@ -1,4 +1,4 @@
-"""Objects behind handles."""
+"""Tests of channels, VMOs and events, the objects of handles."""
 
 from __future__ import annotations
 

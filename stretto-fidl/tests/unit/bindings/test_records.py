@@ -27,8 +27,8 @@ TYPES = load(
 Point, Line, Options, Shape = TYPES.Point, TYPES.Line, TYPES.Options, TYPES.Shape
 
 
-class TestStruct:
-    def test_members_are_attributes(self) -> None:
+class TestStructClass:
+    def test_struct_members_are_attributes(self) -> None:
         point = Point(x=1, y=-2)
         point.x = 5
         assert (point.x, point.y) == (5, -2)
@@ -82,13 +82,13 @@ class TestStruct:
             Point(x="1", y=2)
 
 
-class TestTable:
+class TestTableClass:
     def test_all_members_may_be_absent(self) -> None:
         options = Options()
         assert (options.level, options.secret, options.point) == (None, None, None)
         assert repr(options) == "Options()"
 
-    def test_table_with_some_members_compares_and_shows_them(self) -> None:
+    def test_equality_and_repr_of_a_table_use_its_present_members(self) -> None:
         options = Options(level=3)
         assert options == Options(level=3)
         assert options != Options()
@@ -97,7 +97,7 @@ class TestTable:
             Options(level=300)
 
 
-class TestUnion:
+class TestUnionClass:
     def test_union_has_the_member_that_it_was_made_with(self) -> None:
         shape = Shape(point=Point(x=1, y=2))
         assert shape.which == "point"
@@ -136,7 +136,7 @@ class TestUnion:
         assert repr(shape) == "Shape(<unknown 99>)"
 
 
-class TestRedacted:
+class TestSensitiveValues:
     def test_sensitive_members_are_redacted_in_repr(self) -> None:
         account = TYPES.Account(name="me", password="pw", tokens=["a", "b"], keys=[TYPES.Key.A])
         assert redacted(account) == (
@@ -187,11 +187,13 @@ class TestRedacted:
         expected = "User(one=<sensitive>, many=<sensitive>, shown='me')"
         assert redacted(load(ir).User(one="a", many=["b"], shown="me")) == expected
         for member in ir["struct_declarations"][0]["members"]:
-            member.pop("maybe_attributes", None)  # as Fuchsia's compiler writes it
+            member.pop(
+                "maybe_attributes", None
+            )  # Fuchsia's compiler doesn't copy the attribute to members
         assert redacted(load(ir, [aliases]).User(one="a", many=["b"], shown="me")) == expected
 
     def test_attribute_of_a_library_or_a_type_redacts_all_its_values(self) -> None:
-        """Fuchsia's compiler treats the attribute as unknown, so its IR has it only there."""
+        """Fuchsia's compiler doesn't copy the attribute to members, so the bindings do."""
         mark = [{"name": "sensitive", "arguments": []}]
         ir = library(structs={"Key": "data vector<uint8>"})
         assert repr(load(ir).Key(data=b"")) == "Key(data=b'')"

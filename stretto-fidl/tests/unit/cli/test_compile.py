@@ -42,12 +42,12 @@ def test_ir_is_written_to_standard_output(files, capsys):
     assert json.loads(capsys.readouterr().out)["declaration_order"] == ["demo.types/Name"]
 
 
-def test_without_an_output_it_only_checks(files, capsys):
+def test_compile_without_an_output_prints_nothing(files, capsys):
     assert main(["fidl", "compile", files[1]]) == 0
     assert capsys.readouterr().out == ""
 
 
-def test_error_message_has_its_place_and_a_caret(tmp_path, capsys):
+def test_compile_error_has_its_place_and_a_caret(tmp_path, capsys):
     path = tmp_path / "a.fidl"
     path.write_text("library a;\n\ntype T = struct {\n\tx Missing;\n};\n")
     assert main(["fidl", "compile", str(path)]) == 1
@@ -56,7 +56,7 @@ def test_error_message_has_its_place_and_a_caret(tmp_path, capsys):
     )
 
 
-def test_available_option_chooses_the_version(tmp_path, capsys):
+def test_available_option_selects_the_version_of_the_library(tmp_path, capsys):
     path = tmp_path / "a.fidl"
     path.write_text(
         "@available(added=1)\nlibrary a;\n@available(added=2)\ntype T = struct {};\n"
@@ -74,7 +74,7 @@ def test_available_option_chooses_the_version(tmp_path, capsys):
         (["compile", "a.fidl", "--available", "x"], "PLATFORM:VERSION"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, message, capsys):
+def test_invalid_arguments_of_compile_are_refused(arguments, message, capsys):
     assert main(["fidl", *arguments]) == 2
     assert message in capsys.readouterr().err
 
@@ -86,7 +86,7 @@ def test_unreadable_and_unwritable_files_are_errors(files, tmp_path, capsys):
     assert "can't write" in capsys.readouterr().err
 
 
-def test_help_shows_the_subcommands(capsys):
+def test_help_lists_the_subcommands_of_fidl(capsys):
     assert main(["fidl", "--help"]) == 0
     assert "stretto fidl compile" in capsys.readouterr().out
     assert main(["fidl"]) == 2

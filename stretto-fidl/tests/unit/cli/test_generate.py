@@ -44,7 +44,7 @@ def test_module_and_stub_are_written(ir: str, tmp_path: Path) -> None:
     assert done.stdout == "GreeterGreetRequest(name='you') {'trace': 'greeter'}\n"
 
 
-def test_trace_can_be_stripped(ir: str, tmp_path: Path) -> None:
+def test_option_strips_the_trace_attributes(ir: str, tmp_path: Path) -> None:
     plain = tmp_path / "plain.json"
     unannotated = "\n".join(line for line in GREETER.splitlines() if "@trace" not in line)
     plain.write_text(json.dumps(compile_sources({"greeter.fidl": unannotated})))
@@ -88,7 +88,7 @@ def test_files_without_an_ir_are_refused(
         ({"protocol_declarations": [{"name": "demo.greeter/P"}]}, "no JSON IR"),
     ],
 )
-def test_error_of_a_broken_ir_is_one_line(
+def test_error_for_an_invalid_ir_has_one_line(
     ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict, message: str
 ) -> None:
     broken = tmp_path / "broken.json"
@@ -108,7 +108,7 @@ def test_deeply_nested_json_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
     assert "too deeply nested" in capsys.readouterr().err
 
 
-def test_invalid_prefix_is_refused(
+def test_invalid_prefix_argument_is_refused(
     ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["fidl", "generate", ir, "--out", str(tmp_path), "--prefix", "1 2"]) == 1

@@ -1,4 +1,4 @@
-"""Ordinals are replaced by names; nothing else in a trace changes."""
+"""Ordinals in a trace are replaced by method names; all other content is unchanged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def packet(name: bytes, unknown: bytes = b"") -> bytes:
     return message((8, 12345), (11, event), (12, interned), (3999, unknown or name)) + fixed
 
 
-def test_ordinals_are_replaced_by_names() -> None:
+def test_ordinals_are_replaced_by_method_names() -> None:
     symbolizer = Symbolizer(NAMES)
     trace = message((1, packet(b"ordinal 0x5f")), (1, packet(b"plain")))
     named = symbolizer.symbolize(trace)
@@ -42,7 +42,7 @@ def test_ordinals_are_replaced_by_names() -> None:
 
 
 @pytest.mark.parametrize("name", [b"ordinal 0x60", b"an ordinal 0x5f", b"ordinal 0x5f too"])
-def test_other_texts_are_kept(name: bytes) -> None:
+def test_texts_other_than_known_ordinals_are_kept(name: bytes) -> None:
     symbolizer = Symbolizer(NAMES)
     trace = message((1, packet(name)))
     assert symbolizer.symbolize(trace) == trace
@@ -61,7 +61,7 @@ def test_ordinals_in_compressed_packets_are_replaced() -> None:
 
 
 @pytest.mark.parametrize("trace", [b"\x0a\x05abc", message((1, message((50, b"not deflated"))))])
-def test_other_files_are_refused(trace: bytes) -> None:
+def test_files_other_than_traces_are_refused(trace: bytes) -> None:
     with pytest.raises(DecodeError):
         Symbolizer(NAMES).symbolize(trace)
 
@@ -73,5 +73,7 @@ def test_methods_and_events_are_found_by_ordinal() -> None:
     expected = {int(method["ordinal"]): method["name"] for method in protocol["methods"]}
     assert method_names([ir]) == expected
     assert sorted(expected.values()) == ["One", "Two"]
-    ir["interface_declarations"] = ir.pop("protocol_declarations")  # the key until 2020
+    ir["interface_declarations"] = ir.pop(
+        "protocol_declarations"
+    )  # the key that compilers wrote until 2020
     assert method_names([ir]) == expected

@@ -81,7 +81,7 @@ def test_failed_write_leaves_the_old_file(
 @pytest.mark.parametrize(
     "methods", [None, 5, [{}], [{"ordinal": "x", "name": "M"}], [{"ordinal": 1, "name": "\ud800"}]]
 )
-def test_broken_ir_is_an_error_of_one_line(
+def test_error_for_an_invalid_ir_has_one_line(
     ir: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], methods: object
 ) -> None:
     broken = json.loads(Path(ir).read_text())

@@ -47,7 +47,9 @@ def run(block: int) -> None:
         assert main(arguments) == 0
 
 
-def test_commands_of_the_first_block_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_first_documented_commands_name_the_ordinals(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["convert", "kernel.fxt", "trace.pftrace"]) == 0
     run(0)
     assert (folder / "named.pftrace").exists()
@@ -63,7 +65,9 @@ def test_documented_names_of_kernel_messages_are_shown(
     assert re.search(r"^Greet +request +1 +0 +8\.0 +8\.0 +8\.0 +2\.0 ", said, re.MULTILINE)
 
 
-def test_both_commands_take_fxt(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flows_and_symbolize_commands_read_fxt(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["flows", "kernel.fxt"]) == 0
     assert re.search(r"^ordinal 0x[0-9a-f]+ +request +1", capsys.readouterr().out, re.MULTILINE)
     symbolize = ["fidl", "symbolize", "kernel.fxt", "greeter.json", "-o", "named.pftrace"]

@@ -1,4 +1,4 @@
-"""Handles: ownership, types and rights."""
+"""Tests of handles: ownership, types and rights."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def handle():
         yield made
 
 
-class TestOwnership:
-    def test_second_close_does_nothing(self, handle: Handle) -> None:
+class TestHandleOwnership:
+    def test_second_close_of_a_handle_does_nothing(self, handle: Handle) -> None:
         fd = handle.fd
         handle.close()
         handle.close()
@@ -92,11 +92,11 @@ class TestOwnership:
         assert repr(handle) == "<Handle event closed>"
 
 
-class TestRights:
+class TestHandleRights:
     def test_fresh_handle_has_the_rights_of_its_type(self, handle: Handle) -> None:
         assert handle.rights == DEFAULT_RIGHTS[EVENT] == BASIC_RIGHTS | RIGHTS["signal"]
 
-    def test_decoding_trims_rights_in_excess(self, handle: Handle) -> None:
+    def test_decoding_reduces_rights_to_those_of_the_definition(self, handle: Handle) -> None:
         data, _ = codec.encode(TYPES.Basic(h=handle))
         assert codec.decode(TYPES.Basic, data, [handle]).h.rights == BASIC_RIGHTS
 
@@ -105,7 +105,7 @@ class TestRights:
         handle.check(EVENT, BASIC_RIGHTS)
         assert handle.rights == BASIC_RIGHTS
 
-    def test_same_rights_keeps_the_rights(self, handle: Handle) -> None:
+    def test_check_for_same_rights_does_not_change_the_rights(self, handle: Handle) -> None:
         handle.check(ANY, SAME_RIGHTS)
         assert handle.rights == DEFAULT_RIGHTS[EVENT]
 
@@ -114,8 +114,8 @@ class TestRights:
             handle.check(EVENT, RIGHTS["write"])
 
 
-class TestUnknownMembers:
-    """Handles of unknown members are closed; handles of known members aren't."""
+class TestHandlesOfUnknownMembers:
+    """Tests that decoding closes handles of unknown members only."""
 
     def test_handles_of_unknown_table_members_are_closed(self, handle: Handle) -> None:
         types = load(library(tables={"ResourceT": "1: h handle"}))
@@ -135,7 +135,7 @@ class TestUnknownMembers:
         assert not handle.is_open
 
 
-class TestDisposition:
+class TestHandleDisposition:
     def test_encoding_returns_the_type_and_rights_of_each_handle(self, handle: Handle) -> None:
         _, (disposition,) = codec.encode(TYPES.Basic(h=handle))
         assert (disposition.handle, disposition.object_type) == (handle, EVENT)

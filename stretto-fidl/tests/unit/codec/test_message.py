@@ -1,4 +1,4 @@
-"""Whole messages: headers, limits, epitaphs, data at rest."""
+"""Tests of whole FIDL messages: headers, limits, epitaphs, data at rest."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def failing(code: str):
     return pytest.raises(codec.WireError, match=code)
 
 
-class TestHeader:
-    def test_encoded_bytes_are_decoded_again(self) -> None:
+class TestMessageHeader:
+    def test_message_header_is_equal_after_encoding_and_decoding(self) -> None:
         header = codec.TransactionHeader(5, 0x1122334455667788, flexible=True)
         assert header.encode() == HEADER
         assert codec.decode_header(HEADER) == header
@@ -35,14 +35,14 @@ class TestHeader:
         assert codec.TransactionHeader(1, 1).encode()[6] == 0
         assert not codec.decode_header(HEADER[:6] + b"\0" + HEADER[7:]).flexible
 
-    def test_flag_selects_the_wire_format(self) -> None:
+    def test_header_flag_selects_the_wire_format(self) -> None:
         old = HEADER[:4] + b"\0\0" + HEADER[6:]
         assert codec.decode_header(old).wire == codec.V1
         with failing(wire_error.UNSUPPORTED_WIRE_FORMAT):
             codec.decode_header(old).encode()
 
     @pytest.mark.parametrize("magic", [0, 2, 255])
-    def test_unknown_magic_number_is_refused(self, magic: int) -> None:
+    def test_header_with_an_unknown_magic_number_is_refused(self, magic: int) -> None:
         with failing(wire_error.UNKNOWN_MAGIC):
             codec.decode_header(HEADER[:7] + bytes([magic]) + HEADER[8:])
 
@@ -63,7 +63,7 @@ class TestHeader:
 class TestEpitaph:
     DATA = bytes(4) + bytes.fromhex("0200 00 01") + b"\xff" * 8 + bytes.fromhex("e8ffffff 00000000")
 
-    def test_encoded_bytes_are_decoded_again(self) -> None:
+    def test_epitaph_status_is_equal_after_encoding_and_decoding(self) -> None:
         assert codec.encode_epitaph(-24) == self.DATA
         assert codec.decode_epitaph(self.DATA) == -24
         assert codec.decode_header(self.DATA).is_epitaph
@@ -78,17 +78,17 @@ class TestEpitaph:
             DATA[:8] + bytes([1] * 8) + DATA[16:],
         ],
     )
-    def test_malformed_headers_are_refused(self, data: bytes) -> None:
+    def test_malformed_epitaphs_are_refused(self, data: bytes) -> None:
         with failing(wire_error.INVALID_HEADER):
             codec.decode_epitaph(data)
 
-    def test_nonzero_padding_is_refused(self) -> None:
+    def test_epitaph_with_nonzero_padding_is_refused(self) -> None:
         with failing(wire_error.INVALID_PADDING_BYTE):
             codec.decode_epitaph(self.DATA[:-1] + b"\1")
 
 
-class TestMessage:
-    def test_value_is_equal_after_encoding_and_decoding(self) -> None:
+class TestMessageBody:
+    def test_payload_is_equal_after_encoding_and_decoding(self) -> None:
         header = codec.TransactionHeader(5, 7)
         message = codec.encode_message(header, TYPES.One(x=3))
         assert message.data == header.encode() + b"\3" + bytes(7)
@@ -133,8 +133,8 @@ class TestMessage:
                 codec.encode_message(header, TYPES.Handles(v=[handle] * (codec.MAX_HANDLES + 1)))
 
 
-class TestAtRest:
-    def test_value_is_equal_after_encoding_and_decoding(self) -> None:
+class TestDataAtRest:
+    def test_persisted_value_is_equal_after_decoding(self) -> None:
         data = codec.persist(TYPES.Union(x=7))
         assert data == bytes.fromhex("0001020000000000 0100000000000000 0700000000000100")
         assert codec.unpersist(TYPES.Union, data) == TYPES.Union(x=7)
@@ -143,7 +143,7 @@ class TestAtRest:
         value = TYPES.Bytes(v=bytes(1_000_000))
         assert codec.unpersist(TYPES.Bytes, codec.persist(value)) == value
 
-    def test_data_at_rest_in_the_old_wire_format_is_read(self) -> None:
+    def test_data_at_rest_in_wire_format_v1_is_read(self) -> None:
         data = bytes.fromhex(
             "0001000000000000 0100000000000000 0800000000000000 ffffffffffffffff 07"
         )
@@ -165,6 +165,6 @@ class TestAtRest:
             ("0001020000000001", wire_error.INVALID_HEADER),
         ],
     )
-    def test_malformed_headers_are_refused(self, data: str, code: str) -> None:
+    def test_malformed_headers_of_data_at_rest_are_refused(self, data: str, code: str) -> None:
         with failing(code):
             headers.decode_at_rest_header(bytes.fromhex(data))

@@ -1,4 +1,4 @@
-"""Errors contain the place in the value and the place in the message."""
+"""Codec errors name the path in the value and the offset in the message."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("path", "leaf"), PLACES)
-def test_encoding_names_the_path(path: str, leaf) -> None:
+def test_encoding_error_names_the_path_of_the_value(path: str, leaf) -> None:
     value = root()
     leaf(value).flag = 2
     with pytest.raises(codec.WireError) as raised:
@@ -51,7 +51,7 @@ def test_encoding_names_the_path(path: str, leaf) -> None:
 
 
 @pytest.mark.parametrize(("path", "leaf"), PLACES)
-def test_number_out_of_range_is_located(path: str, leaf) -> None:
+def test_error_of_a_number_out_of_range_names_its_path(path: str, leaf) -> None:
     value = root()
     leaf(value).a = -1
     with pytest.raises(codec.WireError) as raised:
@@ -60,7 +60,7 @@ def test_number_out_of_range_is_located(path: str, leaf) -> None:
 
 
 @pytest.mark.parametrize(("path", "leaf"), PLACES)
-def test_decoding_names_the_path_and_the_offset(path: str, leaf) -> None:
+def test_decoding_error_names_the_path_and_the_offset(path: str, leaf) -> None:
     plain, _ = codec.encode(root())
     value = root()
     leaf(value).flag = True

@@ -59,7 +59,7 @@ def test_doc_comments_become_doc_attributes() -> None:
     assert doc["arguments"][0]["value"]["expression"] == "///  One.\n///\n/// Two."
 
 
-def test_each_element_may_have_attributes() -> None:
+def test_every_kind_of_element_may_have_attributes() -> None:
     ir = compiled(
         "@a library test.example;\n"
         "@a type S = struct { @a m @a struct {}; };\n@a type E = enum { @a X = 1; };\n"

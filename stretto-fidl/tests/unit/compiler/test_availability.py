@@ -54,7 +54,7 @@ def test_each_version_has_its_declarations_and_members() -> None:
     assert at("HEAD")["payload"] is True
 
 
-def test_modifiers_apply_in_their_versions() -> None:
+def test_versioned_modifiers_apply_only_in_their_versions() -> None:
     text = (
         "@available(added=1)\nlibrary test.example;\n"
         "type E = strict(removed=2) flexible(added=2) enum { A = 1; };\n"
@@ -77,7 +77,7 @@ def test_modifiers_apply_in_their_versions() -> None:
     assert facts("2") == (False, True, "closed", True)
 
 
-def test_head_is_the_default() -> None:
+def test_head_is_the_default_version() -> None:
     ir = compiled(TEXT)
     shapes = [s["type_shape_v2"]["inline_size"] for s in ir["struct_declarations"]]
     assert ("available" in ir, ir["platform"], shapes) == (False, "test", [1, 2, 1])
@@ -94,7 +94,7 @@ def test_special_versions_are_constants_of_the_language() -> None:
     }
 
 
-def test_library_is_empty_in_versions_without_it() -> None:
+def test_library_is_empty_in_versions_before_its_addition_and_after_its_removal() -> None:
     text = "@available(added=2, removed=4)\nlibrary test.example;\ntype T = struct {};\n"
     for version, count in [("1", 0), ("2", 1), ("3", 1), ("4", 0), ("HEAD", 0)]:
         ir = compile_sources({"a.fidl": text}, versions={"test": version})

@@ -1,7 +1,7 @@
-"""One definition for each error that both Fuchsia's compiler and this one detect.
+"""One wrong definition for each error that both Fuchsia's compiler and this one detect.
 
-The numbers are those of its catalogue, `fi-NNNN`; the definitions are ours. The
-table in docs/compiler.md lists the other numbers with reasons.
+The numbers are those of Fuchsia's error catalogue, `fi-NNNN`; the definitions are written for
+this test. The table in docs/compiler.md lists the other numbers with reasons.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DOCUMENT = DOCS / "compiler.md"
 
 
 @pytest.mark.parametrize("number", CASES)
-def test_each_definition_raises_one_error_with_its_place(number: str) -> None:
+def test_each_wrong_definition_raises_one_error_with_its_place(number: str) -> None:
     error = error_of(CASES[number], other=OTHER, aged=AGED, fdf=FDF)
     assert error.line > 0
     assert error.column > 0
@@ -43,8 +43,8 @@ def test_files_of_two_libraries_in_one_list_are_refused() -> None:
         compile_sources({"a": "library a;"}, dependencies={"b": "library a;"})
 
 
-def test_document_lists_the_error_numbers_that_are_not_found() -> None:
-    """Each number up to 223 is retired, or has a definition, or is in the table."""
+def test_document_lists_the_error_numbers_that_the_compiler_does_not_detect() -> None:
+    """Each error number up to 223 is retired, has a definition, or is in the table."""
     rows = re.findall(r"^\| ([0-9, ]+) \|", DOCUMENT.read_text("utf-8"), re.MULTILINE)
     told = {number for row in rows for number in row.split(", ")}
     found = CASES.keys() | WITHOUT_PLACE

@@ -8,7 +8,7 @@ GRAPH = {"a": "bc", "b": "d", "c": "d", "d": "", "e": "a"}
 CYCLES = {"a": "b", "b": "ac", "c": "d", "d": "ce", "e": ""}
 
 
-def test_nodes_are_listed_after_those_they_need() -> None:
+def test_nodes_are_sorted_after_their_dependencies() -> None:
     assert post_order("eab", GRAPH.__getitem__) == list("dbcae")
 
 

@@ -1,4 +1,4 @@
-"""The IR's keys and their order, which readers and goldens rely on."""
+"""The keys of the JSON IR have the order of Fuchsia's compiler."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_locations_are_in_bytes() -> None:
     assert ir["struct_declarations"][1]["maybe_attributes"][0]["location"]["length"] == 12
 
 
-def test_generated_members_have_lines_of_their_own() -> None:
+def test_each_generated_member_has_a_different_line() -> None:
     ir = compiled("protocol P { A() -> (); B() -> () error int32; };")
     lines = [
         m["location"]["line"] for u in ("P_A_Result", "P_B_Result") for m in named(ir, u)["members"]

@@ -34,7 +34,7 @@ def test_strictness_and_resource_flags_have_their_defaults() -> None:
     assert flags == [(False, False), (False, False), (True, False), (None, True)]
 
 
-def test_layouts_in_layouts_are_named_by_their_member() -> None:
+def test_nested_layouts_are_named_after_their_member() -> None:
     ir = compiled(
         "type A = struct { the_b struct { the_c vector<table { 1: the_d enum {}; }>; }; };\n"
         'type E = union { 1: f @generated_name("Other") bits {}; };'
@@ -46,7 +46,7 @@ def test_layouts_in_layouts_are_named_by_their_member() -> None:
     }
 
 
-def test_reserved_ordinals_are_left_out() -> None:
+def test_reserved_ordinals_are_omitted_from_the_ir() -> None:
     ir = compiled("type T = table { 1: reserved; 2: a bool; };")
     assert [m["ordinal"] for m in named(ir, "T")["members"]] == [2]
 
@@ -141,7 +141,7 @@ def test_invalid_layouts_are_refused(text: str, reason: str) -> None:
          "U u; };", "B u; }; struct B { U? u; };"),
     ],
 )  # fmt: skip
-def test_error_of_a_cycle_names_a_change_that_compiles(
+def test_error_of_a_type_cycle_proposes_a_change_that_compiles(
     text: str, way_out: str, old: str, new: str
 ) -> None:
     assert way_out in error_of(text).reason

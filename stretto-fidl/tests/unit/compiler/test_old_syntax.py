@@ -74,12 +74,12 @@ def test_old_and_new_syntax_give_the_same_ir(old: str, new: str) -> None:
     assert without_places(compiled(old)) == without_places(compiled(new))
 
 
-def test_attributes_are_spelled_as_today() -> None:
+def test_old_attribute_names_are_converted_to_the_current_spelling() -> None:
     ir = compiled('[MaxBytes = "5", Trace = "a"]\nprotocol P {};')
     assert [a["name"] for a in named(ir, "P")["maybe_attributes"]] == ["max_bytes", "trace"]
 
 
-def test_types_that_hold_handles_are_resources() -> None:
+def test_types_with_handles_are_resources_in_the_old_syntax() -> None:
     ir = compiled(
         "struct A { B b; };\nstruct B { vector<C> c; };\nstruct C { handle h; D? d; };\n"
         "struct D { uint8 x; };"
@@ -107,7 +107,7 @@ def test_names_of_the_old_library_zx_are_found() -> None:
     assert member_type(ir, "S", "s")["subtype"] == "int32"
 
 
-def test_file_valid_in_both_syntaxes_follows_its_library() -> None:
+def test_file_valid_in_both_syntaxes_is_read_in_the_syntax_of_its_library() -> None:
     either = "library test.example;\nprotocol P { M() -> () error int32; };"
     old = "library test.example;\nstruct S { int32 a; };"
     new = "library test.example;\ntype S = struct { a int32; };"

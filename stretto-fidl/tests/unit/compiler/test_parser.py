@@ -1,4 +1,4 @@
-"""Detection of a file's syntax, and errors of files that aren't valid FIDL."""
+"""The parser detects the syntax of a file and reports errors in invalid FIDL."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_removed_and_replaced_members_are_checked(kind: str) -> None:
 
 
 def test_existing_member_may_move_to_a_removed_members_offset() -> None:
-    """A struct's later members move up."""
+    """When a struct member is removed, later members get smaller offsets."""
     compiled(HEAD + "type T = struct { @available(removed=2) a uint8; b uint8; };")
 
 
@@ -85,13 +85,15 @@ def test_members_of_a_removed_parent_need_no_replacement() -> None:
         ("compose Base;", "M();", "@available(removed=2)\n" + BASE),
     ],
 )
-def test_method_is_replaced_by_a_composed_one_and_back(before: str, after: str, base: str) -> None:
+def test_method_may_be_replaced_by_a_composed_method_and_vice_versa(
+    before: str, after: str, base: str
+) -> None:
     text = f"protocol P {{ @available(%s=2) {before} @available(added=2) {after} }};\n{base}"
     assert "is `removed`, but there again" in error_of(HEAD + text % "removed").reason
     compiled(HEAD + text % "replaced")
 
 
-def test_method_is_replaced_by_one_composed_through_another_protocol() -> None:
+def test_method_may_be_replaced_by_one_composed_through_another_protocol() -> None:
     through = "protocol P { @available(%s=2) M(); compose Between; };\n" + BASE
     through += "protocol Between { @available(added=2) compose Base; };\n"
     assert "there again" in error_of(HEAD + through % "removed").reason

@@ -1,4 +1,4 @@
-"""Where `@sensitive` may stand, to which elements it spreads, and which misspellings are errors."""
+"""Tests of the attribute `@sensitive`: allowed places, affected elements, misspellings."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def marks(element: dict[str, Any]) -> dict[str, bool]:
     return {each["name"]: is_marked(each) for each in parts}
 
 
-class TestOfAnotherLibrary:
+class TestSensitiveTypesOfAnotherLibrary:
     IR = compiled(USER, **{"secrets.fidl": SECRETS})
 
     def test_members_of_sensitive_types_are_sensitive(self) -> None:
@@ -72,7 +72,7 @@ class TestOfAnotherLibrary:
         assert marks(result) == {"response": False, "err": True}
         assert marks(named(self.IR, "P_C_Response")) == {"a": True}
 
-    def test_mark_has_the_location_of_its_origin(self) -> None:
+    def test_inherited_sensitive_attribute_has_the_location_of_the_original(self) -> None:
         (mark,) = named(self.IR, "S")["members"][0]["maybe_attributes"]
         assert mark["location"] == {
             "filename": "secrets.fidl", "line": 2, "column": 1, "length": 10
@@ -123,7 +123,9 @@ def test_sensitive_with_arguments_is_refused() -> None:
         *((name, "trace") for name in ("trac", "tracee", "tarce", "traces", "Trace", "tace")),
     ],
 )  # fmt: skip
-def test_misspelled_attribute_is_refused_with_the_right_name(name: str, known: str) -> None:
+def test_misspelled_attribute_is_refused_and_the_error_names_the_right_one(
+    name: str, known: str
+) -> None:
     error = error_of(f'open protocol P {{ @{name}("x") M(struct {{ a bool; }}); }};')
     assert f"`@{name}` would say nothing: write `@{known}`" in str(error)
     assert str(error).startswith("example.fidl:2:19: ")
@@ -132,6 +134,6 @@ def test_misspelled_attribute_is_refused_with_the_right_name(name: str, known: s
 @pytest.mark.parametrize(
     "name", ["sense", "sensitivity", "positive", "track", "trade", "brace", "space", "race_x"]
 )
-def test_other_attribute_names_are_kept(name: str) -> None:
+def test_attribute_names_not_similar_to_a_known_one_are_kept(name: str) -> None:
     ir = compiled(f"@{name} type S = struct {{}};")
     assert [each["name"] for each in named(ir, "S")["maybe_attributes"]] == [name]

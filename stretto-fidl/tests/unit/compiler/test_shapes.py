@@ -1,4 +1,4 @@
-"""Sizes on the wire, computed by hand from the rules of the format."""
+"""Sizes of types in messages equal those computed by hand from the rules of the format."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_members_have_the_expected_offsets_and_padding() -> None:
         "type X = struct { a vector<U:optional>; };\ntype U = strict union { 1: x X; };",
     ],
 )
-def test_what_contains_itself_has_no_bound(text: str) -> None:
+def test_size_of_a_recursive_type_is_unbounded(text: str) -> None:
     _, _, depth, handles, out_of_line, _, flexible = shape(compiled(text), "X")
     assert (depth, handles, out_of_line, flexible) == (UNBOUNDED, 0, UNBOUNDED, NO)
 
@@ -69,7 +69,7 @@ def test_handles_of_recursive_types_are_unbounded() -> None:
     assert shape(ir, "X")[3] == UNBOUNDED
 
 
-def test_flags_spread_through_a_cycle() -> None:
+def test_types_of_a_cycle_have_the_padding_and_flexibility_of_all_its_members() -> None:
     ir = compiled(
         "type A = struct { b box<B>; };\n"
         "type B = struct { c box<C>; };\n"

@@ -59,7 +59,7 @@ def test_libraries_of_one_platform_have_the_same_version() -> None:
 
 
 def test_libraries_of_other_platforms_keep_their_version() -> None:
-    """A library without versions uses the other platform's version of each time."""
+    """A library without versions uses the compiled version of each library that it imports."""
     other = "@available(added=4)\nlibrary other;\ntype T = struct {};\n"
     plain = "library plain;\nusing other;\nusing test.base;\n"
     plain += "type P = struct { t other.T; b test.base.B; };\n"
@@ -73,14 +73,14 @@ def test_libraries_of_other_platforms_keep_their_version() -> None:
         compile_sources({"a": text}, dependencies=sources, versions={"other": "3"})
 
 
-def test_import_used_by_one_version_is_used() -> None:
+def test_import_used_in_one_version_is_not_reported_as_unused() -> None:
     other = "library other;\ntype T = struct {};\n"
     text = HEAD + "using other;\n@available(added=%s, removed=%s) alias A = other.T;\n"
     compiled(text % (2, 3), o=other)
     assert "imported, but not used" in error_of(HEAD + "using other;\n", o=other).reason
 
 
-def test_use_of_deprecated_declarations_by_others_is_refused() -> None:
+def test_deprecated_declarations_are_used_only_by_deprecated_ones() -> None:
     start = HEAD + "@available(deprecated=5) alias A = uint8;\n"
     start += "type E = enum { @available(deprecated=5) X = 1; Y = 2; };\n"
     for use in (
@@ -117,7 +117,7 @@ def test_library_too_long_for_its_versions_is_refused(monkeypatch: pytest.Monkey
     assert "too long to be checked in all its 2 versions" in error_of(text).reason
 
 
-def test_other_attributes_may_have_arguments_of_these_names() -> None:
+def test_other_attributes_than_available_may_have_arguments_added_and_removed() -> None:
     text = '@custom(added="x", removed=true) type T = struct {};'
     compiled(text)
     compiled(HEAD + text)

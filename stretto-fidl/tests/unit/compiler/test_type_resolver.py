@@ -79,7 +79,7 @@ def test_element_types_and_counts_are_resolved() -> None:
     assert use("bytes:4")["element_type"]["subtype"] == "uint8"
 
 
-def test_aliases_are_named_where_they_are_used() -> None:
+def test_ir_names_aliases_at_their_uses() -> None:
     ir = compiled(
         f"{TYPES}type X = resource struct {{ a Bytes; b Bytes:<9, optional>; c vector<Bytes>; "
         "d Vmo:zx.Rights.READ; };"
@@ -109,7 +109,7 @@ def test_alias_has_the_type_and_the_size_of_its_definition() -> None:
     assert named(ir, "Y")["experimental_maybe_from_alias"]["name"] == "test.example/X"
 
 
-def test_new_type_is_named_where_it_is_used() -> None:
+def test_ir_names_new_types_at_their_uses() -> None:
     ir = compiled("type Id = uint64;\ntype S = struct { a vector<Id>:2; };")
     assert ir["new_type_declarations"][0]["type"]["subtype"] == "uint64"
     vector = member_type(ir, "S", "a")
@@ -117,7 +117,7 @@ def test_new_type_is_named_where_it_is_used() -> None:
     assert vector["type_shape_v2"]["max_out_of_line"] == 16
 
 
-def test_user_defined_names_hide_builtin_ones() -> None:
+def test_user_defined_types_hide_builtin_types_of_the_same_name() -> None:
     ir = compiled(
         "type string = struct {};\nconst optional uint32 = 7;\n"
         "type X = struct { a string; b vector<uint8>:optional; };"

@@ -1,4 +1,4 @@
-"""Libraries of several files, and libraries that use others."""
+"""Tests of libraries that consist of several files or use other libraries."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_invalid_imports_are_refused(text: str, reason: str) -> None:
     assert reason in error.reason
 
 
-def test_imports_belong_to_a_file() -> None:
+def test_import_applies_only_to_its_file() -> None:
     files = {
         "a.fidl": "library l;\nusing o;\ntype A = struct { s o.S; };",
         "b.fidl": "library l;\ntype B = struct { s o.S; };",

@@ -1,4 +1,4 @@
-"""Bodies of FIDL messages: recorded where requested, never with sensitive values."""
+"""Bodies of FIDL messages are recorded if requested, without sensitive values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def bank(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any
     return load_text(generate(fidl_bank.IR)["test_bank.py"], "test_bank")
 
 
-class TestBank:
+class TestRecordedBodies:
     @pytest.mark.parametrize("wanted", [True, ["test.other", "test.bank"]])
     def test_requested_bodies_are_recorded_without_sensitive_values(
         self, bank: Any, wanted: bool | list[str]
@@ -58,7 +58,7 @@ class TestBank:
         assert fidl_bank.SECRET.encode() not in recorded.trace
 
     def test_repr_of_payloads_hides_sensitive_values(self, bank: Any) -> None:
-        """They may be in log records and exceptions, which are in traces as well."""
+        """The repr may appear in log records and exceptions, which traces contain, too."""
         assert repr(bank.Bank.BY_NAME["Whisper"].request(text="hunter2")) == SENSITIVE
         login = bank.Bank.BY_NAME["Login"].request(user="me", password="hunter2")
         assert repr(login) == f"BankLoginRequest(user='me', password={SENSITIVE})"
@@ -90,7 +90,7 @@ class TestBank:
         assert login["txid"] >> 31 == 1
         assert "handles" not in login
 
-    def test_each_recording_follows_its_own_request_for_bodies(self, bank: Any) -> None:
+    def test_each_recording_has_bodies_only_if_its_config_requests_them(self, bank: Any) -> None:
         for wanted in (True, False, True):
             with flows_installed(bodies=wanted), record() as recorded:
                 fidl_bank.call_all_methods(bank)
@@ -128,7 +128,7 @@ open protocol Shop {
 
 
 class Shop:
-    """Handles the protocol of `SHOP`."""
+    """Handles the test protocol Shop."""
 
     def __init__(self, secrets: Any) -> None:
         self._secrets = secrets
@@ -145,7 +145,7 @@ class Shop:
 
 @pytest.fixture(params=["loaded", "generated"])
 def shop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
-    """Return the classes of `SECRETS` and of `SHOP`."""
+    """Return the classes of two libraries: `secrets`, and `shop`, which uses it."""
     secrets = compile_sources({"secrets.fidl": SECRETS})
     user = compile_sources({"shop.fidl": SHOP}, dependencies={"secrets.fidl": SECRETS})
     if request.param == "loaded":
@@ -157,7 +157,7 @@ def shop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tup
 
 
 def test_sensitive_types_of_another_library_are_hidden(shop: tuple[Any, Any]) -> None:
-    """Both bodies and texts of errors hide them."""
+    """Recorded bodies and error messages hide values of sensitive types."""
     secrets, names = shop
     near, far = channel()
     server = Server(names.Shop, far, Shop(secrets))

@@ -1,4 +1,4 @@
-"""Flows of FIDL channel ends: messages of a client that has disconnected have arrows."""
+"""Messages of a FIDL client that disconnects before the server starts have flow arrows."""
 
 from __future__ import annotations
 

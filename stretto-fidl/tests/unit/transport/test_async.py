@@ -1,4 +1,4 @@
-"""Clients and servers for asyncio, with each other and with blocking ones."""
+"""Tests of the asyncio client and server, with each other and with blocking ones."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_write_after_the_peer_has_closed_raises_its_epitaph() -> None:
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_SEQPACKET, socket.SOCK_STREAM])
-def test_writers_wait_while_the_socket_is_full(kind: int) -> None:
+def test_async_writers_wait_while_the_socket_is_full(kind: int) -> None:
     async def main() -> None:
         near, far = socket.socketpair(socket.AF_UNIX, kind)
         async with AsyncClient(talk.Talk, ChannelEnd(near.detach())) as client:
@@ -306,19 +306,19 @@ def test_cancelled_server_closes_the_channel() -> None:
 def test_handler_whose_task_was_cancelled_ends_the_channel() -> None:
     class Handler(AsyncTalker):
         async def Echo(self, request: Any) -> Any:  # noqa: N802
-            job = asyncio.create_task(asyncio.sleep(3600))  # sleep: runs until it is cancelled
+            job = asyncio.create_task(asyncio.sleep(3600))  # sleep: the task is cancelled during it
             asyncio.get_running_loop().call_soon(job.cancel)
             await job
 
         def Later(self, request: Any) -> Any:  # noqa: N802
-            # the function isn't a coroutine function, so it is called in place
+            # not a coroutine function, so the server calls it directly
             return self.Echo(request)
 
         async def Crash(self) -> None:  # noqa: N802
             task = asyncio.current_task()
             assert task is not None
             task.cancel()
-            await asyncio.sleep(3600)  # sleep: runs until it is cancelled
+            await asyncio.sleep(3600)  # sleep: the task is cancelled during it
 
     async def main() -> None:
         for name in ("Echo", "Later", "Crash"):
@@ -335,7 +335,7 @@ def test_handler_whose_task_was_cancelled_ends_the_channel() -> None:
 
 
 @pytest.mark.parametrize("coroutine", [False, True])
-def test_deferred_replies_are_sent(coroutine: bool) -> None:
+def test_deferred_replies_of_an_asyncio_server_are_sent(coroutine: bool) -> None:
     deferreds: list[Deferred] = []
 
     class Plain(AsyncTalker):
@@ -380,11 +380,11 @@ def test_deferred_replies_are_sent(coroutine: bool) -> None:
             await never
 
     run(main())
-    deferreds[3].resolve(talk.TalkLaterResponse(number=33))  # the caller no longer waits
+    deferreds[3].resolve(talk.TalkLaterResponse(number=33))  # a reply to a call that was cancelled
 
 
 @pytest.mark.parametrize("in_cycle", [False, True])
-def test_client_without_references_closes_its_channel(in_cycle: bool) -> None:
+def test_client_closes_its_channel_when_its_last_reference_is_dropped(in_cycle: bool) -> None:
     async def main() -> None:
         near, far = channel()
         serving = asyncio.create_task(AsyncServer(talk.Talk, far, AsyncTalker()).serve())
@@ -397,7 +397,7 @@ def test_client_without_references_closes_its_channel(in_cycle: bool) -> None:
         await asyncio.wait_for(serving, 30)
         again, _ = channel()
         async with AsyncClient(talk.Talk, again):
-            pass  # the descriptor's number has been reused
+            pass  # a new channel has reused the number of the closed descriptor
 
     run(main())
 

@@ -1,4 +1,4 @@
-"""The blocking client: calls, concurrent callers, events, and closing."""
+"""Tests of the blocking client: calls, concurrent callers, events, and closing."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_handles_are_sent_and_returned() -> None:
         back.close()
 
 
-def test_eight_threads_get_their_own_replies() -> None:
+def test_each_of_eight_threads_gets_the_reply_to_its_call() -> None:
     def calls(client, first: int) -> list[int]:
         return [client.Echo(number=first + index).number for index in range(200)]
 
@@ -104,7 +104,7 @@ def test_another_caller_reads_after_the_reader_got_its_reply() -> None:
         headers = [peer.request() for _ in calls]
         assert len({header.txid for header in headers}) == 4
         assert all(header.txid >= ASSIGNED for header in headers)
-        # The thread that reads gets its reply first.
+        # The first reply is for the thread that reads; another one must read then.
         for index, header in enumerate(headers):
             peer.send(header.txid, "Later", number(index))
         assert sorted(call.result(30) for call in calls) == [0, 1, 2, 3]

@@ -1,4 +1,4 @@
-"""Transaction ids: each is used once, whichever process allocates it."""
+"""Each transaction id is used once, even if forked processes share the channel."""
 
 from __future__ import annotations
 

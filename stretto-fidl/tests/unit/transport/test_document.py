@@ -1,4 +1,4 @@
-"""The example of docs/transport.md runs."""
+"""The example of stretto-fidl/docs/transport.md runs."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ TRANSPORT = "stretto_fidl/transport/"
 
 
 def places(interrupt) -> int:
-    """Interrupt at each place in turn; return the number of places."""
+    """Call `interrupt` for each place where a signal may arrive; return the number of places."""
     place = 0
     while interrupt(place):
         place += 1
@@ -49,7 +49,7 @@ class Caller(threading.Thread):
 
 
 class WatchedClient(Client):
-    """A client whose first reader is the main thread; until then, other threads see a reader.
+    """A client in which no other thread reads before the main thread.
 
     Attributes:
         was_read: Whether the main thread has begun to read.
@@ -69,7 +69,7 @@ class WatchedClient(Client):
 
 
 class Server(threading.Thread):
-    """Answers the first request together with the second."""
+    """A server that sends the reply to the first request together with that to the second."""
 
     def __init__(self, end: socket.socket) -> None:
         super().__init__(daemon=True)
@@ -89,7 +89,7 @@ class Server(threading.Thread):
 
 
 @KINDS
-def test_interrupted_reader_keeps_the_replies_of_other_callers(kind: int) -> None:
+def test_interrupted_reader_delivers_the_replies_of_other_callers(kind: int) -> None:
     def interrupt(place: int) -> bool:
         own, peer = socket.socketpair(socket.AF_UNIX, kind)
         server = Server(peer)
@@ -98,7 +98,9 @@ def test_interrupted_reader_keeps_the_replies_of_other_callers(kind: int) -> Non
             while not server.requests:
                 other.join(0.001)
             came = interrupted(lambda: client.Echo(number=2), place, TRANSPORT)
-            if not client.was_read:  # nor may it be left without a reader
+            if (
+                not client.was_read
+            ):  # the call was interrupted before it read: another call must read
                 client.Echo(number=3)
             other.join(30)
             assert other.answer == 1, f"interrupted at place {place}"
@@ -110,7 +112,7 @@ def test_interrupted_reader_keeps_the_replies_of_other_callers(kind: int) -> Non
 
 
 def frames(peer: socket.socket) -> list[bytes]:
-    """Return all messages until the end of the connection."""
+    """Return all messages that the peer received until the connection ended."""
     with peer.makefile("rb") as file:
         data = file.read()
     found, at = [], 0
@@ -156,7 +158,7 @@ def test_interrupted_call_releases_its_locks() -> None:
 
     def interrupt(place: int) -> bool:
         came = interrupted(lambda: client.Fire(number=place), place, TRANSPORT)
-        client.Fire(number=place)  # would time out if a lock were still held
+        client.Fire(number=place)  # times out if the interrupted call still holds a lock
         assert peer.recv(100)
         return came
 
@@ -222,7 +224,7 @@ def test_hooks_count_interrupted_messages_or_report_a_lost_count(
 
 @contextmanager
 def alarm(handler) -> Iterator[None]:
-    """Send a signal to this process soon."""
+    """Call `handler` by a signal after 50 ms."""
     before = signal.signal(signal.SIGALRM, lambda *_: handler())
     signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:

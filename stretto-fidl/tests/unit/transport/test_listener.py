@@ -1,4 +1,4 @@
-"""Sockets in the file system: addresses in use, and files left behind."""
+"""Tests of listening sockets in the file system: addresses in use, and old socket files."""
 
 from __future__ import annotations
 

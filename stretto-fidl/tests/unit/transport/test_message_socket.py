@@ -1,4 +1,4 @@
-"""Messages over sockets, including the messages of hostile peers."""
+"""Messages are sent over sockets; invalid messages of peers are refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ends(request: pytest.FixtureRequest) -> Iterator[tuple[socket.socket, Messag
 
 
 def read(ours: MessageSocket, flags: int = 0) -> tuple[bytes, list[Handle]] | None:
-    """Read a message, and take it from `message`."""
+    """Read one message, and clear the attribute `message` of the socket."""
     got = ours.read(flags)
     ours.message = None
     return got
@@ -123,7 +123,7 @@ def test_message_written_before_a_reset_is_read(ends) -> None:
     peer, ours = ends
     ours.write(Message(HEADER, []))
     peer.send(raw(ours, HEADER + b"last"))
-    peer.close()  # our message is unread, so this resets the connection
+    peer.close()  # resets the connection, because the peer has not read HEADER
     assert read(ours) == (HEADER + b"last", [])
     assert read(ours) is None
 
@@ -204,7 +204,7 @@ def test_frame_that_does_not_fit_is_flushed_later(ends) -> None:
     assert not ours.must_flush()
 
 
-def test_other_descriptors_are_refused_and_closed() -> None:
+def test_descriptors_other_than_sockets_are_refused_and_closed() -> None:
     before = descriptors()
     with pytest.raises(FidlError):
         MessageSocket(ChannelEnd(Event.create().detach()))

@@ -1,4 +1,4 @@
-"""Mistakes of a client's or server's user raise errors at once, and nothing is sent."""
+"""Wrong arguments to a client or server raise errors at once, and no message is sent."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_call_by_name_of_other_methods_is_refused(name: str, message: str) -> No
 
 
 class Answers(Talker):
-    """Returns the answer that the test has set."""
+    """A server that replies with the object that the test has set."""
 
     answer: Any = None
 
@@ -132,7 +132,7 @@ def test_event_handler_without_all_methods_gets_no_event() -> None:
         assert client.next_event().payload.number == 3
 
 
-def test_message_with_one_handle_twice_is_refused() -> None:
+def test_message_with_the_same_handle_twice_is_refused() -> None:
     near, far = channel()
     ours, event = MessageSocket(near), Event.create()
     data = TransactionHeader(1, 2).encode()
@@ -152,13 +152,13 @@ def test_header_with_a_number_out_of_range_is_refused(txid: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [5, None, {"number": 1}])
-def test_encoding_other_values_is_refused(value: Any) -> None:
+def test_encoding_a_value_of_a_foreign_class_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="a class of the bindings"):
         encode(value)
 
 
 @pytest.mark.parametrize("data", ["abc", 5, [1, 2]])
-def test_decoding_other_data_is_refused(data: Any) -> None:
+def test_decoding_data_other_than_bytes_is_refused(data: Any) -> None:
     with pytest.raises(TypeError, match="a message is bytes"):
         decode(talk.TalkEchoRequest, data)
     with pytest.raises(TypeError, match="a message is bytes"):
@@ -174,5 +174,5 @@ def test_decoding_other_data_is_refused(data: Any) -> None:
         (AsyncServer, ["protocol", "end", "handler", "in_flight"]),
     ],
 )
-def test_constructors_have_the_documented_parameters(cls: type, names: list[str]) -> None:
+def test_clients_and_servers_have_the_documented_parameters(cls: type, names: list[str]) -> None:
     assert list(inspect.signature(cls).parameters) == names

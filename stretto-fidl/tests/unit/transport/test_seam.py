@@ -36,7 +36,7 @@ from tests.support.sources import ROOT
 
 
 class MessageSpan:
-    """A message span that must be entered and left exactly once."""
+    """A message span that fails if it isn't entered and left exactly once."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -119,7 +119,7 @@ def check(hooks: Recorder) -> None:
     assert hooks.open == set()
 
 
-def test_messages_are_reported_at_both_ends(hooks: Recorder) -> None:
+def test_hooks_get_each_message_at_both_ends(hooks: Recorder) -> None:
     near, far = channel()
     with serving(far) as there, Client(talk.Talk, near) as client:
         client.Echo(number=1)
@@ -134,7 +134,7 @@ def test_messages_are_reported_at_both_ends(hooks: Recorder) -> None:
     check(hooks)
 
 
-def test_messages_are_reported_in_an_asyncio_loop(hooks: Recorder) -> None:
+def test_hooks_get_each_message_in_an_asyncio_loop(hooks: Recorder) -> None:
     async def main() -> None:
         async with async_conversation() as (client, server, _):
             await client.Echo(number=1)
@@ -189,7 +189,7 @@ def test_spans_of_dropped_messages_are_ended(hooks: Recorder) -> None:
     assert len(hooks.of("client", "received")) == 4
 
 
-def test_used_ends_are_reported_as_adopted(hooks: Recorder) -> None:
+def test_channel_ends_with_earlier_messages_are_marked_as_adopted(hooks: Recorder) -> None:
     del hooks
     near, far = channel()
     with serving(far), Client(talk.Talk, near) as fresh:
@@ -214,7 +214,7 @@ def names_of(how: str, *, traced: str) -> Any:
 
 
 def stubs_of(base: type, names: Any) -> dict[str, Any]:
-    """Return the stub functions of a class by name."""
+    """Return the method stubs of a client or server class, by name."""
     others = (None, None) if "Server" in base.__name__ else (None,)
     cls = base.__new__(base, names.Talk, *others).__class__
     return {name: stub for name, stub in vars(cls).items() if hasattr(stub, "__code__")}
@@ -231,7 +231,7 @@ def same_code(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("base", [Client, AsyncClient, Server, AsyncServer])
 @pytest.mark.parametrize("how", ["loaded", "keep", "strip"])
-def test_traced_stubs_replace_plain_ones_only_while_recorded(
+def test_traced_method_stubs_replace_plain_ones_only_during_a_recording(
     how: str, base: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
@@ -252,7 +252,9 @@ def test_traced_stubs_replace_plain_ones_only_while_recorded(
     assert stubs_of(base, names) == off
 
 
-def test_methods_without_a_category_have_no_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_methods_without_a_trace_category_register_no_listener(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(type(rpc_hooks.NEVER), "listen", None)
     names = load_talk()
     assert hasattr(Client.__new__(Client, names.Talk, None), "Echo")

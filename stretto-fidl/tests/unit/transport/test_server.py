@@ -1,4 +1,4 @@
-"""The blocking server: replies now and later, rules for unknown and wrong messages."""
+"""Tests of the blocking server: immediate and deferred replies, unknown and invalid messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INTERNAL, NOT_SUPPORTED, INVALID_ARGS = -1, -2, -10
 
 
 class Peer:
-    """A client whose messages are written by the test, for a protocol of some openness."""
+    """A raw client, whose messages the test writes, and a server with the given openness."""
 
     def __init__(self, openness: str = "open", **options: int) -> None:
         names = load_talk()
@@ -34,7 +34,7 @@ class Peer:
         self.socket.send(TransactionHeader(txid, ordinal, flexible).encode() + body)
 
     def epitaph(self) -> int | None:
-        """Return the status of the last message. The server must have ended."""
+        """Return the epitaph status with which the server ended, or None."""
         last = b""
         while data := self.socket.recv(65536):
             last = data
@@ -163,7 +163,7 @@ def test_deferred_replies_may_be_sent_in_any_order() -> None:
         assert [reply[16] for reply in replies] == [3, 2, 1]
 
 
-def test_deferred_is_resolved_once_and_possibly_before_its_return() -> None:
+def test_deferred_reply_is_sent_once_even_if_resolved_before_the_handler_returns() -> None:
     class Early(Talker):
         def Later(self, request):  # noqa: N802
             deferred = Deferred()
@@ -183,7 +183,7 @@ def test_invalid_deferred_reply_ends_the_channel() -> None:
         peer.socket.recv(65536)
         _, deferred = peer.handler.later.pop()
         with pytest.raises(FidlError):
-            deferred.reject(5)  # the method has no errors
+            deferred.reject(5)  # refused: the method declares no error type
         assert peer.epitaph() == INTERNAL
         assert isinstance(peer.serving.error, FidlError)
 

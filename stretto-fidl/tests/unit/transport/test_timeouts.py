@@ -1,4 +1,4 @@
-"""Time limits of blocking functions: writes, waits, and waits for another thread's write."""
+"""Time limits of blocking calls apply to writes, reads, and waits for other threads."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_one_way_call_has_the_time_limit_of_its_client(kind: int) -> None:
         assert errors
 
 
-def test_close_wakes_a_thread_that_waits_for_room() -> None:
+def test_close_wakes_a_thread_that_waits_for_room_in_the_socket() -> None:
     own, peer = ends(socket.SOCK_SEQPACKET)
     began, errors = threading.Event(), []
 
@@ -66,7 +66,7 @@ def test_close_wakes_a_thread_that_waits_for_room() -> None:
         for timeout in (0, 0.01):
             with pytest.raises(CallTimeoutError):
                 client.call("Echo", talk.TalkEchoRequest(number=1), timeout=timeout)
-        client.close()  # wakes the waiting thread
+        client.close()  # wakes the thread that waits for room in the socket
         thread.join(30)
     assert errors
 
