@@ -64,7 +64,7 @@ def make_producer(name: str = "attacker") -> ProducerIPCClient:
 
 
 def wait_for(client: ProducerIPCClient) -> None:
-    """Wait until the service has handled all earlier messages."""
+    """Wait until the service has handled all messages sent so far."""
     handled = threading.Event()
     client.sync(handled.set)
     handled.wait(TIMEOUT_S)

@@ -102,7 +102,7 @@ class Customer:
 
 
 def customer(path: str) -> None:
-    """Runs the second process."""
+    """Runs the customer, in the second process."""
     runner = ipc.SelectorTaskRunner()
     who = Customer(runner, path)
     runner.run()
@@ -111,7 +111,7 @@ def customer(path: str) -> None:
 
 
 def shop() -> None:
-    """Runs the first process, which starts the second and ends with it."""
+    """Runs the shop, in the first process, which starts the second one and ends with it."""
     runner = ipc.SelectorTaskRunner()
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/shop"

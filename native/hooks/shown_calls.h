@@ -52,7 +52,8 @@ struct st_shown_frame {
 /* The result of the last look at a thread.  It is never freed. */
 struct st_looked_at {
   _Atomic uint64_t thread_id;
-  _Atomic uint64_t until; /* The time up to which its stack was unchanged. */
+  /* The time up to which the thread's stack was unchanged. */
+  _Atomic uint64_t until;
   /* The thread's event count; a change outdates sightings. */
   _Atomic uint64_t events;
 };

@@ -33,7 +33,8 @@ struct event_request {
   uint32_t skip_names; /* Bit i < 32: name i is an option. */
   uint8_t left_out;    /* Wrong parts, as bits of enum event_part. */
   bool has_timestamp;
-  bool on_thread_track; /* Use the thread's track, even inside a task. */
+  /* Whether to use the thread's track, even inside a task. */
+  bool on_thread_track;
   CategoryObject* category;
   /* The template that provides category, name and args, or NULL. */
   EventTemplateObject* template;

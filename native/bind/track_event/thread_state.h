@@ -58,7 +58,7 @@ struct thread_state {
 
   /* The list of all states, guarded by the GIL. */
   struct thread_state *next, *prev;
-  /* Held by the destructor of the thread, or by a visitor with the GIL. */
+  /* The mutex that the thread's destructor holds, or a visitor with the GIL. */
   pthread_mutex_t lock;
   _Atomic bool dead;
 };

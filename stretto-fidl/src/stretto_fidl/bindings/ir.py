@@ -110,7 +110,7 @@ class LibraryReader:
         """Return the definitions of a kind, in the order of the document."""
         found = self.ir.get(f"{kind}_declarations")
         if found is None and kind == "protocol":
-            found = self.ir.get("interface_declarations")  # the key for protocols until 2020
+            found = self.ir.get("interface_declarations")  # the name until 2020
         for declaration in found or []:
             checked_name(declaration["name"], full=True)
         return list(found or [])
@@ -273,7 +273,7 @@ class LibraryReader:
 
 
 def _may_hold_handles(ir: IR) -> bool:
-    """Return whether a type may hold handles, for documents older than `resource`."""
+    """Return whether a type may hold handles, for documents without the key `resource`."""
     shape = ir.get("type_shape_v1") or {}
     return bool(shape.get("is_resource", shape.get("max_handles")))
 

@@ -86,7 +86,7 @@ def _is_of_sensitive_type(type_: types.Type) -> bool:
 
 
 def _parts(value: Any) -> Iterable[tuple[str, Any]] | str | None:
-    """Return the parts of a value; see `stretto.base.excerpts.Parts`."""
+    """Return the parts of a value for its excerpt (`stretto.base.excerpts.Parts`)."""
     if isinstance(value, Handle):
         return f"<{type_name(value.object_type)}>"
     type_ = getattr(value, "TYPE", None)

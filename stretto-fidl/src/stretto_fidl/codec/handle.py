@@ -67,7 +67,7 @@ DEFAULT_RIGHTS: Final = {
 
 
 def type_name(object_type: int) -> str:
-    """Return the name of an object type, for messages."""
+    """Return the name of an object type, for error messages."""
     names = [name for name, value in OBJECT_TYPES.items() if value == object_type]
     return names[0] if names else f"object type {object_type}"
 

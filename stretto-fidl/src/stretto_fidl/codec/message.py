@@ -43,10 +43,10 @@ MAX_HANDLES: Final = 64
 
 
 def type_of(what: Any) -> Type:
-    """Return the type of a class, or a type itself.
+    """Return the FIDL type of a class; return a type unchanged.
 
     Raises:
-        TypeError: The argument is neither.
+        TypeError: The argument is neither a type nor a class of the bindings.
     """
     found = what if isinstance(what, Type) else getattr(what, "TYPE", None)
     if not isinstance(found, Type):

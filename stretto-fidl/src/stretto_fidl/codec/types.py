@@ -31,7 +31,7 @@ UNBOUNDED: Final = 0xFFFFFFFF
 
 
 class Type:
-    """Base of all types. A type also stores the codec's plans for it."""
+    """Base of all types. A type also stores the codec's plans for its values."""
 
     __slots__ = ("plans",)
 
@@ -291,7 +291,7 @@ class Library:
     Args:
         name: The name in FIDL.
         dependencies: The libraries whose types it may mention.
-        sensitive: Its sensitive aliases and new types, whose types are not marked themselves.
+        sensitive: The names of its sensitive aliases and new types, which are no types in the IR.
     """
 
     __slots__ = ("dependencies", "name", "sensitive", "types")

@@ -146,7 +146,7 @@ class LibraryCompiler:
 
 
 def can_be_constant(type_: types.Type) -> bool:
-    """Return whether constants may have a type."""
+    """Return whether a constant may have this type."""
     if type_.nullable:
         return False
     if type_.kind in (types.PRIMITIVE, types.STRING):

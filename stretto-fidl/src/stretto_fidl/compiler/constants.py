@@ -36,7 +36,7 @@ class Evaluator:
         self._required = required
 
     def evaluate(self, constant: Constant, type_: Type) -> Value:
-        """Return the value of a constant of a type.
+        """Return the value of a constant, which must have this type.
 
         Raises:
             CompileError: The constant isn't of the type, or out of its range.

@@ -183,7 +183,7 @@ class LayoutDecl(Decl):
 
 @dataclass(slots=True, eq=False)
 class ConstDecl(Decl):
-    """A constant."""
+    """The declaration of a constant."""
 
     type_syntax: TypeConstructor
     value_syntax: Constant
@@ -193,7 +193,7 @@ class ConstDecl(Decl):
 
 @dataclass(slots=True, eq=False)
 class AliasDecl(Decl):
-    """An alias or a new type, by its `kind`."""
+    """The declaration of an alias or, depending on its `kind`, of a new type."""
 
     type_syntax: TypeConstructor
     type: TypeUse | None = None

@@ -84,7 +84,7 @@ def _of_protocol(decl: ProtocolDecl) -> Iterator[tuple[Element, Reference]]:
 
 
 def _of_type(syntax: TypeConstructor | None) -> Iterator[Reference]:
-    """Yield the names that a type mentions, without those of a layout declared in it."""
+    """Yield the names that a type mentions, without the names in a layout that it declares."""
     if syntax is None:
         return
     if isinstance(syntax.target, Reference):

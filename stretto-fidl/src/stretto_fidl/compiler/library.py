@@ -86,7 +86,7 @@ class Library:
         """Add an import of one file.
 
         Raises:
-            CompileError: The file imports it already, or another one under this name.
+            CompileError: The file already imports this library, or another one under this name.
         """
         imports = self._imports.setdefault(file, {})
         for other in imports.values():

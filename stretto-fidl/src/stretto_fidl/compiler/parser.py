@@ -121,7 +121,7 @@ _BUILTINS = {"bool", "string", "float32", "float64"} | {
 
 def _const_verdict(first: Token, second: Token) -> bool | None:
     if second.kind in (".", ":"):
-        return True  # the first word is a type, as in the old syntax
+        return True  # the first word is a type, so the syntax is old
     if (first.text in _BUILTINS) != (second.text in _BUILTINS):
         return first.text in _BUILTINS
     return None
@@ -137,7 +137,7 @@ def _member_verdict(words: list[Token], position: int) -> bool | None:
 
 
 def _parameters_verdict(words: list[Token], position: int) -> bool | None:
-    """Decide by a parameter list: `(T name`, `(vector<T> name` are old; `(struct {` is new."""
+    """Find the syntax of parameters: `(T name`, `(vector<T> name` are old; `(struct {` is new."""
     depth = 0
     for offset in range(1, _LONGEST_PARAMETER):
         word = _word(words, position + offset)
@@ -153,7 +153,7 @@ def _parameters_verdict(words: list[Token], position: int) -> bool | None:
 
 
 def _service_verdict(words: list[Token], position: int) -> bool | None:
-    """Decide by a service's member: `name client_end:P;` is new; `P name;` is old."""
+    """Find the syntax of a service's member: `name client_end:P;` is new; `P name;` is old."""
     if _word(words, position + 3).kind != NAME:
         return None
     rest = (_word(words, position + offset).kind for offset in range(4, 40))

@@ -111,7 +111,7 @@ class _Step:
                 yield _still_there(method.name, ending, after[method.name])
 
     def _leaving(self, decl: ProtocolDecl) -> Iterator[tuple[MethodDecl, Ending]]:
-        """Yield the methods that `removed` takes from composed protocols, directly or not."""
+        """Yield the methods of composed protocols that end by `removed`, at any depth."""
         for composed in decl.composed:
             assert composed.protocol is not None
             ending = self._ending(composed)

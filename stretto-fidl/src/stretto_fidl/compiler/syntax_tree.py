@@ -44,7 +44,7 @@ class Literal:
 
 @dataclass(slots=True)
 class Identifier:
-    """A constant by its name."""
+    """A constant that is written as a name."""
 
     span: Span
     reference: Reference
@@ -75,7 +75,7 @@ class Attribute:
     """An attribute: `@name(arguments)`, `[Name = "value"]`, or a doc comment.
 
     Attributes:
-        name: In snake_case, in both syntaxes.
+        name: The name in snake_case, in both syntaxes.
     """
 
     span: Span
@@ -102,7 +102,7 @@ class TypeConstructor:
     """A use of a type: `vector<T>:<5, optional>`.
 
     Attributes:
-        target: A name, or a layout.
+        target: The name of the type, or a layout.
         parameters: The parameters between the angle brackets. A lone name may be a constant:
             `array<T, SIZE>`.
         constraints: The constraints after the colon.

@@ -169,7 +169,7 @@ class TypeUse:
 
 
 def copy(type_: Type) -> Type:
-    """Return a copy, to which constraints can be added."""
+    """Return a copy of this use, to which constraints can be added."""
     return replace(type_)
 
 

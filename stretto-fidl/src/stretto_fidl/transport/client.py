@@ -124,7 +124,7 @@ class Client:
         self._conversation = Conversation(protocol, used=end.used, event_limit=event_limit)
         self._endpoint = BlockingEndpoint(protocol, end, is_server=False)
         self._timeout = timeout
-        self._lock = threading.RLock()  # a signal handler may call `close`
+        self._lock = threading.RLock()  # reentrant, because a signal handler may call `close`
         self._waiting: set[_Waiter] = set()
         self._reader: _Waiter | None = None
 
