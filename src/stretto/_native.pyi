@@ -371,7 +371,7 @@ def make_writer_class(
         name: the name of the class.
         methods: rows (method, field number, kind, whether packed, helper), at most
             MAX_WRITER_METHODS. For a message field, the helper takes no argument and returns the
-            class of the nested writer. For others it converts a value that isn't of the kind's own
+            class of the nested writer. For others it converts a value that isn't of the field's
             type, or raises.
         namespace: further members of the class; `__slots__` must be empty.
     """

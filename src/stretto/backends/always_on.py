@@ -76,7 +76,7 @@ class AlwaysOnBackend:
     """
 
     lasting = False
-    """False: `stretto.disconnect()` closes it."""
+    """False, because `stretto.disconnect()` closes this connection."""
 
     def __init__(
         self,

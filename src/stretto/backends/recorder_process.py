@@ -37,7 +37,7 @@ for name in {VARIABLES!r}:
 sys.stdin.readline()
 """
 MAX_MESSAGE_BYTES = 1 << 16
-"""The capacity of a pipe."""
+"""The capacity of a pipe, in bytes."""
 
 
 class RecorderProcess:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Threads: TypeAlias = list[tuple[int, Captures]]
 
 MAX_PASSES: Final = 16
-"""How often `find_all` may look at each character."""
+"""The largest number of scans of the text by `find_all`."""
 
 _MATCH: Final = 0
 """The last instruction of every program."""

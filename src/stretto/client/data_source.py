@@ -58,7 +58,7 @@ class DataSource:
     """The session's config for this data source."""
 
     instance_id: int
-    """Unique in its service; 0 before there is one (startup tracing)."""
+    """The instance's id, unique in its service; 0 before there is a service (startup tracing)."""
 
     arbiter: _native.Arbiter
     target_buffer: int

@@ -53,7 +53,7 @@ class StartupTracingSession:
         on_aborted: Callable[[], object] | None = None,
     ) -> None:
         self.state = RECORDING
-        """"recording" until it is "adopted", all of it, or "aborted"."""
+        """The state: "recording", then "adopted" (every data source) or "aborted"."""
         self.num_data_sources_started = 0
         """The number of data sources of the config that this program has registered."""
         self.waiting: dict[int, DataSource] = {}

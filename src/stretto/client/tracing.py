@@ -96,6 +96,6 @@ class Tracing:
 
 
 tracing = Tracing()
-"""The object of this process."""
+"""The only `Tracing` object of this process."""
 
 data_source.on_registered.append(tracing.add_data_source)

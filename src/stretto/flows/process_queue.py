@@ -50,7 +50,7 @@ _WRITTEN, _READ, _FIRST = 0, 1, 2
 
 
 class _Buffer(deque):  # type: ignore[type-arg]  # of (item, number)
-    """The items that wait for the feeder.
+    """A queue's buffer: the items that the feeder has not written yet.
 
     Attributes:
         current: The number of the item that the feeder is writing.

@@ -7,8 +7,8 @@ A session's config may override the sizes, and a service limits them
 from __future__ import annotations
 
 SHM_SIZE = 8 << 20
-"""In bytes."""
+"""The size of the shared memory, in bytes."""
 
 PAGE_SIZE = 32 << 10
-"""In bytes: a page of one chunk has room for the 1,022 packets that a chunk can have, with their
-interned names."""
+"""The size of a page in bytes: a page of one chunk has room for the 1,022 packets that a chunk can
+have, with their interned names."""

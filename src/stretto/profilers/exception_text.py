@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 OUTER_FRAMES, INNER_FRAMES = 4, 12
 MAX_MEMBERS = 8
-"""Most exceptions of a group that are shown."""
+"""The largest number of exceptions of a group that are shown."""
 MAX_CHAIN = 3
 """Maximum number of exceptions of a chain whose frames are shown: the last ones."""
 LONGEST_PATH, LONGEST_NAME = 120, 90

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     RawField: TypeAlias = tuple[int, int, int, int]
-    """What `read_field` returns."""
+    """The result of `read_field`."""
 
 VARINT = 0
 FIXED64 = 1

@@ -25,7 +25,7 @@ MAX_BUFFERS_WITH_GUARDRAILS_KB = 128 * 1024
 RESTART_WITH_GUARDRAILS_NS = 300 * 10**9
 """With extra guardrails, minimum time between starts of sessions of the same name."""
 MAX_GUARDED_STARTS = 1000
-"""Most session names whose last start is stored."""
+"""The largest number of session names whose last start is stored."""
 
 DEFAULT_FLUSH_TIMEOUT_MS = 5000
 DEFAULT_STOP_TIMEOUT_MS = 5000
@@ -38,11 +38,11 @@ FILE_FLUSH_PERIOD_MS = 5000
 """Flush period of a session whose file write period is not longer."""
 
 FILE_QUEUE_BYTES = 8 << 20
-"""Most bytes queued for a session's file; further data stays in the buffers."""
+"""The largest number of bytes queued for a session's file; further data stays in the buffers."""
 FILE_PATIENCE_MS = 30_000
 """A session ends if its file makes no progress for this time."""
 MAX_UNFINISHED_FILES = 15
-"""Most files of freed sessions that are still written; of more, the oldest is given up."""
+"""The largest number of files that are written for freed sessions; then the oldest is abandoned."""
 
 READ_BYTES_PER_TASK = 32 * 1024
 FILE_BYTES_PER_STEP = 1024 * 1024

@@ -51,7 +51,7 @@ REFUSED_S = 2
 """How long a refused connection lasts."""
 
 _SILENT = logging.Logger("stretto.bridge", logging.CRITICAL)
-"""The library would log each failed handshake with a traceback."""
+"""A logger without output: the library would log each failed handshake with a traceback."""
 
 
 class PageConnection(ServerConnection):

@@ -70,7 +70,7 @@ class TraceFile:
         return self._fd
 
     def body(self) -> FileBody:
-        """Returns the current content as the body of a response."""
+        """Returns the file's current content as the body of a response."""
         return FileBody(os.dup(self._fd), os.fstat(self._fd).st_size)
 
     def close(self) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 PROVIDER = 1
 FLOW_CATEGORY, FLOW_NAME = "stretto", "flow"
-"""The same for all points of a flow: some readers join points only if these are equal."""
+"""The category and the name of all flow points: some readers join only points with equal ones."""
 _MAX_FLOWS = 1 << 20
 _MAX_TIMESTAMP = (1 << 63) - 1
 _KINDS = {BEGIN: fxt.DURATION_BEGIN, END: fxt.DURATION_END, INSTANT: fxt.INSTANT}

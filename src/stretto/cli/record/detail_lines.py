@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stretto.recorder.host.totals import FunctionTotals, ProcessTotals
 
 TOP = 3
-"""Functions per line."""
+"""The number of functions per line."""
 
 
 def time_text(nanoseconds: float) -> str:

@@ -112,7 +112,7 @@ def process_tree(parent_pid: int) -> bytes:
     The data source `linux.process_stats` records the command lines of all processes. The trace
     processor then names a process by the first word of its command line ("/usr/bin/python3"), not
     by its descriptor. If there are several command lines for a process, it uses the last one: so
-    this packet restores the name. With another parent pid it would count as a new process.
+    this packet restores the name. A packet with another parent pid would define a new process.
 
     Args:
         parent_pid: The parent's pid when the session began.

@@ -14,7 +14,7 @@ BUILTIN_TYPES = frozenset(
 """Names used by annotations of stubs: a field with such a name would shadow the type."""
 
 MODULE_SUFFIX = "_pbzero"
-"""Like Perfetto's `.pbzero.h`."""
+"""The suffix of generated modules, like Perfetto's `.pbzero.h`."""
 
 WELL_KNOWN_PACKAGE = "stretto.protozero.well_known"
 WELL_KNOWN = (

@@ -25,10 +25,10 @@ class Rise(NamedTuple):
     """A rise of auto detail's threshold."""
 
     seconds: float
-    """Since the start of the recording."""
+    """The time since the start of the recording."""
     threshold_ns: int
     size: int
-    """Bytes of the trace at that time."""
+    """The size of the trace at the rise, in bytes."""
 
 
 class Detail:

@@ -34,7 +34,7 @@ _NEVER_BLOCKED = {
 }  # fmt: skip
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _NEVER_FORWARDED = {signal.SIGCHLD, signal.SIGCONT, signal.SIGWINCH, *_IGNORED_BY_PYTHON}
-"""Received, but not forwarded."""
+"""Signals that are received, but not forwarded."""
 _SI_KERNEL = 0x80
 """siginfo's si_code of a signal that the kernel sent, like one from the terminal."""
 

@@ -33,7 +33,7 @@ LINGER_MS = 2000
 """How long the recorder waits for processes that outlive the program."""
 
 SCAN_PERIOD_MS = 50
-"""Time between two scans for such processes."""
+"""Time between two scans for processes that outlive the program."""
 
 SNAPSHOT_TIMEOUT_MS = 5000
 TICK_MS = 1000

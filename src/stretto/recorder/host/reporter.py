@@ -17,7 +17,7 @@ class RecordingResult(NamedTuple):
     """The result of a finished recording."""
 
     contents: Contents | None
-    """Counts of what is in the trace; None if it was streamed into a pipe."""
+    """The counted contents of the trace; None if it was streamed into a pipe."""
     stats: TraceStats
     """The last statistics of the service."""
     not_followed: Sequence[str]
@@ -29,11 +29,11 @@ class RecordingResult(NamedTuple):
     size: int | None
     """Bytes of the file; None if it could not be written."""
     seconds: float
-    """From the start of the recording to its end."""
+    """The time from the start of the recording to its end."""
     totals: Sequence[ProcessTotals] = ()
-    """With auto detail: what the processes counted that ended by themselves."""
+    """With auto detail, the totals of the processes that ended by themselves."""
     rises: Sequence[Rise] = ()
-    """With auto detail: when it showed less, as the trace grew."""
+    """With auto detail, the rises of its threshold."""
     auto_detail: bool = False
 
 

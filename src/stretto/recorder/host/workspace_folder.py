@@ -1,4 +1,4 @@
-"""Creates and removes the folder of a workspace, and its environment variables.
+"""Creates and removes the folder of a workspace; sets its environment variables for programs.
 
 A recorder holds a lock on its folder. If it is killed, the folder is left without a lock, and the
 next recorder removes it. If it is killed before it has the lock, the folder has no lock file, and

@@ -143,7 +143,7 @@ class ConsumerEndpoint:
     # --- reading the trace
 
     def read_buffers(self, bytes_per_task: int = READ_BYTES_PER_TASK) -> None:
-        """Deliver the trace since the last read, `bytes_per_task` at a time."""
+        """Deliver the trace data recorded since the last read, `bytes_per_task` at a time."""
         pieces = self.trace_pieces(bytes_per_task)
         self._post(lambda: self._deliver(pieces))
 
@@ -154,7 +154,7 @@ class ConsumerEndpoint:
             self._post(lambda: self._deliver(pieces))
 
     def trace_pieces(self, piece_bytes: int = READ_BYTES_PER_TASK) -> Iterator[tuple[bytes, bool]]:
-        """Return the trace since the last read as an iterator.
+        """Return the trace data recorded since the last read, as an iterator.
 
         Args:
             piece_bytes: Approximate bytes per piece; packets stay whole.

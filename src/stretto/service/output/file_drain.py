@@ -316,7 +316,7 @@ class FileDrain:
             on_complete()
 
     def _close(self) -> None:
-        """Close the file after the queued data."""
+        """Close the file when the queued data has been written."""
         self._stop_watching()
         if self.open:
             self._writer.sync()

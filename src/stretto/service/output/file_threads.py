@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_THREADS = 64
-"""Most threads; more hang only if a user causes it on purpose."""
+"""The largest number of threads; so many are blocked only if a user causes it on purpose."""
 PAUSE_TIMEOUT_S = 1.0
-"""How long a fork waits for a thread that a disk keeps waiting."""
+"""How long a fork waits for a thread that is blocked by a disk."""
 
 
 class FileThreads:

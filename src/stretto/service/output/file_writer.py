@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stretto.service.output.output_file import OutputFile
 
     Job = bytes | Iterator[bytes] | Callable[[], object]
-    """Packets; packets that are fetched on the thread; or what else is done there."""
+    """Packets; an iterator, from which the thread takes packets; or a function, which it calls."""
 
 
 class FileWriter:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _Detail = int | tuple[tuple[str, str], ...]
 _Event = tuple[int, int, int, _Detail]
-"""(boottime, running number, event, what it is about)"""
+"""(boottime, running number, event, detail)"""
 
 _HISTORY: Final = {
     FLUSH_STARTED: MAX_QUEUED_FLUSH_EVENTS,

@@ -72,7 +72,7 @@ class Flushes:
     def __init__(self, session: FlushedSession) -> None:
         self._session = session
         self._pending: dict[int, _PendingFlush] = {}
-        self._asked: dict[SessionProducer, dict[int, None]] = {}
+        self._unanswered: dict[SessionProducer, dict[int, None]] = {}
         """Pending flush ids of each producer, in ascending order."""
         self.requested = 0
         self.succeeded = 0
@@ -106,7 +106,7 @@ class Flushes:
         timeout = self._timeout(timeout_ms) if targets else 0
         session.timers.once(_timer(request_id), timeout, lambda: self._finish([request_id]))
         for producer, instance_ids in targets.items():
-            self._asked.setdefault(producer, {})[request_id] = None
+            self._unanswered.setdefault(producer, {})[request_id] = None
             producer.flush(request_id, instance_ids, flags)
 
     def _targets(self, buffers: Collection[int] | None) -> dict[SessionProducer, list[int]]:
@@ -132,12 +132,12 @@ class Flushes:
 
     def ack(self, producer: SessionProducer, request_id: int) -> None:
         """Handle the ack of a producer for all flushes up to `request_id`."""
-        asked = self._asked.get(producer, {})
-        self._answered(producer, list(takewhile(lambda ident: ident <= request_id, asked)))
+        unanswered = self._unanswered.get(producer, {})
+        self._answered(producer, list(takewhile(lambda ident: ident <= request_id, unanswered)))
 
     def producer_gone(self, producer: SessionProducer) -> None:
         """Stop waiting for a disconnected producer, whose chunks were scraped already."""
-        self._answered(producer, list(self._asked.get(producer, ())))
+        self._answered(producer, list(self._unanswered.get(producer, ())))
 
     def _answered(self, producer: SessionProducer, request_ids: list[int]) -> None:
         for request_id in request_ids:
@@ -146,10 +146,10 @@ class Flushes:
         self._finish([each for each in request_ids if not self._pending[each].waiting])
 
     def _forget(self, producer: SessionProducer, request_id: int) -> None:
-        asked = self._asked[producer]
-        del asked[request_id]
-        if not asked:
-            del self._asked[producer]
+        unanswered = self._unanswered[producer]
+        del unanswered[request_id]
+        if not unanswered:
+            del self._unanswered[producer]
 
     def _finish(self, request_ids: list[int]) -> None:
         """End flushes; scrape uncommitted chunks once for all of them."""
@@ -187,7 +187,7 @@ class Flushes:
             self._session.timers.cancel(_timer(request_id))
             self._report(flush, success=False)
         self._pending.clear()
-        self._asked.clear()
+        self._unanswered.clear()
 
 
 def _timer(request_id: int) -> str:

@@ -14,7 +14,7 @@ class GuardedStarts:
 
     def __init__(self) -> None:
         self._started_ns: dict[str, int] = {}
-        """In the order of the starts."""
+        """The start times by session name, in the order of the starts."""
 
     def __len__(self) -> int:
         return len(self._started_ns)

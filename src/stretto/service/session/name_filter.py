@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from typing import Final
 
 MAX_TOTAL_SIZE: Final = 4000
-"""Of all expressions of a config, in instructions: some 4000 characters."""
+"""The largest size of a config's expressions, in instructions: some 4000 characters."""
 MAX_SHOWN: Final = 60
-"""Characters of an expression, in an error."""
+"""The number of characters of an expression that an error message shows."""
 MAX_KNOWN_NAMES: Final = 1000
-"""Names whose answers are remembered; then all are forgotten."""
+"""The largest number of cached names; a full cache is emptied."""
 
 
 class RegexCompiler:
