@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MAX_STEPS: Final = 100_000
 """With more estimated steps, a millisecond or two, `re` isn't used."""
 
+_ATOM: Final = re.compile(rb"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$", re.DOTALL)
+"""An escaped character, a class of characters, or `$`."""
+
 
 class StringPattern:
     """The compiled regular expression of a rule.
@@ -46,7 +49,8 @@ class StringPattern:
     def __init__(self, pattern: str) -> None:
         encoded = pattern.encode("utf-8", "surrogateescape")
         try:
-            self._regex = re.compile(encoded)
+            re.compile(encoded)  # Positions in its errors are those of the pattern itself.
+            self._regex = re.compile(_with_strict_end(encoded))
         except (re.error, FutureWarning, RecursionError, OverflowError) as error:
             raise ConfigError(str(error)) from error
         characters = encoded.decode("latin-1")
@@ -75,6 +79,11 @@ class StringPattern:
         if self._loops < 0:
             return False
         return bool(starts * (size + 1) ** self._loops * 2**self._choices <= MAX_STEPS)
+
+
+def _with_strict_end(pattern: bytes) -> bytes:
+    """Replace `$`, which in `re` also matches before a newline at the end of the text."""
+    return _ATOM.sub(lambda atom: rb"\Z" if atom[0] == b"$" else atom[0], pattern)
 
 
 def _spans(captures: tuple[int, ...]) -> Spans:

@@ -12,6 +12,7 @@ from stretto.protozero.filter.string_pattern import StringPattern
 
 PATTERNS = [
     r"B\|\d+\|foo (.*)", "(a+)(b*)", "(?:x(y)?)+", "(é|e)+.*", r"(\w+)=(\w+)", "a{2,3}(b|c)", "()",
+    "(c)$", "(c)$\n?", r"(c)[$\]]?\$?", r"([^]$]+)",
 ]  # fmt: skip
 TEXTS = [
     b"",
@@ -22,6 +23,9 @@ TEXTS = [
     b"key=value",
     b"aac",
     b"\xff\xfe",
+    b"aac\n",
+    b"c$\n",
+    b"c]$c\n",
 ]
 
 
