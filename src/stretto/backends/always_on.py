@@ -24,6 +24,7 @@ from stretto.client import fork
 from stretto.client.backend import SYSTEM
 from stretto.client.tracing import tracing
 from stretto.client.track_event.process import process_name
+from stretto.ipc.alarm import Alarm
 from stretto.ipc.retry_timer import RetryTimer
 from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 from stretto.ports.producer_memory import PAGE_SIZE, SHM_SIZE
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from stretto.client.backend import Prepare, ServiceConnection
     from stretto.client.producer_connection import ProducerConnection
     from stretto.client.startup_tracing import StartupTracingSession
-    from stretto.ipc.alarm import Alarm
     from stretto.protos.config import DataSourceConfig
 
     T = TypeVar("T")
@@ -88,7 +88,7 @@ class AlwaysOnBackend:
         self._address = address
         self._hints = ProducerHints(name, page_size=PAGE_SIZE, shm_size=SHM_SIZE)
         self._timer = RetryTimer(self._attempt)
-        self._alarm: Alarm | None = None
+        self._alarm = Alarm(self._expire)
         self._client: ProducerIPCClient | None = None
         self._producer: ProducerConnection | None = None
         self._closed = False
@@ -144,8 +144,7 @@ class AlwaysOnBackend:
         if self._producer is not None and self._producer.startup is not None:
             self._producer.startup.end_all()
         self._timer.close()
-        if self._alarm is not None:
-            self._alarm.close()
+        self._alarm.close()
         client, self._client = self._client, None
         producer = self._producer
         if client is not None and producer is not None:
@@ -161,8 +160,7 @@ class AlwaysOnBackend:
         if not self._closed:
             self._forget()
             self._timer.abandon()
-            if self._alarm is not None:
-                self._alarm.abandon()
+            self._alarm.abandon()
             if self._client is not None:
                 self._client.abandon()
 
@@ -198,10 +196,6 @@ class AlwaysOnBackend:
         )
         if has_memory:
             self._reconnect()
-        if self._alarm is None:
-            from stretto.ipc.alarm import Alarm
-
-            self._alarm = Alarm(self._expire)
         if (ms := self._expire()) is not None:
             self._alarm.set(ms)
 
@@ -265,14 +259,12 @@ class AlwaysOnBackend:
 
     def _suspend(self) -> None:
         self._timer.suspend()
-        if self._alarm is not None:
-            self._alarm.suspend()
+        self._alarm.suspend()
         if self._client is not None:
             self._client.suspend()
 
     def _resume(self) -> None:
         if self._client is not None:
             self._client.resume()
-        if self._alarm is not None:
-            self._alarm.resume()
+        self._alarm.resume()
         self._timer.resume()

@@ -43,11 +43,7 @@ class Alarm:
             return
         self._join()
         with self._lock:
-            try:
-                self._arm(ms)
-            except OSError:  # The timer isn't open yet, or the program has closed it.
-                self._open()
-                self._arm(ms)
+            self._arm(ms)
             if self._thread is not None and not self._suspended:
                 self._thread.start()
 
@@ -79,27 +75,32 @@ class Alarm:
         except OSError:
             pass  # The timer was never set, or the program has closed it.
 
-    def _open(self) -> None:
-        # The old thread must be destroyed before its descriptor numbers are reused.
-        self._thread = None
-        self._fd = _native.timer_fd()
-        self._thread = _native.IpcThread(self._fd, None, self._ring)
-
     def _join(self) -> None:
         if self._thread is not None and get_ident() != self._own_ident:
             self._thread.stop()
 
     def _arm(self, ms: float) -> None:
         self._is_set = True
-        _native.set_timer_fd(self._fd, min(max(0, round(ms)), LONGEST_MS))
+        whole_ms = min(max(0, round(ms)), LONGEST_MS)
+        try:
+            _native.set_timer_fd(self._fd, whole_ms)
+        except OSError:  # The timer isn't open yet, or the program has closed it.
+            # The old thread must be destroyed before its descriptor numbers are reused.
+            self._thread = None
+            self._fd = _native.timer_fd()
+            self._thread = _native.IpcThread(self._fd, None, self._ring)
+            _native.set_timer_fd(self._fd, whole_ms)
 
     def _ring(self) -> bool:
         self._own_ident = get_ident()
         self._is_set = False
+        thread = self._thread
         try:
             ms = self._on_time()
             if ms is not None and self._fd >= 0:
                 self._arm(ms)
-            return self._is_set and not self._suspended
+            if self._thread is not None and self._thread is not thread and not self._suspended:
+                self._thread.start()  # The timer was opened again.
+            return self._is_set and not self._suspended and self._thread is thread
         finally:
             self._own_ident = 0

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 import pytest
 
 from stretto import _native
-from stretto.ipc import retry_timer
 from stretto.ipc.retry_timer import RetryTimer
 from tests.support.descriptors import expect_new_descriptors, open_descriptors
 from tests.support.polling import wait_until
@@ -65,10 +64,10 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     set_timer, seen = _native.set_timer_fd, []
 
     def set_now(fd: int, ms: int) -> None:
-        seen.append(ms)
         set_timer(fd, 0)
+        seen.append(ms)
 
-    monkeypatch.setattr(retry_timer._native, "set_timer_fd", set_now)
+    monkeypatch.setattr(_native, "set_timer_fd", set_now)
     return seen
 
 
