@@ -3,9 +3,9 @@
  * Function tracing skips functions of our own modules, which it recognises by
  * their code objects.  Our modules call the standard library (sockets, signals,
  * selectors), and the program calls the same functions, so the code object
- * alone does not tell who called.  Each thread therefore counts the untraced
- * calls that it is inside of.  While the count is above 0, begin_code() of
- * track_event_api.h writes no slice.
+ * alone does not show which of the two called.  Each thread therefore counts
+ * the untraced calls that it has entered and not left.  While the count is
+ * above 0, begin_code() of track_event_api.h writes no slice.
  */
 #pragma once
 

@@ -19,7 +19,8 @@ typedef struct {
   PyObject_HEAD
   struct st_tokenizer tokenizer;
   struct byte_range piece;
-  PyObject* make; /* NULL: messages are returned as bytes */
+  /* Makes the result for a message; if NULL, messages are returned as bytes. */
+  PyObject* make;
   PyObject* marker;
   bool busy;
 } TokenizerObject;

@@ -4,8 +4,8 @@
  * `enabled` has a bit per slot of instances.h; a disabled event reads nothing
  * else.
  *
- * Order of memory: `enabled` is loaded relaxed.  It orders nothing: what an
- * event is written with is in the slot, which the GIL guards.
+ * Order of memory: `enabled` is loaded relaxed.  No other data depends on
+ * it: the data for writing an event is in the slot, which the GIL guards.
  */
 #pragma once
 

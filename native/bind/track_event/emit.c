@@ -99,7 +99,8 @@ static void convert_arguments(struct thread_state* t, struct event* e) {
     add_argument(t, e, name, value);
 }
 
-/* Becomes -1 or 1, the sign of the int. */
+/* Converts a number to double.  An int too large for a double becomes
+ * infinity. */
 static bool as_double(PyObject* value, double* out) {
   *out = PyFloat_AsDouble(value);
   if (*out != -1.0 || !PyErr_Occurred())

@@ -51,6 +51,6 @@ struct event_request {
   PyObject* const* argument_values;
   PyObject* argument_names; /* A tuple of str, one for each value. */
   PyObject* more_arguments; /* More arguments, a dict. */
-  /* (context variable, its value while the slice is open). */
+  /* The tuple (context variable, its value in the slice). */
   PyObject* within;
 };

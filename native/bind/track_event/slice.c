@@ -44,7 +44,7 @@ typedef struct {
   EventTemplateObject* template; /* If NULL, the members below are unused. */
   /* ST_SLICE_BEGIN; or ST_INSTANT, for one event on entry and no END. */
   uint8_t type;
-  PyObject* within; /* (context variable, value), or NULL. */
+  PyObject* within; /* The tuple (context variable, value), or NULL. */
   /* The token that resets the context variable; NULL if it is not set. */
   PyObject* token;
 } SliceObject;
@@ -165,7 +165,7 @@ static struct entry pop_entry(SliceObject* s) {
 
 /* Stores the code of a @traced function and the slots that got its slice, until
  * the function is entered or the slice ends: function tracing must not add
- * another slice for the call there.  The slice of a coroutine covers all of its
+ * another slice for the same call.  The slice of a coroutine covers all of its
  * steps; function tracing records these as well. */
 RARE static void remember_traced(const SliceObject* s, uint32_t written) {
   int flags = ((PyCodeObject*)s->code)->co_flags;
