@@ -16,7 +16,7 @@ def empty_slot() -> Iterator[None]:
     rpc_hooks.set_hooks(None, None)
 
 
-def test_no_hooks_are_installed_at_first() -> None:
+def test_no_rpc_hooks_are_installed_at_first() -> None:
     assert rpc_hooks.hooks is None
 
 

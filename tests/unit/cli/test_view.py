@@ -48,7 +48,7 @@ def test_file_that_is_no_trace_causes_a_warning(
     start: bytes, warned: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_bytes(start)
-    # The unknown user ends the command before it waits for a page.
+    # With an unknown user, the command ends before it waits for a page.
     command = ["view", str(tmp_path / "file"), "--user", "nobody-has-this-name", "--port", "0"]
     assert main(command) != 0
     assert ("doesn't begin like a trace" in capsys.readouterr().err) is warned

@@ -440,7 +440,7 @@ def test_interleaved_asgi_handlers_have_their_own_tracks() -> None:
 
 
 class TestWsgiMiddleware:
-    """The WSGI middleware: bodies for the server, and recorded events."""
+    """The WSGI middleware passes response bodies to the server and records events."""
 
     @staticmethod
     def serve(app: Any, body_to: Any = list, **extra: Any) -> tuple[list[Event], Any]:

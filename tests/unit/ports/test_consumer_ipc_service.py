@@ -289,7 +289,7 @@ class TestReadBuffers:
 class TestSlowConsumer:
     @pytest.fixture
     def slow(self, world: World) -> Iterator[tuple[UnixSocket, World]]:
-        """Return the socket of a consumer that has requested 8 MiB and reads nothing."""
+        """Return the socket of a consumer that has requested 8 MiB and doesn't read."""
         producer = world.producer("ds", shm_size_hint=16 << 20)
         far, near = UnixSocket.pair()
         queue = PlainQueue(far)

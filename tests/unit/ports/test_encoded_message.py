@@ -41,7 +41,7 @@ def test_empty_message_is_one_empty_part() -> None:
     assert list(split_message(b"", 50)) == [b""]
 
 
-def test_without_field_removes_all_its_occurrences() -> None:
+def test_without_field_removes_all_occurrences_of_the_field() -> None:
     left = without_field(state(1, 2, 3).encode(), 2)
     assert TracingServiceState.decode(left) == state()
 

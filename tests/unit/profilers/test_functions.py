@@ -1,4 +1,4 @@
-"""Function tracing: the recorded slices equal the calls that a simple profiler sees."""
+"""Function tracing: the recorded slices equal the calls that a simple profiler records."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def made(name: str, path: str, line: int = 0) -> Callable[[], None]:
 
 class TestNestingOfSlices:
     @pytest.mark.parametrize("program", PROGRAMS)
-    def test_slices_equal_the_calls_that_a_profiler_sees(
+    def test_slices_equal_the_calls_that_a_profiler_records(
         self, program: Callable[[], object]
     ) -> None:
         assert traced(program) == expected_calls(program)
@@ -288,7 +288,7 @@ class TestTracingOptions:
         assert short >= 4
         assert problems() == [f"{short} calls shorter than 2000 us (--min-duration)"]
 
-    def test_event_inside_of_a_long_call_records_the_call(
+    def test_long_call_is_recorded_at_an_event_inside_of_it(
         self, options: Callable[..., None]
     ) -> None:
         options(min_duration_ns=2_000_000)
@@ -322,7 +322,7 @@ class TestTracingOptions:
         names = [event.name for event in result.events]
         assert names == ["first", program.__qualname__, "spin", "", ""]
 
-    def test_long_call_that_never_ends_is_recorded_at_a_later_call(
+    def test_long_call_without_an_end_is_recorded_at_a_call_inside_of_it(
         self, options: Callable[..., None]
     ) -> None:
         options(min_duration_ns=2_000_000)

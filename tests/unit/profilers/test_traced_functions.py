@@ -142,7 +142,7 @@ def test_call_that_the_decorator_does_not_record_is_recorded_by_function_tracing
     assert categories_of(events_of(outer, CATEGORY.name), "outer") == [CATEGORY.name]
 
 
-def test_slice_for_code_without_a_call_does_not_suppress_a_later_call() -> None:
+def test_function_called_after_its_slice_for_code_is_recorded_by_function_tracing() -> None:
     function = outer.__wrapped__  # type: ignore[attr-defined]
 
     def program() -> None:
@@ -154,7 +154,9 @@ def test_slice_for_code_without_a_call_does_not_suppress_a_later_call() -> None:
     assert categories_of(events, "outer") == [CATEGORY.name, FUNCTIONS]
 
 
-def test_omitted_deep_call_does_not_suppress_a_later_call(options: Callable[..., None]) -> None:
+def test_function_called_after_an_omitted_deep_call_is_recorded(
+    options: Callable[..., None],
+) -> None:
     function = outer.__wrapped__  # type: ignore[attr-defined]
     options(max_depth=1)
 

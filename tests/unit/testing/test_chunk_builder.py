@@ -59,7 +59,8 @@ def receiver():
     os.close(receiver.fd)
 
 
-FIELD = b"\xa2\x38\x02\x0a\x00"  # A packet that the service accepts.
+FIELD = b"\xa2\x38\x02\x0a\x00"
+"""A valid packet with the field `for_testing`."""
 
 
 def test_whole_packets_are_committed_and_read(receiver):

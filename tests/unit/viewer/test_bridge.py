@@ -247,7 +247,7 @@ class TestBackPressure:
 
 
 async def fill(end: socket.socket) -> int:
-    """Send until the socket accepts nothing for a second; return the number of bytes."""
+    """Send until the socket accepts no bytes for a second; return the number of bytes sent."""
     loop, sent = asyncio.get_running_loop(), 0
     while sent < 256 << 20:
         writable = loop.create_future()

@@ -43,7 +43,7 @@ def test_owner_is_found_in_the_matching_row(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("state", ["06", "05", "08", "04"])
 def test_closed_socket_has_no_owner(tmp_path: Path, state: str) -> None:
-    # The kernel lists a closed socket as root's.
+    # The kernel lists a closed socket with uid 0, as if root owned it.
     rows = table(tmp_path, (40002, 8037, state, 0))
     assert owner_in_table(CLIENT, SERVER, rows) is None
 

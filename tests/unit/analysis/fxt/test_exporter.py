@@ -122,7 +122,7 @@ def test_flow_records_begin_step_and_end_in_time_order() -> None:
         (fxt.DURATION_BEGIN, 20, 0),
         (fxt.FLOW_STEP, 20, 7),
         (fxt.FLOW_BEGIN, 20, 8),
-        # A flow point needs a duration, so the instant becomes one.
+        # A flow point needs a duration, so the instant is written as a duration.
         (fxt.DURATION_BEGIN, 30, 0),
         (fxt.FLOW_END, 30, 7),
         (fxt.DURATION_END, 30, 0),

@@ -26,7 +26,7 @@ def test_threshold_starts_at_50_us(workspace: Workspace) -> None:
     assert threshold(workspace) == 50_000
 
 
-def test_each_part_of_the_size_raises_the_threshold_once(workspace: Workspace) -> None:
+def test_each_fraction_of_the_trace_size_raises_the_threshold_once(workspace: Workspace) -> None:
     detail = Detail(workspace, MIB)
     seen = []
     for size in (0, MIB // 2 - 1, MIB // 2, MIB // 2 + 1, MIB * 3 // 4, MIB, 2 * MIB):

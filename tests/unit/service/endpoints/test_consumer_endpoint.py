@@ -182,7 +182,8 @@ class TestObserveEvents:
         assert self.all_started(consumer) == 0
         producer.started("b")
         setup.run()
-        setup.producer("a")  # A later producer doesn't repeat the event.
+        # A producer that connects later causes no second event.
+        setup.producer("a")
         setup.run()
         assert self.all_started(consumer) == 1
         consumer.endpoint.free_buffers()

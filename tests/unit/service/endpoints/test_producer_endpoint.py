@@ -148,7 +148,8 @@ class TestCommitData:
         first = setup.enable(make_config("ds"))
         (buffer,) = setup.session().buffers
         first.endpoint.free_buffers()
-        setup.service.buffers._ids._last = 0  # The next session gets the same id.
+        # The buffer of the next session gets the same id.
+        setup.service.buffers._ids._last = 0
         second = setup.enable(make_config("other"))
         assert setup.session().buffers == [buffer]
         put(producer, 0, ChunkBuilder(1, 0).add(event("evil")))

@@ -198,5 +198,5 @@ def test_packets_dropped_by_a_writer_are_counted(buffer):
 @pytest.mark.parametrize(
     "name", ["compactions", "compactions_skipped", "oversized_packets_dropped"]
 )
-def test_counters_of_missing_features_are_omitted(wrapped, name):
+def test_buffer_counters_of_unsupported_features_are_omitted(wrapped, name):
     assert not wrapped.stats.has(name)

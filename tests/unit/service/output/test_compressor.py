@@ -100,9 +100,8 @@ def test_empty_data_stays_empty():
     [
         TraceConfig(),
         TraceConfig(compression=Compression()),
-        TraceConfig.decode(
-            b"\xfa\x02\x02\x1a\x00"
-        ),  # A later version of Perfetto may have a codec with an unknown field.
+        # A later version of Perfetto may have a codec with an unknown field.
+        TraceConfig.decode(b"\xfa\x02\x02\x1a\x00"),
         TraceConfig.decode(b"\xc0\x01\x07"),
     ],
     ids=["none", "empty", "unknown codec", "unknown type"],

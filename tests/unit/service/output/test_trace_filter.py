@@ -169,7 +169,7 @@ class TestFilterStats:
         ).encode()
         assert discarded == [len(event("a" * 90)) + len(added), 0]
 
-    def test_no_filter_stats_without_a_filter(self, setup):
+    def test_session_without_a_filter_has_no_filter_stats(self, setup):
         consumer = setup.enable(make_config())
         assert not stats_of(setup.read(consumer)).has("filter_stats")
 

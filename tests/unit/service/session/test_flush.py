@@ -44,7 +44,8 @@ def test_flush_succeeds_only_after_all_producers_have_answered(setup):
     consumer.flush()
     setup.run()
     assert not consumer.flushes
-    setup.producer("ds").answer_flush(99)  # Answers of other producers don't count.
+    # Answers of a later producer, or to another flush, don't complete this flush.
+    setup.producer("ds").answer_flush(99)
     first.answer_flush(99)
     setup.run()
     assert not consumer.flushes
