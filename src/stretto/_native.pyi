@@ -107,7 +107,7 @@ class MessageFilter:
         Raises ValueError if one of the fields isn't a nested message.
         """
     def query(self, message: int, field: int) -> tuple[str, int] | None:
-        """Return the rule for a field of a message, by numbers; None if it is denied.
+        """Return the rule for a field of a message, both by number; None if the field is denied.
 
         The rule is ("simple", 0), ("nested", number of the message) or ("string", semantic type).
         """
@@ -886,7 +886,7 @@ def raise_on_event_misuse(raises: bool, /) -> bool:
 
     The default is True under `python -X dev`, else False. Arguments are only checked while a
     session records. Without raising, wrong arguments are counted and left out: the event gets an
-    annotation named "..." that says so.
+    annotation named "..." that reports the error.
     """
 
 def after_fork_in_child() -> None: ...

@@ -1,8 +1,8 @@
 """Detects starts of Python interpreters at once, because some end before the next periodic scan.
 
-inotify reports when any process of this machine opens an interpreter's file, as execve does. This
-doesn't slow the program down, but doesn't report the process. So the process tree is scanned soon
-afterwards, several times, because an execve takes time to complete.
+inotify reports when any process of this machine opens an interpreter's file, as execve does.
+inotify doesn't slow the program down, but doesn't report which process it was. So the process tree
+is scanned soon afterwards, several times, because an execve takes time to complete.
 
     execve --> inotify --> scan . scan . scan . . .     for WINDOW_MS after the last start
 
