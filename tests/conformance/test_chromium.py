@@ -1,4 +1,4 @@
-"""Chromium, with seven or more processes as producers, on Stretto's and on Perfetto's service."""
+"""Stretto's service records Chromium, with seven or more producers, like Perfetto's service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Perfetto's consumer on Stretto's service; Stretto's consumer on Perfetto's service (v48.1)."""
+"""Perfetto's consumer works with Stretto's service, and Stretto's with Perfetto's (v48.1)."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def wait_for_producers(session: stretto.TracingSession, count: int) -> None:
 
 
 class World:
-    """Consumers of Perfetto's service on a task runner."""
+    """Creates consumers that are connected to Perfetto's service."""
 
     def __init__(self, address: Path) -> None:
         self.address = str(address)
@@ -269,7 +269,7 @@ class World:
         self.consumers: list[MockConsumer] = []
 
     def connect_consumer(self, consumer: Any, uid: int) -> ConsumerIPCClient:
-        """Connect a MockConsumer; this method replaces that of a Stretto service."""
+        """Connect a MockConsumer, which calls this method as on a Stretto service."""
         return ConsumerIPCClient.connect(self.address, consumer, self.runner)
 
     def consumer(self) -> MockConsumer:

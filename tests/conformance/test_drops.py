@@ -1,4 +1,4 @@
-"""Dropped packets: all later events are readable, with correct names and nesting."""
+"""After dropped packets, later events are readable with correct names and nesting."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ from slice s left join slice p on s.parent_id = p.id
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_remaining_events_have_correct_names_and_nesting(service, oracle, seed):
+def test_events_after_dropped_packets_have_correct_names_and_nesting(service, oracle, seed):
     program = Program(service, seed)
     program.run(3000)
     service.catch_up()
@@ -92,7 +92,7 @@ def test_remaining_events_have_correct_names_and_nesting(service, oracle, seed):
     assert all(duration >= 0 for *_, duration in rows), "a slice was left open"
 
 
-def test_loss_is_marked_in_the_trace(service):
+def test_loss_of_packets_is_marked_in_the_trace(service):
     for number in range(5000):
         CATEGORY.instant("event", number=number)
     service.catch_up()
@@ -114,7 +114,7 @@ def short_thread() -> None:
     thread.join()
 
 
-def test_loss_of_an_ended_thread_is_marked(service, oracle):
+def test_loss_of_packets_of_an_ended_thread_is_marked(service, oracle):
     service.arbiter.open_buffer(BUFFER)
     for _ in range(20):
         short_thread()

@@ -1,4 +1,4 @@
-"""Perfetto's trace processor reads the same from a trace before and after conversion."""
+"""Perfetto's trace processor reads equal content from traces before and after FXT conversion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stretto import flows
 from stretto.analysis.fxt import format as fxt
 from stretto.analysis.fxt.records import Thread
 from stretto.cli.main import main
-from tests.conformance.test_flows import converse
+from tests.conformance.test_flows import make_random_calls
 from tests.support import framed_rpc
 from tests.support.fxt_traces import CLIENT, SERVER, FxtTrace, exported, imported
 from tests.support.oracle import FOLDER, Oracle, missing
@@ -72,7 +72,7 @@ def test_random_calls_are_equal_after_conversion(seed: int) -> None:
     with flows_installed():
         greeter = TracedGreeter()
         with record() as recorded:
-            converse(greeter, draw, 200)
+            make_random_calls(greeter, draw, 200)
             greeter.run()
         greeter.close()
         assert flows.stats() == {}

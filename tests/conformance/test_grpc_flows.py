@@ -1,4 +1,4 @@
-"""Arrows of gRPC calls between processes, in Perfetto's trace processor."""
+"""Perfetto's trace processor finds the arrows of gRPC calls between processes."""
 
 from __future__ import annotations
 

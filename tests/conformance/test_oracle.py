@@ -46,7 +46,7 @@ def test_oracle_finds_the_slice_and_no_error_in_a_valid_trace(
     assert judge.errors() == []
 
 
-def test_oracle_reports_a_sequence_without_its_first_packet(
+def test_oracle_reports_a_packet_sequence_without_its_first_packet(
     oracle: Callable[[bytes], Oracle],
 ) -> None:
     errors = oracle(trace(first_flags=NEEDS_STATE)).errors()

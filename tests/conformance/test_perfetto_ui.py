@@ -135,7 +135,7 @@ def check_recording(ui: PerfettoUi, trace: Path, sockets: dict[str, str], port: 
 
 
 def record(ui: PerfettoUi, home: str, player: LiveProgram) -> None:
-    """Choose target and categories, start, let the program run, stop, and open the trace."""
+    """Record the program by clicks in the UI, and open the trace."""
     page = ui.page
     ui.open(f"{home}/#!/record")
     page.locator(".platform-selector").get_by_text("Linux").click()

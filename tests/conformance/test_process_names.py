@@ -1,4 +1,4 @@
-"""The name of a process in Perfetto's trace processor when several packets name it."""
+"""Perfetto's trace processor shows the right process name if several packets name it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stretto's producer on Perfetto's service (v48.1): all its packets arrive."""
+"""Perfetto's service (v48.1) receives all packets of Stretto's producer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of Perfetto's trace processor equal a simple model, for random programs."""
+"""For random programs, the tables of Perfetto's trace processor equal a simple model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`stretto record --system` with Perfetto's service (v48.1) instead of Stretto's."""
+"""`stretto record --system` works with Perfetto's service (v48.1) instead of Stretto's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ring that wraps many times: the remaining events have their names and nesting."""
+"""Events left in a ring buffer that wrapped many times have their names and nesting."""
 
 from __future__ import annotations
 

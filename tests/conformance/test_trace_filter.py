@@ -28,7 +28,7 @@ SLICES = "select name, dur, extract_arg(arg_set_id, 'debug.password') from slice
 
 
 def packets() -> list[TracePacket]:
-    """A named track with two slices: one with an interned name, one with an inline name."""
+    """Return packets of a track with two slices, with an interned and an inline name."""
     track = TrackDescriptor(uuid=7, name="work")
     names = InternedData(event_names=[EventName(iid=1, name="frame")])
     secret = DebugAnnotation(name="password", string_value="12345")

@@ -1,4 +1,4 @@
-"""Arrows of the wrappers for other transports between processes, in Perfetto's trace processor."""
+"""Perfetto's trace processor finds the arrows of wrapped queues, pipes and HTTP requests."""
 
 from __future__ import annotations
 

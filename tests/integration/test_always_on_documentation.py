@@ -68,7 +68,7 @@ def test_documented_commands_record_a_running_program(tmp_path: Path) -> None:
 
 
 def test_documented_command_connects_an_unmodified_program(tmp_path: Path) -> None:
-    """The .pth file of `autostart --install` connects it."""
+    """The .pth file that `stretto autostart --install` writes connects the program."""
     (line,) = (line for line in COMMANDS if line.startswith("STRETTO_CONNECT"))
     variable, value = line.split()[0].split("=")
     site = "import site, sys; site.addpackage(sys.argv[1], 'stretto-autostart.pth', set()); "

@@ -22,7 +22,7 @@ STRETTO = Path(stretto.__file__).parent.parent
 
 
 class Environment:
-    """A virtual environment with Stretto, which `has_stretto(False)` removes."""
+    """A virtual environment; `has_stretto` adds Stretto to it or removes it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -35,7 +35,7 @@ class Environment:
         (self.packages / "path.pth").write_text(f"{STRETTO}\n" if yes else "")
 
     def python(self, *arguments: str, variable: str | None = "1") -> str:
-        """Run Python with these arguments; return its output. Fails on an error."""
+        """Run Python with these arguments; return its output, or fail on an error."""
         names = ("PYTHONPATH", "STRETTO_CONNECT")
         environment = {k: v for k, v in os.environ.items() if k not in names}
         if variable is not None:
@@ -65,7 +65,7 @@ def environment(made: Environment) -> Iterator[Environment]:
 
 
 @pytest.mark.parametrize("variable", [None, "", "0"])
-def test_stretto_is_not_imported_if_its_variable_is_unset(
+def test_stretto_is_not_imported_if_the_environment_variable_is_unset(
     environment: Environment, variable: str | None
 ) -> None:
     modules = "import sys; print([name for name in sys.modules if name.startswith('stretto')])"
@@ -80,7 +80,7 @@ def test_program_connects_if_the_environment_variable_is_set(
     assert environment.python(*options, "-c", REPORT) == "1"
 
 
-def test_program_does_not_connect_under_the_option_that_disables_site(
+def test_program_does_not_connect_if_python_runs_without_site(
     environment: Environment,
 ) -> None:
     assert environment.python("-S", "-c", REPORT) == "no"
@@ -112,13 +112,13 @@ def test_a_stretto_py_in_the_current_folder_is_not_imported(
     assert environment.python("-c", "print('runs')") == "runs"
 
 
-def test_stretto_commands_do_not_connect(environment: Environment) -> None:
+def test_commands_of_stretto_do_not_connect_to_the_service(environment: Environment) -> None:
     threads = "import os; print(len(os.listdir('/proc/self/task')))"
     code = f"from stretto.cli.main import main; main(['--version']); {threads}"
     assert environment.python("-c", code).splitlines()[-1] == "1"
 
 
-def test_program_started_by_another_process_connects(
+def test_module_run_with_the_environment_variable_connects(
     environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = str(tmp_path / "producer.sock")

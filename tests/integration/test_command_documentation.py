@@ -1,6 +1,6 @@
 """Every flag of a command in the prose of a document or in `--help` exists.
 
-`test_documentation_blocks.py` checks the fenced blocks.
+`test_documentation_blocks.py` checks the code blocks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def verbs() -> frozenset[str]:
 
 
 def commands(text: str) -> Iterator[tuple[str, set[str]]]:
-    """The verbs in a text, each with the flags after it."""
+    """Return the verbs of `stretto` commands in a text, each with the flags after it."""
     for verb, rest in COMMAND.findall(text):
         if verb == "record":
             rest = OF_THE_PROGRAM.sub("", rest)
@@ -44,7 +44,7 @@ def commands(text: str) -> Iterator[tuple[str, set[str]]]:
 
 def check_commands(text: str) -> None:
     for verb, flags in commands(text):
-        # `stretto fidl` exists where stretto-fidl is installed.
+        # `stretto fidl` exists only if stretto-fidl is installed.
         if verb in verbs() and verb != "fidl":
             missing = {flag for flag in flags if flag not in help_of(verb)}
             assert not missing, f"stretto {verb}"
@@ -62,7 +62,7 @@ def test_flags_in_examples_of_help_exist() -> None:
         check_commands(help_of(verb))
 
 
-def test_flags_of_tables_are_in_help() -> None:
+def test_flags_in_tables_of_documents_are_in_help() -> None:
     for name, verb_names in {"view": ("view", "bridge"), "record": ("record",)}.items():
         text = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
         helps = "\n".join(map(help_of, verb_names))

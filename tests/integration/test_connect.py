@@ -1,4 +1,4 @@
-"""Programs with `stretto.connect()`: a service in another process records them at any time."""
+"""Programs that called `stretto.connect()` are recorded by a service in another process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def names(trace: bytes) -> list[str]:
     return [event.name for event in track_events(trace) if event.name]
 
 
-class TestConnection:
+class TestConnectedProgram:
     def test_program_connects_to_a_running_service(self, address: str) -> None:
         with ServiceProcess(address) as service, LiveProgram(CONNECT) as program:
             (producer,) = service.wait_for_producers(1)
@@ -95,7 +95,7 @@ class TestConnection:
                 assert names(service.stop("one")) == ["first"]
 
     @pytest.mark.parametrize("how", ["stretto.disconnect()", "connection.disconnect()"])
-    def test_disconnect_stops_tracing_and_the_connection_thread(
+    def test_disconnect_ends_tracing_and_the_thread_of_the_connection(
         self, address: str, how: str
     ) -> None:
         with ServiceProcess(address) as service, LiveProgram(CONNECT) as program:
@@ -118,7 +118,7 @@ class TestConnection:
             service.wait_for_producers(1)
             program.wait_for("connection.connected")
             program.run("import os; os.closerange(3, 2000)")
-            # A fork must not wait for a thread that is never woken up.
+            # The fork waits for the connection's thread, whose wakeup descriptors are closed.
             program.run("pid = os.fork()\nif pid == 0: os._exit(0)\nos.waitpid(pid, 0)")
             service.start("one", session_config("app"))
             program.wait_for("app.enabled")
@@ -135,7 +135,7 @@ class TestConnection:
             time.sleep(0.5)  # sleep: the program must stay idle during it
             assert program.run("switches()") == before
 
-    def test_service_that_closes_every_connection_is_tried_again(self, address: str) -> None:
+    def test_program_retries_a_service_that_closes_every_connection(self, address: str) -> None:
         with socket.socket(socket.AF_UNIX) as listener, LiveProgram(CONNECT) as program:
             listener.bind(address)
             listener.listen()
@@ -184,7 +184,7 @@ def source_config(name: str) -> TraceConfig:
     return TraceConfig(buffers=[TraceConfig.BufferConfig(size_kb=64)], data_sources=[source])
 
 
-class TestDataSources:
+class TestDataSourcesOfConnectedPrograms:
     def test_data_source_registered_after_connecting_is_started(self, address: str) -> None:
         with ServiceProcess(address) as service, LiveProgram(CONNECT) as program:
             service.wait_for_producers(1)
@@ -334,8 +334,8 @@ def holds(calls: list[Call], wanted: Call) -> bool:
     return any(call == wanted or holds(call[1], wanted) for call in calls)
 
 
-class TestFunctions:
-    """`python.functions` switched on and off in threads that already run."""
+class TestFunctionTracing:
+    """`python.functions` can be switched on and off in running threads."""
 
     def record(self, service: ServiceProcess, program: LiveProgram) -> None:
         service.start("functions", session_config("python.functions"))
@@ -358,7 +358,7 @@ class TestFunctions:
         program.run("thread = start(spin)")
         for _ in range(3):
             self.record(service, program)
-            program.run("time.sleep(0.05)")  # sleep: the recorded threads need time
+            program.run("time.sleep(0.05)")  # sleep: the threads are recorded during it
             trace = service.stop("functions")
             program.wait_for("not hooks()")
             threads = [each for each in calls_by_thread(trace) if INNER in each]
@@ -378,7 +378,7 @@ class TestFunctions:
         whole = 0
         for _ in range(5):
             self.record(service, program)
-            program.run("time.sleep(0.05)")  # sleep: the recorded threads need time
+            program.run("time.sleep(0.05)")  # sleep: the threads are recorded during it
             trace = service.stop("functions")
             program.wait_for("not hooks()")
             for calls in calls_by_thread(trace):
@@ -389,7 +389,7 @@ class TestFunctions:
         program.run("done.set()\nfor thread in started: thread.join()")
         assert whole > 0
 
-    def test_no_hook_or_tool_remains_after_the_session(
+    def test_no_profiling_hook_remains_after_the_session(
         self, service: ServiceProcess, program: LiveProgram
     ) -> None:
         self.record(service, program)
@@ -462,7 +462,7 @@ class TestBuiltInCategories:
     ) -> None:
         program.run(
             "import asyncio\n"
-            "async def step(): await asyncio.sleep(0.001)\n"  # sleep: a task that waits
+            "async def step(): await asyncio.sleep(0.001)\n"  # sleep: makes the task wait
             "async def serve():\n"
             "    while not done.is_set():\n"
             "        await asyncio.create_task(step())\n"
@@ -470,7 +470,7 @@ class TestBuiltInCategories:
         program.run("thread = start(lambda: asyncio.run(serve()))")
         service.start("one", session_config("python.asyncio"))
         program.wait_for("stretto.Category('python.asyncio').enabled")
-        program.run("time.sleep(0.05)")  # sleep: the recorded loop needs time
+        program.run("time.sleep(0.05)")  # sleep: the event loop is recorded during it
         found = names(service.stop("one"))
         assert {"create task", "step", "serve"} <= set(found)
         program.run("done.set(); thread.join()")

@@ -1,4 +1,4 @@
-"""`stretto convert` as a process: its exit status and the files it leaves."""
+"""`stretto convert` as a process: exit status and files after signals and errors."""
 
 from __future__ import annotations
 

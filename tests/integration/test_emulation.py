@@ -50,7 +50,7 @@ def test_all_packets_of_a_producer_over_tcp_arrive(machine: Machine) -> None:
     packets = machine.finish()
     assert texts(packets) == expected(20_000)
     assert not any(packet.previous_packet_dropped for packet in packets)
-    # Over TCP the producer reports its own pid and uid.
+    # Over TCP, the service uses the pid and uid that the producer reports.
     assert {packet.trusted_pid for packet in events(packets)} == {child.pid}
     assert {packet.trusted_uid for packet in events(packets)} == {os.getuid()}
     assert {packet.machine_id for packet in events(packets)} == {machine_id(machine_hint(), "")}

@@ -1,4 +1,4 @@
-"""Many events from many threads for a long time: no loss and no growth of memory.
+"""Many events of many threads are recorded without losses and without memory growth.
 
 `make endurance` uses the durations and counts that the project promises; a plain test
 run is shorter.
@@ -62,7 +62,7 @@ def final_stats(trace):
 
 
 def tight_loop(seconds):
-    """Write events as fast as possible; returns their number."""
+    """Write events as fast as possible for this time; return their number."""
     written, end, instant = 0, time.monotonic() + seconds, CATEGORY.instant
     while time.monotonic() < end:
         for _ in range(10_000):
@@ -71,7 +71,7 @@ def tight_loop(seconds):
     return written
 
 
-def test_tight_loop_streamed_loses_nothing(path):
+def test_streamed_recording_of_a_tight_loop_loses_no_event(path):
     before = list(TrackEventSource.counts)
     with stretto.recording(path, stream=True):
         written = tight_loop(SECONDS)
@@ -85,7 +85,7 @@ def test_tight_loop_streamed_loses_nothing(path):
     assert stats.chunks_committed_out_of_order == stats.patches_failed == 0
 
 
-def test_tight_loop_into_a_ring_only_overwrites(path):
+def test_ring_recording_of_a_tight_loop_only_overwrites_events(path):
     before = list(TrackEventSource.counts)
     with stretto.recording(path, buffer="4mb") as session:
         written = tight_loop(SECONDS)
@@ -98,7 +98,7 @@ def test_tight_loop_into_a_ring_only_overwrites(path):
     assert stats.abi_violations == 0
 
 
-def test_64_threads_streamed_lose_nothing(path):
+def test_streamed_recording_of_64_threads_loses_no_event(path):
     def run():
         for _ in range(EVENTS_PER_THREAD):
             CATEGORY.instant("tick")
@@ -110,7 +110,7 @@ def test_64_threads_streamed_lose_nothing(path):
     assert path.read_bytes().count(INSTANT) == 64 * EVENTS_PER_THREAD
 
 
-def test_300_live_threads_lose_nothing(path, oracle):
+def test_recording_of_300_live_threads_loses_no_event(path, oracle):
     barrier = threading.Barrier(300)
 
     def run():
@@ -155,7 +155,7 @@ def one_after_another(count):
 
 def test_short_lived_threads_leave_no_memory_behind(path):
     before = list(TrackEventSource.counts)
-    # The buffer is small and every page of the shared memory is in use: any growth is a leak.
+    # The buffer is small and all shared memory is already in use, so any memory growth is a leak.
     with stretto.recording(path, stream=True, buffer="256k"):
         one_after_another(WARM)
         resident = resident_bytes()

@@ -1,6 +1,7 @@
-"""Tracing the process's own traffic with the tracing service does not cause endless traffic.
+"""Tracing a process's messages to the tracing service does not cause endless messages.
 
-The service is in another process, or a thread of this one: then both ends are traced.
+The service runs in another process or in a thread of this process. In a thread, the messages of
+both ends are traced.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.xdist_group("system session")  # all tests share one se
 
 
 class ServiceThread:
-    """A tracing service in this process, behind sockets."""
+    """A tracing service with sockets in a thread of this process."""
 
     def __init__(self, producers: str, consumers: str) -> None:
         self.runner = SelectorTaskRunner()
@@ -83,7 +84,7 @@ def record(flushes: int, idle_s: float = 0) -> list[Event]:
 
 
 @pytest.mark.usefixtures("service")
-def test_own_ports_are_traced_without_feedback() -> None:
+def test_messages_to_the_service_are_traced_without_feedback() -> None:
     with flows_installed(own_ports=True):
         record(1)  # connects to the service, which sends messages of its own
         few, many = record(2), record(40)
@@ -96,7 +97,7 @@ def test_own_ports_are_traced_without_feedback() -> None:
 
 
 @pytest.mark.usefixtures("service")
-def test_own_ports_are_not_traced_by_default() -> None:
+def test_messages_to_the_service_are_not_traced_by_default() -> None:
     with flows_installed():
         record(1)
         assert record(3) == []

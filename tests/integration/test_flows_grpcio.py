@@ -20,7 +20,7 @@ CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receiv
 
 
 class Service:
-    """Methods of the four kinds, and some that fail; keeps the metadata of the calls."""
+    """gRPC methods of all four kinds, some of which fail; stores the metadata of the calls."""
 
     def __init__(self) -> None:
         self.metadata: list[dict[str, Any]] = []
@@ -116,7 +116,7 @@ def test_no_header_is_added_to_a_call_with_traceparent(address: str, service: Se
     assert "x-stretto-flow" not in service.metadata[0]
 
 
-def test_header_of_stretto_links_each_call(address: str, service: Service) -> None:
+def test_header_of_stretto_connects_request_and_handler(address: str, service: Service) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         call = channel.unary_unary("/test.Service/One")
         assert [call(b"x", metadata=[("a", "b")], timeout=30) for _ in range(3)] == [b"X"] * 3
@@ -125,7 +125,7 @@ def test_header_of_stretto_links_each_call(address: str, service: Service) -> No
     assert len({entry["x-stretto-flow"] for entry in service.metadata}) == 3
 
 
-def test_no_arrow_without_traceparent_and_header(address: str, service: Service) -> None:
+def test_call_without_traceparent_and_header_has_no_arrow(address: str, service: Service) -> None:
     with record() as recorded, intercepted(address) as channel:
         assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
     assert len(recorded.events) == 6
@@ -238,11 +238,11 @@ def test_calls_by_future_and_streams_have_arrows(address: str, *, single_threade
         assert list(both) == [b"A", b"B"]
     for method in ("One", "Many", "Join", "Each"):
         ((*points, last),) = arrows(recorded.events, method)
-        # The callback for the end of a call may run after the block.
+        # gRPC may call the callback for the end of a call after the `with` block.
         assert [*points, last] in (CALL, CALL[:3]), method
 
 
-def test_metadata_may_be_an_iterator(address: str, service: Service) -> None:
+def test_call_metadata_may_be_an_iterator(address: str, service: Service) -> None:
     with record() as recorded, intercepted(address) as channel:
         pairs = iter([("traceparent", PARENT), ("a", "b")])
         assert channel.unary_unary("/test.Service/One")(b"x", metadata=pairs) == b"X"
@@ -293,7 +293,7 @@ def test_arrows_exist_between_other_interceptors(address: str) -> None:
         assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
         assert list(channel.unary_stream("/test.Service/Many")(b"ab")) == [b"a", b"b"]
     assert arrows(recorded.events, "One") == [CALL]
-    # The end of a plain iterator can't be observed.
+    # The interceptor can't observe the end of a plain iterator of replies.
     ((first, *_),) = arrows(recorded.events, "Many")
     assert first == CALL[0]
 

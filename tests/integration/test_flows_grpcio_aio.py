@@ -179,7 +179,7 @@ def test_no_header_is_added_to_a_call_with_traceparent() -> None:
     assert service.incoming == [e.flows[0] for e in events if e.kind == BEGIN and "send" in str(e)]
 
 
-def test_no_arrow_without_traceparent_and_header() -> None:
+def test_call_without_traceparent_and_header_has_no_arrow() -> None:
     async def converse(channel: Any, _service: Service) -> None:
         assert await channel.unary_unary("/test.Service/One")(b"x") == b"X"
 

@@ -1,4 +1,4 @@
-"""os.fork while recording: both processes continue, without errors or warnings."""
+"""After os.fork during a recording, both processes continue without errors or warnings."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_child_records_a_trace_of_its_own(run):
     assert child == ["child", "inside", 2]
 
 
-def test_slice_that_spans_a_fork_ends_only_in_the_parent(run):
+def test_slice_open_during_a_fork_ends_only_in_the_parent(run):
     parent, child = run("""
         with stretto.recording(path), stretto.slice("outer"):
             stretto.begin("begun")

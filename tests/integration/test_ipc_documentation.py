@@ -1,4 +1,4 @@
-"""The walk-through of docs/ipc.md: its files, commands, output, and the arrows in the trace."""
+"""The example of docs/ipc.md works: its files, commands, output, and the arrows in the trace."""
 
 from __future__ import annotations
 

@@ -100,8 +100,8 @@ def write(arbiter: _native.Arbiter | None, target: int, *written: str) -> None:
         (32, 4096, 4096),
         (32, 64 * KB, 32 * KB),  # limited to the maximum of 32 MiB
         (64, 1024, 1024),  # the page size is limited to 32 KiB
-        (12, 1024, 256),  # an unsupported page size
-        (32, 33, 256),  # an unsupported number of pages
+        (12, 1024, 256),  # an unsupported page size: the default is used
+        (32, 33, 256),  # an unsupported number of pages: the default is used
         (0, 0, 256),
     ],
 )

@@ -130,7 +130,7 @@ def flush(service: PlainService, producer: RecordingProducer, request_id: int) -
     service.wait_for(lambda: endpoint.flushed >= request_id)
 
 
-class TestHandshake:
+class TestProducerHandshake:
     def test_setup_is_delivered_on_the_calling_thread(self, producer: RecordingProducer) -> None:
         assert producer.log == [
             ("connect",),
@@ -159,7 +159,7 @@ class TestHandshake:
         assert service.offered == [-1]
         client_of(producer).disconnect()
 
-    def test_refused_producer_gets_an_error(self, service: PlainService) -> None:
+    def test_producer_refused_by_the_service_gets_an_error(self, service: PlainService) -> None:
         service.refuse = True
         with pytest.raises(RemoteProtocolError, match="refuses this producer"):
             connect(service)
@@ -220,7 +220,7 @@ class TestHandshake:
         expect_new_descriptors(before, 0)
 
 
-class TestDataPath:
+class TestProducerDataPath:
     def test_packets_arrive_complete_and_in_order(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
@@ -357,7 +357,9 @@ class TestDisconnect:
         client_of(producer).disconnect()
         client_of(producer).disconnect()
         service.wait_for(lambda: service.endpoints[0].log == [("disconnect",)])
-        assert texts(service.read()) == ["last"]  # scraped by the service: the chunk was still open
+        assert texts(service.read()) == [
+            "last"
+        ]  # the service scraped the packet from the open chunk
         assert ("disconnect",) not in producer.log
         assert not client_of(producer).connected
         trace_writer.write(packet("too late"))
@@ -375,7 +377,7 @@ class TestDisconnect:
         # A thread may be in the arbiter at this moment: the broken queue refuses its commit.
         assert client_of(producer)._queue.broken
         near, far = socket.socketpair()
-        os.dup2(near.fileno(), number)  # a reused descriptor number
+        os.dup2(near.fileno(), number)  # reuses the number of the closed descriptor
         trace_writer.flush()
         trace_writer.close()
         far.setblocking(False)
@@ -437,7 +439,7 @@ class TestDisconnect:
         client_of(producer).disconnect()
 
 
-class TestFork:
+class TestForkWithProducer:
     def test_service_commands_are_delivered_after_resume(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:

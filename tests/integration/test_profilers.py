@@ -1,4 +1,4 @@
-"""Function tracing of programs that fork, exit, recurse, and keep creating threads and code."""
+"""Programs with function tracing behave as without it: forks, exits, recursion, new threads."""
 
 from __future__ import annotations
 

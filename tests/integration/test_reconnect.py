@@ -1,4 +1,4 @@
-"""Services that are killed and started again: each one records, and no resource leaks."""
+"""A program reconnects to killed and restarted services without leaking resources."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_killed_services_leave_no_threads_memory_or_descriptors(
             program.run("write_in_threads('nowhere')")
         program.run("stretto.disconnect()")
         # The session slot keeps its last arbiter with its memory until its next use. The
-        # program's `connection` object keeps the socket pair that wakes its IPC thread.
+        # program's `connection` object keeps two sockets, for a thread that it may start again.
         program.wait_for("left_at_most(['pipe:'] * 3 + ['socket:'] * 2, 1, 1)")
 
 

@@ -275,7 +275,7 @@ if __name__ == "__main__":
 """
 
 
-class TestChildren:
+class TestChildProcesses:
     def test_forked_children_are_recorded(self, oracle, trace):
         loaded = check_trace(oracle, record_code(trace, FORKS).trace, complete=False)
         assert loaded.query("select count(*) from slice where name = 'in_child'") == [(3,)]
@@ -302,7 +302,7 @@ class TestChildren:
         assert len(pids(loaded)) >= 2, "one worker may do all the work"
 
     def test_recorder_ends_after_the_program_despite_running_children(self, oracle, trace):
-        # The child closes its standard output, which this test reads until all writers have ended.
+        # The child closes its standard output, because this test reads until all writers close it.
         # sleep: the child must outlive the recorder
         text = "import os, time\nif os.fork() == 0: os.closerange(0, 3); time.sleep(30)"
         run = alone("timeout", "20", *command(trace, sys.executable, "-c", text))

@@ -319,7 +319,7 @@ class TestRefusedAttach:
     @needs_remote_exec
     @pytest.mark.thorough
     def test_attach_fails_if_the_main_thread_runs_no_python_code(self, tmp_path):
-        """The recorder takes its request back; the program then ends undisturbed."""
+        """The recorder withdraws its request, and the program continues unchanged."""
         code = "import sys; print(1, flush=True); sys.stdin.read(); print(2)"
         pipe = subprocess.PIPE
         with subprocess.Popen(

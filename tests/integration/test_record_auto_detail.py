@@ -283,7 +283,7 @@ def test_forked_children_are_recorded_with_auto_detail(folder: Path, oracle: Any
         "else:\n    in_parent()\n"
     )
     run = record(folder / "forks.pftrace", "--auto", "-W", "always", str(script))
-    if run.status == 2:  # here, Python's options are accepted only after the interpreter
+    if run.status == 2:  # other versions accept Python's options only after the interpreter's name
         run = record(
             folder / "forks.pftrace", "--auto", "--", sys.executable, "-W", "always", str(script)
         )

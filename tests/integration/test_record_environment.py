@@ -85,7 +85,7 @@ def test_messages_are_not_written_into_a_trace_on_standard_output(oracle, progra
     assert "f" in names(check_trace(oracle, done.stdout))
 
 
-def test_trace_for_a_closed_standard_output_is_refused(program):
+def test_trace_to_a_closed_standard_output_is_refused(program):
     done = run(record_command(Path("-"), *program), ">&-")
     assert done.returncode == 2
     assert "standard output is closed" in done.stderr

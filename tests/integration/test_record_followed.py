@@ -1,4 +1,4 @@
-"""`stretto record`: programs that can't be followed are named; the rest is recorded."""
+"""`stretto record` names programs that it can't record, and records all others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_command_line_with_newlines_is_shown_on_one_line(trace):
     ]
 
 
-def test_error_names_the_limit_of_descriptors(trace):
+def test_error_names_the_limit_of_open_descriptors(trace):
     shell = f"ulimit -n 11; exec {' '.join(record_command(trace, '-c', '1'))}"
     run = alone("sh", "-c", shell)
     assert run.status == 125

@@ -36,7 +36,7 @@ def trace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(trace):
-    """Return a function that starts a recorder; recorders still running are killed at the end."""
+    """Return a function that starts a recorder, which is killed at the end of the test."""
     running = []
 
     def start(*arguments: str, **options) -> subprocess.Popen[str]:

@@ -42,7 +42,7 @@ def listener(tmp_path, request):
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     yield process
-    if process.poll() is None:  # a running recorder may have a running program
+    if process.poll() is None:  # kills recorder and program if the test failed
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
@@ -50,7 +50,7 @@ def listener(tmp_path, request):
 FORWARDED = [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT, signal.SIGQUIT]
 
 
-class TestSignals:
+class TestForwardedSignals:
     def test_signal_to_the_recorder_is_forwarded(self, listener):
         for number in FORWARDED:
             listener.send_signal(number)
@@ -70,8 +70,8 @@ class TestSignals:
         listener.send_signal(signal.SIGTERM)
         assert [listener.stdout.readline() for _ in range(2)] == ["SIGTERM\n", "SIGTERM\n"]
 
-    def test_ignored_signal_stays_ignored(self, tmp_path):
-        """Programs under nohup ignore SIGHUP, for example."""
+    def test_signal_ignored_by_the_recorder_is_ignored_by_the_program(self, tmp_path):
+        """nohup, for example, starts programs with SIGHUP ignored."""
         text = (
             "import signal; print(signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGINT))"
         )
@@ -110,7 +110,7 @@ class Terminal:
             if select.select([self._fd], [], [], 0.1)[0]:
                 try:
                     self.said += os.read(self._fd, 4096).decode()
-                except OSError:  # EIO: Linux reports the end of file so
+                except OSError:  # Linux reports the end of file of a terminal as EIO
                     return
 
     def type(self, text: str) -> None:
@@ -129,7 +129,7 @@ def says(text: str) -> Callable[[str], bool]:
 
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*forkpty:DeprecationWarning")
-class TestTerminal:
+class TestProgramOnTerminal:
     def recorded(self, tmp_path: Path, *arguments: str) -> Terminal:
         return Terminal(*record_command(tmp_path / "trace", *arguments), cwd=tmp_path)
 

@@ -158,7 +158,7 @@ class TestAddedDataSources:
         opened.append(consumer)
         consumer.wait_for_producers("other")
         (session,) = consumer.state().tracing_sessions
-        # Stretto's events and counters; the other program's events and custom data source
+        # Stretto has two data sources (events, counters), the other program two (events, custom).
         assert session.num_data_sources == 4
         assert finished(recorder)[0] == 0
 
@@ -190,7 +190,7 @@ class TestAddedDataSources:
         assert not (tmp_path / "out").exists()
 
 
-class TestSystemTrace:
+class TestTraceOfSystemRecording:
     def test_stream_holds_all_events(self, daemon, tmp_path, oracle):
         run = recorded(daemon, tmp_path / "out", "--stream", "-c", "def f(): pass\nf()")
         assert run.status == 0
@@ -244,7 +244,7 @@ class TestDaemonFailure:
         assert run.status == 2
         assert "go with --system" in run.stderr
 
-    def test_program_does_not_get_the_variables_of_the_recorder(self, daemon, tmp_path):
+    def test_program_does_not_inherit_environment_variables_of_the_recorder(self, daemon, tmp_path):
         program = "import os; print(os.environ['PERFETTO_PRODUCER_SOCK_NAME'])"
         run = recorded(daemon, tmp_path / "out", "-c", program)
         assert run.stdout.strip() == os.path.join(tmp_path, "sockets", "producer")

@@ -1,4 +1,4 @@
-"""`stretto.recording(children=True)`: this process and its children in one trace."""
+"""`stretto.recording(children=True)` records this process and its children in one trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service with producers in other processes: real frames, real sealed memory."""
+"""The service receives data from producers in other processes over sockets and shared memory."""
 
 from __future__ import annotations
 

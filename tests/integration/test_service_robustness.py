@@ -62,7 +62,7 @@ def record(daemon, opened):
 
 
 class Role(Process):
-    """A process of producer_process.py; its role is the number and behaviour of its producers."""
+    """A process of producer_process.py in a role, which is a behaviour such as 'flood'."""
 
     def __init__(self, daemon, role, *arguments):
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -138,7 +138,7 @@ def buffer_stats(packets):
 
 
 def two_buffers(**sizes_kb):
-    """A config with a buffer for each data source."""
+    """Return a config with one buffer for each data source."""
     config = make_config(*sizes_kb, buffers=len(sizes_kb))
     for index, size_kb in enumerate(sizes_kb.values()):
         config.buffers[index].size_kb = size_kb

@@ -1,4 +1,4 @@
-"""Startup tracing: events from before the service starts are in the trace."""
+"""With startup tracing, events from before the service starts are in the trace."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class TestAdoptedStartupSession:
             service.start("one", session_config())
             program.run(
                 "app.instant('during')"
-            )  # the startup session may be adopted already or later
+            )  # works whether or not the startup session is already adopted
             assert names(service.stop("one")) == ["before", "during"]
 
 
@@ -255,7 +255,7 @@ class TestAbortedStartupSession:
             assert "/nowhere/config.pbtxt" in program.run("str(seen[0])")
 
 
-def test_events_beyond_the_memory_are_dropped_and_counted(address: str) -> None:
+def test_startup_events_that_do_not_fit_the_memory_are_dropped_and_counted(address: str) -> None:
     with (
         LiveProgram(START + "session = start(timeout_ms=60000)\n") as program,
         ServiceProcess(address) as service,

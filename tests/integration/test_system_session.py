@@ -68,7 +68,7 @@ def end_remaining_sessions() -> None:
 def start(
     use: Callable[[Addresses], None], tmp_path: Path
 ) -> Iterator[Callable[[], ServiceProcess]]:
-    """Starts a service; can be called again after the service was killed."""
+    """Return a function that starts a service, also again after it was killed."""
     addresses = addresses_in(tmp_path)
     use(addresses)
     services: list[ServiceProcess] = []
@@ -155,7 +155,7 @@ class TestSystemSession:
             for session in (one, other, in_process):
                 session.stop()
                 assert names(session.read()) == ["x"]
-            assert len(service.producers()) == 1  # this process, shared by both sessions
+            assert len(service.producers()) == 1  # both sessions use the producer of this process
 
     def test_service_writes_into_a_file_descriptor(
         self, service: ServiceProcess, tmp_path: Path
@@ -286,7 +286,7 @@ class TestKilledService:
                 call()
         session.close()
 
-    def test_session_starts_again_on_the_next_service(
+    def test_session_can_start_again_after_the_service_was_restarted(
         self, start: Callable[[], ServiceProcess]
     ) -> None:
         for _ in range(2):
@@ -310,7 +310,7 @@ class TestKilledService:
                 session.flush(100_000)
 
 
-class TestFork:
+class TestForkWithSystemSession:
     def test_forked_child_has_sessions_of_its_own(self, service: ServiceProcess) -> None:
         with stretto.TracingSession(config(), backend="system") as session:
             CATEGORY.instant("parent")

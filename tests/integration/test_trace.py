@@ -33,7 +33,7 @@ def triggers(mode: str) -> str:
 
 
 class Place:
-    """A daemon, a producer, and the commands of a test, in a folder."""
+    """A folder with a daemon and a producer, where tests run commands."""
 
     def __init__(self, folder: Path, opened: list[Any], oracle: Any) -> None:
         self._oracle = oracle

@@ -39,7 +39,7 @@ SLICES = "select name, count(*) from slice group by name order by name"
 
 @pytest.fixture
 def opened():
-    """A list of objects; those that the test appends are closed at its end."""
+    """A list of objects that are closed at the end of the test."""
     with closing_all() as things:
         yield things
 
@@ -221,14 +221,16 @@ class TestDaemonEnd:
         assert late.disconnected
         assert not late.connected
 
-    def test_second_signal_ends_the_daemon_immediately(self, daemon, opened):
+    def test_second_sigterm_ends_the_daemon_immediately(self, daemon, opened):
         consumer, _ = started(opened, daemon)
         daemon.signal(signal.SIGTERM)
         consumer.wait(lambda: consumer.ended)
         begin = time.monotonic()
         daemon.signal(signal.SIGTERM)
         assert daemon.wait() == 0
-        assert time.monotonic() - begin < 5  # without the signal: 10 s for the reader
+        assert (
+            time.monotonic() - begin < 5
+        )  # without a second signal, the daemon waits 10 s for the consumer
         assert not Path(daemon.producer_socket).exists()
 
     def test_sighup_ends_the_daemon(self, daemon):

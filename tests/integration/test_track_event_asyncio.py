@@ -94,7 +94,7 @@ def test_tasks_of_a_group_have_their_own_tracks():
 
 
 def test_tasks_with_a_shared_context_have_their_own_tracks():
-    """The track belongs to the task and not to the context, which the tasks share."""
+    """Tracks belong to tasks, even if several tasks share one context."""
     names = [f"shared {letter}" for letter in "abc"]
     context = contextvars.copy_context()
 

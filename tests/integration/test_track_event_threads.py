@@ -1,4 +1,4 @@
-"""Events of threads of every kind, at the start, at the end and between sessions."""
+"""Threads of every kind can write events at the start, at the end and between sessions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CATEGORY = stretto.Category("test.threads")
 
 
 def run_program(source, *options):
-    """Run a program; return its standard output. Fails if it writes to standard error."""
+    """Run a program; return its standard output. Fail if it writes to standard error."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", *options, "-c", textwrap.dedent(source)],
         capture_output=True,
@@ -71,7 +71,7 @@ def test_thread_renamed_during_a_session_has_its_last_name():
         def work():
             CATEGORY.instant("before")
             threading.current_thread().name = "second"
-            for number in range(2000):  # fills several chunks
+            for number in range(2000):  # enough events to fill several chunks
                 CATEGORY.instant("after", number=number)
 
         in_thread(work, name="first")
@@ -123,7 +123,7 @@ def test_thread_starts_a_new_sequence_in_each_session():
     thread.join()
 
 
-def test_event_during_the_cleanup_of_a_thread_is_recorded():
+def test_event_written_while_a_thread_ends_is_recorded():
     class Last:
         def __del__(self):
             with CATEGORY.slice("last moment"):
@@ -198,7 +198,7 @@ def test_threads_can_trace_while_sessions_start_and_stop():
             depths[event.track] = depth
 
 
-def test_daemon_threads_do_not_disturb_the_exit():
+def test_program_with_tracing_daemon_threads_exits_normally():
     for _ in range(3):
         run_program("""
             import threading, stretto

@@ -1,4 +1,4 @@
-"""`stretto view`: the command, with clients that send the requests of a browser."""
+"""`stretto view` with clients that send the requests of a browser."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _is_part_of(stem: str, unit: str) -> bool:
     return stem == unit or stem.startswith(unit + "_")
 
 
-def test_headers_are_included_once() -> None:
+def test_c_headers_have_pragma_once() -> None:
     report(
         [
             where(path, 1, "no #pragma once")

@@ -24,7 +24,7 @@ STATUSES = NEEDS_TEST | {"ignored"}
 
 
 class Row(NamedTuple):
-    """A row of a table of fields, methods or statistics."""
+    """A row of a table in docs/compat.md: a field, method or statistic."""
 
     line: int
     names: list[str]
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 def parse(page: str) -> dict[str, list[Row]]:
-    """Return the rows under each heading of a message or a port."""
+    """Return the table rows of docs/compat.md by heading, the name of a message or port."""
     tables: dict[str, list[Row]] = {}
     title = ""
     for number, line in enumerate(page.splitlines(), 1):
@@ -56,7 +56,7 @@ def name_of(message: Any) -> str:
 
 
 def is_of_data_source(field: Any) -> bool:
-    """Return whether a field is the config of a single data source; these are not listed."""
+    """Return whether a field is the config of one data source, which is not listed."""
     in_config = name_of(field.containing_type) == OF_PRODUCERS
     listed = field.name == "track_event_config"
     return in_config and field.number >= FIRST_OF_DATA_SOURCES and not listed
@@ -75,7 +75,7 @@ def messages_below(message: Any, found: dict[str, list[str]]) -> dict[str, list[
 
 
 def expected() -> dict[str, list[str]]:
-    """Return the names that the page has to list, by heading."""
+    """Return the names that docs/compat.md must list, by heading."""
     found: dict[str, list[str]] = {}
     for name in ("TraceConfig", "TraceStats"):
         messages_below(perfetto_trace_pb2.DESCRIPTOR.message_types_by_name[name], found)
@@ -96,7 +96,9 @@ def tables() -> dict[str, list[Row]]:
     return parse(PAGE.read_text())
 
 
-def test_every_field_method_and_statistic_is_listed_once(tables: dict[str, list[Row]]) -> None:
+def test_compat_page_lists_every_field_method_and_statistic_once(
+    tables: dict[str, list[Row]],
+) -> None:
     listed = {
         title: sorted(name for row in rows for name in row.names) for title, rows in tables.items()
     }
@@ -104,7 +106,9 @@ def test_every_field_method_and_statistic_is_listed_once(tables: dict[str, list[
     assert listed == wanted
 
 
-def test_every_row_has_a_status_and_a_test_or_a_reason(tables: dict[str, list[Row]]) -> None:
+def test_every_row_of_the_compat_page_has_a_status_and_a_test_or_a_reason(
+    tables: dict[str, list[Row]],
+) -> None:
     violations = []
     for row in rows_of(tables):
         if row.status not in STATUSES:
@@ -116,7 +120,7 @@ def test_every_row_has_a_status_and_a_test_or_a_reason(tables: dict[str, list[Ro
     report(violations)
 
 
-def test_every_cited_test_exists(tables: dict[str, list[Row]]) -> None:
+def test_every_test_cited_in_the_compat_page_exists(tables: dict[str, list[Row]]) -> None:
     report(
         [
             where(PAGE, row.line, f"there is no test {test}")
@@ -155,7 +159,7 @@ def test_citation_of_a_missing_test_is_found() -> None:
     assert "tests/meta/test_compat.py::test_citation_of_a_missing_test_is_found" in here
 
 
-def test_row_of_a_table_is_parsed() -> None:
+def test_table_row_of_the_compat_page_is_parsed() -> None:
     table = "### A\n\n| field |\n| `a`<br>`b` | works | text | `t::x`<br>`t::y` |\n"
     page = f"{table}## B\n| `c` | x | y | |\n"
     assert parse(page) == {"A": [Row(4, ["a", "b"], "works", "text", ["t::x", "t::y"])]}

@@ -137,7 +137,7 @@ def bad_reference(named: str, names: str) -> str | None:
 
 
 def tree_folders(text: str) -> list[str]:
-    """Return the folders in the first code block, as paths from the root."""
+    """Return the folders in the first code block of a document, as paths from the root."""
     block = text.split("```")[1]
     found: list[str] = []
     parents: dict[int, str] = {}

@@ -25,7 +25,7 @@ def test_pages_copied_from_outside_docs_replace_no_page_in_docs() -> None:
         assert not (ROOT / "docs" / place).exists()
 
 
-def test_objects_named_in_the_reference_exist() -> None:
+def test_objects_named_in_the_reference_pages_exist() -> None:
     pages = sorted((ROOT / "docs" / "reference").glob("*.md"))
     names = [name for page in pages for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)]
     assert len(names) > 20

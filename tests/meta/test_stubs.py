@@ -27,7 +27,7 @@ def extension(request: pytest.FixtureRequest) -> ModuleType:
 def stub_names(body: list[ast.stmt]) -> dict[str, ast.stmt]:
     """Return the public names that the body of a module or class defines.
 
-    Names with an underscore exist only in the stub: type variables, aliases.
+    Names with an underscore, such as type variables, exist only in the stub.
     """
     names: dict[str, ast.stmt] = {}
     for node in body:

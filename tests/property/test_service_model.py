@@ -91,7 +91,7 @@ class Program:
         self.setup.run()
 
     def note(self, packets):
-        """Append the packets of the trace to the results, grouped by writer and sorted."""
+        """Store the packets of a trace by writer, because the order of writers may differ."""
         by_writer = {}
         for text in texts(packets):
             by_writer.setdefault(text.split()[1], []).append(text)

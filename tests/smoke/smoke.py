@@ -101,7 +101,7 @@ def check_without_fidl() -> None:
 
 
 def check_behaviour() -> None:
-    """Run the tests that pass with both wheels."""
+    """Run the tests that pass with the native and with the pure wheel."""
     suite = unittest.TestLoader().discover(str(HERE), pattern="*_behaviour.py")
     check(suite.countTestCases(), "the suites of common behaviour are empty")
     result = unittest.TextTestRunner(verbosity=1).run(suite)

@@ -129,7 +129,7 @@ class Recorded:
 
 @contextmanager
 def recorded(*categories: str) -> Iterator[Recorded]:
-    """Record these categories during a block."""
+    """Record these categories during a `with` block."""
     result = Recorded()
     session = stretto.TracingSession(session_config(*categories))
     session.setup(None)
@@ -143,7 +143,7 @@ def recorded(*categories: str) -> Iterator[Recorded]:
 
 
 def expected_calls(function: Callable[[], object]) -> list[Call]:
-    """Call `function`; return it and its nested calls of code in PROFILED, by sys.setprofile."""
+    """Call `function` under sys.setprofile; return the nested calls of code in PROFILED."""
     roots: list[Call] = []
     stack: list[list[Call]] = [roots]
 

@@ -50,7 +50,7 @@ class Command:
         with pipe:
             for line in pipe:
                 self._lines.put(line)
-        self._lines.put("")  # wakes `line_with` when the command has ended
+        self._lines.put("")  # the command has ended: wakes `line_with`
 
     def line_with(self, text: str) -> str:
         """Wait for the next line that contains `text`, on either stream."""

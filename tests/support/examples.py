@@ -1,4 +1,4 @@
-"""The number of hypothesis examples: all, or a tenth with STRETTO_HYPOTHESIS=quick."""
+"""Sets the number of hypothesis examples: STRETTO_HYPOTHESIS=quick runs only a tenth."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ QUICK = os.environ.get("STRETTO_HYPOTHESIS") == "quick"
 
 
 def examples(count: int) -> int:
-    """Return the number of examples to try, where a complete run tries `count`."""
+    """Return the number of examples to try: `count` in a complete run."""
     return max(10, count // 10) if QUICK else count

@@ -106,7 +106,7 @@ def server(path: str, messages: int, enable_at: int) -> None:
 
 
 def serve(channel: FramedChannel, enable_at: int) -> None:
-    """Run until the client closes the connection."""
+    """Run the server until the client closes the connection."""
     count = _EnableLater(enable_at)
 
     def handle(kind: int, txid: int, serial: int) -> None:
@@ -121,7 +121,7 @@ def serve(channel: FramedChannel, enable_at: int) -> None:
 
 
 def client(path: str, messages: int, enable_at: int) -> None:
-    """Send from four threads while a fifth receives."""
+    """Run the client: send from four threads while a fifth thread receives."""
     end = socket.socket(socket.AF_UNIX)
     end.connect(path)
     channel = FramedChannel(end, is_server=False)

@@ -74,7 +74,7 @@ class _Tracer:
 
 
 class _Code:
-    """The instructions of a function, by their offsets."""
+    """The bytecode instructions of a function, by their offsets."""
 
     _known: ClassVar[dict[CodeType, _Code]] = {}
 

@@ -83,7 +83,7 @@ class Machine:
         assert self.runner.run_until(predicate, TIMEOUT_MS), "the service is stuck"
 
     def finish(self):
-        """End the session and return its packets."""
+        """End the tracing session and return its packets."""
         self.consumer.endpoint.disable_tracing()
         self.until(lambda: self.consumer.disabled)
         self.consumer.endpoint.read_buffers()

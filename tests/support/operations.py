@@ -17,7 +17,7 @@ def operations(call):
         count += event == "opcode"
         return trace
 
-    sys._getframe().f_trace_opcodes = True  # CPython reads this flag when tracing starts.
+    sys._getframe().f_trace_opcodes = True  # CPython reads f_trace_opcodes when tracing starts.
     before = sys.gettrace()
     sys.settrace(trace)
     try:

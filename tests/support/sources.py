@@ -95,12 +95,12 @@ def _is_type_checking(test: ast.expr) -> bool:
 
 
 def where(path: Path, line: int, complaint: str) -> str:
-    """Format a violation so that an editor can jump to it."""
+    """Return a violation of a lint with file and line, as editors expect it."""
     return f"{path.relative_to(ROOT)}:{line}: {complaint}"
 
 
 def report(violations: list[str]) -> None:
-    """Fail if there are violations, and list them all."""
+    """Fail if a lint found violations, and list them all."""
     assert not violations, "\n" + "\n".join(violations)
 
 

@@ -82,7 +82,7 @@ class TraceCommand:
             os.mknod(folder / FULL, stat.S_IFCHR | 0o666, os.stat("/dev/full").st_rdev)
 
     def popen(self, *words: str, **options: int) -> subprocess.Popen[bytes]:
-        """Start the command."""
+        """Start the command with these arguments; return its process."""
         return subprocess.Popen(
             [*self._words, *words], cwd=self.folder, env=self.environment, **options
         )

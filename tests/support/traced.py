@@ -58,19 +58,19 @@ class Process:
         self.pid = self.popen.pid
 
     def line(self, stream: str = "stdout") -> str:
-        """Return the next line of the output."""
+        """Return the next line that the process prints."""
         pipe = getattr(self.popen, stream)
         assert select.select([pipe], [], [], TIMEOUT_S)[0], "the process printed no line"
         return bytes(pipe.readline()).decode()
 
     def write_line(self, text: str) -> None:
-        """Write a line to the input."""
+        """Write a line to the standard input of the process."""
         assert self.popen.stdin is not None
         self.popen.stdin.write(text.encode() + b"\n")
         self.popen.stdin.flush()
 
     def wait(self) -> int:
-        """Wait for the exit status."""
+        """Wait until the process ends; return its exit status."""
         return self.popen.wait(TIMEOUT_S)
 
     def signal(self, number: int) -> None:

@@ -29,7 +29,7 @@ class Silent(WSGIRequestHandler):
     """A request handler without log output."""
 
     def log_message(self, *_: object) -> None:
-        """Log nothing."""
+        """Write no log output."""
 
 
 def web_app(_environ: Any, start_response: Any) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Runs a sequence against both services, finds differences, and shortens differing sequences."""
+"""Runs a sequence of operations on both services, and shortens it while the results differ."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ class Pair:
             sequence = self._before_relocation(sequence)
             ours, theirs = self._run(sequence)
         if intended.first_relocation(ours[-1:]) is not None:
-            del ours[AFTER_THE_END:], theirs[AFTER_THE_END:]  # A chunk is moved when tracing ends.
+            del (
+                ours[AFTER_THE_END:],
+                theirs[AFTER_THE_END:],
+            )  # Tracing's end itself moved a chunk: compare only results from before it.
         return list(differences(sequence, ours, theirs))
 
     def _run(self, sequence: Sequence) -> tuple[list[Any], list[Any]]:

@@ -18,7 +18,7 @@ TIMEOUT_S = 20
 
 
 class DisconnectedError(Exception):
-    """The service closed the connection, or did not reply in time."""
+    """Raised if the service closes the connection or does not reply in time."""
 
 
 class Connection:
@@ -52,7 +52,7 @@ class Connection:
         self.received_fds.clear()
 
     def send(self, method: str, arguments: bytes = b"", *, reply: bool = True) -> int:
-        """Invoke a method; return its request id."""
+        """Invoke a method without waiting for its reply; return the request id."""
         self._request += 1
         body = number(1, self._service) + number(2, self._methods[method]) + blob(3, arguments)
         if not reply:

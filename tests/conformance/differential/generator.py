@@ -39,7 +39,7 @@ class Writer:
     target: int
     next_chunk: int = 0
     rest: bytes = b""  # Rest of a packet that continues in the next chunk.
-    owed: list[list[Any]] = field(default_factory=list)  # Pending patches.
+    owed: list[list[Any]] = field(default_factory=list)  # Patches still to be sent.
     sent: list[list[Any]] = field(default_factory=list)  # Sent chunks, oldest first.
     held: list[Any] | None = None  # Layout, slot and content of an uncommitted chunk.
 
@@ -81,7 +81,7 @@ class Generator:
                 self.writers.append(Writer(p, ident, target, first))
 
     def make(self) -> Sequence:
-        """Generate the sequence."""
+        """Generate the sequence of operations."""
         for writer in self.writers:
             if self.random.random() < 0.7:
                 self._add(

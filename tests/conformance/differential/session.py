@@ -20,7 +20,7 @@ Operation = dict[str, Any]
 
 @dataclass
 class Sequence:
-    """The buffers and the producers of a session, and the operations on them.
+    """The buffers and producers of a session, and the operations to run on them.
 
     Every value is plain JSON, so that a differing sequence can be stored and shortened.
     """
@@ -281,7 +281,7 @@ class Session:
         return self.statistics()
 
     def statistics(self) -> dict[str, Any]:
-        """Return the current statistics; counters of the whole service start at the session."""
+        """Return the statistics; counters of the whole service exclude earlier sessions."""
         return self._statistics_of(self.consumer)
 
     def _statistics_of(self, consumer: Connection) -> dict[str, Any]:
@@ -384,7 +384,9 @@ def parse_stats(data: bytes) -> dict[str, Any]:
     return out
 
 
-TIMESTAMP_CLOCK_ID = 58  # Field of service packets that v58 and Stretto write, but v56 doesn't.
+TIMESTAMP_CLOCK_ID = (
+    58  # Field of service packets that Perfetto v58 and Stretto write, but v56 doesn't.
+)
 SERVICE_COUNTERS = ("chunks_discarded", "patches_discarded")
 SERVICE = 1  # Sequence id of the packets that the service writes.
 
