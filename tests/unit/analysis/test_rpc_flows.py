@@ -122,7 +122,7 @@ def test_reused_flow_id_begins_a_new_call() -> None:
     assert [call.latency_ns for call in read(recorded.trace).calls] == [7, 7]
 
 
-def test_other_slices_around_messages_are_ignored() -> None:
+def test_slices_that_are_no_messages_are_ignored() -> None:
     write = Writer()
     with record() as recorded:
         track = write.tracks["receive"]
@@ -151,7 +151,7 @@ def call_of(method: str, latency: int, kind: str = "request") -> Call:
     )
 
 
-def test_percentiles_are_measured_values() -> None:
+def test_each_percentile_equals_a_measured_value() -> None:
     assert Durations.of([None]) == Durations()
     assert Durations.of([5]) == Durations(5, 5, 5, 5)
     assert Durations.of(range(1, 101)) == Durations(50, 90, 99, 100)

@@ -77,7 +77,7 @@ def test_compressed_packets_are_read_once(trace: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", [b"no deflate", zlib.compress(bytes(3 << 20))])
-def test_invalid_or_too_large_compressed_packets_are_damage(
+def test_invalid_or_too_large_compressed_packets_are_counted_as_damage(
     data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stretto.analysis.track_events._MAX_INFLATED_BYTES", 2 << 20)
@@ -107,7 +107,7 @@ def test_malformed_packet_is_skipped_and_counted(trace: bytes) -> None:
     assert events.damaged == 1
 
 
-def test_events_without_their_state_are_skipped() -> None:
+def test_events_without_their_incremental_state_are_skipped() -> None:
     event = TrackEvent(type=3, name="lost")
     needy = TracePacket(
         timestamp=5, trusted_packet_sequence_id=2, sequence_flags=2, track_event=event

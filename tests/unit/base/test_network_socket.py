@@ -83,7 +83,7 @@ class TestTcpSockets:
         with pytest.raises(TransportError, match="is the tracing service running"):
             sockets.connect(address)
 
-    def test_every_address_of_a_name_is_tried(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_every_address_of_a_host_name_is_tried(self, monkeypatch: pytest.MonkeyPatch) -> None:
         listener = NetworkListener("127.0.0.1:0")
         port = int(listener.bound_address.rpartition(":")[2])
         closed = NetworkListener("127.0.0.1:0")

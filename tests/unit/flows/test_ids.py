@@ -30,7 +30,7 @@ def pair(key: int = KEY, *, synchronised: bool = True) -> tuple[AnchoredIds, Anc
 
 
 class TestHashFunctions:
-    def test_stream_of_ids_is_splitmix64(self) -> None:
+    def test_stream_of_ids_equals_splitmix64(self) -> None:
         assert stream(0, 1) == 0xE220A8397B1DCDAF
         numbers = [stream(1234567, index) for index in (1, 2, 3)]
         assert numbers == [6457827717110365317, 3203168211198807973, 9817491932198370423]
@@ -170,7 +170,7 @@ class TestAnchoredScheme:
         assert server.next(False, REQUEST, 4, 9) == client.next(True, REQUEST, 4, 9)
         assert server.next(False, ONE_WAY, 0, 9) == client.next(True, ONE_WAY, 0, 9)
 
-    def test_later_part_of_a_reply_is_no_anchor(self) -> None:
+    def test_later_part_of_a_reply_does_not_end_the_loss_of_synchronisation(self) -> None:
         client, _ = pair()
         client.lost(outgoing=False)
         assert client.next(False, REPLY, 4, 9, answer=2) == 0

@@ -79,7 +79,7 @@ def test_native_ids_equal_those_of_the_model(seed: int) -> None:
             known[0] = KEY
 
 
-def test_native_count_of_one_way_messages_has_the_same_limit() -> None:
+def test_native_count_of_one_way_messages_has_the_limit_of_the_model() -> None:
     ids = FlowIds(lambda: KEY)
     model = AnchoredIds(lambda: KEY, is_server=False)
     assert ids.next(True, REQUEST, 5) == model.next(True, REQUEST, 5, 0)

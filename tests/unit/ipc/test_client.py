@@ -73,14 +73,14 @@ class TestBindService:
     def test_unknown_service_is_bound_as_none(self, link: Link) -> None:
         assert link.bind(ServiceDescriptor("Nobody", ())) is None
 
-    def test_disconnection_before_the_reply_binds_none(self, link: Link) -> None:
+    def test_bind_gets_none_if_the_connection_ends_before_the_reply(self, link: Link) -> None:
         bound: list[ServiceProxy | None] = []
         link.client.bind(GREETER, bound.append)
         link.pair.disconnect()
         link.runner.run_until_idle()
         assert bound == [None]
 
-    def test_bind_after_disconnection_binds_none(self, link: Link) -> None:
+    def test_bind_after_disconnection_gets_none(self, link: Link) -> None:
         link.pair.disconnect()
         assert link.bind() is None
 

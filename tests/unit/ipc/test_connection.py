@@ -447,7 +447,7 @@ class TestExceptionsInHandlers:
         host.connection.close()
         host.far.close()
 
-    def test_frames_of_a_failed_fast_path_are_handled_normally(
+    def test_frames_of_a_failed_fast_path_are_handled_by_the_handlers(
         self, runner: FakeTaskRunner
     ) -> None:
         def fail(_data: memoryview, _most: int, _consume: Consume) -> None:

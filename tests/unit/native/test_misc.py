@@ -141,7 +141,7 @@ class TestTimerDescriptor:
         finally:
             os.close(timer)
 
-    def test_setting_another_kind_of_descriptor_is_an_error(self) -> None:
+    def test_setting_a_descriptor_that_is_no_timer_is_an_error(self) -> None:
         with open(os.devnull, "rb") as file, pytest.raises(OSError, match="Invalid argument"):
             _native.set_timer_fd(file.fileno(), 1)
 

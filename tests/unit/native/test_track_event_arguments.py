@@ -269,7 +269,7 @@ def test_arguments_beyond_128_are_omitted_and_counted():
     assert _native.argument_errors() == before + 172
 
 
-def test_names_of_parameters_can_be_passed_in_args():
+def test_argument_names_that_equal_parameters_can_be_passed_in_args():
     collide = {"track": 1, "flow": 2, "timestamp": 3, "args": 4, "name": 5, "terminating_flow": 6}
     with record() as recorded:
         CATEGORY.instant("x", args=collide, name=7, self=8)

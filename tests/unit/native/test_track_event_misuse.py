@@ -109,7 +109,7 @@ def test_iterator_with_an_invalid_flow_is_omitted_and_counted():
     assert _native.argument_errors() == before + 1
 
 
-def test_slice_with_an_invalid_option_names_it_at_each_entry():
+def test_slice_with_an_invalid_option_names_the_option_at_each_entry():
     with record() as recorded:
         wrong = CATEGORY.slice("x", timestamp=1.5)
         for _ in range(3):

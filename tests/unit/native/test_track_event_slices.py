@@ -153,7 +153,7 @@ def test_slice_entered_before_a_session_records_no_end_in_it():
     assert recorded.kinds == "BIE"
 
 
-def test_slice_created_without_a_session_records_nothing_later():
+def test_slice_created_without_a_session_records_nothing_in_a_later_session():
     """Without a session, `slice()` returns the shared empty slice."""
     slice_ = CATEGORY.slice("made before")
     with record() as recorded, slice_:
@@ -286,7 +286,7 @@ def test_begin_before_the_session_records_no_end_in_it():
     assert outer.kinds == "BBEIE"
 
 
-def test_open_begins_of_an_ended_session_cause_no_ends_in_the_next():
+def test_open_begins_of_an_ended_session_cause_no_ends_in_the_next_session():
     for _ in range(3):
         with record() as recorded:
             for _ in range(70):
@@ -329,7 +329,7 @@ def test_end_on_one_track_does_not_end_slices_of_another_track():
     assert sorted(nesting(recorded.events)) == [("a", 0), ("thread", 0)]
 
 
-def test_slice_on_a_track_exited_by_another_thread_ends_on_that_track():
+def test_slice_on_a_track_exited_by_another_thread_ends_on_its_track():
     track = stretto.Track("elsewhere")
     with record() as recorded, CATEGORY.slice("here"):
         slice_ = CATEGORY.slice("there", track=track)

@@ -434,7 +434,7 @@ class TestConnectToTheService:
             ConsumerIPCClient.connect(listener.address, consumer, world.runner)
         listener.close()
 
-    def test_client_connects_over_a_path(self, world: World, tmp_path: Path) -> None:
+    def test_client_connects_to_the_path_of_a_socket(self, world: World, tmp_path: Path) -> None:
         world.host.listen(UnixListener(str(tmp_path / "socket")))
         capabilities: list[Any] = []
         client = ConsumerIPCClient.connect(

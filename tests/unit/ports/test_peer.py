@@ -74,6 +74,8 @@ def test_own_identity_has_process_user_and_machine(monkeypatch: pytest.MonkeyPat
     assert own.machine_name == "here"
 
 
-def test_default_machine_name_is_that_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_machine_name_is_the_name_of_the_operating_system(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("PERFETTO_MACHINE_NAME", raising=False)
     assert machine_name() == os.uname().sysname

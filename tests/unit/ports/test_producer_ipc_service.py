@@ -221,7 +221,7 @@ class TestProducerProvidedMemory:
         link.runner.run_until_idle()
         return replies[0]
 
-    def test_memory_of_the_producer_is_used(self, link: Link, memory: int) -> None:
+    def test_memory_that_the_producer_provides_is_used(self, link: Link, memory: int) -> None:
         before = open_descriptors()
         reply = self.offer(link, memory)
         assert reply.using_shmem_provided_by_producer

@@ -62,7 +62,9 @@ class TestProtoParser:
 
     @pytest.mark.skipif(PROTOC is None, reason="protoc is not installed")
     @pytest.mark.parametrize("name", ["sample", "sample3"])
-    def test_parsed_schema_equals_that_of_protoc(self, name: str, tmp_path: Path) -> None:
+    def test_parsed_schema_equals_the_schema_parsed_by_protoc(
+        self, name: str, tmp_path: Path
+    ) -> None:
         source = (SAMPLES / f"{name}.proto").read_text()
         source = source.replace('  option (custom).option = "ignored";\n', "")
         (tmp_path / "x.proto").write_text(source)

@@ -86,7 +86,7 @@ def overflow_and_raise(message: Any) -> None:
 
 
 class TestShortWrites:
-    def test_rest_of_a_short_write_is_written_again(self, root: type[Any]) -> None:
+    def test_remaining_bytes_of_a_short_write_are_written_again(self, root: type[Any]) -> None:
         slow = Slow(7_777)
         with root(slow) as message:
             message.append_bytes(1, bytes(200_000))

@@ -214,7 +214,7 @@ class TestServiceSessions:
         assert "malformed" in consumer.disabled[0]
         assert not setup.service.sessions
 
-    def test_failure_to_create_a_buffer_frees_the_other_buffers(self, setup):
+    def test_failure_to_create_a_buffer_frees_the_buffers_created_before(self, setup):
         config = make_config(buffers=2)
         config.buffers[1].fill_policy = 2
         real = setup.service.buffers.table

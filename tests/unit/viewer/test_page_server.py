@@ -341,7 +341,7 @@ class TestPeerUsers:
         assert exchange(server, CLOSING_REQUEST).endswith(b"/a\n")
 
 
-def test_port_in_use_is_refused_even_to_its_own_user() -> None:
+def test_port_in_use_by_the_same_user_is_refused() -> None:
     with PageServer(0, ()) as first, pytest.raises(OSError, match="in use"):
         PageServer(first.port, ())
 

@@ -30,7 +30,7 @@ def parse(text: str) -> configparser.ConfigParser:
     return unit
 
 
-def test_page_has_units_for_a_user_and_for_the_machine():
+def test_page_contains_systemd_units_for_a_user_and_for_the_machine():
     assert [name for name, _ in UNITS].count("traced.service") == 2
 
 
@@ -55,7 +55,7 @@ def test_documented_command_lines_are_valid():
         TracedOptions(shlex.split(line))
 
 
-def test_options_are_documented():
+def test_all_options_of_the_command_are_documented():
     options = set(re.findall(r"--[a-z-]+", TEXT))
     for option in ("--background", "--pid-file", "--set-socket-permissions"):
         assert option in options

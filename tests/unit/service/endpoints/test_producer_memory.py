@@ -37,7 +37,7 @@ class TestProducerProvidedMemory:
     @pytest.mark.parametrize(
         ("size", "page_size"), [(1024 * KB, 20 * KB), (1024 * KB, 0), (64 * 1024 * KB, 4 * KB)]
     )
-    def test_provided_memory_of_invalid_size_is_replaced_by_the_services(
+    def test_provided_memory_of_invalid_size_is_replaced_by_memory_of_the_service(
         self, setup, size, page_size
     ):
         producer, _ = self.connect(setup, size, page_size)

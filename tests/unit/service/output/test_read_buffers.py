@@ -120,7 +120,7 @@ def test_uuid_packet_matches_config_uuid(setup):
     assert (uuid.msb, uuid.lsb) == (-1, 7)
 
 
-def test_uuid_is_random_without_one_in_the_config(setup):
+def test_trace_uuid_is_random_without_a_uuid_in_the_config(setup):
     setup.service.context.random_bytes = lambda n: b"\xff" * n
     consumer = setup.enable(make_config())
     (uuid,) = [p.trace_uuid for p in setup.read(consumer) if p.has("trace_uuid")]

@@ -49,7 +49,7 @@ class TestInvalidExpressions:
         (error,) = consumer.disabled
         assert "trigger_config.triggers[0].producer_name_regex" in error
 
-    def test_invalid_session_does_not_keep_new_producers_from_other_sessions(self, setup, pattern):
+    def test_session_with_an_invalid_filter_does_not_affect_other_sessions(self, setup, pattern):
         setup.enable(filtered(pattern))
         setup.enable(filtered("good.*"))
         producer = setup.producer("ds", name="good one")

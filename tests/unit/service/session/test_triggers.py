@@ -140,7 +140,7 @@ class TestStopTriggers:
         assert [name for name, _, _ in received(packets)] == ["a", "b"]
         assert texts(packets) == ["data"]
 
-    def test_each_trigger_is_read_once(self, setup):
+    def test_each_received_trigger_is_read_once(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(STOP, trigger("a", 100), trigger("b", 100)))
         activate(setup, producer, "a")
