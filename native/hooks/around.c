@@ -2,12 +2,18 @@
 
 #include "hooks/tracer.h"
 
+#include <structmember.h>
+
 struct around {
   PyObject_HEAD
+  vectorcallfunc call;
   PyObject* function;
-  PyObject* before;
-  PyObject* after; /* The observer that runs after the function, or None. */
+  PyObject* before; /* an observer, or None */
+  PyObject* after;  /* an observer, or None */
 };
+
+static PyObject* around_call(PyObject* self, PyObject* const* args,
+                             size_t count, PyObject* names);
 
 static PyObject* around_new(PyTypeObject* type, PyObject* args,
                             PyObject* kwargs) {
@@ -19,34 +25,56 @@ static PyObject* around_new(PyTypeObject* type, PyObject* args,
   struct around* a = (struct around*)type->tp_alloc(type, 0);
   if (!a)
     return NULL;
+  a->call = around_call;
   a->function = Py_NewRef(function);
   a->before = Py_NewRef(before);
   a->after = Py_NewRef(after);
   return (PyObject*)a;
 }
 
-/* Calls an observer after the function.  Drops the observer's exception; a
- * pending exception of the program stays set. */
-static void tell_after(PyObject* after, PyObject* token, PyObject* outcome) {
+/* Calls after(first, ...).  Drops the exception of the observer; a pending
+ * exception of the program stays set. */
+static void tell_after(PyObject* after, PyObject* first, PyObject* rest) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  PyObject* result = PyObject_CallFunctionObjArgs(
-      after, token, outcome ? outcome : Py_None, (PyObject*)NULL);
+  PyObject* result =
+      first ? PyObject_CallFunctionObjArgs(after, first, rest, (PyObject*)NULL)
+            : NULL;
   Py_XDECREF(result);
   st_drop_error();
   PyErr_Restore(type, value, traceback);
 }
 
-static PyObject* around_call(PyObject* self, PyObject* args, PyObject* kwargs) {
-  struct around* a = (struct around*)self;
-  PyObject* token = PyObject_Call(a->before, args, kwargs);
+static PyObject* observed_call(struct around* a, PyObject* const* args,
+                               size_t count, PyObject* names) {
+  PyObject* token = PyObject_Vectorcall(a->before, args, count, names);
   if (!token)
     st_drop_error();
-  PyObject* result = PyObject_Call(a->function, args, kwargs);
+  PyObject* result = PyObject_Vectorcall(a->function, args, count, names);
   if (token && token != Py_None && a->after != Py_None)
-    tell_after(a->after, token, result);
+    tell_after(a->after, token, result ? result : Py_None);
   Py_XDECREF(token);
   return result;
+}
+
+static PyObject* timed_call(struct around* a, PyObject* const* args,
+                            size_t count, PyObject* names) {
+  uint64_t begin = st_hooks.api->now();
+  PyObject* result = PyObject_Vectorcall(a->function, args, count, names);
+  if (st_hooks.api->now() - begin >= atomic_load(&st_hooks.threshold_ns) &&
+      PyVectorcall_NARGS(count)) {
+    PyObject* time = PyLong_FromUnsignedLongLong(begin);
+    tell_after(a->after, time, args[0]);
+    Py_XDECREF(time);
+  }
+  return result;
+}
+
+static PyObject* around_call(PyObject* self, PyObject* const* args,
+                             size_t count, PyObject* names) {
+  struct around* a = (struct around*)self;
+  return a->before == Py_None ? timed_call(a, args, count, names)
+                              : observed_call(a, args, count, names);
 }
 
 static PyObject* around_get(PyObject* self, PyObject* object,
@@ -94,12 +122,18 @@ static void around_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
+static PyMemberDef kMembers[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct around, call),
+     READONLY, NULL},
+    {NULL, 0, 0, 0, NULL}};
+
 static PyType_Slot kSlots[] = {
     {Py_tp_doc,
      "Around(function, before, after=None)\n--\n\n"
      "Calls before(...), function(...), after(token, result)."},
+    {Py_tp_members, kMembers},
     {Py_tp_new, around_new},
-    {Py_tp_call, around_call},
+    {Py_tp_call, PyVectorcall_Call},
     {Py_tp_descr_get, around_get},
     {Py_tp_getattro, around_getattro},
     {Py_tp_repr, around_repr},
@@ -110,7 +144,9 @@ static PyType_Slot kSlots[] = {
 
 static PyType_Spec kSpec = {
     "stretto._pyhooks.Around", sizeof(struct around), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE, kSlots};
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+        Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    kSlots};
 
 int st_add_around(PyObject* module) {
   PyObject* type = PyType_FromModuleAndSpec(module, &kSpec, NULL);

@@ -9,7 +9,12 @@
  *   after(token, result)                  unless token is None
  *
  * and returns the function's result or raises its exception; `after` gets None
- * as the result of a function that raised.  Exceptions of observers are
+ * as the result of a function that raised.  Without `before` it calls
+ *
+ *   result = function(*args, **kwargs)
+ *   after(begin_ns, args[0])       if that took as long as auto detail's threshold
+ *
+ * which costs two readings of the clock.  Exceptions of observers are
  * dropped.  An Around binds to objects like a function, and has the function's
  * attributes.
  */

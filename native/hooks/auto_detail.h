@@ -24,8 +24,6 @@
 #include <Python.h>
 #include <stdbool.h>
 
-enum { ST_DEFAULT_THRESHOLD_NS = 50000 };
-
 /* Starts auto detail, before the events are switched on. */
 void st_auto_start(const char* threshold_file);
 /* Starts the looks again after a fork. */

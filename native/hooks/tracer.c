@@ -1,6 +1,6 @@
 #include "hooks/tracer.h"
 
-struct st_hooks st_hooks;
+struct st_hooks st_hooks = {.threshold_ns = ST_DEFAULT_THRESHOLD_NS};
 
 void st_drop_error(void) {
   if (PyErr_Occurred())

@@ -35,6 +35,8 @@
 #define ST_LIKELY(x) __builtin_expect(!!(x), 1)
 #define ST_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+enum { ST_DEFAULT_THRESHOLD_NS = 50000 }; /* of auto detail */
+
 /* Counts of calls without a slice and of threads without the hook, by
  * reason. */
 struct st_hook_counts {

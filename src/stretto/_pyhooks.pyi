@@ -86,15 +86,17 @@ class Around:
 
     Calling it calls `before(*args, **kwargs)`, which returns a token; then `function`; then
     `after(token, result)` unless the token is None. `result` is None if the function raised. The
-    call returns the function's result, or raises its exception. Exceptions of the observers are
-    dropped, except those raised by the program's signal handlers while an observer runs: these are
-    raised again after the call. The object binds like a function and has the function's attributes.
+    call returns the function's result, or raises its exception. Without `before`,
+    `after(begin_ns, first argument)` is called after calls that took at least as long as auto
+    detail's threshold. Exceptions of the observers are dropped, except those raised by the
+    program's signal handlers while an observer runs: these are raised again after the call. The
+    object binds like a function and has the function's attributes.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
-        before: Callable[..., Any],
+        before: Callable[..., Any] | None,
         after: Callable[[Any, Any], object] | None = None,
     ) -> None: ...
     @property

@@ -270,6 +270,40 @@ def test_summary_names_the_functions_that_took_the_time(folder: Path, oracle: An
     assert ("calls not counted" in run.stderr) == (run.status == 0)
 
 
+def test_calls_that_wait_for_seconds_without_an_event_are_shown(folder: Path, oracle: Any) -> None:
+    script = folder / "waits.py"
+    script.write_text(
+        "import time\ndef outer():\n    inner()\n"
+        "def inner():\n    time.sleep(2.5)\n"  # sleep: the trace is written meanwhile
+        "outer()\n"
+    )
+    trace = Trace(record(folder / "waits.pftrace", "--auto", str(script)), oracle)
+    inner = next(s for s in trace.slices if s.name == "inner")
+    assert trace.names_above(inner) == ["outer", "<module>"]
+
+
+@pytest.mark.parametrize("options", [(), ("--no-functions",)])
+def test_only_long_steps_of_tasks_are_shown(
+    folder: Path, oracle: Any, options: tuple[str, ...]
+) -> None:
+    script = folder / "tasks.py"
+    script.write_text(
+        "import asyncio, time\n"
+        "async def short():\n    await asyncio.sleep(0)\n"
+        "def wait():\n    time.sleep(0.03)\n"  # sleep: the duration that is recorded
+        "async def long():\n    await short(); wait(); await short(); wait()\n"
+        "async def main():\n"
+        "    await asyncio.gather(*(short() for _ in range(2000)))\n    await long_task()\n"
+        "async def long_task():\n    await asyncio.create_task(long())\n"
+        "asyncio.run(main())\n"
+    )
+    trace = Trace(record(folder / "tasks.pftrace", "--auto", *options, str(script)), oracle)
+    steps = trace.query("select name, dur from slice where category = 'python.asyncio' order by ts")
+    assert all(duration >= 50_000 for _, duration in steps)
+    assert [name for name, duration in steps if duration >= 30_000_000].count("long") == 2
+    assert trace.query("select count(*) from flow") != [(0,)]
+
+
 def test_forked_children_are_recorded_with_auto_detail(folder: Path, oracle: Any) -> None:
     script = folder / "forks.py"
     script.write_text(

@@ -11,9 +11,11 @@ with their own handles (uvloop) show only the creation of tasks.
 from __future__ import annotations
 
 import sys
+from _weakref import ref
 
 import stretto
 from stretto.client.track_event import slots
+from stretto.profilers import functions
 from stretto.profilers.patch import Patch
 
 TYPE_CHECKING = False
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from asyncio import Task
     from collections.abc import Iterator
     from typing import Any, TypeGuard
-    from weakref import WeakKeyDictionary
 
 category = stretto.Category("python.asyncio", "steps of asyncio tasks", ["slow"])
 
@@ -30,7 +31,8 @@ def _is_task(value: object) -> TypeGuard[Task[Any]]:
     tasks = sys.modules.get("asyncio.tasks")
     if tasks is None:
         return False
-    return isinstance(value, (tasks.Task, tasks._PyTask))  # noqa: SLF001  # the pure Python class
+    # The second one is the pure Python class.
+    return isinstance(value, tasks.Task) or isinstance(value, tasks._PyTask)  # noqa: SIM101, SLF001
 
 
 def _name(task: Task[Any]) -> str:
@@ -51,20 +53,17 @@ class _Steps:
     """Observers of the event loop's handles, as they run, and of the creation of tasks."""
 
     def __init__(self) -> None:
-        self._flows: WeakKeyDictionary[Task[Any], stretto.Flow] | None = None
+        # Works like a WeakKeyDictionary, at a third of its cost.
+        self._flows: dict[ref[Task[Any]], stretto.Flow] = {}
 
     def _flow(self, task: Task[Any]) -> stretto.Flow:
-        if self._flows is None:
-            from weakref import WeakKeyDictionary  # asyncio has imported this module already.
-
-            self._flows = WeakKeyDictionary()
-        flow = self._flows.get(task)
+        flow = self._flows.get(ref(task))
         if flow is None:
-            flow = self._flows[task] = stretto.Flow()
+            flow = self._flows[ref(task, self._flows.pop)] = stretto.Flow()
         return flow
 
-    def before_run(self, handle: Any) -> Any:
-        """Begin the slice of a step, if the handle's callback is a method of a task."""
+    def _begin(self, handle: Any, timestamp: int | None = None) -> Any:
+        """Begin the slice of a step; None if the handle's callback is no method of a task."""
         task = getattr(handle._callback, "__self__", None)  # noqa: SLF001
         if not category.enabled or not _is_task(task):
             return None
@@ -75,6 +74,7 @@ class _Steps:
         step = category.slice(
             _name(task),
             track=stretto.thread_track(),
+            timestamp=timestamp,
             flow=self._flow(task),
             terminating_flow=[self._flow(other) for other in awaited],
             args=arguments,
@@ -82,8 +82,16 @@ class _Steps:
         step.__enter__()
         return step
 
+    def before_run(self, handle: Any) -> Any:
+        return self._begin(handle)
+
     def after_run(self, step: Any, _result: object) -> None:
         step.__exit__(None, None, None)
+
+    def after_long_run(self, begin: int, handle: Any) -> None:
+        step = self._begin(handle, begin)
+        if step is not None:
+            self.after_run(step, None)
 
     def before_create(self, *_args: Any, **_kwargs: Any) -> Any:
         return category.enabled or None
@@ -100,11 +108,13 @@ class _Steps:
 
 
 _patches: list[Patch] = []
+"""That of auto detail first."""
 
 
 def _switch(on: bool) -> None:
-    for patch in _patches:
-        patch.switch(on)
+    auto_detail = functions.has_auto_detail()
+    for index, patch in enumerate(_patches):
+        patch.switch(on and (index == 0) == auto_detail)
 
 
 def install() -> None:
@@ -112,6 +122,7 @@ def install() -> None:
     if not _patches:
         steps = _Steps()
         create = (steps.before_create, steps.after_create)
+        _patches.append(Patch("asyncio.events", "Handle._run", None, steps.after_long_run))
         _patches.append(Patch("asyncio.events", "Handle._run", steps.before_run, steps.after_run))
         _patches.append(Patch("asyncio.base_events", "BaseEventLoop.create_task", *create))
         slots.observe(category, _switch)

@@ -144,6 +144,11 @@ def configure(options: FunctionOptions) -> None:
     _tracer.options = options
 
 
+def has_auto_detail() -> bool:
+    """Whether sessions that start now show only what is long."""
+    return _tracer.options.auto_detail
+
+
 def install() -> None:
     """Trace calls while a session records the category."""
     if not _tracer.installed:
@@ -171,6 +176,6 @@ def problems() -> list[str]:
 
 def totals() -> dict[str, Any] | None:
     """Return what auto detail has counted; None if auto detail is off."""
-    if not _tracer.options.auto_detail or not _pyhooks.running():
+    if not has_auto_detail() or not _pyhooks.running():
         return None
     return _pyhooks.totals()

@@ -22,7 +22,7 @@ class Patch:
     Args:
         module: name of the module; it is never imported here.
         path: path of the function in the module, such as `Logger.callHandlers`.
-        before: called with the function's arguments; its result is the token.
+        before: called with the function's arguments; its result is the token. None: see `Around`.
         after: called with the token (unless it is None) and the function's result.
     """
 
@@ -30,7 +30,7 @@ class Patch:
         self,
         module: str,
         path: str,
-        before: Callable[..., Any],
+        before: Callable[..., Any] | None,
         after: Callable[[Any, Any], object] | None = None,
     ) -> None:
         self._module = module

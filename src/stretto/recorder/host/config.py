@@ -20,7 +20,13 @@ events refer to within the time in which this rate fills the ring."""
 MIN_STREAM_BUFFER_KB = 32 << 10
 """Several producers may each commit all their shared memory, 8 MiB, at once."""
 
-FLUSH_BEFORE_WRITE = 3
+NO_FLUSH, FLUSH_BEFORE_WRITE = 2, 3
+
+NEVER_MS = 1 << 30
+"""A file without a period of flushes is an error for the trace processor. With auto detail it has
+to sort all of it: a call is written when its thread enters or leaves the next one, maybe an hour
+later."""
+
 STALL_THEN_DROP = 3
 
 
@@ -65,9 +71,9 @@ def _stream(config: TraceConfig, options: RecordingOptions) -> None:
     config.write_into_file = True
     config.buffers[0].size_kb = max(config.buffers[0].size_kb, MIN_STREAM_BUFFER_KB)
     config.file_write_period_ms = STREAM_PERIOD_MS
-    # Without flushes, the trace processor sorts the whole file.
-    config.flush_period_ms = STREAM_PERIOD_MS
-    config.write_flush_mode = FLUSH_BEFORE_WRITE
+    # With flushes the trace processor sorts a file piece by piece; without, as a whole.
+    config.flush_period_ms = NEVER_MS if options.auto_size else STREAM_PERIOD_MS
+    config.write_flush_mode = NO_FLUSH if options.auto_size else FLUSH_BEFORE_WRITE
     if options.max_size is not None:
         config.max_file_size_bytes = options.max_size
 
