@@ -5,9 +5,11 @@ Each state has its own method, and its own chain of interceptors on the same cha
     bare      no interceptors
     no-op     interceptors of client and server that do nothing, with the methods of ours
     off       our interceptors, while their category is not recorded
-    flows     our interceptors; the calls have a `traceparent`. `parent` is no-op with such calls
-    header    our interceptors; the calls have no `traceparent`, so they add a header. `entry` is
-              no-op with calls that have such a header, always a new one: that costs gRPC 10 us
+    flows     our interceptors; the calls have a `traceparent`
+    parent    the interceptors of no-op; the calls have a `traceparent`
+    header    our interceptors; the calls have no `traceparent`, so a header of ours is added
+    entry     the interceptors of no-op; each call has such a header, with a new value, which costs
+              gRPC 10 us
     otel      opentelemetry-instrumentation-grpc, with channel and server wrapped as by its
               instrumentors; spans go through a batch processor to an exporter that drops them
 """

@@ -101,7 +101,7 @@ class Service:
             raise SystemExit(f"service: {kind} did not start")
 
     def cpu_s(self) -> float:
-        """Return the CPU time of all threads of the service so far."""
+        """Return the CPU time that all threads of the service have used."""
         tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 

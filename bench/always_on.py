@@ -4,7 +4,8 @@
 
 connected_idle/not_connected    an instrumented function with an idle service connected, relative
                                 to the same function without a connection
-after_functions/not_connected   the same, after a session of another process has traced its calls
+after_functions/not_connected   the same function, connected, after a session of another process
+                                has traced its calls, relative to it without a connection
 autostart_absent/limit          the .pth file at interpreter start while STRETTO_CONNECT is not
                                 set, relative to its maximal cost
 

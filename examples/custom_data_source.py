@@ -3,8 +3,8 @@
     python examples/custom_data_source.py screenshots.pftrace
 
 A data source has a name; each session whose config names it gets an instance. A packet is built
-with the generated class of Perfetto's TracePacket, so every field of it can be written. The session
-here also records track events, on the same timeline.
+with the generated class of Perfetto's TracePacket, so every field of it can be written. This
+program's session also records track events, on the same timeline.
 """
 
 from __future__ import annotations

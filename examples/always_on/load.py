@@ -37,7 +37,7 @@ class Load:
         self._threads = [threading.Thread(target=self._shop) for _ in range(customers)]
 
     def rate(self, seconds):
-        """Returns the number of answers per second, counted for this time from now on."""
+        """Counts the answers during the next `seconds`; returns their number per second."""
         before, begin = self.answers, time.monotonic()
         time.sleep(seconds)
         return (self.answers - before) / (time.monotonic() - begin)

@@ -28,8 +28,8 @@ struct st_thread_record {
   struct st_thread_record* next;
   struct st_thread_list* list;
   uint64_t thread_id; /* No other thread ever has this id. */
-  /* Whoever reads it as true also sees all writes of the ended thread (release
-   * and acquire). */
+  /* A thread that reads `true` also sees all writes of the ended thread
+   * (release and acquire). */
   _Atomic bool ended;
 };
 

@@ -1,7 +1,7 @@
 #include "trace_buffer_internal.h"
 
-/* What the next fragment of a later record is for a packet: missing, a middle
- * fragment, its last fragment, or a fragment of another packet. */
+/* The role of a later record's next fragment in a packet: missing, a middle
+ * fragment, the last fragment, or a fragment of another packet. */
 enum link { LINK_NONE, LINK_MORE, LINK_END, LINK_OTHER };
 
 static enum link link_of(const struct st_record* r) {

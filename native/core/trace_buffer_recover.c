@@ -78,8 +78,8 @@ static bool restore_record(struct st_trace_buffer* b,
 }
 
 /* Ends all records that were waiting for more data.  The finished fragments of
- * an incomplete chunk are kept.  A packet that needs patches is lost: the one
- * that continues in the next chunk. */
+ * an incomplete chunk are kept.  If the chunk needs patches, its last packet,
+ * which continues in the next chunk, is lost. */
 static void settle_waiting(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   for (uint32_t n = x->head; n != x->tail; n++) {

@@ -31,7 +31,7 @@ struct st_code_record {
   uint32_t short_row; /* Number of short calls since the last long one. */
   uint32_t open;  /* Number of its frames in the shown calls of all threads. */
   uint64_t calls; /* Number of reported calls that have returned. */
-  uint64_t total_ns; /* Total duration of these calls. */
+  uint64_t total_ns; /* Total duration of the reported calls. */
   /* Estimated time as innermost call; written by the look thread. */
   _Atomic uint64_t own_ns;
   /* Estimated time on any stack; written by the look thread. */

@@ -89,8 +89,8 @@ static bool find_key(FlowIdsObject* ids) {
   return true;
 }
 
-/* Reads (outgoing, kind, txid, ...) and, at position `answer_at`, the answer.
- * Returns false with an exception set on failure. */
+/* Reads the arguments (outgoing, kind, txid, ...), of which number `answer_at`
+ * is `answer`.  Returns false with an exception set on failure. */
 static bool take_message(struct flow_message* m, PyObject* const* args,
                          Py_ssize_t count, Py_ssize_t answer_at) {
   if (count < 3) {

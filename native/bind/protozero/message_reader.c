@@ -25,7 +25,7 @@ enum {
   RIVALS,   /* A tuple: the names of the other fields of its oneof. */
   CODEC,    /* The object whose message_class a message field has, else None. */
   CLASS,    /* The class of a message field; None until first used. */
-  /* The plan of that class; None until first used. */
+  /* The plan of a message field's class; None until first used. */
   PLAN,
 };
 

@@ -35,7 +35,8 @@ typedef struct {
   PyObject* fallback; /* The value of the attribute if the field is missing. */
   /* A function that returns the decoder class of a nested message. */
   PyObject* helper;
-  PyTypeObject* decoder; /* That decoder class; NULL until it is used first. */
+  /* The nested message's decoder class; NULL until it is used first. */
+  PyTypeObject* decoder;
 } FieldObject;
 
 static PyTypeObject* decoder_type;

@@ -46,8 +46,8 @@ struct thread_sequence {
   struct st_identity_cache codes; /* The name id of each code object. */
   /* The location id of each code object. */
   struct st_identity_cache locations;
-  struct call_cache* calls; /* NULL until needed (call_cache.h). */
-  /* NULL until needed (template_cache.h). */
+  struct call_cache* calls; /* The call cache; NULL until needed. */
+  /* The template cache; NULL until needed. */
   struct template_cache* templates;
   struct keyword_entry keywords[KEYWORD_ENTRIES];
   struct {

@@ -60,7 +60,7 @@ class Vmo(Handle):
         Args:
             data: Its first contents.
             size: Its size in bytes, at least that of the data.
-            name: Its name in the listings of the system.
+            name: The name of the memory in /proc.
         """
         vmo = cls(os.memfd_create(name, os.MFD_CLOEXEC))
         os.ftruncate(vmo.fd, max(size, len(data)))

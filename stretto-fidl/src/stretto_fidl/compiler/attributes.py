@@ -120,7 +120,7 @@ def compile_attributes(
 
 
 def _check_literals(attributes: list[Attribute]) -> None:
-    """Check that the arguments of a library's attributes are literals, as names are unknown."""
+    """Check that a library's attributes have only literals as arguments, and no names."""
     for attribute in attributes:
         for argument in attribute.arguments:
             if isinstance(argument.value, Identifier) and attribute.name != "available":

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Dependencies:
-    """Finds what the declarations of one library depend on.
+    """Finds the declarations on which the declarations of one library depend.
 
     Args:
         library: The compiled library.

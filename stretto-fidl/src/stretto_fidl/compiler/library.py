@@ -113,8 +113,5 @@ class GeneratedNames:
         self._lines = count(1, 4)
 
     def next_result(self) -> int:
-        """Return the line of `response`.
-
-        The lines of `err` and `framework_err` follow, then one more.
-        """
+        """Return the first of four new lines: of `response`, `err`, `framework_err`, and unused."""
         return next(self._lines)

@@ -3,10 +3,9 @@
     @available(replaced=5)  1: name string:8;     the old one
     @available(added=5)     1: name string:16;    its replacement
 
-After `removed`, no element may take the name or the place on the wire (a value, an
-ordinal, an offset). After `replaced`, an element must have the name, with `renamed`
-the other name, and the same place on the wire. Composed methods count as methods of
-the protocol.
+After `removed`, no element may take the name or the place on the wire (a value, an ordinal, an
+offset). After `replaced`, an element must have the name (the new name if `renamed` is stated) and
+the same place on the wire. Composed methods count as methods of the protocol.
 """
 
 from __future__ import annotations

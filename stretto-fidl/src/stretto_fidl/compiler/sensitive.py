@@ -48,7 +48,7 @@ def _from_above(element: Element) -> CompiledAttribute | None:
 
 
 def _of_use(use: TypeUse | None) -> CompiledAttribute | None:
-    """Return the `@sensitive` of the aliases and new types in a written type."""
+    """Return the attribute `@sensitive` if an alias or new type in a written type has it."""
     while use is not None:
         for decl in (use.alias.decl if use.alias else None, use.type.decl):
             if isinstance(decl, AliasDecl) and (mark := _of_alias(decl)):

@@ -115,7 +115,7 @@ class Timeline:
         )
 
     def _at(self, version: int) -> Library | None:
-        """Return the library in a version; None if the library is wrong there."""
+        """Return the library in a version; None if the library is wrong in that version."""
         build = Build(self._files, {**self._asked.versions, str(self._library.platform): version})
         try:
             for name in self._order:

@@ -90,7 +90,7 @@ class AsyncEndpoint(Endpoint):
         """Read a message, which stays in `pending`; None if the peer has closed the channel.
 
         Raises:
-            BlockingIOError: No message is there.
+            BlockingIOError: No message has arrived.
         """
         return self.read_now(DONTWAIT)
 

@@ -78,7 +78,7 @@ class _Waiter:
 class Client:
     """A client of a protocol, with a method for each of its one-way and two-way methods.
 
-    A two-way call returns the reply's payload, or that of the success if the method has errors.
+    A two-way call returns the payload of the reply; if the method has errors, of its success.
     It raises
 
     - TypeError, WireError: the payload is of another class, or breaks its type; nothing was sent,

@@ -1,9 +1,9 @@
 """The state of a client's channel: waiting callers and queued events.
 
-Transaction ids are used once. Those of calls go up from 1; those that are assigned under the lock
-of the writes go up from 2^31. A caller that stops waiting (timeout, cancellation) removes its
+Transaction ids are used once. Ids of calls count up from 1; ids that are assigned under the
+write lock count up from 2^31. A caller that stops waiting (timeout, cancellation) removes its
 waiter. A reply with an id that was assigned and has no waiter is dropped, and its handles are
-closed. A forked child goes on at a random id, because the parent goes on at the next one.
+closed. A forked child continues at a random id, because the parent continues at the next one.
 
 Events wait in a bounded queue: when it is full the oldest is dropped, and counted.
 
@@ -182,7 +182,7 @@ class Conversation:
         return bool(self.events) or self.error is not None
 
     def next_event(self) -> Incoming:
-        """Remove the oldest event and return it. There must be one."""
+        """Remove the oldest event and return it. The queue must not be empty."""
         incoming = self.events[0]
         incoming.taken = True
         self.events.popleft()

@@ -137,7 +137,7 @@ class Endpoint:
         The message stays in `pending`, and is returned again, until the caller takes it from there.
 
         Raises:
-            BlockingIOError: No message is there; with `DONTWAIT` only.
+            BlockingIOError: No message has arrived; with `DONTWAIT` only.
             PeerError: The bytes are not a message.
             WireError: The header breaks the rules.
         """

@@ -146,7 +146,7 @@ class MessageSocket:
         The message stays in `message`, and is returned again, until the caller takes it from there.
 
         Raises:
-            BlockingIOError: No whole message is there; with `DONTWAIT` only.
+            BlockingIOError: No complete message has arrived; with `DONTWAIT` only.
             PeerError: The bytes are not a message.
         """
         if self.message is not None:
@@ -186,7 +186,7 @@ class MessageSocket:
         return True
 
     def _fill(self, size: int, flags: int) -> bool:
-        """Read until `size` bytes are there; return False if the peer closes the channel before."""
+        """Read until the buffer has `size` bytes; return False if the peer closes the channel."""
         while self._filled < size:
             if not self._receive(self._buffer[self._filled : size], flags):
                 if self._filled:

@@ -51,7 +51,7 @@ def payload_of(cls: Any, name: str, payload: Any, members: Mapping[str, Any]) ->
 
 
 def _is_of(cls: Any, value: Any) -> bool:
-    """Return whether a value is of a class, or of that class from another `load` of its library."""
+    """Return whether a value has a class, or the same class by another `load` of the library."""
     if isinstance(value, cls):
         return True
     type_ = getattr(value, "TYPE", None)
@@ -92,7 +92,7 @@ def reply_of(method: Method, txid: int, value: Any) -> Message:
 
 
 def _answer(method: Method, cls: Any, value: Any) -> Any:
-    """Return the payload that a handler returned; None stands for a payload of optional members."""
+    """Return the payload that a handler returned; None is one with only optional members."""
     if value is None:
         try:
             return cls()
@@ -143,7 +143,8 @@ def reply_in(method: Method, incoming: Incoming) -> Any:
     """Decode a reply, and return its payload.
 
     Returns:
-        The payload, of the success where the method has errors; None if there is none.
+        The payload of the reply; if the method has errors, of its success. None if there is
+            none.
 
     Raises:
         DomainError: The method's own error.

@@ -6,8 +6,8 @@
 
     Server(Calculator, end, Handler()).serve()
 
-A handler gets the request's payload, if there is one, and returns the payload of the reply, or of
-the success where the method has errors. It raises DomainError for the method's own error, or
+A handler gets the request's payload, if there is one, and returns the payload of the reply; if the
+method has errors, of its success. It raises DomainError for the method's own error, or
 returns a Deferred to reply later. Any other exception closes the channel with the epitaph INTERNAL,
 and `serve` raises it. A mistake of the peer closes the channel, too; `serve` raises PeerError.
 """

@@ -5,8 +5,8 @@ claimed (enough bytes remain, the padding after it is zero), unpacked by one
 call, and its own padding is compared with zero. Then the values of its members
 are made of their items, in order, and their objects out of line are read.
 
-The peer is hostile: nothing is allocated for a count before that many bytes are
-there, the depth is bounded, and remaining bytes are an error.
+The peer is hostile: no memory is allocated for a count unless the message has as many bytes
+left, the depth is bounded, and remaining bytes are an error.
 """
 
 from __future__ import annotations

@@ -147,6 +147,6 @@ def items_of(type_: Type) -> Items:
 
 
 def is_plain(type_: Type) -> bool:
-    """Return whether a value of the type is its own only item, so that packing checks it."""
+    """Return whether a value is packed as itself, as one item, so that packing checks it."""
     type_, _ = resolve(type_)
     return isinstance(type_, Primitive) and type_.name != "bool"
