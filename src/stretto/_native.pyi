@@ -196,9 +196,7 @@ class SendQueue:
         """Whether the connection is closed, or belongs to the parent process."""
     @property
     def frames_refused(self) -> int:
-        """The number of frames refused because the queue was full or broken (commits are
-        retried).
-        """
+        """The number of frames refused by the full or broken queue (commits are retried)."""
 
 @final
 class IpcThread:
@@ -335,9 +333,7 @@ class MessageWriter:
     def append_raw(self, data: bytes | bytearray | memoryview, /) -> None:
         """Append encoded fields, tags included."""
     def nested(self, number: int, writer: type[_W], /) -> _W:
-        """Open a nested message; it ends with its `with` block, or at the next field of
-        this one.
-        """
+        """Open a nested message; it ends with its `with` block, or at this message's next field."""
     def finalize(self) -> None:
         """End this message and its open nested messages. Idempotent.
 
@@ -928,9 +924,7 @@ def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, int, 
     """
 
 def timer_fd() -> int:
-    """Return a timer as a descriptor, owned by the caller; it is readable when the time
-    has come.
-    """
+    """Return a descriptor, owned by the caller, that is readable when its timer expires."""
 
 def set_timer_fd(fd: int, ms: int, /) -> None:
     """Set a `timer_fd` to become readable once, in `ms` milliseconds; it isn't readable before.
@@ -942,9 +936,7 @@ def call_untraced(function: Callable[..., _T], /, *args: Any) -> _T:
     """Return `function(*args)`; function tracing records none of the calls in it."""
 
 def open_watch() -> int:
-    """Return an inotify descriptor, owned by the caller: readable when a watched file was
-    opened.
-    """
+    """Return an inotify descriptor, owned by the caller; readable once a watched file is opened."""
 
 def watch_opens(watch: int, path: str) -> None:
     """Add a file to an `open_watch`. Opening it for reading, writing or execution counts."""

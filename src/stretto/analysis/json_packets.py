@@ -112,13 +112,10 @@ class _Braces:
 
     def __init__(self) -> None:
         self._depth = 0
-        # The start of a string that continues in the next block; "" outside of strings.
-        self._open = ""
+        self._open = ""  # The start of a string that continues in the next block; or "".
 
     def end_in(self, piece: str, start: int) -> int:
-        """Return the position behind the object's end in a block; 0: the end is in a
-        later block.
-        """
+        """Return the position behind the object's end; 0 if the end is in a later block."""
         text, shift = self._open + piece, len(self._open)
         self._open = ""
         for token in _TOKEN.finditer(text, start):

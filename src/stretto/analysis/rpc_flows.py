@@ -190,8 +190,7 @@ def _calls(messages: list[Message]) -> list[Call]:
         is_reply = message.kind == "reply"
         part = _PARTS[message.role, is_reply]
         call = waiting.get(message.flow) if message.flow else None
-        # Some schemes of flow ids reuse ids. So a second message of the same kind begins a new
-        # call.
+        # Some schemes reuse flow ids: a second message of the same kind begins a new call.
         if call is None or getattr(call, part) is not None:
             # Without a flow a first reply can't be distinguished from a further one.
             kind = "request" if is_reply and not message.flow else message.kind

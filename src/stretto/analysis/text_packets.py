@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 _MAX_PACKET_CHARS = 1 << 30
 """Enough for the largest packet that is read, 64 MiB: a byte takes at most four characters."""
 _MAX_HEAD_CHARS = 1000
-# The repeats are possessive (`++`, `*+`): backtracking in long texts would take much memory and
-# time.
+# The repeats are possessive (`++`, `*+`): backtracking in long texts needs much memory.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|#.*|[{}]')
 _HEAD = re.compile(r"\s*+;?\s*+packet\s*+:?\s*+")
 _NUMBERED = re.compile(r'\s*+(?:# )?[0-9]++:\s*+(?:"(?:[^"\\]++|\\.)*+"|[-+.\w]++)\s*+')

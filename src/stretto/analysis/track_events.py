@@ -312,8 +312,7 @@ class TrackEvents:
         if track is not None:
             descriptor = TrackDescriptor.decode(track)
             self.tracks[descriptor.uuid] = descriptor
-        # The time is converted even if it is unused: an incremental clock advances with each
-        # packet.
+        # The time is converted even if unused: an incremental clock advances per packet.
         time = 0 if timestamp is None else sequence.boottime(timestamp, clock_id, self._machine)
         if kind is None:
             return None

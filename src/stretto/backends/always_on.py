@@ -150,8 +150,7 @@ class AlwaysOnBackend:
         if client is not None and producer is not None:
             # The IPC thread stops first: it could start a data source that is ending.
             client.suspend()
-            # Data sources end before the disconnection, at which the service reads the memory a
-            # last time.
+            # Data sources end first: at the disconnection the service reads the memory a last time.
             producer.stop()
             client.disconnect()
             producer.on_disconnect()

@@ -74,8 +74,7 @@ class SystemBackend:
         try:
             client.connect_and_wait(self._deadline_ms)
         except BaseException:
-            # The service may have started data sources already, which end here.
-            producer.on_disconnect()
+            producer.on_disconnect()  # The service may have started data sources already.
             raise
         self._client, self._producer = client, producer
         fork.before.append(client.suspend)

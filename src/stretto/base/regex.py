@@ -103,8 +103,7 @@ class Regex:
             condition, targets = program[at]
             if isinstance(condition, CharacterSet) and character in condition:
                 following.update(targets)
-        # For `\b`, a state keeps only whether the character belongs to a word: so there are fewer
-        # states.
+        # For `\b`, states keep only whether the character belongs to a word: this saves states.
         new = frozenset(following), "a" if character in WORD else " "
         self._known[state, character] = new
         return new

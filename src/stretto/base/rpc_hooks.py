@@ -63,16 +63,12 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class End(Protocol):
-        """A socket, or an object that holds one. The socket's cookie in the kernel names the
-        channel.
-        """
+        """A socket, or an object that holds one. The socket's kernel cookie names the channel."""
 
         def fileno(self) -> int: ...
 
     class MessageSpan(Protocol):
-        """A context manager that records the wait for a reply, or the handling of a message, as a
-        slice.
-        """
+        """A context manager whose slice is the wait for a reply, or the handling of a message."""
 
         def __enter__(self) -> object: ...
         def __exit__(
@@ -90,9 +86,7 @@ if TYPE_CHECKING:
             """Return the current time, for `stamp`."""
 
         def opened(self, channel: RpcChannel) -> None:
-            """Handle the creation of a server's end, whose key can be read only while its peer is
-            connected.
-            """
+            """Handle the creation of a server's end. Its key is lost when its peer disconnects."""
 
         def sent(  # noqa: PLR0917  # see the rules
             self,

@@ -183,8 +183,7 @@ class SelectorTaskRunner:
 
     def _serve(self, ready: dict[int, tuple[_Watch, int]]) -> None:
         if len(ready) == 1:
-            # In this usual case no ready descriptor can be left for the next round.
-            self._unserved = []
+            self._unserved = []  # No ready descriptor is left for the next round.
             fd, (watch, events) = ready.popitem()
             self._dispatch(fd, watch, events)
             return

@@ -36,8 +36,7 @@ BACKLOG = 4096
 
 _FD = struct.Struct("i")
 _FD_SPACE = socket.CMSG_SPACE(_FD.size)
-# These are plain ints: the operators of IntFlag are Python functions, which function tracing would
-# record.
+# These are plain ints: function tracing would record the operators of IntFlag.
 _SEND_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 _RECV_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
 _CUT_SHORT = int(socket.MSG_TRUNC | socket.MSG_CTRUNC)

@@ -77,8 +77,7 @@ class UnixSocket(StreamSocket):
                     end.connect(target)
                     return cls(moved_up(end))
                 except BlockingIOError:
-                    # The listener's backlog is full; the kernel doesn't report when it has room
-                    # again.
+                    # The kernel doesn't report when a full backlog has room again.
                     if time.monotonic() >= deadline:
                         raise
                     time.sleep(_CONNECT_RETRY_MS / 1000)

@@ -156,5 +156,4 @@ def _opened(path: str, flags: int, failure: str) -> Iterator[OutputFile]:
         output.flush()
     finally:
         with suppress(OSError):
-            # close() retries the writes that have failed; their failure was reported already.
-            file.close()
+            file.close()  # close() retries failed writes, which were reported already.

@@ -82,8 +82,7 @@ def _server(options: argparse.Namespace) -> PageServer:
         return PageServer(PORT, users)
     except TransportError as error:
         if options.offline:
-            # The pages of this server may fetch the trace from any port.
-            return PageServer(0, users)
+            return PageServer(0, users)  # This server's pages may fetch from any port.
         raise CommandError(
             f"view: {error} The UI fetches traces from this port only. Is another `stretto view` "
             "running, or a trace processor? End it, or use --offline."
@@ -136,8 +135,7 @@ class _Viewing:
     def _on_fetched(self) -> None:
         _tell(f"the page has {self._trace.name}.")
         if not self._keep:
-            # `shutdown` may be called on this thread, which serves a connection.
-            self._server.shutdown()
+            self._server.shutdown()  # `shutdown` is allowed on a connection's thread.
 
 
 def _open_browser(url: str) -> None:

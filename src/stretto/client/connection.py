@@ -67,8 +67,7 @@ class Connection:
     # --- for the functions of this module
 
     def start(self, prepare: Prepare) -> None:
-        # The categories are loaded now: otherwise function tracing would record the imports in the
-        # first session.
+        # The categories are loaded now, before function tracing could record their imports.
         builtin_categories.load_all()
         fork.after_in_child.append(self.start_backend)
         atexit.register(disconnect)

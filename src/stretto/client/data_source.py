@@ -95,9 +95,7 @@ class DataSource:
 
     @classmethod
     def instances(cls) -> Sequence[Self]:
-        """Return the instances that are recording; empty while no session enables the
-        data source.
-        """
+        """Return the recording instances; empty while no session enables the data source."""
         return cls._instances
 
     def write(self, packet: TracePacket | bytes) -> bool:

@@ -174,8 +174,7 @@ class ProducerConnection:
     def stop_data_source(self, instance_id: int) -> None:
         instance = self._instances.get(instance_id)
         silent = instance is not None and instance.name in self._stop_silently
-        # The last reference to the instance must be deleted before the arbiter is flushed.
-        del instance
+        del instance  # The last reference must be deleted before the arbiter is flushed.
         self._end(instance_id)
         if self.arbiter is not None:
             self.arbiter.flush()

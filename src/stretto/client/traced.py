@@ -113,8 +113,7 @@ def _trace_function(category: Category, function: Any) -> Any:
     elif flags & _CO_GENERATOR:
         wrapper = _wrap_generator(category, function)
         if flags & _CO_ITERABLE_COROUTINE:
-            # `@types.coroutine` makes a generator that can be awaited.
-            wrapper = coroutine(wrapper)
+            wrapper = coroutine(wrapper)  # `@types.coroutine` makes an awaitable generator.
     else:
         wrapper = _wrap_function(category, function)
     return update_wrapper(wrapper, function)

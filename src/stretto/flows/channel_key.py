@@ -136,8 +136,7 @@ def _boot_id() -> int:
             with open(_BOOT_ID, "rb") as file:
                 _boot = fnv1a(file.read().strip())
         except OSError:
-            # Some containers hide the boot id. Keys within one machine are unique without it.
-            _boot = 1
+            _boot = 1  # Some containers hide the id; keys within a machine are unique without it.
     return _boot
 
 

@@ -25,8 +25,7 @@ class _LazyKey:
     __slots__ = ("_channel", "_never", "_tcp", "reason", "value")
 
     def __init__(self, channel: RpcChannel, *, tcp: bool) -> None:
-        # The reference is weak, as the channel refers to this object.
-        self._channel = weakref.ref(channel)
+        self._channel = weakref.ref(channel)  # A weak reference: the channel refers to this object.
         self._tcp = tcp
         self.value = 0
         self.reason = ""

@@ -92,11 +92,8 @@ def with_metadata(details: Any, metadata: Any) -> Any:
 
 
 def _replied(call: Any, method: TracedMethod, key: int) -> None:
-    """Record the reply of a client's call that has ended, if the server is known to have
-    sent one.
-    """
-    # The type is tested first: code() of a successful call takes a lock. Streaming calls have this
-    # type, too.
+    """Record the reply of a client's ended call, if the server is known to have sent one."""
+    # The type, also of streaming calls, is tested first: code() of a success takes a lock.
     if not isinstance(call, _RpcError) or call.code() not in MAYBE_LOCAL:
         method.received_reply.instant(terminating_flow=key or no_flow())
 
@@ -126,8 +123,7 @@ class FlowClientInterceptor(
             return continuation(details, request)
         metadata = details.metadata
         if metadata is not None and type(metadata) is not tuple and type(metadata) is not list:
-            # The metadata may be an iterator, which can be read only once.
-            metadata = tuple(metadata)
+            metadata = tuple(metadata)  # An iterator can be read only once.
             details = with_metadata(details, metadata)
         key = request_key(metadata) if metadata else 0
         if not key and self._add_header:
@@ -139,9 +135,7 @@ class FlowClientInterceptor(
             try:
                 done = call.done()
             except AttributeError:
-                # The call is an iterator made by another interceptor: there is no callback for its
-                # end.
-                return call
+                return call  # Another interceptor's iterator has no callback for its end.
             if done:
                 _replied(call, method, key)
                 return call

@@ -49,8 +49,7 @@ class TracedHTTPConnection(HTTPConnection):
     def putrequest(self, method: str, url: str, *args: Any, **kwargs: Any) -> None:
         """See `http.client.HTTPConnection.putrequest`."""
         super().putrequest(method, url, *args, **kwargs)
-        # This follows super(), which raises if the previous call isn't finished: that call stays
-        # current.
+        # super() comes first: if it raises, the previous call stays current.
         self._flow_exchange = None
         self._flow_method = f"{method} {url.partition('?')[0]}"
         self._flow_headers = {}
@@ -86,8 +85,7 @@ class TracedHTTPConnection(HTTPConnection):
 
     def getresponse(self) -> HTTPResponse:
         """See `http.client.HTTPConnection.getresponse`."""
-        # This precedes super(), which closes a connection that isn't kept alive: that resets the
-        # exchange.
+        # super() comes later: it may close the connection, which resets the exchange.
         exchange, self._flow_exchange = self._flow_exchange, None
         if exchange is None:
             return super().getresponse()

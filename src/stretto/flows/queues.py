@@ -131,9 +131,7 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
         self._own_channel: tuple[int, RpcChannel] | None = None
 
     def _channel(self) -> RpcChannel:
-        """Return the channel of this process: a fork's child makes its own, with the same
-        counters.
-        """
+        """Return the channel of this process: a forked child makes one with the same counters."""
         pid = os.getpid()
         if self._own_channel is None or self._own_channel[0] != pid:
             channel = RpcChannel(None, is_server=False, numbered=True, key=self._key)

@@ -472,8 +472,7 @@ class ProducerIPCClient:
 
     def _on_command(self, command: ipc.GetAsyncCommandResponse | None, _has_more: bool) -> None:
         if command is None:
-            # The request was rejected: the connection has ended, or the service refuses the
-            # request.
+            # The service refuses the request, or the connection has ended.
             return
         producer = self._producer
         if (setup := command.setup_data_source) is not None:

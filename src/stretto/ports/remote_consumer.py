@@ -83,8 +83,7 @@ class RemoteConsumer:
         self._streams = streams
         self._on_error = on_error
         self._enabling: Deferred | None = None
-        # The error of the ended session; None if there is none to report.
-        self._ended: str | None = None
+        self._ended: str | None = None  # The error of an ended session, until it is reported.
         self._events: Deferred | None = None
         self.take_fd: Callable[[], int] = lambda: -1
         self._endpoint = connect(self, uid)

@@ -138,8 +138,7 @@ class RemoteProducer:
         while done < min(most, len(data)):
             handled = self._commit_some(data[done : done + COMMIT_BYTES], consume)
             if not handled:
-                # The data begins with another request or a frame longer than COMMIT_BYTES, or has
-                # ended.
+                # The data has ended, or begins with another request or a longer frame.
                 self._commit_some(data[done : done + MAX_FRAME_BYTES], consume)
                 return
             done += handled

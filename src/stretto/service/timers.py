@@ -58,8 +58,7 @@ class Timers:
         self.once(name, self._to_next_multiple(period_ms), run)
 
     def _to_next_multiple(self, period_ms: int) -> int:
-        # Multiples of the wall time are used, so that all sessions and machines wake up at the same
-        # times.
+        # Multiples of the wall time make all sessions and machines wake up at the same times.
         return period_ms - self._clock.walltime_ns() // 1_000_000 % period_ms
 
     def cancel(self, name: str) -> None:

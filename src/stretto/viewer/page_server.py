@@ -100,8 +100,7 @@ class PageServer(ThreadingHTTPServer):
     ) -> None:
         self._clock = clock
         self._slots = ConnectionSlots(users)
-        # The lock guards the slots: connections begin and end on different threads.
-        self._lock = Lock()
+        self._lock = Lock()  # The lock guards the slots, which several threads use.
         self._connections: dict[Any, _Connection] = {}
         try:
             super().__init__((LOOPBACK, port), _Handler)
@@ -123,8 +122,7 @@ class PageServer(ThreadingHTTPServer):
     # --- overridden methods of http.server
 
     def server_bind(self) -> None:
-        # HTTPServer.server_bind would look up this machine's name in DNS.
-        TCPServer.server_bind(self)
+        TCPServer.server_bind(self)  # HTTPServer.server_bind would query DNS.
         self.server_name, self.server_port = LOOPBACK, self.socket.getsockname()[1]
 
     def verify_request(self, request: Any, client_address: Any) -> bool:

@@ -143,9 +143,7 @@ class _Command:
         )
 
     def _leave_terminal(self) -> None:
-        """Continue in the background, if requested. The waiting parent is notified of the start
-        later.
-        """
+        """Continue in the background, if requested. The waiting parent is notified later."""
         options = self._options
         if options.background_wait:
             self._starts.append(daemonize(START_TIMEOUT_S))
@@ -222,8 +220,7 @@ class _Command:
             name = request.unique_session_name = options.clone_by_name or ""
             state = self._connect().service_state(sessions_only=True)
             if (known := session_named(name, state)) != 0:
-                # The id and the name are a oneof: setting the id clears the name.
-                request.session_id = known
+                request.session_id = known  # The id and the name are a oneof: this clears the name.
         return request
 
     def _save_for_bugreport(self) -> int:

@@ -77,8 +77,7 @@ def process_name() -> str:
     if script == "-m":  # With `-m`, the interpreter hasn't found the module yet.
         return _module_on_command_line() or "python"
     if script == "-c" and "--multiprocessing-fork" in sys.argv:
-        # The script of a spawned process isn't loaded yet.
-        return "multiprocessing"
+        return "multiprocessing"  # The script of a spawned process isn't loaded yet.
     if script not in ("", "-", "-c"):
         folder, name = os.path.split(script)
         if name == "__main__.py":

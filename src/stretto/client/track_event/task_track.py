@@ -59,8 +59,7 @@ _current_task: CurrentTask | None = None
 
 
 def _find_current_task() -> CurrentTask | None:
-    # The variable is set at the first call after the program has imported asyncio.
-    global _current_task
+    global _current_task  # The variable is set at the first call after asyncio was imported.
     asyncio = sys.modules.get("asyncio")
     _current_task = getattr(asyncio, "current_task", None)
     if _current_task is not None:

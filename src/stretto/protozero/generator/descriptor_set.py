@@ -158,8 +158,7 @@ def _message(node: Node, prefix: str, proto3: bool) -> Message:
         field = _field(child, oneofs, proto3)
         if field.type_name in entries:
             field.map_key, field.map_value = entries[field.type_name].fields
-            # A map entry always contains its key and its value, also if they have their default
-            # values.
+            # A map entry always contains key and value, even if they have default values.
             field.map_key.implicit = field.map_value.implicit = False
             field.kind, field.type_name = MAP, ""
         message.fields.append(field)

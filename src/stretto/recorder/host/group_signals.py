@@ -50,8 +50,7 @@ class GroupSignalDetector:
                 _EXECUTABLE,
                 [_EXECUTABLE],
                 {},
-                # The recorder's output isn't inherited: its readers wait until all writers have
-                # closed it.
+                # The recorder's output isn't inherited, as its readers wait for all writers.
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, read_end, 0),
                     (os.POSIX_SPAWN_DUP2, null, 1),

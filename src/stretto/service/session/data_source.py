@@ -120,7 +120,6 @@ def config_for_producer(
     config.stop_timeout_ms = stop_ms
     config.session_initiator = 0
     if trace.prefer_suspend_clock_for_duration:
-        # The field is written only if it is true: older clients compare the config of a startup
-        # session.
+        # The field is set only if true: older clients compare configs of startup sessions.
         config.prefer_suspend_clock_for_duration = True
     return config
