@@ -76,7 +76,7 @@ def recording_config(
         data_sources=[TraceConfig.DataSource(config=track_event)],
     )
     if stream:
-        # No event may be lost: a thread that writes faster than the file is written stalls.
+        # No event may be lost: a thread stalls if it writes faster than the file is written.
         track_event.buffer_exhausted_policy = STALL_THEN_DROP
         config.write_into_file = True
         config.file_write_period_ms = STREAM_PERIOD_MS
