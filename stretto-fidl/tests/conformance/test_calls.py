@@ -79,7 +79,7 @@ def test_calls_of_eight_threads_have_unique_transaction_ids() -> None:
         assert flows.stats() == {}
     points = check(recorded.trace, 3 * 8 * calls)
     assert len(points) == 4 * 8 * calls
-    # All transaction ids are in the transport's range, and each belongs to one call.
+    # All transaction ids are in the range that the transport assigns, and each is used once.
     numbers = Counter(txid for _, _, txid, _ in points)
     assert len(numbers) == 8 * calls
     assert all(txid >> 31 == 1 and seen == 4 for txid, seen in numbers.items())

@@ -1,4 +1,4 @@
-"""FIDL flows where a forked child or another network namespace holds a channel end."""
+"""FIDL flows when a forked child or another network namespace has a channel end."""
 
 from __future__ import annotations
 

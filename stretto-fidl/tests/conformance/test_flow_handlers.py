@@ -124,7 +124,7 @@ def test_calls_of_a_handler_name_the_message_that_it_handles(oracle: Oracle) -> 
     assert sorted(orders.values()) == [2] * CALLS
 
 
-def test_incoming_is_set_only_inside_a_handler() -> None:
+def test_incoming_flow_is_set_only_inside_a_handler() -> None:
     seen: list[int] = []
 
     class Looking(Flow):

@@ -87,7 +87,7 @@ class Turns:
         return not self.enough
 
     def wait(self, turns: int) -> None:
-        """Wait until `turns` more messages have been counted."""
+        """Wait until `turns` further messages have been counted."""
         end = self.taken + turns
         wait_until(lambda: self.taken >= end, f"{turns} turns")
 
@@ -127,7 +127,7 @@ def test_random_calls_of_threads_have_the_expected_arrows(seed: int) -> None:
             for thread in (*others, *callers):
                 thread.start()
             turns.wait(90)
-            with record() as recorded:  # begin to record while messages are under way
+            with record() as recorded:  # the recording begins between messages
                 turns.wait(250)
                 turns.enough = True
                 for thread in callers:
@@ -204,7 +204,7 @@ def test_random_calls_of_tasks_have_the_expected_arrows(seed: int) -> None:
             events = asyncio.create_task(client.dispatch_events(_Ignoring()))
             callers = [asyncio.create_task(call_at_random(client)) for _ in range(5)]
             await taken(100)
-            with record() as recorded:  # begin to record while messages are under way
+            with record() as recorded:  # the recording begins between messages
                 await taken(300)
                 turns.enough = True
                 await asyncio.gather(*callers)
@@ -226,7 +226,9 @@ class _Ignoring:
         await asyncio.sleep(0)
 
 
-def test_two_processes_enabled_in_the_middle_have_the_expected_arrows(tmp_path: Path) -> None:
+def test_messages_of_two_processes_have_the_expected_arrows_if_tracing_starts_late(
+    tmp_path: Path,
+) -> None:
     run = record_program(
         tmp_path / "trace.pftrace",
         "--buffer=64mb",

@@ -38,7 +38,7 @@ ARROWS = "select slice_out, slice_in, trace_id from flow"
 
 
 class Point(NamedTuple):
-    """The sending or receiving end of a message."""
+    """A point of the model: the sending or the receiving end of a message."""
 
     role: str
     kind: str
@@ -75,7 +75,7 @@ class Recording:
 
 
 def record_run(folder: Path, *, lose_every: int) -> Recording:
-    """Record a run of the program."""
+    """Record a run of the program fidl_support/many.py."""
     run = record(
         folder / "trace.pftrace",
         *("--buffer=256mb", "--no-functions", "--", fidl_many.__file__, str(folder / "sock")),
@@ -99,7 +99,7 @@ def test_messages_of_four_senders_have_exactly_the_expected_arrows(tmp_path: Pat
     assert len(recording.ids) >= len(both)
 
 
-def test_after_a_loss_messages_have_no_arrows_until_the_next_call(tmp_path: Path) -> None:
+def test_messages_have_no_arrows_from_a_lost_count_to_the_next_call(tmp_path: Path) -> None:
     recording = record_run(tmp_path, lose_every=LOSE_EVERY)
     without_arrows = frozenset(without_id(recording.points))
     assert len(without_arrows) > MESSAGES / 100

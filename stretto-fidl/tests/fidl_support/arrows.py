@@ -28,7 +28,7 @@ def read(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
     for row, role, kind, txid, size, method, name, duration in oracle.query(MESSAGES):
         assert method == name
         assert method in ("Ask", "Later", "Tell", "OnTell")
-        assert duration >= 0  # a call may end by a return, an exception or a cancellation
+        assert duration >= 0  # the end of a call is a return, an exception or a cancellation
         named[row] = (role, kind, txid or size, 0)
     assert max(Counter(named.values()).values()) == 1
     arrows = [(named[out], named[into]) for out, into in oracle.query(ARROWS)]

@@ -1,4 +1,4 @@
-"""A FIDL server and its client, one of which forks while it holds the channel.
+"""A FIDL server and its client, one of which forks while it has the channel open.
 
     python fidl_fork.py SOCKET MODE
 

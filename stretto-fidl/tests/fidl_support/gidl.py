@@ -1,13 +1,13 @@
 """Runs the files of FIDL's conformance suite: `python -m fidl_support.gidl PATH`.
 
 PATH is a folder with `.gidl` files and the `.fidl` files of their types, or one
-such file, whose types are beside it. Prints for each file how many cases
-passed, failed, and aren't supported:
+such file, whose types are in the same folder. The program prints for each file how
+many cases passed, failed, and aren't supported:
 
     golden.gidl          30 passed    0 failed    0 unsupported
 
-A case is run once for each direction and wire format that it has bytes for;
-v1 is only read. Not supported are
+A case is run once for each direction and wire format of its bytes; v1 is only read.
+These cases are not supported:
 
 - cases in which bindings keep the bytes of unknown members: these bindings drop them;
 - signalling NaNs of 32 bits: floats can't hold them before Python 3.14;

@@ -248,7 +248,7 @@ class _Parser:
         return found
 
     def rights(self) -> list[str]:
-        """Read names, each with a sign except the first."""
+        """Read names of rights; each name except the first follows + or -."""
         found = [self.name()]
         while self.text in ("+", "-", "|"):
             sign = self.next()
@@ -350,7 +350,7 @@ class _Parser:
 
 
 def _unescape(text: str) -> bytes:
-    """Return the bytes of a string. Escapes may make invalid UTF-8."""
+    """Return the bytes of a string, whose escapes may form invalid UTF-8."""
     found = bytearray()
     at = 0
     while at < len(text):

@@ -1,10 +1,10 @@
-"""Compares our JSON IR with golden files of the real compiler, where these are available.
+"""Compares our JSON IR with golden files of Fuchsia's FIDL compiler.
 
     python -m fidl_support.goldens FOLDER [--library-dir FOLDER] [-v]
 
 FOLDER holds, at any depth, `NAME.test.fidl` files, or folders `NAME` of such files,
-and `NAME.json.golden` files. Files of other libraries that these use are looked for in
-FOLDER and in the library folders. Prints `passed`, `failed` or `unsupported` per golden,
+and `NAME.json.golden` files. Imported libraries are searched in FOLDER and
+in the library folders. Prints `passed`, `failed` or `unsupported` per golden,
 with `-v` the first difference, and the sums; the exit code is 1 if one failed.
 
 A golden matches our IR if both are equal, including the order of keys, after these changes:

@@ -2,8 +2,8 @@
 
     python fidl_many.py SOCKET MESSAGES ENABLE_AT LOSE_EVERY
 
-This is a server, which starts a client of four sending threads. Both processes begin to trace
-independently, after their ENABLE_AT-th message. After each traced message whose serial number is a
+The program is a server, which starts a client of four sending threads. Each process begins to
+trace after its ENABLE_AT-th message. After each traced message whose serial number is a
 multiple of LOSE_EVERY, the server loses its count of read messages or, every second time, of
 written messages. With LOSE_EVERY 0, it loses no count.
 """
@@ -93,7 +93,7 @@ class Many:
 
 
 def server(path: str, messages: int, enable_at: int, lose_every: int) -> None:
-    """Start a client, and serve it."""
+    """Start a client process, and serve it."""
     with Listener(path) as listener:
         arguments = [path, str(messages), str(enable_at), str(lose_every), "client"]
         with subprocess.Popen([sys.executable, __file__, *arguments]) as child:

@@ -1,4 +1,4 @@
-"""A wrong definition for each error number of Fuchsia's catalogue."""
+"""A wrong FIDL definition for each error number of Fuchsia's error catalogue."""
 
 from __future__ import annotations
 

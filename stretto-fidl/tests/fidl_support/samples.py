@@ -1,4 +1,4 @@
-"""Definitions in both syntaxes from which mutations start, and words for the mutations."""
+"""FIDL definitions in the old and new syntax to mutate, and words for the mutations."""
 
 from __future__ import annotations
 

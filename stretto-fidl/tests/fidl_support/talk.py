@@ -97,14 +97,14 @@ class Talker:
         self.unknown.append(ordinal)
 
     def answer_later(self) -> None:
-        """Reply to the waiting calls of `Later`, the last one first."""
+        """Reply to the unanswered calls of `Later`, the last one first."""
         while self.later:
             number, deferred = self.later.pop()
             deferred.resolve(self.names.TalkLaterResponse(number=number))
 
 
 class Serving:
-    """A server in a thread.
+    """A FIDL server in a thread.
 
     Attributes:
         error: The exception that `serve` raised, or None.

@@ -71,7 +71,7 @@ def test_sample_definitions_compile() -> None:
         assert compile_within_bounds(sample) is not None
 
 
-# Strategies that build definitions from the grammar; each definition is valid.
+# Strategies that generate valid definitions from the grammar.
 
 PRIMITIVES = ["bool", "uint8", "int16", "uint32", "int64", "float32", "float64"]
 NAMES = ["alpha", "beta", "gamma", "delta", "epsilon"]

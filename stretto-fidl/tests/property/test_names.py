@@ -132,7 +132,7 @@ def check_numbers(loaded: Any, generated: Any) -> None:
 
 
 def check_stub(text: str, namespace: Any) -> None:
-    """Check that the stub has all classes with all their members."""
+    """Check that a stub file has all classes with all their members."""
     classes = {
         node.name: _defined(node) for node in ast.parse(text).body if isinstance(node, ast.ClassDef)
     }

@@ -71,7 +71,7 @@ def call(adder: Any) -> int:
 
 
 def main() -> None:
-    """Compile, generate, call, and check the recorded trace."""
+    """Compile a definition, generate bindings, make a call, and check its trace."""
     check(len(sys.argv) == 2 and sys.argv[1] in ("native", "pure"), "usage: smoke.py native|pure")
     package = Path(stretto_fidl.__file__ or "").parent
     check(package.is_relative_to(sys.prefix), f"stretto_fidl was imported from {package}")

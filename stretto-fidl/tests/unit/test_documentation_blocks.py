@@ -17,12 +17,12 @@ BLOCKS = [
 
 
 def check_fidl(text: str, _folder: Path) -> None:
-    """Check that a block is a FIDL library."""
+    """Check that a code block is a valid FIDL library."""
     assert compile_sources({"block.fidl": text})
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.place)
-def test_block_is_accepted_by_the_reader_of_its_language(
+def test_code_block_is_accepted_by_the_parser_of_its_language(
     block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(documentation.CHECKS, "fidl", check_fidl)
@@ -30,5 +30,5 @@ def test_block_is_accepted_by_the_reader_of_its_language(
     check_tested_elsewhere(block)
 
 
-def test_blocks_of_each_language_are_found() -> None:
+def test_code_blocks_of_each_language_are_found() -> None:
     assert {block.language for block in BLOCKS} >= {"", "sh", "fidl", "python", "text", "console"}

@@ -86,7 +86,7 @@ def v1(size: int, handles: int = 0, presence: bytes = FF8) -> bytes:
 
 
 def ok(name: str, type_: str, data: bytes, value: Callable[..., Any], **more: Any) -> Case:
-    """Return a vector that is both encoded and decoded."""
+    """Return a test vector that is both encoded and decoded."""
     return Case(name, type_, data, value, **more)
 
 

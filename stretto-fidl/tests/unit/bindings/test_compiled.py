@@ -83,7 +83,7 @@ def names(irs):
     return base, load(api, [base])
 
 
-def test_values_are_equal_after_encoding_and_decoding(names) -> None:
+def test_values_of_compiled_types_are_equal_after_encoding_and_decoding(names) -> None:
     base, api = names
     with Event.create() as event:
         value = api.Mixed(
@@ -99,7 +99,7 @@ def test_values_are_equal_after_encoding_and_decoding(names) -> None:
         assert event.rights == 2
 
 
-def test_layouts_equal_the_shapes_in_the_ir(irs, names) -> None:
+def test_sizes_of_the_bindings_equal_the_type_shapes_in_the_ir(irs, names) -> None:
     _, api = names
     assert len(irs[1]["struct_declarations"]) >= 4
     for declaration in irs[1]["struct_declarations"]:
@@ -118,7 +118,7 @@ def test_members_omitted_in_the_constructor_have_their_defaults(names) -> None:
     assert names[1].Defaults(x=1, n=6) != value
 
 
-def test_constant_of_another_librarys_enum_is_its_member(names) -> None:
+def test_constant_of_an_enum_of_another_library_is_a_member_of_it(names) -> None:
     base, api = names
     assert api.FAVOURITE == base.Color.BLUE
     assert isinstance(api.FAVOURITE, base.Color)
@@ -140,7 +140,7 @@ def test_methods_have_the_ordinals_attributes_and_errors_of_their_definition(nam
     assert methods["OnFull"].response(limit=3).limit == 3
 
 
-def test_composed_methods_take_the_other_librarys_classes(names) -> None:
+def test_composed_methods_use_the_classes_of_the_other_library(names) -> None:
     base, api = names
     move = api.Draw.BY_NAME["Move"]
     assert move.composed

@@ -155,7 +155,7 @@ BASE = library("base", structs={"Point": "x uint8"})
 
 
 def described(what: Any) -> Any:
-    """Return the description of a type, without object identities."""
+    """Return a description of a type by which loaded and generated types are compared."""
     if isinstance(what, dict):
         return {key: described(value) for key, value in what.items()}
     if isinstance(what, (list, tuple)):

@@ -33,7 +33,7 @@ service V { p client_end:P; };
 
 
 def changed(*path: Any) -> dict[str, Any]:
-    """Return the IR with another value at a path; the last argument is the value."""
+    """Return the IR with one value replaced; the arguments are its path and the new value."""
     ir = copy.deepcopy(IR)
     *way, last, value = path
     node: Any = ir
@@ -146,7 +146,7 @@ def test_new_types_that_name_each_other_are_refused() -> None:
     refuses(ir, "64 levels")
 
 
-def test_unchanged_ir_is_accepted() -> None:
+def test_valid_ir_is_accepted() -> None:
     assert load(IR).LETTER.name == "A"
     value = load(IR).S(a=b"12", v=b"", f=1.5)
     assert codec.decode(type(value), codec.encode(value)[0]) == value

@@ -134,7 +134,7 @@ class TestLoadedProtocol:
         data, _ = codec.encode(reply)
         assert codec.decode(divide.response, data) == reply
 
-    def test_service_lists_its_members(self, names) -> None:
+    def test_loaded_service_lists_its_members(self, names) -> None:
         assert names.Maths.MEMBERS == {"main": "test.maths/Calculator"}
 
 
@@ -160,7 +160,7 @@ def test_doc_attribute_becomes_the_docstring() -> None:
     assert point.__module__ == "fidl.test"
 
 
-def test_payload_given_by_its_name_is_found() -> None:
+def test_method_payload_given_by_its_name_is_found() -> None:
     old = method("Say", 5, has_request=True, maybe_request_payload="test/Words")
     names = load(library(structs={"Words": "text string"}, protocols={"Talk": [old]}))
     assert names.Talk.BY_NAME["Say"].request is names.Words

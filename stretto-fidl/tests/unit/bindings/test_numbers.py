@@ -1,4 +1,4 @@
-"""Classes of enums and bits."""
+"""Tests of the Python classes of enums and bits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Color, Level, Mode, Open = TYPES.Color, TYPES.Level, TYPES.Mode, TYPES.Open
 
 
 class TestEnumClass:
-    def test_members_are_ints_with_names(self) -> None:
+    def test_enum_members_are_ints_with_names(self) -> None:
         assert Color.RED == 1
         assert isinstance(Color.RED, Color)
         assert Color(2).name == "BLUE"
@@ -34,7 +34,7 @@ class TestEnumClass:
         with pytest.raises(WireError, match=r"Color has no value 3 \(STRICT_ENUM_UNKNOWN_VALUE"):
             Color(3)
 
-    def test_unknown_value_of_a_flexible_type_is_kept(self) -> None:
+    def test_unknown_value_of_a_flexible_enum_is_kept(self) -> None:
         level = Level(99)
         assert level.is_unknown
         assert level.name is None
@@ -42,7 +42,7 @@ class TestEnumClass:
         assert not Level.HIGH.is_unknown
 
     @pytest.mark.parametrize(("value", "code"), [(1 << 15, "VALUE_OUT"), ("1", "WRONG_TYPE")])
-    def test_values_out_of_range_are_refused(self, value: object, code: str) -> None:
+    def test_enum_values_out_of_range_are_refused(self, value: object, code: str) -> None:
         with pytest.raises(WireError, match=code):
             Level(value)
 
@@ -77,6 +77,6 @@ class TestBitsClass:
         with pytest.raises(WireError, match=r"Mode has no bit 0x4 \(STRICT_BITS_UNKNOWN_BIT"):
             Mode(5)
 
-    def test_unknown_value_of_a_flexible_type_is_kept(self) -> None:
+    def test_unknown_flags_of_flexible_bits_are_kept(self) -> None:
         assert Open(8).is_unknown
         assert not Open(5).is_unknown

@@ -1,4 +1,4 @@
-"""Classes of structs, tables and unions."""
+"""Tests of the Python classes of structs, tables and unions."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class TestStructClass:
         point.x = 5
         assert (point.x, point.y) == (5, -2)
 
-    def test_values_are_equal_if_their_members_are(self) -> None:
+    def test_structs_are_equal_if_their_members_are(self) -> None:
         assert Point(x=1, y=2) == Point(x=1, y=2)
         assert Point(x=1, y=2) != Point(x=1, y=3)
         assert Point(x=1, y=2) != (1, 2)
         with pytest.raises(TypeError):
             hash(Point(x=1, y=2))
 
-    def test_optional_members_may_be_left_out(self) -> None:
+    def test_optional_members_may_be_omitted(self) -> None:
         line = Line(from_=Point(x=1, y=2), to=Point(x=3, y=4))
         assert line.label is None
 
@@ -50,7 +50,7 @@ class TestStructClass:
             "Line(from_=Point(x=1, y=2), to=Point(x=3, y=4), label='a')"
         )
 
-    def test_missing_and_unknown_members_are_refused(self) -> None:
+    def test_missing_and_unknown_struct_members_are_refused(self) -> None:
         with pytest.raises(TypeError, match="'y'"):
             Point(x=1)
         with pytest.raises(TypeError, match="'z'"):
@@ -69,7 +69,7 @@ class TestStructClass:
             ({"x": 1 << 31, "y": 2}, r"x: 2147483648 is not in -2147483648 … 2147483647"),
         ],
     )
-    def test_members_of_a_wrong_type_are_refused(self, members: dict, message: str) -> None:
+    def test_struct_members_of_a_wrong_type_are_refused(self, members: dict, message: str) -> None:
         with pytest.raises(WireError, match=message):
             Point(**members)
 
@@ -77,13 +77,13 @@ class TestStructClass:
         with pytest.raises(WireError, match="from: a Point is expected, not a Empty"):
             Line(from_=TYPES.Empty(), to=Point(x=1, y=2))
 
-    def test_error_of_a_member_is_a_fidl_error(self) -> None:
+    def test_invalid_member_raises_a_fidl_error(self) -> None:
         with pytest.raises(FidlError):
             Point(x="1", y=2)
 
 
 class TestTableClass:
-    def test_all_members_may_be_absent(self) -> None:
+    def test_all_members_of_a_table_may_be_absent(self) -> None:
         options = Options()
         assert (options.level, options.secret, options.point) == (None, None, None)
         assert repr(options) == "Options()"
@@ -98,7 +98,7 @@ class TestTableClass:
 
 
 class TestUnionClass:
-    def test_union_has_the_member_that_it_was_made_with(self) -> None:
+    def test_union_has_the_member_given_to_its_constructor(self) -> None:
         shape = Shape(point=Point(x=1, y=2))
         assert shape.which == "point"
         assert shape.ordinal == 1
@@ -112,7 +112,7 @@ class TestUnionClass:
         assert Shape(value_=7).which == "value_"
         assert Shape(point=Point(x=1, y=2)).value_ is None
 
-    def test_values_are_equal_if_their_members_are(self) -> None:
+    def test_unions_are_equal_if_their_members_are(self) -> None:
         assert Shape(code=1) == Shape(code=1)
         assert Shape(code=1) != Shape(code=2)
         assert Shape(code=1) != Shape(value_=1)
@@ -125,7 +125,7 @@ class TestUnionClass:
         with pytest.raises(TypeError, match="Shape has no member nothing, but point, line"):
             Shape(nothing=1)
 
-    def test_members_of_a_wrong_type_are_refused(self) -> None:
+    def test_union_members_of_a_wrong_type_are_refused(self) -> None:
         with pytest.raises(WireError, match="code: a uint32"):
             Shape(code="1")
 

@@ -1,4 +1,4 @@
-"""The codec against vectors that were written from the rules of the wire format."""
+"""The codec passes all test vectors, which were written from the rules of the wire format."""
 
 from __future__ import annotations
 

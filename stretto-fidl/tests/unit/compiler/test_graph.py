@@ -12,7 +12,7 @@ def test_nodes_are_sorted_after_their_dependencies() -> None:
     assert post_order("eab", GRAPH.__getitem__) == list("dbcae")
 
 
-def test_cycle_is_reported_with_its_path() -> None:
+def test_dependency_cycle_is_reported_with_its_path() -> None:
     with pytest.raises(Cycle) as caught:
         post_order("a", {"a": "b", "b": "c", "c": "b"}.__getitem__)
     assert caught.value.path == ["b", "c", "b"]

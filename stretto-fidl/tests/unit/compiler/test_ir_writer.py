@@ -41,7 +41,7 @@ KEYS = {
 }
 
 
-def test_keys_of_the_document_are_in_order() -> None:
+def test_keys_of_the_ir_document_are_in_order() -> None:
     assert list(compiled(TEXT)) == [
         *["name", "platform", "experiments", "library_dependencies"],
         *["bits_declarations", "const_declarations", "enum_declarations"],
@@ -53,12 +53,12 @@ def test_keys_of_the_document_are_in_order() -> None:
     assert "overlay_declarations" not in compiled("type A = struct {};")
 
 
-def test_keys_of_declarations_are_in_order() -> None:
+def test_keys_of_ir_declarations_are_in_order() -> None:
     ir = compiled(TEXT)
     assert {name: " ".join(named(ir, name)) for name in KEYS} == KEYS
 
 
-def test_keys_of_members_and_methods_are_in_order() -> None:
+def test_keys_of_ir_members_and_methods_are_in_order() -> None:
     ir = compiled(TEXT)
     (method,) = named(ir, "Protocol")["methods"]
     assert list(method) == [
@@ -83,7 +83,7 @@ def test_declarations_are_ordered_by_kind_and_by_dependency() -> None:
     assert order.index("Base") < order.index("Protocol")
 
 
-def test_locations_are_in_bytes() -> None:
+def test_locations_in_the_ir_count_bytes() -> None:
     ir = compiled('@a("ü") type ABC = struct {}; @doc("äö") type D = struct {};')
     assert [s["location"]["column"] for s in ir["struct_declarations"]] == [15, 50]
     assert ir["struct_declarations"][1]["maybe_attributes"][0]["location"]["length"] == 12
@@ -97,7 +97,7 @@ def test_each_generated_member_has_a_different_line() -> None:
     assert lines == [1, 3, 5, 6, 7]
 
 
-def test_bindings_load_the_ir() -> None:
+def test_bindings_load_the_written_ir() -> None:
     module = load(
         compiled(TEXT.replace("type Overlay = strict overlay { 1: a bool; 2: b uint32; };\n", ""))
     )

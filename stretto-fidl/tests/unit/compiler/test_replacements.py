@@ -17,7 +17,7 @@ BASE = 'protocol Base { @selector("test.example/P.M") M(); };\n'
 
 
 def members(kind: str, first: str, end: str, second: str) -> str:
-    """Return a layout with one member that ends at version 2 and one that starts there."""
+    """Return a layout with a member removed in version 2 and one added in version 2."""
     start = "@available(added=2)"
     second = second % start if "%s" in second else f"{start} {second}"
     return f"{HEAD}type T = {kind} {{ @available({end}) {first} {second} }};"
@@ -44,7 +44,7 @@ def test_existing_member_may_move_to_a_removed_members_offset() -> None:
     compiled(HEAD + "type T = struct { @available(removed=2) a uint8; b uint8; };")
 
 
-def test_new_name_of_a_removed_member_must_be_unused() -> None:
+def test_renamed_argument_must_name_no_existing_member() -> None:
     text = HEAD + 'type T = table { @available(removed=2, renamed="old") 1: a bool; %s };'
     compiled(text % "@available(added=2) 2: a bool;")
     for other in ("2: old bool;", "@available(added=2) 2: old bool;"):

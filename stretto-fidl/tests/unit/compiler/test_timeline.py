@@ -27,13 +27,13 @@ HEAD = "@available(added=1)\nlibrary test.example;\n"
         ("2", "@available(added=2) const A int8 = 1; const B int8 = A;"),
     ],
 )
-def test_errors_in_other_versions_are_reported(version: str, text: str) -> None:
+def test_errors_in_versions_not_requested_are_reported(version: str, text: str) -> None:
     with pytest.raises(CompileError) as caught:
         compile_sources({"a.fidl": HEAD + text}, versions={"test": version})
     assert "of `test`)" in caught.value.reason
 
 
-def test_each_error_names_its_version_once() -> None:
+def test_error_in_several_versions_is_reported_once_with_its_first_version() -> None:
     text = "@available(added=2) type T = struct {}; alias U = T; @available(added=3) alias V = T;"
     error = error_of(HEAD + text)
     assert [(e.line, e.reason) for e in error.errors] == [

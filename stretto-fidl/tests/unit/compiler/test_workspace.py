@@ -113,7 +113,7 @@ def test_user_defined_library_zx_takes_precedence() -> None:
     )
 
 
-def test_files_are_read_from_disk(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_compiler_reads_library_files_from_disk(tmp_path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "a.fidl"
     path.write_text("library a;\n")
     assert compile_files([path])["name"] == "a"

@@ -35,7 +35,7 @@ def run(coroutine: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_SEQPACKET, socket.SOCK_STREAM])
-def test_calls_return_replies_and_errors(kind: int) -> None:
+def test_async_calls_return_replies_and_errors(kind: int) -> None:
     async def main() -> None:
         handler = AsyncTalker()
         async with conversation(handler, kind=kind) as (client, _, _):
@@ -253,7 +253,7 @@ def test_invalid_messages_end_the_channel_with_an_epitaph() -> None:
     run(main(b"short", -10))
 
 
-def test_unknown_methods_are_answered() -> None:
+def test_asyncio_server_replies_to_unknown_methods() -> None:
     async def main() -> None:
         near, far = channel()
         with socket.socket(fileno=near.detach()) as peer:

@@ -10,7 +10,7 @@ from fidl_support.child import accept_from
 from stretto_fidl.transport import Listener
 
 
-def test_accept_fails_when_the_client_ends_before_it_connects(tmp_path: Path) -> None:
+def test_accept_fails_if_the_client_process_ends_before_it_connects(tmp_path: Path) -> None:
     with Listener(str(tmp_path / "sock")) as listener:
         command = [sys.executable, "-c", "raise SystemExit(3)"]
         with (

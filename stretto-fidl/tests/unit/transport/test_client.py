@@ -26,7 +26,7 @@ ORDINAL = {method.name: method.ordinal for method in talk.Talk.METHODS}
 
 
 class Peer:
-    """A server whose replies are written by the test."""
+    """A raw server, whose replies the test writes, and a connected client."""
 
     def __init__(self, **options) -> None:
         near, far = channel()
@@ -61,7 +61,7 @@ def in_thread(call):
     return future
 
 
-def test_calls_return_replies_and_errors() -> None:
+def test_blocking_calls_return_replies_and_errors() -> None:
     with conversation() as (client, there):
         assert client.Echo(number=3).number == 3
         assert client.Echo(talk.TalkEchoRequest(number=4)).number == 4
@@ -98,7 +98,7 @@ def test_each_of_eight_threads_gets_the_reply_to_its_call() -> None:
             assert future.result() == list(range(1000 * worker, 1000 * worker + 200))
 
 
-def test_another_caller_reads_after_the_reader_got_its_reply() -> None:
+def test_another_caller_reads_after_the_reading_caller_got_its_reply() -> None:
     with Peer() as peer:
         calls = [in_thread(lambda n=n: peer.client.Later(number=n).number) for n in range(4)]
         headers = [peer.request() for _ in calls]
@@ -169,7 +169,7 @@ def test_reply_of_an_unknown_method_is_an_error() -> None:
             call.result(30)
 
 
-def test_epitaph_ends_all_calls() -> None:
+def test_epitaph_of_the_server_ends_all_calls() -> None:
     with Peer() as peer:
         calls = [in_thread(lambda: peer.client.Echo(number=1)) for _ in range(3)]
         for _ in calls:
@@ -277,7 +277,7 @@ def test_unknown_event_of_a_closed_protocol_ends_the_channel() -> None:
             client.next_event()
 
 
-def test_detached_channel_is_used_by_another_client() -> None:
+def test_detached_channel_can_be_used_by_another_client() -> None:
     near, far = channel()
     assert not near.used
     with serving(far):

@@ -41,7 +41,7 @@ def test_socket_file_of_a_crashed_server_must_be_removed_first(tmp_path: Path) -
     Listener(path).close()
 
 
-def test_other_file_at_the_path_is_kept(tmp_path: Path) -> None:
+def test_file_other_than_a_socket_at_the_path_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("precious")
     with pytest.raises(TransportError, match="is not a socket: choose another path"):

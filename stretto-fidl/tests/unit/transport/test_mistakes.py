@@ -46,7 +46,7 @@ def test_payloads_of_another_class_are_not_sent(call, message: str) -> None:
         assert client.Echo(number=2).number == 2
 
 
-def test_payload_of_another_load_of_the_library_is_accepted() -> None:
+def test_payload_of_the_same_library_loaded_again_is_accepted() -> None:
     other = load_talk()
     assert other.TalkEchoRequest is not talk.TalkEchoRequest
     with conversation() as (client, _):
@@ -61,7 +61,7 @@ def test_payload_of_another_load_of_the_library_is_accepted() -> None:
         ("OnTick", "OnTick is an event"),
     ],
 )
-def test_call_by_name_of_other_methods_is_refused(name: str, message: str) -> None:
+def test_call_by_name_of_events_and_one_way_methods_is_refused(name: str, message: str) -> None:
     with conversation() as (client, _):
         with pytest.raises(FidlError, match=message):
             client.call(name, talk.TalkFireRequest(number=1))

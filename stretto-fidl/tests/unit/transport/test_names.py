@@ -84,7 +84,7 @@ def test_methods_and_events_with_reserved_names_work() -> None:
     assert events.seen == ["class", 4, "on_unknown_event"]
 
 
-def test_missing_methods_are_named_in_python_spelling() -> None:
+def test_error_names_missing_methods_in_python_spelling() -> None:
     near, far = channel()
     with pytest.raises(FidlError, match=r"lacks from_, close, on_unknown_method_, TYPE"):
         Server(names.P, far, object())

@@ -273,7 +273,7 @@ def test_traced_call_has_the_results_of_a_plain_call() -> None:
             rpc_hooks.switch("test.working").set(False)
 
 
-def test_calls_load_no_tracing_modules() -> None:
+def test_untraced_calls_load_no_tracing_modules() -> None:
     program = """
 import sys
 from fidl_support.talk import conversation
