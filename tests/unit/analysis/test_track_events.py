@@ -87,8 +87,7 @@ def test_invalid_or_too_large_compressed_packets_are_counted_as_damage(
 
 
 def test_truncated_file_is_counted_as_damage(trace: bytes) -> None:
-    # The trace ends within its last packet.
-    events = read(trace[:-1])
+    events = read(trace[:-1])  # The trace ends within its last packet.
     assert 0 < len(list(events)) <= 1800
     assert events.damaged == 1
 

@@ -69,7 +69,7 @@ def test_stopped_thread_can_be_started_again(backend):
         assert backend.call(lambda: 5) == 5
 
 
-def test_calls_made_while_stopped_run_after_the_start(backend):
+def test_calls_made_while_the_thread_is_stopped_run_after_its_start(backend):
     """A fork stops the backend's thread, and a caller that waits for it starts it again."""
     waiting, results = threading.Event(), []
 

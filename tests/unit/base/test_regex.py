@@ -131,8 +131,7 @@ def test_matches_agree_with_the_model(model: Model, texts: list[str]) -> None:
         raise
     for text in texts:
         if not text and r"\B" in model.pattern:
-            # `\B` matches in an empty text; in Python's engine only from 3.14 on.
-            continue
+            continue  # `\B` matches in an empty text; in Python's engine only from 3.14 on.
         assert regex.full_match(text) == model.full_match(text), (model.pattern, text)
 
 

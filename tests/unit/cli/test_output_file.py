@@ -54,8 +54,7 @@ def test_failed_output_keeps_the_old_file(out: Path) -> None:
 
 
 def test_part_files_of_other_programs_are_not_changed(out: Path) -> None:
-    # Another recording may be writing this file.
-    part = out.with_name("out.part")
+    part = out.with_name("out.part")  # Another recording may be writing this file.
     part.write_bytes(b"recording")
     write(out)
     assert part.read_bytes() == b"recording"

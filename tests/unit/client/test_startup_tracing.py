@@ -137,8 +137,7 @@ def test_service_adopts_a_matching_startup_instance(program: Program) -> None:
     assert Early.instances() == (instance,)
     program.producer.stop_data_source(7)
     assert Early.log == ["setup", "start", "stop"]
-    # An adopted session can't be aborted.
-    session.abort()
+    session.abort()  # An adopted session can't be aborted.
     assert program.ends == ["adopted"]
 
 

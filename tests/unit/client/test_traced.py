@@ -222,9 +222,6 @@ def test_objects_that_cannot_be_traced_are_refused(target):
         CATEGORY.traced(target)
 
 
-# --- Traced generators
-
-
 def conversation():
     """A generator that yields, receives values, catches exceptions and returns."""
     received = []
@@ -316,8 +313,7 @@ def test_closing_a_traced_generator_closes_the_inner_generator(wrap):
 
     with record():
         for function in plain, returns, refuses, fails:
-            # The body of a generator that was not started doesn't run.
-            function().close()
+            function().close()  # The body of a generator that was not started doesn't run.
         assert log == []
         generator = plain()
         next(generator)
@@ -377,9 +373,6 @@ def test_traced_generator_coroutines_can_be_awaited():
         with pytest.raises(StopIteration) as stop:
             coroutine.send(None)
     assert stop.value.value == 5
-
-
-# --- Traced coroutines
 
 
 def test_traced_coroutines_are_slices():

@@ -71,8 +71,7 @@ def test_native_ids_equal_those_of_the_model(seed: int) -> None:
     )
     for at, (call, arguments) in enumerate(random_steps(seed)):
         if numbered and call == "next" and arguments[1] == CONTROL:
-            # Numbered channels have no id for control messages.
-            continue
+            continue  # Numbered channels have no id for control messages.
         found, expected = getattr(native, call)(*arguments), getattr(model, call)(*arguments)
         assert call != "next" or found == expected
         if at == 100:
@@ -83,8 +82,7 @@ def test_native_count_of_one_way_messages_has_the_limit_of_the_model() -> None:
     ids = FlowIds(lambda: KEY)
     model = AnchoredIds(lambda: KEY, is_server=False)
     assert ids.next(True, REQUEST, 5) == model.next(True, REQUEST, 5, 0)
-    # The tests in C count up to this limit.
-    assert MAX_COUNT == 0xFFFFFFFF
+    assert MAX_COUNT == 0xFFFFFFFF  # The tests in C count up to this limit.
     assert ids.next(True, ONE_WAY, 0) == model.next(True, ONE_WAY, 0, 0) != 0
 
 
@@ -108,8 +106,6 @@ def test_exception_of_the_key_function_is_raised() -> None:
     with pytest.raises(TypeError):
         FlowIds(lambda: "x").next(True, REQUEST, 5)  # type: ignore[arg-type, return-value]
 
-
-# --- The native hook for messages
 
 TRANSPORT = stretto.Category(TRANSPORT_CATEGORY)
 METHODS = [RpcMethod("Service", name, 7, "test.native") for name in ("Ask", "Tell")]

@@ -421,8 +421,7 @@ class TestListener:
             assert not runner.watched
             runner.advance(RETRY_MS)
         assert not runner.watched
-        # The failure is reported only once.
-        assert lines == [os.strerror(errno.EMFILE)]
+        assert lines == [os.strerror(errno.EMFILE)]  # The failure is reported only once.
         runner.advance(RETRY_MS)
         assert len(accepted) == 1
         listener.close()

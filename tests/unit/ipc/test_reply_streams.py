@@ -61,8 +61,7 @@ def world() -> World:
 
 def test_all_parts_and_an_empty_last_part_are_sent(world: World) -> None:
     deferred = world.add(world.parts(2))
-    # Parts are sent by a task, which has not run yet.
-    assert deferred.answers == []
+    assert deferred.answers == []  # Parts are sent by a task, which has not run yet.
     world.runner.run_until_idle()
     assert deferred.answers == [(b"0", True), (b"1", True), (b"", False)]
 

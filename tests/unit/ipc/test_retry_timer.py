@@ -123,8 +123,7 @@ def test_start_during_a_successful_attempt_is_not_lost() -> None:
 
     def attempt() -> bool:
         counts.append(1)
-        # Another thread starts the timer before the first attempt returns.
-        if len(counts) == 1:
+        if len(counts) == 1:  # Another thread starts the timer before the first attempt returns.
             other = threading.Thread(target=timer.start)
             other.start()
             others.append(other)
@@ -213,8 +212,7 @@ def test_timer_abandoned_in_a_child_does_not_affect_the_parents_timer(
     timer.suspend()
     pid = os.fork()
     if pid == 0:
-        # Objects of earlier tests may have started threads at the fork.
-        before = tasks()
+        before = tasks()  # Objects of earlier tests may have started threads at the fork.
         timer.abandon()
         timer.start()
         timer.resume()

@@ -59,14 +59,12 @@ def test_packets_written_before_the_connection_reach_the_buffer(startup: Startup
 
 
 def test_chunks_of_a_reservation_without_buffer_are_discarded_and_freed(startup: Startup) -> None:
-    # These packets fill the whole shared memory.
-    for _ in range(SIZE // PAGE_SIZE):
+    for _ in range(SIZE // PAGE_SIZE):  # These packets fill the whole shared memory.
         write(startup.arbiter, FIRST, 1)
     startup.arbiter.bind_startup_target_buffer(1, 0)
     startup.bind()
     startup.serve()
-    # This packet fits only if the service has freed the chunks.
-    write(startup.arbiter, BUFFER, 2)
+    write(startup.arbiter, BUFFER, 2)  # This packet fits only if the service has freed the chunks.
     startup.serve()
     assert numbers_of(read_all(startup.table)) == [2]
 
@@ -126,8 +124,7 @@ def test_bind_of_a_bound_arbiter_is_an_error(startup: Startup) -> None:
     in_process = make_arbiter(make_table())
     with pytest.raises(ValueError, match="is bound to a service already"):
         in_process.bind(startup.queue, *METHODS)
-    # An in-process arbiter ignores this call.
-    in_process.bind_startup_target_buffer(1, BUFFER)
+    in_process.bind_startup_target_buffer(1, BUFFER)  # An in-process arbiter ignores this call.
 
 
 def test_invalid_arguments_are_refused(startup: Startup) -> None:

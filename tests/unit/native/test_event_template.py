@@ -68,8 +68,7 @@ def test_template_records_the_same_events_as_its_category(values: Any, options: 
     )
     with record() as recorded:
         CATEGORY.instant("Echo", **arguments)
-        # The first event also writes the interned names.
-        for _ in range(3):
+        for _ in range(3):  # The first event also writes the interned names.
             template.instant(*values, **options)
         with CATEGORY.slice("Echo", **arguments):
             pass

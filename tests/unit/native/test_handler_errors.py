@@ -125,8 +125,7 @@ def test_handler_error_while_a_thread_is_described_is_raised() -> None:
     process.soon.append(interrupted)
     with recorded("test.handler_errors"), pytest.raises(TimeLimitError):
         call(category.instant, "event")
-    # Callbacks of earlier tests may be in the list.
-    assert interrupted not in process.soon
+    assert interrupted not in process.soon  # Callbacks of earlier tests may be in the list.
 
 
 def test_handler_error_while_the_track_of_a_task_is_made_is_raised() -> None:

@@ -123,8 +123,7 @@ from stretto import _native
 ours, theirs = (end.detach() for end in socket.socketpair())
 thread = _native.IpcThread(ours, _native.SendQueue(ours), lambda: None)
 thread.start()
-# The callback runs repeatedly, because it never reads this byte.
-os.write(theirs, b"x")
+os.write(theirs, b"x")  # The callback runs repeatedly, because it never reads this byte.
 """
         for _ in range(5):
             result = subprocess.run(

@@ -161,8 +161,7 @@ class TestPacketLoss:
         before = _native.writer_misuse_count()
         thread.start()
         while thread.is_alive() and _native.writer_misuse_count() == before:
-            # `append_raw` is refused while the other thread appends.
-            child.append_raw(b"")
+            child.append_raw(b"")  # `append_raw` is refused while the other thread appends.
         refused = _native.writer_misuse_count() - before
         for holder in holders:
             holder.close()

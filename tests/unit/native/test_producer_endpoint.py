@@ -64,8 +64,7 @@ class TestAttachSharedMemory:
             endpoint.attach_fd(fd, size, page_size)
         with pytest.raises(ValueError, match="at least 16384 bytes"):
             endpoint.attach_fd(fd, 16384, 4096)
-        # After failed calls, valid memory can be attached.
-        endpoint.attach_fd(fd, 8192, 4096)
+        endpoint.attach_fd(fd, 8192, 4096)  # After failed calls, valid memory can be attached.
         os.close(fd)
 
     def test_closed_descriptor_is_an_error(self) -> None:
@@ -161,8 +160,7 @@ class TestScrapingOfChunks:
     def test_scrape_copies_uncommitted_packets_once(self) -> None:
         with RemoteProducer() as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
-            # The service handles the registration of the writer.
-            remote.serve()
+            remote.serve()  # The service handles the registration of the writer.
             for number in range(3):
                 writer.write(packet(number))
             remote.endpoint.scrape([BUFFER])

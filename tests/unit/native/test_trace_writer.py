@@ -181,8 +181,7 @@ class TestFullSharedMemory:
             about_to_write.wait()
             assert not writer.write(packet(3))
             writer.flush()
-            # The writer is closed only when its owner's write ends.
-            writer.close()
+            writer.close()  # The writer is closed only when its owner's write ends.
             assert (writer.packets_dropped, remote.arbiter.live_writers) == (1, 2)
             remote.serve_while(thread)
             assert remote.arbiter.live_writers == 1

@@ -16,8 +16,6 @@ from tests.support.recorded_events import COUNTER, descriptors_of, record
 
 CATEGORY = stretto.Category("test.events")
 
-# --- Timestamps of events
-
 
 @pytest.mark.parametrize("offset", [-(10**9), 10**9, -1, 0])
 def test_explicit_timestamps_are_recorded(offset):
@@ -53,9 +51,6 @@ def test_options_of_none_are_ignored():
     assert recorded.event.flows == []
 
 
-# --- Flows of events
-
-
 def test_flows_can_be_objects_ints_or_iterables():
     flow, other = stretto.Flow(), stretto.Flow(5)
     assert flow.id not in (0, other.id)
@@ -88,9 +83,6 @@ def test_flow_can_be_pickled():
         stretto.Flow(-1)
     with pytest.raises(TypeError):
         stretto.Flow("x")
-
-
-# --- Tracks of events
 
 
 def test_tracks_contain_the_uuid_of_their_parent():
@@ -188,9 +180,6 @@ def test_own_thread_track_is_the_default_track():
     assert process.track == stretto.process_track().uuid
 
 
-# --- Counters and their values
-
-
 class Float:
     def __float__(self):
         return 2.5
@@ -286,9 +275,6 @@ def test_counter_has_a_track_below_the_process_or_a_given_track():
     assert descriptors[below_parent].parent_uuid == parent.uuid
     assert descriptors[below_process].has("counter")
     assert descriptors[odd].name == "\\ud800"
-
-
-# --- Names of events
 
 
 @pytest.mark.parametrize(

@@ -276,8 +276,7 @@ def test_events_recorded_during_an_exception_do_not_change_it():
 
     def fails():
         keep = [Traces()]
-        # The object is deleted while this expression is evaluated.
-        keep.append(keep.clear())
+        keep.append(keep.clear())  # The object is deleted while this expression is evaluated.
         try:
             raise KeyError("mine")
         finally:

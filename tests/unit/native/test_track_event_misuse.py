@@ -61,9 +61,6 @@ def left_out(event):
     return event.args.get("...")
 
 
-# --- Without -X dev, invalid arguments are counted and omitted
-
-
 @pytest.mark.parametrize(("name", "value"), BAD_OPTIONS)
 def test_invalid_option_is_omitted_and_named_in_the_event(name, value):
     wrong = {name: value}
@@ -204,9 +201,6 @@ def test_misuse_is_not_counted_without_a_session():
     for name, value in BAD_OPTIONS:
         CATEGORY.instant("x", **{name: value})
     assert _native.argument_errors() == before
-
-
-# --- Under -X dev, invalid arguments raise
 
 
 @pytest.mark.parametrize(("name", "value"), BAD_OPTIONS)

@@ -249,8 +249,7 @@ class TestEndOfTheConnection:
         assert not consumer.connected
         assert not client_of(consumer).connected
         assert client_of(consumer).error == ""
-        # The flush isn't answered after the disconnection.
-        assert consumer.flushes == []
+        assert consumer.flushes == []  # The flush isn't answered after the disconnection.
         assert not world.service.sessions
 
     def test_disconnection_by_the_service_is_reported(
@@ -263,8 +262,7 @@ class TestEndOfTheConnection:
         assert not consumer.connected
         assert "disconnected" in client_of(consumer).error
         assert consumer.flushes == []
-        # A disconnected client ignores calls.
-        consumer.flush()
+        consumer.flush()  # A disconnected client ignores calls.
         world.run()
 
     def test_refused_connection_is_reported(self, world: World) -> None:

@@ -82,8 +82,7 @@ def world() -> Iterator[World]:
     world = World()
     yield world
     world.close()
-    # The collection closes descriptors of connections and of failed tests.
-    gc.collect()
+    gc.collect()  # The collection closes descriptors of connections and of failed tests.
     assert len(open_descriptors() - before) <= 1
 
 
@@ -343,8 +342,7 @@ class TestDetachedSession:
         remote.close()
         world.run()
         assert world.session().started
-        # The disconnection rejects the pending EnableTracing request.
-        assert enabled == [None]
+        assert enabled == [None]  # The disconnection rejects the pending EnableTracing request.
 
         heir = world.join()
         (config,) = world.call(heir, "Attach", key="k")

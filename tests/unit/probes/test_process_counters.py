@@ -101,8 +101,7 @@ def test_counters_of_a_process_that_has_ended_become_zero(counters):
     os.close(write_end)
     os.close(read_end)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    # The process has ended and is a zombie.
-    counters.sample([pid])
+    counters.sample([pid])  # The process has ended and is a zombie.
     os.waitpid(pid, 0)
     memory, cpu = counters.take()
     (process,) = memory.process_stats.processes

@@ -303,8 +303,7 @@ class TestAsyncioTasks:
         events = [e for e in result.events if e.type != END and "shutdown" not in str(e.args)]
         events = [e for e in events if "shutdown" not in e.name]
         names = [(e.type, e.name.rpartition(".")[2], e.args["task"]) for e in events]
-        # Before CPython 3.13, a task is created without its name.
-        kid_at_birth = names[2][2]
+        kid_at_birth = names[2][2]  # Before CPython 3.13, a task is created without its name.
         assert names == [
             (INSTANT, "create task", names[0][2]),
             (BEGIN, "parent", names[0][2]),
@@ -320,7 +319,7 @@ class TestAsyncioTasks:
         assert {e.track for e in events} == {0}
 
     @pytest.mark.skipif(sys.version_info < (3, 14), reason="asyncio's call graph is new in 3.14")
-    def test_steps_name_the_tasks_that_wait_for_the_task(self) -> None:
+    def test_steps_of_a_task_contain_the_name_of_the_task_that_awaits_it(self) -> None:
         async def leaf() -> None:
             await asyncio.sleep(0)
 

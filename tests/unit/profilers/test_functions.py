@@ -176,9 +176,6 @@ class TestRandomPrograms:
         assert traced(body) == expected_calls(body)
 
 
-# --- Start and stop of tracing ------------------------------------------------------
-
-
 class TestStartAndStopOfTracing:
     def test_calls_that_began_before_the_session_record_no_end(self) -> None:
         result = Recorded()
@@ -239,9 +236,6 @@ class TestStartAndStopOfTracing:
             assert _pyhooks.running()
         assert not _pyhooks.running()
         assert sys.getprofile() is None
-
-
-# --- Options of function tracing ----------------------------------------------------
 
 
 def spin(milliseconds: float) -> None:

@@ -79,9 +79,6 @@ class TestTracedThreads:
         assert result.all_calls() == [expected] * 8
 
 
-# --- Other profilers -----------------------------------------------------------------------
-
-
 def profiled() -> None:
     import cProfile
 

@@ -105,8 +105,7 @@ def runs_cprofile(recorded_events: ProfileEvents) -> None:
 
 
 def runs_profile(recorded_events: ProfileEvents) -> None:
-    # CPython 3.15 deprecates the module `profile`.
-    import profile
+    import profile  # CPython 3.15 deprecates the module `profile`.
 
     tool = profile.Profile()
     tool.runcall(leaf)
@@ -139,8 +138,7 @@ def test_profile_function_gets_the_same_events_during_function_tracing(
 ) -> None:
     bare: ProfileEvents = []
     recorded_events: ProfileEvents = []
-    # From CPython 3.12 on, code that was profiled once has more events.
-    program([])
+    program([])  # From CPython 3.12 on, code that was profiled once has more events.
     program(bare)
     with recorded("python.functions"):
         program(recorded_events)

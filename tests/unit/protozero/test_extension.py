@@ -109,8 +109,7 @@ class TestExtensionValues:
         self, modules: tuple[Any, Any]
     ) -> None:
         extended, ext = modules
-        # The class has to exist before the second extension is added.
-        assert extended.Event
+        assert extended.Event  # The class has to exist before the second extension is added.
         assert ext.speed
         name = extended.__name__
         with pytest.raises(ConfigError, match=r"other\.speed has the number 100 of Event\."):

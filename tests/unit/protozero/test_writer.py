@@ -140,8 +140,7 @@ class TestMisuseOfWriters:
         for write in (lambda: first.set_int_val(1), first.set_inner, lambda: first.set_str_val("")):
             with pytest.raises(LocalProtocolError, match="has ended"):
                 write()
-        # Finalizing the ended message changes neither message.
-        first.finalize()
+        first.finalize()  # Finalizing the ended message changes neither message.
         second.set_int_val(2)
         assert writer.finish() == bytes.fromhex("2200 2202 0802")
 
@@ -363,8 +362,7 @@ class TestFieldValues:
                 writer.add_plain(5)
                 return 1
 
-        # The conversion of the value ends the nested message.
-        nested.set_int_val(Sly())
+        nested.set_int_val(Sly())  # The conversion of the value ends the nested message.
         writer.set_packed([1, Sly(), 2])
         assert writer.finish() == bytes.fromhex("1a00 300a 300a 2a03 010102")
 

@@ -22,8 +22,7 @@ class TestWriterDestinations:
             writer.append_bytes(1, b"abc")
         assert writer.size == 5
         assert bytes(buffer) == b"\x0a\x03abc" + b"?" * 11
-        # `append` would fail if the writer still held the buffer.
-        buffer.append(0)
+        buffer.append(0)  # `append` would fail if the writer still held the buffer.
 
     def test_too_small_buffer_is_an_error(self, root: type[Any]) -> None:
         buffer = bytearray(b"?" * 16)

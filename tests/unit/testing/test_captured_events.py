@@ -29,8 +29,7 @@ def test_events_are_captured_with_their_arguments_in_order_of_time() -> None:
     assert request.arguments == {
         "items": 2,
         "names": ["a", "b"],
-        # None is recorded as its repr.
-        "more": {"open": True, "none": "None"},
+        "more": {"open": True, "none": "None"},  # None is recorded as its repr.
     }
     assert before <= request.timestamp <= stretto.now()
     assert captured.events[-1].value == 3

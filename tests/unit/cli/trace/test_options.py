@@ -45,8 +45,7 @@ from stretto.cli.trace.options import parse
 def test_contradictory_options_exit_with_1(words: str) -> None:
     if words == "-c x":
         return_value = parse(words.split())
-        # Without -o, the config may have an output_path.
-        assert return_value.out is None
+        assert return_value.out is None  # Without -o, the config may have an output_path.
         return
     with pytest.raises(CommandError, match="--help") as caught:
         parse(words.split())
@@ -56,8 +55,7 @@ def test_contradictory_options_exit_with_1(words: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        # The config on standard input may be empty.
-        "-c - -t 5s -o y",
+        "-c - -t 5s -o y",  # The config on standard input may be empty.
         "--query-raw --long",
         "--query --clone 1",
         "--is_detached k --stop",

@@ -37,8 +37,7 @@ def test_traced_notify_fd_is_written_once_and_closed(monkeypatch):
     notifier.ready()
     notifier.ready()
     assert os.read(read_end, 100) == b"1"
-    # The notifier has closed its end of the pipe.
-    assert os.read(read_end, 100) == b""
+    assert os.read(read_end, 100) == b""  # The notifier has closed its end of the pipe.
     os.close(read_end)
 
 

@@ -47,8 +47,7 @@ def count_file(tmp_path, data: bytes) -> Contents:
 
 
 def test_file_is_counted_in_steps_smaller_than_a_packet(tmp_path, monkeypatch):
-    # Three bytes are fewer than a packet has.
-    monkeypatch.setattr(module, "STEP_BYTES", 3)
+    monkeypatch.setattr(module, "STEP_BYTES", 3)  # Three bytes are fewer than a packet has.
     contents = count_file(tmp_path, (EVENT + PROCESS + THREAD) * 50)
     assert (contents.events, contents.processes, contents.threads) == (50, {7}, {(7, 8)})
 

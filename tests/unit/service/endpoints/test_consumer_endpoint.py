@@ -182,8 +182,7 @@ class TestObserveEvents:
         assert self.all_started(consumer) == 0
         producer.started("b")
         setup.run()
-        # A producer that connects later causes no second event.
-        setup.producer("a")
+        setup.producer("a")  # A producer that connects later causes no second event.
         setup.run()
         assert self.all_started(consumer) == 1
         consumer.endpoint.free_buffers()

@@ -60,8 +60,7 @@ class TestSharedMemory:
         assert [call for call, _ in producer.calls].count("tracing setup") == 1
 
     def test_disconnect_before_memory_is_sent_leaks_no_descriptor(self, setup):
-        # The collection closes descriptors of earlier tests.
-        gc.collect()
+        gc.collect()  # The collection closes descriptors of earlier tests.
         before = open_descriptors()
         producer = remote(setup, "ds")
         setup.consumer().enable(make_config("ds"))
@@ -148,8 +147,7 @@ class TestCommitData:
         first = setup.enable(make_config("ds"))
         (buffer,) = setup.session().buffers
         first.endpoint.free_buffers()
-        # The buffer of the next session gets the same id.
-        setup.service.buffers._ids._last = 0
+        setup.service.buffers._ids._last = 0  # The buffer of the next session gets the same id.
         second = setup.enable(make_config("other"))
         assert setup.session().buffers == [buffer]
         put(producer, 0, ChunkBuilder(1, 0).add(event("evil")))

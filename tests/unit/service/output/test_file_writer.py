@@ -146,8 +146,7 @@ class TestAbandonedWriter:
         wait_until(lambda: writer.progress)
         writer.abandon("its reader doesn't read")
         wait_until(lambda: not threads.count)
-        # The pipe ends when the writer closes it.
-        while os.read(reader, 1 << 20):
+        while os.read(reader, 1 << 20):  # The pipe ends when the writer closes it.
             pass
         os.close(reader)
 
@@ -174,8 +173,7 @@ class TestAbandonedWriter:
         assert writer.closed
         hangs.set()
         wait_until(lambda: not threads.count)
-        # An abandoned writer reports no progress.
-        assert not progress.call_count
+        assert not progress.call_count  # An abandoned writer reports no progress.
         expect_new_descriptors(before, 0)
 
     def test_new_files_are_refused_while_too_many_threads_are_blocked(self, path, monkeypatch):

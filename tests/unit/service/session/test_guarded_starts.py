@@ -19,8 +19,7 @@ def test_starts_older_than_300_s_are_deleted():
     for number in range(10):
         starts.add(f"early {number}", number)
     starts.add("early 9", RESTART_WITH_GUARDRAILS_NS + 5)
-    # The starts 6, 7, 8 and the repeated start 9 remain.
-    assert len(starts) == 4
+    assert len(starts) == 4  # The starts 6, 7, 8 and the repeated start 9 remain.
     starts.add("late", 3 * RESTART_WITH_GUARDRAILS_NS)
     assert len(starts) == 1
 
