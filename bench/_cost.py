@@ -50,7 +50,7 @@ def per_event(mode: str) -> float:
         category.instant(NAME)
         session.stop()
         trace = session.read()
-    found = trace.count(b"\x68\x02\x5a")  # sequence_flags = 2, and the tag of track_event
+    found = trace.count(b"\x68\x02\x5a")  # the fields sequence_flags = 2 and track_event
     if found != EVENTS + 2:
         raise SystemExit(f"{mode}: wrote {EVENTS + 2} events, found {found}")
     return ns / EVENTS

@@ -147,7 +147,7 @@ def _calls(count: int) -> None:
 
 
 def _make_functions(count: int) -> list[Callable[[], None]]:
-    """Return as many functions as a small program calls in turn, each on its own lines."""
+    """Return functions at different lines, as many as a small program calls in turn."""
     text = "".join(f"def work_{number}():\n    pass\n" for number in range(count))
     names: dict[str, Any] = {}
     exec(compile(text, __file__, "exec"), names)

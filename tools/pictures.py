@@ -75,7 +75,7 @@ def scroll(ui: PerfettoUi, start: int, end: int) -> None:
 def draw_demo(ui: PerfettoUi, folder: Path, out: Path) -> None:
     """Draws the window at the busiest part of the demo."""
     trace = folder / "demo.pftrace"
-    record("demo.py", trace, "--max-depth", "11")  # so that all threads fit into the window
+    record("demo.py", trace, "--max-depth", "11")  # less depth, so that all threads fit in
     with shown(ui, trace):
         ui.page.set_viewport_size({"width": 1400, "height": 1120})
         ui.page.locator(".pf-sidebar button").first.click()

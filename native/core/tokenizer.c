@@ -129,7 +129,8 @@ static size_t border(const uint8_t* marker, size_t n) {
   return size;
 }
 
-/* Returns how many bytes of the marker match after this byte. */
+/* Returns how many bytes of the marker match, with this byte as the last
+ * one. */
 static size_t match(const struct st_tokenizer* t, uint8_t byte) {
   size_t matched = t->marker_matched;
   while (matched && t->marker[matched] != byte)

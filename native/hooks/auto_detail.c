@@ -62,7 +62,7 @@ static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
 }
 
 /* Returns whether a call of a switched-off function was reported because the
- * function was armed.  It is then on, until its next short call. */
+ * function was armed.  The function is then on until its next short call. */
 static bool wakes(struct st_code_record* r) {
   if (!atomic_load_explicit(&r->armed, memory_order_relaxed))
     return false;

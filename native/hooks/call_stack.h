@@ -44,7 +44,7 @@ struct st_call_stack {
   uint32_t depth, capacity, begun;
   uint32_t generation;
   uint64_t beyond; /* Number of open calls deeper than max_depth. */
-  bool replaced;   /* Whether the program has set its own profiler here. */
+  bool replaced;   /* Set if the program has its own profiler on the thread. */
 };
 
 extern _Thread_local struct st_call_stack* st_thread_stack;

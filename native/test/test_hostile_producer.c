@@ -30,8 +30,8 @@ enum {
   ROUNDS = 1500,
 };
 
-/* Fails: the service must not wait for this producer, because others would
- * wait, too. */
+/* Replaces nanosleep and fails the test: the service must not wait for this
+ * producer, because others would wait, too. */
 int nanosleep(const struct timespec* a, struct timespec* b) {
   (void)a, (void)b;
   CHECK(!"the service slept");

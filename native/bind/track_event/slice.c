@@ -27,9 +27,9 @@ typedef struct {
   TrackObject* track;
   PyObject* flow;
   PyObject* terminating_flow;
-  /* A tuple with the names of all keyword arguments, options included. */
+  /* The names of all keyword arguments, options included, a tuple. */
   PyObject* names;
-  PyObject* values; /* A tuple of the values for these names. */
+  PyObject* values; /* The values of the keyword arguments, a tuple. */
   PyObject* more_arguments;
   uint64_t timestamp;
   uint32_t skip_names;
