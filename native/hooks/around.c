@@ -8,8 +8,8 @@ struct around {
   PyObject_HEAD
   vectorcallfunc call;
   PyObject* function;
-  PyObject* before; /* an observer, or None */
-  PyObject* after;  /* an observer, or None */
+  PyObject* before; /* The observer that runs before, or None. */
+  PyObject* after;  /* The observer that runs after, or None. */
 };
 
 static PyObject* around_call(PyObject* self, PyObject* const* args,

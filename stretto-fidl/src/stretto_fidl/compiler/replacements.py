@@ -185,7 +185,7 @@ def _still_there(name: str, ending: Ending, successor: Element) -> CompileError:
 
 
 def _check_strictness(before: MethodDecl, after: MethodDecl) -> Iterator[CompileError]:
-    """Check that the kind of reply stays: a union for flexible and fallible methods, else a payload."""
+    """Check that the reply keeps its form: a union for flexible and fallible methods."""
     if before.span is not after.span or before.kind != "twoway" or before.has_error:
         return
     if before.strict != after.strict:

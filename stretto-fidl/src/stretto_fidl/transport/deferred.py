@@ -41,7 +41,7 @@ class Deferred:
             answer(value, error)
 
     def bind(self, answer: Callable[[Any, DomainError | None], object]) -> None:
-        """Set the function to which the reply is passed, now or later. Only the server calls this."""
+        """Set the function to which the reply is passed, now or later, for the server."""
         with self._lock:
             self._answer = answer
             given = self._given
