@@ -35,7 +35,7 @@
 #define ST_LIKELY(x) __builtin_expect(!!(x), 1)
 #define ST_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-enum { ST_DEFAULT_THRESHOLD_NS = 50000 }; /* of auto detail */
+enum { ST_DEFAULT_THRESHOLD_NS = 50000 }; /* For auto detail. */
 
 /* Counts of calls without a slice and of threads without the hook, by
  * reason. */

@@ -11,7 +11,8 @@ static void check_again(const struct st_ipc_invoke* invoke) {
   struct st_ipc_invoke again;
   size_t size = st_ipc_frame_put_invoke(frame, invoke);
   if (size > ST_IPC_MAX_FRAME)
-    return; /* Our encoding may be too long: longer by the size of the ids. */
+    /* Our encoding of the ids may be longer, which makes the frame too long. */
+    return;
   CHECK_EQ(st_ipc_frame_get_invoke(frame, size, &again), size);
   CHECK_EQ(again.request_id, invoke->request_id);
   CHECK_EQ(again.service_id, invoke->service_id);
