@@ -40,7 +40,9 @@ static uint32_t hash_of(enum st_intern_kind kind, const uint8_t* data,
   word = 0;
   if (size > 0)
     memcpy(&word, data, size);
-  return (uint32_t)mix(hash, word);
+  /* The last multiplication moves differences in the last bytes of a word to all
+   * bits of the result. */
+  return (uint32_t)(mix(hash, word) * 0x9E3779B97F4A7C15u >> 32);
 }
 
 static bool matches(const struct st_intern_table* t,
@@ -128,6 +130,13 @@ uint32_t st_intern(struct st_intern_table* t, enum st_intern_kind kind,
     return 0;
   *is_new = true;
   return add(t, slot, hash, kind, data, size);
+}
+
+uint32_t st_intern_find(const struct st_intern_table* t,
+                        enum st_intern_kind kind, const void* data, size_t size,
+                        uint32_t* hash) {
+  *hash = hash_of(kind, data, size);
+  return t->capacity ? find(t, *hash, kind, data, size)->iid : 0;
 }
 
 uint32_t st_intern_take_id(struct st_intern_table* t,

@@ -61,6 +61,12 @@ void st_intern_destroy(struct st_intern_table* t);
 uint32_t st_intern(struct st_intern_table* t, enum st_intern_kind kind,
                    const void* data, size_t size, bool* is_new);
 
+/* Returns the id of the string, or 0 if it is not stored.  *hash depends on the
+ * string only. */
+uint32_t st_intern_find(const struct st_intern_table* t,
+                        enum st_intern_kind kind, const void* data, size_t size,
+                        uint32_t* hash);
+
 /* Returns a new id for a string that the caller stores and writes itself; 0 if
  * no id is left. */
 uint32_t st_intern_take_id(struct st_intern_table* t, enum st_intern_kind kind);

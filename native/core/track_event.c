@@ -164,9 +164,7 @@ bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
 
 void st_sequence_declare_track(struct st_sequence* s,
                                const struct st_track* track) {
-  size_t slot = st_seen_slot(track->uuid);
-  if (s->seen_tracks[slot].uuid == track->uuid &&
-      s->seen_tracks[slot].epoch == s->epoch)
+  if (st_sequence_has_track(s, track->uuid))
     return;
   if (track->parent)
     st_sequence_declare_track(s, track->parent);
@@ -177,6 +175,7 @@ void st_sequence_declare_track(struct st_sequence* s,
                               {track->descriptor, track->descriptor_size}};
   if (!st_trace_writer_append(&s->writer, pieces, 2))
     return;
+  size_t slot = st_seen_slot(track->uuid);
   s->seen_tracks[slot].uuid = track->uuid;
   s->seen_tracks[slot].epoch = s->epoch;
 }

@@ -128,6 +128,14 @@ static inline size_t st_seen_slot(uint64_t uuid) {
   return (uuid * 0x9E3779B97F4A7C15u) >> 58;
 }
 
+/* Returns whether the track was described since the state was announced. */
+static inline bool st_sequence_has_track(const struct st_sequence* s,
+                                         uint64_t uuid) {
+  size_t slot = st_seen_slot(uuid);
+  return s->seen_tracks[slot].uuid == uuid &&
+         s->seen_tracks[slot].epoch == s->epoch;
+}
+
 static inline bool st_sequence_is_current(const struct st_sequence* s) {
   return s->state_valid &&
          s->writer.chunk_id - s->state_chunk_id <= s->state_span &&
@@ -186,6 +194,17 @@ static inline void st_finish_small(struct st_sequence* s, uint8_t* size,
                                    uint8_t* end) {
   *size = (uint8_t)(end - size - 1);
   st_trace_writer_commit(&s->writer, end);
+  s->events_written++;
+}
+
+/* Completes an event that was reserved by st_trace_writer_reserve_wide.  `size`
+ * is the position of track_event's size, which has two bytes. */
+static inline void st_finish_wide(struct st_sequence* s, uint8_t* size,
+                                  uint8_t* end) {
+  size_t event = (size_t)(end - size - 2);
+  size[0] = (uint8_t)(event | 0x80);
+  size[1] = (uint8_t)(event >> 7);
+  st_trace_writer_commit_wide(&s->writer, end);
   s->events_written++;
 }
 

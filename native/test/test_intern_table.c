@@ -190,6 +190,20 @@ static void test_strings_with_equal_hashes_have_different_ids(void) {
   st_intern_destroy(&t);
 }
 
+static void stored_strings_are_found_by_value_and_kind(void) {
+  struct st_intern_table t;
+  uint32_t hash, other;
+  st_intern_init(&t);
+  CHECK_EQ(st_intern_find(&t, ST_INTERN_EVENT_NAME, "paint", 5, &hash), 0);
+  CHECK_EQ(intern(&t, ST_INTERN_CATEGORY, "paint", true), 1);
+  CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "layout", true), 1);
+  CHECK_EQ(st_intern_find(&t, ST_INTERN_EVENT_NAME, "paint", 5, &other), 0);
+  CHECK_EQ(hash, other);
+  CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "paint", true), 2);
+  CHECK_EQ(st_intern_find(&t, ST_INTERN_EVENT_NAME, "paint", 5, &other), 2);
+  st_intern_destroy(&t);
+}
+
 int main(void) {
   RUN(test_equal_strings_have_the_same_id);
   RUN(test_each_kind_of_string_has_its_own_ids);
@@ -200,5 +214,6 @@ int main(void) {
   RUN(test_number_of_bytes_is_bounded);
   RUN(test_random_strings_beyond_the_limits_match_a_model);
   RUN(test_strings_with_equal_hashes_have_different_ids);
+  RUN(stored_strings_are_found_by_value_and_kind);
   return 0;
 }

@@ -12,6 +12,10 @@
 #include <stdint.h>
 
 /* Hints for the compiler: the condition is usually true, or usually false. */
+/* ALWAYS_INLINE for parts of a hot path; RARE for what a hot path seldom calls,
+ * so that it stays short. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define RARE __attribute__((noinline))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 

@@ -9,7 +9,6 @@
 enum {
   /* The largest size of one argument.  A longer value is truncated and
    * marked. */
-  MAX_ARGUMENT_BYTES = 4096,
   MAX_ARGUMENT_DEPTH = 16,
 };
 

@@ -19,6 +19,8 @@
 
 #include "bind/common/bytes_builder.h"
 
+enum { MAX_ARGUMENT_BYTES = 4096 };
+
 struct converted_argument {
   /* Position in the scratch.  If the size is 0, the value is plain. */
   size_t offset, size;

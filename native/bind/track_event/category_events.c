@@ -2,6 +2,7 @@
 
 #include "bind/track_event/argument_errors.h"
 #include "bind/track_event/emit.h"
+#include "bind/track_event/emit_counter.h"
 #include "bind/track_event/emit_fast.h"
 #include "bind/track_event/emit_plain.h"
 #include "bind/track_event/event_options.h"
@@ -23,6 +24,9 @@ PyObject* category_instant(PyObject* self, PyObject* const* args,
     Py_RETURN_NONE;
   if (count == 1 && kwnames &&
       emit_plain(ST_INSTANT, category, args[0], mask, kwnames, args + 1))
+    Py_RETURN_NONE;
+  if (count == 1 &&
+      emit_new_name(ST_INSTANT, category, args[0], mask, kwnames, args + 1))
     Py_RETURN_NONE;
   struct event_request r = {.type = ST_INSTANT, .category = category};
   if (!parse_event(&r, "instant", 1, args, count, kwnames))
@@ -94,6 +98,8 @@ PyObject* category_counter(PyObject* self, PyObject* const* args,
   uint32_t mask = category_mask(category);
   if (LIKELY(!mask))
     Py_RETURN_NONE;
+  if (count == 2 && !kwnames && emit_counter(category, args[0], args[1], mask))
+    Py_RETURN_NONE;
   struct event_request r = {.type = ST_COUNTER, .category = category};
   if (!parse_event(&r, "counter", 2, args, count, kwnames))
     return NULL;
@@ -106,7 +112,9 @@ PyObject* category_counter(PyObject* self, PyObject* const* args,
     Py_RETURN_NONE;
   r.track = track;
   r.value = args[1];
-  st_emit(&r, mask);
+  uint32_t written = st_emit(&r, mask);
+  if (written && !kwnames && PyUnicode_CheckExact(args[0]))
+    remember_counter(args[0], track->core.uuid, written);
   Py_DECREF(track);
   Py_RETURN_NONE;
 }

@@ -418,7 +418,7 @@ static bool write_to(struct thread_state* t, struct thread_sequence* s,
   bool ok = st_sequence_write(&s->core, out);
   if (ok && r->template)
     remember_template(s, r->template);
-  else if (ok && r->argument_names && !r->skip_names && !r->more_arguments)
+  else if (ok && r->argument_names && !r->more_arguments)
     remember_keywords(t, s, r->argument_names);
   t->scratch.size = base;
   return ok;

@@ -15,6 +15,8 @@ struct current {
   int slot;
   uint32_t category_iid, name_iid;
   uint64_t track_uuid; /* The track; 0 for the thread's own track. */
+  const char* name;    /* The name if it is written inline, else NULL. */
+  size_t name_size;
 };
 
 /* Fills *out if only one slot records the event, its ids are cached and the
@@ -28,6 +30,7 @@ static inline bool find_current(struct current* c, CategoryObject* category,
   if (UNLIKELY(context_changed(t, PyThreadState_Get())))
     return false;
   c->slot = __builtin_ctz(mask);
+  c->name = NULL;
   struct thread_sequence* s = c->sequence = t->sequences[c->slot];
   if (UNLIKELY(!s || s->generation != st_instances[c->slot].generation))
     return false;
@@ -41,10 +44,8 @@ static inline bool find_current(struct current* c, CategoryObject* category,
   }
   c->track_uuid = 0;
   if (t->task_track) {
-    uint64_t uuid = c->track_uuid = t->task_track->core.uuid;
-    size_t seen = st_seen_slot(uuid);
-    if (UNLIKELY(s->core.seen_tracks[seen].uuid != uuid ||
-                 s->core.seen_tracks[seen].epoch != epoch))
+    c->track_uuid = t->task_track->core.uuid;
+    if (UNLIKELY(!st_sequence_has_track(&s->core, c->track_uuid)))
       return false;
   }
   return true;

@@ -1,7 +1,11 @@
 #include "bind/track_event/emit_plain.h"
 
+#include "bind/track_event/annotations.h"
 #include "bind/track_event/emit_fast.h"
-#include "core/wire.h"
+#include "bind/track_event/event_options.h"
+#include "bind/track_event/flow.h"
+#include "core/fields.h"
+#include "core/setters.h"
 
 enum {
   FIELD_DEBUG_ANNOTATIONS = 4 << 3 | ST_WIRE_DELIMITED,
@@ -11,30 +15,48 @@ enum {
   FIELD_DOUBLE = 5 << 3 | ST_WIRE_FIXED64,
   FIELD_STRING = 6 << 3 | ST_WIRE_DELIMITED,
 
+  NEEDS_STATE = 2, /* A value of TracePacket.sequence_flags. */
+
+  /* Bytes of each size field.  A small packet has at most 127 bytes. */
+  SMALL = 1,
+  WIDE = 2,
   MAX_PACKET = 127,
   /* The largest size of a value other than a string, with its tag. */
   MAX_FIXED_VALUE = 16,
+  MAX_FLOW_FIELD = 11,   /* The size of a tag and a fixed64. */
+  MAX_WIDE_HEAD = 48,    /* The largest size before options and arguments. */
+  MAX_WIDE_ARGUMENT = 32 /* The largest size without the text of a string. */
 };
 
-static uint8_t* put_string(uint8_t* p, const uint8_t* limit, PyObject* value) {
+static inline void put_size(uint8_t* p, size_t size, int size_bytes) {
+  p[0] = (uint8_t)size;
+  if (size_bytes == WIDE) {
+    p[0] |= 0x80;
+    p[1] = (uint8_t)(size >> 7);
+  }
+}
+
+static ALWAYS_INLINE uint8_t* put_string(uint8_t* p, const uint8_t* limit,
+                                         PyObject* value, int size_bytes) {
   Py_ssize_t size;
   const char* data = PyUnicode_AsUTF8AndSize(value, &size);
   if (!data) {
     PyErr_Clear();
     return NULL;
   }
-  if (size > limit - p - 2 || size > MAX_PACKET)
+  if (size > limit - p - 1 - size_bytes)
     return NULL;
   *p++ = FIELD_STRING;
-  *p++ = (uint8_t)size;
-  memcpy(p, data, (size_t)size);
-  return p + size;
+  put_size(p, (size_t)size, size_bytes);
+  memcpy(p + size_bytes, data, (size_t)size);
+  return p + size_bytes + size;
 }
 
 /* Encodes a value.  Returns NULL if it is not plain, or does not fit. */
-static uint8_t* put_value(uint8_t* p, const uint8_t* limit, PyObject* value) {
+static ALWAYS_INLINE uint8_t* put_value(uint8_t* p, const uint8_t* limit,
+                                        PyObject* value, int size_bytes) {
   if (PyUnicode_CheckExact(value))
-    return put_string(p, limit, value);
+    return put_string(p, limit, value, size_bytes);
   if (limit - p < MAX_FIXED_VALUE)
     return NULL;
   if (PyLong_CheckExact(value)) {
@@ -58,37 +80,77 @@ static uint8_t* put_value(uint8_t* p, const uint8_t* limit, PyObject* value) {
   return p;
 }
 
-static inline uint8_t* put_argument(uint8_t* p, const uint8_t* limit,
-                                    uint32_t name_iid, PyObject* value) {
-  if (limit - p < 8)
+static ALWAYS_INLINE uint8_t* put_argument(uint8_t* p, const uint8_t* limit,
+                                           uint32_t name_iid, PyObject* value,
+                                           int size_bytes) {
+  if (limit - p < 8 + size_bytes)
     return NULL;
   *p++ = FIELD_DEBUG_ANNOTATIONS;
-  uint8_t* size = p++;
+  uint8_t* size = p;
+  p += size_bytes;
   *p++ = FIELD_NAME_IID;
   p = st_put_varint(p, name_iid);
-  p = put_value(p, limit, value);
-  if (!p || p - size > MAX_PACKET)
+  p = put_value(p, limit, value, size_bytes);
+  if (!p)
     return NULL;
-  *size = (uint8_t)(p - size - 1);
+  put_size(size, (size_t)(p - size - size_bytes), size_bytes);
   return p;
 }
 
 uint8_t* put_plain_argument(uint8_t* p, const uint8_t* limit, uint32_t name_iid,
                             PyObject* value) {
-  return put_argument(p, limit, name_iid, value);
+  if (limit - p > MAX_PACKET)
+    limit = p + MAX_PACKET;
+  return put_argument(p, limit, name_iid, value, SMALL);
 }
 
-static uint8_t* put_annotations(uint8_t* p, const uint8_t* limit,
-                                const struct keyword_entry* k,
-                                PyObject* const* values) {
-  for (unsigned i = 0; p && i < k->count; i++)
-    p = put_argument(p, limit, k->iids[i], values[i]);
+uint8_t* put_plain_flow(uint8_t* p, const uint8_t* limit, enum event_part part,
+                        PyObject* flow) {
+  uint64_t id;
+  if (limit - p < MAX_FLOW_FIELD || !single_flow(flow, &id))
+    return NULL;
+  return st_put_fixed64_field(p,
+                              part == PART_FLOW
+                                  ? ST_FIELD_TRACK_EVENT_FLOW_IDS
+                                  : ST_FIELD_TRACK_EVENT_TERMINATING_FLOW_IDS,
+                              id);
+}
+
+/* Encodes arguments and flows.  The track is among the ids of the event. */
+static ALWAYS_INLINE uint8_t* put_keywords(uint8_t* p, const uint8_t* limit,
+                                           const struct keyword_entry* k,
+                                           PyObject* const* values,
+                                           int size_bytes) {
+  for (unsigned i = 0; p && i < k->count; i++) {
+    if (LIKELY(k->iids[i]))
+      p = put_argument(p, limit, k->iids[i], values[i], size_bytes);
+    else if (k->parts[i] != PART_TRACK && values[i] != Py_None)
+      p = put_plain_flow(p, limit, (enum event_part)k->parts[i], values[i]);
+  }
   return p;
 }
+
+/* ---- keywords of call sites ---- */
 
 static struct keyword_entry* keyword_slot(struct thread_sequence* s,
                                           PyObject* names) {
   return &s->keywords[st_identity_hash(names) & (KEYWORD_ENTRIES - 1)];
+}
+
+/* Stores what the keyword at an index is.  Returns false if it needs st_emit. */
+static bool find_keyword(const struct thread_sequence* s,
+                         struct keyword_entry* k, Py_ssize_t index) {
+  PyObject* name = PyTuple_GET_ITEM(k->names, index);
+  int option = find_event_option(name);
+  if (option < 0) {
+    k->iids[index] = st_identity_find(&s->argument_names, s->core.epoch, name);
+    return k->iids[index] != 0;
+  }
+  k->parts[index] = (uint8_t)option;
+  if (option == PART_TRACK)
+    k->track = (int8_t)index;
+  return option == PART_TRACK || option == PART_FLOW ||
+         option == PART_TERMINATING_FLOW;
 }
 
 void remember_keywords(struct thread_state* t, struct thread_sequence* s,
@@ -96,11 +158,11 @@ void remember_keywords(struct thread_state* t, struct thread_sequence* s,
   Py_ssize_t count = PyTuple_GET_SIZE(names);
   if (count > MAX_PLAIN_ARGUMENTS)
     return;
-  struct keyword_entry found = {names, s->core.epoch, (uint32_t)count, {0}};
+  struct keyword_entry found = {
+      .names = names, .epoch = s->core.epoch, .count = (uint8_t)count};
+  found.track = -1;
   for (Py_ssize_t i = 0; i < count; i++) {
-    found.iids[i] = st_identity_find(&s->argument_names, s->core.epoch,
-                                     PyTuple_GET_ITEM(names, i));
-    if (!found.iids[i])
+    if (!find_keyword(s, &found, i))
       return;
   }
   struct keyword_entry* slot = keyword_slot(s, names);
@@ -109,32 +171,168 @@ void remember_keywords(struct thread_state* t, struct thread_sequence* s,
   *slot = found;
 }
 
+/* ---- events ---- */
+
+/* Writes TrackEvent.name.  Returns NULL if it does not fit. */
+RARE static uint8_t* put_name(uint8_t* p, const uint8_t* limit,
+                              const struct current* now, int size_bytes) {
+  if ((size_t)(limit - p) < now->name_size + 2 + (size_t)size_bytes)
+    return NULL;
+  p = st_put_tag(p, ST_FIELD_TRACK_EVENT_NAME, ST_WIRE_DELIMITED);
+  put_size(p, now->name_size, size_bytes);
+  memcpy(p + size_bytes, now->name, now->name_size);
+  return p + size_bytes + now->name_size;
+}
+
+/* Writes what follows the type in an event. */
+static ALWAYS_INLINE uint8_t* put_event(uint8_t* p, const uint8_t* limit,
+                                        const struct current* now,
+                                        const struct keyword_entry* k,
+                                        PyObject* const* values,
+                                        int size_bytes) {
+  p = st_put_small_ids(p, now->category_iid, now->name_iid, now->track_uuid);
+  if (UNLIKELY(now->name != NULL))
+    p = put_name(p, limit, now, size_bytes);
+  return p ? put_keywords(p, limit, k, values, size_bytes) : NULL;
+}
+
+/* Replaces the current track by the caller's.  Returns false if that track is
+ * not described yet, or the value is no Track. */
+static bool use_track(struct current* now, PyObject* value) {
+  if (value == Py_None)
+    return true;
+  if (Py_TYPE(value) != st_track_type)
+    return false;
+  uint64_t uuid = track_resolve((TrackObject*)value)->uuid;
+  now->track_uuid = uuid == st_thread->track.uuid ? 0 : uuid;
+  return !now->track_uuid || st_sequence_has_track(&now->sequence->core, uuid);
+}
+
+/* Returns the largest size of the event, or 0 if a string cannot be encoded, or
+ * has to be cut. */
+static size_t wide_bound(const struct current* now,
+                         const struct keyword_entry* k,
+                         PyObject* const* values) {
+  size_t bound = MAX_WIDE_HEAD + (now->name ? now->name_size : 0);
+  for (unsigned i = 0; i < k->count; i++) {
+    Py_ssize_t size = 0;
+    if (PyUnicode_CheckExact(values[i]) &&
+        !PyUnicode_AsUTF8AndSize(values[i], &size)) {
+      PyErr_Clear();
+      return 0;
+    }
+    if (size > MAX_ARGUMENT_BYTES)
+      return 0;
+    bound += MAX_WIDE_ARGUMENT + (size_t)size;
+  }
+  return bound;
+}
+
+/* Writes an event of more than 127 bytes.  It has to fit into the chunk. */
+RARE static bool write_wide(const struct current* now, enum st_event_type type,
+                            uint64_t timestamp, const struct keyword_entry* k,
+                            PyObject* const* values) {
+  struct st_sequence* s = &now->sequence->core;
+  size_t bound = wide_bound(now, k, values);
+  uint8_t* p = bound ? st_trace_writer_reserve_wide(&s->writer, bound) : NULL;
+  if (!p)
+    return false;
+  const uint8_t* limit = p + bound;
+  p = st_trace_packet_put_timestamp(p, timestamp - s->last_timestamp);
+  p = st_trace_packet_put_sequence_flags(p, NEEDS_STATE);
+  *p++ = ST_FIELD_TRACE_PACKET_TRACK_EVENT << 3 | ST_WIRE_DELIMITED;
+  uint8_t* size = p;
+  p = st_track_event_put_type(p + WIDE, type);
+  p = put_event(p, limit, now, k, values, WIDE);
+  if (!p)
+    return false;
+  s->last_timestamp = timestamp;
+  st_finish_wide(s, size, p);
+  return true;
+}
+
+static ALWAYS_INLINE bool write_small(const struct current* now,
+                                      enum st_event_type type,
+                                      uint64_t timestamp,
+                                      const struct keyword_entry* k,
+                                      PyObject* const* values) {
+  struct st_sequence* s = &now->sequence->core;
+  uint8_t* start = st_trace_writer_reserve(&s->writer, MAX_PACKET);
+  if (!start)
+    return false;
+  uint64_t last = s->last_timestamp;
+  uint8_t* size;
+  uint8_t* p = st_put_small_head(s, start, type, timestamp, &size);
+  p = put_event(p, start + MAX_PACKET, now, k, values, SMALL);
+  if (!p) {
+    /* Nothing was written, so the time of the last event is restored. */
+    s->last_timestamp = last;
+    return false;
+  }
+  st_finish_small(s, size, p);
+  return true;
+}
+
+/* Writes an event whose ids are known.  NULL `names` means no keywords. */
+static ALWAYS_INLINE bool write_event(struct current* now,
+                                      enum st_event_type type, PyObject* names,
+                                      PyObject* const* values) {
+  static const struct keyword_entry none = {.track = -1};
+  struct thread_sequence* s = now->sequence;
+  const struct keyword_entry* k = names ? keyword_slot(s, names) : &none;
+  if (names && (k->names != names || k->epoch != s->core.epoch ||
+                st_instances[now->slot].filter_annotations))
+    return false;
+  if (k->track >= 0 && !use_track(now, values[k->track]))
+    return false;
+  uint64_t timestamp = st_fast_now();
+  if (!st_sequence_is_current(&s->core) || timestamp < s->core.last_timestamp)
+    return false;
+  return write_small(now, type, timestamp, k, values) ||
+         write_wide(now, type, timestamp, k, values);
+}
+
 bool emit_plain(enum st_event_type type, CategoryObject* category,
                 PyObject* name, uint32_t mask, PyObject* names,
                 PyObject* const* values) {
   struct current now;
-  if (!find_current(&now, category, name, mask))
-    return false;
-  struct thread_sequence* s = now.sequence;
-  const struct keyword_entry* k = keyword_slot(s, names);
-  if (k->names != names || k->epoch != s->core.epoch)
-    return false;
-  uint64_t timestamp = st_fast_now();
-  uint64_t last = s->core.last_timestamp;
-  if (!st_sequence_is_current(&s->core) || timestamp < last)
-    return false;
-  uint8_t* start = st_trace_writer_reserve(&s->core.writer, MAX_PACKET);
-  if (!start || st_instances[now.slot].filter_annotations)
-    return false;
-  uint8_t* size;
-  uint8_t* p = st_put_small_head(&s->core, start, type, timestamp, &size);
-  p = st_put_small_ids(p, now.category_iid, now.name_iid, now.track_uuid);
-  p = put_annotations(p, start + MAX_PACKET, k, values);
-  if (!p) {
-    /* Nothing was written, so the time of the last event is restored. */
-    s->core.last_timestamp = last;
+  return find_current(&now, category, name, mask) &&
+         write_event(&now, type, names, values);
+}
+
+/* Finds the name by its value.  A name that is used for the first time is
+ * written inline, because many such names are never used again.  Returns false
+ * at the second use: st_emit interns the name then. */
+static bool find_name(struct current* now, PyObject* name) {
+  struct thread_sequence* s = now->sequence;
+  Py_ssize_t size;
+  const char* text = PyUnicode_AsUTF8AndSize(name, &size);
+  if (!text || size > ST_INTERN_MAX_LENGTH) {
+    PyErr_Clear();
     return false;
   }
-  st_finish_small(&s->core, size, p);
+  uint32_t hash;
+  now->name_iid = st_intern_find(&s->core.interned, ST_INTERN_EVENT_NAME, text,
+                                 (size_t)size, &hash);
+  if (now->name_iid)
+    return true;
+  uint32_t* used = &s->inline_names[hash % INLINE_NAME_ENTRIES];
+  if (*used == (hash ^ s->core.epoch))
+    return false;
+  *used = hash ^ s->core.epoch;
+  now->name = text;
+  now->name_size = (size_t)size;
   return true;
+}
+
+bool emit_new_name(enum st_event_type type, CategoryObject* category,
+                   PyObject* name, uint32_t mask, PyObject* names,
+                   PyObject* const* values) {
+  struct current now;
+  if (!PyUnicode_CheckExact(name) || PyUnicode_CHECK_INTERNED(name) ||
+      !find_current(&now, category, NULL, mask))
+    return false;
+  now.category_iid = known_category(now.sequence, category);
+  return now.category_iid && find_name(&now, name) &&
+         write_event(&now, type, names, values);
 }

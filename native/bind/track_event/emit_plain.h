@@ -4,12 +4,14 @@
  * arguments are small ints, floats, bools and short strings, passed by the same
  * call site again and again.  The names of a call site are one tuple, always
  * the same object, so their ids are cached by its identity; the values are
- * encoded straight into the chunk.  In unusual cases (unknown names, other
- * types, a packet above 127 bytes) nothing is written, and the caller uses
- * st_emit.
+ * encoded straight into the chunk.  The options track, flow and terminating_flow
+ * are handled in the same way.  In unusual cases (unknown names, other types, a
+ * track that is not described yet, no room in the chunk) nothing is written, and
+ * the caller uses st_emit.
  */
 #pragma once
 
+#include "bind/track_event/event_request.h"
 #include "bind/track_event/thread_state.h"
 
 /* Writes an event with plain arguments.  Returns false, with nothing written,
@@ -18,10 +20,22 @@ bool emit_plain(enum st_event_type type, CategoryObject* category,
                 PyObject* name, uint32_t mask, PyObject* names,
                 PyObject* const* values);
 
+/* Writes an event like emit_plain whose name is a new object, such as an
+ * f-string: the name is found by its value, or written inline at its first use.
+ * NULL `names` means no keywords. */
+bool emit_new_name(enum st_event_type type, CategoryObject* category,
+                   PyObject* name, uint32_t mask, PyObject* names,
+                   PyObject* const* values);
+
 /* Caches the ids of the argument names of a call, after the sequence has
  * interned them. */
 void remember_keywords(struct thread_state* t, struct thread_sequence* s,
                        PyObject* names);
+
+/* Writes a Flow or an id.  Returns NULL if the value is something else, or does
+ * not fit before `limit`. */
+uint8_t* put_plain_flow(uint8_t* p, const uint8_t* limit, enum event_part part,
+                        PyObject* flow);
 
 /* Writes an annotation with an exact int, float, bool or str.  Returns NULL if
  * the value has another type or does not fit before `limit`. */

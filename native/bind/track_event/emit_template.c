@@ -2,7 +2,6 @@
 
 #include "bind/track_event/emit.h"
 #include "bind/track_event/emit_plain.h"
-#include "bind/track_event/flow.h"
 #include "bind/track_event/instances.h"
 #include "bind/track_event/task_track.h"
 #include "bind/track_event/template_cache.h"
@@ -13,10 +12,9 @@
 #include "core/setters.h"
 
 enum {
-  MAX_HEAD = 48,       /* The largest size before values and block. */
-  MAX_VALUES = 144,    /* The largest size of values and flows. */
-  MAX_FLOW_FIELD = 11, /* The size of a tag and a fixed64. */
-  NEEDS_STATE = 2,     /* A value of TracePacket.sequence_flags. */
+  MAX_HEAD = 48,    /* The largest size before values and block. */
+  MAX_VALUES = 144, /* The largest size of values and flows. */
+  NEEDS_STATE = 2,  /* A value of TracePacket.sequence_flags. */
 };
 
 static uint8_t* put_time(struct st_sequence* s, uint8_t* p,
@@ -47,27 +45,14 @@ static uint8_t* put_values(uint8_t* p, const uint8_t* limit,
   return p;
 }
 
-/* Writes the event's flow, if it has one.  Returns NULL if there are several
- * flows, or no room. */
-static uint8_t* put_flow(uint8_t* p, const uint8_t* limit, uint32_t field,
-                         PyObject* flow) {
-  uint64_t id;
-  if (!flow)
-    return p;
-  if (limit - p < MAX_FLOW_FIELD || !single_flow(flow, &id))
-    return NULL;
-  return st_put_fixed64_field(p, field, id);
-}
-
 static uint8_t* put_rest(uint8_t* p, const uint8_t* limit,
                          const struct template_entry* e,
                          const struct event_request* r) {
   p = put_values(p, limit, e, r);
-  if (p)
-    p = put_flow(p, limit, ST_FIELD_TRACK_EVENT_FLOW_IDS, r->flow);
-  if (p)
-    p = put_flow(p, limit, ST_FIELD_TRACK_EVENT_TERMINATING_FLOW_IDS,
-                 r->terminating_flow);
+  if (p && r->flow)
+    p = put_plain_flow(p, limit, PART_FLOW, r->flow);
+  if (p && r->terminating_flow)
+    p = put_plain_flow(p, limit, PART_TERMINATING_FLOW, r->terminating_flow);
   if (!p)
     return NULL;
   memcpy(p, e->block, e->size);
@@ -97,11 +82,7 @@ static bool write_event(struct st_sequence* s, const struct template_entry* e,
     s->last_timestamp = last;
     return false;
   }
-  size_t event = (size_t)(p - size - 2);
-  size[0] = (uint8_t)(event | 0x80);
-  size[1] = (uint8_t)(event >> 7);
-  st_trace_writer_commit_wide(&s->writer, p);
-  s->events_written++;
+  st_finish_wide(s, size, p);
   return true;
 }
 
@@ -120,12 +101,7 @@ static struct thread_sequence* ready_sequence(uint32_t mask, uint64_t* track) {
                st_instances[slot].filter_annotations))
     return NULL;
   *track = t->task_track ? t->task_track->core.uuid : 0;
-  if (!*track)
-    return s;
-  size_t seen = st_seen_slot(*track);
-  bool described = s->core.seen_tracks[seen].uuid == *track &&
-                   s->core.seen_tracks[seen].epoch == s->core.epoch;
-  return described ? s : NULL;
+  return !*track || st_sequence_has_track(&s->core, *track) ? s : NULL;
 }
 
 static bool write_quickly(const struct event_request* r, uint32_t mask) {

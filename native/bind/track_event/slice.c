@@ -9,10 +9,6 @@
 
 enum { MAX_FREE = 64 };
 
-/* Marks a function that rarely runs, so that it is not inlined into a hot
- * one. */
-#define RARE __attribute__((noinline))
-
 struct entry {
   uint32_t mask;
   uint32_t start_counter;
@@ -97,9 +93,8 @@ PyObject* slice_new(const struct event_request* r) {
   s->has_timestamp = r->has_timestamp;
   s->skip_names = r->skip_names;
   s->left_out = r->left_out;
-  s->may_be_quick = r->name && !r->left_out && !r->track && !r->flow &&
-                    !r->terminating_flow && !r->more_arguments &&
-                    !r->has_timestamp;
+  s->may_be_quick =
+      r->name && !r->left_out && !r->more_arguments && !r->has_timestamp;
   s->depth = 0;
   s->deeper = NULL;
   if (r->argument_names && !keep_arguments(s, r)) {
@@ -218,10 +213,13 @@ static uint64_t effective_track(const SliceObject* s) {
 static bool begin_quickly(SliceObject* s, uint32_t mask) {
   if (!s->may_be_quick)
     return false;
-  if (!s->names)
-    return emit_fast(ST_SLICE_BEGIN, s->category, s->name, mask);
-  return emit_plain(ST_SLICE_BEGIN, s->category, s->name, mask, s->names,
-                    &PyTuple_GET_ITEM(s->values, 0));
+  PyObject* const* values = s->names ? &PyTuple_GET_ITEM(s->values, 0) : NULL;
+  bool written = s->names
+                     ? emit_plain(ST_SLICE_BEGIN, s->category, s->name, mask,
+                                  s->names, values)
+                     : emit_fast(ST_SLICE_BEGIN, s->category, s->name, mask);
+  return written || emit_new_name(ST_SLICE_BEGIN, s->category, s->name, mask,
+                                  s->names, values);
 }
 
 /* Begins entry number `index`.  The entry is looked up after the event, because

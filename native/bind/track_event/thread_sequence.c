@@ -50,6 +50,8 @@ static void sequence_free(struct thread_sequence* s) {
   template_cache_free(s->templates);
   for (int i = 0; i < KEYWORD_ENTRIES; i++)
     Py_XDECREF(s->keywords[i].names);
+  for (int i = 0; i < COUNTER_ENTRIES; i++)
+    Py_XDECREF(s->counters[i].name);
   PyMem_RawFree(s->categories);
   Py_XDECREF(s->arbiter);
   PyMem_RawFree(s);

@@ -18,17 +18,29 @@
 enum {
   MAX_PLAIN_ARGUMENTS = 8,
   KEYWORD_ENTRIES = 32,
+  COUNTER_ENTRIES = 16,
+  INLINE_NAME_ENTRIES = 64,
 };
 
 struct call_cache;
 struct template_cache;
 
-/* Names of a call site that passes no options, with their ids. */
+/* The keywords of a call site: names of arguments, with their ids, and the
+ * options track, flow and terminating_flow. */
 struct keyword_entry {
   PyObject* names; /* A strong reference to a tuple of str. */
   uint32_t epoch;
-  uint32_t count;
-  uint32_t iids[MAX_PLAIN_ARGUMENTS];
+  uint8_t count;
+  int8_t track;                       /* Index of the option; -1: absent. */
+  uint8_t parts[MAX_PLAIN_ARGUMENTS]; /* enum event_part of each option. */
+  uint32_t iids[MAX_PLAIN_ARGUMENTS]; /* 0 for an option. */
+};
+
+/* A counter below the process, by the name object that the caller passes. */
+struct counter_entry {
+  PyObject* name; /* A strong reference to a str. */
+  uint32_t epoch;
+  uint64_t track_uuid;
 };
 
 struct thread_sequence {
@@ -50,6 +62,10 @@ struct thread_sequence {
   /* The template cache; NULL until needed. */
   struct template_cache* templates;
   struct keyword_entry keywords[KEYWORD_ENTRIES];
+  struct counter_entry counters[COUNTER_ENTRIES];
+  /* Names that were written inline, by the low bits of their hash: hash ^
+   * epoch. */
+  uint32_t inline_names[INLINE_NAME_ENTRIES];
   struct {
     uint32_t epoch, iid;
   } * categories;

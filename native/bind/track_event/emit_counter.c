@@ -1,0 +1,63 @@
+#include "bind/track_event/emit_counter.h"
+
+#include "bind/track_event/emit_fast.h"
+#include "core/setters.h"
+
+static struct counter_entry* counter_slot(struct thread_sequence* s,
+                                          PyObject* name) {
+  return &s->counters[st_identity_hash(name) & (COUNTER_ENTRIES - 1)];
+}
+
+/* Encodes an exact int or float.  Returns NULL for another value. */
+static uint8_t* put_number(uint8_t* p, PyObject* value) {
+  if (PyFloat_CheckExact(value))
+    return st_track_event_put_double_counter_value(p, PyFloat_AS_DOUBLE(value));
+  if (!PyLong_CheckExact(value))
+    return NULL;
+  int overflow;
+  long long integer = PyLong_AsLongLongAndOverflow(value, &overflow);
+  return overflow ? NULL : st_track_event_put_counter_value(p, integer);
+}
+
+static bool write_value(struct st_sequence* s, uint64_t track_uuid,
+                        PyObject* value) {
+  uint64_t timestamp = st_fast_now(), last = s->last_timestamp;
+  if (!st_sequence_is_current(s) || timestamp < last)
+    return false;
+  uint8_t* p = st_trace_writer_reserve(&s->writer, ST_SMALL_EVENT);
+  if (!p)
+    return false;
+  uint8_t* size;
+  p = st_put_small_head(s, p, ST_COUNTER, timestamp, &size);
+  p = put_number(st_put_small_ids(p, 0, 0, track_uuid), value);
+  if (!p) {
+    /* Nothing was written, so the time of the last event is restored. */
+    s->last_timestamp = last;
+    return false;
+  }
+  st_finish_small(s, size, p);
+  return true;
+}
+
+bool emit_counter(CategoryObject* category, PyObject* name, PyObject* value,
+                  uint32_t mask) {
+  struct current now;
+  if (!find_current(&now, category, NULL, mask))
+    return false;
+  struct thread_sequence* s = now.sequence;
+  const struct counter_entry* c = counter_slot(s, name);
+  return c->name == name && c->epoch == s->core.epoch &&
+         write_value(&s->core, c->track_uuid, value);
+}
+
+void remember_counter(PyObject* name, uint64_t track_uuid, uint32_t mask) {
+  struct thread_state* t = st_thread;
+  struct thread_sequence* s =
+      t && !(mask & (mask - 1)) ? t->sequences[__builtin_ctz(mask)] : NULL;
+  if (!s || !st_sequence_has_track(&s->core, track_uuid))
+    return;
+  struct counter_entry* slot = counter_slot(s, name);
+  PyObject* replaced = slot->name;
+  *slot = (struct counter_entry){Py_NewRef(name), s->core.epoch, track_uuid};
+  Py_XDECREF(replaced);
+}

@@ -1,0 +1,19 @@
+/* Counters with a plain value, written in place.
+ *
+ * A program reports the same few counters again and again, with names that are
+ * constants of its code.  So the uuid of a counter's track is cached by the
+ * identity of the name object.  Counters below other tracks, values that are
+ * neither int nor float, and counters that are not described in the chunk yet
+ * take the path of st_emit.
+ */
+#pragma once
+
+#include "bind/track_event/thread_state.h"
+
+/* Writes a counter below the process.  Returns false, with nothing written, if
+ * the caller has to use st_emit. */
+bool emit_counter(CategoryObject* category, PyObject* name, PyObject* value,
+                  uint32_t mask);
+
+/* Caches the track of a counter that st_emit has written to one slot. */
+void remember_counter(PyObject* name, uint64_t track_uuid, uint32_t mask);
