@@ -112,8 +112,8 @@ struct st_record {
 static_assert(sizeof(struct st_record) == 36, "limits");
 
 enum {
-  ST_SEQUENCE_BEGUN = 1,    /* The member last_id is valid. */
-  ST_SEQUENCE_MAY_GROW = 2, /* The chunk last_id was incomplete. */
+  ST_SEQUENCE_BEGUN = 1,    /* The member last_id has a value. */
+  ST_SEQUENCE_MAY_GROW = 2, /* The chunk with the id last_id was incomplete. */
 };
 
 struct st_sequence {

@@ -54,7 +54,8 @@ struct st_looked_at {
   _Atomic uint64_t thread_id;
   /* The time up to which the thread's stack was unchanged. */
   _Atomic uint64_t until;
-  /* The thread's event count; a change outdates sightings. */
+  /* Number of the thread's events.  A sighting of before an event may be
+   * outdated. */
   _Atomic uint64_t events;
 };
 

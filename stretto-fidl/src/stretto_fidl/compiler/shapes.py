@@ -158,14 +158,14 @@ def _first_guess(decl: LayoutDecl) -> TypeShape:
 
 
 def _inline_order(component: list[LayoutDecl]) -> list[LayoutDecl]:
-    """Return each struct after the structs that it contains in line and whose sizes it needs."""
+    """Return the structs in an order in which each follows the structs that it contains in line."""
     group = set(component)
     inline = components(component, lambda decl: [d for d in _inline(decl) if d in group])
     return [decl for part in inline for decl in part]
 
 
 def _close(component: list[LayoutDecl]) -> None:
-    """Compute the contents of types that contain each other, which are equal for all of them."""
+    """Compute the contents of types that contain each other: all of them have the same contents."""
     # a second round: now each type in the component has a shape
     shapes = [_layout(decl) for decl in component]
     padding = any(shape.has_padding for shape in shapes)
