@@ -54,8 +54,7 @@ struct st_looked_at {
   _Atomic uint64_t thread_id;
   /* The time up to which the thread's stack was unchanged. */
   _Atomic uint64_t until;
-  /* Number of the thread's events.  A sighting of before an event may be
-   * outdated. */
+  /* Number of the thread's events; each may outdate the last sighting. */
   _Atomic uint64_t events;
 };
 
