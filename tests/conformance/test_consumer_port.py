@@ -194,7 +194,9 @@ class TestPerfettoService:
             assert producer.read_line() == "ready"
             with stretto.TracingSession(config(), backend="system") as session:
                 wait_for_producers(session, 2)
-                for _ in range(8):  # 500 at a time: the producer's memory holds about 5000 events
+                for _ in range(
+                    8
+                ):  # 500 events per flush: about 5000 fit into the producer's memory
                     producer.write_line("500")
                     assert producer.read_line() == "done"
                     assert session.flush()

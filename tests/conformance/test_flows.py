@@ -133,5 +133,7 @@ def test_arrows_between_two_processes_with_four_callers_equal_the_model(tmp_path
     kinds = Counter(point[:2] for point in points)
     assert kinds["receive", "one-way"] > messages / 10
     assert kinds["receive", "request"] > messages / 4
-    assert kinds["receive", "reply"] > kinds["receive", "request"]  # some replies have parts
+    assert (
+        kinds["receive", "reply"] > kinds["receive", "request"]
+    )  # some replies are sent in several parts
     assert len(arrows) > messages

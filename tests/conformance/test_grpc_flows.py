@@ -77,7 +77,7 @@ def test_arrows_of_grpc_calls_equal_the_model(oracle: Oracle) -> None:
     assert found == EXPECTED
 
 
-def test_only_cancelled_calls_are_unmatched(trace: bytes) -> None:
+def test_all_calls_except_cancelled_ones_are_matched(trace: bytes) -> None:
     calls = read_rpc_flows(io.BytesIO(trace)).calls
     assert sum(call.method.endswith(".AsyncFail") for call in calls) == CALLS
     given_up = {call.method.rpartition(".")[2] for call in unmatched(calls)}

@@ -1,4 +1,4 @@
-"""The test support `oracle` loads a valid trace and reports the errors of an invalid one."""
+"""The test helper `oracle` loads a valid trace and reports the errors of an invalid one."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_process_named_by_stretto_keeps_its_name_with_process_stats(
         consumer.wait_for_producers("shop.py")
         wait_until(lambda: _offers_process_stats(consumer), "traced_probes")
         consumer.enable(_config())
-        consumer.process_events(500)  # both producers write when the session starts
+        consumer.process_events(500)  # both producers write packets when the session starts
         program.write_line("")
         consumer.process_events(100)
         consumer.stop()

@@ -150,9 +150,7 @@ def test_connections_above_the_limit_are_closed(service: Echo, bridge: Command) 
     ends = [dial(port) for _ in range(MAX_CONNECTIONS)]
     try:
         with dial(port) as one_more:
-            one_more.settimeout(
-                HANDSHAKE_S / 2
-            )  # shorter than the bridge's limit for idle connections
+            one_more.settimeout(HANDSHAKE_S / 2)  # below the bridge's limit for idle connections
             assert one_more.recv(1) == b""
     finally:
         for end in ends:

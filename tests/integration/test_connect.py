@@ -462,7 +462,7 @@ class TestBuiltInCategories:
     ) -> None:
         program.run(
             "import asyncio\n"
-            "async def step(): await asyncio.sleep(0.001)\n"  # sleep: makes the task wait
+            "async def step(): await asyncio.sleep(0.001)\n"  # sleep: the recorded task waits
             "async def serve():\n"
             "    while not done.is_set():\n"
             "        await asyncio.create_task(step())\n"

@@ -49,7 +49,7 @@ def recorded(before):
 
 def final_stats(trace):
     """Return the buffer statistics at the end of a streamed trace."""
-    start = trace.rfind(b"\x9a\x02")  # tag of TracePacket.trace_stats
+    start = trace.rfind(b"\x9a\x02")  # encoded tag of TracePacket.trace_stats
     for begin in range(max(0, start - 64), start):
         try:
             packets = [TracePacket.decode(packet) for packet in split_packets(trace[begin:])]
@@ -172,7 +172,7 @@ def test_writer_ids_are_reused_without_collision():
     core = _native.ProducerEndpointCore(table, 1)
     core.allow_buffer(1, True)
     arbiter = _native.Arbiter.in_process(core, 1 << 20, 4096)
-    count = 70_000  # more than twice the number of writer ids
+    count = 70_000  # so that each writer id is used at least twice
     for number in range(count):
         writer = _native.TraceWriter(arbiter, 1)
         assert writer.write(TracePacket(timestamp=number).encode())

@@ -98,10 +98,10 @@ def write(arbiter: _native.Arbiter | None, target: int, *written: str) -> None:
         (8, 1024, 1024),
         (16, 512, 512),
         (32, 4096, 4096),
-        (32, 64 * KB, 32 * KB),  # limited to the maximum of 32 MiB
-        (64, 1024, 1024),  # the page size is limited to 32 KiB
-        (12, 1024, 256),  # an unsupported page size: the default is used
-        (32, 33, 256),  # an unsupported number of pages: the default is used
+        (32, 64 * KB, 32 * KB),  # the service limits the size to 32 MiB
+        (64, 1024, 1024),  # the service limits the page size to 32 KiB
+        (12, 1024, 256),  # the service replaces an unsupported page size
+        (32, 33, 256),  # the service replaces an unsupported number of pages
         (0, 0, 256),
     ],
 )
@@ -134,7 +134,7 @@ def test_unusable_memory_of_a_producer_is_refused(service: ServiceProcess, addre
     producer, memory = Producer(), StartupMemory(512 * KB, 16 * KB)
     refused: list[_native.Arbiter] = []
     memory.on_refused = refused.append
-    memory.page_size = 12 * KB  # 12 KiB is no page size
+    memory.page_size = 12 * KB  # 12 KiB is no valid page size
     client = producer.connect(address, ProducerHints("test"), memory)
     assert refused == [memory.arbiter]
     writer = _native.TraceWriter(memory.arbiter, 1 << 16)

@@ -377,7 +377,7 @@ class TestDisconnect:
         # A thread may be in the arbiter at this moment: the broken queue refuses its commit.
         assert client_of(producer)._queue.broken
         near, far = socket.socketpair()
-        os.dup2(near.fileno(), number)  # reuses the number of the closed descriptor
+        os.dup2(near.fileno(), number)  # `near` reuses the number of the closed descriptor
         trace_writer.flush()
         trace_writer.close()
         far.setblocking(False)

@@ -38,14 +38,14 @@ def timed(name, depth, seconds, inner, kind):
 
 def body(depth, seconds, inner, kind):
     if seconds and kind == "sleep":
-        time.sleep(seconds)  # sleep: the duration that is recorded
+        time.sleep(seconds)  # sleep: the recorded duration of the call
     elif seconds and kind == "burn":
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
             pass
     elif seconds:
         try:
-            time.sleep(seconds)  # sleep: the duration that is recorded
+            time.sleep(seconds)  # sleep: the recorded duration of the call
             raise KeyError(kind)
         except KeyError:
             pass
@@ -66,7 +66,7 @@ def warm_up(names, count):
         function = globals()[name]
         for _ in range(count):
             function(0, 0, (), "sleep")
-    time.sleep(0.005)  # sleep: the duration that is recorded
+    time.sleep(0.005)  # sleep: the recorded duration of the call
 
 def main(program):
     warm_up(program["warm"], program["count"])
@@ -190,7 +190,10 @@ def recorded(folder: Path, program: dict[str, Any], *options: str) -> Run:
 @settings(
     max_examples=5,
     deadline=None,
-    phases=[Phase.explicit, Phase.generate],  # no shrinking: each program runs for up to a second
+    phases=[
+        Phase.explicit,
+        Phase.generate,
+    ],  # Phase.shrink would take too long: a program runs up to 1 s
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(program=PROGRAMS)
@@ -274,7 +277,7 @@ def test_calls_that_wait_for_seconds_without_an_event_are_shown(folder: Path, or
     script = folder / "waits.py"
     script.write_text(
         "import time\ndef outer():\n    inner()\n"
-        "def inner():\n    time.sleep(2.5)\n"  # sleep: the trace is written meanwhile
+        "def inner():\n    time.sleep(2.5)\n"  # sleep: the recorder writes the trace during it
         "outer()\n"
     )
     trace = Trace(record(folder / "waits.pftrace", "--auto", str(script)), oracle)
@@ -290,7 +293,7 @@ def test_only_long_steps_of_tasks_are_shown(
     script.write_text(
         "import asyncio, time\n"
         "async def short():\n    await asyncio.sleep(0)\n"
-        "def wait():\n    time.sleep(0.03)\n"  # sleep: the duration that is recorded
+        "def wait():\n    time.sleep(0.03)\n"  # sleep: the recorded duration of the call
         "async def long():\n    await short(); wait(); await short(); wait()\n"
         "async def main():\n"
         "    await asyncio.gather(*(short() for _ in range(2000)))\n    await long_task()\n"

@@ -172,7 +172,7 @@ class TestAddedDataSources:
         assert finished(recorder)[0] == 0
         loaded = check_trace(oracle, (tmp_path / "out").read_bytes())
         assert "before" in names(loaded)
-        assert "other" not in names(loaded)  # the config has no events of the other program
+        assert "other" not in names(loaded)  # the config excludes events of the other program
 
     @pytest.mark.parametrize(
         ("text", "why"),
@@ -224,7 +224,7 @@ class TestDaemonFailure:
         daemon.signal(signal.SIGKILL)
         daemon.wait()
         status, said = finished(recorder)
-        assert status == 0  # the program's own exit status
+        assert status == 0  # `record` returns the exit status of the program
         assert "The trace is lost" in said
         assert not (tmp_path / "out").exists()
         assert not (tmp_path / "out.part").exists()

@@ -221,7 +221,7 @@ def test_lost_events_are_marked_while_the_service_process_is_stopped(daemon, sta
         check_losses(found[index])
     assert found[1] == [(number, 0) for number in range(facts[1]["number"])]
     assert facts[0]["dropped"] > 1000
-    assert found[0][-1][0] == facts[0]["number"] - 1  # later events arrive again
+    assert found[0][-1][0] == facts[0]["number"] - 1  # the last event has arrived
     losses = {name for name, *_ in oracle(trace).errors()}
     assert losses
     assert losses <= {"traced_buf_trace_writer_packet_loss", "traced_buf_sequence_packet_loss"}

@@ -91,7 +91,9 @@ class TestAdoptedStartupSession:
                 program.run("app.instant('after')")
                 assert program.run("ends") == ["adopted"]
 
-                service.start("two", session_config())  # a later session works as usual
+                service.start(
+                    "two", session_config()
+                )  # a session after the adopted one works as usual
                 program.wait_for("app.enabled")
                 program.run("app.instant('second')")
                 assert names(service.stop("two")) == ["second"]
@@ -164,7 +166,7 @@ class TestAdoptedStartupSession:
             service.start("one", session_config())
             program.run(
                 "app.instant('during')"
-            )  # works whether or not the startup session is already adopted
+            )  # the event is recorded before or after the adoption
             assert names(service.stop("one")) == ["before", "during"]
 
 
@@ -213,7 +215,7 @@ class TestAbortedStartupSession:
             LiveProgram(START + "session = start(timeout_ms=60000)\n") as program,
             ServiceProcess(address) as service,
         ):
-            program.run(fill)  # writes more than the shared memory holds
+            program.run(fill)  # `fill` writes more than fits into the shared memory
             service.wait_for_producers(1)
             program.wait_for("stretto.connect().connected")
             program.run("session.abort()")
@@ -263,7 +265,7 @@ def test_startup_events_that_do_not_fit_the_memory_are_dropped_and_counted(addre
         program.run("for i in range(60000): app.instant('e', text='x' * 200, number=i)")
         service.start("one", session_config())
         program.wait_for("session.state == 'adopted'")
-        program.wait_for("is_written('last')")  # retried until the service has freed chunks
+        program.wait_for("is_written('last')")  # writes fail until the service has freed chunks
         trace = service.stop("one")
     events = names(trace)
     assert events[0] == "e"

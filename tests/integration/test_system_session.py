@@ -108,7 +108,7 @@ class TestSystemSession:
     def test_recorded_events_can_be_read_after_stop(self, service: ServiceProcess) -> None:
         session = stretto.TracingSession(config(), backend="system")
         session.start()
-        assert CATEGORY.enabled  # no wait: start() returns when all sources run
+        assert CATEGORY.enabled  # start() has waited until all data sources run
         for number in range(3000):
             CATEGORY.instant("x", number=number)
         session.stop()
@@ -186,7 +186,7 @@ class TestSystemSession:
             for number in range(5000):
                 CATEGORY.instant("large", number=number, text=text)
                 if number % 500 == 0:
-                    session.flush()  # prevents drops, which this test doesn't cover
+                    session.flush()  # so that the shared memory never becomes full
             session.stop()
             found = [event.args["number"] for event in events_of(session.read())]
         assert found == list(range(5000))

@@ -124,7 +124,7 @@ class TestDaemonSessions:
         consumer, producers = started(opened, daemon, *names)
         write(producers, 200)
         for victim in producers[::2]:
-            victim.write_line("100000000")  # it is killed while it writes
+            victim.write_line("100000000")  # the producer writes until it is killed
         for victim in producers[::2]:
             victim.signal(signal.SIGKILL)
             assert victim.wait() == -signal.SIGKILL
@@ -142,8 +142,8 @@ class TestDaemonSessions:
         consumer, producers = started(opened, daemon, "runs", "hangs", timeout_ms=200, stop_ms=200)
         write(producers, 100)
         producers[1].stop()
-        assert not consumer.flush(0)  # 0: the time-out in the config applies
-        consumer.stop()  # ends after the stop time-out in the config
+        assert not consumer.flush(0)  # time-out 0 stands for the one in the config
+        consumer.stop()  # returns after the stop time-out in the config
         loaded = oracle(consumer.read())
         assert {name for name, _, _ in loaded.errors()} == {"traced_flushes_failed"}
         # The service has scraped the chunks of the stopped program.
@@ -355,7 +355,7 @@ class TestDaemonStart:
             assert os.readlink(f"/proc/{pid}/fd/2") == os.devnull
             assert os.getsid(pid) == pid
             UnixSocket.connect(str(tmp_path / "consumer")).close()
-            os.kill(pid, signal.SIGHUP)  # ignored: a background daemon has no terminal
+            os.kill(pid, signal.SIGHUP)  # a daemon in the background ignores SIGHUP
             UnixSocket.connect(str(tmp_path / "consumer")).close()
         finally:
             os.kill(pid, signal.SIGTERM)
@@ -429,7 +429,7 @@ class TestDaemonStart:
         daemon.signal(signal.SIGTERM)
         assert daemon.wait() == 0
         assert manager.recv(100) == b"STOPPING=1"
-        assert (tmp_path / "activated-c").exists()  # the socket belongs to the service manager
+        assert (tmp_path / "activated-c").exists()  # the daemon doesn't delete the manager's socket
 
 
 ACTIVATE = f"""
@@ -542,7 +542,9 @@ class TestSlowFiles:
         return consumer, producers, slow
 
     @pytest.mark.parametrize("kind", ["pipe", "FIFO", "socket"])
-    def test_slow_reader_does_not_delay_others(self, daemon, opened, oracle, tmp_path, kind):
+    def test_slow_reader_of_a_session_does_not_delay_other_clients(
+        self, daemon, opened, oracle, tmp_path, kind
+    ):
         """After each 4 KiB that the reader reads, the service answers another consumer."""
         reader, writer = ends(kind, tmp_path)
         bystander, _producers, slow = self.stream(opened, daemon, writer)
@@ -616,11 +618,11 @@ class TestSlowFiles:
         assert "File too large" in slow.error
         data = (tmp_path / "trace").read_bytes()
         assert 0 < len(data) <= limit
-        Trace.decode(data)  # fails on an incomplete packet
+        Trace.decode(data)  # decode() fails on an incomplete packet
         write(producers, 10)
         assert bystander.flush()
 
-    def test_copying_a_file_into_a_slow_pipe_does_not_delay_others(
+    def test_copying_a_file_into_a_slow_pipe_does_not_delay_other_clients(
         self, daemon, opened, oracle, tmp_path
     ):
         reader, writer = os.pipe()

@@ -71,7 +71,7 @@ def test_thread_renamed_during_a_session_has_its_last_name():
         def work():
             CATEGORY.instant("before")
             threading.current_thread().name = "second"
-            for number in range(2000):  # enough events to fill several chunks
+            for number in range(2000):  # the events fill several chunks
                 CATEGORY.instant("after", number=number)
 
         in_thread(work, name="first")

@@ -99,7 +99,7 @@ def test_large_trace_is_not_read_into_memory(tmp_path: Path) -> None:
     size = 256 << 20
     with open(path, "wb") as file:
         file.write(b"\x0a")
-        file.truncate(size)  # a sparse file, which takes no disk space
+        file.truncate(size)  # the file is sparse and takes no disk space
     with Command("view", "--no-browser", "--keep", "--port", "0", str(path)) as command:
         url = unquote(command.line_with("url=").partition("url=")[2])
         parts = urlsplit(url)

@@ -126,7 +126,7 @@ def find_path(named: str) -> Path | None:
 
 def bad_reference(named: str, names: str) -> str | None:
     """Return why a reference `file:Class.method` is wrong, or None."""
-    if named == "Python.h":  # belongs to CPython, not to this repository
+    if named == "Python.h":  # Python.h belongs to CPython
         return None
     path = find_path(named)
     if path is None:

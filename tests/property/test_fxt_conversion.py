@@ -20,7 +20,7 @@ from tests.support.fxt_traces import CLIENT, FxtTrace, exported, imported
 
 steps = st.lists(
     st.tuples(
-        st.integers(1, 3),  # track number
+        st.integers(1, 3),  # uuid of the track
         st.sampled_from([BEGIN, END, INSTANT]),
         st.integers(0, 2),  # nanoseconds since the previous step
         st.lists(st.integers(1, 4), max_size=2, unique=True),

@@ -211,7 +211,7 @@ def test_hostile_consumer_does_not_disturb_other_consumers(
     world.run()
     if open_descriptors() - before:
         del world
-        gc.collect()  # slow, so only if descriptors are left
+        gc.collect()  # a collection is slow, so it runs only if descriptors are left
         expect_new_descriptors(before, 0)
 
 

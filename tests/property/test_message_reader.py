@@ -69,8 +69,8 @@ def test_readers_agree_on_the_depth_limit(depth: int) -> None:
 
     data = b""
     for _ in range(depth):
-        data = bytes_field(3, data)  # nested messages DescriptorProto.nested_type
-    data = bytes_field(4, data)  # within FileDescriptorProto.message_type
+        data = bytes_field(3, data)  # 3 is the field DescriptorProto.nested_type
+    data = bytes_field(4, data)  # 4 is the field FileDescriptorProto.message_type
     assert (
         read(FileDescriptorProto, data)[:1] == (read_without_native(FileDescriptorProto, data)[:1])
     )

@@ -33,9 +33,7 @@ def interrupted(call: Callable[[], Any], place: int, within: str) -> bool:
     """
     tracer = _Tracer(place, within)
     before = sys.gettrace()
-    sys._getframe().f_trace_opcodes = (
-        True  # must be set in a frame before settrace on some versions
-    )
+    sys._getframe().f_trace_opcodes = True  # some CPython versions require this before settrace
     gc.disable()  # an exception raised in `__del__` would be lost
     sys.settrace(tracer)
     try:

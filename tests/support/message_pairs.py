@@ -153,7 +153,7 @@ def _plain(value: Any) -> Any:
 
 _INT32, _UINT32 = (-(1 << 31), (1 << 31) - 1), (0, (1 << 32) - 1)
 _INT64, _UINT64 = (-(1 << 63), (1 << 63) - 1), (0, (1 << 64) - 1)
-# Extreme values by FieldDescriptorProto.Type.
+# Smallest and largest value of each FieldDescriptorProto.Type.
 EXTREMES: dict[int, tuple[Any, Any]] = {
     1: (-1.7976931348623157e308, 5e-324),
     2: (-3.4028234663852886e38, 1.401298464324817e-45),

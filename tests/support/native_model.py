@@ -26,9 +26,9 @@ sequence_packet_loss
 class _Buffer:
     def __init__(self, size):
         self.size = size
-        self.unread = []  # tuples (producer, writer, packet)
-        self.known = {}  # (uid, pid) by producer
-        self.taken = {}  # (id of the last chunk, number of its packets) by (producer, writer)
+        self.unread = []  # unread packets as tuples (producer, writer, packet)
+        self.known = {}  # identity (uid, pid) of each producer
+        self.taken = {}  # (id, number of packets) of the last chunk of each (producer, writer)
 
     def take(self, producer, writer, chunk_id, packets):
         """Add the packets of a chunk, except those that this buffer got when it was scraped."""

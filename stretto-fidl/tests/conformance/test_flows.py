@@ -127,7 +127,7 @@ def test_random_calls_of_threads_have_the_expected_arrows(seed: int) -> None:
             for thread in (*others, *callers):
                 thread.start()
             turns.wait(90)
-            with record() as recorded:  # the recording begins between messages
+            with record() as recorded:  # the recording begins while messages are being sent
                 turns.wait(250)
                 turns.enough = True
                 for thread in callers:
@@ -204,7 +204,7 @@ def test_random_calls_of_tasks_have_the_expected_arrows(seed: int) -> None:
             events = asyncio.create_task(client.dispatch_events(_Ignoring()))
             callers = [asyncio.create_task(call_at_random(client)) for _ in range(5)]
             await taken(100)
-            with record() as recorded:  # the recording begins between messages
+            with record() as recorded:  # the recording begins while messages are being sent
                 await taken(300)
                 turns.enough = True
                 await asyncio.gather(*callers)

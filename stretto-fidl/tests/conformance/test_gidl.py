@@ -108,8 +108,8 @@ def test_gidl_runner_reports_that_a_valid_suite_passes(
     assert main([str(suite), "-v"]) == 0, capsys.readouterr().out
     found = lines(capsys.readouterr().out)
     nan = bytes.fromhex("0100807f")
-    keeps_it = struct.pack("<f", *struct.unpack("<f", nan)) == nan  # true from CPython 3.14 on
-    signalling = 2 if keeps_it else 0  # one encoding and one decoding
+    keeps_it = struct.pack("<f", *struct.unpack("<f", nan)) == nan  # true on CPython 3.14 and later
+    signalling = 2 if keeps_it else 0  # the case is encoded and decoded
     passed, unsupported = 30 + signalling, 5 - signalling
     assert found == [f"cases.gidl {passed} passed 0 failed {unsupported} unsupported".split()]
 

@@ -39,7 +39,7 @@ class Writer:
     target: int
     next_chunk: int = 0
     rest: bytes = b""  # Rest of a packet that continues in the next chunk.
-    owed: list[list[Any]] = field(default_factory=list)  # Patches still to be sent.
+    owed: list[list[Any]] = field(default_factory=list)  # Patches that the writer must still send.
     sent: list[list[Any]] = field(default_factory=list)  # Sent chunks, oldest first.
     held: list[Any] | None = None  # Layout, slot and content of an uncommitted chunk.
 

@@ -39,7 +39,9 @@ class Sequence:
             for index in each["buffers"]:
                 out += blob(2, blob(1, blob(1, name) + number(2, index)))
         builtin = b"".join(number(flag, 1) for flag in (1, 2, 3, 4))
-        builtin += number(6, 2_000_000_000)  # No periodic sync markers, which depend on the clock.
+        builtin += number(
+            6, 2_000_000_000
+        )  # Disables the periodic sync markers, which depend on the clock.
         return out + blob(20, builtin) + number(23, 1000)
 
 

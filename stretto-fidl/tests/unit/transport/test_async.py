@@ -311,7 +311,7 @@ def test_handler_whose_task_was_cancelled_ends_the_channel() -> None:
             await job
 
         def Later(self, request: Any) -> Any:  # noqa: N802
-            # not a coroutine function, so the server calls it directly
+            # Later isn't a coroutine function, so the server calls it directly
             return self.Echo(request)
 
         async def Crash(self) -> None:  # noqa: N802
@@ -380,7 +380,9 @@ def test_deferred_replies_of_an_asyncio_server_are_sent(coroutine: bool) -> None
             await never
 
     run(main())
-    deferreds[3].resolve(talk.TalkLaterResponse(number=33))  # a reply to a call that was cancelled
+    deferreds[3].resolve(
+        talk.TalkLaterResponse(number=33)
+    )  # the call has been cancelled: the reply is dropped
 
 
 @pytest.mark.parametrize("in_cycle", [False, True])

@@ -98,9 +98,7 @@ def test_interrupted_reader_delivers_the_replies_of_other_callers(kind: int) -> 
             while not server.requests:
                 other.join(0.001)
             came = interrupted(lambda: client.Echo(number=2), place, TRANSPORT)
-            if (
-                not client.was_read
-            ):  # the call was interrupted before it read: another call must read
+            if not client.was_read:  # interrupted before it read: another call must read
                 client.Echo(number=3)
             other.join(30)
             assert other.answer == 1, f"interrupted at place {place}"
@@ -158,7 +156,7 @@ def test_interrupted_call_releases_its_locks() -> None:
 
     def interrupt(place: int) -> bool:
         came = interrupted(lambda: client.Fire(number=place), place, TRANSPORT)
-        client.Fire(number=place)  # times out if the interrupted call still holds a lock
+        client.Fire(number=place)  # this call times out if the interrupted one still has a lock
         assert peer.recv(100)
         return came
 

@@ -123,7 +123,7 @@ def test_message_written_before_a_reset_is_read(ends) -> None:
     peer, ours = ends
     ours.write(Message(HEADER, []))
     peer.send(raw(ours, HEADER + b"last"))
-    peer.close()  # resets the connection, because the peer has not read HEADER
+    peer.close()  # close() resets the connection, because HEADER is unread
     assert read(ours) == (HEADER + b"last", [])
     assert read(ours) is None
 

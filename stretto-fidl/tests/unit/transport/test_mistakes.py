@@ -98,7 +98,7 @@ class Answers(Talker):
     ],
 )
 @pytest.mark.parametrize("name", ["Echo", "Divide"])
-def test_answers_of_another_class_are_not_sent(name: str, answer: Any, message: str) -> None:
+def test_replies_of_another_class_are_not_sent(name: str, answer: Any, message: str) -> None:
     handler = Answers()
     handler.answer = answer
     near, far = channel()

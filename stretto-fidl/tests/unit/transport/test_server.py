@@ -183,7 +183,7 @@ def test_invalid_deferred_reply_ends_the_channel() -> None:
         peer.socket.recv(65536)
         _, deferred = peer.handler.later.pop()
         with pytest.raises(FidlError):
-            deferred.reject(5)  # refused: the method declares no error type
+            deferred.reject(5)  # the method Later declares no error type
         assert peer.epitaph() == INTERNAL
         assert isinstance(peer.serving.error, FidlError)
 

@@ -66,7 +66,7 @@ def test_close_wakes_a_thread_that_waits_for_room_in_the_socket() -> None:
         for timeout in (0, 0.01):
             with pytest.raises(CallTimeoutError):
                 client.call("Echo", talk.TalkEchoRequest(number=1), timeout=timeout)
-        client.close()  # wakes the thread that waits for room in the socket
+        client.close()  # close() wakes the thread that waits for room in the socket
         thread.join(30)
     assert errors
 
