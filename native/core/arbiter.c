@@ -42,22 +42,8 @@ void st_arbiter_report_loss(struct st_arbiter* a, uint32_t target_buffer) {
     marker->add(a, target_buffer);
 }
 
-void st_arbiter_lock_for_fork(struct st_arbiter* a) {
-  pthread_mutex_lock(&a->loss_mutex);
-  pthread_mutex_lock(&a->mutex);
-}
-
-void st_arbiter_unlock_after_fork(struct st_arbiter* a) {
-  pthread_mutex_unlock(&a->mutex);
-  pthread_mutex_unlock(&a->loss_mutex);
-}
-
-void st_arbiter_disable_after_fork(struct st_arbiter* a) {
+void st_arbiter_disable(struct st_arbiter* a) {
   atomic_store(&a->disabled, true);
-  /* Another thread of the parent may have held the mutexes.  That thread does
-   * not exist in the child, so the mutexes are made again. */
-  pthread_mutex_init(&a->loss_mutex, NULL);
-  pthread_mutex_init(&a->mutex, NULL);
 }
 
 static bool is_disabled(struct st_arbiter* a) {

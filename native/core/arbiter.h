@@ -162,13 +162,8 @@ bool st_arbiter_init(struct st_arbiter* a, const struct st_shm* shm,
                      const struct st_commit_sink* sink, void* sink_self);
 void st_arbiter_destroy(struct st_arbiter* a);
 
-/* The fork handlers that run in the parent: take and release both mutexes. */
-void st_arbiter_lock_for_fork(struct st_arbiter* a);
-void st_arbiter_unlock_after_fork(struct st_arbiter* a);
-
-/* The fork handler that runs in the child: from now on the arbiter hands out no
- * chunk and takes none back. */
-void st_arbiter_disable_after_fork(struct st_arbiter* a);
+/* From now on the arbiter hands out no chunk and takes none back. */
+void st_arbiter_disable(struct st_arbiter* a);
 
 /* Allocates a writer id and registers it with the sink.  Returns 0 if all 32767
  * are used or the arbiter is disabled.  *chunk_id becomes the id of the first

@@ -25,7 +25,8 @@ enum {
   MAX_DIRECT_SEARCH = 256,
 };
 
-static void clear(struct st_commit_batch* b) {
+static void clear(void* self) {
+  struct st_commit_batch* b = self;
   b->pending.moves.size = b->pending.patches.size = b->changes.size = 0;
   b->chunk_bytes = 0;
   b->pending.flush_request_id = 0;
@@ -404,19 +405,6 @@ static void on_room(void* self) {
   st_commit_batch_flush(self);
 }
 
-static void lock_for_fork(void* self) {
-  pthread_mutex_lock(&((struct st_commit_batch*)self)->mutex);
-}
-
-static void unlock_after_fork(void* self) {
-  pthread_mutex_unlock(&((struct st_commit_batch*)self)->mutex);
-}
-
-static void clear_in_child(void* self) {
-  clear(self);
-  unlock_after_fork(self);
-}
-
 bool st_commit_batch_init(struct st_commit_batch* b,
                           struct st_send_queue* queue,
                           const struct st_producer_methods* methods,
@@ -428,12 +416,8 @@ bool st_commit_batch_init(struct st_commit_batch* b,
     b->methods = *methods;
   if (pthread_mutex_init(&b->mutex, NULL) != 0)
     return false;
-  b->fork = (struct st_fork_entry){
-      .prepare = lock_for_fork,
-      .parent = unlock_after_fork,
-      .child = clear_in_child,
-      .self = b,
-  };
+  b->fork =
+      (struct st_fork_entry){.mutexes = {&b->mutex}, .child = clear, .self = b};
   st_fork_register(&b->fork);
   if (queue)
     st_send_queue_set_room_listener(queue, on_room, b);

@@ -1,6 +1,5 @@
 #include "fork_guard.h"
 
-#include <pthread.h>
 #include <stddef.h>
 
 /* This mutex guards the list of entries. */
@@ -8,26 +7,33 @@ static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct st_fork_entry* g_newest;
 static struct st_fork_entry* g_oldest;
 
-static void call(void (*handler)(void*), struct st_fork_entry* entry) {
-  if (handler)
-    handler(entry->self);
+static void unlock(const struct st_fork_entry* e) {
+  for (int i = 1; i >= 0; i--) {
+    if (e->mutexes[i])
+      pthread_mutex_unlock(e->mutexes[i]);
+  }
 }
 
 static void before_fork(void) {
   pthread_mutex_lock(&g_mutex);
-  for (struct st_fork_entry* e = g_newest; e; e = e->older)
-    call(e->prepare, e);
+  for (struct st_fork_entry* e = g_newest; e; e = e->older) {
+    for (int i = 0; i < 2 && e->mutexes[i]; i++)
+      pthread_mutex_lock(e->mutexes[i]);
+  }
 }
 
 static void after_fork_in_parent(void) {
   for (struct st_fork_entry* e = g_oldest; e; e = e->newer)
-    call(e->parent, e);
+    unlock(e);
   pthread_mutex_unlock(&g_mutex);
 }
 
 static void after_fork_in_child(void) {
-  for (struct st_fork_entry* e = g_oldest; e; e = e->newer)
-    call(e->child, e);
+  for (struct st_fork_entry* e = g_oldest; e; e = e->newer) {
+    if (e->child)
+      e->child(e->self);
+    unlock(e);
+  }
   pthread_mutex_unlock(&g_mutex);
 }
 

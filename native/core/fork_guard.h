@@ -5,28 +5,28 @@
  * changing stays half changed, and a socket or shared memory that both
  * processes use gets corrupted.
  *
- * So each object with a lock, a socket or shared memory registers an entry with
- * three handlers.  They run around every fork(), even if C code calls it:
+ * So each object with a lock, a socket or shared memory registers an entry.
+ * Around every fork(), even if C code calls it:
  *
- *   prepare   before, in the parent: take the lock, so no change is in progress
- *   parent    after, in the parent: release it
- *   child     after, in the child: release it, and drop the parent's resources
+ *   before     the entry's mutexes are locked, so no change is in progress
+ *   parent     they are unlocked
+ *   child      its handler drops the parent's resources; they are unlocked
  *
- * Order: prepare runs from the last registered entry to the first.  So an
+ * Order: entries are locked from the last registered one to the first.  So an
  * object that calls another one under its own lock must be registered after it.
  *
  * Limits: vfork and posix_spawn do not run the handlers, and need not: no code
  * of this process runs in their child.  Handlers may call only functions that
- * are safe in a forked child; none allocates.  Each of the three may be NULL.
+ * are safe in a forked child; none allocates.
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdint.h>
 
 struct st_fork_entry {
-  void (*prepare)(void* self);
-  void (*parent)(void* self);
-  void (*child)(void* self);
+  pthread_mutex_t* mutexes[2]; /* Locked in this order; NULL: none. */
+  void (*child)(void* self);   /* Runs with the mutexes locked; or NULL. */
   void* self;
   struct st_fork_entry* newer;
   struct st_fork_entry* older;

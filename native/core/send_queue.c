@@ -243,12 +243,6 @@ size_t st_send_queue_pending(struct st_send_queue* q) {
   return size;
 }
 
-void st_send_queue_break(struct st_send_queue* q) {
-  pthread_mutex_lock(&q->mutex);
-  mark_broken(q);
-  pthread_mutex_unlock(&q->mutex);
-}
-
 void st_send_queue_set_wake(struct st_send_queue* q,
                             const struct st_wake_pipe* wake) {
   pthread_mutex_lock(&q->mutex);
@@ -264,14 +258,6 @@ void st_send_queue_set_room_listener(struct st_send_queue* q,
   pthread_mutex_unlock(&q->listener_mutex);
 }
 
-static void lock_for_fork(void* self) {
-  pthread_mutex_lock(&((struct st_send_queue*)self)->mutex);
-}
-
-static void unlock_after_fork(void* self) {
-  pthread_mutex_unlock(&((struct st_send_queue*)self)->mutex);
-}
-
 static void break_in_child(void* self) {
   struct st_send_queue* q = self;
   mark_broken(q);
@@ -280,7 +266,6 @@ static void break_in_child(void* self) {
    * listener during the fork. */
   pthread_mutex_init(&q->listener_mutex, NULL);
   q->listener = NULL;
-  pthread_mutex_unlock(&q->mutex);
 }
 
 bool st_send_queue_init(struct st_send_queue* q, int socket, size_t limit) {
@@ -292,11 +277,7 @@ bool st_send_queue_init(struct st_send_queue* q, int socket, size_t limit) {
   pthread_mutex_init(&q->mutex, NULL);
   pthread_mutex_init(&q->listener_mutex, NULL);
   q->fork = (struct st_fork_entry){
-      .prepare = lock_for_fork,
-      .parent = unlock_after_fork,
-      .child = break_in_child,
-      .self = q,
-  };
+      .mutexes = {&q->mutex}, .child = break_in_child, .self = q};
   st_fork_register(&q->fork);
   return true;
 }

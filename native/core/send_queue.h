@@ -115,9 +115,6 @@ size_t st_send_queue_pending(struct st_send_queue* q);
  * listener is called when there is room. */
 bool st_send_queue_has_room(struct st_send_queue* q, size_t size);
 
-/* Breaks the queue: drops all unsent bytes and refuses all further frames. */
-void st_send_queue_break(struct st_send_queue* q);
-
 /* Sets the pipe that wakes the polling thread; NULL for none. */
 void st_send_queue_set_wake(struct st_send_queue* q,
                             const struct st_wake_pipe* wake);

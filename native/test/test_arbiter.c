@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "chunk_reader.h"
+#include "fork_guard.h"
 
 enum { PAGES = 14, PAGE = 4096, BIG_PAGES = 600 };
 static _Alignas(ST_MIN_PAGE_SIZE) uint8_t memory[BIG_PAGES * PAGE];
@@ -255,7 +256,7 @@ static void test_ready_patches_are_sent_from_the_front_of_the_list(void) {
 
 static void use_in_child(const struct st_chunk* chunk) {
   uint32_t chunk_id;
-  st_arbiter_disable_after_fork(&arbiter);
+  st_arbiter_disable(&arbiter);
   CHECK_EQ(get(1).size, 0);
   CHECK_EQ(st_arbiter_get_chunk(&arbiter, 1, 1, 0, ST_STALL).size, 0);
   CHECK_EQ(st_arbiter_add_writer(&arbiter, 1, &chunk_id), 0);
@@ -270,15 +271,16 @@ static void use_in_child(const struct st_chunk* chunk) {
 static void test_arbiter_is_disabled_in_a_forked_child(void) {
   start();
   struct st_chunk chunk = get(0);
-  /* The mutex is not locked in the child. */
-  pthread_mutex_lock(&arbiter.mutex);
+  struct st_fork_entry entry = {
+      .mutexes = {&arbiter.loss_mutex, &arbiter.mutex}};
+  st_fork_register(&entry);
   pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
     use_in_child(&chunk);
     _exit(0);
   }
-  pthread_mutex_unlock(&arbiter.mutex);
+  st_fork_unregister(&entry);
   int status;
   CHECK_EQ(waitpid(child, &status, 0), child);
   CHECK_EQ(status, 0);

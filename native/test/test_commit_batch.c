@@ -184,7 +184,9 @@ static void memory_is_bounded_if_the_service_never_reads(void) {
 static void batch_is_cleared_when_the_queue_breaks(void) {
   open_batch(1 << 20);
   complete(1, 1, 3);
-  st_send_queue_break(&g_queue);
+  shutdown(g_pair.ours, SHUT_RDWR);
+  st_send_queue_push(&g_queue, "x", 1, -1);
+  CHECK(g_queue.broken);
   complete(2, 2, 3);
   st_commit_batch_notify_flush_complete(&g_batch, 7);
   CHECK_EQ(g_batch.pending.moves.size, 0);

@@ -192,7 +192,7 @@ static void test_forked_child_writes_no_marks(void) {
   take_all_chunks();
   pid_t child = fork();
   if (child == 0) {
-    st_arbiter_disable_after_fork(&arbiter);
+    st_arbiter_disable(&arbiter);
     st_loss_marks_close(&arbiter, BUFFER);
     _exit(reader.count == 0 && reader.unregistered == 0 ? 0 : 1);
   }

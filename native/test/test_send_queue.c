@@ -290,7 +290,9 @@ static void replaced_queued_descriptor_is_not_closed(void) {
   CHECK_EQ(g_queue.fd_count, 1);
   int waiting = g_queue.fds[0].fd.fd;
   CHECK_EQ(dup2(g_pair.ours, waiting), waiting);
-  st_send_queue_break(&g_queue);
+  shutdown(g_pair.ours, SHUT_RDWR);
+  st_send_queue_drain(&g_queue);
+  CHECK(g_queue.broken);
   CHECK_EQ(close(waiting), 0);
   close(fd);
   close_queue();

@@ -517,7 +517,7 @@ static void test_writer_is_disabled_in_a_forked_child(void) {
   st_message_begin_nested(&a, &b, NESTED_FIELD);
   static uint8_t parents[sizeof memory];
   memcpy(parents, memory, sizeof memory);
-  st_arbiter_disable_after_fork(&arbiter);
+  st_arbiter_disable(&arbiter);
   st_trace_writer_disable_after_fork(&writer);
   st_message_append_varint(&b, 1, 1);
   CHECK(!st_trace_writer_end_packet(&writer));

@@ -53,18 +53,9 @@ static void wait_end(void* thread_state) {
     PyEval_RestoreThread(thread_state);
 }
 
-static void lock_for_fork(void* self) {
-  st_arbiter_lock_for_fork(&((struct arbiter*)self)->arbiter);
-}
-
-static void unlock_after_fork(void* self) {
-  st_arbiter_unlock_after_fork(&((struct arbiter*)self)->arbiter);
-}
-
 static void give_up_in_child(void* object) {
   struct arbiter* self = object;
-  unlock_after_fork(self);
-  st_arbiter_disable_after_fork(&self->arbiter);
+  st_arbiter_disable(&self->arbiter);
   if (self->mapping.start)
     mmap(self->mapping.start, st_bind_shm_size(&self->mapping),
          PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
@@ -93,8 +84,7 @@ static PyObject* finish(struct arbiter* self, const struct st_shm* shm,
   self->arbiter.wait_hooks.wait_begin = wait_begin;
   self->arbiter.wait_hooks.wait_end = wait_end;
   self->fork = (struct st_fork_entry){
-      .prepare = lock_for_fork,
-      .parent = unlock_after_fork,
+      .mutexes = {&self->arbiter.loss_mutex, &self->arbiter.mutex},
       .child = give_up_in_child,
       .self = self,
   };
@@ -286,7 +276,7 @@ static PyObject* arbiter_close_buffer(PyObject* self, PyObject* buffer) {
 }
 
 static PyObject* arbiter_disable(PyObject* self, PyObject* Py_UNUSED(none)) {
-  atomic_store(&arbiter_of(self)->disabled, true);
+  st_arbiter_disable(arbiter_of(self));
   Py_RETURN_NONE;
 }
 

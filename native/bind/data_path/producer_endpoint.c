@@ -35,14 +35,6 @@ struct st_producer_endpoint* st_bind_producer_endpoint(PyObject* object) {
   return self ? &self->endpoint : NULL;
 }
 
-static void lock_for_fork(void* self) {
-  pthread_mutex_lock(&((struct endpoint*)self)->endpoint.mutex);
-}
-
-static void unlock_after_fork(void* self) {
-  pthread_mutex_unlock(&((struct endpoint*)self)->endpoint.mutex);
-}
-
 static PyObject* endpoint_new(PyTypeObject* type, PyObject* args,
                               PyObject* kwargs) {
   static const struct st_bind_signature signature = {
@@ -64,12 +56,7 @@ static PyObject* endpoint_new(PyTypeObject* type, PyObject* args,
     Py_DECREF(self);
     return PyErr_NoMemory();
   }
-  self->fork = (struct st_fork_entry){
-      .prepare = lock_for_fork,
-      .parent = unlock_after_fork,
-      .child = unlock_after_fork,
-      .self = self,
-  };
+  self->fork = (struct st_fork_entry){.mutexes = {&self->endpoint.mutex}};
   st_fork_register(&self->fork);
   return (PyObject*)self;
 }

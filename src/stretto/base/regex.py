@@ -13,41 +13,20 @@ Syntax: `regex_syntax`.
 from __future__ import annotations
 
 from stretto.base.character_set import WORD, CharacterSet
-from stretto.base.errors import ConfigError
-from stretto.base.regex_syntax import (
-    BEGIN,
-    END,
-    WORD_BOUNDARY,
-    Choice,
-    Group,
-    Place,
-    Repeat,
-    Sequence,
-    parse,
-)
+from stretto.base.regex_program import MATCH, Program
+from stretto.base.regex_syntax import BEGIN, END, WORD_BOUNDARY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Final, TypeAlias
 
-    from stretto.base.regex_syntax import Node
-
-    Instruction: TypeAlias = tuple["CharacterSet | str | None", tuple[int, ...]]
-    """A condition, and the positions to continue at. The condition is a set of characters, one of
-    which is consumed; or a kind of place, which is checked; or None, which always holds."""
     State: TypeAlias = tuple[frozenset[int], str]
     """The current program positions, and the character before; "" at the start of the text."""
 
-MAX_PROGRAM: Final = 2000
-"""The largest number of instructions of one expression."""
 MAX_TEXT: Final = 256
 """The largest number of characters of a name."""
 MAX_KNOWN_STEPS: Final = 2000
 """The largest number of cached steps; a full cache is emptied."""
-
-_MATCH: Final = 0
-"""The last instruction of every program."""
 
 
 class Regex:
@@ -68,12 +47,8 @@ class Regex:
 
     def __init__(self, pattern: str, *, max_text: int = MAX_TEXT) -> None:
         self._max_text = max_text
-        tree = parse(pattern)
-        size = program_size(tree)
-        if size > MAX_PROGRAM:
-            raise ConfigError(f"it is too large: {size} steps, at most {MAX_PROGRAM} are allowed")
-        self._program: list[Instruction] = [(None, ())]
-        self._start = _emit(tree, self._program, _MATCH)
+        program = Program(pattern, captures=False)
+        self._program, self._start = program.instructions, program.start
         self._known: dict[tuple[State, str], State] = {}
 
     @property
@@ -89,7 +64,7 @@ class Regex:
             state = self._step(state, character)
             if not state[0]:
                 return False
-        return _MATCH in self._reach(state, "")
+        return MATCH in self._reach(state, "")
 
     def _step(self, state: State, character: str) -> State:
         known = self._known.get((state, character))
@@ -117,7 +92,7 @@ class Regex:
             condition, targets = self._program[waiting.pop()]
             if isinstance(condition, CharacterSet):
                 continue
-            if condition is not None and not holds(condition, before, following):
+            if isinstance(condition, str) and not holds(condition, before, following):
                 continue
             for target in targets:
                 if target not in reached:
@@ -134,60 +109,3 @@ def holds(kind: str, before: str, following: str) -> bool:
         return not following
     boundary = (before in WORD) != (following in WORD)
     return boundary == (kind == WORD_BOUNDARY)
-
-
-def program_size(node: Node) -> int:
-    """Return the number of instructions of a tree, without generating them.
-
-    Nested repeat counts multiply, so a short expression may have a huge program.
-    """
-    if isinstance(node, Sequence):
-        return sum(map(program_size, node.parts))
-    if isinstance(node, Choice):
-        return 1 + sum(map(program_size, node.parts))
-    if isinstance(node, Group):
-        return program_size(node.part)
-    if isinstance(node, Repeat):
-        part = program_size(node.part)
-        if node.most is None:
-            return part * max(node.least, 1) + 1
-        return part * node.most + node.most - node.least
-    return 1
-
-
-def _emit(node: Node, program: list[Instruction], after: int) -> int:
-    """Append the instructions of a tree. They continue at `after`; their start is returned."""
-    if isinstance(node, Sequence):
-        for part in reversed(node.parts):
-            after = _emit(part, program, after)
-        return after
-    if isinstance(node, Choice):
-        return _append(program, None, [_emit(part, program, after) for part in node.parts])
-    if isinstance(node, Repeat):
-        return _emit_repeat(node, program, after)
-    if isinstance(node, Group):
-        return _emit(node.part, program, after)
-    return _append(program, node.kind if isinstance(node, Place) else node, [after])
-
-
-def _emit_repeat(node: Repeat, program: list[Instruction], after: int) -> int:
-    end, least = after, node.least
-    if node.most is None:
-        loop = _append(program, None, [])
-        begin = _emit(node.part, program, loop)
-        program[loop] = None, (begin, end)
-        after = begin if least else loop
-        least = max(least - 1, 0)
-    else:
-        for _ in range(node.most - least):
-            after = _append(program, None, [_emit(node.part, program, after), end])
-    for _ in range(least):
-        after = _emit(node.part, program, after)
-    return after
-
-
-def _append(
-    program: list[Instruction], condition: CharacterSet | str | None, targets: Iterable[int]
-) -> int:
-    program.append((condition, tuple(targets)))
-    return len(program) - 1

@@ -14,28 +14,20 @@ it may capture another one of these empty texts.
 from __future__ import annotations
 
 from stretto.base.character_set import CharacterSet
-from stretto.base.errors import ConfigError
-from stretto.base.regex import MAX_PROGRAM, holds, program_size
-from stretto.base.regex_syntax import Choice, Group, Place, Repeat, Sequence, parse
+from stretto.base.regex import holds
+from stretto.base.regex_program import MATCH, Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Final, TypeAlias
 
-    from stretto.base.regex_syntax import Node
-
     Captures: TypeAlias = tuple[int, ...]
     """Begin and end of each group, -1 if it didn't match; first those of the whole match."""
-    Instruction: TypeAlias = tuple["CharacterSet | str | int | None", tuple[int, ...]]
-    """As in `regex`; in addition a number: the place is stored in the captures at this index."""
     Threads: TypeAlias = list[tuple[int, Captures]]
 
 MAX_PASSES: Final = 16
 """The largest number of scans of the text by `find_all`."""
-
-_MATCH: Final = 0
-"""The last instruction of every program."""
 
 
 class CaptureRegex:
@@ -54,13 +46,9 @@ class CaptureRegex:
     __slots__ = ("_program", "_start", "groups")
 
     def __init__(self, pattern: str) -> None:
-        tree = parse(pattern)
-        size = program_size(tree)
-        if size > MAX_PROGRAM:
-            raise ConfigError(f"it is too large: {size} steps, at most {MAX_PROGRAM} are allowed")
-        self.groups = 0
-        self._program: list[Instruction] = [(None, ())]
-        self._start = self._emit(tree, _MATCH)
+        program = Program(pattern, captures=True)
+        self._program, self._start = program.instructions, program.start
+        self.groups = program.groups
 
     def full_match(self, text: str) -> Captures | None:
         """Match the whole text; None if it doesn't match."""
@@ -69,7 +57,7 @@ class CaptureRegex:
             if not threads:
                 return None
             threads = self._step(text, at, character, threads)
-        found = next((captures for position, captures in threads if position == _MATCH), None)
+        found = next((captures for position, captures in threads if position == MATCH), None)
         return found and (found[0], len(text), *found[2:])
 
     def find_all(self, text: str) -> Iterator[Captures]:
@@ -102,7 +90,7 @@ class CaptureRegex:
                 threads = [*threads, (self._start, self._no_captures(at))]
             threads = self._threads_at(text, at, threads)
             for order, (position, captures) in enumerate(threads):
-                if position == _MATCH and not captures[0] == at == not_empty_at:
+                if position == MATCH and not captures[0] == at == not_empty_at:
                     found = (captures[0], at, *captures[2:])
                     threads = threads[:order]  # `re` would try the threads behind this one later.
                     break
@@ -138,50 +126,12 @@ class CaptureRegex:
                 continue
             reached.add(position)
             condition, targets = self._program[position]
-            if isinstance(condition, CharacterSet) or position == _MATCH:
+            if isinstance(condition, CharacterSet) or position == MATCH:
                 out.append((position, captures))
                 continue
             if isinstance(condition, int):
                 captures = (*captures[:condition], at, *captures[condition + 1 :])
-            elif condition is not None and not holds(condition, before, following):
+            elif isinstance(condition, str) and not holds(condition, before, following):
                 continue
             waiting += [(target, captures) for target in reversed(targets)]
         return out
-
-    # --- compilation
-
-    def _emit(self, node: Node, after: int) -> int:
-        """Append the instructions of a tree. They continue at `after`; their start is returned."""
-        if isinstance(node, Sequence):
-            for part in reversed(node.parts):
-                after = self._emit(part, after)
-            return after
-        if isinstance(node, Choice):
-            return self._append(None, *(self._emit(part, after) for part in node.parts))
-        if isinstance(node, Repeat):
-            return self._emit_repeat(node, after)
-        if isinstance(node, Group):
-            self.groups = max(self.groups, node.number)
-            end = self._append(2 * node.number + 1, after)
-            return self._append(2 * node.number, self._emit(node.part, end))
-        return self._append(node.kind if isinstance(node, Place) else node, after)
-
-    def _emit_repeat(self, node: Repeat, after: int) -> int:
-        end, least = after, node.least
-        if node.most is None:
-            loop = self._append(None)
-            begin = self._emit(node.part, loop)
-            self._program[loop] = None, (end, begin) if node.lazy else (begin, end)
-            after = begin if least else loop
-            least = max(least - 1, 0)
-        else:
-            for _ in range(node.most - least):
-                begin = self._emit(node.part, after)
-                after = self._append(None, *((end, begin) if node.lazy else (begin, end)))
-        for _ in range(least):
-            after = self._emit(node.part, after)
-        return after
-
-    def _append(self, condition: CharacterSet | str | int | None, *targets: int) -> int:
-        self._program.append((condition, targets))
-        return len(self._program) - 1

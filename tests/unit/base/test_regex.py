@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from stretto.base import regex as regex_module
 from stretto.base.errors import ConfigError
-from stretto.base.regex import MAX_KNOWN_STEPS, MAX_PROGRAM, MAX_TEXT, Regex
+from stretto.base.regex import MAX_KNOWN_STEPS, MAX_TEXT, Regex
+from stretto.base.regex_program import MAX_PROGRAM
 from tests.support.examples import examples
 
 TEXTS = st.lists(
