@@ -347,7 +347,7 @@ class TestFlowServerInterceptor:
             assert self.handler_for(None, interceptor) is None
         assert self.handler_for(handler, interceptor) is handler
 
-    def test_attributes_that_grpc_reads_from_handlers_are_kept(self) -> None:
+    def test_wrapped_handler_has_the_attributes_that_grpc_reads(self) -> None:
         from stretto.flows.grpcio import FlowServerInterceptor
 
         def pooled(request: bytes, _context: Any) -> bytes:

@@ -417,7 +417,9 @@ class TestRecordedEvents:
             ("--max-depth=1", "f", "<module>"),
         ],
     )
-    def test_option_removes_its_events_from_the_trace(self, oracle, trace, option, gone, kept):
+    def test_option_that_limits_the_recording_removes_events(
+        self, oracle, trace, option, gone, kept
+    ):
         text = (
             "import gc, logging, stretto\ndef f():\n  stretto.instant('own'); gc.collect()\n"
             "f(); logging.warning('x'); raise ValueError\n"

@@ -190,10 +190,8 @@ def recorded(folder: Path, program: dict[str, Any], *options: str) -> Run:
 @settings(
     max_examples=5,
     deadline=None,
-    phases=[
-        Phase.explicit,
-        Phase.generate,
-    ],  # Phase.shrink would take too long: a program runs up to 1 s
+    # Phase.shrink would take too long: each program runs for up to 1 s.
+    phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(program=PROGRAMS)

@@ -185,7 +185,7 @@ def test_import_of_a_higher_layer_is_a_violation(
     assert (violation(importer, imported) is None) is allowed
 
 
-def test_imports_at_all_levels_are_found(tmp_path: Path) -> None:
+def test_imports_in_functions_and_for_type_checkers_are_found(tmp_path: Path) -> None:
     source = tmp_path / "sample.py"
     source.write_text(
         "import os\n"

@@ -31,7 +31,7 @@ def check(condition: object, complaint: str) -> None:
 
 
 def check_installed() -> None:
-    """Check that the package comes from the environment, with types, and without a compiler."""
+    """Check that the installed package is imported and typed, and that PATH has no C compiler."""
     package = Path(stretto.__file__).parent
     check(package.is_relative_to(sys.prefix), f"stretto was imported from {package}")
     check((package / "py.typed").exists(), "py.typed is missing")

@@ -110,7 +110,7 @@ def test_more_than_64_versions_are_refused() -> None:
     assert "the limit is 64" in error_of(HEAD + f"type T = struct {{ {members} }};").reason
 
 
-def test_library_too_long_for_its_versions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_library_with_many_versions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     text = HEAD + "@available(added=2) type T = struct {};\n"
     compiled(text)
     monkeypatch.setattr("stretto_fidl.compiler.timeline.MAX_CHARACTERS", 2 * len(text) - 1)

@@ -104,7 +104,7 @@ def test_another_caller_reads_after_the_reading_caller_got_its_reply() -> None:
         headers = [peer.request() for _ in calls]
         assert len({header.txid for header in headers}) == 4
         assert all(header.txid >= ASSIGNED for header in headers)
-        # The first reply is for the thread that reads; another one must read then.
+        # The first reply is for the thread that reads; then another thread must read.
         for index, header in enumerate(headers):
             peer.send(header.txid, "Later", number(index))
         assert sorted(call.result(30) for call in calls) == [0, 1, 2, 3]
