@@ -91,6 +91,13 @@ versions: install ## the same programs on each CPython that `make install` was r
 	STRETTO_VERSIONS=1 $(PYTEST) tests/conformance/test_versions.py \
 	    --junitxml=$(RESULTS)/versions.xml
 
+.PHONY: newest test-internals
+newest: ## build for the newest CPython found, supported or not, and test what uses its internals
+	tools/pythons newest | { read -r version python enter && \
+	    $$enter $(MAKE) test-internals PYTHON="$$python" </dev/null; }
+test-internals: install
+	$(PYTEST) tests/meta/test_python_versions.py tests/unit/native tests/unit/profilers
+
 .PHONY: newer-debian
 newer-debian: ## CPython 3.14 and 3.15 in build/newer_debian, for tools/in_newer_debian (needs root)
 	tools/in_newer_debian python3.14 --version

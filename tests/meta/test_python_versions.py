@@ -1,12 +1,18 @@
-"""A table lists each private or unstable CPython name that the C sources use, with its versions.
+"""A table lists each private or version-specific CPython name that the C sources use.
 
-Each row has the CPython versions whose headers declare the name. A new private name needs a new
-row. For a new CPython, look up each name with an open range (`3.12-`) in its headers.
+Each row has the CPython versions that the name is used with. The headers of the interpreter that
+runs the tests must have the names of its version. So a new CPython needs `make newest`, and a row
+for each name that is new or gone.
 """
 
 from __future__ import annotations
 
 import re
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
 
 from tests.support.sources import ROOT
 
@@ -20,31 +26,92 @@ NAMES = {
     "PyUnstable_Long_CompactValue": "3.12-",
     "PyUnstable_Long_IsCompact": "3.12-",
     "Py_BUILD_CORE": "3.11-",
+    "Py_mod_gil": "3.13-",
+    "Py_MOD_GIL_USED": "3.13-",
     "_PyInterpreterFrame": "3.11-",
     "_PyCFrame": "3.11-3.12",
+    "_co_instrumentation_version": "3.12-",
+    "FRAME_OWNED_BY_CSTACK": "3.12-3.14",
+    "FRAME_OWNED_BY_FRAME_OBJECT": "3.11-",
+    "FRAME_OWNED_BY_INTERPRETER": "3.14-",
+    "f_code": "3.11-3.12",
+    "f_executable": "3.13-",
+    "native_thread_id": "3.11-",
+    "->c_profilefunc": "3.11",
+    "->c_profileobj": "3.11",
+    "->c_tracefunc": "3.11",
     "->cframe": "3.11-3.12",
-    "->current_frame": "3.11-",
+    "->context": "3.11-",
     "->context_ver": "3.11-",
+    "->current_frame": "3.11-",
+    "->f_frame": "3.11",
+    "->owner": "3.11-",
+    "->previous": "3.11-",
+    "->threads": "3.11-",
+    "->tracing": "3.11",
+    "->use_tracing": "3.11",
+    "BEFORE_WITH": "3.11-3.13",
+    "CALL_KW": "3.13-",
     "pycore_frame.h": "3.11-",
     "pycore_interp.h": "3.11-",
     "pycore_interpframe.h": "3.14-",
 }
-"""Name: the versions of CPython that it is used with."""
+"""Name: the versions of CPython that it is used with. `->` marks a member of a struct."""
 
 PATTERN = re.compile(
-    r"\b_Py\w+|\bPyUnstable_\w+|\bPy_BUILD_CORE\b|\bpycore_\w+\.h"
-    r"|->(?:cframe|current_frame|context_ver)\b"
+    r"\b_Py\w+|\bPyUnstable_\w+|\bPy_BUILD_CORE\b|\bPy_(?:mod_gil|MOD_GIL\w+)|\bpycore_\w+\.h"
+    r"|\b_co_\w+|\bFRAME_OWNED_BY_\w+|\bf_(?:code|executable)\b|\bnative_thread_id(?=\))"
+    r"|\bBEFORE_WITH\b|\bCALL_KW\b"
+    r"|(?:thread|t|Get\(\)|python)(->(?:c_\w+|cframe|context|context_ver|current_frame|tracing))\b"
+    r"|(->(?:f_frame|use_tracing|threads)|(?<=\bf)->(?:owner|previous))\b"
 )
+"""The last two alternatives are members of a thread, a frame or an interpreter."""
+
+CONDITIONAL = {
+    "auto_detail needs sys.monitoring": "module.c",
+    "calls are reported by sys.monitoring": "monitoring.c",
+    "calls are reported by the profile function": "profile.c",
+    "names of the functions for extra data of code": "code_filter.c",
+    "places of the members of frames and threads": "python_layout.c",
+}
+"""Reason: the file of native/hooks that compares the version of CPython."""
+
+
+def used_names() -> set[str]:
+    found: set[str] = set()
+    for part in ("bind", "hooks"):
+        for path in (ROOT / "native" / part).rglob("*.[ch]"):
+            for match in PATTERN.finditer(path.read_text()):
+                found.add(match[1] or match[2] or match[0])
+    return found
+
+
+def is_used_with(versions: str, minor: int) -> bool:
+    first, to, last = versions.replace("3.", "").partition("-")
+    return int(first) <= minor <= (int(last) if last else 99 if to else int(first))
 
 
 def test_each_private_name_is_listed_with_its_versions() -> None:
-    paths = [
-        path for part in ("bind", "hooks") for path in (ROOT / "native" / part).rglob("*.[ch]")
-    ]
-    found = {name for path in paths for name in PATTERN.findall(path.read_text())}
-    assert found == set(NAMES)
+    assert used_names() == set(NAMES)
 
 
 def test_each_row_has_a_version_or_a_range_of_versions() -> None:
     for name, versions in NAMES.items():
         assert re.fullmatch(r"3\.\d+(-(3\.\d+)?)?", versions), name
+
+
+def test_only_listed_files_of_the_hooks_compare_versions() -> None:
+    paths = (ROOT / "native" / "hooks").iterdir()
+    found = {path.name for path in paths if "PY_VERSION_HEX" in path.read_text()}
+    assert found == set(CONDITIONAL.values())
+
+
+def test_headers_of_this_python_have_the_names_of_its_version() -> None:
+    folder = Path(sysconfig.get_path("include"))
+    headers = {path.name: path.read_text() for path in folder.rglob("*.h")}
+    if not headers:
+        pytest.skip(f"no headers in {folder}")
+    words = set(headers) | {word for text in headers.values() for word in re.findall(r"\w+", text)}
+    minor = sys.version_info.minor
+    expected = {name.removeprefix("->") for name in NAMES if is_used_with(NAMES[name], minor)}
+    assert expected <= words
