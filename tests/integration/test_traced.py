@@ -460,10 +460,8 @@ class TestDaemonResources:
         raise AssertionError("the daemon doesn't come to rest")
 
     def test_daemon_recovers_from_a_lack_of_descriptors(self, tmp_path, opened, oracle):
-        daemon = Daemon(
-            tmp_path,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)),
-        )
+        daemon = Daemon(tmp_path)
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (32, 32))
         opened.append(daemon)
         consumer, producers = started(opened, daemon, "app")
         crowd = [UnixSocket.connect(daemon.producer_socket) for _ in range(60)]
@@ -482,10 +480,8 @@ class TestDaemonResources:
         assert counts["late"] == 100
 
     def test_session_can_start_during_a_lack_of_descriptors(self, tmp_path, opened, oracle):
-        daemon = Daemon(
-            tmp_path,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)),
-        )
+        daemon = Daemon(tmp_path)
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (32, 32))
         opened.append(daemon)
         poor = daemon.producer("poor")
         first, second = daemon.consumer(), daemon.consumer()
