@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from stretto.base.errors import CommandError, TransportError
 from stretto.base.socket_names import consumer_socket
 from stretto.base.unix_socket import UnixSocket
-from stretto.cli.verb_parser import VerbParser, port_number
+from stretto.cli.verb_parser import VerbParser, port_number, repeatable
 from stretto.viewer.access import LOOPBACK, PUBLIC_UI
 from stretto.viewer.peer_user import allowed_users
 
@@ -47,14 +47,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--port", type=port_number, default=PORT, metavar="N",
         help=f"port to listen on (default: {PORT}, the only one that the page uses)",
     )  # fmt: skip
-    parser.add_argument(
-        "--origin", action="append", default=[], metavar="ORIGIN",
-        help="accept pages of this origin (http://HOST:PORT), too; repeatable",
-    )  # fmt: skip
-    parser.add_argument(
-        "--user", action="append", default=[], metavar="NAME",
-        help="accept this user of the machine, too; repeatable",
-    )  # fmt: skip
+    repeatable(parser, "--origin", "ORIGIN", "accept pages of this origin (http://HOST:PORT), too")
+    repeatable(parser, "--user", "NAME", "accept this user of the machine, too")
     return parser.parse_args(arguments)
 
 

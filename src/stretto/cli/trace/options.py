@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from stretto.cli.verb_parser import VerbParser
+from stretto.cli.verb_parser import VerbParser, flag, repeatable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ def make_parser() -> VerbParser:
     _add_light_mode(parser.add_argument_group("light mode, without a config"))
     _add_sessions(parser.add_argument_group("running sessions"))
     _add_statsd(parser.add_argument_group("metadata for automated use"))
-    parser.add_argument("--version", action="store_true", help="print the version")
+    flag(parser, "--version", "print the version")
     return parser
 
 
@@ -57,20 +57,15 @@ def _add_recording(group: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         help="the TraceConfig; - is standard input, :test a built-in config of 2 s",
     )
-    add("--txt", action="store_true", help="the config is in text form")
-    add(
-        "--txt-lossy",
-        action="store_true",
-        help="the same, but unknown fields are ignored instead of refused",
-    )
+    flag(group, "--txt", "the config is in text form")
+    flag(group, "--txt-lossy", "the same, but unknown fields are ignored instead of refused")
     add("-o", "--out", metavar="FILE", help="the output file; - is standard output")
-    add("--no-clobber", action="store_true", help="refuse to overwrite a file")
-    add("-d", "--background", action="store_true", help="run in the background; print the pid")
-    add(
-        "-D",
-        "--background-wait",
-        action="store_true",
-        help="the same, and return when all data sources have started, or after 30 s",
+    flag(group, "--no-clobber", "refuse to overwrite a file")
+    flag(group, "-d --background", "run in the background; print the pid")
+    flag(
+        group,
+        "-D --background-wait",
+        "the same, and return when all data sources have started, or after 30 s",
     )
     add(
         "--notify-fd",
@@ -78,14 +73,8 @@ def _add_recording(group: argparse._ArgumentGroup) -> None:
         metavar="FD",
         help="write a byte to FD when all data sources have started: 0, or 1 after a failure",
     )
-    add("--no-guardrails", action="store_true", help="ask the service to ignore its guardrails")
-    add(
-        "--add-attribute",
-        action="append",
-        default=[],
-        metavar="KEY[=VALUE]",
-        help="store an attribute in the trace; repeatable",
-    )
+    flag(group, "--no-guardrails", "ask the service to ignore its guardrails")
+    repeatable(group, "--add-attribute", "KEY[=VALUE]", "store an attribute in the trace")
 
 
 def _add_light_mode(group: argparse._ArgumentGroup) -> None:
@@ -93,7 +82,7 @@ def _add_light_mode(group: argparse._ArgumentGroup) -> None:
     add("-t", "--time", metavar="N[s|ms|m|h]", help="duration (default: 10s)")
     add("-b", "--buffer", metavar="N[mb|kb|gb]", help="size of the buffer (default: 32mb)")
     add("-s", "--size", metavar="N[mb|kb|gb]", help="write the file while recording, up to this")
-    add("-a", "--app", action="append", default=[], metavar="NAME", help="atrace app; repeatable")
+    repeatable(group, "-a --app", "NAME", "atrace app")
     add("events", nargs="*", metavar="EVENT", help="ftrace event (group/name) or atrace category")
 
 
@@ -101,7 +90,7 @@ def _add_sessions(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--detach", metavar="KEY", help="start a session that continues without this command")
     add("--attach", metavar="KEY", help="take over a detached session")
-    add("--stop", action="store_true", help="with --attach: end the session")
+    flag(group, "--stop", "with --attach: end the session")
     add(
         "--is_detached",
         "--is-detached",
@@ -110,29 +99,23 @@ def _add_sessions(group: argparse._ArgumentGroup) -> None:
     )
     add("--clone", type=int, metavar="ID", help="save a copy of a running session")
     add("--clone-by-name", metavar="NAME", help="the same, by its unique_session_name")
-    add("--clone-for-bugreport", action="store_true", help="with --clone: without the trace filter")
-    add(
-        "--save-for-bugreport",
-        action="store_true",
-        help="save a copy of the session with the highest bugreport_score",
+    flag(group, "--clone-for-bugreport", "with --clone: without the trace filter")
+    flag(
+        group, "--save-for-bugreport", "save a copy of the session with the highest bugreport_score"
     )
-    add(
-        "--save-all-for-bugreport",
-        action="store_true",
-        help="save copies of all sessions with a bugreport_score",
-    )
-    add("--query", action="store_true", help="print producers, data sources and sessions")
-    add("--long", action="store_true", help="with --query: print all categories")
-    add("--query-raw", action="store_true", help="the same, as an encoded TracingServiceState")
+    flag(group, "--save-all-for-bugreport", "save copies of all sessions with a bugreport_score")
+    flag(group, "--query", "print producers, data sources and sessions")
+    flag(group, "--long", "with --query: print all categories")
+    flag(group, "--query-raw", "the same, as an encoded TracingServiceState")
 
 
 def _add_statsd(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     for name in ("alert-id", "config-id", "config-uid", "subscription-id"):
         add(f"--{name}", type=int, default=0, metavar="N", help="stored in the trace")
-    add("--upload", action="store_true", help=argparse.SUPPRESS)
+    flag(group, "--upload", argparse.SUPPRESS)
     add("--dropbox", metavar="TAG", help=argparse.SUPPRESS)
-    add("--reset-guardrails", action="store_true", help="no effect; exit code 0")
+    flag(group, "--reset-guardrails", "no effect; exit code 0")
 
 
 class TraceOptions(argparse.Namespace):

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from stretto.cli.traced.permissions import default_permissions, parse_permissions
-from stretto.cli.verb_parser import VerbParser
+from stretto.cli.verb_parser import VerbParser, flag, repeatable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,10 +39,10 @@ systemd when it is ready (NOTIFY_SOCKET). docs/traced.md has unit files.
 def _make_parser() -> VerbParser:
     parser = VerbParser("traced", DESCRIPTION, epilog=EPILOG)
     add = parser.add_argument
-    add(
+    flag(
+        parser,
         "--background",
-        action="store_true",
-        help="run in the background; print the pid, and return when the daemon is ready",
+        "run in the background; print the pid, and return when the daemon is ready",
     )
     add("--pid-file", metavar="FILE", help="file with the pid, while the daemon runs")
     add(
@@ -51,24 +51,23 @@ def _make_parser() -> VerbParser:
         help="group and octal mode of the producers' sockets, then of the consumers'; an empty "
         "group is the daemon's own (:0666::0600)",
     )
-    add(
+    flag(
+        parser,
         "--enable-relay-endpoint",
-        action="store_true",
-        help="accept relays of other machines on all sockets of producers",
+        "accept relays of other machines on all sockets of producers",
     )
-    add(
+    repeatable(
+        parser,
         "--enable-relay-endpoint-on",
-        metavar="SOCKET",
-        action="append",
-        default=[],
-        help="accept relays on this socket, written as in PERFETTO_PRODUCER_SOCK_NAME; repeatable",
+        "SOCKET",
+        "accept relays on this socket, written as in PERFETTO_PRODUCER_SOCK_NAME",
     )
-    add(
+    flag(
+        parser,
         "--allow-network-consumers",
-        action="store_true",
-        help="accept consumers at host:port and vsock:// addresses: all peers can read all traces",
+        "accept consumers at host:port and vsock:// addresses: all peers can read all traces",
     )
-    add("--version", action="store_true", help="print the version")
+    flag(parser, "--version", "print the version")
     return parser
 
 

@@ -5,8 +5,7 @@ A word is (field number << 3) | opcode. Source: docs/formats/protozero.md, "Filt
 
 from __future__ import annotations
 
-from stretto.base.errors import DecodeError
-from stretto.protozero.wire import read_varint, varint
+from stretto.protozero.wire import varint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,22 +47,3 @@ def encode_words(words: Iterable[int]) -> bytes:
     """Encode words and their checksum."""
     words = list(words)
     return b"".join(map(varint, words)) + varint(checksum(words))
-
-
-def decode_words(data: bytes) -> list[int]:
-    """Decode the words that `encode_words` encoded.
-
-    Raises:
-        DecodeError: A varint is truncated, or the checksum is wrong or missing.
-    """
-    words: list[int] = []
-    pos = 0
-    while pos < len(data):
-        word, pos = read_varint(data, pos, len(data))
-        words.append(word & _U32)
-    if not words or words[-1] != checksum(words[:-1]):
-        raise DecodeError(
-            f"The checksum of {len(words)} words of filter bytecode is wrong or missing: "
-            "make it again."
-        )
-    return words[:-1]

@@ -6,21 +6,8 @@ from stretto.protozero.filter.schema import PASSTHROUGH, FilterString
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from stretto import _native
     from stretto.protozero.filter.schema import FilteredField, FilteredMessage, SchemaFilter
-
-
-def name_of_path(schema: SchemaFilter, path: Iterable[int]) -> str:
-    """Return a path of field numbers as names, such as `.packet.track_event.999`."""
-    message: FilteredMessage | None = schema.messages[0]
-    names = []
-    for number in path:
-        field = message.fields.get(number) if message else None
-        names.append(f".{field.name}" if field else f".{number}")
-        message = field.nested if field else None
-    return "".join(names)
 
 
 def describe_schema(schema: SchemaFilter) -> list[str]:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from stretto.base.errors import DecodeError
-from stretto.protozero.filter.bytecode import checksum, decode_words, encode_words
+from stretto.protozero.filter.bytecode import checksum, encode_words
+from tests.support.filter_words import decode_words
 
 
 def test_checksum_is_fnv_1a() -> None:

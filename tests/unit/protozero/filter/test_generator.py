@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from stretto.base.errors import ConfigError
-from stretto.protozero.filter.bytecode import V1, V2, V54, decode_words
+from stretto.protozero.filter.bytecode import V1, V2, V54
 from stretto.protozero.filter.generator import FilterBytecodeGenerator
+from tests.support.filter_words import decode_words
 
 SIMPLE, RANGE, NESTED, STRING, TYPED = 1, 2, 3, 4, 5
 

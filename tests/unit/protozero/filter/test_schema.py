@@ -10,7 +10,7 @@ import pytest
 from stretto import _native
 from stretto.base.errors import ConfigError
 from stretto.protozero.filter.bytecode import V1, V2, V54
-from stretto.protozero.filter.describe import describe_allowed, describe_schema, name_of_path
+from stretto.protozero.filter.describe import describe_allowed, describe_schema
 from stretto.protozero.filter.load import load_filter
 from stretto.protozero.filter.schema import (
     DENY,
@@ -156,12 +156,6 @@ class TestStringFields:
 
 
 class TestSchemaDescriptions:
-    def test_path_of_field_numbers_is_converted_to_names(self) -> None:
-        schema = SchemaFilter(Root)
-        assert name_of_path(schema, [20, 4, 3]) == ".child.recurse.f64"
-        assert name_of_path(schema, [20, 9, 3]) == ".child.9.3"
-        assert name_of_path(schema, []) == ""
-
     def test_schema_description_lists_fields_and_annotations(self) -> None:
         schema = SchemaFilter(
             Root, {"Root.text": FilterString(2), "Root.leaf1": PASSTHROUGH, "Root.leaf2": DENY}
