@@ -142,7 +142,7 @@ class World(Setup):
         return self.service.connect_consumer(consumer, UID)
 
     def connect_consumer(self, consumer, uid):  # type: ignore[no-untyped-def]
-        """Connect a MockConsumer, which calls this method as on a service."""
+        """Connect a consumer to the port; MockConsumer calls this method of a service."""
         return ConsumerIPCClient(self.far_end(), consumer, self.runner)
 
     def far_end(self) -> UnixSocket:

@@ -134,7 +134,7 @@ def test_random_calls_of_threads_have_the_expected_arrows(seed: int) -> None:
                     thread.join()
                 handler.late.put(None)
                 others[1].join()
-                client.Ask(number=1)  # the server has then handled all earlier messages
+                client.Ask(number=1)  # the reply comes after all earlier messages
                 client.close()
                 for thread in others:
                     thread.join()

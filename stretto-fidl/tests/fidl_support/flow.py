@@ -133,7 +133,7 @@ def client(path: str, messages: int, enable_at: int) -> None:
         thread.start()
     for thread in senders:
         thread.join()
-    ask(caller, 1)  # the client has then received all earlier events
+    ask(caller, 1)  # the reply comes after all earlier events
     caller.close()
     receiver.join()
 

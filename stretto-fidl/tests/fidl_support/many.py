@@ -130,7 +130,7 @@ def client(path: str, messages: int, enable_at: int, _lose_every: int) -> None:
         thread.start()
     for thread in senders:
         thread.join()
-    caller.Ask(serial=messages)  # the client has then received all earlier events
+    caller.Ask(serial=messages)  # the reply comes after all earlier events
     caller.close()
     receiver.join()
     if flows.stats():

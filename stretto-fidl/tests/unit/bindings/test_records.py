@@ -189,11 +189,11 @@ class TestSensitiveValues:
         for member in ir["struct_declarations"][0]["members"]:
             member.pop(
                 "maybe_attributes", None
-            )  # Fuchsia's compiler doesn't copy the attribute to members
+            )  # Fuchsia's compiler doesn't copy `@sensitive` to members
         assert redacted(load(ir, [aliases]).User(one="a", many=["b"], shown="me")) == expected
 
     def test_attribute_of_a_library_or_a_type_redacts_all_its_values(self) -> None:
-        """Fuchsia's compiler doesn't copy the attribute to members, so the bindings do."""
+        """Fuchsia's compiler doesn't copy `@sensitive` to members, so the bindings do."""
         mark = [{"name": "sensitive", "arguments": []}]
         ir = library(structs={"Key": "data vector<uint8>"})
         assert repr(load(ir).Key(data=b"")) == "Key(data=b'')"

@@ -101,7 +101,7 @@ def test_all_declarations_of_a_sensitive_library_are_sensitive() -> None:
         ("[Sensitive] const bool C = true;", "a const"),
     ],
 )
-def test_sensitive_on_an_element_without_values_is_refused(text: str, place: str) -> None:
+def test_attribute_sensitive_on_an_element_without_values_is_refused(text: str, place: str) -> None:
     error = error_of(text)
     assert "`@sensitive` stands on a type, member, method or protocol, not on " in str(error)
     assert f"not on {place}" in str(error)
@@ -109,7 +109,7 @@ def test_sensitive_on_an_element_without_values_is_refused(text: str, place: str
     assert str(error).startswith(f"example.fidl:2:{column}: ")
 
 
-def test_sensitive_with_arguments_is_refused() -> None:
+def test_attribute_sensitive_with_arguments_is_refused() -> None:
     assert "takes no arguments" in str(error_of("@sensitive(false) type S = struct {};"))
 
 

@@ -117,7 +117,7 @@ def test_long_library_with_many_versions_is_refused(monkeypatch: pytest.MonkeyPa
     assert "too long to be checked in all its 2 versions" in error_of(text).reason
 
 
-def test_other_attributes_than_available_may_have_arguments_added_and_removed() -> None:
+def test_custom_attribute_may_have_arguments_named_added_and_removed() -> None:
     text = '@custom(added="x", removed=true) type T = struct {};'
     compiled(text)
     compiled(HEAD + text)
