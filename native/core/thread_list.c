@@ -8,17 +8,21 @@ static void on_fork_child(void* object) {
   list->forked = true;
 }
 
-void st_thread_list_mark_ended(struct st_thread_record* record) {
+static void end(struct st_thread_record* record) {
   struct st_thread_list* list = record->list;
   /* Another thread may free the record from now on. */
   atomic_store(&record->ended, true);
   atomic_store(&list->some_ended, true);
 }
 
+void st_thread_list_mark_ended(struct st_thread_record* record) {
+  if (!record->claimed)
+    end(record);
+}
+
 static void on_thread_exit(void* record) {
-  struct st_thread_list* list = ((struct st_thread_record*)record)->list;
-  list->on_exit();
-  st_thread_list_mark_ended(record);
+  ((struct st_thread_record*)record)->list->on_exit();
+  end(record);
 }
 
 void st_thread_list_init(struct st_thread_list* list) {
@@ -38,6 +42,7 @@ void st_thread_list_add(struct st_thread_list* list,
 }
 
 void st_thread_list_claim(struct st_thread_record* record) {
+  record->claimed = true;
   pthread_setspecific(record->list->key, record);
 }
 

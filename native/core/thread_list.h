@@ -7,7 +7,8 @@
  *   init           once, before the first fork of interest
  *   add            adds a new record; find returns it by the thread's id
  *   claim          called on the record's thread, whose end is then detected
- *   mark_ended     for a thread that has not claimed its record
+ *   mark_ended     for a thread that has not claimed its record: a claimed one
+ *                  is used until the thread's exit handlers have run
  *   reap           frees the records of ended threads.  In the child of a fork:
  *                  all but the record of the thread that called fork.
  *
@@ -31,6 +32,7 @@ struct st_thread_record {
   /* A thread that reads `true` also sees all writes of the ended thread
    * (release and acquire). */
   _Atomic bool ended;
+  bool claimed;
 };
 
 struct st_thread_list {
@@ -56,6 +58,7 @@ void st_thread_list_init(struct st_thread_list* list);
 void st_thread_list_add(struct st_thread_list* list,
                         struct st_thread_record* record, uint64_t thread_id);
 void st_thread_list_claim(struct st_thread_record* record);
+/* Has no effect on a claimed record. */
 void st_thread_list_mark_ended(struct st_thread_record* record);
 void st_thread_list_reap(struct st_thread_list* list);
 

@@ -49,6 +49,7 @@ static void set_up(void) {
 
 static void tear_down(void) {
   while (g_list.first) {
+    g_list.first->claimed = false;
     st_thread_list_mark_ended(g_list.first);
     st_thread_list_reap(&g_list);
   }
@@ -115,6 +116,19 @@ static void record_marked_as_ended_is_not_found_and_is_freed(void) {
   tear_down();
 }
 
+/* The exit handler of its thread writes to it. */
+static void claimed_record_is_not_freed_before_its_thread_exits(void) {
+  set_up();
+  struct calls* calls = make_calls(7);
+  st_thread_list_claim(&calls->thread);
+  st_thread_list_mark_ended(&calls->thread);
+  st_thread_list_reap(&g_list);
+  CHECK_EQ(g_ended, 0);
+  CHECK(st_thread_list_find(&g_list, 7) == &calls->thread);
+  pthread_setspecific(g_list.key, NULL);
+  tear_down();
+}
+
 static void forked_child_keeps_only_its_own_record(void) {
   set_up();
   g_own = make_calls(7);
@@ -140,6 +154,7 @@ static void forked_child_keeps_only_its_own_record(void) {
 int main(void) {
   RUN(record_of_running_thread_stays);
   RUN(record_marked_as_ended_is_not_found_and_is_freed);
+  RUN(claimed_record_is_not_freed_before_its_thread_exits);
   RUN(forked_child_keeps_only_its_own_record);
   RUN(each_ended_thread_is_reaped_once_while_others_start);
   return 0;

@@ -248,7 +248,7 @@ def test_threshold_rises_with_the_size_of_the_trace(folder: Path, oracle: Any) -
         "steps": [("f0", 0, 0.03, [("g1", 1, 0.002, [], "sleep")] * 10, "sleep")] * 30,
         "threads": [[("h0", 0, 0.03, [], "sleep")] * 60] * 50,
     }
-    trace = Trace(recorded(folder, program, "--size", "512kb"), oracle)
+    trace = Trace(recorded(folder, program, "--size", "256kb"), oracle)
     assert "less detail: from" in trace.run.stderr
     said = trace.query("select name from slice where name like 'from here on, calls shorter%'")
     assert said
