@@ -7,6 +7,8 @@
  */
 #include "bind/data_path/trace_writer.h"
 
+#include <structmember.h>
+
 #include "bind/common/arguments.h"
 #include "bind/common/types.h"
 #include "bind/data_path/arbiter.h"
@@ -136,46 +138,33 @@ static PyObject* writer_close(PyObject* object, PyObject* Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
-static struct st_trace_writer* writer_of(PyObject* self) {
-  return &((struct trace_writer*)self)->writer;
-}
-
-static PyObject* get_writer_id(PyObject* self, void* Py_UNUSED(closure)) {
-  return PyLong_FromUnsignedLong(writer_of(self)->writer_id);
-}
-
-static PyObject* get_chunk_id(PyObject* self, void* Py_UNUSED(closure)) {
-  return PyLong_FromUnsignedLong(writer_of(self)->chunk_id);
-}
-
-static PyObject* get_packets_written(PyObject* self, void* Py_UNUSED(closure)) {
-  return PyLong_FromUnsignedLongLong(writer_of(self)->packets_written);
-}
-
-static PyObject* get_packets_dropped(PyObject* self, void* Py_UNUSED(closure)) {
-  return PyLong_FromUnsignedLongLong(writer_of(self)->packets_dropped +
-                                     ((struct trace_writer*)self)->refused);
-}
-
-static PyObject* get_drop_count(PyObject* self, void* Py_UNUSED(closure)) {
-  return PyLong_FromUnsignedLong(writer_of(self)->drop_count);
+static PyObject* get_packets_dropped(PyObject* object,
+                                     void* Py_UNUSED(closure)) {
+  const struct trace_writer* self = (struct trace_writer*)object;
+  return PyLong_FromUnsignedLongLong(self->writer.packets_dropped +
+                                     self->refused);
 }
 
 static PyMethodDef kMethods[] = {
-    {"write", writer_write, METH_O, "Append one encoded TracePacket."},
-    {"flush", writer_flush, METH_NOARGS, "Return the current chunk."},
-    {"close", writer_close, METH_NOARGS, "Return the chunk and the writer id."},
+    {"write", writer_write, METH_O, NULL},
+    {"flush", writer_flush, METH_NOARGS, NULL},
+    {"close", writer_close, METH_NOARGS, NULL},
     {0},
 };
 
+#define MEMBER(name, type) \
+  { #name, type, offsetof(struct trace_writer, writer.name), READONLY, NULL }
+static PyMemberDef kMembers[] = {
+    MEMBER(writer_id, T_USHORT),
+    MEMBER(chunk_id, T_UINT),
+    MEMBER(packets_written, T_ULONGLONG),
+    MEMBER(drop_count, T_UINT),
+    {0},
+};
+#undef MEMBER
+
 static PyGetSetDef kProperties[] = {
-    {"writer_id", get_writer_id, NULL,
-     "Id in its producer; 0 if no id was free.", NULL},
-    {"chunk_id", get_chunk_id, NULL, "Id of the current or next chunk.", NULL},
-    {"packets_written", get_packets_written, NULL, "Packets written.", NULL},
-    {"packets_dropped", get_packets_dropped, NULL, "Packets dropped.", NULL},
-    {"drop_count", get_drop_count, NULL, "Number of entries into drop mode.",
-     NULL},
+    {"packets_dropped", get_packets_dropped, NULL, NULL, NULL},
     {0},
 };
 
@@ -183,6 +172,7 @@ static PyType_Slot kSlots[] = {
     {Py_tp_new, writer_new},
     {Py_tp_dealloc, writer_dealloc},
     {Py_tp_methods, kMethods},
+    {Py_tp_members, kMembers},
     {Py_tp_getset, kProperties},
     {Py_tp_doc, "Writes the packets of one thread to one buffer."},
     {0, NULL},

@@ -343,24 +343,18 @@ static PyObject* close_decoder_class(PyObject* Py_UNUSED(module),
 }
 
 static PyMethodDef kFunctions[] = {
-    {"close_decoder_class", close_decoder_class, METH_O,
-     "Give a new subclass of IndexedMessage a fast constructor and make it "
-     "immutable; return it."},
+    {"close_decoder_class", close_decoder_class, METH_O, NULL},
     {0},
 };
 
 static PyMethodDef kMethods[] = {
-    {"_last", last, METH_O, "Return the last field with a number, or None."},
-    {"_all", all, METH_O,
-     "Return all fields with a number, in the order of the wire."},
+    {"_last", last, METH_O, NULL},
+    {"_all", all, METH_O, NULL},
     {0},
 };
 
 static PyGetSetDef kProperties[] = {
-    {"bytes_left", get_bytes_left, NULL,
-     "Bytes that were not parsed; more than 0 means that the rest is "
-     "malformed.",
-     NULL},
+    {"bytes_left", get_bytes_left, NULL, NULL, NULL},
     {0},
 };
 
