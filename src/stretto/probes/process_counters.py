@@ -15,6 +15,7 @@ import os
 from typing import TYPE_CHECKING
 
 import stretto
+from stretto.base import proc_files
 from stretto.client.track_event.process import uuid_of_process
 from stretto.protos.trace import (
     CounterDescriptor,
@@ -43,18 +44,10 @@ _CPU_TRACK = 0x6370755F74696D65
 """Mixed into a process's uuid: the uuid of its CPU track."""
 
 
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
 def _memory(pid: int) -> ProcessStats.Process | None:
     """Return memory sizes in KiB; None if the process has ended."""
     process = ProcessStats.Process(pid=pid)
-    for line in _read(f"/proc/{pid}/status").splitlines():
+    for line in proc_files.read(pid, "status").splitlines():
         name, _, rest = line.partition(b":")
         if name in _STATUS_FIELDS:
             setattr(process, _STATUS_FIELDS[name], int(rest.split()[0]))
@@ -63,7 +56,7 @@ def _memory(pid: int) -> ProcessStats.Process | None:
 
 def _cpu(pid: int) -> tuple[int, int] | None:
     """Return (CPU time in ns, start time in ticks); None if the process has ended."""
-    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    fields = proc_files.stat(pid)
     if len(fields) < 20:
         return None
     return (int(fields[11]) + int(fields[12])) * _TICK_NS, int(fields[19])

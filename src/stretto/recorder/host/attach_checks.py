@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from stretto.base import proc_files
 from stretto.base.errors import CommandError
 
 if TYPE_CHECKING:
@@ -67,10 +68,8 @@ def _ptrace_scope() -> str:
 
 
 def _check_user(pid: int) -> None:
-    with suppress(OSError), open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-        user = next(int(line.split()[2]) for line in file if line.startswith("Uid:"))
-        if user != os.geteuid():
-            raise refusal(pid, f"it runs as user {user}: run `stretto record` as that user")
+    if (user := proc_files.effective_user(pid)) not in (-1, os.geteuid()):
+        raise refusal(pid, f"it runs as user {user}: run `stretto record` as that user")
 
 
 def _check_file_system(pid: int) -> None:
@@ -127,17 +126,9 @@ def _text(version: tuple[int, ...]) -> str:
 
 def _check_settings(pid: int) -> None:
     """Check whether the environment or an option of the process disables remote debugging."""
-    environment, arguments = _words(pid, "environ"), _words(pid, "cmdline")
-    for word in environment:
+    for word in proc_files.words(pid, "environ"):
         if word.startswith("PYTHON_DISABLE_REMOTE_DEBUG=") and not word.endswith("="):
             raise refusal(pid, "its environment has PYTHON_DISABLE_REMOTE_DEBUG")
+    arguments = proc_files.words(pid, "cmdline")
     if any(word.removeprefix("-X") == "disable-remote-debug" for word in arguments):
         raise refusal(pid, "it was started with -X disable-remote-debug")
-
-
-def _words(pid: int, name: str) -> list[str]:
-    try:
-        with open(f"/proc/{pid}/{name}", encoding="utf-8", errors="replace") as file:
-            return file.read().split("\0")
-    except OSError:
-        return []

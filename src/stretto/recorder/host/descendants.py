@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 
+from stretto.base import proc_files
 from stretto.recorder.python_command import (
     environment_problem,
     is_python,
@@ -26,22 +27,14 @@ STARTUP_S = 1.0
 NEVER_CONNECTED = "it never connected"
 
 
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
 def has_living_processes(folder: str) -> bool:
     """Return whether a process with this workspace in its environment is running.
 
     Processes that have left the program's process tree are included, and so are their forks.
     """
     variable = f"{VARIABLE}={folder}\0".encode()
-    pids = (name for name in os.listdir("/proc") if name.isdigit())
-    return any(variable in _read(f"/proc/{pid}/environ") for pid in pids)
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return any(variable in proc_files.read(pid, "environ") for pid in pids)
 
 
 def _children(pid: int) -> list[int]:
@@ -49,7 +42,7 @@ def _children(pid: int) -> list[int]:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
-    words = b" ".join(_read(f"/proc/{pid}/task/{tid}/children") for tid in threads)
+    words = b" ".join(proc_files.read(pid, f"task/{tid}/children") for tid in threads)
     return [int(word) for word in words.split()]
 
 
@@ -64,7 +57,7 @@ def _reason(pid: int, arguments: list[str]) -> str:
     """Return why a process isn't recorded, from its command line and environment."""
     if problem := option_problem(arguments):
         return problem
-    if (user := _effective_user(pid)) not in (-1, os.geteuid()):
+    if (user := proc_files.effective_user(pid)) not in (-1, os.geteuid()):
         return f"started as another user ({user}), who can't reach the recorder"
     # A process without arguments is within an execve: its environment is empty, too.
     return (_reason_in_environment(pid) if arguments else "") or NEVER_CONNECTED
@@ -79,22 +72,13 @@ def _reason_in_environment(pid: int) -> str:
     return environment_problem(dict(word.split("=", 1) for word in words if "=" in word))
 
 
-def _effective_user(pid: int) -> int:
-    # The owner of /proc/PID is not used: it is root after a process has changed its user.
-    for line in _read(f"/proc/{pid}/status").splitlines():
-        if line.startswith(b"Uid:"):
-            return int(line.split()[2])
-    return -1
-
-
 class _UnconnectedPython:
     """A Python process that isn't connected to the recorder."""
 
     __slots__ = ("command", "lived_s", "reason", "since")
 
     def __init__(self, pid: int, now: float) -> None:
-        words = _read(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")
-        arguments = [word for word in words if word]
+        arguments = proc_files.words(pid, "cmdline")
         self.command = short_command(arguments)
         self.reason = _reason(pid, arguments)
         self.since = now

@@ -20,6 +20,7 @@ import signal
 from _thread import start_new_thread
 from typing import TYPE_CHECKING
 
+from stretto.base import proc_files
 from stretto.base.errors import CommandError
 from stretto.recorder.host.group_signals import GroupSignalDetector
 
@@ -160,8 +161,4 @@ class Program:
 
 
 def _is_stopped(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return stat.read().rpartition(b")")[2].split()[0] == b"T"
-    except (OSError, IndexError):
-        return False
+    return proc_files.stat(pid)[:1] == [b"T"]

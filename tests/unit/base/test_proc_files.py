@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from stretto.base import proc_files
+
+ENDED = (1 << 22) + 1
+"""Larger than the largest process id of Linux."""
+
+
+def test_words_of_a_command_line_are_read_without_empty_ones() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()", "", "é"], stdin=subprocess.PIPE
+    ) as program:
+        found = proc_files.words(program.pid, "cmdline")
+        program.communicate(b"\n")
+    assert found[1:] == ["-c", "input()", "é"]
+
+
+def test_fields_of_stat_begin_behind_the_name() -> None:
+    fields = proc_files.stat(os.getpid())
+    assert (fields[0], int(fields[1])) == (b"R", os.getppid())
+
+
+def test_effective_user_of_this_process_is_read() -> None:
+    assert proc_files.effective_user(os.getpid()) == os.geteuid()
+
+
+@pytest.mark.parametrize("name", ["cmdline", "status", "no such file"])
+def test_files_of_an_ended_process_are_empty(name: str) -> None:
+    assert proc_files.read(ENDED, name) == b""
+    assert proc_files.words(ENDED, name) == []
+    assert (proc_files.stat(ENDED), proc_files.effective_user(ENDED)) == ([], -1)
