@@ -366,6 +366,28 @@ st_track_event_put_source_location_iid(uint8_t* p, uint64_t value) {
 }
 
 static inline void
+st_track_event_set_log_message(
+    struct st_message* m, const void* data, size_t size) {
+  st_message_append_bytes(m, 21, data, size);
+}
+
+static inline uint8_t*
+st_track_event_put_log_message(uint8_t* p, const void* data, size_t size) {
+  return st_put_bytes_field(p, 21, data, size);
+}
+
+static inline uint8_t*
+st_track_event_put_log_message_size(uint8_t* p, size_t size) {
+  return st_put_varint(st_put_tag(p, 21, ST_WIRE_DELIMITED), size);
+}
+
+static inline void
+st_track_event_begin_log_message(
+    struct st_message* m, struct st_message* child) {
+  st_message_begin_nested(m, child, 21);
+}
+
+static inline void
 st_track_descriptor_set_uuid(struct st_message* m, uint64_t value) {
   st_message_append_varint(m, 1, value);
 }
@@ -921,6 +943,36 @@ st_source_location_set_line_number(struct st_message* m, uint32_t value) {
 static inline uint8_t*
 st_source_location_put_line_number(uint8_t* p, uint32_t value) {
   return st_put_u64_field(p, 4, value);
+}
+
+static inline void
+st_log_message_set_source_location_iid(struct st_message* m, uint64_t value) {
+  st_message_append_varint(m, 1, value);
+}
+
+static inline uint8_t*
+st_log_message_put_source_location_iid(uint8_t* p, uint64_t value) {
+  return st_put_u64_field(p, 1, value);
+}
+
+static inline void
+st_log_message_set_body_iid(struct st_message* m, uint64_t value) {
+  st_message_append_varint(m, 2, value);
+}
+
+static inline uint8_t*
+st_log_message_put_body_iid(uint8_t* p, uint64_t value) {
+  return st_put_u64_field(p, 2, value);
+}
+
+static inline void
+st_log_message_set_prio(struct st_message* m, int32_t value) {
+  st_message_append_varint(m, 3, (uint64_t)(int64_t)value);
+}
+
+static inline uint8_t*
+st_log_message_put_prio(uint8_t* p, int32_t value) {
+  return st_put_u64_field(p, 3, (uint64_t)(int64_t)value);
 }
 
 static inline void

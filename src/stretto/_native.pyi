@@ -600,6 +600,28 @@ class Category:
             arguments: further arguments of the slice.
         """
     def slice_for_code(self, code: CodeType, /) -> _Slice: ...
+    def log_message(
+        self,
+        name: str,
+        message: str,
+        priority: int,
+        file: str,
+        function: str,
+        line: int,
+        /,
+        *,
+        track: Track | None = None,
+        timestamp: int | None = None,
+        args: Mapping[str, Any] = ...,
+        **arguments: Any,
+    ) -> None:
+        """Record a log message with its source location.
+
+        Args:
+            name: the name of the event.
+            message: at most 16 KiB of it are recorded.
+            priority: as in Android's log: 3 debug, 4 info, 5 warning, 6 error, 7 fatal.
+        """
     def instant(
         self,
         name: str,

@@ -14,6 +14,7 @@ from tests.support import reference_service
 from tests.support.commands import Command
 from tests.support.live_program import LiveProgram
 from tests.support.perfetto_ui import PerfettoUi, missing, perfetto_ui
+from tests.support.recorded import record as record_program
 
 REASON = missing()
 pytestmark = [
@@ -79,6 +80,29 @@ def test_ui_opens_a_trace(ui: PerfettoUi, trace: Path) -> None:
         # The UI shows the name of the file and the track of the thread.
         assert ui.page.get_by_text("game & more").first.is_visible()
         assert ui.page.get_by_text("MainThread").first.is_visible()
+        assert view.interrupt() == 0
+
+
+LOGS = """
+import logging
+log = logging.getLogger("shop.cart")
+log.warning("order 17 is late")
+log.error("order 18 is lost")
+raise KeyError("qty")
+"""
+
+
+def test_ui_shows_log_records_and_uncaught_exceptions(ui: PerfettoUi, tmp_path: Path) -> None:
+    trace = tmp_path / "logs.pftrace"
+    assert record_program(trace, "--no-functions", "-c", LOGS).status == 1
+    with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view:
+        ui.open(view.line_with("#!/?url="))
+        ui.wait_for_trace()
+        ui.page.get_by_text("Android logs", exact=True).first.wait_for()
+        ui.page.get_by_text("Android Logs", exact=True).last.click()
+        for message in ("order 17 is late", "order 18 is lost", "KeyError: 'qty'"):
+            ui.page.get_by_text(message).last.wait_for()
+        ui.screenshot("ui-logs")
         assert view.interrupt() == 0
 
 

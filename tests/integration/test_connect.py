@@ -437,7 +437,7 @@ class TestBuiltInCategories:
         ("category", "order", "name"),
         [
             ("python.gc", "__import__('gc').collect()", "garbage collection"),
-            ("python.log", "__import__('logging').getLogger().error('oh')", "ERROR"),
+            ("python.log", "__import__('logging').getLogger().error('oh')", "oh"),
             ("python.asyncio", "asyncio.run(task())", "task"),
         ],
     )

@@ -221,7 +221,7 @@ class TestProgramExit:
     def test_uncaught_exception_leaves_no_slice_open(self, oracle, trace):
         run = record_code(trace, FAILS)
         loaded = check_trace(oracle, run.trace)
-        assert {"inner", "outer", "uncaught exception"} <= names(loaded)
+        assert {"inner", "outer", "ValueError: why"} <= names(loaded)
 
     def test_disconnect_of_the_recorder_is_not_recorded(self, oracle, trace):
         """The recorder reads the shared memory for the last time when the process disconnects."""
@@ -365,7 +365,7 @@ class TestRecordedEvents:
             "main()"
         )
         loaded = check_trace(oracle, record_code(trace, text).trace)
-        assert {"main", "in_thread", "garbage collection", "WARNING"} <= names(loaded)
+        assert {"main", "in_thread", "garbage collection", "attention"} <= names(loaded)
         assert ("the thread",) in loaded.query("select name from thread")
         counters = loaded.query("select distinct name from counter_track")
         assert {("level",), ("mem.rss",)} <= set(counters)
@@ -410,8 +410,8 @@ class TestRecordedEvents:
         [
             ("--no-functions", "f", "own"),
             ("--no-gc", "garbage collection", "f"),
-            ("--no-logs", "WARNING", "f"),
-            ("--no-exceptions", "uncaught exception", "f"),
+            ("--no-logs", "x", "f"),
+            ("--no-exceptions", "ValueError", "f"),
             ("--exclude=__main__", "f", "own"),
             ("--min-duration=10s", "f", "own"),
             ("--max-depth=1", "f", "<module>"),

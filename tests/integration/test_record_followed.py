@@ -71,5 +71,5 @@ def test_uncaught_exceptions_are_counted_despite_an_excepthook_of_the_program(
     run = record(trace, "-q", "-c", text)
     assert run.status == 1
     loaded = oracle(run.trace)
-    query = "select count(*) from slice where name = 'uncaught exception'"
+    query = "select count(*) from slice where category = 'python.exceptions'"
     assert loaded.query(query) == [(found,)]

@@ -44,6 +44,8 @@ class Event:
         self.name = event.name or strings.get(("name", event.name_iid or 0), "")
         self.categories = [strings[("category", iid)] for iid in event.category_iids]
         self.location = strings.get(("location", event.source_location_iid or 0))
+        log = event.log_message
+        self.log = log and (log.prio, strings[("log", log.body_iid)])
         self.flows = list(event.flow_ids)
         self.terminating_flows = list(event.terminating_flow_ids)
         self.args = dict(_argument(annotation, strings) for annotation in event.debug_annotations)
@@ -65,6 +67,8 @@ def _intern(data: Any, strings: dict[tuple[str, int], Any]) -> None:
         strings[("category", entry.iid)] = entry.name
     for entry in data.debug_annotation_names:
         strings[("argument", entry.iid)] = entry.name
+    for entry in data.log_message_body:
+        strings[("log", entry.iid)] = entry.body
     for entry in data.source_locations:
         strings[("location", entry.iid)] = (entry.file_name, entry.line_number)
 

@@ -186,6 +186,10 @@ static PyMethodDef kMethods[] = {
      "instant(name, /, *, track=None, flow=None, terminating_flow=None,\n"
      "        timestamp=None, args={}, **arguments)\n--\n\n"
      "Record a point in time."},
+    {"log_message", FAST_METHOD(category_log_message),
+     "log_message(name, message, priority, file, function, line, /, *,\n"
+     "            track=None, timestamp=None, args={}, **arguments)\n--\n\n"
+     "Record a log message; priorities are those of Android's log."},
     {"slice", FAST_METHOD(category_slice),
      "slice(name, /, *, track=None, flow=None, terminating_flow=None,\n"
      "      timestamp=None, args={}, **arguments)\n--\n\n"

@@ -8,6 +8,7 @@
 #include "bind/track_event/event_options.h"
 #include "bind/track_event/event_template.h"
 #include "bind/track_event/instances.h"
+#include "bind/track_event/log_message.h"
 #include "bind/track_event/misuse.h"
 #include "bind/track_event/open_begins.h"
 #include "bind/track_event/slice.h"
@@ -30,6 +31,42 @@ PyObject* category_instant(PyObject* self, PyObject* const* args,
     Py_RETURN_NONE;
   struct event_request r = {.type = ST_INSTANT, .category = category};
   if (!parse_event(&r, "instant", 1, args, count, kwnames))
+    return NULL;
+  st_emit(&r, mask);
+  Py_RETURN_NONE;
+}
+
+/* Converts the arguments of log_message().  Returns false if one is of a wrong
+ * type. */
+static bool take_log_message(struct log_message* log, PyObject* const* args) {
+  log->message = args[1];
+  log->priority = (uint32_t)PyLong_AsUnsignedLongMask(args[2]);
+  log->file = args[3];
+  log->function = args[4];
+  log->line = (uint32_t)PyLong_AsUnsignedLongMask(args[5]);
+  bool converted = !PyErr_Occurred();
+  PyErr_Clear();
+  return converted && PyUnicode_Check(log->message) &&
+         PyUnicode_Check(log->file) && PyUnicode_Check(log->function);
+}
+
+PyObject* category_log_message(PyObject* self, PyObject* const* args,
+                               Py_ssize_t count, PyObject* kwnames) {
+  CategoryObject* category = (CategoryObject*)self;
+  uint32_t mask = category_mask(category);
+  if (LIKELY(!mask))
+    Py_RETURN_NONE;
+  struct event_request r = {.type = ST_INSTANT, .category = category};
+  if (!parse_event(&r, "log_message", 6, args, count, kwnames))
+    return NULL;
+  struct log_message log;
+  if (count > 0)
+    r.name = args[0];
+  if (count >= 6 && take_log_message(&log, args))
+    r.log_message = &log;
+  else if (!report_misuse(&r, PART_POSITIONAL, PyExc_TypeError,
+                          "log_message() takes a name, a message, a priority, "
+                          "a file, a function and a line"))
     return NULL;
   st_emit(&r, mask);
   Py_RETURN_NONE;

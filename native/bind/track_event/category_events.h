@@ -10,6 +10,8 @@
 
 PyObject* category_instant(PyObject* self, PyObject* const* args,
                            Py_ssize_t count, PyObject* kwnames);
+PyObject* category_log_message(PyObject* self, PyObject* const* args,
+                               Py_ssize_t count, PyObject* kwnames);
 PyObject* category_slice(PyObject* self, PyObject* const* args,
                          Py_ssize_t count, PyObject* kwnames);
 PyObject* category_counter(PyObject* self, PyObject* const* args,

@@ -7,7 +7,9 @@
 #include "bind/track_event/event_options.h"
 #include "bind/track_event/flow.h"
 #include "bind/track_event/interning.h"
+#include "bind/track_event/log_message.h"
 #include "bind/track_event/misuse.h"
+#include "bind/track_event/source_location.h"
 #include "bind/track_event/task_track.h"
 #include "bind/track_event/template_blocks.h"
 #include "core/fast_clock.h"
@@ -216,57 +218,6 @@ static uint32_t code_name_iid(struct thread_state* t, struct thread_sequence* s,
   return iid;
 }
 
-static void append_location(struct thread_state* t, uint32_t iid,
-                            const char* file, size_t file_size,
-                            const char* function, size_t function_size,
-                            uint32_t line) {
-  size_t bound = file_size + function_size + 48;
-  uint8_t* p = builder_room(&t->interned, bound);
-  if (!p)
-    return;
-  p = st_put_tag(p, ST_FIELD_INTERNED_DATA_SOURCE_LOCATIONS, ST_WIRE_DELIMITED);
-  uint8_t* size_field = p;
-  p += ST_SIZE_FIELD;
-  p = st_source_location_put_iid(p, iid);
-  p = st_source_location_put_file_name(p, file, file_size);
-  p = st_source_location_put_function_name(p, function, function_size);
-  p = st_source_location_put_line_number(p, line);
-  st_put_size_field(size_field, (uint32_t)(p - size_field - ST_SIZE_FIELD));
-  t->interned.size = (size_t)(p - t->interned.data);
-}
-
-static uint32_t location_iid(struct thread_state* t, struct thread_sequence* s,
-                             PyObject* object) {
-  uint32_t iid = st_identity_find(&s->locations, s->core.epoch, object);
-  if (iid)
-    return iid;
-  PyCodeObject* code = (PyCodeObject*)object;
-  Py_ssize_t file_size, function_size;
-  PyObject *release_file, *release_function;
-  const char* file = utf8_of(code->co_filename, &file_size, &release_file);
-  const char* function =
-      utf8_of(code->co_qualname, &function_size, &release_function);
-  uint32_t line = (uint32_t)code->co_firstlineno;
-  if (file && function) {
-    /* Two locations are the same if their lines and file names are. */
-    char key[ST_INTERN_MAX_LENGTH + 1];
-    int size =
-        snprintf(key, sizeof key, "%u:%.*s", line, ST_INTERN_MAX_LENGTH, file);
-    bool is_new = false;
-    if (size <= ST_INTERN_MAX_LENGTH)
-      iid = st_intern(&s->core.interned, ST_INTERN_SOURCE_LOCATION, key,
-                      (size_t)size, &is_new);
-    if (iid && is_new)
-      append_location(t, iid, file, (size_t)file_size, function,
-                      (size_t)function_size, line);
-  }
-  Py_XDECREF(release_file);
-  Py_XDECREF(release_function);
-  if (iid)
-    identity_put(t, &s->locations, s->core.epoch, object, iid);
-  return iid;
-}
-
 /* Appends debug_annotations { name_iid or name, value }. */
 static void append_annotation(struct thread_state* t, struct thread_sequence* s,
                               const struct argument* a) {
@@ -380,12 +331,7 @@ static void append_name(struct thread_state* t, struct thread_sequence* s,
   const struct event_request* r = e->request;
   if (r->code) {
     out->name_iid = code_name_iid(t, s, r->code);
-    uint32_t location = location_iid(t, s, r->code);
-    uint8_t* p = builder_room(&t->scratch, 16);
-    if (location && p)
-      t->scratch.size =
-          (size_t)(st_track_event_put_source_location_iid(p, location) -
-                   t->scratch.data);
+    append_source_location(t, code_location_iid(t, s, r->code));
   } else if (e->name) {
     out->name_iid =
         intern_string(t, s, ST_INTERN_EVENT_NAME, &s->names, e->name);
@@ -404,6 +350,8 @@ static bool write_to(struct thread_state* t, struct thread_sequence* s,
     append_inline_category(t, r->category);
   out->name_iid = 0;
   append_name(t, s, e, out);
+  if (r->log_message)
+    append_log_message(t, s, r->log_message);
   append_fields(t, e);
   for (unsigned i = 0; i < e->argument_count; i++)
     append_annotation(t, s, &e->arguments[i]);

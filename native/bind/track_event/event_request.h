@@ -41,7 +41,8 @@ struct event_request {
   PyObject* name; /* The event's name, a str. */
   /* A code object that names and locates the event, instead of `name`. */
   PyObject* code;
-  TrackObject* track; /* The track passed by the caller. */
+  const struct log_message* log_message; /* A log record, or NULL. */
+  TrackObject* track;                    /* The track passed by the caller. */
   /* The uuid of a track that is described elsewhere, instead of `track`. */
   uint64_t track_uuid;
   uint64_t timestamp;

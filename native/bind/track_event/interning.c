@@ -31,10 +31,8 @@ static uint32_t interned_field(enum st_intern_kind kind) {
   }
 }
 
-/* Appends an entry of InternedData, encoded as EventName.  The entries of the
- * other kinds have the same two fields. */
-static void append_entry(struct bytes_builder* out, uint32_t field,
-                         uint32_t iid, const char* data, size_t size) {
+void append_interned(struct bytes_builder* out, uint32_t field, uint32_t iid,
+                     const char* data, size_t size) {
   uint8_t* p = builder_room(out, size + 32);
   if (!p)
     return;
@@ -60,7 +58,8 @@ uint32_t intern_string(struct thread_state* t, struct thread_sequence* s,
   iid = data ? st_intern(&s->core.interned, kind, data, (size_t)size, &is_new)
              : 0;
   if (iid && is_new)
-    append_entry(&t->interned, interned_field(kind), iid, data, (size_t)size);
+    append_interned(&t->interned, interned_field(kind), iid, data,
+                    (size_t)size);
   Py_XDECREF(release);
   if (iid && cache && PyUnicode_CheckExact(string))
     identity_put(t, cache, epoch, string, iid);

@@ -18,3 +18,8 @@ void identity_put(struct thread_state* t, struct st_identity_cache* c,
 uint32_t intern_string(struct thread_state* t, struct thread_sequence* s,
                        enum st_intern_kind kind,
                        struct st_identity_cache* cache, PyObject* string);
+
+/* Appends an entry of InternedData, encoded as EventName.  The entries of the
+ * other kinds of strings have the same two fields. */
+void append_interned(struct bytes_builder* out, uint32_t field, uint32_t iid,
+                     const char* data, size_t size);

@@ -49,6 +49,8 @@ static PyTypeObject* slice_type;
 static PyTypeObject* empty_type;
 PyObject* st_empty_slice;
 
+static PyObject* exception_names; /* The tuple ("exception",). */
+
 static SliceObject* free_list[MAX_FREE];
 static int free_count;
 
@@ -285,7 +287,24 @@ static PyObject* slice_enter(PyObject* self, PyObject* Py_UNUSED(unused)) {
   return Py_NewRef(self);
 }
 
-static void end(const struct entry* e) {
+/* Writes an END that names the exception by which the block was left. */
+RARE static void end_with_exception(const struct entry* e, uint32_t mask,
+                                    PyObject* type) {
+  PyObject* value = PyType_GetQualName((PyTypeObject*)type);
+  if (!value)
+    PyErr_Clear();
+  struct event_request r = {.type = ST_SLICE_END,
+                            .since = e->start_counter,
+                            .track_uuid = e->track_uuid,
+                            .argument_names = value ? exception_names : NULL,
+                            .argument_values = &value};
+  st_emit(&r, mask);
+  Py_XDECREF(value);
+}
+
+/* Ends a slice; `type` is the type of the exception that left its block, or
+ * NULL. */
+static void end(const struct entry* e, PyObject* type) {
   uint32_t mask = 0;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
     if ((e->mask & (1u << slot)) && instance_runs_since(slot, e->start_counter))
@@ -293,6 +312,10 @@ static void end(const struct entry* e) {
   }
   if (!mask)
     return;
+  if (UNLIKELY(type)) {
+    end_with_exception(e, mask, type);
+    return;
+  }
   struct thread_state* t = st_thread;
   if (LIKELY(t && !context_changed(t, PyThreadState_Get()) &&
              e->track_uuid ==
@@ -305,8 +328,8 @@ static void end(const struct entry* e) {
   st_emit(&r, mask);
 }
 
-static PyObject* slice_exit(PyObject* self, PyObject* const* Py_UNUSED(args),
-                            Py_ssize_t Py_UNUSED(count)) {
+static PyObject* slice_exit(PyObject* self, PyObject* const* args,
+                            Py_ssize_t count) {
   SliceObject* s = (SliceObject*)self;
   struct entry e = pop_entry(s);
   if (UNLIKELY(s->template) && s->token && s->depth == 0)
@@ -314,7 +337,7 @@ static PyObject* slice_exit(PyObject* self, PyObject* const* Py_UNUSED(args),
   if (UNLIKELY(s->code))
     forget_traced(s);
   if (e.mask)
-    end(&e);
+    end(&e, count > 0 && PyType_Check(args[0]) ? args[0] : NULL);
   Py_RETURN_NONE;
 }
 
@@ -371,7 +394,8 @@ ST_BIND_PART(slice) {
   slice_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   empty_type =
       (PyTypeObject*)PyType_FromModuleAndSpec(module, &kEmptySpec, NULL);
-  if (!slice_type || !empty_type)
+  exception_names = Py_BuildValue("(s)", "exception");
+  if (!slice_type || !empty_type || !exception_names)
     return -1;
   st_empty_slice = empty_type->tp_alloc(empty_type, 0);
   if (!st_empty_slice)

@@ -53,6 +53,7 @@ struct thread_sequence {
   uint32_t generation;
   /* The epoch in which the thread's name was last checked. */
   uint32_t described_epoch;
+  uint32_t log_messages; /* The id of the last log message. */
   struct st_identity_cache names;
   struct st_identity_cache argument_names;
   struct st_identity_cache codes; /* The name id of each code object. */

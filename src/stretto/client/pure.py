@@ -61,6 +61,9 @@ class Category:
     def instant(self, name: str, /, **arguments: Any) -> None:
         return None
 
+    def log_message(self, name: str, message: str, /, *more: Any, **arguments: Any) -> None:
+        return None
+
     def counter(self, name: str, value: float, /, **arguments: Any) -> None:
         return None
 

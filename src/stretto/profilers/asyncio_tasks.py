@@ -4,8 +4,9 @@ A step is the time from a task's resumption to the next `await` that suspends it
 name of the coroutine. Flows lead from the creation of a task to its first step, from step to step,
 and from a task's last step to the next step of the task that awaited it. On CPython 3.14 and later
 the argument `awaited_by` names the tasks that wait for the task, directly or through a future such
-as that of `gather`. (Events that the task itself emits are on the task's own track.) Event loops
-with their own handles (uvloop) show only the creation of tasks.
+as that of `gather`. The last step of a task that failed has the argument `exception`. (Events that
+the task itself emits are on the task's own track.) Event loops with their own handles (uvloop) show
+only the creation of tasks.
 """
 
 from __future__ import annotations
@@ -80,18 +81,23 @@ class _Steps:
             args=arguments,
         )
         step.__enter__()
-        return step
+        return step, task
 
     def before_run(self, handle: Any) -> Any:
         return self._begin(handle)
 
-    def after_run(self, step: Any, _result: object) -> None:
-        step.__exit__(None, None, None)
+    def after_run(self, begun: Any, _result: object) -> None:
+        step, task = begun
+        # task.exception() would mark the exception as retrieved.
+        error = task._exception if task.done() else None  # noqa: SLF001
+        step.__exit__(error and type(error), error, None)
+        if error is not None and (exceptions := sys.modules.get("stretto.profilers.exceptions")):
+            exceptions.on_kept(error, "task")
 
     def after_long_run(self, begin: int, handle: Any) -> None:
-        step = self._begin(handle, begin)
-        if step is not None:
-            self.after_run(step, None)
+        begun = self._begin(handle, begin)
+        if begun is not None:
+            self.after_run(begun, None)
 
     def before_create(self, *_args: Any, **_kwargs: Any) -> Any:
         return category.enabled or None

@@ -16,6 +16,7 @@ MAX_MEMBERS = 8
 MAX_CHAIN = 3
 """Maximum number of exceptions of a chain whose frames are shown: the last ones."""
 LONGEST_PATH, LONGEST_NAME = 120, 90
+LONGEST_EVENT_NAME = 120
 
 
 def type_name(kind: type) -> str:
@@ -30,6 +31,22 @@ def message_of(error: BaseException | None) -> str:
         return str(error)
     except Exception as another:  # noqa: BLE001  # the program's own method
         return f"<{type(another).__name__} in str>"
+
+
+def event_name(text: str) -> str:
+    """Return the first line of a text, shortened."""
+    line = text.lstrip().partition("\n")[0].rstrip()
+    return line if len(line) <= LONGEST_EVENT_NAME else line[: LONGEST_EVENT_NAME - 3] + "..."
+
+
+def location_of(trace: TracebackType | None) -> tuple[str, str, int]:
+    """Return file, function and line of the frame that raised the exception."""
+    if trace is None:
+        return "", "", 0
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    return code.co_filename, code.co_qualname, trace.tb_lineno or 0
 
 
 def _line(trace: TracebackType) -> str:

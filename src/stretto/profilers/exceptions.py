@@ -1,8 +1,12 @@
 """`python.exceptions`: an uncaught exception is an instant, in any thread.
 
-It is recorded in `sys.excepthook` and `threading.excepthook`. If the program has set a
-`sys.excepthook` that doesn't call ours, the uncaught exception of the main thread is recorded at
-exit.
+Its name is that of the exception (`KeyError: 'qty'`), and it is a log message of the priority
+FATAL. An exception that a `concurrent.futures.Future` or an asyncio task keeps is one of the
+priority WARN, with the argument `kept_by`: the program may never ask for it.
+
+An uncaught exception is recorded in `sys.excepthook` and `threading.excepthook`. If the program
+has set a `sys.excepthook` that doesn't call ours, the uncaught exception of the main thread is
+recorded at exit.
 """
 
 from __future__ import annotations
@@ -12,7 +16,13 @@ import sys
 
 import stretto
 from stretto.client.track_event import slots
-from stretto.profilers.exception_text import message_of, traceback_of, type_name
+from stretto.profilers.exception_text import (
+    event_name,
+    location_of,
+    message_of,
+    traceback_of,
+    type_name,
+)
 from stretto.profilers.patch import Patch
 
 TYPE_CHECKING = False
@@ -26,18 +36,49 @@ category = stretto.Category("python.exceptions", "uncaught exceptions", ["slow"]
 _seen = 0  # The id() of the last recorded exception.
 
 
+WARN, FATAL = 5, 7  # Priorities of Android's log.
+
+
+def _record(
+    kind: type[BaseException],
+    error: BaseException | None,
+    trace: TracebackType | None,
+    priority: int = FATAL,
+    **arguments: object,
+) -> None:
+    global _seen
+    _seen = id(error)
+    message = message_of(error)
+    text = f"{type_name(kind)}: {message}" if message else type_name(kind)
+    category.log_message(
+        event_name(text),
+        text,
+        priority,
+        *location_of(trace),
+        args={
+            "type": type_name(kind),
+            "message": message,
+            "traceback": traceback_of(error, trace),
+            **arguments,
+        },
+    )
+
+
 def _on_uncaught(
     kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
 ) -> None:
-    global _seen
     if category.enabled:
-        _seen = id(error)
-        category.instant(
-            "uncaught exception",
-            type=type_name(kind),
-            message=message_of(error),
-            traceback=traceback_of(error, trace),
-        )
+        _record(kind, error, trace)
+
+
+def on_kept(error: object, kept_by: str) -> None:
+    """Record an exception that was stored instead of raised, unless it was the last one."""
+    if isinstance(error, Exception) and category.enabled and id(error) != _seen:
+        _record(type(error), error, error.__traceback__, WARN, kept_by=kept_by)
+
+
+def _on_future(_future: object, error: object = None) -> None:
+    on_kept(error, "future")
 
 
 def _on_uncaught_in_thread(given: ExceptHookArgs) -> None:
@@ -70,4 +111,5 @@ def install() -> None:
     if not _patches:
         _patches.append(Patch("sys", "excepthook", _on_uncaught))
         _patches.append(Patch("threading", "excepthook", _on_uncaught_in_thread))
+        _patches.append(Patch("concurrent.futures._base", "Future.set_exception", _on_future))
         slots.observe(category, _switch)

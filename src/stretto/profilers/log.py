@@ -1,4 +1,7 @@
-"""`python.log`: log records from INFO up are instants.
+"""`python.log`: log records from INFO up are instants, with a log message.
+
+The name of the event is the first line of the message. Readers make a table of the log messages,
+with priority, file and line; Perfetto's UI shows it as Android logs.
 
 A record is recorded just before its handlers are called, so only if the program's configuration
 accepts it. Levels, handlers, filters and output don't change. The event of a record with an
@@ -10,7 +13,7 @@ from __future__ import annotations
 
 import stretto
 from stretto.client.track_event import slots
-from stretto.profilers.exception_text import message_of, traceback_of, type_name
+from stretto.profilers.exception_text import event_name, message_of, traceback_of, type_name
 from stretto.profilers.patch import Patch
 
 TYPE_CHECKING = False
@@ -19,7 +22,10 @@ if TYPE_CHECKING:
 
 category = stretto.Category("python.log", "log records from INFO up", ["slow"])
 
-INFO = 20
+INFO, WARNING, ERROR, CRITICAL = 20, 30, 40, 50
+
+_own_attributes: frozenset[str] = frozenset()
+"""The names of a log record's attributes without `extra`."""
 
 
 def _message(record: LogRecord) -> str:
@@ -46,19 +52,44 @@ def _exception(record: LogRecord) -> dict[str, object]:
     return {"traceback": record.exc_text} if record.exc_text else {}
 
 
+def _priority(level: int) -> int:
+    """Return the priority of Android's log for a level of `logging`."""
+    return 4 + (level >= WARNING) + (level >= ERROR) + (level >= CRITICAL)
+
+
+def _extra(record: LogRecord) -> dict[str, object]:
+    """Return the attributes that `extra=` or a record factory of the program has added."""
+    global _own_attributes
+    if not _own_attributes:
+        import logging  # Is imported: it has made the record.
+
+        empty = logging.LogRecord("", 0, "", 0, "", (), None)
+        _own_attributes = frozenset([*vars(empty), "message", "asctime"])
+    extra = {name: value for name, value in vars(record).items() if name not in _own_attributes}
+    return {"extra": extra} if extra else {}
+
+
 def _on_record(_logger: Logger, record: LogRecord) -> None:
     if record.levelno < INFO or not category.enabled:
         return
+    message = _message(record)
     args: dict[str, object] = {
         "logger": record.name,
-        "message": _message(record),
-        "file": record.pathname,
-        "line": record.lineno,
+        "level": record.levelname,
         **_exception(record),
+        **_extra(record),
     }
     if record.stack_info:
         args["stack"] = record.stack_info
-    category.instant(record.levelname, args=args)
+    category.log_message(
+        event_name(message) or record.levelname,
+        message,
+        _priority(record.levelno),
+        str(record.pathname),
+        str(record.funcName or ""),
+        record.lineno or 0,
+        args=args,
+    )
 
 
 _patch: Patch | None = None

@@ -63,7 +63,8 @@ C_SETTERS = {
     "TracePacketDefaults": "timestamp_clock_id track_event_defaults",
     "TrackEventDefaults": "track_uuid",
     "TrackEvent": "type category_iids categories name_iid name track_uuid debug_annotations"
-    " counter_value double_counter_value flow_ids terminating_flow_ids source_location_iid",
+    " counter_value double_counter_value flow_ids terminating_flow_ids source_location_iid"
+    " log_message",
     "TrackDescriptor": "uuid name thread parent_uuid counter",
     "ThreadDescriptor": "pid tid",
     "DebugAnnotation": "",
@@ -72,6 +73,7 @@ C_SETTERS = {
     "EventCategory": "",
     "DebugAnnotationName": "",
     "SourceLocation": "",
+    "LogMessage": "",
     "ClockSnapshot": "clocks",
     "ClockSnapshot.Clock": "",
 }

@@ -177,6 +177,9 @@ def test_exceptions_propagate_and_end_the_slice():
             raise KeyError
         CATEGORY.instant("after")
     assert recorded.kinds == "BBEEI"
+    assert [event.args for event in recorded.events] == [
+        {}, {}, {"exception": "KeyError"}, {"exception": "KeyError"}, {},
+    ]  # fmt: skip
 
 
 def test_enter_returns_the_slice_and_exit_returns_none():

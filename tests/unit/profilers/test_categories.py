@@ -9,6 +9,7 @@ import logging
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -76,11 +77,10 @@ class TestLogRecords:
             log_.info("hello %s", "world")
             log_.error("plain")
         first, second = result.events
-        assert (first.type, first.name, second.name) == (INSTANT, "INFO", "ERROR")
-        assert first.args["logger"] == "app.part"
-        assert first.args["message"] == "hello world"
-        assert first.args["file"] == __file__
-        assert second.args["message"] == "plain"
+        assert (first.type, first.name, second.name) == (INSTANT, "hello world", "plain")
+        assert (first.log, second.log) == ((4, "hello world"), (6, "plain"))
+        assert first.args == {"logger": "app.part", "level": "INFO"}
+        assert first.location == (__file__, second.location[1] - 1)
         assert output.getvalue() == "not this\nhello world\nplain\n"
 
     def test_logged_exception_has_type_message_and_frames(
@@ -100,7 +100,7 @@ class TestLogRecords:
                 log_.info("without")
         first, second, third = result.events
         for event, message in ((first, "lost it"), (second, "again")):
-            assert event.args["message"] == message
+            assert event.log[1] == message
             assert event.args["exception_type"] == "ConnectionError"
             assert event.args["exception_message"] == "no route"
             lines = event.args["traceback"].splitlines()
@@ -109,7 +109,7 @@ class TestLogRecords:
                 sys._getframe().f_code.co_qualname, fails.__qualname__,
             ]  # fmt: skip
             assert f'File "{__file__}", line ' in lines[-1]
-        assert set(third.args) == {"logger", "message", "file", "line"}
+        assert set(third.args) == {"logger", "level"}
         assert output.getvalue().count("ConnectionError: no route") == 2
 
     def test_frames_of_causes_and_contexts_come_before_those_of_the_exception(
@@ -227,7 +227,7 @@ class TestLogRecords:
             if record:
                 with recorded("python.log") as result:
                     logger[0].info("%d", "x")
-                assert result.events[0].args["message"] == "%d"
+                assert result.events[0].log == (4, "%d")
             else:
                 logger[0].info("%d", "x")
             lines = capsys.readouterr().err.splitlines()
@@ -237,6 +237,37 @@ class TestLogRecords:
         assert "Logging error" in alone
         assert "stretto" not in with_us
         assert len(alone.splitlines()) - len(with_us.splitlines()) in (-1, 0, 1)
+
+    def test_name_of_a_long_message_is_its_shortened_first_line(
+        self, logger: tuple[logging.Logger, io.StringIO]
+    ) -> None:
+        log_, _output = logger
+        messages = ["first\nsecond", "x" * 121, "é" * 10_000, "", "\ud800"]
+        with recorded("python.log") as result:
+            for message in messages:
+                log_.critical(message)
+        names = ["first", "x" * 117 + "...", "é" * 117 + "...", "CRITICAL", "\\ud800"]
+        assert [event.name for event in result.events] == names
+        bodies = [*messages[:2], "é" * 8192, "", "\\ud800"]
+        assert [event.log for event in result.events] == [(7, body) for body in bodies]
+
+    def test_extra_attributes_of_a_log_record_are_arguments(
+        self, logger: tuple[logging.Logger, io.StringIO]
+    ) -> None:
+        log_, _output = logger
+        with recorded("python.log") as result:
+            log_.info("sold", extra={"order": 17})
+            log_.info("sold")
+        assert ["extra" in event.args for event in result.events] == [True, False]
+
+    def test_log_record_without_location_is_recorded_without_it(
+        self, logger: tuple[logging.Logger, io.StringIO]
+    ) -> None:
+        odd = logging.makeLogRecord({"levelno": 35, "pathname": None, "lineno": None})
+        with recorded("python.log") as result:
+            logger[0].handle(odd)
+        (event,) = result.events
+        assert (event.log, event.location) == ((5, ""), None)
 
     def test_method_of_the_logger_is_restored(self) -> None:
         original = logging.Logger.callHandlers
@@ -264,7 +295,9 @@ class TestUncaughtExceptions:
         finally:
             threading.excepthook = original
         (event,) = result.events
-        assert (event.type, event.name) == (INSTANT, "uncaught exception")
+        assert (event.type, event.name) == (INSTANT, "ValueError: no good")
+        assert event.log == (7, "ValueError: no good")
+        assert event.location == (__file__, fails.__code__.co_firstlineno + 1)
         assert event.args["type"] == "ValueError"
         assert event.args["message"] == "no good"
         assert event.args["traceback"].startswith("Traceback (most recent call last):")
@@ -288,6 +321,54 @@ class TestUncaughtExceptions:
         ]
         assert "KeyError: 'x'" in capsys.readouterr().err
         assert sys.excepthook is original
+
+
+class TestKeptExceptions:
+    def test_exception_that_a_future_keeps_is_recorded(self) -> None:
+        with recorded("python.exceptions") as result, ThreadPoolExecutor(1) as pool:
+            future = pool.submit({}.__getitem__, "qty")
+        assert isinstance(future.exception(), KeyError)
+        (event,) = result.events
+        assert (event.name, event.args["kept_by"]) == ("KeyError: 'qty'", "future")
+
+    def test_exception_that_gather_returns_is_recorded_once(self) -> None:
+        async def fails() -> None:
+            raise KeyError("qty")
+
+        async def outer() -> None:
+            await fails_in_task()
+
+        async def fails_in_task() -> None:
+            await asyncio.create_task(fails())
+
+        async def main() -> None:
+            await asyncio.gather(outer(), return_exceptions=True)
+
+        with recorded("python.exceptions", "python.asyncio") as result:
+            asyncio.run(main())
+        kept = [event for event in result.events if "kept_by" in event.args]
+        assert [(event.name, event.args["kept_by"]) for event in kept] == [
+            ("KeyError: 'qty'", "task")
+        ]
+        failed = [event for event in result.events if "exception" in event.args]
+        assert [(event.type, event.args["exception"]) for event in failed] == [
+            (END, "KeyError"), (END, "KeyError"),
+        ]  # fmt: skip
+
+    def test_recording_does_not_mark_a_task_exception_as_retrieved(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def fails() -> None:
+            raise KeyError("qty")
+
+        async def main() -> None:
+            task = asyncio.create_task(fails())
+            await asyncio.wait([task])
+
+        with recorded("python.exceptions", "python.asyncio"):
+            asyncio.run(main())
+            gc.collect()
+        assert "Task exception was never retrieved" in caplog.text
 
 
 class TestAsyncioTasks:

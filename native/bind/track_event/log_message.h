@@ -1,0 +1,20 @@
+/* Log messages: the field log_message of an event, from which readers make a
+ * table of log records.
+ *
+ * Messages seldom repeat, so that each one gets a new interning id, and the
+ * sequence remembers none of them.
+ */
+#pragma once
+
+#include "bind/track_event/thread_state.h"
+
+struct log_message {
+  PyObject *message, *file, *function; /* Borrowed; each is a str. */
+  uint32_t line;
+  uint32_t priority; /* A value of LogMessage.Priority. */
+};
+
+/* Appends the message and its source location to the event.  Runs no Python
+ * code. */
+void append_log_message(struct thread_state* t, struct thread_sequence* s,
+                        const struct log_message* log);

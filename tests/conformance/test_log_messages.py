@@ -1,0 +1,82 @@
+"""Perfetto's trace processor shows log records and exceptions with their source location."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.recorded import check_trace, record
+
+PROGRAM = """\
+import asyncio, logging, stretto
+log = logging.getLogger("shop.cart")
+async def ship(): raise KeyError("qty")
+async def main(): await asyncio.gather(ship(), return_exceptions=True)
+def sell():
+    log.warning("order %d\\nis late", 17, extra={"customer": "Ada"})
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        log.exception("not sold")
+asyncio.run(main())
+sell()
+try:
+    with stretto.slice("pay"):
+        raise ValueError
+except ValueError:
+    raise RuntimeError("closed")
+"""
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "shop.py").write_text(PROGRAM)
+    run = record(folder / "shop.pftrace", "--full", "shop.py", cwd=folder)
+    assert run.status == 1
+    return run.trace
+
+
+@pytest.fixture
+def loaded(oracle: Any, trace: bytes) -> Any:
+    return check_trace(oracle, trace)
+
+
+def test_log_records_and_exceptions_are_in_the_table_of_logs(loaded: Any) -> None:
+    rows = loaded.query("select prio, tag, msg from android_logs order by ts")
+    assert [(prio, Path(tag).name, message) for prio, tag, message in rows] == [
+        (5, "shop.py:3", "KeyError: 'qty'"),
+        (5, "shop.py:6", "order 17\nis late"),
+        (6, "shop.py:10", "not sold"),
+        (7, "shop.py:17", "RuntimeError: closed"),
+    ]
+
+
+def test_events_of_log_records_have_name_location_and_extra(loaded: Any) -> None:
+    def column(key: str) -> str:
+        return f"extract_arg(arg_set_id, '{key}')"
+
+    keys = ["source.line_number", "source.function_name", "debug.logger", "debug.extra.customer"]
+    sql = f"select name, {', '.join(map(column, keys))} from slice where category = 'python.log'"
+    assert loaded.query(sql + " order by ts") == [
+        ("order 17", 6, "sell", "shop.cart", "Ada"),
+        ("not sold", 10, "sell", "shop.cart", None),
+    ]
+
+
+def test_slices_left_by_an_exception_name_it(loaded: Any) -> None:
+    sql = "select name, category, extract_arg(arg_set_id, 'debug.exception') as type from slice"
+    assert loaded.query(
+        f"select * from ({sql}) where type is not null"
+        " and category != 'python.functions' order by name"
+    ) == [("pay", "python", "ValueError"), ("ship", "python.asyncio", "KeyError")]
+
+
+def test_exception_kept_by_gather_and_uncaught_exception_are_named(loaded: Any) -> None:
+    sql = "select name, extract_arg(arg_set_id, 'debug.kept_by') from slice"
+    assert loaded.query(sql + " where category = 'python.exceptions' order by ts") == [
+        ("KeyError: 'qty'", "task"),
+        ("RuntimeError: closed", None),
+    ]
