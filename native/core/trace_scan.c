@@ -10,6 +10,8 @@ static void scan_packet(struct st_trace_scan* s, const uint8_t* data,
                         size_t size) {
   struct st_decoder d;
   struct st_field f;
+  uint64_t time = UINT64_MAX, clock = ST_ENUM_CLOCK_SNAPSHOT_CLOCK_BOOTTIME;
+  bool begins = false;
   st_decoder_init(&d, data, size);
   s->packets++;
   while (st_decoder_next(&d, &f)) {
@@ -20,7 +22,15 @@ static void scan_packet(struct st_trace_scan* s, const uint8_t* data,
       s->on_descriptor(s->context, f.data, f.size);
     else if (f.number == ST_FIELD_TRACE_PACKET_PREVIOUS_PACKET_DROPPED)
       s->drops += !delimited && (f.value & ST_LOSS_SMB_FULL);
+    else if (f.number == ST_FIELD_TRACE_PACKET_TIMESTAMP && !delimited)
+      time = f.value;
+    else if (f.number == ST_FIELD_TRACE_PACKET_TIMESTAMP_CLOCK_ID && !delimited)
+      clock = f.value;
+    begins |= f.number == ST_FIELD_TRACE_PACKET_TRACE_PACKET_DEFAULTS;
   }
+  bool known = clock == ST_ENUM_CLOCK_SNAPSHOT_CLOCK_BOOTTIME;
+  if (begins && known && time < s->first_ns)
+    s->first_ns = time;
 }
 
 size_t st_trace_scan(struct st_trace_scan* s, const uint8_t* data,

@@ -18,6 +18,9 @@ struct st_trace_scan {
   uint64_t packets;
   uint64_t track_events;
   uint64_t drops;
+  /* The oldest time at which a sequence's state begins, that is from which on
+   * its events can be read: boot time in ns, UINT64_MAX without such a packet. */
+  uint64_t first_ns;
   void (*on_descriptor)(void* context, const uint8_t* data, size_t size);
   void* context;
 };

@@ -20,7 +20,8 @@ static void on_descriptor(void* context, const uint8_t* data, size_t length) {
 }
 
 static struct st_trace_scan scan(size_t length, size_t* parsed) {
-  struct st_trace_scan s = {.on_descriptor = on_descriptor, .context = last};
+  struct st_trace_scan s = {
+      .first_ns = UINT64_MAX, .on_descriptor = on_descriptor, .context = last};
   descriptors = 0;
   *parsed = st_trace_scan(&s, trace, length);
   return s;
@@ -49,6 +50,27 @@ static void events_are_counted_and_descriptors_found(void) {
   CHECK_EQ(s.track_events, 2);
   CHECK_EQ(descriptors, 2);
   CHECK(!strcmp(last, "two"));
+}
+
+static void add_state(uint64_t time, uint64_t clock) {
+  uint8_t packet[64], *p = packet;
+  p = st_put_u64_field(p, ST_FIELD_TRACE_PACKET_TIMESTAMP, time);
+  p = st_put_u64_field(p, ST_FIELD_TRACE_PACKET_TIMESTAMP_CLOCK_ID, clock);
+  p = st_put_bytes_field(p, ST_FIELD_TRACE_PACKET_TRACE_PACKET_DEFAULTS, "", 0);
+  uint8_t* end =
+      st_put_bytes_field(trace + size, 1, packet, (size_t)(p - packet));
+  size = (size_t)(end - trace);
+}
+
+static void oldest_state_of_a_sequence_is_found(void) {
+  size = 0;
+  size_t parsed;
+  add_packet(ST_FIELD_TRACE_PACKET_TRACK_EVENT, "event");
+  CHECK_EQ(scan(size, &parsed).first_ns, UINT64_MAX);
+  add_state(300, ST_ENUM_CLOCK_SNAPSHOT_CLOCK_BOOTTIME);
+  add_state(200, ST_ENUM_CLOCK_SNAPSHOT_CLOCK_BOOTTIME);
+  add_state(100, ST_ENUM_CLOCK_SNAPSHOT_CLOCK_MONOTONIC);
+  CHECK_EQ(scan(size, &parsed).first_ns, 200);
 }
 
 static void losses_by_full_shared_memory_are_counted(void) {
@@ -94,6 +116,7 @@ static void scan_stops_at_bytes_that_are_no_packet(void) {
 
 int main(void) {
   RUN(events_are_counted_and_descriptors_found);
+  RUN(oldest_state_of_a_sequence_is_found);
   RUN(losses_by_full_shared_memory_are_counted);
   RUN(scan_stops_at_an_incomplete_packet);
   RUN(scan_stops_at_bytes_that_are_no_packet);

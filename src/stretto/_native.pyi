@@ -938,9 +938,11 @@ def join_slices(reply: bytes | bytearray | memoryview, start: int) -> tuple[byte
 def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:
     """Count the packets of a trace; return (packets, bytes parsed)."""
 
-def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, int, list[bytes]]:
-    """Return the contents of a trace: (track events, drops, bytes parsed, its TrackDescriptors).
+def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, int, int, list[bytes]]:
+    """Return the contents of a trace: (track events, drops, time, bytes parsed, TrackDescriptors).
 
+    The time is the oldest one from which on events of a sequence can be read; 2**64 - 1 if there is
+    none.
     A drop is a place where events are missing because shared memory was full. Scanning stops at the
     first byte that doesn't belong to a whole packet.
     """

@@ -54,7 +54,8 @@ static PyObject* scan_trace(PyObject* Py_UNUSED(module), PyObject* data) {
   if (!st_bind_bytes(data, "data", &trace))
     return NULL;
   PyObject* descriptors = PyList_New(0);
-  struct st_trace_scan scan = {.on_descriptor = add_descriptor,
+  struct st_trace_scan scan = {.first_ns = UINT64_MAX,
+                               .on_descriptor = add_descriptor,
                                .context = descriptors};
   size_t parsed = 0;
   if (descriptors)
@@ -64,8 +65,9 @@ static PyObject* scan_trace(PyObject* Py_UNUSED(module), PyObject* data) {
     Py_XDECREF(descriptors);
     return NULL;
   }
-  return Py_BuildValue("KKnN", (unsigned long long)scan.track_events,
-                       (unsigned long long)scan.drops, (Py_ssize_t)parsed,
+  return Py_BuildValue("KKKnN", (unsigned long long)scan.track_events,
+                       (unsigned long long)scan.drops,
+                       (unsigned long long)scan.first_ns, (Py_ssize_t)parsed,
                        descriptors);
 }
 

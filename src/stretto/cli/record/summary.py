@@ -28,19 +28,27 @@ def size_text(count: int) -> str:
     return f"{count / (1 << 20):.1f} MiB"
 
 
-def _overwritten(count: int, *, streamed: bool) -> str:
+def _overwritten(count: int, kept: str, *, streamed: bool) -> str:
     if streamed:
         return (
             f"{size_text(count)} were overwritten before they were written to the file "
             "(a larger --buffer holds more, --exclude or --min-duration reduces the events)"
         )
     return (
-        f"the ring wrapped: the oldest {size_text(count)} were overwritten "
-        "(a larger --buffer keeps more, --stream all)"
+        f"the ring wrapped: {kept}the oldest {size_text(count)} were overwritten "
+        "(a larger --buffer keeps more, --full all)"
     )
 
 
-def losses(contents: Contents | None, stats: TraceStats, *, streamed: bool) -> list[str]:
+def kept_text(first_ns: int, end_ns: int, seconds: float) -> str:
+    """Format which part of the recording is in the ring, from `first_ns` to `end_ns`."""
+    kept = (end_ns - first_ns) / 1e9
+    return f"kept the last {kept:.1f} of {seconds:.1f} s, " if 0 <= kept < seconds else ""
+
+
+def losses(
+    contents: Contents | None, stats: TraceStats, kept: str = "", *, streamed: bool
+) -> list[str]:
     """Return a line for each reason of missing data in the trace."""
     lines = []
     if contents and contents.drops:
@@ -50,7 +58,7 @@ def losses(contents: Contents | None, stats: TraceStats, *, streamed: bool) -> l
         )
     buffers = stats.buffer_stats
     if overwritten := sum(buffer.bytes_overwritten for buffer in buffers):
-        lines.append(_overwritten(overwritten, streamed=streamed))
+        lines.append(_overwritten(overwritten, kept, streamed=streamed))
     for count, text in (
         (sum(buffer.trace_writer_packet_loss for buffer in buffers), "packets were cut short"),
         (sum(buffer.chunks_discarded for buffer in buffers), "chunks came too late"),
@@ -80,6 +88,7 @@ def summary(
     contents: Contents | None,
     stats: TraceStats,
     not_followed: Iterable[str],
+    kept: str = "",
     *,
     streamed: bool,
 ) -> str:
@@ -89,10 +98,11 @@ def summary(
         contents: the counted contents; None if they couldn't be counted.
         stats: the last statistics of the service.
         not_followed: a line for each process that isn't in the trace.
+        kept: which part of the recording a ring has kept, see `kept_text`.
         streamed: whether the trace was written while the program ran; else it was kept in a ring.
     """
     lines = [f"stretto: {_counts(contents) if contents else 'done'}"]
-    lines += _list("lost", losses(contents, stats, streamed=streamed))
+    lines += _list("lost", losses(contents, stats, kept, streamed=streamed))
     lines += _list("not followed", not_followed)
     return "\n".join(lines)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stretto.cli.record.detail_lines import detail_lines
 from stretto.cli.record.progress import Progress
-from stretto.cli.record.summary import summary, whereabouts
+from stretto.cli.record.summary import kept_text, summary, whereabouts
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -54,7 +54,10 @@ class TerminalReporter:
 
     def finished(self, result: RecordingResult) -> None:
         """Print the summary."""
-        text = summary(result.contents, result.stats, result.not_followed, streamed=result.streamed)
+        contents, kept = result.contents, ""
+        if contents is not None:
+            kept = kept_text(contents.first_ns, result.end_ns, result.seconds)
+        text = summary(contents, result.stats, result.not_followed, kept, streamed=result.streamed)
         if result.auto_detail:
             text = "\n".join([text, *detail_lines(result)])
         if result.size is not None:  # Without a size, an error message was printed before.

@@ -17,6 +17,8 @@ class Contents:
     Attributes:
         events: number of track events.
         drops: number of gaps, where packets were dropped because shared memory was full.
+        first_ns: the oldest time from which on there are events, in ns of the boot-time clock;
+            2**64 - 1 without events.
         processes: pids of the processes in the trace.
         threads: (pid, tid) of the threads in the trace.
     """
@@ -24,13 +26,15 @@ class Contents:
     def __init__(self) -> None:
         self.events = 0
         self.drops = 0
+        self.first_ns = (1 << 64) - 1
         self.processes: set[int] = set()
         self.threads: set[tuple[int, int]] = set()
         self._seen: set[bytes] = set()
 
     def add(self, data: bytes | bytearray | memoryview) -> int:
         """Count the complete packets at the start of `data`; return their size in bytes."""
-        events, drops, parsed, descriptors = _native.scan_trace(data)
+        events, drops, first_ns, parsed, descriptors = _native.scan_trace(data)
+        self.first_ns = min(self.first_ns, first_ns)
         self.events += events
         self.drops += drops
         for descriptor in set(descriptors) - self._seen:

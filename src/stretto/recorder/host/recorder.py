@@ -6,6 +6,7 @@ import resource
 import time
 from typing import TYPE_CHECKING
 
+from stretto import _native
 from stretto.base.errors import StrettoError
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.recorder.host import detail, totals, workspace_folder
@@ -212,7 +213,7 @@ class Recorder:
     def _finish(self, workspace: Workspace) -> None:
         if not self._program.ended:
             self._scan()
-        seconds = self._seconds()
+        seconds, end_ns = self._seconds(), _native.boottime_ns()
         self._runner.run_until(lambda: not self._snapshots.busy, SNAPSHOT_TIMEOUT_MS)
         if self._counters is not None:
             self._counters.close()
@@ -234,6 +235,7 @@ class Recorder:
                 path="" if self._output.direct else self._output.path,
                 size=size,
                 seconds=seconds,
+                end_ns=end_ns,
                 totals=totals.read_all(workspace.totals),
                 rises=self._detail.rises if self._detail is not None else (),
                 auto_detail=self._detail is not None,

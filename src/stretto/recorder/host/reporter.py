@@ -30,6 +30,8 @@ class RecordingResult(NamedTuple):
     """Bytes of the file; None if it could not be written."""
     seconds: float
     """The time from the start of the recording to its end."""
+    end_ns: int
+    """The time of the end, by the boot-time clock."""
     totals: Sequence[ProcessTotals] = ()
     """With auto detail, the totals of the processes that ended by themselves."""
     rises: Sequence[Rise] = ()

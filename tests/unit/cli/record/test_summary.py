@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stretto.cli.record.summary import losses, plural, size_text, summary, whereabouts
+from stretto.cli.record.summary import kept_text, losses, plural, size_text, summary, whereabouts
 from stretto.protos.trace import TraceStats
 from stretto.recorder.host.contents import Contents
 
@@ -45,7 +45,7 @@ def test_streaming_is_advised_only_for_ring_buffers(streamed):
     (line,) = losses(None, stats, streamed=streamed)
     assert "2.0 KiB" in line
     assert "--buffer" in line
-    assert ("--stream" in line) is not streamed
+    assert ("--full" in line) is not streamed
 
 
 def test_summary_contains_counts_and_at_most_ten_reasons():
@@ -63,3 +63,11 @@ def test_last_line_contains_file_size_duration_and_viewer():
     assert "https://ui.perfetto.dev" in whereabouts("out.pftrace", 2048, 1.5)
     assert "stretto view 'a b.pftrace'" in whereabouts("a b.pftrace", 2048, 1.5)
     assert "pipe" in whereabouts("", 0, 1.5)
+
+
+def test_kept_part_of_a_ring_is_said_in_seconds() -> None:
+    assert kept_text(8 * 10**9, 11 * 10**9, 11.3) == "kept the last 3.0 of 11.3 s, "
+
+
+def test_kept_part_of_a_ring_without_events_is_not_said() -> None:
+    assert kept_text((1 << 64) - 1, 11 * 10**9, 11.25) == ""

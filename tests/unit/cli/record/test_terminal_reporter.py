@@ -14,7 +14,14 @@ from stretto.recorder.host.reporter import RecordingResult, Reporter
 
 def result(size: int | None = 2048) -> RecordingResult:
     return RecordingResult(
-        Contents(), TraceStats(), ["7: reason"], streamed=False, path="out", size=size, seconds=1.5
+        Contents(),
+        TraceStats(),
+        ["7: reason"],
+        streamed=False,
+        path="out",
+        size=size,
+        seconds=1.5,
+        end_ns=0,
     )
 
 
