@@ -13,12 +13,15 @@ ENDED = (1 << 22) + 1
 
 
 def test_words_of_a_command_line_are_read_without_empty_ones() -> None:
+    code = "print(flush=True); input()"
     with subprocess.Popen(
-        [sys.executable, "-c", "input()", "", "é"], stdin=subprocess.PIPE
+        [sys.executable, "-c", code, "", "é"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as program:
+        assert program.stdout
+        program.stdout.readline()  # During the exec, the command line is empty.
         found = proc_files.words(program.pid, "cmdline")
         program.communicate(b"\n")
-    assert found[1:] == ["-c", "input()", "é"]
+    assert found[1:] == ["-c", code, "é"]
 
 
 def test_fields_of_stat_begin_behind_the_name() -> None:
