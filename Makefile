@@ -165,6 +165,17 @@ free-threaded: $(VENV)/.ready ## compile the extensions as a free-threaded CPyth
 	    -DPython_EXECUTABLE=$(CURDIR)/$(VENV)/bin/python
 	cmake --build build/free-threaded-$(TAG)$(STRETTO_SYSTEM) --parallel $(JOBS)
 
+.PHONY: musl
+musl: $(VENV)/.ready ## C unit tests with musl instead of glibc (Debian's musl-tools)
+	$(call native,musl,--output-junit $(CURDIR)/$(RESULTS)/native-musl.xml)
+
+# Leaks are not looked for: that needs ptrace, which the emulator lacks.
+.PHONY: aarch64
+aarch64: $(VENV)/.ready ## C unit tests on an emulated aarch64 (docs/platforms.md)
+	tools/in_aarch64
+	$(call native,aarch64-release)
+	$(call native,aarch64-asan)
+
 .PHONY: fuzz
 fuzz: $(VENV)/.ready ## a bounded fuzz run of every target (FUZZ_RUNS=n)
 	cmake --preset asan --log-level=WARNING

@@ -134,9 +134,12 @@ struct st_arbiter {
   const struct st_commit_sink* sink;
   void* sink_self;
   struct st_wait_hooks wait_hooks;
+  /* Never cleared. Writers load it relaxed: who reads false fills one more
+   * chunk, which is as if it had come earlier. */
   _Atomic bool disabled;
 
   /* If NULL, losses of ended writers are not marked in the trace. */
+  /* The functions are constants; what they use is guarded by `loss_mutex`. */
   _Atomic(const struct st_loss_marker*) loss_marker;
   pthread_mutex_t loss_mutex; /* This mutex guards `loss_marks`. */
   struct st_loss_marks* loss_marks;
@@ -153,6 +156,7 @@ struct st_arbiter {
   /* Whether each writer id is in use; has the length of `next_chunk_id`. */
   uint8_t* writer_in_use;
   uint32_t writers_capacity;
+  /* Statistics, which order nothing. */
   _Atomic uint64_t stalls_exhausted;
   /* Number of chunks that were lost because the peer corrupted their page. */
   _Atomic uint64_t chunks_lost;

@@ -4,8 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#if ST_HAS_COUNTER
+#if defined(__x86_64__)
 #include <cpuid.h>
+#define CLOCK_SOURCE "tsc\n"
+#else
+#define CLOCK_SOURCE "arch_sys_counter\n" /* aarch64 */
 #endif
 
 enum {
@@ -14,8 +17,6 @@ enum {
   MIN_WINDOW_NS = 10000000,
   /* The longest window; after it a new window starts. */
   MAX_WINDOW_NS = 1000000000,
-  /* The longest duration of a valid pair of reads, in counter ticks. */
-  MAX_READ_COUNTS = 2000,
   ATTEMPTS = 4,
 };
 
@@ -27,26 +28,42 @@ static bool available;
 /* The window over which the rate is measured. */
 static pthread_mutex_t window_mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t window_counter, window_ns;
-/* Nanoseconds per count, shifted; 0 if not measured yet. */
+/* Nanoseconds per count, shifted; 0 if not measured yet.  Relaxed: the number
+ * is complete in itself, and an older one is as valid. */
 static _Atomic uint64_t current_rate;
 
 static bool clock_source_is_counter(void) {
-  char name[16] = "";
+  char name[24] = "";
   FILE* file = fopen(
       "/sys/devices/system/clocksource/clocksource0/current_clocksource", "r");
   if (!file)
     return false;
-  bool is_counter = fgets(name, sizeof name, file) && !strcmp(name, "tsc\n");
+  bool is_counter =
+      fgets(name, sizeof name, file) && !strcmp(name, CLOCK_SOURCE);
   fclose(file);
   return is_counter;
 }
 
+#if defined(__x86_64__)
 static bool counter_is_invariant(void) {
-#if ST_HAS_COUNTER
   unsigned a, b, c, d;
   return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d >> 8 & 1);
+}
 #else
-  return false;
+static bool counter_is_invariant(void) {
+  return ST_HAS_COUNTER; /* the architecture's timer always is */
+}
+#endif
+
+/* Returns the longest duration of a valid pair of reads, in counts: about a
+ * microsecond. */
+static uint64_t max_read_counts(void) {
+#if defined(__aarch64__)
+  uint64_t hertz;
+  __asm__("mrs %0, cntfrq_el0" : "=r"(hertz));
+  return hertz / 1000000 + 2;
+#else
+  return 2000;
 #endif
 }
 
@@ -67,7 +84,7 @@ static bool read_pair(uint64_t* counter, uint64_t* ns) {
     *ns = st_boottime_ns();
     uint64_t took = st_counter() - before;
     *counter = before + took / 2;
-    if (took < MAX_READ_COUNTS)
+    if (took < max_read_counts())
       return true;
   }
   return false;

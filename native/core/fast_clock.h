@@ -1,10 +1,10 @@
 /* Fast clock: reads CLOCK_BOOTTIME at less than half the cost of clock_gettime.
  *
  * Problem: a read of the clock takes about 22 ns, the largest part of an
- * event's cost; a read of the CPU's time stamp counter takes 10. The kernel
- * computes the clock from this counter by scaling.  So each thread keeps a
- * recent pair of counter and clock, scales the counter itself for a short span,
- * and then reads a new pair:
+ * event's cost; a read of the CPU's counter (x86-64: the time stamp counter;
+ * aarch64: cntvct_el0) takes 10. The kernel computes the clock from this counter
+ * by scaling.  So each thread keeps a recent pair of counter and clock, scales
+ * the counter itself for a short span, and then reads a new pair:
  *
  *   now = ns + ((counter - base) * rate >> 24)     while counter - base < span
  *
@@ -20,9 +20,11 @@
  *
  * The rate is measured over windows of at least 10 ms, again and again, so it
  * follows the kernel's own corrections (at most 500 ppm). The clock is read as
- * usual until the first window has passed, and always if the machine is not
- * x86-64 or the counter is not invariant or not the kernel's clock source.  A
- * jump of the counter (suspend, migration) ends the span at once.
+ * usual until the first window has passed, and always if the machine is neither
+ * x86-64 nor aarch64, the counter is not invariant, not the kernel's clock
+ * source, or has less than 10 MHz. One count of an aarch64 machine may be 50 ns
+ * long, and adds to the error.  A jump of the counter (suspend, migration) ends
+ * the span at once.
  *
  * Threads: the pair is thread-local; the rate is one atomic.
  */
@@ -39,6 +41,14 @@
 #define ST_HAS_COUNTER 1
 static inline uint64_t st_counter(void) {
   return __rdtsc();
+}
+#elif defined(__aarch64__)
+#define ST_HAS_COUNTER 1
+static inline uint64_t st_counter(void) {
+  uint64_t counter;
+  /* Without the barrier two reads may be executed in reverse order. */
+  __asm__ volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(counter)::"memory");
+  return counter;
 }
 #else
 #define ST_HAS_COUNTER 0

@@ -18,8 +18,11 @@ struct st_io_thread {
   void* self;
   struct st_wake_pipe wake;
   struct st_fork_entry fork;
+  /* Set before the thread is woken by its pipe, which orders them. */
   _Atomic bool stopping;
-  _Atomic bool running; /* Written only under the mutex. */
+  /* Written only under the mutex; read without it as a hint, which orders
+   * nothing. */
+  _Atomic bool running;
 
   pthread_mutex_t mutex; /* Allows only one start or stop at a time. */
   pthread_t thread;

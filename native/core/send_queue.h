@@ -63,7 +63,10 @@ typedef void (*st_room_listener)(void* self);
 struct st_send_queue {
   struct st_own_fd socket; /* The socket, which the queue does not close. */
   struct st_fork_entry fork;
+  /* Never cleared, and set under the mutex. Loaded without it to refuse early;
+   * who reads false is refused under the mutex, so no order is needed. */
   _Atomic bool broken;
+  /* A statistic, which orders nothing. */
   _Atomic uint64_t frames_refused;
 
   pthread_mutex_t mutex; /* This mutex guards the members below. */

@@ -90,11 +90,19 @@ enum st_chunk_flags {
 #define ST_BITMAP_LAYOUT_MASK 0x70000000u
 #define ST_BITMAP_LAYOUT_SHIFT 28
 
+/* The peer's processes share these. A change of a chunk's state acquires what
+ * the chunk's last owner wrote and releases what this one has written: the
+ * bitmap is exchanged with acquire and release order, and loaded with acquire
+ * order. */
 struct st_page_header {
   _Atomic uint32_t bitmap;
   uint32_t reserved;
 };
 
+/* `packets` is stored last, with release order, when a fragment is complete.
+ * Who scrapes a chunk that is being written loads it first, with acquire order,
+ * and so sees that many complete fragments.  The other two are constant before
+ * that: relaxed. */
 struct st_chunk_header {
   _Atomic uint32_t chunk_id;
   _Atomic uint16_t writer_id;

@@ -73,7 +73,13 @@ struct st_record_header {
 static_assert(sizeof(struct st_record_header) == ST_RECORD_HEADER, "format");
 static_assert(offsetof(struct st_record_header, flags) == 12, "format");
 
-/* The header in the first page of the mapping. */
+/* The header in the first page of the mapping.
+ *
+ * The positions are for recovery from a file whose process has died. Only the
+ * writing thread, which has the buffer's mutex, loads them while it lives, so
+ * these loads are relaxed. After a process has died its memory has all stores
+ * up to an instruction, and none after it; so only the compiler's order
+ * matters, which the release stores and `before_store()` keep. */
 struct st_ring_header {
   char magic[8];
   uint32_t version;
@@ -193,6 +199,8 @@ struct st_trace_buffer {
 
   struct st_reader reader; /* Only the reading thread uses this state. */
 
+  /* Written under the buffer's mutex, read without it to decide whether to read
+   * the buffer now or later; relaxed, since reading takes the mutex. */
   _Atomic uint64_t unread;
   _Atomic uint64_t watermark;
   /* This mutex guards `eventfd`.  No other lock is taken under it. */

@@ -8,7 +8,12 @@
 enum { CHUNK = 1024, SLOTS = 4 * ST_MAX_CODE_RECORDS };
 
 /* The records are in chunks of memory that never move.  The hash table `slots`
- * maps a code object to its record's number + 1, or 0. */
+ * maps a code object to its record's number + 1, or 0.
+ *
+ * Threads with the GIL write these, the look thread reads them without it. A
+ * record and the pointer to its chunk are complete before `count` is increased
+ * with release order; who has loaded `count` with acquire order may read them.
+ * The table's zeros and its entries are published in the same way. */
 static struct st_code_record* _Atomic chunks[ST_MAX_CODE_RECORDS / CHUNK];
 static _Atomic uint32_t count;
 static _Atomic uint32_t* _Atomic slots;

@@ -23,6 +23,9 @@ enum { ST_MAX_CODE_RECORDS = 1 << 16 };
 
 enum st_code_state { ST_CODE_ON, ST_CODE_OFF, ST_CODE_NEVER };
 
+/* The atomics are for the look thread, which reads and writes without the GIL.
+ * Each is complete in itself: relaxed order suffices, also where the code uses
+ * the default.  Who reads an old `state` or `armed` acts one look later. */
 struct st_code_record {
   PyObject* code; /* A strong reference. */
   _Atomic uint8_t state;

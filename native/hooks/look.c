@@ -51,6 +51,8 @@ static struct known_thread* unused;
 static int known_count;
 struct st_look_totals st_look_totals;
 static uint64_t pass, next_to_arm;
+/* Another process writes the number.  It is all that is read there, so the
+ * order of loads does not matter. */
 static const _Atomic uint64_t* threshold_file;
 
 /* ---- a look at one thread ---- */

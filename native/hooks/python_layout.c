@@ -77,6 +77,8 @@ struct st_stack_frame st_python_caller(struct st_stack_frame frame) {
 
 void st_python_rearm(PyObject* code) {
 #if PY_VERSION_HEX >= 0x030C0000
+  /* The thread that reads the version compares nothing else with it, and the
+   * GIL orders what follows: relaxed. */
   __atomic_store_n(&((PyCodeObject*)code)->_co_instrumentation_version, 0,
                    __ATOMIC_RELAXED);
 #else

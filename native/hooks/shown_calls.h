@@ -49,7 +49,13 @@ struct st_shown_frame {
   bool written;   /* The BEGIN was written. */
 };
 
-/* The result of the last look at a thread.  It is never freed. */
+/* The result of the last look at a thread.  It is never freed.
+ *
+ * The look thread writes `thread_id` and `until`, the thread itself `events`.
+ * Stores of the first two are sequentially consistent: who sees an `until` for
+ * its id sees no older one, since it is cleared before the id is set. `events`
+ * is relaxed: it orders nothing, and a look that misses the last event treats
+ * the stack as unchanged for one more period. */
 struct st_looked_at {
   _Atomic uint64_t thread_id;
   /* The time up to which the thread's stack was unchanged. */

@@ -7,8 +7,12 @@
 enum { WORDS = 1 << 16, HEAD = 6 };
 
 static uint64_t ring[WORDS];
+/* The look thread puts, a thread with the GIL takes. Each position is stored
+ * with release order and loaded by the other side with acquire order: words are
+ * read after they were written, and overwritten after they were read. */
 static _Atomic uint64_t put_at, taken_at;
 static bool taking;
+/* Statistics, which order nothing. */
 _Atomic uint64_t st_sightings_lost, st_sightings_torn;
 
 static void put_word(uint64_t* at, uint64_t word) {

@@ -64,8 +64,10 @@ struct st_hooks {
   /* The time between two looks.  The look thread writes it, other threads read
    * it. Relaxed access suffices, because nothing else depends on it. */
   _Atomic uint64_t look_period_ns;
-  _Atomic uint64_t threshold_ns; /* Shorter calls are only counted. */
-  uint32_t generation;           /* The number of the last start. */
+  /* Shorter calls are only counted.  The look thread raises it; relaxed like the
+   * period. */
+  _Atomic uint64_t threshold_ns;
+  uint32_t generation; /* The number of the last start. */
   struct st_hook_counts counts;
 };
 

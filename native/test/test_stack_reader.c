@@ -2,6 +2,7 @@
  * hostile ones. */
 #include "probes/stack_reader.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "check.h"
@@ -190,7 +191,11 @@ static void random_memory_does_no_harm(void) {
 
 static void own_memory_is_read_and_what_is_not_there_refused(void) {
   uint64_t word = 99, copy = 0;
-  CHECK(st_own_memory_works());
+  if (!st_own_memory_works()) {
+    /* Emulations lack process_vm_readv, seccomp filters may refuse it. */
+    CHECK(errno == ENOSYS || errno == EPERM);
+    return;
+  }
   CHECK(st_own_memory.read(NULL, (uint64_t)(uintptr_t)&word, &copy, 8));
   CHECK_EQ(copy, 99);
   CHECK(!st_own_memory.read(NULL, 8, &copy, 8));

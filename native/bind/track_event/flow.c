@@ -17,6 +17,7 @@ typedef struct {
 } FlowObject;
 
 static uint64_t next_flow_id(void) {
+  /* Only has to give each caller another number, in any order. */
   static _Atomic uint64_t counter;
   uint64_t id;
   do {

@@ -14,6 +14,8 @@ _Thread_local struct thread_state* st_thread;
 /* Set while thread_state_get() makes a state. */
 static _Thread_local bool making;
 static struct thread_state* all_threads;
+/* Increased after `dead` of a state was set, so that who sees the number finds
+ * that many dead states; both are sequentially consistent. */
 static _Atomic uint32_t dead_threads;
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;

@@ -60,6 +60,8 @@ struct thread_state {
   struct thread_state *next, *prev;
   /* The mutex that the thread's destructor holds, or a visitor with the GIL. */
   pthread_mutex_t lock;
+  /* Stored last by the ending thread. Store and load are sequentially
+   * consistent: who reads true sees all that the thread has written. */
   _Atomic bool dead;
 };
 

@@ -16,6 +16,7 @@ import sys
 
 from stretto.backends.system import DEADLINE_MS, SystemBackend
 from stretto.base.errors import SessionError, TransportError
+from stretto.base.memory import create_sealed_memfd
 from stretto.client import fork
 from stretto.client.tracing import tracing
 from stretto.recorder.fork_socket import ForkSocket
@@ -48,7 +49,8 @@ class RecorderProcess:
         options: Options of `stretto record`.
 
     Raises:
-        TransportError: The recorder did not start; the message is the recorder's.
+        TransportError: The recorder did not start, and the message is the recorder's; or this
+            system has no shared memory.
         SessionError: This process and its children are already being recorded.
     """
 
@@ -58,6 +60,7 @@ class RecorderProcess:
                 "This process is being recorded with its children already: "
                 "use recording() without children=True inside `stretto record`."
             )
+        os.close(create_sealed_memfd(1))
         self._process = _start(path, options)
         found = {name: self._read_line() for name in VARIABLES}
         self._previous = {name: os.environ.get(name) for name in VARIABLES}

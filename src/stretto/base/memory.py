@@ -51,8 +51,7 @@ def create_sealed_memfd(size_bytes: int, name: str = MEMFD_NAME) -> int:
         if fd >= 0:
             os.close(fd)
         raise TransportError(
-            f"no shared memory of {size_bytes} bytes: {_reason(error)}; "
-            "lower the size, or free memory and descriptors"
+            f"no shared memory of {size_bytes} bytes: {error.strerror}; {_advice(error)}"
         ) from error
     return fd
 
@@ -86,9 +85,12 @@ def _lift_limit(size_bytes: int, hard: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 
 
-def _reason(error: OSError) -> str:
-    hint = " (`ulimit -f` is too low)" if error.errno == errno.EFBIG else ""
-    return f"{error.strerror}{hint}"
+def _advice(error: OSError) -> str:
+    if error.errno == errno.EFBIG:
+        return "`ulimit -f` is too low"
+    if error.errno in (errno.EPERM, errno.ENOSYS):
+        return "this system refuses memfd_create: a process can only record itself"
+    return "lower the size, or free memory and descriptors"
 
 
 def checked_memfd_size(fd: int, max_bytes: int = MAX_SHM_BYTES) -> int:

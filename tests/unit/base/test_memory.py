@@ -9,6 +9,7 @@ import os
 import resource
 import tempfile
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -95,6 +96,17 @@ class TestCheckOfReceivedMemory:
             checked_memfd_size(ends[0])
         for end in ends:
             os.close(end)
+
+    @pytest.mark.parametrize("page", [4096, 16384, 65536])
+    def test_pages_of_each_regular_size_are_accepted(
+        self, monkeypatch: pytest.MonkeyPatch, page: int
+    ) -> None:
+        """The kernel rounds memory of 5 pages of the ABI up to its own pages; its size is kept."""
+        fd = create_sealed_memfd(5 * 4096)
+        status = SimpleNamespace(st_blksize=page, st_size=os.fstat(fd).st_size)
+        monkeypatch.setattr(os, "fstat", lambda _fd: status)
+        assert checked_memfd_size(fd) == 5 * 4096
+        os.close(fd)
 
     def test_memory_of_huge_pages_is_refused(self) -> None:
         try:
