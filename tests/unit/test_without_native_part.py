@@ -1,4 +1,4 @@
-"""Run the suites of tests/smoke without the extensions, like in the pure wheel."""
+"""Run the tests of tests/smoke without the native extensions, like in the pure wheel."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ category = stretto.Category("test.analysis")
 
 
 class Writer:
-    """A writer of messages at given times; sender and receiver have their own tracks."""
+    """Records sent messages on the track "sender" and received messages on the track "receiver"."""
 
     def __init__(self) -> None:
         self.tracks = {"send": stretto.Track("sender"), "receive": stretto.Track("receiver")}
@@ -91,7 +91,7 @@ def test_message_with_only_one_end_is_unmatched() -> None:
     assert [call.latency_ns for call in calls] == [None] * 5
 
 
-def test_abort_recorded_only_by_the_client_is_matched() -> None:
+def test_call_aborted_by_the_server_is_matched_without_a_sent_reply() -> None:
     """`grpc.aio` sends the status before the handler is notified of the abort."""
     write = Writer()
     with record() as recorded:

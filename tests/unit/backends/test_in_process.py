@@ -20,7 +20,7 @@ def backend():
     backend.after_fork_in_child()  # `after_fork_in_child` also releases the backend's resources.
 
 
-def test_call_runs_on_the_thread_and_returns_its_result(backend):
+def test_call_runs_on_the_backend_thread_and_returns_its_result(backend):
     assert backend.call(threading.get_ident) != threading.get_ident()
     assert backend.call(lambda: backend.call(lambda: 5)) == 5
 
@@ -50,13 +50,13 @@ def test_posted_functions_run_in_order_and_their_exceptions_are_reported(backend
     assert complaints == [KeyError]
 
 
-def test_thread_is_not_listed_by_threading(backend):
+def test_backend_thread_is_not_listed_by_threading(backend):
     before = threading.enumerate()
     backend.call(lambda: None)
     assert threading.enumerate() == before
 
 
-def test_signals_are_blocked_in_the_thread(backend):
+def test_signals_are_blocked_in_the_backend_thread(backend):
     blocked = backend.call(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, []))
     assert {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM} <= blocked
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
@@ -70,7 +70,7 @@ def test_stopped_thread_can_be_started_again(backend):
 
 
 def test_calls_made_while_the_thread_is_stopped_run_after_its_start(backend):
-    """A fork stops the backend's thread, and a caller that waits for it starts it again."""
+    """A fork stops the backend's thread; a caller that waits for a result restarts the thread."""
     waiting, results = threading.Event(), []
 
     def caller():

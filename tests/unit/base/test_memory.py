@@ -137,7 +137,7 @@ class TestFileSizeLimit:
 
     @pytest.fixture(autouse=True)
     def limits(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Replace the limits by fakes, because root could raise the real hard limit."""
+        """Replace the file size limits by fakes, because root could raise the real hard limit."""
         self.limits = (8192, 65536)
 
         def set_limits(_which: int, limits: tuple[int, int]) -> None:

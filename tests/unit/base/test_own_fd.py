@@ -28,7 +28,7 @@ def replace(fd: int, by: int) -> None:
 
 
 class TestOwnFd:
-    def test_descriptor_is_own_until_it_is_closed(self) -> None:
+    def test_descriptor_is_ours_until_it_is_closed(self) -> None:
         fd = os.open("/dev/null", os.O_RDONLY)
         own = OwnFd(fd)
         assert own.is_ours
@@ -38,7 +38,7 @@ class TestOwnFd:
             os.fstat(fd)
         own.close()
 
-    def test_descriptor_whose_number_was_reused_is_not_own(self, foreign: int) -> None:
+    def test_descriptor_whose_number_was_reused_is_not_ours(self, foreign: int) -> None:
         fd = os.open("/dev/null", os.O_RDONLY)
         own = OwnFd(fd)
         replace(fd, foreign)
@@ -74,7 +74,7 @@ class TestUnixSocket:
 
 class TestParkedFd:
     @pytest.mark.parametrize("end", ["take_fd", "close_parked_fd"])
-    def test_parked_descriptor_whose_number_was_reused_is_not_closed(
+    def test_fd_whose_number_was_reused_while_parked_is_not_closed(
         self, foreign: int, end: str
     ) -> None:
         fd = os.open("/dev/null", os.O_RDONLY)

@@ -51,7 +51,7 @@ remembered = functools.lru_cache(maxsize=1000)
 
 
 def atom(pattern: str) -> Model:
-    """Return the model of a pattern without repetitions, whose ends Python's engine finds."""
+    """Return the model of a pattern that has at most one match end at each position."""
     compiled = re.compile(pattern, re.ASCII)
 
     @remembered
@@ -91,7 +91,7 @@ def repeat(opening: str, part: Model, count: str) -> Model:
         reached = {at}
         for _ in range(least):
             reached = _from_each(part, text, reached)
-        # A part that repeats more often than the text has characters finds no further end.
+        # More repetitions than the text has characters find no further end.
         for _ in range(len(text) if most is None else most - least):
             reached |= _from_each(part, text, reached)
         return reached
@@ -177,7 +177,7 @@ def test_matches_of_short_patterns_agree_with_pythons_engine(
         ("(?:^|a)*b", "aab", True),
     ],
 )
-def test_example_patterns_match_as_listed(pattern: str, text: str, matches: bool) -> None:
+def test_example_patterns_match_the_expected_texts(pattern: str, text: str, matches: bool) -> None:
     assert Regex(pattern).full_match(text) == matches
 
 

@@ -67,7 +67,7 @@ def test_all_matches_equal_those_of_pythons_engine(pattern: str, texts: list[str
         ("", "", (0, 0)),
     ],
 )
-def test_groups_capture_the_listed_texts(
+def test_groups_capture_the_expected_texts(
     pattern: str, text: str, captures: tuple[int, ...]
 ) -> None:
     assert CaptureRegex(pattern).full_match(text) == captures
@@ -81,7 +81,7 @@ def test_pattern_with_exponential_backtracking_is_matched_in_linear_time() -> No
     assert time.monotonic() - begin < 20
 
 
-def test_rest_of_a_text_becomes_one_match_after_too_many_searches() -> None:
+def test_text_after_the_maximum_number_of_searches_becomes_one_match() -> None:
     text = "a" * 2000
     found = list(CaptureRegex("(a).*b|(a)").find_all(text))
     assert len(found) < 100

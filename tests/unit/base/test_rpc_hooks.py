@@ -16,7 +16,7 @@ def empty_slot() -> Iterator[None]:
     rpc_hooks.set_hooks(None, None)
 
 
-def test_no_rpc_hooks_are_installed_at_first() -> None:
+def test_no_rpc_hooks_are_installed_by_default() -> None:
     assert rpc_hooks.hooks is None
 
 
@@ -37,7 +37,7 @@ def test_listeners_are_called_only_when_their_switch_changes() -> None:
     assert heard == [False, True, False]
 
 
-def test_installed_hooks_get_every_switch() -> None:
+def test_installed_hooks_get_existing_and_new_category_switches() -> None:
     early = rpc_hooks.switch("category.early")
     seen: list[TraceSwitch] = []
     rpc_hooks.set_hooks(object(), seen.append)  # type: ignore[arg-type]

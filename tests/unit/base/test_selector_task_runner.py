@@ -1,4 +1,4 @@
-"""SelectorTaskRunner: order of tasks, other threads, descriptors."""
+"""SelectorTaskRunner runs tasks in order, wakes for other threads and watches descriptors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TestPostedTasks:
         assert runner.run_until(lambda: len(seen) == 3, timeout_ms=5000)
         assert seen == ["first", "second", "third"]
 
-    def test_descriptors_are_served_while_a_task_posts_itself(
+    def test_descriptors_are_served_while_a_task_reposts_itself(
         self, runner: SelectorTaskRunner, pipe: tuple[int, int]
     ) -> None:
         seen: list[bytes] = []
@@ -215,7 +215,7 @@ class TestTimeSlices:
             for fd in ends:
                 os.close(fd)
 
-    def test_ready_descriptors_have_equal_turns(
+    def test_ready_descriptors_are_served_equally_often(
         self, runner: SelectorTaskRunner, pipes: list[tuple[int, int]]
     ) -> None:
         seen: list[int] = []

@@ -36,7 +36,7 @@ def receive(end: UnixSocket, size: int = 100) -> tuple[bytes, int]:
 
 
 class TestSocketAddress:
-    def test_path_is_a_valid_address(self) -> None:
+    def test_path_is_a_valid_socket_address(self) -> None:
         assert parse_address("/tmp/perfetto-producer") == "/tmp/perfetto-producer"
 
     def test_abstract_name_is_a_valid_address(self) -> None:
@@ -150,7 +150,7 @@ class TestListeningSocket:
             end.close()
         assert abstract or (tmp_path / "socket").exists()
 
-    def test_pipe_and_connection_are_not_adopted(self) -> None:
+    def test_descriptor_that_is_no_listening_socket_is_not_adopted(self) -> None:
         read_fd, write_fd = os.pipe()
         one, other = socket.socketpair()
         for fd in (read_fd, one.fileno()):
@@ -191,7 +191,7 @@ class TestConnectingSocket:
 
 
 class TestDescriptorTransfer:
-    def test_descriptor_arrives_with_the_bytes(self, pair: Pair) -> None:
+    def test_descriptor_arrives_with_the_bytes_it_was_sent_with(self, pair: Pair) -> None:
         read_fd, write_fd = os.pipe()
         pair[0].send(b"take it", write_fd)
         os.close(write_fd)
@@ -267,7 +267,7 @@ def test_hundreds_of_connections_may_wait_to_be_accepted(tmp_path: Path) -> None
         listener.close()
 
 
-def test_only_the_connecting_socket_checks_its_descriptor_before_a_send(tmp_path: Path) -> None:
+def test_only_a_connecting_socket_verifies_its_descriptor_before_sending(tmp_path: Path) -> None:
     listener = UnixListener(str(tmp_path / "socket"))
     client = UnixSocket.connect(str(tmp_path / "socket"))
     accepted = listener.accept()

@@ -16,7 +16,7 @@ NAME = "stretto-autostart.pth"
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path, Path]:
-    """Return three site-packages folders: another one, the environment's and the user's."""
+    """Return three site-packages folders: one not used, the environment's and the user's."""
     other, own, user = (tmp_path / name for name in ("other", "own", "user"))
     monkeypatch.setattr(site, "getsitepackages", lambda: [str(other), str(own)])
     monkeypatch.setattr(site, "getusersitepackages", lambda: str(user))

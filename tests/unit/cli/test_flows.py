@@ -82,7 +82,7 @@ def test_json_contains_methods_slowest_and_unmatched_calls(capsys, trace):
     assert found["damaged"] == 0
 
 
-def test_report_and_method_options_select_rows(capsys, trace):
+def test_report_and_method_options_select_rows_of_the_report(capsys, trace):
     arguments = ("--format", "csv", "--report", "slowest", "--method", "*.Later", "--limit", "9")
     rows = list(csv.DictReader(io.StringIO(output(capsys, trace, *arguments))))
     assert len(rows) == 5
@@ -200,7 +200,7 @@ def test_full_disk_is_reported(trace):
     assert run.stderr == "stretto: can't write the output: No space left on device.\n"
 
 
-def test_trace_without_rpc_messages_is_reported_as_such(capsys, tmp_path):
+def test_report_of_a_trace_without_rpc_messages_says_so(capsys, tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     text = output(capsys, str(tmp_path / "empty"))
     assert "No RPC messages" in text

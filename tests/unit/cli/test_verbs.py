@@ -67,7 +67,7 @@ def test_help_shows_the_first_line_of_an_added_verb(
     assert "  stretto gone      gone: the verb can't be loaded: No module named" in out
 
 
-def test_command_error_of_an_added_verb_is_its_message_and_exit_code(
+def test_command_error_of_an_added_verb_is_printed_and_sets_the_exit_code(
     install: Install, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(greet="some_verbs:broken")

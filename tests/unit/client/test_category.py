@@ -112,7 +112,7 @@ def test_tags_added_later_disable_a_category():
         assert not category.enabled
 
 
-def test_eight_concurrent_instances_record_the_same_category():
+def test_eight_concurrent_data_source_instances_record_the_same_category():
     """Four sessions with two data sources each reach the limit of eight instances."""
     sessions = [session_of_two() for _ in range(4)]
     category = stretto.Category("cat.eight")

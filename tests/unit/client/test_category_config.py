@@ -1,4 +1,4 @@
-"""Rules that enable categories: the cases of Perfetto's tests, and their order."""
+"""Which rules enable categories, and in which order rules apply (cases of Perfetto's tests)."""
 
 from __future__ import annotations
 

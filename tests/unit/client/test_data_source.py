@@ -108,7 +108,7 @@ def test_instance_that_ended_before_its_start_is_not_started():
     assert not instance.write(packet("late"))
 
 
-def test_instance_that_ends_in_on_start_is_not_listed():
+def test_instance_that_calls_end_in_on_start_is_not_listed():
     class Short(stretto.DataSource):
         def on_start(self):
             self.end()
@@ -199,7 +199,7 @@ def test_large_packets_are_recorded():
         assert texts(session.read())[0] == "x" * 300_000
 
 
-def test_second_registration_of_a_class_does_nothing_and_taken_names_are_refused():
+def test_data_source_name_that_another_class_uses_is_refused():
     class Nameless(stretto.DataSource):
         pass
 

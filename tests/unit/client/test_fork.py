@@ -11,7 +11,7 @@ from stretto.client import fork
 
 @pytest.fixture
 def started(monkeypatch):
-    """Return the list of processes that restarted the stopped threads."""
+    """Return a list that gets the process id at each restart of the helper threads."""
     started: list[int] = []
     monkeypatch.setattr(fork, "after_in_parent", [lambda: started.append(os.getpid())])
     monkeypatch.setattr(fork, "_stopped", [os.getpid()])
@@ -25,7 +25,7 @@ def test_threads_resume_once_in_the_parent(started):
 
 
 def test_parents_threads_never_resume_in_a_child(started, monkeypatch):
-    """A copied pending call of the parent may run before the child's own fork hook."""
+    """A pending call copied from the parent may run in the child before the child's fork hook."""
     with monkeypatch.context() as child:
         child.setattr(os, "getpid", lambda: -1)
         fork.resume()

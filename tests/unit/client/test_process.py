@@ -72,7 +72,7 @@ def test_changed_process_name_is_announced_once(command_line: pytest.MonkeyPatch
     assert b"renamed" in announced[0]
 
 
-def test_thread_described_during_an_announcement_has_the_new_process_as_parent(
+def test_thread_described_within_announce_process_has_the_new_process_as_parent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After a fork, `process_name` may itself record events."""

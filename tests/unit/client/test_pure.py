@@ -1,4 +1,4 @@
-"""The pure-Python client behaves like the native one; more of its tests are in tests/smoke."""
+"""The pure-Python client behaves like the native one; tests/smoke has more tests of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stretto.client import pure
 CATEGORY = pure.Category("test.pure")
 
 
-def test_pure_decorator_wraps_functions_like_the_native_decorator():
+def test_decorator_of_the_pure_module_wraps_functions_like_the_native_decorator():
     def function(a, b=2):
         """Return the sum."""
         return a + b

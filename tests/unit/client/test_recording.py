@@ -85,7 +85,7 @@ def test_refused_session_does_not_change_the_file(path, tmp_path, stream):
 
 
 @pytest.mark.parametrize("before", [b"", b"x" * 10_000_000])
-def test_data_streamed_before_the_truncation_is_kept(path, before, monkeypatch):
+def test_data_streamed_before_the_file_is_truncated_is_kept(path, before, monkeypatch):
     """The service writes its first packets before `recording` truncates the file."""
     path.write_bytes(before)
     start = stretto.TracingSession.start

@@ -103,7 +103,7 @@ def test_session_that_ends_during_its_start_frees_its_slot(
     assert made not in TrackEventSource.instances()
 
 
-def test_last_call_of_an_observer_has_the_final_state(
+def test_last_call_of_an_observer_passes_the_final_state(
     sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[bool] = []

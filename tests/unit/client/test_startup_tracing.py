@@ -141,7 +141,7 @@ def test_service_adopts_a_matching_startup_instance(program: Program) -> None:
     assert program.ends == ["adopted"]
 
 
-def test_second_service_session_gets_its_own_instance(program: Program) -> None:
+def test_second_session_of_the_service_gets_its_own_data_source_instance(program: Program) -> None:
     program.start()
     program.producer.setup_data_source(7, config(target_buffer=3))
     program.producer.setup_data_source(8, config(target_buffer=4))
@@ -228,7 +228,7 @@ def test_startup_memory_is_kept_until_all_sessions_have_ended() -> None:
     session = program.start()
     assert program.needs_memory
     second = program.start(config(OTHER))
-    assert not program.needs_memory  # The first session has created the memory.
+    assert not program.needs_memory  # The first session has created the startup memory.
     startup = program.producer.startup
     assert startup is not None
     assert startup.memory is not None
@@ -259,7 +259,7 @@ def test_end_of_a_connection_keeps_sessions_with_their_own_memory() -> None:
     session = program.start()
     program.connect()
     program.producer.setup_data_source(7, config(target_buffer=3))
-    # The session's data is in its own memory, not in that of the connection.
+    # The session's data is in the startup memory, not in the connection's memory.
     assert session.state == "recording"
     program.producer.on_disconnect()
     assert session.state == "recording"
@@ -296,7 +296,7 @@ class TestConfigComparison:
     @pytest.mark.parametrize(
         "fields", [{"legacy_config": "x"}, {"priority_boost": {}}, {"buffer_exhausted_policy": 1}]
     )
-    def test_configs_with_different_fields_are_not_adopted(self, fields: dict[str, Any]) -> None:
+    def test_configs_whose_fields_differ_are_not_adopted(self, fields: dict[str, Any]) -> None:
         if "priority_boost" in fields:
             theirs = config(track_event_config=TrackEventConfig(filter_debug_annotations=True))
         else:
@@ -304,7 +304,7 @@ class TestConfigComparison:
         assert not Early.can_adopt_startup_session(config(), theirs)
 
     def test_configs_with_different_unknown_fields_are_not_adopted(self) -> None:
-        # Field 1013, which no schema has, is 1.
+        # The tag 1013 is in no schema; its value here is 1.
         theirs = DataSourceConfig.decode(config().encode() + b"\xa8\x3f\x01")
         assert not Early.can_adopt_startup_session(config(), theirs)
 
@@ -339,7 +339,7 @@ class TestConfigComparison:
             (None, False),
         ],
     )
-    def test_track_event_configs_are_compared_as_sets(
+    def test_categories_in_track_event_configs_are_compared_as_sets(
         self, theirs: TrackEventConfig | None, fits: bool
     ) -> None:
         ours = TrackEventConfig(enabled_categories=["a", "b"], disabled_categories=["*"])

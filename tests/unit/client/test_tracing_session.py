@@ -188,7 +188,7 @@ def test_unknown_backend_is_refused():
     session.close()
 
 
-def test_fields_of_configs_are_checked():
+def test_unknown_and_invalid_config_fields_are_refused():
     with pytest.raises(StrettoError, match="did you mean 'duration_ms'"):
         TraceConfig(duration_m=5)
     with pytest.raises(StrettoError):

@@ -1,4 +1,4 @@
-"""Channel keys: both ends find the same key, and each reason for a missing key."""
+"""Channel keys: both ends of a channel find the same key; a missing key has a reason."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TestUnixSockets:
             far.close()
             assert reason(near, is_server=True) == ("peer gone", False)
 
-    def test_key_is_found_later_if_no_descriptor_was_free(self) -> None:
+    def test_missing_key_is_temporary_if_no_descriptor_was_free(self) -> None:
         near, far = socket.socketpair()
         full = OSError(errno.EMFILE, "full")
         with near, far:

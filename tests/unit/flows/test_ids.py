@@ -1,4 +1,4 @@
-"""Flow ids: known values, and the messages that each scheme distinguishes."""
+"""Flow ids have documented values; each flow id scheme gives different messages different ids."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TestRfc0035Scheme:
         ids = [rfc0035(*(draw.getrandbits(64) for _ in range(3))) for _ in range(1000)]
         assert all(not value & 0xFF00 for value in ids)
 
-    def test_literal_expression_of_rfc0035_omits_the_channel(self) -> None:
+    def test_expression_as_printed_in_rfc0035_omits_the_channel(self) -> None:
         koid, ordinal, txid = 1235, 0x99AA_BBCC, 7
         literal = koid & 0xFFFF << 48 | (ordinal & 0xFFFFFFFF) << 16 | txid & 0xFF
         assert literal == rfc0035(0, ordinal, txid)
@@ -86,7 +86,7 @@ class TestFlowIdCollisions:
     def not_unique(ids: list[int]) -> float:
         return 1 - len(set(ids)) / len(ids)
 
-    def test_one_way_messages_of_one_channel_collide_only_in_rfc0035(self) -> None:
+    def test_one_way_ids_of_one_channel_are_equal_only_with_rfc0035(self) -> None:
         draw = random.Random(7)
         txid, by_rfc, anchored = 0, [], []
         ends, _ = pair()
@@ -100,7 +100,7 @@ class TestFlowIdCollisions:
         assert 0.4 < self.not_unique(by_rfc) < 0.55
         assert self.not_unique(anchored) == 0
 
-    def test_requests_of_many_channels_collide_only_in_rfc0035(self) -> None:
+    def test_request_ids_of_different_channels_are_equal_only_with_rfc0035(self) -> None:
         draw = random.Random(8)
         by_rfc, anchored = [], []
         for koid in range(1, 51):
@@ -146,7 +146,7 @@ class TestAnchoredScheme:
         assert server.next(True, CONTROL, 0, 9) == client.next(False, CONTROL, 0, 9) == 0
         assert server.next(True, EVENT, 0, 9) == client.next(False, EVENT, 0, 9) != 0
 
-    def test_messages_before_the_key_is_known_are_counted(self) -> None:
+    def test_messages_before_the_channel_key_is_known_are_counted(self) -> None:
         keys = [0, 0]
         client = AnchoredIds(lambda: keys[0], is_server=False)
         server = AnchoredIds(lambda: keys[1], is_server=True)
@@ -155,13 +155,13 @@ class TestAnchoredScheme:
         keys[:] = [KEY, KEY]
         assert client.next(True, ONE_WAY, 0, 9) == server.next(False, ONE_WAY, 0, 9) != 0
 
-    def test_adopted_end_has_no_one_way_flows_before_a_transaction(self) -> None:
+    def test_adopted_channel_end_has_no_one_way_flows_before_a_transaction(self) -> None:
         client, server = pair(synchronised=False)
         assert client.next(True, ONE_WAY, 0, 9) == 0
         assert client.next(True, REQUEST, 77, 9) == server.next(False, REQUEST, 77, 9) != 0
         assert client.next(True, ONE_WAY, 0, 9) == server.next(False, ONE_WAY, 0, 9) != 0
 
-    def test_loss_suppresses_one_way_flows_until_the_next_transaction(self) -> None:
+    def test_lost_message_suppresses_one_way_flows_until_the_next_transaction(self) -> None:
         client, server = pair()
         client.next(True, REQUEST, 3, 9)
         client.next(True, ONE_WAY, 0, 9)
@@ -170,7 +170,7 @@ class TestAnchoredScheme:
         assert server.next(False, REQUEST, 4, 9) == client.next(True, REQUEST, 4, 9)
         assert server.next(False, ONE_WAY, 0, 9) == client.next(True, ONE_WAY, 0, 9)
 
-    def test_later_part_of_a_reply_does_not_end_the_loss_of_synchronisation(self) -> None:
+    def test_unrequested_part_of_a_reply_does_not_restore_synchronisation(self) -> None:
         client, _ = pair()
         client.lost(outgoing=False)
         assert client.next(False, REPLY, 4, 9, answer=2) == 0
@@ -183,7 +183,7 @@ class TestAnchoredScheme:
         assert client.next(False, REPLY, 3, 9) == 0
         assert client.next(True, ONE_WAY, 0, 9) == 0
 
-    def test_used_flag_is_set_after_a_message_or_an_adoption(self) -> None:
+    def test_used_flag_is_set_by_a_message_and_by_the_adoption_of_a_channel(self) -> None:
         client, server = pair()
         assert not client.used
         client.next(True, ONE_WAY, 0, 9)
@@ -211,7 +211,7 @@ class TestNumberedScheme:
         assert len(set(answers)) == 100
 
     @pytest.mark.parametrize("key", [0, KEY])
-    def test_numbered_id_is_0_without_a_key_or_number(self, key: int) -> None:
+    def test_numbered_id_is_0_without_a_key_or_message_number(self, key: int) -> None:
         ids = NumberedIds(lambda: key)
         assert (ids.next(True, REQUEST, 8, 0) != 0) == (key != 0)
         assert ids.next(True, REQUEST, 0, 0) == 0

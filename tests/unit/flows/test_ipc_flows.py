@@ -197,7 +197,7 @@ class TestInstallationOfHooks:
         assert not flows.installed()
         assert flows.stats() == {}
 
-    def test_calls_without_hooks_are_not_recorded(self) -> None:
+    def test_calls_without_installed_flow_hooks_are_not_recorded(self) -> None:
         greeter = TracedGreeter()
         with record() as recorded:
             greeter.call("Echo")
@@ -243,7 +243,7 @@ class TestInstallationOfHooks:
         assert recorded.events == []
         assert seen == [False, True, False, True, False]
 
-    def test_uninstalling_disables_the_switches(self) -> None:
+    def test_uninstalling_flow_tracing_disables_the_category_switches(self) -> None:
         with record():
             with flows_installed():
                 assert rpc_hooks.switch("test.greeter").enabled
@@ -262,7 +262,7 @@ class TestInstallationOfHooks:
 
 class TestStrettosOwnPorts:
     @pytest.mark.parametrize("own_ports", [False, True])
-    def test_own_ports_are_traced_only_on_request(self, *, own_ports: bool) -> None:
+    def test_own_ports_are_traced_only_if_own_ports_is_set(self, *, own_ports: bool) -> None:
         with flows_installed(own_ports=own_ports), record(enabled=["stretto.ipc"]):
             assert rpc_hooks.switch("stretto.ipc").enabled == own_ports
 

@@ -1,4 +1,4 @@
-"""MessageFlows: a flow connects the n-th sent message with the n-th received one, or none."""
+"""MessageFlows: each flow connects a sent message with the received message of the same number."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class TestMessageFlows:
 
 
 class TestLostSynchronisation:
-    """Messages that may not match have no flow; the statistics contain the reason."""
+    """Messages that possibly don't match get no flow; the statistics contain the reason."""
 
     def test_failed_send_suppresses_flows_of_its_direction(self) -> None:
         client, server = ends()

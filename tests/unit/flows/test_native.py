@@ -78,7 +78,7 @@ def test_native_ids_equal_those_of_the_model(seed: int) -> None:
             known[0] = KEY
 
 
-def test_native_count_of_one_way_messages_has_the_limit_of_the_model() -> None:
+def test_native_counter_of_one_way_messages_has_the_same_maximum_as_the_model() -> None:
     ids = FlowIds(lambda: KEY)
     model = AnchoredIds(lambda: KEY, is_server=False)
     assert ids.next(True, REQUEST, 5) == model.next(True, REQUEST, 5, 0)
@@ -86,7 +86,7 @@ def test_native_count_of_one_way_messages_has_the_limit_of_the_model() -> None:
     assert ids.next(True, ONE_WAY, 0) == model.next(True, ONE_WAY, 0, 0) != 0
 
 
-def test_native_ids_have_an_owner_and_a_used_flag() -> None:
+def test_native_flow_ids_have_an_owner_and_a_used_flag() -> None:
     owner = object()
     assert FlowIds(lambda: 0, owner).owner is owner
     assert not FlowIds(lambda: 0).used
@@ -114,7 +114,7 @@ UNKNOWN = RpcMethod("Service", "", 9)
 
 @contextmanager
 def tracer(*, native: bool) -> Iterator[FlowTracer]:
-    """Yield the installed tracer; if not native, it handles all messages in Python."""
+    """Install flow tracing and yield its tracer, with message handling native or in Python."""
     with flows_installed():
         hooks = rpc_hooks.hooks
         assert isinstance(hooks, FlowTracer)
@@ -184,7 +184,7 @@ def ready(hooks: FlowTracer) -> tuple[RpcChannel, RpcChannel]:
 
 
 def fallback_hook(hooks: FlowTracer, *, outgoing: bool) -> tuple[list[Any], MessageHook]:
-    """Return the arguments that a native hook passes on to Python, and the hook."""
+    """Return a native hook, and the list of all arguments that the hook passes to Python."""
     passed: list[Any] = []
 
     def otherwise(*args: Any) -> None:
@@ -280,7 +280,7 @@ def test_message_that_is_not_recorded_is_counted(transport: bool) -> None:
     assert last.flows == [stretto.flow_id(combine(KEY, 1), 5 << 32 | counted)]
 
 
-def test_exception_of_the_python_fallback_is_raised() -> None:
+def test_exception_of_the_python_fallback_function_is_raised() -> None:
     def fail(*_: object) -> None:
         raise KeyError("x")
 
@@ -293,7 +293,7 @@ def test_exception_of_the_python_fallback_is_raised() -> None:
         MessageHook(None, fail, incoming, "no category", True)  # type: ignore[arg-type]
 
 
-def test_message_templates_refuse_other_objects() -> None:
+def test_template_that_is_no_event_template_is_refused() -> None:
     templates = MessageTemplates(None)
     template = stretto.Category("test.native").template("x")
     templates.put(True, REQUEST, template)

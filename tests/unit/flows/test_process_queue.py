@@ -152,7 +152,7 @@ def test_items_before_the_installation_are_counted() -> None:
     assert ids(recorded.events, "send") == ids(recorded.events, "receive") != [0]
 
 
-def test_items_have_no_additional_bytes() -> None:
+def test_flow_tracing_adds_no_bytes_to_queue_items() -> None:
     jobs: Any = TracedQueue(category="test.queue")
     with record():
         jobs.put({"a": 1})
@@ -175,7 +175,7 @@ def test_full_and_empty_queues_raise_and_record_nothing() -> None:
     assert recorded.kinds == "BEBE"
 
 
-def test_item_whose_number_was_overwritten_has_no_flow(
+def test_queue_item_whose_flow_number_was_overwritten_has_no_flow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(process_queue, "SIZE", 4)

@@ -1,4 +1,4 @@
-"""Interrupted users of queues and pipes: no wrong flow, and a reason in the statistics."""
+"""An interrupted use of a queue or pipe makes no wrong flow; the statistics name the reason."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_use_of_a_closed_queue_does_not_affect_other_users() -> None:
     assert sent[0]
 
 
-def test_sent_item_of_unknown_size_has_no_size() -> None:
+def test_size_of_a_sent_item_is_not_recorded_if_unknown() -> None:
     way = queue_with_feeder()
     with record() as recorded:
         way.put("x")

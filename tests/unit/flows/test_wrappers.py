@@ -124,7 +124,7 @@ class TestRequestKeys:
         later = PARENT.replace("00-", "01-", 1)
         assert key_of({"traceparent": later + "-more"}) == key_of({"traceparent": f" {PARENT} "})
 
-    def test_keys_of_small_trace_and_span_numbers_are_unique(self) -> None:
+    def test_flow_keys_of_small_trace_and_span_numbers_are_unique(self) -> None:
         pairs = [(trace, span) for trace in range(1, 40) for span in {*range(1, 40), trace}]
         texts = [f"00-{trace:032x}-{span:016x}-00" for trace, span in pairs]
         keys = {key_of({"traceparent": text}) for text in texts}
@@ -148,10 +148,10 @@ class TestRequestKeys:
             f"00-{'1' * 32}-{'0' * 16}-01",
         ],
     )
-    def test_invalid_traceparent_has_key_0(self, text: str) -> None:
+    def test_invalid_traceparent_has_flow_key_0(self, text: str) -> None:
         assert key_of({"traceparent": text}) == 0
 
-    def test_x_stretto_flow_precedes_traceparent(self) -> None:
+    def test_x_stretto_flow_header_overrides_traceparent(self) -> None:
         text, key = new_flow()
         assert key_of({"x-stretto-flow": text, "traceparent": PARENT}) == key
         for bad in ("nonsense", text[1:], text + "0", "0x" + text[2:], "+" + text[1:]):
@@ -351,7 +351,7 @@ class TestHttpCall:
             len({(e.flows + e.terminating_flows)[0] for e in recorded.events if e.kind != END}) == 1
         )
 
-    def test_concurrent_calls_with_the_added_header_have_flows(self, port: int) -> None:
+    def test_concurrent_calls_with_an_added_header_have_flows(self, port: int) -> None:
         async def main() -> None:
             async def one(number: int) -> None:
                 headers: dict[str, str] = {}
@@ -472,7 +472,7 @@ class TestWsgiMiddleware:
         assert recorded.kinds == "BE"
 
     def test_each_step_of_a_generator_body_is_a_slice_and_the_generator_is_closed(self) -> None:
-        """The reply is recorded with the first piece that isn't empty."""
+        """The reply is recorded at the first piece of the body that isn't empty."""
 
         def app(_environ: WSGIEnvironment, _start_response: StartResponse) -> Iterator[bytes]:
             try:
@@ -494,7 +494,7 @@ class TestWsgiMiddleware:
         assert flows.incoming() == 0
 
     @pytest.mark.parametrize("taken", [0, 1])
-    def test_body_closed_before_its_end_leaves_no_slice_open(self, taken: int) -> None:
+    def test_response_body_closed_before_its_end_leaves_no_slice_open(self, taken: int) -> None:
         closed = []
 
         def app(_environ: WSGIEnvironment, _start_response: StartResponse) -> Iterator[bytes]:
@@ -534,7 +534,7 @@ class TestWsgiMiddleware:
         events, _ = self.serve(app, take)
         assert [e.kind for e in events].count(BEGIN) == [e.kind for e in events].count(END)
 
-    def test_file_wrapper_is_returned_unchanged(self) -> None:
+    def test_wsgi_file_wrapper_is_returned_unchanged(self) -> None:
         file = FileWrapper(io.BytesIO(b"data"))
         _, got = self.serve(lambda *_: file, lambda b: b, **{"wsgi.file_wrapper": FileWrapper})
         assert got is file

@@ -83,7 +83,7 @@ def drain(far: UnixSocket) -> bytes:
 
 
 class TestCallsOverASocket:
-    def test_bind_invoke_and_descriptor_are_sent_over_a_socket(
+    def test_client_binds_invokes_and_sends_a_descriptor_over_a_socket(
         self, runner: FakeTaskRunner
     ) -> None:
         host = HostEnd(runner)
@@ -192,7 +192,7 @@ class TestEndOfTheConnection:
         assert host.closed == 1
         host.far.close()
 
-    def test_fast_path_may_close_the_connection(self, runner: FakeTaskRunner) -> None:
+    def test_fast_path_callback_may_close_the_connection(self, runner: FakeTaskRunner) -> None:
         def close(_data: memoryview, _most: int, _consume: Consume) -> None:
             host.connection.close()
 
@@ -204,7 +204,7 @@ class TestEndOfTheConnection:
         host.far.close()
 
 
-class TestFastPath:
+class TestFastPathForCommonFrames:
     def test_fast_path_and_handlers_process_frames_in_order(self, runner: FakeTaskRunner) -> None:
         fast = encode_frame(IPCFrame(request_id=99))
         seen: list[bytes] = []
@@ -240,14 +240,14 @@ class TestFastPath:
         host.far.close()
 
 
-class TestTurnsOfConnections:
+class TestTurnsOfBusyConnections:
     """A connection that has received many frames takes turns with other connections."""
 
     FRAMES = 3 * BYTES_PER_TURN // BYTES_OF_A_FRAME
     """More frames than one turn handles, and fewer than the socket's buffer holds."""
 
     def busy_hosts(self, runner: FakeTaskRunner, order: list[bytes]) -> list[HostEnd]:
-        """Return three connections with many received frames; their calls are added to `order`."""
+        """Return three connections with many received frames; handlers log calls in `order`."""
         turns = Turns(runner)
         hosts = [HostEnd(runner, turns=turns) for _ in range(3)]
         for number, host in enumerate(hosts):
@@ -265,7 +265,7 @@ class TestTurnsOfConnections:
         bystander.far.send(hello(b"bystander"))
         runner.run_until_idle()
         frames_per_turn = BYTES_PER_TURN // BYTES_OF_A_FRAME
-        # Between two descriptor callbacks, one waiting connection gets a turn, too.
+        # One waiting connection gets a turn after each two descriptor callbacks.
         assert order.index(b"bystander") <= 2 * len(hosts) * frames_per_turn
         assert len(order) == len(hosts) * self.FRAMES + 1
         close_all([*hosts, bystander])
@@ -294,7 +294,7 @@ class TestTurnsOfConnections:
         assert max(waited) <= frames_per_turn
         close_all([*hosts, bystander])
 
-    def test_busy_connections_alternate_and_keep_their_order(self, runner: FakeTaskRunner) -> None:
+    def test_busy_connections_alternate_and_keep_frame_order(self, runner: FakeTaskRunner) -> None:
         order: list[bytes] = []
         turns = Turns(runner)
         hosts = [HostEnd(runner, turns=turns) for _ in range(2)]
@@ -351,7 +351,7 @@ class TestTurnsOfConnections:
         os.close(write_fd)
         close_all([host])
 
-    def test_fast_path_is_limited_to_a_turn(self, runner: FakeTaskRunner) -> None:
+    def test_fast_path_gets_at_most_one_turn_of_bytes(self, runner: FakeTaskRunner) -> None:
         frame = hello(bytes(1000))
         handled: list[int] = []
 

@@ -185,7 +185,7 @@ class TestReportsOfMalformedInput:
         (line,) = host.malformed
         assert line.startswith("Strict: ")
 
-    def test_undecodable_requests_without_a_reply_are_reported_too(self, host: Host) -> None:
+    def test_undecodable_requests_that_expect_no_reply_are_reported(self, host: Host) -> None:
         assert host.invoke("Strict", b"\xff", drop_reply=True) == []
         assert len(host.malformed) == 1
 
@@ -200,7 +200,7 @@ class TestReportsOfMalformedInput:
 
 
 class TestExceptionsInHandlers:
-    def test_request_of_a_failed_handler_is_rejected(self, host: Host) -> None:
+    def test_request_whose_handler_raises_is_rejected(self, host: Host) -> None:
         with pytest.raises(ZeroDivisionError):
             host.invoke("Fail")
         assert [frame.msg_invoke_method_reply for frame in host.outbox.sent] == [REJECTED]

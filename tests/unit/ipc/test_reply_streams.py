@@ -61,7 +61,7 @@ def world() -> World:
 
 def test_all_parts_and_an_empty_last_part_are_sent(world: World) -> None:
     deferred = world.add(world.parts(2))
-    assert deferred.answers == []  # Parts are sent by a task, which has not run yet.
+    assert deferred.answers == []  # A task sends the parts; it has not run yet.
     world.runner.run_until_idle()
     assert deferred.answers == [(b"0", True), (b"1", True), (b"", False)]
 
@@ -101,7 +101,7 @@ def test_streams_above_the_limit_are_rejected(world: World) -> None:
     assert world.add(world.parts(0)).answers == []
 
 
-def test_request_without_reply_makes_no_parts(world: World) -> None:
+def test_request_that_expects_no_reply_makes_no_reply_parts(world: World) -> None:
     world.add(world.parts(3), pending=False)
     world.runner.run_until_idle()
     assert world.made == []
@@ -118,7 +118,7 @@ def test_failed_stream_is_rejected_and_the_next_stream_is_sent(world: World) -> 
     assert good.answers == [(b"0", True), (b"", False)]
 
 
-def test_no_part_is_sent_after_close(world: World) -> None:
+def test_no_part_of_a_reply_is_sent_after_close(world: World) -> None:
     deferred = world.add(world.parts(2))
     world.streams.close()
     world.runner.run_until_idle()

@@ -97,7 +97,7 @@ def test_successful_attempt_ends_the_thread(timer: RetryTimer, attempts: Attempt
     assert attempts.count == 1
 
 
-def test_pauses_continue_after_a_success_without_reset(
+def test_pauses_keep_growing_after_a_success_without_reset(
     timer: RetryTimer, attempts: Attempts, pauses: list[int]
 ) -> None:
     attempts.success = True
@@ -212,7 +212,7 @@ def test_timer_abandoned_in_a_child_does_not_affect_the_parents_timer(
     timer.suspend()
     pid = os.fork()
     if pid == 0:
-        before = tasks()  # Objects of earlier tests may have started threads at the fork.
+        before = tasks()  # Earlier tests may leave objects that start threads at the fork.
         timer.abandon()
         timer.start()
         timer.resume()

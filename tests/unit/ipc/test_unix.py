@@ -26,7 +26,7 @@ def runner() -> Iterator[ipc.SelectorTaskRunner]:
 
 
 class Shop:
-    """A server that records disconnected clients."""
+    """A server that counts the clients that disconnected."""
 
     def __init__(self, runner: ipc.SelectorTaskRunner, path: str, **options: Any) -> None:
         self.left = 0
@@ -41,7 +41,7 @@ class Shop:
 
 
 def bound(runner: ipc.SelectorTaskRunner, client: ipc.ClientConnection, service: Any) -> Any:
-    """Return the proxy of a service, or None."""
+    """Return the proxy of a service; None if the server doesn't host the service."""
     proxies: list[Any] = []
     client.bind(service, proxies.append)
     runner.run_until(lambda: proxies != [], 30_000)
@@ -81,7 +81,7 @@ def test_unknown_service_is_bound_as_none(
     client.close()
 
 
-def test_each_end_is_notified_of_the_disconnection(
+def test_client_and_server_are_notified_of_a_disconnection(
     runner: ipc.SelectorTaskRunner, shop: Shop, tmp_path: Path
 ) -> None:
     ended: list[int] = []

@@ -230,7 +230,7 @@ def test_tasks_at_the_same_address_have_different_tracks() -> None:
 
 
 class Changing:
-    """An object whose string differs at each call."""
+    """An object whose `__str__` returns another text at each call."""
 
     count = 0
 
@@ -363,7 +363,7 @@ def test_slice_sets_a_context_variable_within_its_block() -> None:
     assert recorded.kinds == "BIBBEEE"
 
 
-def test_slice_ended_in_another_context_does_not_reset_the_variable() -> None:
+def test_slice_ended_in_another_context_does_not_reset_its_context_variable() -> None:
     template = echo()
     with record() as recorded:
         entered = template.slice(1, within=(VARIABLE, 1))

@@ -1,4 +1,4 @@
-"""Caches of bounded size, used beyond their limits in random order, keep events correct."""
+"""Events are correct although more values are used, in random order, than the caches can hold."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shuffled(count: int, seed: int) -> list[int]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_arguments_are_correct_at_more_call_sites_than_the_cache_holds(seed: int) -> None:
-    """Each call site has its own tuple of names; the cache has 32 entries."""
+    """Each call site has its own tuple of argument names; the cache has 32 entries."""
     scope: dict[str, Any] = {"instant": CATEGORY.instant}
     lines = [f"def at_{n}(): instant('e', a{n % 7}={n}, b{n}='{n}')" for n in range(500)]
     exec("\n".join(lines), scope)
@@ -123,7 +123,7 @@ _c_function_type = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.
 
 
 def c_functions(count: int) -> tuple[list[Callable[[], object]], object]:
-    """Return C functions c0, c1, ..., and objects that must outlive them."""
+    """Return C functions c0, c1, ..., and an object that must live longer than the functions."""
 
     @_c_function_type
     def returns_its_module(module: object, _unused: object) -> object:

@@ -94,7 +94,7 @@ class TestHandlerErrorsInObservers:
     @pytest.mark.parametrize(
         "kind", [Handler(), functools.partial(on_signal, 1), Handler().__call__]
     )
-    def test_error_of_any_callable_handler_is_raised(self, kind: Callable[..., None]) -> None:
+    def test_error_of_any_kind_of_signal_handler_is_raised(self, kind: Callable[..., None]) -> None:
         signal.signal(SIGNAL, kind)
         with pytest.raises(TimeLimitError):
             call(_pyhooks.Around(run_on, interrupted))
@@ -125,7 +125,7 @@ def test_handler_error_while_a_thread_is_described_is_raised() -> None:
     process.soon.append(interrupted)
     with recorded("test.handler_errors"), pytest.raises(TimeLimitError):
         call(category.instant, "event")
-    assert interrupted not in process.soon  # Callbacks of earlier tests may be in the list.
+    assert interrupted not in process.soon  # The list may contain callbacks of earlier tests.
 
 
 def test_handler_error_while_the_track_of_a_task_is_made_is_raised() -> None:
@@ -167,7 +167,7 @@ def no_other_gc_callbacks() -> Iterator[None]:
 def test_signal_handler_does_not_run_in_the_gc_callback(capsys: pytest.CaptureFixture[str]) -> None:
     gc_profiler.install()
     signal.signal(signal.SIGALRM, on_signal)
-    # With this many objects, a collection takes longer than the timer.
+    # With this many objects, a collection lasts beyond the alarm signal.
     heap = [[] for _ in range(300_000)]
     with recorded("python.gc"), pytest.raises(TimeLimitError):
         collect_often()

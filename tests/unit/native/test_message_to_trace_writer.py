@@ -28,7 +28,7 @@ def packets(table: _native.BufferTable) -> list[Any]:
 
 @pytest.fixture
 def misuse_is_counted() -> Iterator[None]:
-    """Make misuse of writers be counted instead of raised, as without `-X dev`."""
+    """Count misuse of writers instead of raising an error, as without `-X dev`."""
     before = _native.raise_on_writer_misuse(False)
     yield
     _native.raise_on_writer_misuse(before)
@@ -138,7 +138,7 @@ class TestMisuseOfMessages:
 
 class TestPacketLoss:
     def test_dropped_packet_is_counted_without_an_error(self) -> None:
-        """Other writers hold all chunks of the memory."""
+        """Other writers hold all chunks of the shared memory."""
         arbiter = make_arbiter(make_table())
         holders = hold_every_chunk(arbiter)
         writer = holders[-1]
@@ -150,7 +150,7 @@ class TestPacketLoss:
 
     @pytest.mark.usefixtures("misuse_is_counted")
     def test_other_threads_cannot_append_while_an_append_is_stalled(self) -> None:
-        """The stalled thread waits for a chunk without the GIL; the message is locked."""
+        """The message stays locked while its thread, without the GIL, waits for a chunk."""
         table = make_table()
         arbiter = make_arbiter(table)
         writer = _native.TraceWriter(arbiter, BUFFER, _native.STALL)

@@ -115,7 +115,7 @@ assert stretto.available()
 
 
 class TestTimerDescriptor:
-    def test_timer_is_readable_after_its_time(self) -> None:
+    def test_timer_descriptor_becomes_readable_when_the_timer_expires(self) -> None:
         timer = _native.timer_fd()
         try:
             assert not os.get_inheritable(timer)

@@ -33,7 +33,7 @@ def test_first_valid_traceparent_is_used() -> None:
     assert request_key((("traceparent", "bad"), PARENT, other)) == request_key((PARENT,))
 
 
-def test_named_tuples_are_accepted_as_pairs() -> None:
+def test_named_tuples_are_accepted_as_header_pairs() -> None:
     assert request_key([Metadatum("user-agent", "x"), Metadatum(*FLOW)]) == 0x0123456789ABCDEF
 
 

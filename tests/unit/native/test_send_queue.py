@@ -42,7 +42,7 @@ class TestPushFrame:
         assert receive_all(pair[1]) == b"framemore"
         assert queue.pending == 0
 
-    def test_frames_wait_up_to_the_limit_and_are_refused_beyond(self, pair: Pair) -> None:
+    def test_frames_are_queued_up_to_the_limit_and_refused_above_it(self, pair: Pair) -> None:
         queue = _native.SendQueue(pair[0].fileno(), limit=100000)
         count = 0
         while queue.push(count.to_bytes(4, "little") * 5000):

@@ -181,7 +181,7 @@ class TestFullSharedMemory:
             about_to_write.wait()
             assert not writer.write(packet(3))
             writer.flush()
-            writer.close()  # The writer is closed only when its owner's write ends.
+            writer.close()  # The writer closes only after the other thread's write has ended.
             assert (writer.packets_dropped, remote.arbiter.live_writers) == (1, 2)
             remote.serve_while(thread)
             assert remote.arbiter.live_writers == 1

@@ -140,7 +140,7 @@ class Index:
         (range(3), "range(0, 3)"),
         (int, "<class 'int'>"),
     ],
-    # Some of the values have no repr, which would be the default id.
+    # The default ids would be reprs, which some of the values don't have.
     ids=lambda value: type(value).__name__,
 )
 def test_values_are_recorded_as_the_matching_type(value, expected):
@@ -204,7 +204,7 @@ def test_long_containers_end_with_the_number_of_omitted_elements():
     assert found[-1] == f"... [truncated, {10_000 - len(found) + 1} more]"
 
 
-def test_elements_beyond_the_limit_are_not_converted():
+def test_list_elements_beyond_the_limit_are_not_converted():
     """The list has ten million elements; a copy would take seconds and 80 MB."""
 
     class Counted:

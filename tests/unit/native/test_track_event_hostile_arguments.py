@@ -65,7 +65,7 @@ def test_keyboard_interrupt_in_a_repr_reaches_the_program():
     assert [event.name for event in recorded.events] == ["x", "after"]
 
 
-def test_object_whose_index_raises_is_recorded_by_its_repr():
+def test_object_with_a_raising_dunder_index_is_recorded_by_its_repr():
     class Index:
         def __index__(self):
             raise ValueError

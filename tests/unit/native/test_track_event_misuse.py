@@ -48,7 +48,7 @@ BAD_COUNTS = [
 
 @pytest.fixture(autouse=True)
 def lenient():
-    """Make invalid arguments be counted instead of raised, as without `-X dev`."""
+    """Count invalid arguments instead of raising an error, as without `-X dev`."""
     before = _native.raise_on_event_misuse(False)
     yield
     _native.raise_on_event_misuse(before)
@@ -100,7 +100,7 @@ def test_all_invalid_options_are_named_in_one_annotation():
     }
 
 
-def test_iterator_with_an_invalid_flow_is_omitted_and_counted():
+def test_flow_iterator_with_an_invalid_element_is_omitted_and_counted():
     before = _native.argument_errors()
     with record() as recorded:
         CATEGORY.instant("x", flow=iter((stretto.Flow(), "text")), terminating_flow=[7], n=1)
@@ -128,7 +128,7 @@ def test_event_contains_marks_for_truncation_and_invalid_options_together():
         assert recorded.trace.count(mark) == 1
 
 
-def test_marks_are_not_recorded_if_debug_annotations_are_filtered():
+def test_misuse_marks_are_not_recorded_if_debug_annotations_are_filtered():
     wanted = config()
     wanted.data_sources[0].config.track_event_config.filter_debug_annotations = True
     with stretto.TracingSession(wanted) as session:

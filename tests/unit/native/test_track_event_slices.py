@@ -277,7 +277,7 @@ def test_end_without_begin_records_nothing():
     assert recorded.kinds == "BBEIE"
 
 
-def test_begin_before_the_session_records_no_end_in_it():
+def test_end_of_an_event_begun_before_the_session_is_not_recorded():
     CATEGORY.begin("off")
     with record() as outer:
         CATEGORY.begin("on")

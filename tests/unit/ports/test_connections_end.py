@@ -42,7 +42,7 @@ KINDS = (
 
 
 def count() -> dict[str, int]:
-    """Count the objects of each class that a connection consists of."""
+    """Count the existing objects of each class in KINDS."""
     found = [type(each).__name__ for each in gc.get_objects() if isinstance(each, KINDS)]
     return {name: found.count(name) for name in sorted(found)}
 

@@ -291,7 +291,7 @@ class TestEndOfTheConnection:
         assert len(before - open_descriptors()) == 2
         # The child doesn't change the selector, which it shares with the parent.
         assert len(childs_runner.watched) == 1
-        # The first read takes the bind request; the second returns None: the connection is open.
+        # The first read gets the bind request. None from the second means: still connected.
         near.recv_into(memoryview(bytearray(100)))
         assert near.recv_into(memoryview(bytearray(100))) is None
         os.close(parents_copy)
@@ -363,7 +363,7 @@ class TestServiceOfAnotherVersion:
         service.client.attach("key", answers.append)
         service.client.detach("key", answers.append)
         service.client.start_tracing()
-        # Callbacks run as tasks, which have not run yet.
+        # Callbacks run as tasks; the tasks have not run yet.
         assert (consumer.events, consumer.flushes, answers) == ([], [], [])
         service.runner.run_until_idle()
         assert consumer.events == [ObservableEvents()]
@@ -409,7 +409,7 @@ class TestServiceOfAnotherVersion:
         assert "can't be read" in service.client.error
         assert not service.consumer.connected
 
-    def test_producer_socket_is_refused(self, other: Any) -> None:
+    def test_address_of_a_producer_socket_is_refused(self, other: Any) -> None:
         service = other(["CommitData"], name="ProducerPort")
         assert "give the consumer socket's address" in service.client.error
         assert not service.consumer.connected

@@ -183,7 +183,7 @@ class TestConsumerSession:
         world.call(remote, "EnableTracing")
         assert world.session().config == TraceConfig()
 
-    def test_second_enable_rejects_the_first_request(
+    def test_second_enable_request_ends_the_first_one_with_a_rejection(
         self, world: World, remote: RemoteConsumer
     ) -> None:
         first = world.record(remote)
@@ -275,7 +275,7 @@ class TestReadBuffers:
         world.run()
         assert (trace_of(first), trace_of(second)) == (["one", "two"], [])
 
-    def test_buffers_freed_during_a_read_end_the_stream(
+    def test_read_ends_if_the_buffers_are_freed_during_it(
         self, world: World, remote: RemoteConsumer
     ) -> None:
         world.record(remote, *(str(number) * 1000 for number in range(100)))
@@ -383,7 +383,7 @@ class TestClonedSession:
         assert trace_of(world.call(cloner, "ReadBuffers")) == ["one"]
         assert len(world.service.sessions) == 2
 
-    def test_clone_is_written_into_a_descriptor(
+    def test_clone_is_written_into_the_file_of_the_request(
         self, world: World, remote: RemoteConsumer, tmp_path: Path
     ) -> None:
         producer = world.producer("ds")
@@ -420,7 +420,7 @@ class TestServiceQueries:
         assert stats.tracing_sessions == 1
         assert stats.writer_stats
 
-    def test_stats_too_large_for_a_frame_leave_out_the_writers(
+    def test_stats_too_large_for_a_frame_are_sent_without_writer_stats(
         self, world: World, remote: RemoteConsumer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         world.record(remote)
@@ -464,7 +464,7 @@ class TestServiceQueries:
         assert [source.ds_descriptor.name for source in state.data_sources] == names  # type: ignore[union-attr]
         assert state.supports_tracing_sessions
 
-    def test_descriptor_larger_than_a_frame_is_listed_by_its_header(
+    def test_only_known_fields_of_a_descriptor_larger_than_a_frame_are_listed(
         self, world: World, remote: RemoteConsumer
     ) -> None:
         large = DataSourceDescriptor(name="large", id=7, no_flush=True).encode()

@@ -62,7 +62,7 @@ class FakeEndpoint:
 
 
 class Link:
-    """A remote producer's client and its hosted producer."""
+    """A connection between the test, as a remote producer, and the service's hosted producer."""
 
     def __init__(self, peer: Peer = PEER) -> None:
         self.log: list[Any] = []
@@ -240,7 +240,7 @@ class TestProducerProvidedMemory:
         assert not self.offer(link, memory).using_shmem_provided_by_producer
         assert handled(link, b"frames") == 0
 
-    def test_unannounced_descriptor_is_closed(self, link: Link, memory: int) -> None:
+    def test_unannounced_memory_descriptor_is_closed(self, link: Link, memory: int) -> None:
         before = open_descriptors()
         assert not self.offer(link, memory, provided=False).using_shmem_provided_by_producer
         assert link.log[0][2] == -1
@@ -268,7 +268,7 @@ class TestRemoteProducer:
 
 class TestProducerRequests:
     @pytest.mark.parametrize(("name", "request_", "logged"), REQUESTS, ids=[r[0] for r in REQUESTS])
-    def test_requests_reach_the_endpoint(
+    def test_each_producer_request_is_passed_to_the_endpoint(
         self, link: Link, name: str, request_: Any, logged: tuple[Any, ...]
     ) -> None:
         link.initialize()
@@ -289,7 +289,7 @@ class TestProducerRequests:
         assert link.call(name, ipc.RegisterDataSourceRequest()) == [None]
 
     @pytest.mark.parametrize("name", ["RegisterDataSource", "UpdateDataSource"])
-    def test_descriptors_reach_the_endpoint_unchanged(self, link: Link, name: str) -> None:
+    def test_encoded_descriptors_reach_the_endpoint_unchanged(self, link: Link, name: str) -> None:
         link.initialize()
         descriptor = bytes_field(1000, b"?") + b"\x0a\x81\x00a" + bytes_field(6, b"\xff")
         (reply,) = link.call(name, Raw(bytes_field(1, descriptor)))
@@ -312,7 +312,7 @@ def handled(link: Link, data: bytes) -> int:
 
 
 class TestCommitData:
-    def test_commit_without_memory_gets_no_reply(self, link: Link) -> None:
+    def test_commit_before_shared_memory_exists_gets_no_reply(self, link: Link) -> None:
         link.initialize()
         assert link.call("CommitData", ipc.CommitDataRequest(flush_request_id=1)) == []
         assert link.endpoint.core.commits == []
@@ -441,7 +441,7 @@ class TestServiceCommands:
         link.hosted.disconnected()
         expect_new_descriptors(before, 0)
 
-    def test_instance_ids_may_be_any_sequence(self, link: Link, stream: list[Any]) -> None:
+    def test_instance_ids_may_be_a_tuple(self, link: Link, stream: list[Any]) -> None:
         ids: Sequence[int] = (4, 5)
         link.hosted.clear_incremental_state(ids)
         link.runner.run_until_idle()

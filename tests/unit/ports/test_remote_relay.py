@@ -21,7 +21,7 @@ from stretto.testing.fake_task_runner import FakeTaskRunner
 
 
 class Endpoint:
-    """An endpoint that records the calls of the hosted relay."""
+    """A service's relay endpoint that records each call in a log."""
 
     def __init__(self, log: list[Any], machine: int) -> None:
         self.log = log

@@ -54,7 +54,7 @@ def test_malformed_descriptors_are_refused(descriptor: bytes) -> None:
         DescriptorHeader(descriptor)
 
 
-def test_descriptors_are_passed_on_unchanged(setup: Setup) -> None:
+def test_data_source_descriptors_are_listed_unchanged(setup: Setup) -> None:
     # Stretto would not write unknown fields first, nor a redundant length.
     descriptor = UNKNOWN + b"\x0a\x82\x00ds" + NO_MESSAGE
     endpoint = setup.producer().endpoint
@@ -73,7 +73,7 @@ def test_data_source_with_malformed_details_is_listed(setup: Setup) -> None:
     assert states[0].data_sources[1].producer_id == 1
 
 
-def test_state_is_split_between_data_sources() -> None:
+def test_large_state_is_split_into_parts_of_whole_data_sources() -> None:
     state = TracingServiceState(num_sessions=3).encode()
     sources = [
         encoded_data_source(DataSourceDescriptor(name=f"{number:050}").encode(), number)

@@ -53,7 +53,7 @@ class TestSplitAndJoin:
         joiner = SliceJoiner()
         assert b"".join(map(joiner.add, pack_slices(trace))) == trace
 
-    def test_replies_fit_into_a_frame(self, sizes: list[int]) -> None:
+    def test_each_reply_fits_into_a_frame(self, sizes: list[int]) -> None:
         for reply in pack_slices(trace_of(packets_of(sizes))):
             slices = ReadBuffersResponse.decode(reply).slices
             assert sum(len(each.data) + 16 for each in slices) <= MAX_REPLY_BYTES
@@ -91,7 +91,7 @@ class TestEncodingsOfOtherServices:
     def test_packets_in_two_slices_are_joined_without_python(
         self, monkeypatch: pytest.MonkeyPatch, mark: bytes
     ) -> None:
-        """Perfetto's service appends its own slice to every packet."""
+        """A packet of Perfetto's service has two slices: the producer's bytes and the service's."""
 
         def refuse(encoded: bytes) -> None:
             raise AssertionError("a slice went through Python")
@@ -115,7 +115,7 @@ class TestEncodingsOfOtherServices:
         assert SliceJoiner().add(b"\x12\x02\x0a\x00" * 1000) == b""
         assert calls == [0]
 
-    def test_packet_with_the_bytes_of_a_last_slice_field_is_kept_whole(self) -> None:
+    def test_packet_content_that_resembles_a_slice_field_is_unchanged(self) -> None:
         joiner = SliceJoiner()
         slice_ = ReadBuffersResponse.Slice(data=b"\x10\x01")
         assert joiner.add(ReadBuffersResponse(slices=[slice_]).encode()) == b""

@@ -10,7 +10,7 @@ from stretto.protos.trace import TracePacket
 
 
 class Counters(ProcessCounters):
-    """Process counters that keep the written packets."""
+    """A data source of process counters that keeps its written packets in a list."""
 
     name = "test.process_counters"
 

@@ -73,7 +73,7 @@ def test_short_calls_are_summed_in_arguments_of_the_callers_slice() -> None:
         many(50)
     begin, *inner, end = result.events
     assert (begin.name, begin.location and begin.location[0]) == ("many", HERE)
-    # On a busy machine, some of the inner calls are long enough to be recorded.
+    # On a busy machine, some calls of the short functions take long enough to be recorded.
     short_calls = end.args["short_calls"]
     assert short_calls + len(inner) // 2 == 50
     assert 0 < end.args["short_calls_ns"] < short_calls * THRESHOLD_NS

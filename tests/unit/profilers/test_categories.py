@@ -112,7 +112,7 @@ class TestLogRecords:
         assert set(third.args) == {"logger", "level"}
         assert output.getvalue().count("ConnectionError: no route") == 2
 
-    def test_frames_of_causes_and_contexts_come_before_those_of_the_exception(
+    def test_stack_frames_of_causes_and_contexts_precede_frames_of_the_exception(
         self, logger: tuple[logging.Logger, io.StringIO]
     ) -> None:
         log_, _output = logger
@@ -180,7 +180,7 @@ class TestLogRecords:
         assert stack.args["stack"].startswith("Stack (most recent call last):")
         assert elsewhere.args["traceback"] == "elsewhere"
 
-    def test_exception_whose_str_raises_or_with_invalid_exc_info_is_recorded(
+    def test_exception_with_a_failing_str_or_invalid_exc_info_is_recorded(
         self, logger: tuple[logging.Logger, io.StringIO]
     ) -> None:
         log_, _output = logger
@@ -220,7 +220,7 @@ class TestLogRecords:
         assert f"line {deep.__code__.co_firstlineno + 2}," in lines[-1]
         assert len(event.args["exception_message"].encode()) <= 4096
 
-    def test_log_record_that_cannot_be_formatted_is_handled_as_without_tracing(
+    def test_error_in_formatting_a_log_record_is_printed_as_without_tracing(
         self, logger: tuple[logging.Logger, io.StringIO], capsys: pytest.CaptureFixture[str]
     ) -> None:
         def output(record: bool) -> str:

@@ -245,7 +245,7 @@ def spin(milliseconds: float) -> None:
 
 
 class TestTracingOptions:
-    def test_calls_below_the_maximum_depth_are_omitted_and_counted(
+    def test_calls_deeper_than_the_maximum_depth_are_omitted_and_counted(
         self, options: Callable[..., None]
     ) -> None:
         options(max_depth=3)
@@ -253,7 +253,7 @@ class TestTracingOptions:
         flat = ("recursive", [("recursive", []), ("leaf", [])])
         assert calls == [
             (
-                "TestTracingOptions.test_calls_below_the_maximum_depth_are_omitted_and_counted.<locals>.<lambda>",
+                "TestTracingOptions.test_calls_deeper_than_the_maximum_depth_are_omitted_and_counted.<locals>.<lambda>",
                 [flat],
             )
         ]
@@ -282,7 +282,7 @@ class TestTracingOptions:
         assert short >= 4
         assert problems() == [f"{short} calls shorter than 2000 us (--min-duration)"]
 
-    def test_long_call_is_recorded_at_an_event_inside_of_it(
+    def test_begin_of_a_long_call_is_recorded_before_an_event_inside_of_it(
         self, options: Callable[..., None]
     ) -> None:
         options(min_duration_ns=2_000_000)
@@ -301,7 +301,7 @@ class TestTracingOptions:
             program()
         assert [event.name for event in result.events] == [program.__qualname__, "within", ""]
 
-    def test_begin_of_a_call_follows_events_recorded_before_its_minimum_duration(
+    def test_call_recorded_after_its_minimum_duration_begins_after_earlier_events(
         self, options: Callable[..., None]
     ) -> None:
         options(min_duration_ns=2_000_000)
@@ -316,7 +316,7 @@ class TestTracingOptions:
         names = [event.name for event in result.events]
         assert names == ["first", program.__qualname__, "spin", "", ""]
 
-    def test_long_call_without_an_end_is_recorded_at_a_call_inside_of_it(
+    def test_unfinished_long_call_is_recorded_when_it_calls_another_function(
         self, options: Callable[..., None]
     ) -> None:
         options(min_duration_ns=2_000_000)

@@ -1,4 +1,4 @@
-"""Function tracing on many threads, and together with other tools of the program."""
+"""Function tracing of several threads, and of programs that use other profilers."""
 
 from __future__ import annotations
 

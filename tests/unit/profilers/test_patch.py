@@ -107,7 +107,7 @@ class TestWhenImported:
         when_imported("pickle", seen.append)
         assert seen == [pickle]
 
-    def test_callback_for_another_module_runs_at_its_import(self, module: str) -> None:
+    def test_callback_for_a_module_not_yet_imported_runs_at_its_import(self, module: str) -> None:
         seen: list[object] = []
         before = list(sys.meta_path)
         when_imported(module, seen.append)
@@ -119,7 +119,7 @@ class TestWhenImported:
         assert type(imported.__loader__).__module__ != "stretto.profilers.on_import"
         assert imported.__spec__.loader is imported.__loader__
 
-    def test_imports_of_other_modules_are_not_affected(self, module: str) -> None:
+    def test_imports_of_unwatched_modules_are_not_affected(self, module: str) -> None:
         when_imported("stretto_never_imported", print)
         assert importlib.import_module(module).Thing().value() == 1
         with pytest.raises(ModuleNotFoundError):

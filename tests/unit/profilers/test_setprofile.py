@@ -138,7 +138,7 @@ def test_profile_function_gets_the_same_events_during_function_tracing(
 ) -> None:
     bare: ProfileEvents = []
     recorded_events: ProfileEvents = []
-    program([])  # From CPython 3.12 on, code that was profiled once has more events.
+    program([])  # From CPython 3.12 on, the first profiled run of a code object has fewer events.
     program(bare)
     with recorded("python.functions"):
         program(recorded_events)

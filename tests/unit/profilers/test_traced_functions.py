@@ -74,7 +74,7 @@ def events_of(program: Callable[[], object], *categories: str) -> list[Event]:
 
 
 def calls_of(program: Callable[[], object]) -> list[Call]:
-    """Return the recorded calls that the program makes."""
+    """Run the program and return its recorded calls."""
     ((_, calls),) = nest(events_of(program))
     return calls
 
@@ -177,7 +177,7 @@ def test_traced_call_with_a_minimum_duration_is_one_slice(options: Callable[...,
     assert categories_of(events_of(program), "outer") == 2 * [CATEGORY.name]
 
 
-def test_session_without_the_decorators_category_gets_the_function_slice() -> None:
+def test_session_without_the_category_of_a_traced_function_gets_its_function_slice() -> None:
     with recorded(FUNCTIONS) as functions, recorded(FUNCTIONS, CATEGORY.name) as both:
         outer()
     assert categories_of(functions.events, "outer") == [FUNCTIONS]

@@ -1,4 +1,4 @@
-"""Fixtures of native and pure writers, and the messages that their tests write."""
+"""Fixtures of the native and pure writers, and of the messages written by the tests."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ KINDS = [
 
 @pytest.fixture
 def sample(implementation: ModuleType) -> type[Message]:
-    """Return a message class with the fields of Perfetto's ProtoZero example, and more."""
+    """Return a message class with the fields of Perfetto's ProtoZero example and more fields."""
     table = Table(
         __name__,
         {

@@ -47,7 +47,7 @@ class TestFieldIteration:
         data[2] = ord("z")
         assert field.as_string() == "zbc"
 
-    def test_any_buffer_is_accepted(self) -> None:
+    def test_any_object_with_the_buffer_protocol_is_decoded(self) -> None:
         data = wire.varint_field(1, 5)
         for buffer in (data, bytearray(data), memoryview(data), memoryview(data).cast("H")[:1]):
             assert next(Decoder(buffer)).value == 5
@@ -65,7 +65,7 @@ class TestFieldIteration:
         assert list(decoder) == []
         assert decoder.bytes_left == len(broken)
 
-    def test_whole_fields_of_every_prefix_are_decoded(self) -> None:
+    def test_complete_fields_of_truncated_input_are_decoded(self) -> None:
         data = wire.varint_field(1, -1) + wire.bytes_field(2, b"abc") + b"\x19" + bytes(8)
         whole = {0, 11, 16, 25}
         for size in range(len(data) + 1):

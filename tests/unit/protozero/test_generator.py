@@ -109,10 +109,10 @@ class TestProtoParser:
         assert "PLAIN_TRACE" not in stub
 
     @pytest.mark.parametrize("emitter", [python_emitter, stub_emitter])
-    def test_trace_options_change_nothing_but_the_constant(
+    def test_schema_with_trace_options_adds_only_the_trace_constant(
         self, tmp_path: Path, emitter: Any
     ) -> None:
-        """Apart from the constant, the module equals that of a schema without trace options."""
+        """The trace options add one constant to the generated module and change nothing else."""
         bare = re.sub(r"option \(stretto\.trace\w*\) = \"\w*\";", "", TRACED)
         assert "(stretto" not in bare
         texts = []

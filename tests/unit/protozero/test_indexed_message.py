@@ -20,7 +20,7 @@ def two_hundred() -> bytes:
 
 
 class TestFieldLookup:
-    def test_last_and_all_fields_of_a_number_are_found(self) -> None:
+    def test_last_or_all_fields_with_a_given_number_are_found(self) -> None:
         message = native.IndexedMessage(two_hundred())
         last = message._last(2)
         assert isinstance(last, DecodedField)
@@ -58,7 +58,7 @@ class TestDecoderClasses:
         with pytest.raises(AttributeError):
             made(b"").nothing = 5
 
-    def test_only_subclasses_with_empty_slots_can_be_closed(self) -> None:
+    def test_only_subclasses_with_empty_slots_can_become_immutable(self) -> None:
         class Larger(native.IndexedMessage):
             __slots__ = ("more",)
 

@@ -234,7 +234,7 @@ class TestMessageEncoding:
 
 
 class TestMessageDecoding:
-    def test_any_buffer_is_decoded(self) -> None:
+    def test_any_object_with_the_buffer_protocol_is_decoded(self) -> None:
         data = b"\x08\x05"
         for buffer in (data, bytearray(data), memoryview(data)):
             assert Sample.decode(buffer).number == 5
@@ -406,7 +406,7 @@ class TestMergeMessages:
         assert message.encode() == TestUnknownFields.DATA
 
 
-class TestPythonProtocols:
+class TestPythonSpecialMethods:
     def test_equality_is_by_value_and_class(self) -> None:
         assert Buffer(size_kb=1) == Buffer(size_kb=1)
         assert Buffer(size_kb=1) != Buffer(size_kb=2)

@@ -53,7 +53,7 @@ def read(file: FileDescriptorProto) -> dict[str, str]:
     return compile_files(files, [file.name], Options())
 
 
-def test_schema_without_changes_compiles() -> None:
+def test_unchanged_schema_compiles() -> None:
     for path, text in read(schema()).items():
         compile(text, path, "exec")
 
@@ -72,7 +72,7 @@ def test_invalid_name_in_a_descriptor_is_refused(
 @pytest.mark.parametrize(
     "path", ["../../x.proto", "/tmp/x.proto", "a/../x.proto", "a//x.proto", "", 'x"\n.proto']
 )
-def test_output_path_outside_of_the_folder_is_refused(path: str) -> None:
+def test_proto_path_outside_of_the_output_folder_is_refused(path: str) -> None:
     for attribute in ("name", "dependency"):
         file = schema()
         setattr(file, attribute, path) if attribute == "name" else file.dependency.append(path)

@@ -159,7 +159,7 @@ class TestGeneratorCommand:
         written = {path.name: path.read_text() for path in out.iterdir()}
         assert written == without_services(expected(Options()))
 
-    def test_command_generates_from_an_installed_module(self, tmp_path: Path) -> None:
+    def test_command_generates_code_for_an_installed_protobuf_module(self, tmp_path: Path) -> None:
         pytest.importorskip("google.protobuf.compiler.plugin_pb2")
         module = "google.protobuf.compiler.plugin_pb2"
         command.main(["--module", module, "--out", str(tmp_path), "--prefix", "made"])

@@ -36,7 +36,7 @@ def sample() -> type[Message]:
 
 
 class TestSelectedValues:
-    def test_all_selected_paths_are_in_the_row(self, sample: type[Message]) -> None:
+    def test_row_contains_the_values_of_all_selected_paths(self, sample: type[Message]) -> None:
         message = sample(number=2**64 - 1, text="é\udcff", blob=b"\xff", real=0.1, small=0.5)
         message.numbers = [-1, 1]
         message.flags = [True, False]
@@ -80,7 +80,7 @@ class TestSelectedValues:
 
     def test_fields_of_a_wrong_wire_type_are_ignored(self, sample: type[Message]) -> None:
         data = wire.bytes_field(1, b"x") + wire.varint_field(2, 5) + wire.varint_field(4, 1)
-        data += b"\x2d1234"  # This is the field `numbers` with wire type fixed32.
+        data += b"\x2d1234"  # A field `numbers` whose wire type, fixed32, is wrong.
         assert select(sample, "number", "text", "inner.value", "numbers")(data) == (
             None,
             None,

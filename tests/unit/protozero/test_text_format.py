@@ -246,7 +246,7 @@ class TestTextErrors:
         found = errors("a_bool: 1\n  nothing: 2\ncolor: BLUE\ninner 5")
         assert [line.split(" ")[0] for line in found] == ["1:9", "2:3", "3:8", "4:7"]
 
-    def test_message_in_place_of_a_value_ends_reading(self) -> None:
+    def test_message_where_a_value_is_expected_ends_reading(self) -> None:
         assert errors("a_int32 { value: 1 } nothing: 1") == [
             "1:9 Everything.a_int32 wants a value of type int32, not '{' | {"
         ]

@@ -66,14 +66,14 @@ class TestInputInPieces:
         assert found.append(stream(*[b"x"] * 1000) + b"\x0a").count() == 1000
         assert found.append(b"\x00").count() == 1
 
-    def test_packets_are_converted_by_the_make_function(self, tokenizer: Any) -> None:
+    def test_packets_are_converted_by_the_make_callback(self, tokenizer: Any) -> None:
         assert list(tokenizer(make=len).append(stream(b"abc", b""))) == [3, 0]
         with pytest.raises(ZeroDivisionError):
             next(tokenizer(make=lambda _: 1 // 0).append(stream(b"x")))
 
 
 class TestDamagedInput:
-    def test_damage_without_a_marker_ends_the_tokenizer(self, tokenizer: Any) -> None:
+    def test_tokenizer_without_a_marker_ends_at_the_first_damage(self, tokenizer: Any) -> None:
         found = tokenizer()
         assert list(found.append(stream(b"a") + b"\x0f" + stream(b"b"))) == [b"a"]
         assert list(found.append(stream(b"c"))) == []
@@ -129,7 +129,7 @@ class TestNativeTokenizer:
         with pytest.raises(LocalProtocolError, match="ended"):
             found.append(b"")
 
-    def test_make_function_cannot_use_its_tokenizer(self) -> None:
+    def test_make_callback_cannot_use_its_tokenizer(self) -> None:
         seen = []
 
         def make(_: bytes) -> None:
@@ -150,7 +150,7 @@ class TestNativeTokenizer:
             with pytest.raises(ValueError, match="must be from"):
                 native.Tokenizer(**arguments)
 
-    def test_reference_cycle_through_the_make_function_is_collected(self) -> None:
+    def test_reference_cycle_of_tokenizer_and_make_callback_is_collected(self) -> None:
         class Maker:
             def __call__(self, data: bytes) -> bytes:
                 return data

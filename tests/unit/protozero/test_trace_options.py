@@ -50,7 +50,7 @@ def test_unknown_stretto_option_is_refused_with_its_place(text: str, place: str,
 
 @pytest.mark.skipif(PROTOC is None, reason="protoc isn't installed")
 @pytest.mark.parametrize("text", [text for text, _, _ in WRONG])
-def test_protoc_refuses_the_same_invalid_options(tmp_path: Path, text: str) -> None:
+def test_protoc_also_refuses_the_invalid_options(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.proto").write_text(f'syntax = "proto2";\n{HEAD}{text}')
     own = Path(proto_parser.__file__).parents[2] / "protos"
     command = [str(PROTOC), f"-I{tmp_path}", f"-I{own}", f"-o{tmp_path}/out", "x.proto"]
@@ -104,7 +104,7 @@ def test_options_of_other_packages_are_ignored() -> None:
         ("(strettoo.trace)", "", None),
     ],
 )
-def test_option_names_are_resolved_to_stretto_options(
+def test_option_names_are_resolved_like_in_protobuf(
     name: str, package: str, expected: str | None
 ) -> None:
     assert own_option(name, package) == expected

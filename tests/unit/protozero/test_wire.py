@@ -32,7 +32,7 @@ class TestVarintEncoding:
         assert wire.redundant_varint(value) == data
         assert wire.read_varint(data, 0, 4) == (value, 4)
 
-    def test_varint_is_read_between_a_position_and_an_end(self) -> None:
+    def test_varint_is_read_within_the_given_start_and_end(self) -> None:
         assert wire.read_varint(b"\xff\x05\xff", 1, 2) == (5, 2)
         with pytest.raises(DecodeError, match="offset 2"):
             wire.read_varint(b"\xff\x05\xff\x01", 2, 3)

@@ -140,7 +140,7 @@ class TestMisuseOfWriters:
         for write in (lambda: first.set_int_val(1), first.set_inner, lambda: first.set_str_val("")):
             with pytest.raises(LocalProtocolError, match="has ended"):
                 write()
-        first.finalize()  # Finalizing the ended message changes neither message.
+        first.finalize()  # Finalizing a message again has no effect.
         second.set_int_val(2)
         assert writer.finish() == bytes.fromhex("2200 2202 0802")
 

@@ -85,7 +85,7 @@ def overflow_and_raise(message: Any) -> None:
 
 
 class TestShortWrites:
-    def test_remaining_bytes_of_a_short_write_are_written_again(self, root: type[Any]) -> None:
+    def test_rest_of_a_short_write_is_written_next(self, root: type[Any]) -> None:
         slow = Slow(7_777)
         with root(slow) as message:
             message.append_bytes(1, bytes(200_000))
@@ -173,7 +173,7 @@ class TestNativeDestinations:
         with pytest.raises(OSError, match="no space"), native.MessageWriter(Broken()) as root:
             root.append_varint(1, 1)
 
-    def test_file_that_writes_into_its_own_message_gets_errors(self) -> None:
+    def test_write_method_of_a_file_that_uses_the_message_being_written_gets_errors(self) -> None:
         seen: list[Exception] = []
 
         class Sly:

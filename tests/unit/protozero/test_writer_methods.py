@@ -18,7 +18,7 @@ native = pytest.importorskip("stretto._native")
 
 
 class TestGeneratedWriters:
-    def test_written_message_is_decoded_by_its_value_class(self) -> None:
+    def test_output_of_a_writer_class_is_decoded_by_the_message_class(self) -> None:
         writer = TracePacket.Writer()
         writer.set_timestamp(5)
         with writer.set_for_testing() as event:

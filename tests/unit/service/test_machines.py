@@ -28,7 +28,7 @@ class TestMachineFilter:
     def test_filter_host_starts_only_local_producers(self, setup):
         assert self.started(setup, "host") == [True, False, False]
 
-    def test_filter_with_two_names_starts_producers_of_both_machines(self, setup):
+    def test_filter_with_two_names_starts_data_sources_on_both_machines(self, setup):
         assert self.started(setup, "crate", "host") == [True, False, True]
 
     def test_filter_matches_the_configured_name_of_the_host(self):
@@ -49,7 +49,7 @@ def clocks(snapshot):
 
 
 class TestRelayConnection:
-    def test_clock_pairs_of_a_relay_are_in_the_trace_once(self, setup):
+    def test_clock_pairs_sent_by_a_relay_are_in_the_trace_once(self, setup):
         relay = setup.service.connect_relay(9)
         relay.sync_clock([(6, 100), (1, 200)], update=False)
         first = setup.clock.snapshot()

@@ -140,7 +140,7 @@ def confirm_stops(count):
 
 
 def acknowledge_flushes_one_by_one(count):
-    """All flushes stay pending, because the other producer never answers."""
+    """Return a function that acknowledges all flushes; a second producer never answers."""
     setup = Setup()
     silent = setup.producer("ds", answers_flushes=False)
     producer = setup.producer("ds", answers_flushes=False)
@@ -215,7 +215,7 @@ def test_config_is_copied_once_for_many_data_sources_of_the_same_name(setup, mon
     assert len(made) == 1
 
 
-class TestComparisonsInC:
+class TestStringComparisonsInC:
     """Loops inside of C code (`name in names`, `names.count`), where no bytecode is counted."""
 
     def test_duplicate_trigger_names_are_found_in_linear_time(self):
@@ -250,7 +250,7 @@ class TestTriggerHistory:
         assert [history.count(name, at) for name in "abc"] == [3, 1, 0]
         assert [history.count(name, at + 1) for name in "abc"] == [1, 1, 0]
 
-    def test_size_of_the_history_is_bounded(self, monkeypatch):
+    def test_number_of_triggers_in_the_history_is_limited(self, monkeypatch):
         monkeypatch.setattr(limits, "MAX_TRIGGER_HISTORY", 3)
         history = TriggerHistory()
         for name in ("a", "b", "c", "a"):

@@ -73,7 +73,7 @@ class TestSharedMemoryGeometry:
 
 
 class TestLifecycleEvents:
-    def test_last_event_of_each_kind_and_64_flush_events_are_kept(self):
+    def test_last_event_of_each_kind_and_the_last_64_flush_events_are_kept(self):
         clock = FakeClock(boottime_ns=0)
         events = LifecycleEvents(clock)
         for _ in range(70):
@@ -87,7 +87,7 @@ class TestLifecycleEvents:
         last = service_packets.LAST_FLUSH_SLOW_DATA_SOURCES
         assert packets[-2] == build.service_event(70, last, [("p", "d")])
 
-    def test_number_of_data_sources_in_an_event_is_bounded(self):
+    def test_service_event_names_at_most_32_data_sources(self):
         events = LifecycleEvents(FakeClock())
         events.add(service_packets.SLOW_STARTING_DATA_SOURCES, [("p", "d")] * 40)
         (packet,) = events.packets(ServicePackets(uid=0))
@@ -135,7 +135,7 @@ class TestSessionTimers:
         assert ran == ["done"]
         assert not runner.delayed_count
 
-    def test_timer_that_counts_suspension_is_exact_without_suspension(self):
+    def test_suspend_counting_timer_runs_at_its_time_without_suspension(self):
         runner, ran = FakeTaskRunner(), []
         timers = Timers(runner, runner.clock)
         timers.once_counting_suspend("t", 2500, lambda: ran.append("done"))

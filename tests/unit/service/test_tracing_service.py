@@ -132,7 +132,7 @@ class TestServiceSessions:
             "ds", duration_ms=1000, data_source_stop_timeout_ms=7, enable_extra_guardrails=True
         )
         config.data_sources[0].config.legacy_config = "kept"
-        config.data_sources[0].config.tracing_session_id = 99  # The service overwrites this id.
+        config.data_sources[0].config.tracing_session_id = 99  # The service replaces this id.
         setup.enable(config)
         got = producer.configs["ds"]
         assert got.legacy_config == "kept"
@@ -186,7 +186,7 @@ class TestServiceSessions:
         assert not consumer.connected
         assert not setup.runner.delayed_count
 
-    def test_reconnected_producer_is_started_again(self, setup):
+    def test_data_sources_of_a_reconnected_producer_are_started(self, setup):
         setup.producer("ds").disconnect()
         setup.enable(make_config("ds"))
         setup.producer("ds").disconnect()

@@ -79,7 +79,7 @@ def test_packet_in_two_fragments_is_read_once_complete(receiver):
 
 
 def test_packet_is_read_once_its_length_is_patched(receiver):
-    """As in a producer, the packet continues in the next chunk, and its length is patched last."""
+    """Like a producer, patch the length of a packet last, after the packet's second chunk."""
     before, size, after = b"\xa2\x38", b"\x82\x80\x80\0", b"\x0a\0"
     flags = chunk_builder.NEEDS_PATCHING | chunk_builder.CONTINUES_ON_NEXT
     receiver.commit(ChunkBuilder(1, 0, flags).add(before + b"\0\0\0\0"))

@@ -57,7 +57,7 @@ class Service:
 
 
 class World:
-    """A bridge, its service, and the parameters of its connections."""
+    """A bridge to a fake service, and the users that the bridge allows."""
 
     def __init__(self) -> None:
         self.service = Service()
@@ -71,7 +71,7 @@ class World:
         return connect(f"ws://{name}:{self.port}{path}", max_size=None, **settings)
 
     async def without_connections(self) -> None:
-        """Let the loop run until the bridge has no connections."""
+        """Run the loop until the bridge has no connections."""
         while self.bridge._slots._counts:
             await asyncio.sleep(0)
 
@@ -291,7 +291,7 @@ class TestDisconnection:
 
         run(scenario)
 
-    def test_slow_page_receives_all_that_the_service_sent_before_its_end(
+    def test_slow_page_receives_all_bytes_that_the_service_sent_before_it_closed(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(module, "CLOSE_S", 0.1)
@@ -392,7 +392,7 @@ class TestPeerUsers:
 
         run(scenario)
 
-    def test_connection_above_the_bound_is_closed(self) -> None:
+    def test_connection_above_the_maximum_number_is_closed(self) -> None:
         async def scenario(world: World) -> None:
             pages = [
                 await asyncio.open_connection("127.0.0.1", world.port)

@@ -28,7 +28,7 @@ def test_refused_users_use_no_slots_of_allowed_users() -> None:
     assert taken(slots, KNOWN) == MAX_CONNECTIONS
 
 
-def test_total_slots_of_refused_users_are_bounded() -> None:
+def test_total_slots_of_all_refused_users_are_bounded() -> None:
     slots = ConnectionSlots({KNOWN})
     assert sum(taken(slots, user) for user in range(2000, 2100)) == MAX_REFUSED
     assert not slots.take(None)

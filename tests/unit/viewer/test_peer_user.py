@@ -33,7 +33,7 @@ def table(folder: Path, *rows: tuple[int, int, str, int]) -> str:
     return str(path)
 
 
-def test_owner_is_found_in_the_matching_row(tmp_path: Path) -> None:
+def test_socket_owner_is_found_in_the_row_with_both_ports(tmp_path: Path) -> None:
     rows = table(
         tmp_path, (8037, 0, "0A", 1), (8037, 40002, "01", 2), (40003, 8037, "01", 3),
         (40002, 8038, "01", 4), (40002, 8037, "01", 1000),

@@ -128,7 +128,7 @@ class TestTraceFile:
             with pytest.raises(TransportError, match=why):
                 TraceFile(str(tmp_path / name))
 
-    def test_name_that_is_not_utf8_can_be_fetched(self, tmp_path: Path) -> None:
+    def test_trace_with_a_file_name_that_is_not_utf8_can_be_fetched(self, tmp_path: Path) -> None:
         path = os.fsencode(tmp_path) + b"/\xff.pftrace"
         with open(path, "wb") as file:
             file.write(TRACE)
@@ -195,7 +195,7 @@ class TestUiAddresses:
         assert address == "http://127.0.0.1:9001/s/50%25 a%3Fb%23c%5Cd%0A%20"
 
 
-def test_body_ends_at_the_size_given_at_its_creation(tmp_path: Path) -> None:
+def test_file_body_ends_at_its_initial_size(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"0123456789")
     body = FileBody(os.open(path, os.O_RDONLY), 4)

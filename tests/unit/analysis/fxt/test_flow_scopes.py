@@ -8,7 +8,7 @@ from stretto.analysis.fxt import flow_scopes
 from stretto.analysis.fxt.flow_scopes import FlowScopes
 
 
-def test_flow_is_found_from_another_process_until_it_ends() -> None:
+def test_flow_is_found_from_another_process_until_the_flow_ends() -> None:
     scopes = FlowScopes()
     flow = scopes.begin(7, 1, 0)
     assert flow.id == 7
@@ -43,7 +43,7 @@ def test_id_whose_end_was_not_written_is_not_reused() -> None:
     assert scopes.begin(7, 1, 0).id != 7
 
 
-def test_id_is_not_reused_in_the_slice_where_it_ended() -> None:
+def test_flow_id_is_not_reused_in_the_slice_where_its_flow_ended() -> None:
     scopes = FlowScopes()
     scopes.end(scopes.begin(7, 1, 3), 4)
     assert scopes.begin(7, 1, 4).id != 7

@@ -80,7 +80,7 @@ def test_slices_and_instants_are_on_the_tracks_of_their_threads() -> None:
     assert not outcome.left_out
 
 
-def test_complete_duration_encloses_earlier_records() -> None:
+def test_complete_duration_with_the_same_begin_and_a_later_end_is_the_outer_slice() -> None:
     trace = FxtTrace()
     trace.event(fxt.FLOW_BEGIN, 100, CLIENT, number=7)
     trace.event(fxt.DURATION_COMPLETE, 100, CLIENT, "inner", end=150)
@@ -405,7 +405,7 @@ def test_sizes_of_all_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     }
 
 
-def test_slices_below_the_maximum_depth_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_deeper_than_the_maximum_depth_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(enclosing, "_MAX_DEPTH", 2)
     trace = FxtTrace()
     for name in "abcd":
@@ -417,7 +417,7 @@ def test_slices_below_the_maximum_depth_are_ignored(monkeypatch: pytest.MonkeyPa
     assert joined(data) == [(BEGIN, "b", [1], [])]
 
 
-def test_impossible_times_are_counted() -> None:
+def test_events_at_impossible_times_are_counted() -> None:
     trace = FxtTrace()
     trace.event(fxt.INSTANT, 1 << 63, CLIENT, "late")
     trace.event(fxt.DURATION_COMPLETE, 5, CLIENT, "backwards", end=4)

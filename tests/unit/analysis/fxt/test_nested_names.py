@@ -22,7 +22,7 @@ def test_paths_are_converted_to_nested_values() -> None:
     assert nested(("m[0][0]", X), ("m[0][1]", Y), ("m[1]", Z)) == [("m", [[X, Y], Z])]
 
 
-def test_quoted_parts_of_a_path_are_names() -> None:
+def test_quoted_path_parts_are_plain_names() -> None:
     assert nested(('"a.b"', X), ('a."".c', Y), ('a."x[0]"[0]', Z), ('""', X)) == [
         ("a.b", X),
         ("a", {"": {"c": Y}, "x[0]": [Z]}),
@@ -43,7 +43,7 @@ def test_quoted_parts_of_a_path_are_names() -> None:
         (".", '"."'),
     ],
 )
-def test_part_of_a_path_is_quoted_if_necessary(name: str, path: str) -> None:
+def test_name_part_with_special_characters_is_quoted(name: str, path: str) -> None:
     assert path_of(name) == path
     assert nested((path, X), (f"a.{path}", Y)) in (
         [(name, X), ("a", {name: Y})],
@@ -56,7 +56,7 @@ def test_part_of_a_path_is_quoted_if_necessary(name: str, path: str) -> None:
     ["", ".", "a.", ".a", "a..b", "a[", "a[]", "a[x]", "a[1]", "a.b[2].c", "[0]", "a[0]b", "a]",
      '"a', 'a"b"', '"a"b', 'a."b'],
 )  # fmt: skip
-def test_invalid_paths_are_plain_names(name: str) -> None:
+def test_name_that_is_no_valid_path_is_a_plain_name(name: str) -> None:
     assert nested((name, X), ("b", Y)) == [(name, X), ("b", Y)]
 
 

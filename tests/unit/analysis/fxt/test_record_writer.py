@@ -161,7 +161,7 @@ def test_too_long_strings_are_truncated_and_counted() -> None:
     assert (writer.cut, writer.left_out, reader.damaged) == (4, 0, 0)
 
 
-def test_arguments_without_room_are_omitted_and_counted() -> None:
+def test_arguments_that_exceed_the_record_limits_are_omitted_and_counted() -> None:
     writer = Writer()
     arguments = [Argument(str(each), fxt.INT32, each) for each in range(20)]
     writer.event(Event(fxt.INSTANT, 5, HERE, "", "", tuple(arguments)))

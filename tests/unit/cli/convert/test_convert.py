@@ -270,7 +270,7 @@ def test_packet_length_that_looks_like_json_is_recognized_as_pftrace() -> None:
     assert format_of_start(b'\n{ "packet": [') == JSON
 
 
-def test_closed_standard_streams_are_handled(
+def test_closed_standard_input_or_output_is_an_error_only_if_used(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patched:

@@ -23,7 +23,7 @@ from stretto.cli.record.arguments import RecordOptions, parse_time_ns
         (["-"], ["-"]),
     ],
 )
-def test_options_end_at_the_program(arguments, program):
+def test_arguments_after_the_program_name_belong_to_the_program(arguments, program):
     assert RecordOptions(arguments).program == program
 
 
@@ -71,7 +71,7 @@ def test_options_are_passed_to_recorded_processes():
         ("--no-exceptions", "python.exceptions"),
     ],
 )
-def test_each_option_beginning_with_no_disables_one_category(option, category):
+def test_each_no_option_disables_one_category(option, category):
     everything = set(RecordOptions(["x.py"]).recording.categories)
     assert everything - set(RecordOptions([option, "x.py"]).recording.categories) == {category}
 

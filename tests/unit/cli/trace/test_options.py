@@ -79,5 +79,5 @@ def test_event_names_may_be_between_options() -> None:
     assert options.light
 
 
-def test_clone_of_session_minus_1_is_accepted() -> None:
+def test_clone_option_accepts_session_minus_1() -> None:
     assert parse("--clone -1 -o y".split()).clone == -1

@@ -40,7 +40,7 @@ def test_write_to_fifo_whose_reader_has_ended_fails_instead_of_waiting(fifo: Pat
     output.close()
 
 
-def test_reader_of_fifo_gets_the_trace_and_its_end(fifo: Path) -> None:
+def test_reader_of_fifo_gets_the_trace_and_end_of_file(fifo: Path) -> None:
     output, reader = opened_with_reader(fifo)
     output.write(PACKET)
     output.close()

@@ -55,7 +55,7 @@ def test_failed_task_is_logged_and_other_tasks_run(daemon, lines):
     assert [line for line in lines if "a bug" in line and "ZeroDivisionError" in line]
 
 
-def test_repeated_failures_pause_the_loop(daemon, lines, monkeypatch):
+def test_daemon_pauses_after_repeated_task_errors(daemon, lines, monkeypatch):
     pauses: list[float] = []
     monkeypatch.setattr(module.time, "sleep", pauses.append)
     for _ in range(module.MAX_ERRORS + 3):
@@ -88,7 +88,7 @@ def test_connections_are_refused_after_the_end_signal(daemon):
     assert not daemon._may_connect(PeerCredentials(7, 1, 1))
 
 
-def test_daemon_loads_no_heavy_modules():
+def test_daemon_does_not_load_slowly_imported_modules():
     done = subprocess.run(
         [sys.executable, "-c", LOADS], capture_output=True, text=True, check=True, timeout=60
     )

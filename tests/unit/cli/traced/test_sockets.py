@@ -94,7 +94,7 @@ def test_abstract_and_network_addresses_are_opened(tmp_path):
     opened.close()
 
 
-def test_locked_folder_delays_the_start_and_does_not_prevent_it(tmp_path, monkeypatch):
+def test_locked_socket_folder_only_delays_the_start(tmp_path, monkeypatch):
     monkeypatch.setattr(sockets, "LOCK_TIMEOUT_S", 0.03)
     folder = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)

@@ -20,7 +20,7 @@ def words(generator: FilterBytecodeGenerator) -> list[int]:
     return decode_words(code)
 
 
-def test_simple_fields_are_one_word_each() -> None:
+def test_each_simple_field_is_one_word_of_bytecode() -> None:
     generator = FilterBytecodeGenerator()
     generator.add_simple_field(1)
     generator.add_simple_field(3)
@@ -60,7 +60,7 @@ def test_v2_puts_semantic_types_into_the_overlay() -> None:
     assert decode_words(overlay) == [1, 1 << 3 | TYPED, 7, 1, 2 << 3 | TYPED, 8]
 
 
-def test_v54_puts_semantic_types_into_the_bytecode() -> None:
+def test_v54_bytecode_contains_semantic_types() -> None:
     generator = FilterBytecodeGenerator(V54)
     generator.add_filter_string_field(1, semantic_type=7)
     generator.add_filter_string_field(2)
@@ -106,7 +106,7 @@ def test_field_number_0_is_refused() -> None:
         FilterBytecodeGenerator().add_simple_field(0)
 
 
-def test_field_within_the_previous_range_is_refused() -> None:
+def test_field_that_the_previous_range_contains_is_refused() -> None:
     generator = FilterBytecodeGenerator()
     generator.add_simple_field_range(1, 3)
     with pytest.raises(ConfigError):

@@ -33,7 +33,7 @@ def test_filter_can_start_at_a_nested_message() -> None:
     assert loaded.messages == 2
 
 
-def test_malformed_message_is_filtered_to_none() -> None:
+def test_filter_of_a_malformed_message_returns_none() -> None:
     assert load_filter(CODE).filter(b"\x18") is None
 
 

@@ -106,7 +106,7 @@ class TestSchemaToBytecode:
 
 
 class TestStringFields:
-    def test_filter_string_field_is_a_string_without_semantic_type(self) -> None:
+    def test_filter_string_field_without_semantic_type_is_a_plain_string(self) -> None:
         loaded = compiled({"Root.text": FilterString()})
         assert loaded.query(0, 13) == ("string", 0)
         assert loaded.query(0, 14) == loaded.query(0, 71) == ("simple", 0)
@@ -122,7 +122,7 @@ class TestStringFields:
         assert load_filter(code).query(0, 13) is None
         assert load_filter(code, overlay).query(0, 13) == ("string", 2)
 
-    def test_field_allowed_in_v2_is_a_string_without_the_overlay(self) -> None:
+    def test_field_allowed_in_v2_is_a_plain_string_if_the_overlay_is_ignored(self) -> None:
         schema = SchemaFilter(Root, {"Root.text": FilterString(2, allow_in_v2=True)})
         code, overlay = schema.generate(V2)
         assert load_filter(code).query(0, 13) == ("string", 0)

@@ -1,4 +1,4 @@
-"""Expressions of string rules: the quick matcher and the linear one agree, and time is bounded."""
+"""The quick and the linear matcher of string rules give equal results in bounded time."""
 
 from __future__ import annotations
 

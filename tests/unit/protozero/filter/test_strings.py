@@ -50,7 +50,7 @@ class TestRegexRules:
     def test_unmatched_optional_groups_are_ignored(self) -> None:
         assert run("ab", redact("(a)(x)?(b)")) == "PP"
 
-    def test_match_without_groups_ends_the_search(self) -> None:
+    def test_match_of_a_regex_without_groups_ends_the_search(self) -> None:
         assert run("ab", redact("a."), redact("(a)b")) == "ab"
 
     @pytest.mark.parametrize("rule", [redact(FOO), atrace(FOO)])
@@ -87,7 +87,7 @@ class TestAtraceRules:
     def test_prefix_longer_than_the_payload_does_not_match(self) -> None:
         assert run("B|1234|foo 1234", atrace(FOO, "foo 1234 5")) is None
 
-    def test_event_without_the_prefix_or_a_match_is_unchanged(self) -> None:
+    def test_event_without_the_prefix_or_without_a_match_is_unchanged(self) -> None:
         assert run("B|1234|foo 1234", atrace(FOO, "bar")) is None
         assert run("B|1234|fooo 1234", atrace(FOO, "foo")) is None
 
@@ -176,7 +176,7 @@ class TestSemanticTypes:
         assert run("ab", *rules, semantic_type=1) == "Pb"
         assert run("ab", *rules, semantic_type=2) == "aP"
 
-    def test_types_above_127_match_every_rule_and_are_refused_in_rules(self) -> None:
+    def test_strings_of_types_above_127_match_every_rule(self) -> None:
         """Rules can't name a type above 127; for safety, every rule applies to such a string."""
         rule = redact("(.*)", semantic_types=[strings.JOB])
         for kind in (128, 129, 0xFFFD):
@@ -186,7 +186,7 @@ class TestSemanticTypes:
         with pytest.raises(ConfigError, match="semantic type -1"):
             redact("x", semantic_types=[-1])
 
-    def test_semantic_types_select_rules_of_all_policies(self) -> None:
+    def test_rule_of_any_policy_applies_only_to_its_semantic_types(self) -> None:
         policy = strings.ATRACE_MATCH_BREAK
         rules = StringRule(policy, ".*", semantic_types=[1]), atrace(FOO, "foo", semantic_types=[2])
         assert run("B|1|foo 1", *rules, semantic_type=1) is None
@@ -201,7 +201,7 @@ class TestRuleReplacementByName:
         assert len(chain) == 2
         assert chain(b"ab") == b"aP"
 
-    def test_rules_without_a_name_replace_nothing(self) -> None:
+    def test_rules_without_a_name_are_all_kept(self) -> None:
         chain = StringFilter([redact("(a)"), redact("(b)"), redact("(c)", name="c")])
         assert len(chain) == 3
         assert [chain(text) for text in (b"a", b"b", b"c", b"d")] == [b"P", b"P", b"P", None]

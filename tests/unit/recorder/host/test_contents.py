@@ -46,8 +46,8 @@ def count_file(tmp_path, data: bytes) -> Contents:
     return contents
 
 
-def test_file_is_counted_in_steps_smaller_than_a_packet(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "STEP_BYTES", 3)  # Three bytes are fewer than a packet has.
+def test_file_may_be_counted_in_steps_smaller_than_a_packet(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "STEP_BYTES", 3)  # A packet has more than three bytes.
     contents = count_file(tmp_path, (EVENT + PROCESS + THREAD) * 50)
     assert (contents.events, contents.processes, contents.threads) == (50, {7}, {(7, 8)})
 

@@ -104,7 +104,7 @@ def test_python_that_never_connects_is_reported_after_its_startup_time(child):
     assert not named(descendants, pid)
 
 
-def test_followed_process_that_executes_an_isolated_python_is_reported(child):
+def test_connected_process_is_reported_after_it_executes_an_isolated_python(child):
     descendants = Descendants(Clock())
     pid = child("-I", **OURS)
     descendants.on_connected(pid)
@@ -114,7 +114,7 @@ def test_followed_process_that_executes_an_isolated_python_is_reported(child):
     assert named(descendants, pid)
 
 
-def test_python_that_executes_another_program_is_not_reported(child, tmp_path):
+def test_process_that_replaced_python_by_execv_is_not_reported(child, tmp_path):
     clock = Clock()
     descendants = Descendants(clock)
     gate = tmp_path / "gate"

@@ -53,7 +53,7 @@ def test_trace_that_cannot_be_renamed_keeps_its_temporary_name(path):
     assert sorted(os.listdir(path.parent)) == ["trace", "trace.part"]
 
 
-def test_error_for_a_removed_trace_names_the_ring(path):
+def test_error_for_a_removed_trace_file_names_the_ring_file(path):
     output = Output(str(path), ring=True)
     output.fd()
     os.unlink(output.part_path)

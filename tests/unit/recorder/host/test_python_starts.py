@@ -41,14 +41,14 @@ def test_start_of_an_interpreter_causes_several_scans(starts, runner):
     assert runner.run_until(lambda: len(starts.scans) >= 3, DEADLINE_MS)
 
 
-def test_scans_end_some_time_after_a_start(starts, runner, monkeypatch):
+def test_scans_stop_when_the_scan_window_after_a_start_ends(starts, runner, monkeypatch):
     monkeypatch.setattr("stretto.recorder.host.python_starts.WINDOW_MS", 0)
     subprocess.run([sys.executable], check=True)
     assert runner.run_until(lambda: bool(starts.scans), DEADLINE_MS)
     assert not runner.run_until(lambda: len(starts.scans) > 1, 10 * GAP_MS)
 
 
-def test_added_interpreter_is_watched_by_its_real_path(starts, runner, tmp_path):
+def test_interpreter_added_as_a_link_is_watched_by_its_real_path(starts, runner, tmp_path):
     other = shutil.copy("/bin/true", tmp_path / "foreign")
     link = tmp_path / "link"
     link.symlink_to(other)
@@ -60,7 +60,7 @@ def test_added_interpreter_is_watched_by_its_real_path(starts, runner, tmp_path)
     assert runner.run_until(lambda: bool(starts.scans), DEADLINE_MS)
 
 
-def test_closed_watch_causes_no_scan(starts, runner):
+def test_closed_watch_of_python_starts_causes_no_scan(starts, runner):
     subprocess.run([sys.executable], check=True)
     starts.close()
     assert not runner.run_until(lambda: bool(starts.scans), 50)

@@ -10,7 +10,7 @@ from stretto.recorder.target.totals import MAX_FUNCTIONS, write
 FUNCTION = ("shop.quote", "/app/shop.py", 7, 3, 30, 10, 20)
 
 
-def test_written_totals_are_read(tmp_path: Path) -> None:
+def test_totals_are_equal_after_writing_and_reading(tmp_path: Path) -> None:
     off = ("odd\tname\n", "x.py", 1, None, 0, 1, 1)
     write(str(tmp_path / "7"), {"functions": [off, FUNCTION], "shown": 5})
     totals = read(str(tmp_path / "7"))
@@ -22,7 +22,7 @@ def test_written_totals_are_read(tmp_path: Path) -> None:
     ]
 
 
-def test_functions_without_time_and_beyond_the_limit_are_left_out(tmp_path: Path) -> None:
+def test_functions_without_time_are_omitted_and_their_number_is_limited(tmp_path: Path) -> None:
     functions = [(str(i), "x.py", 1, 1, 0, 0, i) for i in range(MAX_FUNCTIONS + 5)]
     write(str(tmp_path / "7"), {"functions": functions[:1], "shown": 0})
     totals = read(str(tmp_path / "7"))
@@ -34,13 +34,13 @@ def test_functions_without_time_and_beyond_the_limit_are_left_out(tmp_path: Path
     assert len(totals.functions) == MAX_FUNCTIONS
 
 
-def test_incomplete_lines_and_files_of_totals_are_ignored(tmp_path: Path) -> None:
+def test_files_of_totals_with_an_incomplete_line_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "1").write_text("shown\t1\nf\tx.py\n")
     (tmp_path / "2").write_text("shown\n")
     (tmp_path / "3").write_text("shown\t3")
     assert [totals.numbers for totals in read_all(str(tmp_path))] == [{"shown": 3}]
 
 
-def test_missing_folder_is_no_error_for_the_writer(tmp_path: Path) -> None:
+def test_missing_folder_of_totals_is_no_error_for_the_writer(tmp_path: Path) -> None:
     write(str(tmp_path / "gone" / "7"), {"functions": [], "shown": 1})
     assert read(str(tmp_path / "gone" / "7")) is None

@@ -53,7 +53,7 @@ def test_empty_pythonpath_is_not_appended(workspace, monkeypatch):
     assert workspace_folder.environment(workspace)["PYTHONPATH"] == workspace.site
 
 
-def test_equal_lines_of_notes_are_read_once(workspace):
+def test_equal_lines_written_by_several_notes_are_read_once(workspace):
     workspace.note(["one", "two"])
     workspace.note(["one"])
     assert workspace.read_notes() == {os.getpid(): ["one", "two"]}
@@ -125,7 +125,7 @@ def test_folder_of_another_user_is_not_removed(tmp_path, monkeypatch):
     assert left.exists()
 
 
-def test_folder_that_is_being_created_is_not_swept(tmp_path, monkeypatch):
+def test_folder_that_is_being_created_is_not_removed_as_stale(tmp_path, monkeypatch):
     """Another recorder removes old folders before each step of the creation."""
     monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(tmp_path)])
     steps, sweeping = [], []
@@ -156,6 +156,6 @@ def test_folder_that_is_being_created_is_not_swept(tmp_path, monkeypatch):
     workspace_folder.remove(made)
 
 
-def test_candidate_that_is_too_long_for_a_socket_is_skipped(monkeypatch, tmp_path):
+def test_folder_whose_path_is_too_long_for_a_socket_is_skipped(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("x" * 90)))
     assert all(len(place) < 80 for place in workspace_folder._candidates())

@@ -29,7 +29,7 @@ OURS = {VARIABLE: "/f", "PYTHONPATH": f"/x:{FOLDER}/site:/y"}
         ("python -c x", None, "environment"),
     ],
 )
-def test_options_and_environment_give_the_reason_for_no_recording(monkeypatch, command, env, why):
+def test_options_or_environment_explain_why_nothing_is_recorded(monkeypatch, command, env, why):
     monkeypatch.delenv(VARIABLE, raising=False)
     found = reason(command.split(), env, FOLDER)
     assert why in found
@@ -56,7 +56,7 @@ def workspace(monkeypatch):
         (["whatever", "-c", ""], {"executable": sys.executable}),
     ],
 )
-def test_unrecordable_python_is_noted_by_its_pid(workspace, command, options):
+def test_python_that_cannot_be_recorded_is_noted_with_its_process_id(workspace, command, options):
     with subprocess.Popen(command, **options) as process:
         process.wait()
     (line,) = workspace.read_failures()[process.pid]
@@ -92,7 +92,7 @@ def test_failed_start_raises_the_same_error_as_without_a_recorder(workspace, com
         assert repr(watched.value) == alone.stdout.strip()
 
 
-def test_iterator_of_arguments_is_not_consumed(workspace):
+def test_arguments_given_as_an_iterator_are_still_passed_to_the_program(workspace):
     command = iter([sys.executable, "-c", "print('whole')"])
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.communicate()[0] == "whole\n"

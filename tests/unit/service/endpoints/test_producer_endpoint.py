@@ -64,7 +64,7 @@ class TestSharedMemory:
         before = open_descriptors()
         producer = remote(setup, "ds")
         setup.consumer().enable(make_config("ds"))
-        producer.disconnect()  # The memory hasn't been sent yet.
+        producer.disconnect()  # The producer disconnects before the service sends it the memory.
         setup.run()
         assert producer.memory is None
         expect_new_descriptors(before, 0)

@@ -28,7 +28,7 @@ class TestProducerProvidedMemory:
         assert producer.endpoint.producer_provided_shm
         consumer = setup.enable(make_config("ds"))
         assert producer.calls[1][0] == "tracing setup"
-        assert producer.memory is None  # The service doesn't send the producer its own memory.
+        assert producer.memory is None  # The producer provided this memory, so it is not sent back.
         memory[: 16 * KB] = ChunkBuilder(1, 0).add(event("data")).page(16 * KB)
         producer.endpoint.core.commit(chunk_to_move(0, producer.configs["ds"].target_buffer))
         assert texts(setup.read(consumer)) == ["data"]

@@ -108,7 +108,7 @@ def test_wraps_of_the_ring_buffer_are_counted(buffer, wrapped):
     assert wrapped.stats.write_wrap_count == 1
 
 
-def test_padding_after_a_smaller_chunk_is_counted_as_written(wrapped):
+def test_space_left_by_a_smaller_chunk_is_counted_as_padding(wrapped):
     assert wrapped.stats.padding_bytes_written == 0
     wrapped.commit(small(6))
     assert (

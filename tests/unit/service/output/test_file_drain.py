@@ -294,7 +294,7 @@ def test_watermark_descriptor_is_closed_at_the_end(setup, out):
 
 
 def test_full_file_unsets_the_watermarks_of_its_buffers(setup, out, monkeypatch):
-    """The program may soon reuse the descriptor of a closed eventfd."""
+    """A buffer must not keep a closed eventfd: the program may reuse the descriptor's number."""
     calls = []
 
     class Table:
@@ -342,13 +342,13 @@ def test_chunks_committed_after_the_final_write_are_discarded(setup, out):
 
 
 def test_session_end_during_a_write_pass_writes_packets_that_arrived_during_it(setup, out):
-    """A write pass omits packets that arrive during it, so the end needs another pass."""
+    """A write pass omits later packets, so the session's end starts another pass."""
     producer, consumer = start(setup, out, size_kb=16_384)
     long = "x" * 8000
     # These packets are more than one task writes.
     early = [f"{number} {long}" for number in range(600)]
     write(producer, *early)
-    # `_drain` writes a part of the pass, and posts a task that continues it.
+    # `_drain` writes a part of the pass, and posts a task that writes the rest.
     setup.session().drain._drain()
     assert 0 < len(out.texts()) < len(early)
     write(producer, "late")
@@ -430,7 +430,7 @@ class TestSlowFiles:
         consumer.endpoint.disconnect()
         setup.run()
         assert not setup.service.sessions
-        # The stats of a buffer that was freed would raise.
+        # `stats` raises if the buffer was freed.
         assert setup.service.buffers.table.stats(buffer)["unread"] >= 0
         self.finish(setup, threads)
         assert out.texts() == ["one"]
@@ -439,7 +439,7 @@ class TestSlowFiles:
             setup.service.buffers.table.stats(buffer)
         assert not setup.runner.delayed_count
 
-    def test_end_of_an_old_file_is_not_reported_to_the_consumers_new_session(
+    def test_late_end_of_a_file_does_not_affect_the_next_session_of_the_consumer(
         self, setup, out, threads
     ):
         _, consumer = start(setup, out)
@@ -510,7 +510,7 @@ class TestSlowFiles:
         assert consumer.disabled == []
         os.close(reader)
 
-    def test_file_error_after_the_consumer_disconnected_goes_to_the_service(self, threads):
+    def test_file_error_after_the_consumer_disconnected_is_reported_to_the_service(self, threads):
         errors = []
         setup = Setup(file_threads=threads, pipe_patience_ms=2000, on_error=errors.append)
         producer, consumer, reader = self.start_into_pipe(setup)

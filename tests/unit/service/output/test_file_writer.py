@@ -104,7 +104,7 @@ class TestWriterQueue:
         assert "can't start new thread" in str(writer.error)
         assert progress.call_count
 
-    def test_error_while_the_initial_data_is_produced_is_reported(self, path):
+    def test_exception_of_the_packets_written_first_is_reported(self, path):
         def pieces():
             yield PACKET
             raise OSError(errno.EIO, "Input/output error")

@@ -79,7 +79,7 @@ def test_all_written_data_reaches_the_reader(ends):
     pipe.close()
 
 
-def test_the_given_descriptor_stays_blocking(ends):
+def test_output_pipe_leaves_its_descriptor_blocking(ends):
     _, writer = ends
     pipe = OutputPipe(writer)
     assert os.get_blocking(writer)

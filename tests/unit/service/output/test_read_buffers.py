@@ -114,7 +114,7 @@ def test_config_packet_contains_the_consumers_bytes_unchanged(setup):
     assert packet.endswith(config)
 
 
-def test_uuid_packet_matches_config_uuid(setup):
+def test_uuid_packet_contains_the_uuid_of_the_config(setup):
     consumer = setup.enable(make_config(trace_uuid_msb=-1, trace_uuid_lsb=7))
     (uuid,) = [p.trace_uuid for p in setup.read(consumer) if p.has("trace_uuid")]
     assert (uuid.msb, uuid.lsb) == (-1, 7)
@@ -181,7 +181,7 @@ def test_trace_can_be_split_at_sync_markers(setup):
     assert texts(found) == [f"payload {number}" for number in range(5)]
 
 
-def test_long_reads_are_split_into_messages(setup):
+def test_large_results_of_a_read_are_split_into_messages(setup):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds", size_kb=1024))
     writer = producer.writer("ds")

@@ -256,7 +256,7 @@ class TestFilteredFilesAndSnapshots:
         setup.run()
         assert texts(decode_packets(path.read_bytes())) == wanted
 
-    def test_snapshot_is_filtered_like_its_session(self, setup):
+    def test_snapshot_of_a_session_is_filtered_like_the_session(self, setup):
         trace_filter = schema_filter({"TestEvent.str": FilterString()})
         trace_filter.string_filter_chain = chain(redact("(.*)"))
         consumer = record(setup, trace_filter, event("secret"))

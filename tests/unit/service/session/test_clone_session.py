@@ -438,7 +438,7 @@ class TestCloneIntoFile:
         os.close(reader)
         os.close(writer)
 
-    def test_descriptor_is_ignored_if_the_source_writes_no_file(self, setup, target):
+    def test_descriptor_of_a_clone_is_ignored_if_the_source_writes_no_file(self, setup, target):
         producer = setup.producer("ds")
         source = setup.enable(make_config("ds"))
         setup.write(producer, "data")

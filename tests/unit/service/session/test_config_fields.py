@@ -1,4 +1,4 @@
-"""Fields of a TraceConfig without tests elsewhere; docs/compat.md lists every field."""
+"""TraceConfig fields that other tests don't use; docs/compat.md lists every field."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ UNKNOWN = b"\xf8\xff\x0f\x01"
 
 
 def encoded_value(field):
-    """Return an encoded field with the value 1, a text, or a message of one unknown field."""
+    """Encode a field: an integer is 1, a text is `text`, a message has one unknown field."""
     if field.tag[0] & 7 == 0:
         return field.tag + b"\x01"
     content = UNKNOWN if field.codec.is_message else b"text"

@@ -20,7 +20,7 @@ def test_flush_request_reaches_the_producer_with_its_flags(setup):
     assert consumer.flushes == [True]
 
 
-def test_answer_to_a_flush_completes_earlier_flushes_too(setup):
+def test_answer_to_a_flush_also_completes_earlier_flushes(setup):
     producer = setup.producer("ds", answers_flushes=False)
     consumer = setup.enable(make_config("ds"))
     for timeout in (1000, 1000, 1000, 10):

@@ -1,4 +1,4 @@
-"""The record of session starts with extra guardrails: each start is kept for 300 s."""
+"""GuardedStarts keeps the start of each session that has extra guardrails for 300 s."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_starts_older_than_300_s_are_deleted():
     for number in range(10):
         starts.add(f"early {number}", number)
     starts.add("early 9", RESTART_WITH_GUARDRAILS_NS + 5)
-    assert len(starts) == 4  # The starts 6, 7, 8 and the repeated start 9 remain.
+    assert len(starts) == 4  # "early 6" to "early 9" remain; "early 9" was added again.
     starts.add("late", 3 * RESTART_WITH_GUARDRAILS_NS)
     assert len(starts) == 1
 

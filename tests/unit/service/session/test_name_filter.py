@@ -56,7 +56,7 @@ class TestInvalidExpressions:
         setup.run()
         assert ("start", "ds") in producer.calls
 
-    def test_invalid_expression_in_a_changed_config_changes_nothing(self, setup, pattern):
+    def test_changed_config_with_an_invalid_expression_has_no_effect(self, setup, pattern):
         consumer = setup.enable(filtered("one"))
         consumer.endpoint.change_trace_config(filtered("two", pattern).encode())
         one, two = (setup.producer("ds", name=name) for name in ("one", "two"))

@@ -23,7 +23,7 @@ class TestSessionStart:
         setup.advance(1)
         assert consumer.disabled == [""]
 
-    def test_second_start_does_nothing(self, setup):
+    def test_second_start_request_does_nothing(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         consumer.endpoint.start_tracing()
@@ -153,7 +153,7 @@ class TestSessionEnd:
         setup.run()
         assert consumer.disabled == [""]
 
-    def test_end_is_reported_after_the_stop_timeout_without_acks(self, setup):
+    def test_end_is_reported_at_the_stop_timeout_if_acks_are_missing(self, setup):
         producer = setup.producer()
         producer.register("slow", ack_stop=True)
         config = make_config("slow", data_source_stop_timeout_ms=30)

@@ -97,7 +97,7 @@ class TestPriorityBoost:
         boost = PriorityBoostConfig(policy=policy, priority=priority)
         return make_config(priority_boost=boost)
 
-    def test_strongest_boost_of_all_existing_sessions_is_applied(self):
+    def test_strongest_priority_boost_of_all_existing_sessions_is_applied(self):
         scheduler = self.Scheduler()
         setup = Setup(scheduler=scheduler)
         other = setup.enable(self.config(1, 20))
@@ -118,11 +118,11 @@ class TestPriorityBoost:
         assert "priority_boost" in consumer.disabled[0]
         assert not scheduler.calls
 
-    def test_boost_without_permission_is_refused(self):
+    def test_priority_boost_without_permission_is_refused(self):
         consumer = Setup(scheduler=self.Scheduler(refuse=True)).enable(self.config(2, 1))
         assert "Operation not permitted" in consumer.disabled[0]
 
-    def test_boost_is_restored_if_enabling_the_session_fails(self, tmp_path):
+    def test_priority_boost_is_undone_if_enabling_the_session_fails(self, tmp_path):
         scheduler = self.Scheduler()
         config = self.config(2, 1)
         config.write_into_file, config.output_path = True, str(tmp_path / "no" / "folder")
@@ -165,7 +165,7 @@ class TestConcurrentSessionEvents:
         setup.enable(self.observing_config())
         assert self.rows(setup.read(consumer)) == []
 
-    def test_concurrent_session_events_are_recorded_only_while_started(self, setup):
+    def test_events_about_other_sessions_are_recorded_only_if_the_session_is_started(self, setup):
         consumer = setup.enable(self.observing_config(deferred_start=True))
         setup.enable(make_config())
         consumer.endpoint.start_tracing()
@@ -190,7 +190,7 @@ class TestSessionSemaphores:
     def test_semaphore_of_limit_0_allows_one_session(self, setup):
         assert not self.enable(setup, 0).disabled
 
-    def test_semaphore_of_limit_0_refuses_a_second_session_until_the_first_ends(self, setup):
+    def test_second_session_with_semaphore_limit_0_is_refused_until_the_first_ends(self, setup):
         first = self.enable(setup, 0)
         assert "semaphore" in self.enable(setup, 0).disabled[0].lower()
         first.endpoint.disable_tracing()

@@ -149,7 +149,7 @@ class TestStopTriggers:
         activate(setup, producer, "b")
         assert [name for name, _, _ in received(setup.read(consumer))] == ["b"]
 
-    def test_session_without_its_stop_trigger_ends_empty_at_the_timeout(self, setup):
+    def test_session_whose_stop_trigger_is_missing_ends_without_data_at_the_timeout(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(STOP, trigger("a"), timeout=500))
         setup.write(producer, "data")
