@@ -1,4 +1,4 @@
-"""The import of `stretto._wiring` in a new interpreter, and the effects of its install()."""
+"""Importing `stretto._wiring` in a new interpreter, and what `_wiring.install` registers."""
 
 from __future__ import annotations
 

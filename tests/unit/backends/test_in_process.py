@@ -1,4 +1,4 @@
-"""The in-process backend: its hidden thread runs calls and tasks."""
+"""The in-process backend runs calls and tasks on a thread that `threading` doesn't list."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_close_waits_for_a_pending_start_before_it_stops_data_sources(
     assert logged.source.instances() == ()
 
 
-def test_failed_handshake_stops_the_data_sources_it_has_started(
+def test_data_sources_are_stopped_if_the_connection_fails_after_their_start(
     service: PlainService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(client: ProducerIPCClient) -> None:

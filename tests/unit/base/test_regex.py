@@ -127,7 +127,7 @@ def test_matches_agree_with_the_model(model: Model, texts: list[str]) -> None:
     try:
         regex = Regex(model.pattern)
     except ConfigError as error:
-        # Counts of nested groups are multiplied and may exceed the limit.
+        # Repetition counts of nested groups multiply, so the pattern may exceed the size limit.
         assume("too large" not in str(error))
         raise
     for text in texts:

@@ -92,7 +92,7 @@ def test_verb_that_cannot_be_loaded_names_what_to_install_again(
     assert printed.endswith(f"Install {value} again.\n")
 
 
-def test_first_of_two_verbs_with_one_name_is_used(
+def test_first_of_two_entry_points_for_one_verb_is_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     entries = [EntryPoint("greet", f"some_verbs:{name}", verbs.GROUP) for name in ("b", "a")]

@@ -75,7 +75,7 @@ def config(name: str = NAME, **fields: Any) -> DataSourceConfig:
 
 
 class Program:
-    """A program whose producer connection has a fake clock and may be connected later."""
+    """A program with a fake clock; its producer connection can be made later."""
 
     def __init__(self, *, connected: bool = True) -> None:
         self.clock = FakeClock()

@@ -207,7 +207,7 @@ ODD: list[tuple[str, Callable[[RpcChannel], tuple[Any, ...]]]] = [
 
 
 @pytest.mark.parametrize(("what", "make"), ODD, ids=[what for what, _ in ODD])
-def test_unusual_message_is_passed_on_to_python(what: str, make: Any) -> None:
+def test_message_that_native_code_cannot_handle_is_passed_to_python(what: str, make: Any) -> None:
     del what
     with tracer(native=True) as hooks, record():
         METHODS[1].state = None
@@ -235,7 +235,7 @@ def test_usual_message_is_handled_natively() -> None:
 
 
 @pytest.mark.parametrize("how", ["disabled", "lost", "another's", "in an event"])
-def test_message_in_an_unusual_state_is_passed_on_to_python(how: str) -> None:
+def test_message_whose_flow_needs_special_handling_is_passed_to_python(how: str) -> None:
     with tracer(native=True) as hooks, record():
         client, _ = ready(hooks)
         passed, sent = fallback_hook(hooks, outgoing=True)

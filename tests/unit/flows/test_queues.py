@@ -65,7 +65,7 @@ def interrupted_after(what: str) -> Iterator[None]:
 
 
 def flow_of(events: list[Event], role: str) -> list[int]:
-    """Return the flow id of each message in this role; 0 if it has none."""
+    """Return the flow ids of the messages in this role; a message without a flow has 0."""
     return [
         (event.flows + event.terminating_flows or [0])[0]
         for event in events

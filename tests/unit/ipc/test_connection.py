@@ -265,7 +265,7 @@ class TestTurnsOfBusyConnections:
         bystander.far.send(hello(b"bystander"))
         runner.run_until_idle()
         frames_per_turn = BYTES_PER_TURN // BYTES_OF_A_FRAME
-        # One waiting connection gets a turn after each two descriptor callbacks.
+        # After each descriptor callback, one waiting connection also gets a turn.
         assert order.index(b"bystander") <= 2 * len(hosts) * frames_per_turn
         assert len(order) == len(hosts) * self.FRAMES + 1
         close_all([*hosts, bystander])

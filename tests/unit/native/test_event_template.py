@@ -208,7 +208,7 @@ def test_template_events_of_a_task_are_on_its_track() -> None:
 
 
 def test_tasks_at_the_same_address_have_different_tracks() -> None:
-    """Consecutive and simultaneous tasks are more than the cache of tracks holds."""
+    """The program has more tasks, consecutive and simultaneous, than the cache has tracks."""
     template = echo()
 
     async def one(number: int) -> None:

@@ -100,7 +100,7 @@ class TestStartAndStopOfTheThread:
         for one in sockets:
             one.close()
 
-    def test_last_reference_can_be_deleted_in_the_callback(self) -> None:
+    def test_callback_can_delete_the_last_reference_to_the_thread(self) -> None:
         connection = Connection()
         done = threading.Event()
 

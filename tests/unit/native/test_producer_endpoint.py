@@ -144,7 +144,7 @@ class TestCommitFrames:
         ):
             assert endpoint.commit_frames(run + rest, SERVICE_ID, COMMIT_DATA) == (len(run), 3, 9)
 
-    def test_commit_frames_consumes_nothing_without_a_commit(self) -> None:
+    def test_commit_frames_consumes_only_commit_requests(self) -> None:
         endpoint = make_endpoint(make_table())
         for data in (b"", b"\1", b"\1\0\0\0", bytes(100)):
             assert endpoint.commit_frames(data, SERVICE_ID, COMMIT_DATA) == (0, 0, 0)

@@ -56,7 +56,7 @@ def lenient():
 
 @pytest.fixture
 def strict(lenient):
-    """Make invalid arguments raise, as under `-X dev`."""
+    """Raise an error for invalid arguments, as under `-X dev`."""
     _native.raise_on_event_misuse(True)
 
 

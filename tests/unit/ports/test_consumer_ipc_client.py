@@ -373,7 +373,7 @@ class TestServiceOfAnotherVersion:
         assert answers == none
         assert service.client.connected
 
-    def test_methods_are_bound_by_name_and_unknown_fields_ignored(self, other: Any) -> None:
+    def test_methods_are_bound_by_name_and_unknown_fields_are_ignored(self, other: Any) -> None:
         def read(_request: Raw, deferred: Deferred) -> None:
             slice_ = bytes_field(1, b"packet") + b"\x10\x01" + bytes_field(77, b"?")
             deferred.resolve(Raw(bytes_field(99, b"?") + bytes_field(2, slice_)), has_more=True)

@@ -101,7 +101,7 @@ class TestEncodingsOfOtherServices:
         packet += bytes_field(2, bytes_field(1, b"trusted") + b"\x10\x01")
         assert SliceJoiner().add(packet * 1000) == bytes_field(1, b"packet trusted") * 1000
 
-    def test_empty_slices_of_a_packet_without_end_take_linear_work(
+    def test_empty_slices_of_an_unfinished_packet_are_joined_in_linear_time(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         calls = []

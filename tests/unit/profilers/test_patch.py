@@ -52,7 +52,7 @@ class TestObservedFunction:
         with pytest.raises(ZeroDivisionError):
             Around(divide, lambda *_: 1, broken)(4, 0)
 
-    def test_second_observer_is_called_only_if_the_first_returns_a_token(self) -> None:
+    def test_after_observer_is_called_only_if_the_before_observer_returns_a_value(self) -> None:
         seen: list[Any] = []
         assert Around(divide, lambda *_: None, lambda *args: seen.append(args))(4, 2) == 2.0
         assert Around(divide, lambda *_: 1)(4, 2) == 2.0

@@ -143,7 +143,7 @@ class TestPluginOptions:
 
 
 class TestGeneratorCommand:
-    def test_command_generates_from_proto_files(self, tmp_path: Path) -> None:
+    def test_command_generates_code_for_proto_files(self, tmp_path: Path) -> None:
         command.main(["--c", "--out", str(tmp_path), "-I", str(SAMPLES), *NAMES])
         assert {p.name: p.read_text() for p in tmp_path.iterdir()} == expected(Options(c=True))
 

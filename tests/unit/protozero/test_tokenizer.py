@@ -118,7 +118,7 @@ class TestDamagedInput:
 
 
 class TestNativeTokenizer:
-    """Checks that only the native tokenizer needs."""
+    """Tests of behaviour that only the native tokenizer has."""
 
     def test_append_before_all_packets_are_read_is_an_error(self) -> None:
         found = native.Tokenizer().append(stream(b"a", b"b"))

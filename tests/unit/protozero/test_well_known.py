@@ -68,5 +68,5 @@ def test_each_well_known_file_has_a_module(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["timestamp.proto", "google/protobuf/any.txt", "google/type/any"])
-def test_other_files_have_no_well_known_module(path: str) -> None:
+def test_file_that_is_no_well_known_type_has_no_well_known_module(path: str) -> None:
     assert names.well_known_module(path) == ""

@@ -181,7 +181,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_operations_grow_linearly_with_the_size(case, monkeypatch):
+def test_number_of_operations_is_linear_in_the_input_size(case, monkeypatch):
     monkeypatch.setattr(limits, "MAX_SLOW_DATA_SOURCES", 0)
     few, many = operations(case(FEW)), operations(case(MANY))
     assert many <= LINEAR * few, f"{few} operations for {FEW}, {many} for {MANY}"

@@ -107,7 +107,7 @@ class TestServiceSessions:
         assert [len(c.disabled) for c in consumers] == [0] * 5 + [1]
         assert "User 1 has 5 sessions" in consumers[-1].disabled[0]
         assert not setup.enable(make_config(), setup.consumer(2)).disabled
-        consumers[0].endpoint.disable_tracing()  # An ended session counts until it is freed.
+        consumers[0].endpoint.disable_tracing()  # Ended sessions count until they are freed.
         assert setup.enable(make_config(), setup.consumer(1)).disabled
         consumers[0].endpoint.free_buffers()
         assert not setup.enable(make_config(), setup.consumer(1)).disabled

@@ -41,7 +41,7 @@ def test_traced_notify_fd_is_written_once_and_closed(monkeypatch):
     os.close(read_end)
 
 
-def test_notifier_does_nothing_without_variables(monkeypatch):
+def test_notifier_does_nothing_without_its_environment_variables(monkeypatch):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     monkeypatch.delenv("TRACED_NOTIFY_FD", raising=False)
     notifier = Notifier()

@@ -55,7 +55,7 @@ def test_quick_and_linear_matchers_find_the_same_matches(
         ("a?" * 20, 0, False),
     ],
 )
-def test_matcher_depends_on_the_possible_number_of_steps(
+def test_quick_matcher_is_used_only_if_its_number_of_steps_is_bounded(
     pattern: str, size: int, *, is_quick: bool
 ) -> None:
     assert StringPattern(pattern)._is_quick(size) == is_quick

@@ -171,7 +171,7 @@ class TestSemanticTypes:
         found = [kind for kind in range(128) if run("a", rule, semantic_type=kind)]
         assert found == [strings.ATRACE, strings.WAKELOCK, 127]
 
-    def test_first_rule_of_the_type_is_applied(self) -> None:
+    def test_first_rule_that_applies_to_the_semantic_type_is_used(self) -> None:
         rules = redact("(a)b", semantic_types=[1]), redact("a(b)", semantic_types=[1, 2])
         assert run("ab", *rules, semantic_type=1) == "Pb"
         assert run("ab", *rules, semantic_type=2) == "aP"

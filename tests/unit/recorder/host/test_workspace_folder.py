@@ -85,7 +85,7 @@ def test_folder_of_a_killed_recorder_is_removed(workspace, place):
     assert (place / "another").exists()
 
 
-def test_folder_of_a_recorder_killed_before_its_lock_is_removed(tmp_path, monkeypatch):
+def test_old_folder_whose_recorder_was_killed_before_the_lock_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(tmp_path)])
     old, new = tmp_path / "stretto-old", tmp_path / "stretto-new"
     for each in (old, new):
@@ -97,7 +97,7 @@ def test_folder_of_a_recorder_killed_before_its_lock_is_removed(tmp_path, monkey
     assert new.exists(), "it may be about to get its lock"
 
 
-def test_sweep_of_old_folders_follows_no_symbolic_link(tmp_path, monkeypatch):
+def test_removal_of_old_folders_follows_no_symbolic_link(tmp_path, monkeypatch):
     place, target = tmp_path / "place", tmp_path / "stretto-target"
     place.mkdir()
     monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(place)])

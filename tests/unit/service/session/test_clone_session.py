@@ -324,7 +324,7 @@ def test_buffers_of_a_clone_are_freed_with_the_clone(setup):
     assert not clone.disabled
 
 
-def test_clone_without_memory_for_a_buffer_fails_and_frees_its_other_buffers(setup, monkeypatch):
+def test_clone_without_memory_for_one_buffer_fails_and_frees_the_other_buffers(setup, monkeypatch):
     source = setup.enable(two_buffers())
     real = setup.service.buffers.table
     calls = []

@@ -13,7 +13,7 @@ NAMES_OF_TIMERS = {"duration", "snapshot"}
 
 
 def config_in_trace(setup, consumer):
-    """Return the config packet of the trace."""
+    """Return the TraceConfig packet that the consumer reads."""
     (config,) = [p.trace_config for p in setup.read(consumer) if p.has("trace_config")]
     return config
 

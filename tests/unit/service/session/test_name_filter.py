@@ -1,4 +1,4 @@
-"""Regular expressions for producer names: invalid ones are refused, others are bounded."""
+"""Regular expressions for producer names are validated, and their total size is bounded."""
 
 from __future__ import annotations
 
