@@ -94,7 +94,7 @@ bool st_auto_enter(PyObject* code) {
   return true;
 }
 
-bool st_auto_leave(PyObject* code) {
+bool st_auto_leave(PyObject* code, PyObject* raised) {
   struct st_code_record* r = st_code_record_find((uint64_t)(uintptr_t)code);
   if (ST_UNLIKELY(!r || r->state == ST_CODE_NEVER))
     return false;
@@ -103,7 +103,7 @@ bool st_auto_leave(PyObject* code) {
   if (ST_UNLIKELY(!s))
     return true;
   s->busy = true;
-  bool found = st_shown_leave(s, own_frame(), r, now);
+  bool found = st_shown_leave(s, own_frame(), r, now, raised);
   s->busy = false;
   return found || r->state == ST_CODE_ON;
 }

@@ -150,7 +150,7 @@ static void drop_waiting(struct st_frame* f) {
   Py_CLEAR(f->subject);
 }
 
-static void close_innermost(struct st_call_stack* s) {
+static void close_innermost(struct st_call_stack* s, PyObject* raised) {
   uint64_t now = 0;
   if (st_hooks.min_duration_ns) {
     now = st_hooks.api->now();
@@ -163,7 +163,9 @@ static void close_innermost(struct st_call_stack* s) {
   }
   if (s->begun > s->depth)
     s->begun = s->depth;
-  if (f->mask)
+  if (f->mask && raised)
+    st_hooks.api->end_raised(f->mask, f->since, now, raised);
+  else if (f->mask)
     st_hooks.api->end(f->mask, f->since, now);
 }
 
@@ -176,7 +178,8 @@ static uint32_t depth_of(const struct st_call_stack* s, const void* key) {
   return depth;
 }
 
-void st_call_stack_leave_slowly(struct st_call_stack* s, const void* key) {
+void st_call_stack_leave_slowly(struct st_call_stack* s, const void* key,
+                                PyObject* raised) {
   if (s->generation != st_hooks.generation)
     return;
   if (s->beyond) {
@@ -187,8 +190,9 @@ void st_call_stack_leave_slowly(struct st_call_stack* s, const void* key) {
   if (!depth)
     return;
   st_hooks.counts.unfinished += s->depth - depth;
-  while (s->depth >= depth)
-    close_innermost(s);
+  while (s->depth > depth)
+    close_innermost(s, NULL);
+  close_innermost(s, raised);
 }
 
 void st_call_stack_flush(void) {

@@ -58,7 +58,10 @@ struct st_call_stack* st_call_stack_prepare(void);
  * function. */
 void st_call_stack_enter_slowly(struct st_call_stack* s, const void* key,
                                 PyObject* subject);
-void st_call_stack_leave_slowly(struct st_call_stack* s, const void* key);
+/* Leaves a call; `raised` is the type of the exception that left it, or
+ * NULL. */
+void st_call_stack_leave_slowly(struct st_call_stack* s, const void* key,
+                                PyObject* raised);
 
 /* Writes the waiting BEGINs of the calling thread whose calls have reached the
  * minimal duration. */
@@ -104,7 +107,7 @@ static inline void st_call_stack_leave(const void* key) {
   if (ST_UNLIKELY(!st_call_stack_is_innermost(s, key) ||
                   st_hooks.min_duration_ns)) {
     if (s)
-      st_call_stack_leave_slowly(s, key);
+      st_call_stack_leave_slowly(s, key, NULL);
     return;
   }
   const struct st_frame* f = &s->frames[--s->depth];

@@ -59,9 +59,10 @@ CALLBACK(on_leave) {
 }
 
 CALLBACK(on_unwind) {
-  if (st_call_stack_is_innermost(st_thread_stack, args[0]) ||
-      st_code_accepted(args[0]))
-    st_call_stack_leave(args[0]);
+  struct st_call_stack* s = st_thread_stack;
+  if (st_call_stack_is_innermost(s, args[0]) ||
+      (s && st_code_accepted(args[0])))
+    st_call_stack_leave_slowly(s, args[0], (PyObject*)Py_TYPE(args[2]));
   Py_RETURN_NONE;
 }
 
@@ -79,11 +80,11 @@ CALLBACK(on_auto_throw) {
 }
 
 CALLBACK(on_auto_leave) {
-  return Py_NewRef(st_auto_leave(args[0]) ? Py_None : disable);
+  return Py_NewRef(st_auto_leave(args[0], NULL) ? Py_None : disable);
 }
 
 CALLBACK(on_auto_unwind) {
-  st_auto_leave(args[0]);
+  st_auto_leave(args[0], (PyObject*)Py_TYPE(args[2]));
   Py_RETURN_NONE;
 }
 

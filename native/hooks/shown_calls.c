@@ -143,6 +143,13 @@ static void add_text(PyObject* dict, const char* name, const char* value) {
   Py_XDECREF(text);
 }
 
+static void add_exception(PyObject* dict, PyTypeObject* type) {
+  PyObject* name = PyType_GetQualName(type);
+  if (!name || PyDict_SetItemString(dict, "exception", name) < 0)
+    PyErr_Clear();
+  Py_XDECREF(name);
+}
+
 static void write_begin(struct st_shown_calls* s, struct st_shown_frame* f) {
   const struct st_track_event_api* api = st_hooks.api;
   struct st_past_event e = {.timestamp = f->begin};
@@ -159,12 +166,15 @@ static void write_begin(struct st_shown_calls* s, struct st_shown_frame* f) {
 
 /* Returns the arguments of a slice, a dict: the counts of its short calls, and
  * the accuracy of its times.  NULL if it has no arguments. */
-static PyObject* end_arguments(const struct st_shown_frame* f) {
-  if (!f->short_calls && !f->by_look)
+static PyObject* end_arguments(const struct st_shown_frame* f,
+                               PyObject* raised) {
+  if (!f->short_calls && !f->by_look && !raised)
     return NULL;
   PyObject* dict = PyDict_New();
   if (!dict)
     return NULL;
+  if (raised)
+    add_exception(dict, (PyTypeObject*)raised);
   if (f->short_calls) {
     add_number(dict, "short_calls", f->short_calls);
     add_number(dict, "short_calls_ns", f->short_ns);
@@ -186,7 +196,7 @@ static void write_end(struct st_shown_calls* s, const struct st_shown_frame* f,
   st_shown_counts.found += f->found;
   if (!f->mask || !choose_track(s, &e.track))
     return;
-  e.arguments = end_arguments(f);
+  e.arguments = end_arguments(f, s->raised);
   if (e.track || e.arguments)
     st_hooks.api->end_past(f->mask, f->since, &e);
   else
@@ -361,7 +371,8 @@ static uint32_t depth_of(const struct st_shown_calls* s, uint64_t address,
 }
 
 bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
-                    struct st_code_record* record, uint64_t now) {
+                    struct st_code_record* record, uint64_t now,
+                    PyObject* raised) {
   uint32_t depth = record->open ? depth_of(s, address, record) : 0;
   if (!depth)
     return false;
@@ -369,7 +380,9 @@ bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
   st_shown_cut(s, depth);
   s->frames[depth - 1].last = now;
   st_shown_write_due(s, now);
+  s->raised = raised;
   close_innermost(s, now);
+  s->raised = NULL;
   return true;
 }
 

@@ -76,6 +76,7 @@ struct st_shown_calls {
   uint64_t native_id;
   struct st_looked_at* looked_at; /* NULL before the first sighting. */
   PyObject* track;                /* Made when another thread writes to it. */
+  PyObject* raised; /* The argument of st_shown_leave(), borrowed. */
   /* The thread is handling an event, perhaps waiting without the GIL. */
   bool busy;
 };
@@ -101,10 +102,12 @@ void st_shown_watch_forks(void);
 /* Adds the call that begins at the frame. */
 void st_shown_enter(struct st_shown_calls* s, uint64_t address,
                     struct st_code_record* record, uint64_t now);
-/* Closes the call of the frame, which ends.  Returns false if it is not among
+/* Closes the call of the frame, which ends; `raised` is the type of the
+ * exception that left it, or NULL.  Returns false if it is not among
  * the shown calls. */
 bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
-                    struct st_code_record* record, uint64_t now);
+                    struct st_code_record* record, uint64_t now,
+                    PyObject* raised);
 
 /* Inserts a frame that a look found at `index`.  Returns NULL if there is no
  * room. */

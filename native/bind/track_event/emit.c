@@ -514,6 +514,23 @@ uint32_t st_emit(const struct event_request* r, uint32_t mask) {
   return written;
 }
 
+static PyObject* exception_names; /* The tuple ("exception",). */
+
+void st_emit_raised_end(struct event_request* r, uint32_t mask,
+                        PyObject* type) {
+  PyObject *error, *error_value, *traceback;
+  PyErr_Fetch(&error, &error_value, &traceback);
+  PyObject* name = PyType_GetQualName((PyTypeObject*)type);
+  if (!name)
+    swallow_error();
+  r->type = ST_SLICE_END;
+  r->argument_names = name ? exception_names : NULL;
+  r->argument_values = &name;
+  st_emit(r, mask);
+  Py_XDECREF(name);
+  PyErr_Restore(error, error_value, traceback);
+}
+
 static PyObject* in_event(PyObject* Py_UNUSED(module),
                           PyObject* Py_UNUSED(unused)) {
   return PyBool_FromLong(st_events_underway != 0);
@@ -526,5 +543,8 @@ static PyMethodDef kFunctions[] = {
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(emit) {
+  exception_names = Py_BuildValue("(s)", "exception");
+  if (!exception_names)
+    return -1;
   return PyModule_AddFunctions(module, kFunctions);
 }

@@ -23,6 +23,11 @@
  * stays set. */
 uint32_t st_emit(const struct event_request* request, uint32_t mask);
 
+/* Writes the END of a slice that an exception of this type left.  The request
+ * says where. */
+void st_emit_raised_end(struct event_request* request, uint32_t mask,
+                        PyObject* type);
+
 /* Number of nested events that the calling thread is recording.  Above 0, the
  * running Python code was called by the conversion of an argument. */
 extern _Thread_local unsigned st_events_underway;

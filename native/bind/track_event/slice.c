@@ -49,8 +49,6 @@ static PyTypeObject* slice_type;
 static PyTypeObject* empty_type;
 PyObject* st_empty_slice;
 
-static PyObject* exception_names; /* The tuple ("exception",). */
-
 static SliceObject* free_list[MAX_FREE];
 static int free_count;
 
@@ -287,21 +285,6 @@ static PyObject* slice_enter(PyObject* self, PyObject* Py_UNUSED(unused)) {
   return Py_NewRef(self);
 }
 
-/* Writes an END that names the exception by which the block was left. */
-RARE static void end_with_exception(const struct entry* e, uint32_t mask,
-                                    PyObject* type) {
-  PyObject* value = PyType_GetQualName((PyTypeObject*)type);
-  if (!value)
-    PyErr_Clear();
-  struct event_request r = {.type = ST_SLICE_END,
-                            .since = e->start_counter,
-                            .track_uuid = e->track_uuid,
-                            .argument_names = value ? exception_names : NULL,
-                            .argument_values = &value};
-  st_emit(&r, mask);
-  Py_XDECREF(value);
-}
-
 /* Ends a slice; `type` is the type of the exception that left its block, or
  * NULL. */
 static void end(const struct entry* e, PyObject* type) {
@@ -313,7 +296,9 @@ static void end(const struct entry* e, PyObject* type) {
   if (!mask)
     return;
   if (UNLIKELY(type)) {
-    end_with_exception(e, mask, type);
+    struct event_request r = {.since = e->start_counter,
+                              .track_uuid = e->track_uuid};
+    st_emit_raised_end(&r, mask, type);
     return;
   }
   struct thread_state* t = st_thread;
@@ -394,8 +379,7 @@ ST_BIND_PART(slice) {
   slice_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   empty_type =
       (PyTypeObject*)PyType_FromModuleAndSpec(module, &kEmptySpec, NULL);
-  exception_names = Py_BuildValue("(s)", "exception");
-  if (!slice_type || !empty_type || !exception_names)
+  if (!slice_type || !empty_type)
     return -1;
   st_empty_slice = empty_type->tp_alloc(empty_type, 0);
   if (!st_empty_slice)

@@ -48,6 +48,9 @@ struct st_track_event_api {
   /* Writes the END of a slice to the slots of `mask`, except slots that were
    * restarted after its BEGIN. */
   void (*end)(uint32_t mask, uint32_t start_counter, uint64_t timestamp);
+  /* Like end, of a call that an exception of this type left. */
+  void (*end_raised)(uint32_t mask, uint32_t start_counter, uint64_t timestamp,
+                     PyObject* type);
   /* Like begin_code, end and an instant event, but for any thread's track, and
    * with arguments. */
   uint32_t (*begin_past)(PyObject* category, PyObject* code, uint32_t except,

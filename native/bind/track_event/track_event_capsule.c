@@ -133,6 +133,17 @@ static void api_end(uint32_t mask, uint32_t start_counter, uint64_t timestamp) {
     end_in_all(mask, start_counter, timestamp);
 }
 
+static void api_end_raised(uint32_t mask, uint32_t start_counter,
+                           uint64_t timestamp, PyObject* type) {
+  uint32_t running = running_since(mask, start_counter);
+  struct event_request r = {.on_thread_track = true,
+                            .since = start_counter,
+                            .has_timestamp = timestamp != 0,
+                            .timestamp = timestamp};
+  if (running)
+    st_emit_raised_end(&r, running, type);
+}
+
 /* ---- events that happened earlier, on any thread's track ---- */
 
 static struct event_request past(const struct st_past_event* e,
@@ -194,6 +205,7 @@ static const struct st_track_event_api kApi = {
     .take_traced = api_take_traced,
     .begin_name = api_begin_name,
     .end = api_end,
+    .end_raised = api_end_raised,
     .begin_past = api_begin_past,
     .end_past = api_end_past,
     .instant_past = api_instant_past,

@@ -12,7 +12,7 @@ import pytest
 from stretto import _pyhooks
 from stretto.profilers import totals
 from stretto.profilers.functions import category
-from tests.support.call_slices import recorded
+from tests.support.call_slices import END, recorded
 
 CATEGORY = "python.functions"
 HERE = __file__
@@ -97,6 +97,8 @@ def test_slice_ends_when_its_generator_yields_or_its_function_raises() -> None:
             fails()
     names = [name.rpartition(".")[2] for name, inner in result.calls() if not inner]
     assert names == ["generates", "generates", "fails"]
+    raised = [event.args.get("exception") for event in result.events if event.type == END]
+    assert raised == [None, None, "KeyError"]
 
 
 @with_events

@@ -25,6 +25,7 @@ from tests.support.call_programs import (
 )
 from tests.support.call_slices import (
     BEGIN,
+    END,
     OPEN,
     PROFILED,
     Call,
@@ -148,6 +149,25 @@ class TestNestingOfSlices:
                     fills_a_chunk()
                 assert running.throw(KeyError(number)) == 2
         assert [error.args for error in caught] == [(0,), (1,), (2,)]
+
+    @pytest.mark.skipif(sys.version_info < (3, 12), reason="3.11 does not report exceptions")
+    def test_slices_of_functions_that_an_exception_leaves_name_it(self) -> None:
+        class Late(Exception):  # noqa: N818
+            pass
+
+        def fails() -> None:
+            raise Late
+
+        def outer() -> None:
+            try:
+                fails()
+            finally:
+                leaf()
+
+        with recorded(CATEGORY) as result, pytest.raises(Late):
+            outer()
+        raised = [event.args for event in result.events if event.type == END]
+        assert raised == [{"exception": Late.__qualname__}, {}, {"exception": Late.__qualname__}]
 
     def test_slices_of_the_program_are_nested_in_function_slices(self) -> None:
         own = stretto.Category("test.own")
