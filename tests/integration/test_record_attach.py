@@ -200,8 +200,7 @@ class TestAttachedRecording:
         run = attach(tmp_path / "trace", program.pid, "--duration", "300ms")
         assert program.finish() == UNCHANGED
         loaded = check_trace(oracle, run.trace, complete=False)
-        messages = "select extract_arg(arg_set_id, 'debug.message') from slice where name = 'INFO'"
-        assert set(loaded.query(messages)) == {("logged text",)}
+        assert "logged text" in names(loaded)
 
     def test_exclude_option_applies_to_attached_programs(self, oracle, running, tmp_path):
         run = attach(tmp_path / "trace", running.pid, "-t", "300ms", "--exclude", "__main__")
