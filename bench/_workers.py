@@ -9,6 +9,7 @@ no advantage.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -17,7 +18,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    Body = Callable[[int], object]
 
 EVENTS = 200_000
 SLOW_EVENTS = 20_000
@@ -26,7 +29,7 @@ REPEATS = 5
 Figures = dict[str, float]
 
 
-def per_event(body: Callable[[int], object], count: int = EVENTS) -> float:
+def per_event(body: Body, count: int = EVENTS) -> float:
     """Return the CPU time of one event in `body(count)` in ns, the best of some repeats."""
 
     def empty(count: int) -> None:
@@ -46,17 +49,55 @@ def per_event(body: Callable[[int], object], count: int = EVENTS) -> float:
 # --- our library ---
 
 
-def stretto_enabled() -> Figures:
-    import asyncio
+def _instant_bodies(f: Callable[..., None], track: Any, flow: Any) -> dict[str, Body]:
+    """Return loops over instants, by their arguments and options."""
 
-    import stretto
-
-    category = stretto.Category("bench")
-
-    def instant(count: int) -> None:
-        f = category.instant
+    def plain(count: int) -> None:
         for _ in range(count):
             f("x")
+
+    def two(count: int) -> None:
+        for _ in range(count):
+            f("x", a=1, b=2)
+
+    def eight(count: int) -> None:
+        for _ in range(count):
+            f("x", a=1, b=2, c=3, d=4, e=5, f=6, g=7, h=8)
+
+    def on_track(count: int) -> None:
+        for _ in range(count):
+            f("x", track=track)
+
+    def with_flow(count: int) -> None:
+        for _ in range(count):
+            f("x", flow=flow)
+
+    return {
+        "instant": plain,
+        "instant_2_ints": two,
+        "instant_8_ints": eight,
+        "instant_on_track": on_track,
+        "instant_with_flow": with_flow,
+    }
+
+
+def _text_bodies(f: Callable[..., None]) -> dict[str, Body]:
+    """Return loops over instants, by their texts."""
+    long_string = 200 * "x"
+
+    def string(count: int) -> None:
+        for _ in range(count):
+            f("x", text=long_string)
+
+    def f_string(count: int) -> None:
+        for number in range(count):
+            f(f"item {number}")
+
+    return {"instant_200_characters": string, "instant_f_string_name": f_string}
+
+
+def _other_bodies(category: Any) -> dict[str, Body]:
+    """Return loops over slices, counters and calls."""
 
     def slice_(count: int) -> None:
         f = category.slice
@@ -64,36 +105,65 @@ def stretto_enabled() -> Figures:
             with f("x"):
                 pass
 
-    def arguments(count: int) -> None:
-        f = category.instant
-        for _ in range(count):
-            f("x", a=1, b=2)
-
     def counter(count: int) -> None:
         f = category.counter
         for _ in range(count):
             f("queue", 3)
 
-    def in_task(count: int) -> float:
-        async def main() -> float:
-            return per_event(instant, count)
+    @category.traced  # type: ignore[untyped-decorator]
+    def work() -> None:
+        """Do nothing."""
 
-        return asyncio.run(main())
+    def traced(count: int) -> None:
+        for _ in range(count):
+            work()
 
-    bodies = {"instant": instant, "slice": slice_, "instant_2_ints": arguments, "counter": counter}
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "trace")
-        with stretto.recording(path, stream=True, buffer="256mb"):
-            figures = {name: per_event(body) for name, body in bodies.items()}
-            figures["instant_in_task"] = in_task(EVENTS)
-        with open(path, "rb") as file:
-            trace = file.read()
-    per_body = EVENTS // 20 + REPEATS * EVENTS
-    expected = (len(bodies) + 1 + 1) * per_body  # a slice consists of two events
-    found = _count_events(trace)
-    if found != expected:
-        raise SystemExit(f"wrote {expected} events, found {found}")
+    return {"slice": slice_, "counter": counter, "traced": traced}
+
+
+def stretto_enabled() -> Figures:
+    import asyncio
+
+    import stretto
+
+    category = stretto.Category("bench")
+    bodies = _instant_bodies(category.instant, stretto.Track("bench"), stretto.Flow())
+    bodies |= _text_bodies(category.instant)
+    bodies |= _other_bodies(category)
+    instant = bodies["instant"]
+
+    async def in_task() -> float:
+        return per_event(instant)
+
+    figures = {}
+    for name, body in bodies.items():
+        with _checked_recordings(events=2 if name in ("slice", "traced") else 1):
+            figures[name] = per_event(body)
+    with _checked_recordings():
+        figures["instant_in_task"] = asyncio.run(in_task())
+    for sessions in (2, 5):
+        with _checked_recordings(sessions):
+            figures[f"instant_{sessions}_sessions"] = per_event(instant)
     return figures
+
+
+@contextlib.contextmanager
+def _checked_recordings(count: int = 1, events: int = 1) -> Iterator[None]:
+    """Record in `count` sessions; exit unless each has all events of per_event(body)."""
+    import stretto
+
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [os.path.join(folder, str(number)) for number in range(count)]
+        with contextlib.ExitStack() as stack:
+            for path in paths:
+                stack.enter_context(stretto.recording(path, stream=True, buffer="256mb"))
+            yield
+        expected = events * (EVENTS // 20 + REPEATS * EVENTS)
+        for path in paths:
+            with open(path, "rb") as file:
+                found = _count_events(file.read())
+            if found != expected:
+                raise SystemExit(f"wrote {expected} events, found {found}")
 
 
 def _count_events(trace: bytes) -> int:

@@ -245,6 +245,31 @@ static inline bool st_sequence_write_small(
   return true;
 }
 
+/* The BEGIN of a call: the ids of its names, and its track, 0 for the default
+ * track. */
+struct st_small_call {
+  uint32_t category_iid, name_iid, location_iid;
+  uint64_t track_uuid;
+};
+
+/* Writes the BEGIN of a call as st_sequence_write_small writes an event. */
+static inline bool st_sequence_write_call(struct st_sequence* s,
+                                          uint64_t timestamp,
+                                          const struct st_small_call* call) {
+  if (!st_sequence_is_current(s) || timestamp < s->last_timestamp)
+    return false;
+  uint8_t* p = st_trace_writer_reserve(&s->writer, ST_SMALL_EVENT);
+  if (!p)
+    return false;
+  uint8_t* size;
+  p = st_put_small_head(s, p, ST_SLICE_BEGIN, timestamp, &size);
+  p = st_put_small_ids(p, call->category_iid, call->name_iid, call->track_uuid);
+  p = st_put_varint(p, 34 << 3); /* The field source_location_iid. */
+  p = st_put_varint(p, call->location_iid);
+  st_finish_small(s, size, p);
+  return true;
+}
+
 /* A block: an event without its time, encoded once for many calls. */
 enum { ST_BLOCK_BYTES = 23 };
 

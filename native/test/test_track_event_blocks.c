@@ -39,6 +39,14 @@ static bool write_blocks(struct st_sequence* s, const struct call* c) {
          st_sequence_write_block(s, c->end, &st_end_block);
 }
 
+static bool write_small_calls(struct st_sequence* s, const struct call* c) {
+  struct st_small_call call = {.category_iid = c->category,
+                               .name_iid = c->name,
+                               .location_iid = c->location};
+  return st_sequence_write_call(s, c->begin, &call) &&
+         st_sequence_write_block(s, c->end, &st_end_block);
+}
+
 static bool write_events(struct st_sequence* s, const struct call* c) {
   uint8_t field[8];
   uint8_t* end = st_put_u64_field(
@@ -84,12 +92,18 @@ static struct bytes record(bool (*write)(struct st_sequence*,
   return all;
 }
 
-static void block_equals_the_general_event(void) {
+static void check_same(const struct bytes* some, const struct bytes* events) {
+  CHECK(some->size > 60);
+  CHECK_EQ(some->size, events->size);
+  CHECK(memcmp(some->data, events->data, some->size) == 0);
+}
+
+static void block_and_small_call_equal_the_general_event(void) {
   struct bytes blocks = record(write_blocks);
+  struct bytes calls = record(write_small_calls);
   struct bytes events = record(write_events);
-  CHECK(blocks.size > 60);
-  CHECK_EQ(blocks.size, events.size);
-  CHECK(memcmp(blocks.data, events.data, blocks.size) == 0);
+  check_same(&blocks, &events);
+  check_same(&calls, &events);
 }
 
 static void block_size_is_limited(void) {
@@ -197,7 +211,7 @@ int main(void) {
   RUN(named_call_equals_the_general_event);
   RUN(named_call_is_refused_without_state_room_or_ids);
   RUN(named_call_stays_in_its_chunk);
-  RUN(block_equals_the_general_event);
+  RUN(block_and_small_call_equal_the_general_event);
   RUN(block_size_is_limited);
   RUN(block_needs_an_announced_state_and_increasing_time);
   return 0;

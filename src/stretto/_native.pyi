@@ -698,6 +698,14 @@ class Category:
 
         Raises TypeError, ValueError.
         """
+    def trace_calls(self, wrapper: _T, /) -> _T:
+        """Make calls of a wrapper by `@traced` native, and return it."""
+
+    def call_traced(
+        self, function: Callable[..., _T], args: tuple[Any, ...], kwargs: dict[str, Any], /
+    ) -> _T:
+        """Call a Python function, and record the call as a slice."""
+
     def traced(self, target: _T) -> _T:
         """Decorate a function, method or class: every call becomes a slice."""
     def empty(self, *args: Any, **kwargs: Any) -> None:

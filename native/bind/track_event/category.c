@@ -8,6 +8,7 @@
 #include "bind/track_event/category_events.h"
 #include "bind/track_event/category_object.h"
 #include "bind/track_event/instances.h"
+#include "bind/track_event/traced_calls.h"
 
 PyTypeObject* st_category_type;
 
@@ -214,6 +215,13 @@ static PyMethodDef kMethods[] = {
     {"traced", category_traced, METH_O,
      "traced(target, /)\n--\n\n"
      "Decorate a function, method or class: every call becomes a slice."},
+    {"trace_calls", category_trace_calls, METH_O,
+     "trace_calls(wrapper, /)\n--\n\n"
+     "Make calls of a wrapper by `@traced` native, and return it."},
+    {"call_traced", (PyCFunction)(void (*)(void))category_call_traced,
+     METH_FASTCALL,
+     "call_traced(function, args, kwargs, /)\n--\n\n"
+     "Call a Python function, and record the call as a slice."},
     {"empty", FAST_METHOD(category_empty),
      "Do nothing: the benchmarks' baseline of a disabled event."},
     {"empty_slice", FAST_METHOD(category_empty_slice),

@@ -60,3 +60,21 @@ static inline bool emit_fast(enum st_event_type type, CategoryObject* category,
          st_sequence_write_small(&c.sequence->core, type, st_fast_now(),
                                  c.category_iid, c.name_iid, c.track_uuid);
 }
+
+/* Writes the BEGIN of a slice that is named and located by a code object.
+ * Returns false if the caller has to use st_emit. */
+static inline bool emit_code(CategoryObject* category, PyObject* code,
+                             uint32_t mask) {
+  struct current c;
+  if (!find_current(&c, category, NULL, mask))
+    return false;
+  struct thread_sequence* s = c.sequence;
+  uint32_t epoch = s->core.epoch;
+  struct st_small_call call = {
+      .category_iid = known_category(s, category),
+      .name_iid = st_identity_find(&s->codes, epoch, code),
+      .location_iid = st_identity_find(&s->locations, epoch, code),
+      .track_uuid = c.track_uuid};
+  return call.category_iid && call.name_iid && call.location_iid &&
+         st_sequence_write_call(&s->core, st_fast_now(), &call);
+}

@@ -9,12 +9,6 @@
 
 enum { MAX_FREE = 64 };
 
-struct entry {
-  uint32_t mask;
-  uint32_t start_counter;
-  uint64_t track_uuid;
-};
-
 typedef struct {
   PyObject_HEAD
   CategoryObject* category;
@@ -35,8 +29,9 @@ typedef struct {
    * path may apply. */
   bool may_be_quick;
   uint32_t depth;
-  struct entry first;
-  struct entry* deeper; /* Entries 2 and up of the stack of open entries. */
+  struct slice_entry first;
+  struct slice_entry*
+      deeper; /* Entries 2 and up of the stack of open entries. */
   EventTemplateObject* template; /* If NULL, the members below are unused. */
   /* ST_SLICE_BEGIN; or ST_INSTANT, for one event on entry and no END. */
   uint8_t type;
@@ -138,20 +133,21 @@ static void slice_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-static struct entry* push_entry(SliceObject* s) {
+static struct slice_entry* push_entry(SliceObject* s) {
   if (s->depth == 0) {
     s->depth = 1;
     return &s->first;
   }
-  struct entry* grown = PyMem_RawRealloc(s->deeper, s->depth * sizeof *grown);
+  struct slice_entry* grown =
+      PyMem_RawRealloc(s->deeper, s->depth * sizeof *grown);
   if (!grown)
     return NULL;
   s->deeper = grown;
   return &s->deeper[s->depth++ - 1];
 }
 
-static struct entry pop_entry(SliceObject* s) {
-  static const struct entry none;
+static struct slice_entry pop_entry(SliceObject* s) {
+  static const struct slice_entry none;
   if (s->depth == 0)
     return none;
   s->depth--;
@@ -162,18 +158,18 @@ static struct entry pop_entry(SliceObject* s) {
  * the function is entered or the slice ends: function tracing must not add
  * another slice for the same call.  The slice of a coroutine covers all of its
  * steps; function tracing records these as well. */
-RARE static void remember_traced(const SliceObject* s, uint32_t written) {
-  int flags = ((PyCodeObject*)s->code)->co_flags;
+static inline void remember_traced(PyObject* code, uint32_t written) {
+  int flags = ((PyCodeObject*)code)->co_flags;
   struct thread_state* t = st_thread;
   if (!t || (flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
     return;
-  t->traced_code = s->code;
+  t->traced_code = code;
   t->traced_mask = written;
 }
 
-RARE static void forget_traced(const SliceObject* s) {
+static inline void forget_traced(const PyObject* code) {
   struct thread_state* t = st_thread;
-  if (t && t->traced_code == s->code)
+  if (t && t->traced_code == code)
     t->traced_code = NULL;
 }
 
@@ -201,10 +197,10 @@ RARE static uint32_t write_begin(SliceObject* s, uint32_t mask) {
 
 /* Returns the uuid of the BEGIN's track.  The END has to name this track,
  * because the END may be written on another thread or task. */
-static uint64_t effective_track(const SliceObject* s) {
+static uint64_t effective_track(TrackObject* track) {
   const struct thread_state* t = st_thread;
-  if (s->track)
-    return track_resolve(s->track)->uuid;
+  if (track)
+    return track_resolve(track)->uuid;
   if (!t)
     return 0;
   return t->task_track ? t->task_track->core.uuid : t->track.uuid;
@@ -229,12 +225,13 @@ static void begin(SliceObject* s, uint32_t mask, uint32_t index) {
   uint32_t written = begin_quickly(s, mask) ? mask : write_begin(s, mask);
   if (index >= s->depth)
     return;
-  struct entry* e = index == 0 ? &s->first : &s->deeper[index - 1];
+  struct slice_entry* e = index == 0 ? &s->first : &s->deeper[index - 1];
   /* The start counter is read after the event, because a session may have
    * started during the conversion of the arguments. */
-  *e = (struct entry){written, st_start_counter, effective_track(s)};
+  *e = (struct slice_entry){written, st_start_counter,
+                            effective_track(s->track)};
   if (UNLIKELY(s->code))
-    remember_traced(s, written);
+    remember_traced(s->code, written);
 }
 
 /* Sets the context variable.  Only the first entry does so, and its exit resets
@@ -275,10 +272,10 @@ static PyObject* slice_enter(PyObject* self, PyObject* Py_UNUSED(unused)) {
       return NULL;
     is_instant = s->type == ST_INSTANT;
   }
-  struct entry* e = push_entry(s);
+  struct slice_entry* e = push_entry(s);
   if (!e)
     return PyErr_NoMemory();
-  *e = (struct entry){0, 0, 0};
+  *e = (struct slice_entry){0, 0, 0};
   uint32_t mask = category_mask(s->category);
   if (mask && !is_instant)
     begin(s, mask, s->depth - 1);
@@ -287,7 +284,7 @@ static PyObject* slice_enter(PyObject* self, PyObject* Py_UNUSED(unused)) {
 
 /* Ends a slice; `type` is the type of the exception that left its block, or
  * NULL. */
-static void end(const struct entry* e, PyObject* type) {
+static void end(const struct slice_entry* e, PyObject* type) {
   uint32_t mask = 0;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
     if ((e->mask & (1u << slot)) && instance_runs_since(slot, e->start_counter))
@@ -313,14 +310,41 @@ static void end(const struct entry* e, PyObject* type) {
   st_emit(&r, mask);
 }
 
+struct slice_entry slice_begin_code(CategoryObject* category, PyObject* code) {
+  uint32_t mask = category_mask(category);
+  if (!mask)
+    return (struct slice_entry){0};
+  if (!emit_code(category, code, mask)) {
+    struct event_request r = {
+        .type = ST_SLICE_BEGIN, .category = category, .code = code};
+    mask = st_emit(&r, mask);
+  }
+  remember_traced(code, mask);
+  return (struct slice_entry){mask, st_start_counter, effective_track(NULL)};
+}
+
+void slice_end_code(const struct slice_entry* e, PyObject* code) {
+  if (!e->mask)
+    return;
+  forget_traced(code);
+  if (LIKELY(!PyErr_Occurred())) {
+    end(e, NULL);
+    return;
+  }
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  end(e, type);
+  PyErr_Restore(type, value, traceback);
+}
+
 static PyObject* slice_exit(PyObject* self, PyObject* const* args,
                             Py_ssize_t count) {
   SliceObject* s = (SliceObject*)self;
-  struct entry e = pop_entry(s);
+  struct slice_entry e = pop_entry(s);
   if (UNLIKELY(s->template) && s->token && s->depth == 0)
     reset_variable(s);
   if (UNLIKELY(s->code))
-    forget_traced(s);
+    forget_traced(s->code);
   if (e.mask)
     end(&e, count > 0 && PyType_Check(args[0]) ? args[0] : NULL);
   Py_RETURN_NONE;

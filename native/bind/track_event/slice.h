@@ -19,6 +19,19 @@ PyObject* slice_new(const struct event_request* request);
  * entered, or set a context variable while open. */
 PyObject* template_slice_new(const struct event_request* request);
 
+/* An entry of a slice: the slots that got its BEGIN, st_start_counter at that
+ * time, and the track. */
+struct slice_entry {
+  uint32_t mask;
+  uint32_t start_counter;
+  uint64_t track_uuid;
+};
+
+/* Begins a slice that is named and located by the code of a function, which is
+ * called next, and ends it.  The END names a pending exception, and keeps it set. */
+struct slice_entry slice_begin_code(CategoryObject* category, PyObject* code);
+void slice_end_code(const struct slice_entry* entry, PyObject* code);
+
 /* Enters and leaves the slice at once.  Returns false with an exception set on
  * failure. */
 bool slice_pass(PyObject* slice);

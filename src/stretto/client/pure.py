@@ -11,7 +11,7 @@ from itertools import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
     T = TypeVar("T")
@@ -75,6 +75,14 @@ class Category:
 
     def slice_for_code(self, code: object, /) -> _EmptySlice:
         return _EMPTY_SLICE
+
+    def trace_calls(self, wrapper: T, /) -> T:
+        return wrapper
+
+    def call_traced(
+        self, function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], /
+    ) -> T:
+        return function(*args, **kwargs)
 
     def template(self, name: str, /, *names: str, **constants: Any) -> EventTemplate:
         return _EMPTY_TEMPLATE

@@ -19,6 +19,7 @@ decorated functions behave the same.
 from __future__ import annotations
 
 from functools import update_wrapper
+from sys import version_info
 from types import FunctionType, coroutine
 
 TYPE_CHECKING = False
@@ -34,16 +35,22 @@ _CO_GENERATOR, _CO_COROUTINE, _CO_ITERABLE_COROUTINE, _CO_ASYNC_GENERATOR = 0x20
 
 
 def _wrap_function(category: Category, function: Callable[..., Any]) -> Any:
-    code = function.__code__
-    slice_for_code = category.slice_for_code
+    """Return the wrapper of a plain function.
+
+    The native part calls it in the same way without its body, unless calls are nested deeply. It
+    knows the free variables. CPython 3.11 always executes the body.
+    """
 
     def traced(*args: Any, **kwargs: Any) -> Any:
         if not category.enabled:
             return function(*args, **kwargs)
-        with slice_for_code(code):
+        with category.slice_for_code(function.__code__):
             return function(*args, **kwargs)
 
-    return traced
+    def traced_by_call(*args: Any, **kwargs: Any) -> Any:
+        return category.call_traced(function, args, kwargs)
+
+    return category.trace_calls(traced if version_info >= (3, 12) else traced_by_call)
 
 
 def _wrap_coroutine(category: Category, function: Callable[..., Any]) -> Any:

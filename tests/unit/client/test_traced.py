@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import inspect
 import pickle
 import sys
 import types
+import weakref
 
 import pytest
 
@@ -67,6 +69,7 @@ def test_exceptions_propagate_with_their_traceback():
         fails()
     assert caught.traceback[-1].name == "fails"
     assert nesting(recorded) == [("fails", 0)]
+    assert b"KeyError" in recorded.trace
 
 
 def test_recursive_calls_are_nested_slices():
@@ -79,18 +82,51 @@ def test_recursive_calls_are_nested_slices():
     assert nesting(recorded) == [("down", depth) for depth in range(6)]
 
 
-def test_disabled_category_is_checked_once_per_call():
-    calls = []
+def test_traced_functions_are_functions_with_weak_references_that_bind_as_methods():
+    function = at_module_level
+    assert inspect.isfunction(function)
+    assert weakref.ref(function)() is function
+    assert types.MethodType(function, 5)() == function.__get__(5)() == "52()3{}"
+    assert copy.deepcopy(function) is function
 
-    class Counting:
-        enabled = property(lambda self: calls.append("looked"))
-        slice_for_code = None
 
-    from stretto.client.traced import trace
+@pytest.mark.parametrize("on", [False, True])
+def test_deep_recursion_of_a_traced_function_needs_no_c_stack(on):
+    @CATEGORY.traced
+    def down(depth):
+        return depth and down(depth - 1)
 
-    function = trace(Counting(), lambda: "result")
-    assert function() == "result"
-    assert calls == ["looked"]
+    depth = 200 if sys.version_info < (3, 12) else 5000
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(4 * depth)
+    try:
+        with record(enabled=["test.traced"] if on else [], disabled=["*"]) as recorded:
+            assert down(depth) == 0
+            assert down(1) == 0
+    finally:
+        sys.setrecursionlimit(limit)
+    assert recorded.kinds.count("B") == recorded.kinds.count("E") == on * (depth + 3)
+
+
+def test_wrapper_without_its_variables_runs_its_body():
+    @CATEGORY.traced
+    def function():
+        return 1
+
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
+    cells["function"].cell_contents = len
+    with record() as recorded, pytest.raises((AttributeError, TypeError)):
+        function()
+    assert recorded.events == []
+
+
+@pytest.mark.parametrize("wrong", [5, len, lambda: 1])
+def test_native_calls_of_other_functions_are_refused(wrong):
+    with pytest.raises(TypeError, match=r"call_traced\(function, args, kwargs\)"):
+        CATEGORY.call_traced(wrong)
+    if sys.version_info >= (3, 12):
+        with pytest.raises(TypeError, match="wrapper made by @traced"):
+            CATEGORY.trace_calls(wrong)
 
 
 def test_stretto_traced_uses_the_default_category():
