@@ -37,10 +37,10 @@ def serve(end: ChannelEnd, handler: Any = None) -> threading.Thread:
     return thread
 
 
-def test_call_has_three_arrows_and_none_from_its_end() -> None:
-    """An arrow from the end of the call's slice would be wrong.
+def test_call_has_three_arrows_but_no_arrow_from_its_end() -> None:
+    """The trace processor draws an arrow from a slice at the start of the slice.
 
-    The trace processor would draw it from the start of the slice, where another arrow starts.
+    An arrow from the end of the call's slice would therefore be drawn from the wrong time.
     """
     near, far = channel()
     with flows_installed(), record() as recorded:
@@ -223,7 +223,7 @@ class TestHandedOverEnds:
     def check(trace: bytes, silent: tuple[int, ...]) -> None:
         judge = Oracle(trace)
         assert judge.errors() == []
-        # message sizes: header, vector, and eight bytes for each unit of padding
+        # Each message has a header, a vector, and eight bytes times its padding of 1 to 4.
         sizes = {16 + 16 + 8 * number: number for number in range(1, 5)}
         rows = judge.query(
             "select extract_arg(o.arg_set_id, 'debug.bytes'),"

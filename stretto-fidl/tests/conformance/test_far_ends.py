@@ -48,7 +48,7 @@ AFTER = {("one-way", 21), ("one-way", 22), ("one-way", 23), ("event", 23)}
         ("client", BEFORE, 1),
         ("later", BEFORE | AFTER, 2),
         ("server", BEFORE | {("one-way", FORK_AT)}, 1),
-        # One-way messages have no arrows until a call shows that the child sent nothing.
+        # A one-way message has no arrow before a call has shown that the child sent no message.
         ("idle", BEFORE | AFTER, 3),
         ("worker", BEFORE | AROUND | AFTER, 3),
     ],
@@ -63,7 +63,7 @@ def test_forked_channel_has_arrows_only_where_the_sender_is_certain(
     )
     assert run.status == 0, run.stderr
     points, arrows = read(run.trace)
-    # A call from a sender without arrows has one arrow, from request to reply.
+    # If the sender has no arrows, a call has one arrow: from its request to its reply.
     calls_of = {point[2] for point in points if point[1] == "request"}
     short = {(("send", "request", txid, 0), ("receive", "reply", txid, 0)) for txid in calls_of}
     assert set(arrows) <= set(expected(points)) | short
@@ -129,7 +129,7 @@ class TestConnectionNames:
         assert len(arrows) == 6
 
     @pytest.mark.parametrize("accepted", ["in time", "too late"])
-    def test_messages_of_a_closed_client_have_arrows_if_it_was_accepted_before(
+    def test_messages_of_a_closed_client_have_arrows_if_the_server_accepted_it_before_the_close(
         self, tmp_path: Path, accepted: str
     ) -> None:
         path = str(tmp_path / "sock")

@@ -94,7 +94,7 @@ def test_each_handler_has_its_own_track(oracle: Oracle) -> None:
     assert len({row[1] for row in shop}) >= CALLS
     for _, track, begin, duration, *_ in shop:
         assert duration >= 0
-        # All slices on a handler's track while it runs are nested in the handler's slice.
+        # A slice that begins on a handler's track while the handler runs is nested in its slice.
         inside = [row for row in rows if row[1] == track and begin < row[2] < begin + duration]
         assert inside
         assert all(row[4] > 0 and row[2] + row[3] <= begin + duration for row in inside)
@@ -120,7 +120,7 @@ def test_calls_of_a_handler_name_the_message_that_it_handles(oracle: Oracle) -> 
         assert handler_begin <= begin
         assert begin + duration <= handler_begin + handler_duration
         orders[incoming] = orders.get(incoming, 0) + 1
-    # Each handler makes two calls: one directly, one in a task that it starts.
+    # Each call of a handler makes two calls in turn: one directly, one in a task that it starts.
     assert sorted(orders.values()) == [2] * CALLS
 
 

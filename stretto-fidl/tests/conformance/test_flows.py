@@ -134,7 +134,7 @@ def test_random_calls_of_threads_have_the_expected_arrows(seed: int) -> None:
                     thread.join()
                 handler.late.put(None)
                 others[1].join()
-                client.Ask(number=1)  # the reply comes after all earlier messages
+                client.Ask(number=1)  # When the reply comes, all earlier messages have come.
                 client.close()
                 for thread in others:
                     thread.join()
@@ -204,7 +204,7 @@ def test_random_calls_of_tasks_have_the_expected_arrows(seed: int) -> None:
             events = asyncio.create_task(client.dispatch_events(_Ignoring()))
             callers = [asyncio.create_task(call_at_random(client)) for _ in range(5)]
             await taken(100)
-            with record() as recorded:  # the recording begins while messages are being sent
+            with record() as recorded:  # The recording begins while the tasks are sending messages.
                 await taken(300)
                 turns.enough = True
                 await asyncio.gather(*callers)
@@ -245,7 +245,7 @@ def test_messages_of_two_processes_have_the_expected_arrows_if_tracing_starts_la
     there = set(points)
     sent = {point for point in there if point[:2] in (("send", "one-way"), ("send", "request"))}
     assert len(sent) > 1500
-    # Messages sent after both processes have begun to trace are in the trace twice.
+    # A message sent after both processes began to trace is in the trace at both of its ends.
     both = {("receive", *point[1:]) for point in sent} & there
     assert len(both) > 1400
 

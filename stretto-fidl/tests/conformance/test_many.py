@@ -108,7 +108,10 @@ def test_messages_have_no_arrows_from_a_lost_count_to_the_next_call(tmp_path: Pa
 
 
 def without_id(points: list[Point]) -> list[Point]:
-    """Return the server's points from each lost count to the next call, which have no arrows."""
+    """Return the points at the server that have no arrow.
+
+    These are its points from each loss of the message count to the next call.
+    """
     without_arrows, knows_read, knows_written = [], True, True
     handled = {point.serial for point in points if point[:2] in HANDLED}
     for point in points:
@@ -121,7 +124,7 @@ def without_id(points: list[Point]) -> list[Point]:
             knows_written = True
         elif not (knows_read if point.kind == "one-way" else knows_written):
             without_arrows.append(point)
-        # The server loses its count after it has sent an event, but before it sends a reply.
+        # The server loses a message count just after it sends an event or before it sends a reply.
         serial = point.serial - FIRST_EVENT if point.kind == "event" else point.serial
         what = loses(serial, LOSE_EVERY) if serial in handled and settles(point) else ""
         knows_read = knows_read and what != "in"

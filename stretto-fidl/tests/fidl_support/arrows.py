@@ -28,7 +28,8 @@ def read(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
     for row, role, kind, txid, size, method, name, duration in oracle.query(MESSAGES):
         assert method == name
         assert method in ("Ask", "Later", "Tell", "OnTell")
-        assert duration >= 0  # the end of a call is a return, an exception or a cancellation
+        # A call's slice ends when the call returns, raises an exception or is cancelled.
+        assert duration >= 0
         named[row] = (role, kind, txid or size, 0)
     assert max(Counter(named.values()).values()) == 1
     arrows = [(named[out], named[into]) for out, into in oracle.query(ARROWS)]
@@ -36,7 +37,9 @@ def read(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
 
 
 def check(trace: bytes, least: int) -> list[Point]:
-    """Check the arrows of a trace against the model, and return its points."""
+    """Check the arrows of a trace against the model; return the points where arrows could begin or
+    end.
+    """
     points, arrows = read(trace)
     assert sorted(arrows) == sorted(expected(points))
     assert len(arrows) >= least

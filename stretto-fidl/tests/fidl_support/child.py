@@ -1,4 +1,4 @@
-"""A client process that may exit before it has connected."""
+"""A client process that connects to its parent or exits before that."""
 
 from __future__ import annotations
 

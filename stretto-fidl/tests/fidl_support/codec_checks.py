@@ -53,5 +53,8 @@ def check(cls: Any, message: bytes, handles: list[Handle], wire: int = codec.V2)
 
 
 def _drops_inline(value: Any) -> bool:
-    """Return whether the value has a table, whose unknown inline members are encoded as zeros."""
+    """Return whether the value may contain a table.
+
+    Encoding writes zeros for the inlined unknown members of a table, so the bytes may differ.
+    """
     return "Table(" in repr(value) or "Options(" in repr(value)

@@ -46,7 +46,7 @@ flow: Any = load(compile_sources({"flow.fidl": SOURCE}))
 
 
 class Flow:
-    """Handles the test protocol Flow; replies to every seventh `Ask` with an error."""
+    """Handles the test protocol Flow, and replies to every seventh `Ask` with an error."""
 
     def __init__(self, on_message: Any = None) -> None:
         self.on_message = on_message or (lambda _size: None)

@@ -1,11 +1,12 @@
-"""Changes FIDL definitions, messages and IR at random, and checks that the result is valid.
+"""Changes FIDL definitions, messages and IR at random, and checks how the compiler, the bindings
+and the codec react.
 
     python -m fidl_support.fuzz --seconds 600 [--seed 7] [--target decoder]
 
-A definition must compile to an IR or raise `CompileError`. An IR must be loaded and generated, or
-raise `FidlError`. A message must decode to a value that encodes to the same message, or raise
-`WireError` and leave no handle open. Any other result is printed with the data to reproduce it, and
-the exit code is 1. `tests/property/test_fuzz.py` runs a few examples.
+A definition must compile to an IR or raise `CompileError`. An IR must give loaded and generated
+classes, or raise `FidlError`. A message must decode to a value that encodes to the same message, or
+raise `WireError` and leave no handle open. Any other result is printed with the data to reproduce
+it, and the exit code is 1. `tests/property/test_fuzz.py` runs a few examples.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ ALL_WORDS = [*WORDS, *(word for text in TEXTS for word in _WORD.findall(text))]
 
 
 def some_text(random: Random) -> str:
-    """Return a definition with up to five changes."""
+    """Return one of the test definitions with up to five random changes."""
     words = _WORD.findall(random.choice(TEXTS))
     for _ in range(random.randint(0, 5)):
         at, other = random.randrange(len(words)), random.randrange(len(words))
@@ -166,7 +167,9 @@ def _numbers(random: Random) -> bytes:
 
 
 def fuzz_memory(random: Random) -> Any:
-    """Decode 64 KiB of repeated numbers after random counts, and check the used memory."""
+    """Decode 64 KiB that begin with a random count and repeat random numbers; check the used
+    memory.
+    """
     name, *_ = random.choice(SEEDS)
     head, words = _numbers(random), _numbers(random)
     message = (head + words * 8192)[: 1 << 16]

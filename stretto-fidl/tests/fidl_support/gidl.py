@@ -1,16 +1,16 @@
 """Runs the files of FIDL's conformance suite: `python -m fidl_support.gidl PATH`.
 
-PATH is a folder with `.gidl` files and the `.fidl` files of their types, or one
-such file, whose types are in the same folder. The program prints for each file how
-many cases passed, failed, and aren't supported:
+PATH is a folder with `.gidl` files and the `.fidl` files of their types, or one such file, whose
+types are in the same folder. The program prints for each file how many cases passed, failed, or are
+not supported:
 
     golden.gidl          30 passed    0 failed    0 unsupported
 
-A case is run once for each direction and wire format of its bytes; v1 is only read.
-These cases are not supported:
+A case is run for encoding and for decoding, in each wire format for which it has bytes. Wire format
+v1 is only decoded. These cases are not supported:
 
 - cases in which bindings keep the bytes of unknown members: these bindings drop them;
-- signalling NaNs of 32 bits: floats can't hold them before Python 3.14;
+- cases with a signalling NaN of 32 bits, before Python 3.14, whose floats keep it;
 - cases that `bindings_allowlist` restricts to other bindings, if these bindings differ.
 """
 
@@ -153,7 +153,10 @@ class Values:
         return cls(**found) if issubclass(cls, Union) else self._with_absent(cls, found)
 
     def _with_absent(self, cls: Any, found: dict[str, Any]) -> Any:
-        """Add members that the test case omits: absent, or with their default value."""
+        """Make an object from the given members.
+
+        A member that the test case omits is absent, or has its default value.
+        """
         absent = {
             m.python_name: None
             for m in cls.TYPE.members

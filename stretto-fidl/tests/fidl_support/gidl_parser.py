@@ -36,7 +36,7 @@ class GidlError(Exception):
 
 
 class Record(NamedTuple):
-    """A GIDL object of a named type, with its members by name or by ordinal."""
+    """An object in GIDL: the name of its type, and its members by name or by ordinal."""
 
     name: str
     members: dict[str | int, Any]
@@ -145,8 +145,6 @@ class _Parser:
     def _char(self, text: str) -> int:
         return _unescape(text[1:-1])[0]
 
-    # --- Methods that parse test cases
-
     def tests(self) -> list[Case]:
         found = []
         while self.kind != "end":
@@ -184,7 +182,7 @@ class _Parser:
         return self.listed(self.name)
 
     def by_format(self, read: Any) -> dict[str, Any]:
-        """Read a value for each wire format: `{v1, v2 = …}`."""
+        """Read a value for each wire format, with `read`: `{v1, v2 = …}`."""
         self.expect("{")
         found: dict[str, Any] = {}
         while not self.take("}"):
@@ -222,8 +220,6 @@ class _Parser:
         if what in ("repeat", "padding"):
             return bytes([value]) * size
         raise GidlError(f"bytes can't be made with {what}")
-
-    # --- Methods that parse handles
 
     def handle_number(self) -> int:
         self.expect("#")
@@ -274,8 +270,6 @@ class _Parser:
                 rights = self.rights()
             self.take(",")
         return HandleUse(number, kind, rights)
-
-    # --- Methods that parse values
 
     def value(self) -> Any:
         match self.kind:

@@ -88,7 +88,7 @@ class Suite:
 
 
 def compare(suite: Suite, path: Path) -> tuple[str, str]:
-    """Compare a golden file with our IR; return the verdict and its reason."""
+    """Compare a golden file with our IR; return PASSED, FAILED or UNSUPPORTED, and the reason."""
     golden = json.loads(path.read_text())
     try:
         files, dependencies = suite.sources(golden)

@@ -72,9 +72,9 @@ def type_ir(text: str, name: str = "test") -> dict[str, Any]:
 
 
 def _split(text: str) -> list[str]:
-    """Split a text at commas outside of `<>`.
+    """Split a text at each comma followed by a space, except between `<` and `>`.
 
-    A comma between two alternatives of a handle has no space after it.
+    Alternatives of a handle type are written without a space after the comma.
     """
     parts = re.split(r",\s+(?![^<]*>)", text.strip()) if text.strip() else []
     return [part.strip().rstrip(",") for part in parts]

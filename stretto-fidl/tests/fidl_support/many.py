@@ -43,7 +43,7 @@ many: Any = load(compile_sources({"many.fidl": SOURCE}))
 
 
 class _EnableLater:
-    """Counts messages, and enables the category after the message with the given number."""
+    """Enables the tracing category after a given number of messages."""
 
     def __init__(self, at: int) -> None:
         self._left = at
@@ -130,7 +130,7 @@ def client(path: str, messages: int, enable_at: int, _lose_every: int) -> None:
         thread.start()
     for thread in senders:
         thread.join()
-    caller.Ask(serial=messages)  # the reply comes after all earlier events
+    caller.Ask(serial=messages)  # When the reply comes, all earlier events have come.
     caller.close()
     receiver.join()
     if flows.stats():

@@ -130,7 +130,7 @@ def test_valid_definitions_compile_and_load(texts: list[str], places: list[int])
     load(ir)
 
 
-# Texts for the time tests: each file repeats one definition with different names.
+# Texts for the tests of compile time: each repeats one definition under different names.
 
 MANY = 1500
 LARGE = {

@@ -33,7 +33,9 @@ closed protocol Adder {
 
 
 def check(condition: object, complaint: str) -> None:
-    """Exit with `complaint` unless the condition is true; works under `python -O`, too."""
+    """Exit with `complaint` unless the condition is true. Unlike `assert`, it works under `python
+    -O`.
+    """
     if not condition:
         sys.exit(f"smoke: {complaint}")
 

@@ -116,7 +116,7 @@ class LibraryReader:
         return list(found or [])
 
     def named_types(self) -> Iterator[tuple[types.Named, IR]]:
-        """Yield each type with its definition."""
+        """Yield pairs: a type with a name, and the definition of the type in the IR."""
         if self.ir.get("overlay_declarations"):
             raise FidlError(f"{self.library.name} has overlays, which are experimental in FIDL "
                             "and not supported; use a union")  # fmt: skip
@@ -125,7 +125,10 @@ class LibraryReader:
                 yield self._named(kind, declaration, self._is_sensitive), declaration
 
     def external_structs(self) -> Iterator[tuple[types.Named, IR]]:
-        """Yield the structs of other libraries that the document repeats for composed methods."""
+        """Yield the structs of other libraries that are payloads of composed methods.
+
+        The IR repeats the definitions of these structs.
+        """
         for declaration in self.declarations("external_struct"):
             yield self._named("struct", declaration), declaration
 
@@ -231,7 +234,9 @@ class LibraryReader:
         return type_.name in own
 
     def payload(self, ir: IR | str) -> types.Type:
-        """Read a payload: a type, or in older documents the name of a struct."""
+        """Return the type of a payload. The IR gives it as a type; older IR gives the name of a
+        struct.
+        """
         if isinstance(ir, str):
             return self.library.ref(checked_name(ir, full=True))
         return self.type(ir)

@@ -56,7 +56,7 @@ def checked_library(name: str) -> str:
 
 
 def checked_declarations(library: str, names: Iterable[str]) -> None:
-    """Check that each name of a definition belongs to this library and is unique.
+    """Check that each defined name belongs to this library, and that no name is defined twice.
 
     Raises:
         FidlError: A name belongs to another library, or appears twice.

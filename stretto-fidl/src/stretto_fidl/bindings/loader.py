@@ -86,7 +86,10 @@ def _load(reader: LibraryReader) -> Namespace:
 
 
 def _of_its_class(type_: types.Type, value: Any) -> Any:
-    """Return a constant as a member of its enum or bits; as an int if that class isn't loaded."""
+    """Return a constant of an enum or bits as a member of its class.
+
+    Return it as an int if the library that declares the class isn't loaded.
+    """
     try:
         found, _ = types.resolve(type_)
     except FidlError:

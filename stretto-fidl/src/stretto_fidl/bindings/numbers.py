@@ -1,7 +1,7 @@
-"""Classes of enums and bits: ints with names.
+"""The base classes of generated enums and bits, which are subclasses of int.
 
-Members are attributes of the class. A strict definition accepts no other
-values; a flexible one does.
+Each member is an attribute of its class. The constructor of a strict enum or bits refuses
+a number that is no member; a flexible one accepts it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Bits(Enum):
         return type(self)(self.TYPE.mask & ~int(self))
 
     def __contains__(self, flag: int) -> bool:
-        """Return whether all flags of `flag` are set."""
+        """Return whether all flags of `flag` are also set in this value."""
         return int(self) & int(flag) == int(flag)
 
     def __repr__(self) -> str:

@@ -21,8 +21,8 @@ class ChannelEnd(Handle):
         fd: The descriptor, as in `Handle`.
         object_type: The type of the object, as in `Handle`.
         rights: The rights of the owner, as in `Handle`.
-        used: Whether messages may have been sent through this end before: it came in a message
-            or was inherited. Flow tracing needs this, because it counts messages.
+        used: Whether this end may have sent messages before this object was made: the end came in a
+            message or was inherited. Flow tracing counts messages and needs this.
     """
 
     __slots__ = ("used",)

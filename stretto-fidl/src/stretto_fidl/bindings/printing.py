@@ -82,11 +82,11 @@ def _is_of_sensitive_type(type_: types.Type) -> bool:
     return isinstance(type_, types.Named) and type_.sensitive
 
 
-# --- excerpts
-
-
 def _parts(value: Any) -> Iterable[tuple[str, Any]] | str | None:
-    """Return the parts of a value for its excerpt (`stretto.base.excerpts.Parts`)."""
+    """Return the names and values that represent an object in an excerpt.
+
+    `stretto.base.excerpts.Parts` describes the result.
+    """
     if isinstance(value, Handle):
         return f"<{type_name(value.object_type)}>"
     type_ = getattr(value, "TYPE", None)

@@ -26,7 +26,8 @@ class Method:
         ordinal: The number that identifies it in messages.
         kind: `ONE_WAY`, `TWO_WAY` or `EVENT`.
         strict: Whether a peer without this method closes the channel.
-        attributes: The attributes by name. A value is a string or a bool; True if it is missing.
+        attributes: The values of the FIDL attributes by name: strings or bools. An attribute
+            without an argument has the value True.
         composed: Whether it comes from another protocol.
     """
 
@@ -79,7 +80,9 @@ class Method:
 
     @property
     def success(self) -> Any:
-        """The class of the success in `response`; None if `response` isn't a result union."""
+        """The class of the payload of success; None if `response` isn't a union of success and
+        errors.
+        """
         return _cls(self._success)
 
     @property

@@ -123,14 +123,14 @@ def _checker(type_: types.Struct, members: tuple[types.Member, ...]) -> _Check:
 
 
 class Union:
-    """A union: one of several members, given as one keyword argument.
+    """A union, which holds one of several members. Its constructor takes the member as a keyword.
 
-    Each member is also an attribute, which is None if the union holds another one. A member
-    with the name of a union's own attribute gets a `_`: `value_` (`python_names`).
+    Each member is also an attribute; all are None but the one the union holds. An attribute whose
+    name is taken gets a `_`: `value_` (see `python_names`).
 
     Attributes:
         ordinal: The ordinal of the member.
-        value: Its value; None for an unknown member, whose contents are dropped.
+        value: The value of the member; None for an unknown member, whose contents are dropped.
     """
 
     __slots__ = ("ordinal", "value")
@@ -176,7 +176,7 @@ class Union:
 
     @property
     def is_unknown(self) -> bool:
-        """Return whether the member is missing in the definition."""
+        """Return whether the union holds a member that its definition doesn't have."""
         return self.which is None
 
     def __eq__(self, other: object) -> bool:

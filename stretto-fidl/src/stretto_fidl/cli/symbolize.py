@@ -66,7 +66,7 @@ def _named(path: str, symbolizer: Symbolizer) -> bytes:
 
 def _say(symbolizer: Symbolizer, stream: TextIO | None) -> None:
     if stream is None:
-        return  # stdout is closed; `print(file=None)` would still write to `sys.stdout`
+        return  # stdout is closed. `print(file=None)` would still write to `sys.stdout`.
     print(
         f"{len(symbolizer.named)} ordinals got a name, {len(symbolizer.unknown)} have none.",
         file=stream,

@@ -1,10 +1,10 @@
 """Handles, which a message carries besides its bytes.
 
-On Linux a handle is a file descriptor. The bytes of a message mark the places of
-its handles; the handles travel beside them, in the order in which the value is
-traversed. The sender names the type and the rights to transfer for each of them
-(`HandleDisposition`). The receiver compares them with its definition, drops
-excess rights, and closes the handles of a message that it refuses.
+On Linux a handle is a file descriptor. The bytes of a message say where its handles belong; the
+handles are sent beside the bytes, in the order of a depth-first traversal of the value. For each
+handle the sender states the type and the rights to transfer (`HandleDisposition`). The receiver
+compares type and rights with its definition, drops excess rights, and closes the handles of a
+message that it refuses.
 """
 
 from __future__ import annotations
@@ -134,10 +134,10 @@ class Handle:
             self.rights = rights if self.rights & SAME_RIGHTS else self.rights & rights
 
     def check(self, object_type: int, rights: int) -> None:
-        """Check that the handle has this type and these rights, and drop excess rights.
+        """Check that the handle has a type and at least some rights; drop its other rights.
 
         Raises:
-            WireError: It has another type, or too few rights.
+            WireError: The handle has another type, or lacks some of the rights.
         """
         if object_type not in (ANY, self.object_type):
             expected, found = type_name(object_type), type_name(self.object_type)
@@ -172,7 +172,7 @@ class HandleDisposition:
     """A handle to send, with the type and the rights to transfer.
 
     Args:
-        handle: The handle; its message owns it once sent.
+        handle: The handle. The message owns it after it has been sent.
         object_type: The type that the receiver expects.
         rights: The rights that the receiver gets; `SAME_RIGHTS` keeps them.
     """

@@ -111,7 +111,7 @@ def decode_header(data: bytes) -> TransactionHeader:
 
 
 def encode_epitaph(status: int) -> bytes:
-    """Return an epitaph: the last message of a server, with the Zircon status of the closing."""
+    """Return an epitaph: the last message of a server, with a Zircon status as the reason."""
     return TransactionHeader(0, EPITAPH_ORDINAL).encode() + _STATUS.pack(status)
 
 

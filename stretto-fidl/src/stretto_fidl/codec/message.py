@@ -167,7 +167,7 @@ def encode_message(header: TransactionHeader, payload: Any = None) -> Message:
 
 
 class Message:
-    """Bytes and handles for a channel."""
+    """A message to send: its bytes and its handles."""
 
     __slots__ = ("data", "handles")
 

@@ -134,9 +134,9 @@ class HandleType(Type):
 
 
 class Endpoint(HandleType):
-    """A client or server end of a channel with a protocol, with all rights of a new channel.
+    """The type of a channel end: a protocol and the role `client` or `server`.
 
-    `role` is `client` or `server`.
+    Its handle has all rights of a new channel.
     """
 
     __slots__ = ("protocol", "role")
@@ -202,7 +202,9 @@ class Named(Type):
 
 
 class Enum(Named):
-    """An enum: values by name. A flexible enum accepts other values, too."""
+    """An enum type, with the numbers of its members by name. A flexible enum accepts other numbers
+    too.
+    """
 
     __slots__ = ("strict", "underlying", "values")
 
@@ -290,8 +292,9 @@ class Library:
 
     Args:
         name: The name in FIDL.
-        dependencies: The libraries whose types it may mention.
-        sensitive: The names of its sensitive aliases and new types, which are no types in the IR.
+        dependencies: The libraries whose types this library may mention.
+        sensitive: The names of the library's sensitive aliases and new types. The IR has no types
+            for them.
     """
 
     __slots__ = ("dependencies", "name", "sensitive", "types")
@@ -308,7 +311,7 @@ class Library:
         self.types: dict[str, Named] = {}
 
     def add(self, named: AnyNamed) -> AnyNamed:
-        """Add a definition, and return it."""
+        """Add a definition to this library, and return the definition."""
         self.types[named.name] = named
         return named
 

@@ -1,8 +1,7 @@
 """The error of the codec, with a code for each kind of failure.
 
 The codes up to `VECTOR_COUNT_EXCEEDS_32_BIT_LIMIT` are those of FIDL's conformance
-suite (GIDL). The others are for mistakes that typed languages don't permit, and
-for headers.
+suite (GIDL). The others are for wrong headers, and for values of a wrong Python type.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ class WireError(FidlError, ValueError):
             self._anchored = True
 
     def __str__(self) -> str:
-        """Return the mistake, its place in the value, and its place in the message."""
+        """Return the problem, after its place in the value and before its place in the message."""
         path = ".".join(self.path).replace(".[", "[")
         where = f"{path}: " if path else ""
         offset = "" if self.offset is None else f", at byte {self.offset}"

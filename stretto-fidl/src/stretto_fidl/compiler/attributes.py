@@ -31,12 +31,12 @@ _STRING, _VERSION = "string", "version"
 
 
 class Schema:
-    """The schema of an attribute.
+    """What the compiler accepts as the arguments and the place of an attribute.
 
     Attributes:
-        arguments: The types of arguments by name.
-        required: Whether it needs one argument, which may have any name or none.
-        places: The kinds of elements that may have it; empty for all.
+        arguments: The types of the arguments by name.
+        required: Whether the attribute needs exactly one argument, with any name or without a name.
+        places: The kinds of elements that may have the attribute; empty if all may.
     """
 
     __slots__ = ("arguments", "places", "required")
@@ -195,7 +195,7 @@ def _name(attribute: Attribute, argument: AttributeArgument, schema: Schema) -> 
 
 
 def _version(argument: AttributeArgument) -> Value:
-    """Accept a version as an argument. `availability` has checked it already."""
+    """Return an attribute's argument as a version, which `availability` has already checked."""
     value = argument.value
     assert isinstance(value, Identifier | Literal)
     if isinstance(value, Literal):

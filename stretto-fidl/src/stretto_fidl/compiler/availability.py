@@ -55,8 +55,8 @@ class Ending:
 
     Attributes:
         word: `removed` or `replaced`.
-        version: The first version without it.
-        renamed: Its name from then on; None if it keeps its name.
+        version: The first version without the element.
+        renamed: The element's new name; None if it keeps its name.
         span: The place of the attribute.
     """
 
@@ -86,7 +86,7 @@ def ending_of(attributes: list[Attribute]) -> Ending | None:
 
 
 def version_name(version: int) -> str:
-    """Return the text of a version."""
+    """Return a version as FIDL writes it: a number, `NEXT` or `HEAD`."""
     names = {number: name for name, number in _SPECIAL.items()}
     return names.get(version, str(version))
 
@@ -126,15 +126,16 @@ def platform_of(library: str, attribute: Attribute | None) -> str | None:
 
 
 def read(attribute: Attribute, parent: Availability, is_library: bool) -> Availability:
-    """Return the availability that an attribute states, within the availability of its parent.
+    """Return the availability of an element from its attribute `@available`.
 
     Args:
-        attribute: `@available`.
+        attribute: The attribute `@available` of the element.
         parent: The availability of the enclosing element.
-        is_library: Whether it is the attribute of the library.
+        is_library: Whether the element is the library itself.
 
     Raises:
-        CompileError: The attribute is malformed, or contradicts itself or the parent.
+        CompileError: The attribute is malformed, contradicts itself, or exceeds the parent's
+            availability.
     """
     versions = _versions(attribute, is_library)
     removed = versions.get("removed", versions.get("replaced", parent.removed))
@@ -192,7 +193,7 @@ def version_in(argument: AttributeArgument) -> int:
     """Return the version that an argument names.
 
     Raises:
-        CompileError: It names no version.
+        CompileError: The argument isn't a version.
     """
     version = version_maybe_in(argument)
     if version is None:

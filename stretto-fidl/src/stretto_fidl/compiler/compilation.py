@@ -20,7 +20,7 @@ class Compilation(Requirements):
 
     Args:
         builtin_handle: The declaration of `handle` in the old syntax.
-        library, compile_declaration, compile_subtype: The arguments of `Requirements`.
+        library, compile_declaration, compile_subtype: As in `Requirements`.
     """
 
     def __init__(

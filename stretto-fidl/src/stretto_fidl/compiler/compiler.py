@@ -1,8 +1,8 @@
 """Compiles one library: finds its names, evaluates its constants, checks its rules.
 
-A declaration is compiled at its first use, so that the order in files doesn't
-matter. If a declaration is wrong, the others are still compiled: a run reports all
-errors that aren't consequences of others.
+A declaration is compiled when another one first needs it, so the order in files doesn't matter.
+After an error the compiler continues with the other declarations: a run reports all errors, except
+those that only follow from another error.
 """
 
 from __future__ import annotations

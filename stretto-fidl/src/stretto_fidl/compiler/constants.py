@@ -105,7 +105,10 @@ class Evaluator:
         return Value(constant, result, name)
 
     def _integer_type(self, type_: Type) -> str | None:
-        """Return the integer type of a primitive, enum or bits; None for other types."""
+        """Return the name of the integer type that stores a value of this type.
+
+        Return None unless the type is an integer, an enum or bits.
+        """
         if type_.kind == types.PRIMITIVE and type_.subtype in _INTEGERS:
             return type_.subtype
         decl = type_.decl
@@ -143,7 +146,7 @@ class Evaluator:
         return self._converted(constant, member.value, type_, name)
 
     def _check_owner(self, constant: Identifier, owner: LayoutDecl, type_: Type) -> None:
-        """Check that a constant from an enum or bits fits the expected type."""
+        """Check that a member of an enum or bits is used where that type is expected."""
         if type_.kind == types.IDENTIFIER and type_.decl is not owner:
             raise constant.span.error(
                 f"`{constant.reference}` is of type `{owner.full_name}`, not `{type_.text}`"

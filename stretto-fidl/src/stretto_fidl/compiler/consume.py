@@ -52,8 +52,8 @@ class Consumer:
 
     Args:
         library: The library.
-        version: The version of its platform to compile.
-        names: The generated names, shared by all libraries of a run.
+        version: The version to compile of the library's platform.
+        names: The names generated so far in this run, for all its libraries.
     """
 
     def __init__(self, library: Library, version: int, names: GeneratedNames) -> None:
@@ -137,13 +137,14 @@ class Consumer:
         present: Availability,
         named: Declaration | None = None,
     ) -> LayoutDecl:
-        """Declare a layout.
+        """Add the declaration of a layout.
 
         Args:
             layout: The layout in the syntax tree.
             context: The place of the layout.
             present: The availability of the layout.
-            named: The declaration whose right side the layout is, if any.
+            named: The statement `type Name = ...` that names the layout; None for an anonymous
+                layout.
         """
         attributes = named.attributes if named else layout.attributes
         name = context.name if named else _generated_name(layout, context.name)

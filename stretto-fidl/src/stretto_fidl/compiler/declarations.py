@@ -1,7 +1,7 @@
 """Declarations of a library, after parsing and before the IR.
 
-The consumer makes them from the syntax tree; a layout within another one is a
-declaration of its own. The compiler adds types, values and shapes.
+The consumer makes declarations from the syntax tree, one for each nested layout too. The compiler
+adds their types, values and shapes.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class ServiceDecl(Decl):
 
 @dataclass(slots=True, eq=False)
 class Composed(Element):
-    """A `compose P` statement; `name` is the name as written."""
+    """A statement `compose P`; its `name` is that of the protocol as the file has it."""
 
     reference: TypeConstructor
     protocol: ProtocolDecl | None = None

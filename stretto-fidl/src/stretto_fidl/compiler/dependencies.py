@@ -1,7 +1,7 @@
 """The order of declarations in the IR: each after the declarations that it needs.
 
-An optional use doesn't count, because types may contain themselves that way. The protocol of an
-endpoint doesn't count either: on the wire it is only a name.
+A declaration doesn't need the types of its optional members: a type may contain itself that way.
+Nor does it need the protocol of an endpoint, which messages don't contain.
 """
 
 from __future__ import annotations

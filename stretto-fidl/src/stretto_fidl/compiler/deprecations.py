@@ -53,7 +53,8 @@ def _is_deprecated(scope: Scope, reference: Reference) -> bool:
         decl = scope.declaration(reference)
         member = scope.member(reference) if decl is None else None
     except CompileError:
-        return False  # a name that is valid in one context only, such as `VMO`
+        # `VMO` and other names with a meaning in only one context have no declaration.
+        return False
     if decl is not None:
         return decl.deprecated
     return member is not None and (member[0].deprecated or member[1].deprecated)

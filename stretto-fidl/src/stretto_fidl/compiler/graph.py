@@ -19,10 +19,12 @@ class Cycle(Exception):  # noqa: N818 - a finding, no error
 
 
 def post_order(roots: Iterable[Node], edges: Callable[[Node], Iterable[Node]]) -> list[Node]:
-    """Return each node after all nodes that it leads to, otherwise in the given order.
+    """Return the nodes in an order in which each node follows all nodes that it leads to.
+
+    Otherwise the given order is kept.
 
     Raises:
-        Cycle: There is no such order.
+        Cycle: No such order exists.
     """
     order: dict[Node, None] = {}
     for root in roots:

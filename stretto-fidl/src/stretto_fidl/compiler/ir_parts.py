@@ -76,7 +76,7 @@ def constant(value: Value) -> Json:
 
 
 def shape(sizes: TypeShape) -> Json:
-    """Return an object with the key of a type's sizes."""
+    """Return the sizes of a type as the IR has them."""
     return {
         "type_shape_v2": {
             "inline_size": sizes.inline_size,
@@ -91,7 +91,10 @@ def shape(sizes: TypeShape) -> Json:
 
 
 def type_use(use: TypeUse | None) -> Json:
-    """Return the key `type`, and the keys of the alias if the type was written by an alias."""
+    """Return the key `type` for a type as it was written.
+
+    A type written by an alias has the keys that name the alias, too.
+    """
     assert use is not None
     with_aliases = use.alias is None
     return {"type": type_mention(use.type, with_aliases), **_alias_use(use.alias)}

@@ -44,7 +44,7 @@ def library_ir(
     Args:
         library: The compiled library.
         available: The requested versions by platform.
-        experiments: The experiments to name as enabled.
+        experiments: The names of experiments to list as enabled.
     """
     ir: Json = {"name": library.name, "platform": library.platform or "unversioned"}
     if available:

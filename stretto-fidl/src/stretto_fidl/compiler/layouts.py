@@ -177,7 +177,8 @@ def _find_unknown(decl: LayoutDecl, subtype: str) -> None:
         if member.value.integer != decl.unknown_value or decl.strict:
             continue
         if decl.old and not decl.marked:
-            decl.strict = True  # in the old syntax enums are strict by default
+            # An enum in the old syntax is strict unless it is marked `flexible`.
+            decl.strict = True
         else:
             raise member.span.error(
                 f"{decl.unknown_value} is the value for unknown members: change it, "

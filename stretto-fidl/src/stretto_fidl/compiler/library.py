@@ -29,17 +29,17 @@ class Import:
 
 
 class Library:
-    """A library.
+    """A library, made of one or more files.
 
     Args:
         name: The full name, such as `fuchsia.io`.
         span: The place of the name in the first file.
 
     Attributes:
-        availability: The availability by its `@available`.
-        present: Whether it exists in the compiled version.
-        platform: The platform of its versions; None if it has none.
-        lenient: Whether names are found in any spelling.
+        availability: The availability that its attribute `@available` states.
+        present: Whether the library exists in the compiled version.
+        platform: The platform of the library's versions; None if it has no versions.
+        lenient: Whether `find` ignores differences of spelling.
     """
 
     def __init__(self, name: str, span: Span) -> None:
@@ -71,7 +71,7 @@ class Library:
         self.declarations[decl.name] = decl
 
     def find(self, name: str) -> Decl | None:
-        """Return the declaration of a name, in any spelling if the library is `lenient`."""
+        """Return the declaration with a name; if `lenient`, the spelling of the name may differ."""
         found = self.declarations.get(name)
         if found is None and self.lenient:
             found = self._canonical.get(canonical(name))
@@ -113,5 +113,8 @@ class GeneratedNames:
         self._lines = count(1, 4)
 
     def next_result(self) -> int:
-        """Return the first of four new lines: of `response`, `err`, `framework_err`, and unused."""
+        """Number the lines of a result union in the file `generated`, and return the first of them.
+
+        Its members have the lines in this order: `response`, `err`, `framework_err`, unused.
+        """
         return next(self._lines)

@@ -83,6 +83,6 @@ def _of_use(use: TypeUse | None, home: Library) -> Iterator[Library]:
 
 
 def _of_value(value: Value | None, home: Library) -> Iterator[Library]:
-    """Yield the library that declares a constant; `home` imports it."""
+    """Yield the library that declares a constant, if `home` imports that library."""
     name = value.identifier.split("/")[0] if value is not None and value.identifier else ""
     yield from (i.library for i in home.all_imports() if i.library.name == name)

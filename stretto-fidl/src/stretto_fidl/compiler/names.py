@@ -8,11 +8,9 @@ _UPPER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z0-9])(?=[A-Z][a-z])")
 
 
 def canonical(name: str) -> str:
-    """Return the canonical form of a name, which must be unique in a scope.
+    """Return the canonical form of a name: `http_server` for `HTTPServer` and `HttpServer`.
 
-    Bindings change the spelling, so names that differ only in spelling would collide.
-
-    `HTTPServer`, `http_server` and `HttpServer` are one name.
+    Canonical forms are unique in a scope, because bindings change the spelling of names.
     """
     return re.sub("_+", "_", _UPPER.sub("_", name)).lower()
 
@@ -34,8 +32,8 @@ class NamingContext:
     """The place of a layout, which gives the layout its default name.
 
     Attributes:
-        path: The names from the outermost declaration inwards, as in the IR.
-        name: The name of a layout at this place.
+        path: The names from the outermost declaration to the layout, as in the IR.
+        name: The default name.
     """
 
     __slots__ = ("name", "path")
@@ -52,7 +50,7 @@ class NamingContext:
     def member(self, name: str) -> NamingContext:
         """Return the context of a member of this layout.
 
-        A layout in the member's type is named after the member alone by default.
+        The default name of a layout in this context comes from the member's name alone.
         """
         return NamingContext((*self.path, name), upper_camel_case(name))
 

@@ -79,7 +79,10 @@ def is_old_syntax(tokens: list[Token]) -> bool | None:
 
 
 def _verdict(words: list[Token], position: int, depth: int) -> bool | None:
-    """Return True for a construct of the old syntax, False for the new, None for both."""
+    """Return True if only the old syntax has this construct, False if only the new one has it.
+
+    Return None if both have it.
+    """
     here = words[position]
     if here.kind in ("@", "[", "?"):
         return here.kind != "@"

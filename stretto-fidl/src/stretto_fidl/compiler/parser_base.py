@@ -31,7 +31,7 @@ MAX_ORDINAL = (1 << 32) - 1
 class ParserBase:
     """Parses one file.
 
-    A subclass parses attributes and declarations; `file` parses all.
+    A subclass for each syntax parses attributes and declarations.
 
     Args:
         tokens: The tokens of the file.

@@ -1,9 +1,8 @@
 """Parses the syntax before RFC-0050: `struct S { string:32 name; };`.
 
-The parser makes the nodes of the new syntax: a parameter list is a struct,
-`[Doc = "x"]` is `@doc("x")`, `using X = Y` is `alias X = Y`. Defaults are those of
-the new syntax, except that types are resources if they hold handles, methods are
-strict, and protocols are closed, as when the old syntax was in use.
+The parser makes the nodes of the new syntax: a parameter list becomes a struct, `[Doc = "x"]`
+becomes `@doc("x")`, and `using X = Y` becomes `alias X = Y`. Three defaults differ from the new
+syntax: a type that holds handles is a resource, methods are strict, and protocols are closed.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def compile_protocol(compilation: Compilation, decl: ProtocolDecl) -> None:
 
 
 def _inherited(decl: ProtocolDecl) -> list[MethodDecl]:
-    """Return the methods of composed protocols, each once even if it is composed twice."""
+    """Return the methods that a protocol has by `compose`, each once."""
     found: dict[MethodDecl, None] = {}
     for composed in decl.composed:
         assert composed.protocol is not None

@@ -65,9 +65,9 @@ class _Step:
                 yield from self._of_members(decl, successor)
 
     def _ending(self, element: Element) -> Ending | None:
-        """Return the end of an element at this version.
+        """Return what ends an element at this version.
 
-        Return None if the element goes on, or ends only because its enclosing element ends.
+        Return None if the element still exists, or if only its enclosing element ends.
         """
         ending = availability.ending_of(element.syntax_attributes)
         return ending if ending is not None and ending.version == self._version else None
@@ -110,7 +110,9 @@ class _Step:
                 yield _still_there(method.name, ending, after[method.name])
 
     def _leaving(self, decl: ProtocolDecl) -> Iterator[tuple[MethodDecl, Ending]]:
-        """Yield the methods of composed protocols that end by `removed`, at any depth."""
+        """Yield the methods that a protocol loses because a `compose` ends by `removed`, at any
+        depth.
+        """
         for composed in decl.composed:
             assert composed.protocol is not None
             ending = self._ending(composed)
@@ -185,7 +187,10 @@ def _still_there(name: str, ending: Ending, successor: Element) -> CompileError:
 
 
 def _check_strictness(before: MethodDecl, after: MethodDecl) -> Iterator[CompileError]:
-    """Check that the reply keeps its form: a union for flexible and fallible methods."""
+    """Check that a method without an error stays strict or stays flexible.
+
+    The reply of a flexible method is a union, that of a strict one is not.
+    """
     if before.span is not after.span or before.kind != "twoway" or before.has_error:
         return
     if before.strict != after.strict:

@@ -78,12 +78,12 @@ class Requirements:
         """Compile a declaration if it isn't compiled yet.
 
         Args:
-            decl: A declaration of this library, or of a compiled one.
-            span: The place that needs it.
+            decl: A declaration of this library, or of a library that is already compiled.
+            span: The place that needs the declaration.
 
         Raises:
-            CompileError: The declaration needs itself.
-            Consequence: The declaration is wrong.
+            CompileError: The declaration is defined by itself.
+            Consequence: The declaration is wrong, and its error has been reported.
         """
         if decl.state == COMPILED:
             return
@@ -102,9 +102,9 @@ class Requirements:
         decl.state = COMPILED
 
     def require_if_own(self, decl: Decl, span: Span) -> None:
-        """Compile a declaration unless its compilation has begun.
+        """Compile a declaration unless its compilation has begun or ended.
 
-        This is for uses that may be circular because they need attributes only.
+        Circular uses that need only the declaration's attributes call this function.
         """
         if decl.state == NEW:
             self.require(decl, span)

@@ -70,7 +70,7 @@ def is_resource(type_: Type) -> bool:
 
 
 def _infer(layouts: list[LayoutDecl]) -> None:
-    """Mark the types that hold handles, directly or in the types that they contain."""
+    """Mark each type that contains a handle, directly or at any depth, as a resource."""
     users: dict[int, list[LayoutDecl]] = defaultdict(list)
     undecided = [decl for decl in layouts if decl.resource is None]
     found = []

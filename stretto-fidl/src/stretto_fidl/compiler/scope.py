@@ -22,10 +22,11 @@ class Scope:
         self._members: dict[LayoutDecl, dict[str, Member]] = {}
 
     def declaration(self, reference: Reference) -> Decl | None:
-        """Return the declaration of a name; None if it doesn't exist or is built in.
+        """Return the declaration that a name refers to; None if the name is unknown or built in.
 
         Raises:
-            CompileError: A library isn't imported, or the declaration is anonymous.
+            CompileError: The name's library isn't imported, or the name was generated for an
+                anonymous layout.
         """
         *path, name = reference.parts
         decl = self._in_library(reference, tuple(path), name)
@@ -37,10 +38,11 @@ class Scope:
         return decl
 
     def member(self, reference: Reference) -> tuple[LayoutDecl, Member] | None:
-        """Return the member of an enum or bits by its name; None if the name doesn't name a member.
+        """Return the member of an enum or bits that a name refers to; None if it refers to
+        something else.
 
         Raises:
-            CompileError: There is no such member.
+            CompileError: The enum or bits has no such member.
         """
         if len(reference.parts) < 2:
             return None
@@ -56,7 +58,7 @@ class Scope:
         return decl, member
 
     def member_of(self, decl: LayoutDecl, name: str) -> Member | None:
-        """Return the member of a declaration by its name; None if there is none."""
+        """Return the member of a declaration with a name; None if no member has this name."""
         members = self._members.get(decl)
         if members is None:
             members = self._members[decl] = {member.name: member for member in decl.members}

@@ -48,7 +48,10 @@ def _from_above(element: Element) -> CompiledAttribute | None:
 
 
 def _of_use(use: TypeUse | None) -> CompiledAttribute | None:
-    """Return the attribute `@sensitive` if an alias or new type in a written type has it."""
+    """Return the attribute `@sensitive` of an alias or new type in a type as it was written.
+
+    Return None if none of them has this attribute.
+    """
     while use is not None:
         for decl in (use.alias.decl if use.alias else None, use.type.decl):
             if isinstance(decl, AliasDecl) and (mark := _of_alias(decl)):

@@ -1,14 +1,14 @@
 """Computes type shapes: sizes in wire format v2.
 
-    struct      members one after the other, each aligned
-    box         8 bytes of presence, the struct out of line
-    vector      count and presence, 16 bytes, the elements out of line
+    struct      its members in order, each aligned
+    box         8 bytes that say whether the struct exists; the struct is out of line
+    vector      16 bytes: count and presence; its elements are out of line
     table       a vector of envelopes
-    union       ordinal and envelope
-    envelope    8 bytes; up to 4 bytes of content lie in it, more out of line
+    union       an ordinal and an envelope
+    envelope    8 bytes; they hold contents of up to 4 bytes, larger contents are out of line
 
-Out-of-line objects start at multiples of 8. Sizes without bound are `UNBOUNDED`;
-so are depth and contents of types that contain themselves.
+The offset of an out-of-line object is a multiple of 8. `UNBOUNDED` stands for a size without a
+limit, and for the depth and out-of-line size of a type that contains itself.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _saturated(number: int) -> int:
 
 
 def _times(count: int, number: int) -> int:
-    """Return the product of count and size; 0 for size 0, even for an unbounded count."""
+    """Return a count times a size, `UNBOUNDED` at most. A size of 0 gives 0 for any count."""
     return _saturated(count * number)
 
 
@@ -141,7 +141,7 @@ def compute_shapes(decls: Iterable[LayoutDecl]) -> None:
     """
     own = list(decls)
     for decl in own:
-        # the shapes of types that contain this one, in any order, need its inline size
+        # Types that contain this type need its inline size, whichever is computed first.
         decl.shape = _first_guess(decl)
     for component in components(own, _content):
         recursive = len(component) > 1 or component[0] in _content(component[0])

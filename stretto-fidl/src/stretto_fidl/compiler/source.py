@@ -60,7 +60,7 @@ class Span:
 
     @property
     def line(self) -> int:
-        """The line of the first character, from 1."""
+        """The number of the line of the first character; lines are counted from 1."""
         return self.source.line_of(self.start)
 
     @property

@@ -31,9 +31,9 @@ class Literal:
 
     Attributes:
         kind: The kind in the IR: `numeric`, `string`, `bool`.
-        text: The written text.
-        value: The string, unescaped; the bool; None for a number, whose value
-            depends on its type.
+        text: The text in the file.
+        value: A string without escapes, or a bool. None for a number, whose value depends on the
+            expected type.
     """
 
     span: Span
@@ -44,7 +44,7 @@ class Literal:
 
 @dataclass(slots=True)
 class Identifier:
-    """A constant that is written as a name."""
+    """A constant given by the name of another one."""
 
     span: Span
     reference: Reference
@@ -63,7 +63,10 @@ Constant = Literal | Identifier | Or
 
 @dataclass(slots=True)
 class AttributeArgument:
-    """An argument `name = value`, or a value alone, whose name is found later."""
+    """One argument of an attribute: `name = value`.
+
+    The name is None if only the value is written.
+    """
 
     span: Span
     name: str | None
@@ -106,8 +109,8 @@ class TypeConstructor:
         parameters: The parameters between the angle brackets. A lone name may be a constant:
             `array<T, SIZE>`.
         constraints: The constraints after the colon.
-        optional: Whether `?` follows, in the old syntax.
-        old: Whether it is in the old syntax, where a protocol is a type.
+        optional: Whether `?` follows the type, as the old syntax has it.
+        old: Whether the file has the old syntax, in which the name of a protocol is a type.
     """
 
     span: Span
@@ -277,7 +280,8 @@ class File:
         library: The name of the library.
         span: The place of the name.
         attributes: The attributes of the library.
-        versions: All arguments `added`, `deprecated`, `removed` and `replaced`.
+        versions: The arguments `added`, `deprecated`, `removed` and `replaced` of all attributes of
+            the file.
     """
 
     span: Span

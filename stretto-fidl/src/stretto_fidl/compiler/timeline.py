@@ -1,16 +1,15 @@
-"""Checks a library in every version in which it differs, and compares successive versions.
+"""Compiles a library in every version in which it changes, and compares neighbouring versions.
 
-The result is one version, but mistakes in other versions are errors, too: a name
+The IR is that of one version, but mistakes in other versions are errors too: a name
 that is used before it is added, two members with one name in some versions, an
-element that is `replaced` by no other.
+element that is `replaced` although no other element replaces it.
 
     versions that the library, or libraries that it uses of its platform, mention
         1 ────────── 2 ────────── 5 ────────── HEAD
         compile      compile      compile      compile
              └ compare ┘  └ compare ┘  └ compare ┘
 
-Between two of these nothing changes. A library whose files and whose dependencies'
-files mention no version in between is compiled once for both.
+Nothing changes between two mentioned versions, so the library is compiled once for that range.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ class Timeline:
             before = after
 
     def _mentions(self) -> dict[str, list[int]]:
-        """Return, by library, the versions that it and its dependencies mention."""
+        """Return for each library the versions that the library or its dependencies mention."""
         closures: dict[str, set[int]] = {}
         for name in self._order:
             found = closures[name] = set()

@@ -35,16 +35,18 @@ class TokenStream:
         return self._tokens[self._position]
 
     def ahead(self, count: int) -> Token:
-        """Return the token `count` places after the current one; the last token beyond the end."""
+        """Return the token `count` places after the current one. Return the last token if there are
+        fewer.
+        """
         return self._tokens[min(self._position + count, len(self._tokens) - 1)]
 
     @property
     def previous(self) -> Token:
-        """The token that was taken last."""
+        """The token before the current one."""
         return self._tokens[max(self._position - 1, 0)]
 
     def since(self, first: Token) -> Span:
-        """Return the span from `first` to the token that was taken last."""
+        """Return the span from `first` to the token before the current one."""
         return first.span.to(self.previous.span)
 
     def take(self) -> Token:
@@ -67,7 +69,7 @@ class TokenStream:
         return self.take() if self.at(kind) else None
 
     def accept_word(self, word: str) -> Token | None:
-        """Take the current token if it is this name; else return None."""
+        """Take the current token if it is the given word; otherwise return None."""
         return self.take() if self.at_word(word) else None
 
     def expect(self, kind: str, where: str) -> Token:
@@ -85,10 +87,10 @@ class TokenStream:
         return self.take()
 
     def expect_word(self, word: str, where: str) -> Token:
-        """Take the current token, which must be this name.
+        """Take the current token, which must be the given word.
 
         Raises:
-            CompileError: It is another token.
+            CompileError: The current token is another one.
         """
         if not self.at_word(word):
             raise self.unexpected(f"`{word}`", where)
@@ -100,10 +102,10 @@ class TokenStream:
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """Count one more level of nesting while the `with` block runs.
+        """Count one more level of nested types while the `with` block runs.
 
         Raises:
-            CompileError: It is deeper than `MAX_NESTING`.
+            CompileError: The text has more than `MAX_NESTING` levels.
         """
         self._depth += 1
         if self._depth > MAX_NESTING:

@@ -52,7 +52,9 @@ def _payloads(method: MethodDecl) -> Iterator[LayoutDecl]:
 
 
 def _transports(roots: Iterable[LayoutDecl]) -> dict[LayoutDecl, set[str]]:
-    """Return the transports of the endpoints and handles in values of a layout, at any depth."""
+    """Return the transports that each layout needs for the endpoints and handles in it, at any
+    depth.
+    """
     found: dict[LayoutDecl, set[str]] = {}
     for component in components(roots, _inner):
         # layouts that contain each other share one set

@@ -207,7 +207,7 @@ class TypeResolver:
         raise element.span.error(f"`{type_.text}` can't be boxed: only structs can")
 
     def _request(self, syntax: TypeConstructor) -> TypeUse | None:
-        """Resolve `request<Protocol>` of the old syntax; None for any other type."""
+        """Resolve `request<Protocol>` of the old syntax; return None for any other type."""
         if not syntax.old:
             return None
         self._parameters(syntax, "Protocol")
@@ -221,7 +221,9 @@ class TypeResolver:
         return TypeUse(syntax.span, type_)
 
     def _handle(self, syntax: TypeConstructor) -> TypeUse | None:
-        """Resolve `handle`, `handle<vmo>` or `handle<vmo, rights>` of the old syntax."""
+        """Resolve a handle type in the old syntax: `handle`, `handle<vmo>` or `handle<vmo,
+        rights>`.
+        """
         if not syntax.old:
             return None
         type_ = Type(types.HANDLE, resource=self._builtin_handle)
@@ -282,7 +284,7 @@ class TypeResolver:
         if use.type.size is not None:
             raise constraint.span.error("this has a bound already")
         if self._is_built_in(constraint, "MAX"):
-            return  # MAX has no effect: a message can't contain more
+            return  # The bound MAX is no restriction: a message is smaller than that.
         value = self._constants.evaluate(constraint, types.primitive("uint32"))
         use.bound, use.type.size = value, value.integer
 
@@ -339,7 +341,7 @@ def _boxed(element: TypeUse) -> Type:
 
 
 def _as_constant(parameter: TypeConstructor | Constant) -> Constant:
-    """Return a parameter that was parsed as a type as the name of a constant."""
+    """Return a parameter as a constant; a name is parsed as a type first."""
     if not isinstance(parameter, TypeConstructor):
         return parameter
     if isinstance(parameter.target, Layout) or parameter.parameters or parameter.constraints:

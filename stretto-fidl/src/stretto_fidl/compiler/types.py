@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stretto_fidl.compiler.source import Span
     from stretto_fidl.compiler.values import Value
 
-# Kinds, named as in the IR. The IR writes a box as an identifier.
+# The kinds of types have the names of the IR, except that the IR writes a box as an identifier.
 PRIMITIVE = "primitive"
 STRING = "string"
 STRING_ARRAY = "string_array"
@@ -126,7 +126,7 @@ class Type:
 
     @property
     def text(self) -> str:
-        """The type's name, for messages and the IR's partial constructors: `vector`, `lib/Name`."""
+        """The name of the type, as in error messages and in the IR: `vector`, `lib/Name`."""
         if self.kind in (PRIMITIVE, INTERNAL):
             return self.subtype
         if self.kind == IDENTIFIER and self.decl is not None:
@@ -138,7 +138,7 @@ class Type:
 
 @dataclass(slots=True)
 class AliasUse:
-    """A use of an alias, with further constraints."""
+    """A type written as the name of an alias, which may add constraints to the alias."""
 
     decl: AliasDecl
     nullable: bool = False
@@ -169,7 +169,7 @@ class TypeUse:
 
 
 def copy(type_: Type) -> Type:
-    """Return a copy of this use, to which constraints can be added."""
+    """Return a copy of a type, so that a use can have constraints of its own."""
     return replace(type_)
 
 

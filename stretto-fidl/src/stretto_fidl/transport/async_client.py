@@ -61,7 +61,8 @@ class _Waiter:
         """Fail the wait with an error, as `conversation.Waiter` requires."""
         if not self.future.done():
             self.future.set_exception(error)
-            # marks the exception as retrieved, because the caller may have been cancelled
+            # If the caller was cancelled, nothing else reads the exception, and asyncio would log
+            # it.
             self.future.exception()
 
     def leave(self) -> None:
@@ -133,8 +134,6 @@ class AsyncClient:
         self._in_use = _OnReadable(self._on_readable)
         self._endpoint.on_readable(self._in_use)
 
-    # --- calls
-
     async def call(self, name: str, payload: Any = None) -> Any:
         """Call a two-way method by its name.
 
@@ -204,8 +203,6 @@ class AsyncClient:
         except WireError as error:
             raise self._ended(error) from error
 
-    # --- reading
-
     def _on_readable(self) -> None:
         for _ in range(_AT_A_TIME):
             if not self._read_one():
@@ -239,12 +236,10 @@ class AsyncClient:
         self._endpoint.close()
 
     def _ended(self, error: WireError) -> PeerError:
-        """End the channel because a message can't be decoded; return the caller's error."""
+        """End the channel because a message can't be decoded; return the error to raise."""
         failure = PeerError(str(error))
         self._end(failure)
         return failure
-
-    # --- events
 
     @property
     def lost_events(self) -> int:
@@ -298,8 +293,6 @@ class AsyncClient:
             return self._conversation.decode_event(incoming)
         except WireError as error:
             raise self._ended(error) from error
-
-    # --- closing
 
     def detach(self) -> ChannelEnd:
         """Give up the channel end and return it, to send it on.

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class AsyncEndpoint(Endpoint):
-    """A channel end that is used in one loop: the one running when it is created.
+    """A channel end for asyncio. Only the loop that runs when it is created may use it.
 
     Attributes:
-        write_lock: Orders the writes; waiting tasks get it in order.
+        write_lock: Orders the writes: waiting tasks get the lock first come, first served.
     """
 
     def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
@@ -82,12 +82,13 @@ class AsyncEndpoint(Endpoint):
         self._loop.add_reader(self.socket.fileno(), callback)
 
     def off_readable(self) -> None:
-        """Unregister the function of `on_readable`."""
+        """Stop the calls of the function given to `on_readable`."""
         if self.socket.fileno() >= 0:
             self._loop.remove_reader(self.socket.fileno())
 
     def read(self) -> Incoming | None:
-        """Read a message, which stays in `pending`; None if the peer has closed the channel.
+        """Return the next message and keep it in `pending` too; None if the peer has closed the
+        channel.
 
         Raises:
             BlockingIOError: No message has arrived.
@@ -106,10 +107,10 @@ class AsyncEndpoint(Endpoint):
         try:
             self._loop.call_soon_threadsafe(_forget, self._loop, self.socket)
         except RuntimeError:
-            return  # the loop is closed
+            return  # A closed loop watches no socket.
 
     def detach(self) -> ChannelEnd:
-        """Give up the channel end and return it."""
+        """Return the channel end without closing it; this object can't be used afterwards."""
         self._forget()
         return self.socket.detach()
 

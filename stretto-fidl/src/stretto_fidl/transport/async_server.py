@@ -71,7 +71,7 @@ class AsyncServer:
         *,
         in_flight: int = IN_FLIGHT,
     ) -> Self:
-        """Create an object of the subclass with the protocol's stubs."""
+        """Create the object from a subclass that has a method for each event of the protocol."""
         del end, handler, in_flight
         made: Self = object.__new__(stub_class(cls, protocol, (EVENT,)))
         return made
@@ -130,7 +130,7 @@ class AsyncServer:
             try:
                 self._endpoint.write_epitaph(status, DONTWAIT)
             except (FidlError, BlockingIOError):
-                pass  # the client doesn't read, so it gets no epitaph
+                pass  # The client doesn't read, so there is no room for an epitaph.
         self._endpoint.close()
         self._wake.set()
 
@@ -143,8 +143,6 @@ class AsyncServer:
         if self._closed:
             raise ClosedError(by_us=True)
         await self._endpoint.write(self._endpoint.methods[ordinal], kind, txid, message)
-
-    # --- reading
 
     async def _next(self) -> Incoming | None:
         """Wait until there is room for a handler, and return the next message."""
@@ -196,8 +194,6 @@ class AsyncServer:
         if error is not None and not self._closed:
             self._failure = self._failure or error
         self._wake.set()
-
-    # --- requests
 
     async def _handle(self, method: Method | None, incoming: Incoming) -> None:
         span = incoming.span
@@ -283,7 +279,7 @@ def _answered(deferred: Deferred) -> asyncio.Future[tuple[Any, DomainError | Non
         try:
             loop.call_soon_threadsafe(resolve, value, error)
         except RuntimeError:
-            return  # the loop is closed, which has closed the channel
+            return  # A closed loop has closed the channel too.
 
     deferred.bind(answer)
     return future

@@ -52,7 +52,7 @@ class BlockingEndpoint(Endpoint):
     ) -> MessageSpan | None:
         """Write a message, waiting until there is room.
 
-        The rest of an earlier message, whose writer ran out of time or was interrupted, is written
+        If an earlier call was interrupted or ran out of time, the rest of its message is written
         first.
 
         Args:
@@ -63,7 +63,8 @@ class BlockingEndpoint(Endpoint):
             deadline: A time of `time.monotonic`; None waits for ever.
 
         Raises:
-            CallTimeoutError: There was no room in time; nothing or a part was written.
+            CallTimeoutError: There was no room in time. The message was not written, or written in
+                part.
             ClosedError: One side has closed the channel.
         """
         held: list[bool] = []
@@ -119,7 +120,8 @@ class BlockingEndpoint(Endpoint):
                 self._write_lock.release()
 
     def read(self, deadline: float | None = None) -> Incoming | None:
-        """Read a message, which stays in `pending`; None if the peer has closed the channel.
+        """Return the next message and keep it in `pending` too; None if the peer has closed the
+        channel.
 
         Args:
             deadline: A time of `time.monotonic`; None waits for ever.
@@ -155,22 +157,22 @@ class BlockingEndpoint(Endpoint):
                 raise CallTimeoutError(problem)
 
     def close(self) -> None:
-        """Close the channel, from any thread. Threads that read or write are woken.
+        """Close the channel, from any thread, and wake the threads that read or write.
 
-        In a signal handler that interrupts a read or write of its thread, it only shuts the
-        connection down; the interrupted function closes the socket.
+        A signal handler may call this while its thread reads or writes. Then the call only shuts
+        the connection down, and the interrupted function closes the socket.
         """
         self.is_closing = True  # a thread that gets a lock from now on releases it at once
         if self._write_lock.locked() or self._read_lock.locked():
             self.socket.shutdown()
         if get_ident() in (self._writing, self._reading):
             return
-        # No thread is in a system call now: a descriptor must not be closed during one.
+        # With both locks no thread is in a system call on this descriptor, so it may be closed.
         with self._write_lock, self._read_lock:
             self.socket.close()
 
     def detach(self) -> ChannelEnd:
-        """Give up the channel end and return it. No thread may read or write."""
+        """Return the channel end without closing it. No thread may be reading or writing."""
         with self._write_lock, self._read_lock:
             return self.socket.detach()
 

@@ -51,7 +51,7 @@ class _Waiter:
         self._wake.acquire()
 
     def resolve(self, incoming: Incoming | None) -> None:
-        """Complete the wait, as `conversation.Waiter` requires."""
+        """Store the message for the waiting thread and wake it (see `conversation.Waiter`)."""
         self.incoming, self.done = incoming, True
         self.wake()
 
@@ -127,8 +127,6 @@ class Client:
         self._lock = threading.RLock()  # reentrant, because a signal handler may call `close`
         self._waiting: set[_Waiter] = set()
         self._reader: _Waiter | None = None
-
-    # --- calls
 
     def call(self, name: str, payload: Any = None, *, timeout: float | None = None) -> Any:
         """Call a two-way method by its name.
@@ -221,8 +219,6 @@ class Client:
         if waiter.incoming is not None:
             waiter.incoming.drop()
 
-    # --- reading for all threads
-
     def _wait(
         self, waiter: _Waiter, deadline: float | None, is_there: Callable[[], bool] = bool
     ) -> None:
@@ -296,7 +292,7 @@ class Client:
         self._endpoint.close()
 
     def _ended(self, error: WireError) -> PeerError:
-        """End the channel because a message can't be decoded; return the caller's error."""
+        """End the channel because a message can't be decoded; return the error to raise."""
         failure = PeerError(str(error))
         self._end(failure)
         return failure
@@ -306,8 +302,6 @@ class Client:
         for waiter in self._waiting:
             if waiter.method is None and not waiter.done:
                 waiter.resolve(None)
-
-    # --- events
 
     @property
     def lost_events(self) -> int:
@@ -371,12 +365,9 @@ class Client:
         except WireError as error:
             raise self._ended(error) from error
 
-    # --- closing
-
     def detach(self) -> ChannelEnd:
-        """Give up the channel end and return it, to send it on.
-
-        The client can't be used afterwards.
+        """Return the channel end without closing it, for example to send it to another process. The
+        client can't be used afterwards.
 
         Raises:
             FidlError: Calls are under way.

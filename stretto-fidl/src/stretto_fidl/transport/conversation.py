@@ -7,7 +7,7 @@ closed. A forked child continues at a random id, because the parent continues at
 
 Events wait in a bounded queue: when it is full the oldest is dropped, and counted.
 
-Nothing here locks, waits or blocks.
+No function of this module takes a lock or waits.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class EventMessage(NamedTuple):
 
     Attributes:
         name: The name of the event; "" if it is unknown to the protocol.
-        ordinal: Its ordinal.
-        payload: Its payload; None if it has none or is unknown.
+        ordinal: The ordinal of the event.
+        payload: The payload of the event; None if the event has no payload or is unknown.
     """
 
     name: str
@@ -225,9 +225,9 @@ class Conversation:
 
 
 def fresh(error: FidlError) -> FidlError:
-    """Return a copy of the error for one more caller.
+    """Return a copy of an error that several callers raise.
 
-    Each caller raises its own object, because an exception has one traceback.
+    Each caller raises a copy of its own, because an exception has one traceback.
     """
     if isinstance(error, ClosedError):
         return ClosedError(error.status, by_us=error.by_us)

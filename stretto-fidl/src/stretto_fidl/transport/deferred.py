@@ -41,7 +41,11 @@ class Deferred:
             answer(value, error)
 
     def bind(self, answer: Callable[[Any, DomainError | None], object]) -> None:
-        """Set the function to which the reply is passed, now or later, for the server."""
+        """Set the function that sends the reply; call it at once if the handler has already
+        replied.
+
+        Only servers call this method.
+        """
         with self._lock:
             self._answer = answer
             given = self._given

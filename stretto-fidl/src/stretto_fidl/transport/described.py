@@ -32,7 +32,7 @@ OFF = "off"
 
 
 class Described(dict[int, RpcMethod]):
-    """The methods of a protocol by ordinal, unknown ordinals included.
+    """A mapping from ordinals to the methods of a protocol; unknown ordinals have an entry too.
 
     Args:
         protocol: The class of the protocol.
@@ -88,9 +88,6 @@ def _definer(ordinal: int) -> type[Protocol] | None:
         if method is not None and not method.composed:
             return each
     return None
-
-
-# --- contents of a message
 
 
 class _NoHandle(Handle):

@@ -33,8 +33,8 @@ class Incoming:
     Attributes:
         header: The header.
         data: All bytes, the header's included.
-        handles: The handles, for the decoder to own.
-        taken: Whether a thread or task other than the reader has the message now.
+        handles: The handles of the message. The decoder owns them afterwards.
+        taken: Whether the reader has passed the message to the thread or task that waits for it.
         span: The span of the handler, if the message is traced.
     """
 
@@ -117,7 +117,7 @@ class Endpoint:
         except (FidlError, BlockingIOError):
             raise
         except BaseException:
-            # A signal handler raised, perhaps before the hook counted the message.
+            # A signal handler raised an exception, perhaps before the hook had counted the message.
             hooks.lost(self.channel, True)
             raise
 

@@ -30,7 +30,8 @@ def interaction(protocol: type[Protocol], header: TransactionHeader) -> Method |
     Return None if the method is unknown and the channel stays open.
 
     Raises:
-        PeerError: The channel has to be closed, with this error's status.
+        PeerError: The message breaks the protocol. The error's status is the epitaph for the
+            client.
     """
     if header.is_epitaph:
         raise PeerError("a client sent an epitaph")
@@ -72,10 +73,11 @@ def two_way(protocol: type[Protocol], name: str) -> Method:
 def handlers_of(
     protocol: type[Protocol], handler: object, *, events: bool = False
 ) -> dict[int, Callable[..., Any]]:
-    """Return the functions of a handler for a protocol's methods, or its events, by ordinal.
+    """Return the functions of a handler by ordinal, for the methods of a protocol or for its
+    events.
 
     Raises:
-        FidlError: The handler lacks methods.
+        FidlError: The handler has no function for some of them.
     """
     wanted = [method for method in protocol.METHODS if (method.kind == EVENT) == events]
     names = {method.ordinal: python_name(method.name, OF_HANDLERS) for method in wanted}

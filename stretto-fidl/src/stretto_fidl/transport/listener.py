@@ -41,8 +41,8 @@ class Listener:
     """A socket that clients connect to.
 
     Args:
-        path: The path of the socket. It must not exist. `close` removes it, and so does
-            the listener's finalizer, but not in a forked child.
+        path: The path of the socket. No file may exist there. `close` and the finalizer of the
+            listener remove the socket, except in a forked child.
         stream: Whether to listen on a SOCK_STREAM socket instead of SOCK_SEQPACKET.
 
     Raises:
@@ -117,7 +117,8 @@ def _identity(path: str) -> tuple[int, int] | None:
     """Return the device and inode of the file at a path; None if there is none."""
     try:
         status = os.stat(path, follow_symlinks=False)
-    except (OSError, ValueError):  # ValueError: a name in the abstract namespace
+    # ValueError: the path is a name in the abstract namespace, which begins with a zero byte.
+    except (OSError, ValueError):
         return None
     return status.st_dev, status.st_ino
 
@@ -140,5 +141,7 @@ def _address_user(path: str, stream: bool) -> str:
         except ConnectionRefusedError:
             return "the file exists, but no server listens: if its server has exited, remove it"
         except OSError:
-            pass  # the server's queue is full, or its socket has another type
+            # The queue of the other server is full, or its socket has another type than the
+            # visitor.
+            pass
     return "another server listens there"

@@ -3,18 +3,18 @@
 SOCK_SEQPACKET    a message is a packet
 SOCK_STREAM       a message is  size: 4 bytes   handles: 4 bytes   the bytes
 
-Little-endian; handles travel as descriptors (SCM_RIGHTS), with the packet, or with the first
-byte of the frame. A message has at most 65536 bytes and 64 handles. Larger ones, and those with a
-wrong number of descriptors, are refused, and their descriptors are closed.
+Little-endian; handles travel as descriptors (SCM_RIGHTS), with the packet, or with the first byte
+of the frame. A message has at most 65536 bytes and 64 handles. A message that is larger, or has a
+wrong number of descriptors, is refused, and its descriptors are closed.
 
 The caller makes sure that one thread writes and one reads at a time. The socket stays in blocking
 mode, because the mode is shared with every copy of the descriptor; with `DONTWAIT` a function
 raises BlockingIOError instead of waiting.
 
-A signal handler may raise when a function has just returned, and the returned value is lost then.
-The results of system calls must not be lost: `list.extend(map(f, …))` stores the result of `f`
-before any handler runs. The rest of a frame stays to be flushed, and a message that was read stays
-in `message` until its reader takes it.
+A signal handler may raise an exception just after a function has returned; the returned value is
+then lost. The results of system calls must not be lost: `list.extend(map(f, …))` stores the result
+of `f` before any handler runs. For the same reason an incomplete frame is kept until it is flushed,
+and a read message is kept in `message` until the caller sets that to None.
 """
 
 from __future__ import annotations
@@ -87,14 +87,13 @@ class MessageSocket:
         """Return the descriptor; -1 after closing."""
         return self._socket.fileno()
 
-    # --- writing
-
     def must_flush(self) -> bool:
         """Return whether a part of a frame is left, which `flush` has to write."""
         return self.is_stream and 0 < sum(self._sent) < len(self._frame)
 
     def write(self, message: Message, flags: int = 0) -> None:
-        """Write a message, and close its handles. The previous message must be flushed.
+        """Write a message; the receiver gets its handles, and they are closed here. `flush` must
+        have written the previous message.
 
         Raises:
             BlockingIOError: There is no room, and nothing was written; with `DONTWAIT` only.
@@ -128,7 +127,7 @@ class MessageSocket:
             self.flush(flags)
 
     def flush(self, flags: int = 0) -> None:
-        """Write as much of the rest of a frame as possible."""
+        """Write as much as possible of the frame that is partly written."""
         frame, sent = self._frame, self._sent
         try:
             while self.must_flush():
@@ -136,14 +135,12 @@ class MessageSocket:
         except BlockingIOError:
             return
         except OSError:
-            self._sent = []  # the peer has closed the channel, which the next read reports
-
-    # --- reading
+            self._sent = []  # The peer has closed the channel. The next read reports it.
 
     def read(self, flags: int = 0) -> tuple[bytes, list[Handle]] | None:
         """Read a message; return None if the peer has closed the channel.
 
-        The message stays in `message`, and is returned again, until the caller takes it from there.
+        Each call returns the same message until the caller sets `message` to None.
 
         Raises:
             BlockingIOError: No complete message has arrived; with `DONTWAIT` only.
@@ -166,7 +163,7 @@ class MessageSocket:
         return message
 
     def _read_packet(self, flags: int) -> bool:
-        # The buffer isn't empty if a read was interrupted before it made the message.
+        # The buffer already holds a packet if an exception interrupted the last read.
         return self._filled > 0 or self._receive(self._buffer, flags)
 
     def _read_frame(self, flags: int) -> bool:
@@ -200,7 +197,8 @@ class MessageSocket:
         if not received:
             buffers, flags, receive = ((into,),), flags | _CLOEXEC, self._socket.recvmsg_into
             try:
-                # After the error of a reset, the peer's last bytes can still be read.
+                # The first read after a reset raises; the next one returns bytes that arrived
+                # before it.
                 try:
                     received.extend(map(receive, buffers, (_ANCILLARY,), (flags,)))
                 except ConnectionResetError:
@@ -235,7 +233,7 @@ class MessageSocket:
             close_all(handles)
             raise PeerError(f"a received descriptor can't be used: {error}") from error
         except BaseException:
-            # A signal handler raised: it is unknown whether the first descriptor has an owner.
+            # A signal handler raised an exception: a handle may own the first descriptor already.
             self._is_broken = True
             self._fds = fds[1:]
             raise
@@ -246,17 +244,15 @@ class MessageSocket:
         while self._fds:
             os.close(self._fds.pop())
 
-    # --- closing
-
     def shutdown(self) -> None:
         """Shut the connection down, which wakes threads that read or write."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            return  # the connection has already ended
+            return  # The socket isn't connected any more.
 
     def detach(self) -> ChannelEnd:
-        """Give up the socket and return it."""
+        """Return the channel end without closing it; this object can't be used afterwards."""
         return ChannelEnd(self._socket.detach())
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""Converts payloads of requests and replies to arguments of callers and handlers, and back.
+"""Converts payloads to the arguments of callers and handlers, and back.
 
-A method without errors answers with its payload. A flexible or fallible one answers with a union
-with `1` for success, `2` for its error, `3` for the framework's. Callers and handlers see the
-success, and the errors as exceptions.
+The reply of a method that can't fail is its payload. The reply of a flexible or fallible method is
+a union: `1` is success, `2` the method's own error, `3` an error of the FIDL framework. Callers and
+handlers get success as a value, and errors as exceptions.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _UNKNOWN_METHOD = struct.Struct("<QiHH")
 
 
 def payload_of(cls: Any, name: str, payload: Any, members: Mapping[str, Any]) -> Any:
-    """Return the payload of a call, from an object or from its members.
+    """Return the payload that a caller gave, either as an object or by its members.
 
     Raises:
-        TypeError: Both or neither was given, or an object of another class.
+        TypeError: The caller gave both, or neither, or an object that isn't of the payload's class.
     """
     if cls is None:
         if payload is not None or members:
@@ -51,7 +51,10 @@ def payload_of(cls: Any, name: str, payload: Any, members: Mapping[str, Any]) ->
 
 
 def _is_of(cls: Any, value: Any) -> bool:
-    """Return whether a value has a class, or the same class by another `load` of the library."""
+    """Return whether a value is of a class.
+
+    The class that another `load` of the same library made counts too.
+    """
     if isinstance(value, cls):
         return True
     type_ = getattr(value, "TYPE", None)

@@ -76,7 +76,7 @@ class Server:
         *,
         in_flight: int = IN_FLIGHT,
     ) -> Self:
-        """Create an object of the subclass with the protocol's stubs."""
+        """Create the object from a subclass that has a method for each event of the protocol."""
         del end, handler, in_flight
         made: Self = object.__new__(stub_class(cls, protocol, (EVENT,)))
         return made
@@ -125,12 +125,12 @@ class Server:
             closed, self._closed = self._closed, True
         if closed:
             if self._endpoint.is_closing:
-                # the first `close` ran in a signal handler, which can't close the socket
+                # A `close` in a signal handler of this thread couldn't close the socket.
                 self._endpoint.close()
             return  # another thread is writing the epitaph
         if status is not None:
             self._endpoint.try_write_epitaph(status, patience=_EPITAPH_PATIENCE_S)
-        self._in_flight.release()  # wakes `serve`, which may wait for a free place
+        self._in_flight.release()  # wakes `serve` if it waits until it may defer another call
         self._endpoint.close()
 
     def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:
@@ -141,8 +141,6 @@ class Server:
     def _write(self, method: Method, kind: int, txid: int, message: Message) -> None:
         facts = self._endpoint.methods[method.ordinal]
         self._endpoint.write(facts, kind, lambda: (txid, message))
-
-    # --- requests
 
     def _end_is_ours(self) -> bool:
         return self._closed
@@ -213,7 +211,7 @@ class Server:
         try:
             self._write(method, REPLY, txid, message)
         except ClosedError:
-            return  # the client has disconnected
+            return  # The client has disconnected, so nobody waits for the reply.
 
     def _reply_later(self, method: Method, txid: int, deferred: Deferred) -> None:
         self._in_flight.acquire()

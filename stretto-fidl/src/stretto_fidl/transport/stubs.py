@@ -29,7 +29,7 @@ _classes: WeakKeyDictionary[type, WeakKeyDictionary[type[Protocol], type]] = Wea
 
 
 def stub_class(base: type, protocol: type[Protocol], kinds: tuple[str, ...]) -> Any:
-    """Return a subclass with stubs; the same class for equal arguments.
+    """Return a subclass with a function for each method; the same subclass for equal arguments.
 
     Args:
         base: A class with `_call` and `_traced_call` for two-way methods, `_send` for others.

@@ -68,7 +68,10 @@ def _tables(t, length: int):
 
 
 def _chain_table(length: int) -> bytes:
-    """Return nested tables. Each costs two steps of depth: its envelopes, and the table."""
+    """Return the bytes of nested tables.
+
+    Each table adds two to the depth: one for the vector of its envelopes, one for the content.
+    """
     data = u64(0) + FF8
     for _ in range(length):
         data = u64(2) + FF8 + ZERO8 + outside(len(data)) + data

@@ -21,7 +21,10 @@ UNSIGNED = INTEGERS[4:]
 
 
 def _two(one: str, other: str) -> tuple[bytes, list[int]]:
-    """Return the bytes of a struct of the numbers 1 and 2, and the positions of its padding."""
+    """Return a struct with the members 1 and 2 as bytes, and the positions of its padding bytes.
+
+    `one` and `other` are the types of the members.
+    """
     first, second = SIZES[one], SIZES[other]
     start = (first + second - 1) // second * second
     data = num(1, first) + bytes(start - first) + num(2, second)

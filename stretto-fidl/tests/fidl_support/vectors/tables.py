@@ -18,7 +18,8 @@ from fidl_support.vectors.case import (
     u64,
 )
 
-# Members of the table by name: (ordinal, envelope, out-of-line bytes, function of the value).
+# For each member: the ordinal, the envelope, the out-of-line bytes, a function that makes its
+# value.
 MEMBERS = {
     "a": (1, inline(b"\7"), b"", lambda t: 7),
     "b": (2, outside(8), u64(9), lambda t: 9),

@@ -149,7 +149,9 @@ def test_composed_methods_use_the_classes_of_the_other_library(names) -> None:
 
 
 def test_library_loads_without_the_libraries_that_it_uses(irs) -> None:
-    """Composed methods include their types; constants of enums that aren't loaded are ints."""
+    """The library keeps types of composed methods, but its constants of another library's enum are
+    ints.
+    """
     api = load(irs[1])
     assert api.FAVOURITE == 2
     move = api.Draw.BY_NAME["Move"]

@@ -205,7 +205,9 @@ def compare_protocols(generated: Any, loaded: Any) -> None:
 
 
 class TestTraceAnnotations:
-    def test_library_with_stripped_trace_annotations_equals_one_without_them(self) -> None:
+    def test_library_generated_without_trace_annotations_equals_one_defined_without_them(
+        self,
+    ) -> None:
         assert generate(everything(), trace="strip") == generate(everything(trace=False))
 
     def test_kept_trace_annotations_are_attributes_of_the_protocol_and_its_methods(
@@ -314,7 +316,8 @@ def test_generated_stubs_pass_mypy_strict(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "use.py", "test.pyi"]
     package = Path(stretto.__file__).parent
     environment = dict(os.environ)
-    if package.parent.name != "site-packages":  # mypy searches only site-packages by default
+    # By default mypy finds installed packages only in site-packages.
+    if package.parent.name != "site-packages":
         environment["MYPYPATH"] = str(package.parent)
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

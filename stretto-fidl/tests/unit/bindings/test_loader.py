@@ -166,7 +166,7 @@ def test_method_payload_given_by_its_name_is_found() -> None:
     assert names.Talk.BY_NAME["Say"].request is names.Words
 
 
-def test_older_forms_of_channel_ends_are_read() -> None:
+def test_loader_accepts_channel_ends_in_the_form_of_older_ir() -> None:
     ir = library(structs={"Ends": ""}, protocols={"Talk": []})
     ir["struct_declarations"][0]["members"] = [
         {
@@ -278,7 +278,7 @@ def test_new_type_is_read_as_its_underlying_type() -> None:
     assert load(ir).Use.TYPE.members[0].type is types.UINT64
 
 
-def test_new_types_of_other_libraries_are_refused_with_advice() -> None:
+def test_ir_with_a_new_type_of_another_library_is_refused_with_advice() -> None:
     sources = "library b; using a; type S = struct { t a.Token; };"
     ir = compiled(sources, a="library a; type Token = string:100;")
     for read in (load, generate):

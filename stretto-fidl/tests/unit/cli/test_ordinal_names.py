@@ -75,5 +75,5 @@ def test_methods_and_events_are_found_by_ordinal() -> None:
     assert sorted(expected.values()) == ["One", "Two"]
     ir["interface_declarations"] = ir.pop(
         "protocol_declarations"
-    )  # compilers wrote this key until 2020
+    )  # Before 2020, compilers wrote protocols under this key.
     assert method_names([ir]) == expected

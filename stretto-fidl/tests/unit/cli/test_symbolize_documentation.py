@@ -47,7 +47,7 @@ def run(block: int) -> None:
         assert main(arguments) == 0
 
 
-def test_first_documented_commands_name_the_ordinals(
+def test_first_command_of_the_page_gives_names_to_ordinals(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["convert", "kernel.fxt", "trace.pftrace"]) == 0

@@ -100,12 +100,14 @@ class TestHandleRights:
         data, _ = codec.encode(TYPES.Basic(h=handle))
         assert codec.decode(TYPES.Basic, data, [handle]).h.rights == BASIC_RIGHTS
 
-    def test_unknown_rights_pass_the_check_and_are_set(self, handle: Handle) -> None:
+    def test_handle_with_unknown_rights_gets_the_rights_it_is_checked_for(
+        self, handle: Handle
+    ) -> None:
         handle.rights = SAME_RIGHTS
         handle.check(EVENT, BASIC_RIGHTS)
         assert handle.rights == BASIC_RIGHTS
 
-    def test_check_for_same_rights_does_not_change_the_rights(self, handle: Handle) -> None:
+    def test_check_against_same_rights_keeps_the_rights_of_the_handle(self, handle: Handle) -> None:
         handle.check(ANY, SAME_RIGHTS)
         assert handle.rights == DEFAULT_RIGHTS[EVENT]
 

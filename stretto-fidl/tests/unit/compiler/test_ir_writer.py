@@ -89,7 +89,7 @@ def test_locations_in_the_ir_count_bytes() -> None:
     assert ir["struct_declarations"][1]["maybe_attributes"][0]["location"]["length"] == 12
 
 
-def test_each_generated_member_has_a_different_line() -> None:
+def test_each_member_of_a_generated_union_has_a_line_of_its_own() -> None:
     ir = compiled("protocol P { A() -> (); B() -> () error int32; };")
     lines = [
         m["location"]["line"] for u in ("P_A_Result", "P_B_Result") for m in named(ir, u)["members"]

@@ -79,7 +79,7 @@ def test_element_types_and_counts_are_resolved() -> None:
     assert use("bytes:4")["element_type"]["subtype"] == "uint8"
 
 
-def test_ir_names_aliases_at_their_uses() -> None:
+def test_member_with_an_alias_names_the_alias_in_the_ir() -> None:
     ir = compiled(
         f"{TYPES}type X = resource struct {{ a Bytes; b Bytes:<9, optional>; c vector<Bytes>; "
         "d Vmo:zx.Rights.READ; };"
@@ -109,7 +109,7 @@ def test_alias_has_the_type_and_the_size_of_its_definition() -> None:
     assert named(ir, "Y")["experimental_maybe_from_alias"]["name"] == "test.example/X"
 
 
-def test_ir_names_new_types_at_their_uses() -> None:
+def test_member_of_a_new_type_refers_to_it_by_name_in_the_ir() -> None:
     ir = compiled("type Id = uint64;\ntype S = struct { a vector<Id>:2; };")
     assert ir["new_type_declarations"][0]["type"]["subtype"] == "uint64"
     vector = member_type(ir, "S", "a")

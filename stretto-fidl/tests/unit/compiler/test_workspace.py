@@ -157,7 +157,7 @@ def test_libraries_of_composed_methods_are_dependencies(method: str) -> None:
         "type A = struct { s bottom.S; };\nprotocol Q { M(struct { a A; }); };",
     ],
 )
-def test_indirectly_used_libraries_are_not_dependencies(middle: str) -> None:
+def test_ir_lists_only_directly_used_libraries_as_dependencies(middle: str) -> None:
     ir = compiled(
         "using middle;\nprotocol R { compose middle.Q; };",
         middle=f"library middle;\nusing bottom;\n{middle}",

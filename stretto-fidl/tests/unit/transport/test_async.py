@@ -1,4 +1,4 @@
-"""Tests of the asyncio client and server, with each other and with blocking ones."""
+"""Tests of the asyncio client and server, also together with the blocking client and server."""
 
 from __future__ import annotations
 
@@ -318,7 +318,8 @@ def test_handler_whose_task_was_cancelled_ends_the_channel() -> None:
             task = asyncio.current_task()
             assert task is not None
             task.cancel()
-            await asyncio.sleep(3600)  # sleep: the task is cancelled during it
+            # `sleep` raises CancelledError at once, because the task has been cancelled
+            await asyncio.sleep(3600)
 
     async def main() -> None:
         for name in ("Echo", "Later", "Crash"):
@@ -382,7 +383,7 @@ def test_deferred_replies_of_an_asyncio_server_are_sent(coroutine: bool) -> None
     run(main())
     deferreds[3].resolve(
         talk.TalkLaterResponse(number=33)
-    )  # the call has been cancelled: the reply is dropped
+    )  # The call has been cancelled, so the reply is dropped.
 
 
 @pytest.mark.parametrize("in_cycle", [False, True])

@@ -26,7 +26,7 @@ ORDINAL = {method.name: method.ordinal for method in talk.Talk.METHODS}
 
 
 class Peer:
-    """A raw server, whose replies the test writes, and a connected client."""
+    """A connected client, and the server's socket, on which the test writes the replies itself."""
 
     def __init__(self, **options) -> None:
         near, far = channel()
@@ -54,7 +54,7 @@ def number(value: int) -> bytes:
 
 
 def in_thread(call):
-    """Run a call in a thread; return a function that returns its result."""
+    """Run a function in a thread of its own; return the future of its result."""
     pool = ThreadPoolExecutor(1)
     future = pool.submit(call)
     pool.shutdown(wait=False)

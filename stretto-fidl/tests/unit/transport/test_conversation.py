@@ -28,7 +28,7 @@ def test_transaction_ids_increase_and_wrap() -> None:
             numbers.allocate()
 
 
-def test_used_channel_begins_at_a_random_transaction_id() -> None:
+def test_first_transaction_id_of_an_adopted_channel_is_random() -> None:
     firsts = {Numbers(0, used=True).allocate() for _ in range(20)}
     assert len(firsts) > 15
     assert all(0 < number < ASSIGNED for number in firsts)

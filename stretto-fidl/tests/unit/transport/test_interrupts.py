@@ -69,7 +69,7 @@ class WatchedClient(Client):
 
 
 class Server(threading.Thread):
-    """A server that sends the reply to the first request together with that to the second."""
+    """A server that answers the first request only when it answers the second."""
 
     def __init__(self, end: socket.socket) -> None:
         super().__init__(daemon=True)
@@ -98,7 +98,8 @@ def test_interrupted_reader_delivers_the_replies_of_other_callers(kind: int) -> 
             while not server.requests:
                 other.join(0.001)
             came = interrupted(lambda: client.Echo(number=2), place, TRANSPORT)
-            if not client.was_read:  # interrupted before it read: another call must read
+            # If the interrupted call read nothing, another call must read the other thread's reply.
+            if not client.was_read:
                 client.Echo(number=3)
             other.join(30)
             assert other.answer == 1, f"interrupted at place {place}"
@@ -156,7 +157,7 @@ def test_interrupted_call_releases_its_locks() -> None:
 
     def interrupt(place: int) -> bool:
         came = interrupted(lambda: client.Fire(number=place), place, TRANSPORT)
-        client.Fire(number=place)  # this call times out if the interrupted one still has a lock
+        client.Fire(number=place)  # This call times out if the interrupted call still holds a lock.
         assert peer.recv(100)
         return came
 
@@ -188,7 +189,7 @@ class Counting:
 
 
 @pytest.mark.parametrize("outgoing", [False, True])
-def test_hooks_count_interrupted_messages_or_report_a_lost_count(
+def test_hooks_count_each_interrupted_message_or_report_that_the_count_is_lost(
     outgoing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost = 0

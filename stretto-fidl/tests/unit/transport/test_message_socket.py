@@ -204,7 +204,7 @@ def test_frame_that_does_not_fit_is_flushed_later(ends) -> None:
     assert not ours.must_flush()
 
 
-def test_descriptors_other_than_sockets_are_refused_and_closed() -> None:
+def test_endpoint_refuses_and_closes_descriptors_of_unsuitable_kinds() -> None:
     before = descriptors()
     with pytest.raises(FidlError):
         MessageSocket(ChannelEnd(Event.create().detach()))

@@ -98,7 +98,9 @@ class Answers(Talker):
     ],
 )
 @pytest.mark.parametrize("name", ["Echo", "Divide"])
-def test_replies_of_another_class_are_not_sent(name: str, answer: Any, message: str) -> None:
+def test_reply_of_a_wrong_class_is_not_sent_and_ends_the_channel(
+    name: str, answer: Any, message: str
+) -> None:
     handler = Answers()
     handler.answer = answer
     near, far = channel()

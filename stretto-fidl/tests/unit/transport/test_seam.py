@@ -36,7 +36,7 @@ from tests.support.sources import ROOT
 
 
 class MessageSpan:
-    """A message span that fails if it isn't entered and left exactly once."""
+    """A message span of a test; it fails unless the transport enters and leaves it exactly once."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -189,7 +189,7 @@ def test_spans_of_dropped_messages_are_ended(hooks: Recorder) -> None:
     assert len(hooks.of("client", "received")) == 4
 
 
-def test_channel_ends_with_earlier_messages_are_marked_as_adopted(hooks: Recorder) -> None:
+def test_channel_end_is_adopted_if_it_may_have_carried_messages_before(hooks: Recorder) -> None:
     del hooks
     near, far = channel()
     with serving(far), Client(talk.Talk, near) as fresh:

@@ -28,7 +28,7 @@ def type_expression(type_: types.Type) -> str:
 
 
 def _maybe_optional(type_: types.Type) -> tuple[str, list[str]]:
-    """Return the name of the function that makes a type, optional or not, and its arguments."""
+    """Return two texts: the name of the function that makes a type, and the call's arguments."""
     match type_:
         case types.String():
             return "_t.String", _bound(type_)

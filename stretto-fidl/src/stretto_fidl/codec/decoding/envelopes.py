@@ -49,7 +49,10 @@ def _check_numbers(num_bytes: int, num_handles: int, decoder: Decoder) -> None:
 
 
 def _header_v1(items: Sequence[Any], index: int, decoder: Decoder) -> tuple[int, int, bool]:
-    """Return the envelope's numbers of bytes and handles, and False: v1 inlines no value."""
+    """Return the number of bytes, the number of handles, and False for "inlined".
+
+    In wire format v1 no value is inlined in its envelope.
+    """
     num_bytes, num_handles, presence = items[index : index + 3]
     if presence != PRESENT:
         if presence:
@@ -65,7 +68,7 @@ def _header_v1(items: Sequence[Any], index: int, decoder: Decoder) -> tuple[int,
 
 
 def _header_v2(items: Sequence[Any], index: int, decoder: Decoder) -> tuple[int, int, bool]:
-    """Return the envelope's numbers of bytes and handles, and whether the value is inlined."""
+    """Return the number of bytes, the number of handles, and whether the value is inlined."""
     envelope = items[index]
     flags, num_handles, num_bytes = envelope >> 48, envelope >> 32 & 0xFFFF, envelope & 0xFFFFFFFF
     if flags > 1:
@@ -143,7 +146,7 @@ class _Envelopes:
     def read(
         self, ordinal: int, items: Sequence[Any], index: int, decoder: Decoder, depth: int
     ) -> Any:
-        """Read a present envelope. Return None if the ordinal is unknown."""
+        """Read the value in an envelope that isn't empty. Return None if the ordinal is unknown."""
         member = self._members.get(ordinal)
         envelope = self._made.get(ordinal)
         if envelope is None:

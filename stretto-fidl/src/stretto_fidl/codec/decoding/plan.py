@@ -1,12 +1,11 @@
 """Decodes bytes to values, in wire formats v2 and v1.
 
-The reverse of `encoding`: a type is compiled once to closures. An object is
-claimed (enough bytes remain, the padding after it is zero), unpacked by one
-call, and its own padding is compared with zero. Then the values of its members
-are made of their items, in order, and their objects out of line are read.
+As in `encoding`, each type is compiled once to closures. To decode an object, a closure checks that
+enough bytes remain and that all padding is zero, unpacks the object in one call, makes the values
+of its members in order, and reads the out-of-line objects of these members.
 
-The peer is hostile: no memory is allocated for a count unless the message has as many bytes
-left, the depth is bounded, and remaining bytes are an error.
+The peer may be hostile: a count allocates no memory unless the message has that many bytes left,
+the depth is bounded, and bytes left over are an error.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Decoder:
         self.next_handle = 0
 
     def claim(self, size: int) -> int:
-        """Take the next object, and return its offset."""
+        """Return the offset of the next object, and advance past that object."""
         start, data = self.next, self.data
         end = start + (size + 7 & -8)
         if end > len(data):
@@ -60,7 +59,7 @@ class Decoder:
         return start
 
     def take(self, object_type: int, rights: int) -> Handle:
-        """Take the next handle, and check its type and rights."""
+        """Return the next handle of the message after a check of its type and rights."""
         if self.next_handle >= len(self.handles):
             raise WireError(TOO_FEW_HANDLES, "there is no handle left")
         handle = self.handles[self.next_handle]
@@ -101,7 +100,7 @@ def primary(type_: Type, wire: int) -> tuple[int, Read]:
 
 
 def later(type_: Type, wire: int) -> Read:
-    """Return a function like the result of `reader`, which is called at the first use only."""
+    """Return a function that calls `reader` at its first call and decodes as the result does."""
     made: list[Read] = []
 
     def read(decoder: Decoder, depth: int) -> Any:

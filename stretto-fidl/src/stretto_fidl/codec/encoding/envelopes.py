@@ -61,7 +61,7 @@ def _outside(type_: Type) -> Envelope:
 
 
 class _Envelopes:
-    """Writes the members of a table or union. The writer of a member is made at its first use."""
+    """Writes the members of a table or union; compiles the code for a member at its first use."""
 
     __slots__ = ("_hidden", "_made")
 

@@ -1,16 +1,15 @@
 """Encodes values to bytes, in wire format v2.
 
-A type is compiled once to a plan of closures. An object (the value itself, or a
-part of it out of line) is packed by one call of a `struct.Struct`, from the
-items of its members (see `layout`). The objects out of line are written while
-these items are made, member by member, so that bytes and handles are in the order
-of a depth-first traversal:
+A type is compiled once to closures. An object is the value itself, or a part of it that lies out of
+line. One call of a `struct.Struct` packs an object from the items of its members (see `layout`).
+While an object's items are made, its out-of-line objects are written, so that bytes and handles are
+in the order of a depth-first traversal:
 
     write(object)    reserve room ─▶ items of each member ─▶ pack
                                          │ out of line: write(object), deeper
 
-Plans of objects out of line are made at their first use: types may be recursive, but no object
-contains itself in line.
+The closure for an out-of-line object is compiled at its first use, because a type may contain
+itself out of line.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ PADS: Final = [bytes(-size % 8) for size in range(8)]
 
 
 class Encoder:
-    """The state of encoding one message: its bytes so far, and its handles."""
+    """The bytes and handles of a message that is being encoded."""
 
     __slots__ = ("handles", "out")
 

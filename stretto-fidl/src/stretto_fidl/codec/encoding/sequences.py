@@ -48,7 +48,7 @@ def _array(type_: Array, _optional: bool) -> Items:
 
 
 def _elements(values: Sequence[Any], inner: Items, encoder: Encoder, depth: int) -> list[Any]:
-    """Return the items of all elements."""
+    """Return the items of all elements in one list, for a `struct.Struct`."""
     result: list[Any] = []
     for index, value in enumerate(values):
         try:
