@@ -40,11 +40,11 @@ OF_HANDLERS: Final = frozenset({"on_unknown_method", "on_unknown_event"})
 
 
 def python_name(name: str, taken: Container[str] = ()) -> str:
-    """Return a name that Python allows and that is not taken.
+    """Return a FIDL name, or the name with `_` if it is a keyword or in `taken`.
 
     Args:
         name: The name in FIDL.
-        taken: The names that are taken in its place, besides keywords.
+        taken: The names that may not be used, besides Python's keywords.
     """
     return f"{name}_" if iskeyword(name) or name in taken else name
 

@@ -77,7 +77,7 @@ def test_forked_channel_has_arrows_only_where_the_sender_is_certain(
     assert of_child == expected_of_child.get(mode, set())
     assert sent >= BEFORE | AROUND | AFTER
     assert with_arrows == arrows_of
-    # A call to a receiver without arrows has one arrow, from handler to reply.
+    # If the receiver has no arrows, a call has one arrow: from its handler to its reply.
     complete = sum(out[:2] == ("send", "reply") for out, _ in arrows)
     assert complete == calls
 
@@ -151,7 +151,10 @@ class TestConnectionNames:
 
 
 def read_complete_messages(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
-    """Return points and arrows of a trace that began late; omit messages sent before it."""
+    """Return the points and arrows of a trace that began after messages had been sent.
+
+    Points of messages sent before the trace began are left out.
+    """
     points, arrows = read(trace)
     sent = {point[2] for point in points if point[0] == "send"}
     return [point for point in points if point[2] in sent], arrows

@@ -82,7 +82,9 @@ class Turns:
         self.enough = False
 
     def more(self) -> bool:
-        """Count a message, and return whether to send it."""
+        """Count the message that the caller is about to send; return False if it should stop
+        instead.
+        """
         self.taken += 1
         return not self.enough
 

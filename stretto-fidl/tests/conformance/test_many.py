@@ -133,7 +133,9 @@ def without_id(points: list[Point]) -> list[Point]:
 
 
 def settles(point: Point) -> bool:
-    """Return whether a point is the last one of its message before the server loses its count."""
+    """Return whether the server, when it loses a message count at this message, does so at this
+    point.
+    """
     if point.kind in ("one-way", "request"):
         return point.serial % 10 != 0
     return point.kind == "event"

@@ -20,7 +20,8 @@ ARROWS = "select slice_out, slice_in from flow"
 def read(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
     """Return the points and arrows of a trace.
 
-    A point is a message at one end. Calls are identified by transaction id, others by size.
+    A point is a message at one end. A call is identified by its transaction id, another message by
+    its size.
     """
     oracle = Oracle(trace)
     assert oracle.errors() == []

@@ -1,4 +1,4 @@
-"""Seed messages for mutations, and checks of properties of every decoded message."""
+"""The messages that tests mutate, and checks for every decoded message."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def padding(serial: int) -> list[int]:
 
 
 class _EnableLater:
-    """Counts messages, and enables the category after the message with the given number."""
+    """Enables the tracing category after a given number of messages."""
 
     def __init__(self, at: int) -> None:
         self._left = at
@@ -133,7 +133,7 @@ def client(path: str, messages: int, enable_at: int) -> None:
         thread.start()
     for thread in senders:
         thread.join()
-    ask(caller, 1)  # the reply comes after all earlier events
+    ask(caller, 1)  # When the reply comes, all earlier events have come.
     caller.close()
     receiver.join()
 

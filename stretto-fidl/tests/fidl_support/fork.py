@@ -29,8 +29,9 @@ from stretto_fidl.transport import Client, Listener, Server, connect
 FORK_AT = 50
 CHILD = 100
 WITHOUT_ARROWS = {
-    # Counts of messages without arrows, by mode. Until its next call, a forked parent draws no
-    # arrows; if its child has used the channel, it draws none at all. A call counts three times.
+    # The numbers of messages without arrows, by mode. After a fork, the parent's messages have no
+    # arrows until its next call; if the child has used the channel, they have none at all. A call
+    # counts as three messages.
     "client": {"forked": 14},
     "later": {"not synchronised": 6, "forked": 6},
     "idle": {"not synchronised": 6},

@@ -2,10 +2,10 @@
 
     python -m fidl_support.goldens FOLDER [--library-dir FOLDER] [-v]
 
-FOLDER holds, at any depth, `NAME.test.fidl` files, or folders `NAME` of such files,
-and `NAME.json.golden` files. Imported libraries are searched in FOLDER and
-in the library folders. Prints `passed`, `failed` or `unsupported` per golden,
-with `-v` the first difference, and the sums; the exit code is 1 if one failed.
+FOLDER holds, at any depth, `NAME.test.fidl` files, or folders `NAME` of such files, and
+`NAME.json.golden` files. Imported libraries are searched in FOLDER and in the library folders. The
+program prints `passed`, `failed` or `unsupported` for each golden file, with `-v` also its first
+difference, and the numbers of all results. The exit code is 1 if a golden failed.
 
 A golden matches our IR if both are equal, including the order of keys, after these changes:
 
@@ -16,7 +16,8 @@ A golden matches our IR if both are equal, including the order of keys, after th
 - `available` and `experiments` are flags of the build, and are left out, as are the
   declarations of dependencies that are missing in the golden.
 
-A golden is unsupported if its definitions can't be found, or use features that we refuse.
+A golden is unsupported if its definitions can't be found, or use features that this compiler
+refuses.
 """
 
 from __future__ import annotations
@@ -112,7 +113,10 @@ def expected(node: Any) -> Any:
 
 
 def of_today(node: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON node as the current compiler writes it: uses of types change their form."""
+    """Return a JSON node in the form in which the current compiler writes it.
+
+    Older compilers write uses of types in another form.
+    """
     if node.get("name") in VERSIONS and node.get("type") == "uint64":
         return node | {"type": "uint32"}
     if "kind_v2" in node:

@@ -24,7 +24,7 @@ def compiled(text: str, **dependencies: str) -> dict[str, Any]:
 
 
 def whole(text: str) -> str:
-    """Return a text as a whole file: adds `library test.example;` if it has no `library`."""
+    """Return the text of a whole file. A text without a library gets `library test.example;`."""
     return text if re.search(r"^(@.*)?library( [\w.]+)?;?", text, re.MULTILINE) else HEAD + text
 
 

@@ -1,8 +1,8 @@
-"""Reads the compiler's JSON IR of a library, for the definitions of its classes.
+"""Reads the JSON IR of a library, from which the bindings make their classes.
 
-It reads the IR of `stretto fidl compile` and of Fuchsia's compiler, older forms
-included: client ends as plain identifiers, server ends as requests, payloads by
-name, attributes in CamelCase, protocols as interfaces.
+The IR may come from `stretto fidl compile` or from Fuchsia's compiler. Older compilers wrote client
+ends as plain identifiers, server ends as requests, payloads by name, attributes in CamelCase and
+protocols as interfaces; these forms are read too.
 
 The document is not trusted, so `ir_checks` checks it.
 """
@@ -110,7 +110,8 @@ class LibraryReader:
         """Return the definitions of a kind, in the order of the document."""
         found = self.ir.get(f"{kind}_declarations")
         if found is None and kind == "protocol":
-            found = self.ir.get("interface_declarations")  # the name until 2020
+            # Before 2020, compilers wrote protocols under this key.
+            found = self.ir.get("interface_declarations")
         for declaration in found or []:
             checked_name(declaration["name"], full=True)
         return list(found or [])
@@ -327,7 +328,12 @@ def _sensitive_names(ir: IR, others: Iterable[str]) -> set[str]:
 
 
 def _mentions(ir: IR, names: set[str]) -> bool:
-    """Return whether a member or alias has a type with one of these names, at any depth."""
+    """Return whether a type has one of these names, or contains such a type.
+
+    Args:
+        ir: The definition of a member or alias.
+        names: The names.
+    """
     for _ in range(MAX_DEPTH):
         alias = ir.get("experimental_maybe_from_alias") or {}
         if alias.get("name") in names or ir.get("identifier") in names:

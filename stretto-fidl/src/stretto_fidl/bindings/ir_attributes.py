@@ -12,12 +12,10 @@ if TYPE_CHECKING:
 
 
 def attributes(ir: IR) -> dict[str, Any]:
-    """Return attributes by name, in snake_case.
+    """Return the values of attributes by name, in snake_case.
 
-    An attribute maps to its argument `value`, to a dictionary of other arguments, or to True
-    without arguments.
-
-    The first of several attributes with one name (`@trace`) is taken.
+    The value is the argument `value`, a dictionary of other arguments, or True without arguments.
+    If an attribute is repeated, as `@trace` may be, the first one counts.
     """
     found: dict[str, Any] = {}
     for attribute in ir.get("maybe_attributes") or []:
@@ -29,7 +27,8 @@ def attributes(ir: IR) -> dict[str, Any]:
             value = arguments["value"]
         name = re.sub(r"(?<!^)(?<![_A-Z])(?=[A-Z])", "_", attribute["name"]).lower()
         if name == "trace" and attribute.get("value") == "":
-            value = ""  # in other attributes "" means that there is no value
+            # `@trace("")` switches tracing off. Other attributes have "" if they have no argument.
+            value = ""
         found.setdefault(name, value)
     return found
 

@@ -98,7 +98,7 @@ def _of_its_class(type_: types.Type, value: Any) -> Any:
 
 
 def short_name(name: str) -> str:
-    """Return the Python name for a full name, without the library."""
+    """Return the Python name for the last part of a full name: `Point` for `library/Point`."""
     return python_name(name.rpartition("/")[2], OF_MODULES)
 
 

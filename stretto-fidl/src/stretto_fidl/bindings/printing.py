@@ -74,7 +74,7 @@ def is_hidden(member: types.Member) -> bool:
 def _is_of_sensitive_type(type_: types.Type) -> bool:
     """Return whether a type is sensitive.
 
-    A value alone may not show it, because it may be a plain int or an empty list.
+    The type is needed because a value may be a plain int or an empty list.
     """
     if isinstance(type_, (types.Vector, types.Array)):
         return _is_of_sensitive_type(type_.element)

@@ -105,7 +105,10 @@ class Symbolizer:
         return zlib.compress(b"".join(pieces))
 
     def _message(self, data: bytes, fields: Mapping[int, Any]) -> bytes:
-        """Return a message with its texts replaced. Most messages contain no text."""
+        """Return a trace message with the ordinals in its texts replaced.
+
+        Most messages contain no ordinal and are returned unchanged.
+        """
         if _PREFIX not in data:
             return data
         pieces = []

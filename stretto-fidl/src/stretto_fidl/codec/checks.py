@@ -1,8 +1,8 @@
 """Checks of values against types.
 
-Constructors of the bindings check a value before they store it. The encoder
-checks after the struct module has refused to pack, to find the reason. Only the
-encoder looks into lists and objects.
+Constructors of the bindings check a value before they store it. If the module `struct` refuses to
+pack a value, the encoder checks the value to find the reason. Only the encoder checks the contents
+of lists and objects.
 """
 
 from __future__ import annotations

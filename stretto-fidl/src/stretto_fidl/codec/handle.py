@@ -114,7 +114,7 @@ class Handle:
         return self.fd
 
     def detach(self) -> int:
-        """Give up the descriptor and return it. The caller has to close it."""
+        """Return the descriptor without closing it; the caller has to close it."""
         fd, self._fd = self.fd, -1
         return fd
 
@@ -161,7 +161,7 @@ class Handle:
         try:
             self.close()
         except OSError:
-            pass  # the descriptor is closed already: a daemon closes all inherited descriptors
+            pass  # The descriptor may be closed already: a daemon closes all inherited descriptors.
 
     def __repr__(self) -> str:
         state = f"fd {self._fd}" if self._fd >= 0 else "closed"

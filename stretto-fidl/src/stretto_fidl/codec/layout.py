@@ -1,7 +1,7 @@
-"""Computes layouts in line: sizes, alignments, padding, and formats for the struct module.
+"""Computes inline layouts: sizes, alignments, padding, and formats for the module `struct`.
 
-A type's part in line is a row of items of `struct.Struct`, so that a whole
-object is packed and unpacked by one call:
+The inline part of a value becomes one or more items of a `struct.Struct`, so that one call
+packs or unpacks a whole object:
 
     bool, numbers, enums, bits   1 item
     handle                       1 item, presence
@@ -52,7 +52,7 @@ def aligned(size: int, alignment: int = ALIGNMENT) -> int:
 
 
 class Layout:
-    """The layout of the part of a type that lies in line.
+    """The layout of the inline part of a type's values.
 
     Attributes:
         format: The format for the struct module, without byte order.

@@ -135,7 +135,7 @@ def close_all(handles: Sequence[Handle]) -> None:
 
 
 def check_consumed(decoder: Decoder) -> None:
-    """Raise an error if bytes or handles are left."""
+    """Raise an error if the value has not used all bytes and handles of the message."""
     extra = len(decoder.data) - decoder.next
     if extra:
         problem = f"{extra} bytes after the value"

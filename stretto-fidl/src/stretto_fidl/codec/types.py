@@ -1,9 +1,9 @@
 """The types of FIDL for the codec.
 
-They are made from the compiler's JSON IR (`stretto_fidl.bindings.ir`) or by
-generated code. A named type has the Python class of its values (`cls`), which
-`stretto_fidl.bindings` sets. Types refer to named types by `Reference`, because
-definitions may be recursive; a `Library` resolves references.
+Types are made from the compiler's JSON IR (`stretto_fidl.bindings.ir`) or by generated code. A
+named type has the Python class of its values (`cls`), which `stretto_fidl.bindings` sets. Types
+refer to named types by `Reference`, because definitions may be recursive; a `Library` resolves
+references.
 
     FIDL                 values
     bool, int8 … float64 bool, int, float
@@ -102,7 +102,7 @@ class Vector(Type):
 
 
 class Array(Type):
-    """An array of exactly `count` elements, in line."""
+    """An array of exactly `count` elements, which are encoded inline."""
 
     __slots__ = ("count", "element")
 
@@ -221,7 +221,7 @@ class Enum(Named):
 
 
 class Bits(Enum):
-    """Bits: flags by name. Flexible bits accept other flags, too."""
+    """A type of bits, with its flags by name. Flexible bits accept other flags too."""
 
     __slots__ = ()
 

@@ -90,11 +90,11 @@ class WireError(FidlError, ValueError):
         self._anchored = offset is not None
 
     def add_step(self, step: str, offset: int | None = None, *, hidden: bool = False) -> None:
-        """Add the member in which the error happened, at an offset in its object.
+        """Add the step from an object to the member in which the error happened.
 
         Args:
             step: The member's name, or `[index]`.
-            offset: The offset in bytes; None while encoding.
+            offset: The offset of the member in the object, in bytes; None while encoding.
             hidden: Whether the member is sensitive.
         """
         self.path.insert(0, step)
@@ -104,13 +104,13 @@ class WireError(FidlError, ValueError):
             self.offset = (self.offset or 0) + offset
 
     def hide(self) -> None:
-        """Remove the value, which is sensitive, from the text."""
+        """Remove a sensitive value from the text of the error."""
         if self.code in _QUOTING:
             self.problem = "a sensitive value is wrong"
             self.args = (self.code, self.problem)
 
     def add_base(self, start: int) -> None:
-        """Add the object's offset in the message: so far the offset is relative to the object."""
+        """Add the offset of the object in the message to the offset within the object."""
         if not self._anchored:
             self.offset = (self.offset or 0) + start
             self._anchored = True

@@ -1,10 +1,9 @@
-"""The attributes: their names, the elements that may have them, their arguments.
+"""Checks attributes: their names, their arguments, and the elements that have them.
 
-Attributes with unknown names take strings and bools, and are copied to the IR.
-`@trace` and `@sensitive` are unknown to Fuchsia's compiler. They are checked here,
-because a mistake in them would have no effect and no error; names that are close
-to theirs are errors (`sensitive`). Only `@trace` may be repeated: the first one
-is the category, and all are kept.
+An attribute with an unknown name may have strings and bools as arguments, and is copied to the IR.
+Fuchsia's compiler doesn't know `@trace` and `@sensitive`, so it reports no mistake in them. This
+compiler checks both, and refuses names that look like a misspelling of theirs (see `sensitive`).
+Only `@trace` may be repeated: the first one names the category, and the IR has all of them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""`@available`: the elements of a version of a platform.
+"""Reads `@available`, which states the versions in which an element exists.
 
-One version is compiled. Elements that were added later or removed before are left
-out first, so that two elements that replace each other don't collide.
+Before a version is compiled, the elements that don't exist in it are left out. So an element and
+its replacement may have the same name.
 
-Versions are numbers, `NEXT` and `HEAD`; HEAD is the default, and has every element
-that wasn't removed.
+Versions are numbers, `NEXT` and `HEAD`; HEAD is the default, and contains all elements except
+removed ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNVERSIONED = "unversioned"
 
 
 class Availability:
-    """The versions in which an element exists, and the one that deprecated it."""
+    """The versions in which an element exists, and the version from which it is deprecated."""
 
     __slots__ = ("added", "deprecated", "removed")
 

@@ -51,7 +51,7 @@ class LibraryCompiler:
         """Compile the library.
 
         Raises:
-            CompileError: The library is wrong; the error has all errors.
+            CompileError: The definitions are wrong; `errors` has all mistakes.
         """
         compilation = self._compilation
         self._attempt(lambda: compilation.attributes(self.library, "library"))

@@ -36,10 +36,10 @@ class Evaluator:
         self._required = required
 
     def evaluate(self, constant: Constant, type_: Type) -> Value:
-        """Return the value of a constant, which must have this type.
+        """Return the value of a constant of an expected type.
 
         Raises:
-            CompileError: The constant isn't of the type, or out of its range.
+            CompileError: The constant has another type, or is out of the type's range.
         """
         with self._required.nested(constant.span):
             if isinstance(constant, Literal):

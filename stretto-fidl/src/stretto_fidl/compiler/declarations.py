@@ -149,18 +149,19 @@ class LayoutDecl(Decl):
 
     Attributes:
         naming_context: The place that gives the layout its default name (`names`).
-        anonymous: Whether it is part of another declaration, so that no name refers to it.
+        anonymous: Whether the layout is written inside another declaration; no name can refer to
+            it.
         strict: Whether unknown members are errors.
-        resource: Whether it may hold handles; None until its members show it.
-        is_result: Whether it is the union of a method's success and error.
-        is_empty_success: Whether it is the struct of a success without values.
+        resource: Whether values may hold handles; None until this is inferred from the members.
+        is_result: Whether the layout is the generated union of a method's success and errors.
+        is_empty_success: Whether the layout is the generated struct for a success without values.
         subtype_syntax: The underlying type of an enum or bits in the syntax tree.
         subtype: The compiled underlying type.
-        mask: The union of all members of bits.
+        mask: The bitwise or of all members of bits.
         unknown_value: The value of a flexible enum for unknown members.
         reserved: The reserved ordinals of a table or union.
-        old: Whether it is written in the old syntax.
-        marked: Whether `strict` or `flexible` is written.
+        old: Whether the layout is written in the old syntax.
+        marked: Whether the layout is written with `strict` or `flexible`.
         shape: The sizes on the wire; None before they are computed.
     """
 
@@ -274,7 +275,7 @@ class ProtocolDecl(Decl):
         openness: `open`, `ajar` or `closed`.
         composed: Its `compose` statements.
         methods: Its own methods.
-        all_methods: All methods, each with whether it is composed.
+        all_methods: Pairs of all methods, and whether the method comes from a composed protocol.
     """
 
     openness: str

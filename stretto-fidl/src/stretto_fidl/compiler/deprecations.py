@@ -1,7 +1,6 @@
 """Checks that only deprecated elements use deprecated elements.
 
-Only uses by name count, and only in the compiled version. A deprecated element
-may use deprecated ones.
+The compiled version alone is checked, and only uses by name.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def deprecated_uses(library: Library, scope: Scope) -> list[CompileError]:
-    """Return the errors for uses of deprecated elements by others.
+    """Return an error for each use of a deprecated element by one that isn't deprecated.
 
     Args:
         library: The compiled library.
@@ -67,7 +66,7 @@ def _references(decl: Decl) -> Iterator[tuple[Element, Reference]]:
         yield from ((decl, found) for found in _of_constant(decl.value_syntax))
     members = {LayoutDecl: "members", ServiceDecl: "members", ResourceDecl: "properties"}
     if isinstance(decl, LayoutDecl) and decl.is_result:
-        return  # the uses in a result's parts count as uses by the method
+        return  # Uses in a result union count as uses by the method.
     for member in getattr(decl, members.get(type(decl), ""), ()):
         yield from ((member, found) for found in _of_type(member.type_syntax))
         yield from ((member, found) for found in _of_constant(member.value_syntax))
@@ -85,7 +84,7 @@ def _of_protocol(decl: ProtocolDecl) -> Iterator[tuple[Element, Reference]]:
 
 
 def _of_type(syntax: TypeConstructor | None) -> Iterator[Reference]:
-    """Yield the names that a type mentions, without the names in a layout that it declares."""
+    """Yield the names that a type mentions, except those in the members of a nested layout."""
     if syntax is None:
         return
     if isinstance(syntax.target, Reference):

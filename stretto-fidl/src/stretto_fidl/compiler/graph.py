@@ -49,7 +49,7 @@ def post_order(roots: Iterable[Node], edges: Callable[[Node], Iterable[Node]]) -
 def components(roots: Iterable[Node], edges: Callable[[Node], Iterable[Node]]) -> list[list[Node]]:
     """Return the strongly connected components, each after the components that it leads to.
 
-    Tarjan's algorithm.
+    This is Tarjan's algorithm.
     """
     index: dict[Node, int] = {}
     low: dict[Node, int] = {}

@@ -30,7 +30,7 @@ def location(span: Span) -> Json:
 
 
 def attributes(compiled: list[CompiledAttribute]) -> Json:
-    """Return an object with the key of the attributes; an empty one if there are none."""
+    """Return the IR of attributes as an object with one key; empty if there are no attributes."""
     if not compiled:
         return {}
     return {"maybe_attributes": [_attribute(attribute) for attribute in compiled]}
@@ -54,7 +54,7 @@ def _attribute(attribute: CompiledAttribute) -> Json:
 
 
 def place(element: Element) -> Json:
-    """Return the keys for the place of an element, and for whether it is deprecated."""
+    """Return the keys `location` and `deprecated` of an element."""
     return {"location": location(element.span), "deprecated": element.deprecated}
 
 

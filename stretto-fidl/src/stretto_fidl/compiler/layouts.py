@@ -45,7 +45,7 @@ def check_names(members: Sequence[Element], what: str) -> None:
     """Check that no two names are equal or too similar.
 
     Raises:
-        CompileError: Two are equal or too similar.
+        CompileError: Two names are equal or too similar.
     """
     seen: dict[str, Element] = {}
     for member in members:

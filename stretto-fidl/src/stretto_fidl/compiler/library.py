@@ -60,7 +60,7 @@ class Library:
         """Add a declaration.
 
         Raises:
-            CompileError: Its name is taken.
+            CompileError: The library has a declaration with this name already.
         """
         other = self._canonical.setdefault(canonical(decl.name), decl)
         if other is not decl:
@@ -97,7 +97,7 @@ class Library:
         imports[imported.name] = imported
 
     def imported(self, file: str, name: str) -> Import | None:
-        """Return the import with a name in a file; None if there is none."""
+        """Return the import that has a name in a file; None if no import has this name."""
         return self._imports.get(file, {}).get(name)
 
     def all_imports(self) -> Iterator[Import]:

@@ -1,8 +1,8 @@
 """Finds the other libraries that a reader of the IR needs.
 
-These are the imported ones, and the ones that composed methods of other libraries
-need: for the types of their payloads and of the payloads' members. Libraries
-behind an alias or in a further struct are dependencies of the other library.
+These are the libraries that this library imports, and the libraries of the types in payloads of
+methods composed from other libraries: the payloads' own types and those of their members. Types
+behind an alias or deeper in a payload add no library.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def parse_all(sources: Iterable[SourceFile]) -> list[File]:
     """Return the syntax trees of files, which may belong to several libraries.
 
     Raises:
-        CompileError: A file isn't valid FIDL; the error has the errors of all files.
+        CompileError: A file isn't valid FIDL; `errors` has the mistakes of all files.
     """
     parsed: list[tuple[list[Token], bool | None, File]] = []
     errors: list[CompileError] = []
@@ -131,7 +131,7 @@ def _const_verdict(first: Token, second: Token) -> bool | None:
 
 
 def _member_verdict(words: list[Token], position: int) -> bool | None:
-    """Return False for a method with a modifier, which only the new syntax has."""
+    """Return the syntax that the tokens of a protocol's member show, as `_verdict` does."""
     here, after = words[position], _word(words, position + 1)
     if here.kind == "(":
         return _parameters_verdict(words, position)

@@ -67,7 +67,8 @@ class OldParser(NewParser):
     def _declaration(self, attributes: list[Attribute]) -> Declaration:
         first = self._tokens.current
         if first.text == "resource" and self._tokens.ahead(2).kind in (":", "{"):
-            self._tokens.take()  # the token is `resource`; the new syntax has `resource_definition`
+            # The old syntax has `resource` where the new one has `resource_definition`.
+            self._tokens.take()
             return self._resource(attributes)
         modifiers = self._modifiers(*_MODIFIERS)
         word = self._tokens.current

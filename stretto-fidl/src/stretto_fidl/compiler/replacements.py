@@ -140,11 +140,11 @@ def _check(
     places: Places | None = None,
     here: Place = None,
 ) -> Iterator[CompileError]:
-    """Check an element that ends.
+    """Check an element that is removed or replaced in the next version.
 
     Args:
         element: The element.
-        ending: The attribute that ends it.
+        ending: The attribute that removes or replaces the element.
         after: The elements of the same parent in the next version, by name.
         places: The places on the wire of the elements that are new in the next version.
         here: The place of the element on the wire.

@@ -1,6 +1,6 @@
-"""Compiles each declaration when another one first needs it.
+"""Compiles each declaration when another declaration first needs it.
 
-So the order in files doesn't matter.
+Therefore the order of declarations in files doesn't matter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_DEPTH = 100
 
 
 class Consequence(Exception):  # noqa: N818 - no error of its own
-    """A declaration fails because a declaration that it needs is wrong, which was reported."""
+    """Raised if a needed declaration is wrong. The error of that declaration has been reported."""
 
 
 class Requirements:

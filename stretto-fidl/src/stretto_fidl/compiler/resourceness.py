@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def check_resources(library: Library) -> None:
-    """Infer `resource` for results and for types of the old syntax; check it for others.
+    """Check that types which may hold handles are marked `resource`.
+
+    Types of the old syntax and the unions of results are marked here.
 
     Raises:
         CompileError: A type that isn't a `resource` may hold handles.

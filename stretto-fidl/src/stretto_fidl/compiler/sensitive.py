@@ -3,14 +3,14 @@
     library a;                                  library b; using a;
     @sensitive alias Token = string:100;        type S = struct { t vector<a.Token>; };
 
-The IR of `b` does not contain `a.Token`: aliases and new types are no types in the IR, and the IR
-of `a` may not be available. So the attribute is copied to the elements that mention them, here to
-the member `t`; from a library to its declarations; from a protocol to its methods, which others
-compose; and from the alias of a payload to the method.
+The IR of `b` does not contain `a.Token`: the IR lists no aliases and new types as types, and the IR
+of `a` may not be available. So the attribute is copied from an alias to the elements that mention
+it, here to the member `t`; from a library to its declarations; from a protocol to its methods,
+because other protocols may compose them; and from the alias of a payload to the method.
 
-A mistyped attribute would protect nothing, so names close to it are errors: up to two letters away
-from `sensitive`. The name `trace` is shorter, and other names may be two letters away: one letter
-too many or too few, or two swapped, are errors.
+A misspelled attribute would protect nothing. So a name is an error if it differs from `sensitive`
+by one or two letters. For `trace`, which is shorter, it is an error only if it has one letter too
+many or too few, or two letters swapped.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ SENSITIVE, TRACE = "sensitive", "trace"
 
 
 def marked(element: Element, *uses: TypeUse | None) -> list[CompiledAttribute]:
-    """Return the attributes of an element, with a `@sensitive` copied from mentioned elements.
+    """Return the attributes of an element, and the `@sensitive` of its parents or of the types it
+    uses.
 
     Args:
         element: A declaration, a member or a method.
-        uses: The types that the element mentions.
+        uses: The types that the element uses.
     """
     if element.attribute(SENSITIVE) is not None:
         return element.attributes

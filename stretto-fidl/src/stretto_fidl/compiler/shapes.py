@@ -158,15 +158,18 @@ def _first_guess(decl: LayoutDecl) -> TypeShape:
 
 
 def _inline_order(component: list[LayoutDecl]) -> list[LayoutDecl]:
-    """Return the structs in an order in which each follows the structs that it contains in line."""
+    """Return the structs in an order in which each follows the structs that it contains inline."""
     group = set(component)
     inline = components(component, lambda decl: [d for d in _inline(decl) if d in group])
     return [decl for part in inline for decl in part]
 
 
 def _close(component: list[LayoutDecl]) -> None:
-    """Compute the contents of types that contain each other: all of them have the same contents."""
-    # a second round: now each type in the component has a shape
+    """Compute the shapes of types that contain each other.
+
+    If one of them holds a handle, padding or a flexible envelope, all of them do.
+    """
+    # Compute the shapes again, because now a shape of each type in the component is known.
     shapes = [_layout(decl) for decl in component]
     padding = any(shape.has_padding for shape in shapes)
     flexible = any(shape.has_flexible_envelope for shape in shapes)
@@ -179,7 +182,7 @@ def _close(component: list[LayoutDecl]) -> None:
 
 
 def _content(decl: LayoutDecl) -> list[LayoutDecl]:
-    """Return the layouts of this library whose values this layout contains, in line or not."""
+    """Return the layouts of this library that a layout contains, inline or out of line."""
     found = []
     for member in decl.members:
         if member.type is not None:

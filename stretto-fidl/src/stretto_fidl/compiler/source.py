@@ -107,5 +107,5 @@ class GeneratedSpan(Span):
 
     @property
     def line(self) -> int:
-        """The line in the file `generated`."""
+        """The number of the line in the file `generated`, which doesn't exist."""
         return self._line

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Reference:
-    """A reference: `Name`, `library.Name`, or `Enum.MEMBER`. The resolver decides which."""
+    """A reference: `Name`, `library.Name` or `Enum.MEMBER`.
+
+    `Scope` finds out which of the three it is.
+    """
 
     span: Span
     parts: tuple[str, ...]
@@ -92,7 +95,7 @@ class Modifier:
     """A modifier: `strict`, `flexible`, `resource`, `open`, `ajar`, `closed`.
 
     Attributes:
-        versions: The versions that have it: `strict(added=2)`.
+        versions: The arguments that say in which versions the modifier applies: `strict(added=2)`.
     """
 
     span: Span

@@ -57,7 +57,7 @@ class Timeline:
         """Check all versions.
 
         Raises:
-            CompileError: A version is wrong; the error has all errors, each once.
+            CompileError: Some version is wrong; `errors` has all mistakes, each once.
         """
         if self._library.platform is not None:
             self._check_versions()

@@ -80,7 +80,7 @@ class TokenStream:
             where: The end of the message "expected X …".
 
         Raises:
-            CompileError: It is of another kind.
+            CompileError: The current token is of another kind.
         """
         if not self.at(kind):
             raise self.unexpected(f"a {kind}" if kind == NAME else f"`{kind}`", where)

@@ -57,7 +57,7 @@ def _transports(roots: Iterable[LayoutDecl]) -> dict[LayoutDecl, set[str]]:
     """
     found: dict[LayoutDecl, set[str]] = {}
     for component in components(roots, _inner):
-        # layouts that contain each other share one set
+        # Layouts that contain each other need the same transports.
         transports: set[str] = set()
         for decl in component:
             transports.update(_endpoints(decl))

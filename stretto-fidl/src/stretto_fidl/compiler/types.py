@@ -87,15 +87,15 @@ UNBOUNDED = (1 << 32) - 1
 
 @dataclass(slots=True)
 class Type:
-    """A type.
+    """A type of FIDL, with its constraints.
 
     Attributes:
-        kind: A kind of this module.
+        kind: One of the constants `PRIMITIVE` to `BOX`.
         subtype: The name of a primitive or internal type.
         element: The element of a vector, array, box or pointer.
         size: The length of an array or string array; the bound of a vector or string.
-        nullable: Whether it may be absent.
-        decl: The declaration of an identifier.
+        nullable: Whether a value may be absent.
+        decl: The declaration of a named type.
         protocol: The protocol of an endpoint.
         role: The role of an endpoint: `client` or `server`.
         resource: The resource definition of a handle.
@@ -153,10 +153,10 @@ class TypeUse:
     Attributes:
         span: The place in the file.
         type: The type that is used.
-        alias: Its alias, if it was written by one.
-        nullable: Whether `optional` is written here.
-        bound: The bound written here.
-        rights: The rights written here.
+        alias: The alias by which the type was written; None without an alias.
+        nullable: Whether this use has the constraint `optional`.
+        bound: The bound that this use adds.
+        rights: The rights that this use adds.
     """
 
     span: Span

@@ -38,7 +38,7 @@ class Workspace:
         """Parse files, and return the names of their libraries, each once.
 
         Raises:
-            CompileError: A file can't be parsed; the error has the errors of all files.
+            CompileError: A file can't be parsed; `errors` has the mistakes of all files.
         """
         files = parse_all(sources)
         for file in files:

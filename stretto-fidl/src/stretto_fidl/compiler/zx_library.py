@@ -1,8 +1,8 @@
 """The built-in library `zx`: handles, object types and rights.
 
-The numbers are Zircon's, so that its programs understand the messages. A library
-`zx` among the dependencies replaces it. The names from before 2023 are found, too:
-`zx.handle`, `zx.status`.
+The numbers are those of Zircon, so that programs on Zircon understand the messages. A library `zx`
+among the dependencies replaces it. The names used before 2023, such as `zx.handle` and `zx.status`,
+are found too.
 """
 
 from __future__ import annotations

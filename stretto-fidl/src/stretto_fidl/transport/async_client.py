@@ -72,9 +72,9 @@ class _Waiter:
 
 
 class _OnReadable:
-    """The loop's callback for a readable socket.
+    """The callback that the loop calls when a client's socket is readable.
 
-    While a task waits, it has entered this context, which keeps the client alive.
+    It is also a context manager: it keeps the client alive while some task waits in the context.
 
     Args:
         method: The method of the client to call.
@@ -110,7 +110,8 @@ class AsyncClient:
     Args:
         protocol: The class of the protocol.
         end: The end of the channel; this object closes it.
-        event_limit: The most events that wait for `next_event`; then the oldest is dropped.
+        event_limit: The maximum length of the queue of events; when it is full, the oldest is
+            dropped.
     """
 
     if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class AsyncClient:
             payload: The request's payload; None if it has none.
 
         Raises:
-            FidlError: There is no such method, or it has no reply.
+            FidlError: The protocol has no such method, or the method has no reply.
         """
         return await self._traced_call(two_way(self._conversation.protocol, name), payload, {})
 
@@ -209,7 +210,7 @@ class AsyncClient:
                 return
 
     def _read_one(self) -> bool:
-        """Read a message, and return whether there may be more."""
+        """Read one message; return False if no message was there or the channel has ended."""
         try:
             incoming = self._endpoint.read()
             if incoming is None:
@@ -295,7 +296,7 @@ class AsyncClient:
             raise self._ended(error) from error
 
     def detach(self) -> ChannelEnd:
-        """Give up the channel end and return it, to send it on.
+        """Return the channel end without closing it, for example to send it to another process.
 
         The client can't be used afterwards.
 

@@ -46,17 +46,18 @@ _AT_A_TIME: Final = 16
 
 
 class AsyncServer:
-    """A server of one channel, with a coroutine method for each event that sends it.
+    """A server of one channel. A coroutine method for each event sends that event.
 
     Args:
         protocol: The class of the protocol.
         end: The end of the channel; this object closes it.
         handler: An object with a method for each method of the protocol. It may have
             `on_unknown_method(ordinal)`.
-        in_flight: The most handlers that run at a time; nothing is read while so many run.
+        in_flight: The maximum number of handlers that run at a time; while it is reached, no
+            message is read.
 
     Raises:
-        FidlError: The handler lacks methods.
+        FidlError: The handler has no method for some method of the protocol.
     """
 
     if TYPE_CHECKING:

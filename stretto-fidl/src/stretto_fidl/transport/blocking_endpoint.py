@@ -1,8 +1,9 @@
-"""A channel end for threads: any thread may write or read, one at a time.
+"""A channel end for threads: at any time one thread writes and one thread reads.
 
-A signal handler may raise after any call, and before each round of a loop. No lock may stay locked
-then. So the result of an `acquire` with a time limit is stored in a list before any handler can
-run, and no function is called between the check of that list and the release of the lock.
+A signal handler may raise an exception after any call and before each round of a loop. Even then
+each lock must be released. So the result of an `acquire` with a time limit is stored in a list
+before any handler can run, and no function is called between the check of that list and the release
+of the lock.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class BlockingEndpoint(Endpoint):
     """A channel end for threads; see the module's docstring.
 
     Attributes:
-        is_closing: Whether `close` was called; it may still run.
+        is_closing: Whether `close` has been called. Another thread may still be running it.
     """
 
     def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
@@ -114,7 +115,8 @@ class BlockingEndpoint(Endpoint):
             if held[0]:
                 self.write_epitaph(status, DONTWAIT)
         except (FidlError, BlockingIOError):
-            return  # another thread waits because the peer doesn't read: send no epitaph
+            # Another thread holds the lock because the peer doesn't read, so send no epitaph.
+            return
         finally:
             if held and held[0]:
                 self._write_lock.release()
@@ -162,7 +164,7 @@ class BlockingEndpoint(Endpoint):
         A signal handler may call this while its thread reads or writes. Then the call only shuts
         the connection down, and the interrupted function closes the socket.
         """
-        self.is_closing = True  # a thread that gets a lock from now on releases it at once
+        self.is_closing = True  # From now on, a thread that acquires a lock releases it at once.
         if self._write_lock.locked() or self._read_lock.locked():
             self.socket.shutdown()
         if get_ident() in (self._writing, self._reading):

@@ -78,22 +78,23 @@ class _Waiter:
 class Client:
     """A client of a protocol, with a method for each of its one-way and two-way methods.
 
-    A two-way call returns the payload of the reply; if the method has errors, of its success.
-    It raises
+    A two-way call returns the payload of the reply, or of success if the method has errors. It
+    raises
 
     - TypeError, WireError: the payload is of another class, or breaks its type; nothing was sent,
     - DomainError: the method's own error,
     - UnknownMethodError: the server's protocol doesn't have the method,
-    - CallTimeoutError: no reply, or no room for the request, in time,
+    - CallTimeoutError: there was no reply, or no room for the request, in time,
     - ClosedError: the channel has ended, with the status of the server's epitaph,
     - PeerError: the server broke the rules, which ends the channel for every caller.
 
     Args:
         protocol: The class of the protocol.
         end: The end of the channel; this object closes it.
-        timeout: The time limit in seconds, for replies, and for room for one-way messages; None
-            waits for ever.
-        event_limit: The most events that wait for `next_event`; then the oldest is dropped.
+        timeout: The time limit in seconds, for a reply, or for room to write a one-way message;
+            None waits for ever.
+        event_limit: The maximum length of the queue of events; when it is full, the oldest is
+            dropped.
     """
 
     if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class Client:
             timeout: The time limit in seconds; None takes the client's.
 
         Raises:
-            FidlError: There is no such method, or it has no reply.
+            FidlError: The protocol has no such method, or the method has no reply.
         """
         method = two_way(self._conversation.protocol, name)
         return self._traced_call(method, payload, {}, timeout)
@@ -238,7 +239,7 @@ class Client:
             finally:
                 self._hand_over_reading(waiter)
         except BaseException:
-            # a signal handler may also raise in the `finally` block
+            # A signal handler may interrupt the `finally` block, too.
             self._hand_over_reading(waiter)
             raise
 
@@ -335,13 +336,14 @@ class Client:
 
         Args:
             handler: An object with a method for each event, named like the event (`from_` for
-                `from`), which takes the payload if there is one. The object may have
-                `on_unknown_event(ordinal)`.
+                `from`). The method takes the payload as its argument if the event has one. The
+                object may have `on_unknown_event(ordinal)`.
 
         Raises:
-            FidlError: The handler lacks methods; no event was taken.
+            FidlError: The handler has no method for some event; no event was removed from the
+                queue.
             ClosedError: The channel has ended with an epitaph.
-            PeerError: The server broke the rules.
+            PeerError: The server broke the rules of FIDL.
         """
         call = event_caller(self._conversation.protocol, handler)
         while (incoming := self._next_event(None)) is not None:

@@ -90,7 +90,7 @@ class Numbers:
         return self._next - 1
 
     def continue_at_random(self) -> None:
-        """Continue at a random id, because another process continues at this one."""
+        """Skip a random number of ids, because another process may use the next ones."""
         self._next += random.getrandbits(30) % max(self._end - self._next, 1)
 
     def was_allocated(self, number: int) -> bool:
@@ -120,20 +120,22 @@ class Conversation:
         _all.add(self)
 
     def check_open(self) -> None:
-        """Raise the reason for the closing if the channel has ended."""
+        """Raise the error that ended the channel, if it has ended."""
         if self.error is not None:
             raise fresh(self.error)
 
     def take(self, incoming: Incoming) -> bool:
         """Handle a message that was read.
 
-        If a signal handler interrupts it, a second call does the rest.
+        If the exception of a signal handler interrupts this call, a second call with the same
+        message completes it.
 
         Returns:
             Whether the message is an event.
 
         Raises:
-            FidlError: The message is an epitaph, or breaks the rules: the channel ends.
+            FidlError: The message is an epitaph, or breaks the rules. The caller has to end the
+                channel.
         """
         header = incoming.header
         if header.is_epitaph:
@@ -215,7 +217,7 @@ class Conversation:
             self.waiters.pop(txid, None)
 
     def raise_unless_closed_normally(self) -> None:
-        """Raise the reason for the closing, unless one side closed the channel without an error."""
+        """Raise the error that ended the channel, unless one side closed it without an error."""
         error = self.error
         if error is None:
             return

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class Deferred:
-    """An object that a handler returns in order to reply later, once, from any thread.
+    """An object that a handler returns to reply later. Any thread may send the reply, once.
 
-    A call without a reply waits until the channel is closed.
+    If no thread replies, the caller waits until the channel is closed.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Deferred:
         self._given: tuple[Any, DomainError | None] | None = None
 
     def resolve(self, value: Any = None) -> None:
-        """Reply with the payload; if the method has errors, with the payload of its success."""
+        """Reply with a payload: that of the reply, or that of success if the method has errors."""
         self._give(value, None)
 
     def reject(self, value: Any) -> None:

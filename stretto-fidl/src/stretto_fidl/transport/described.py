@@ -59,7 +59,7 @@ _described: WeakKeyDictionary[type[Protocol], Described] = WeakKeyDictionary()
 
 
 def described(protocol: type[Protocol]) -> Described:
-    """Return the methods of a protocol for the hooks; always the same object for a protocol."""
+    """Return the object that describes a protocol to the hooks; each protocol has one."""
     found = _described.get(protocol)
     return _described.setdefault(protocol, Described(protocol)) if found is None else found
 
@@ -76,13 +76,13 @@ def category(protocol: type[Protocol], method: Method) -> str:
 
 
 def _named(attributes: Mapping[str, Any]) -> str | None:
-    """Return the first category that the attribute names, which may be ""; None without one."""
+    """Return the first category in `@trace`, perhaps ""; None without this attribute."""
     value = attributes.get("trace")
     return value.split(",")[0].strip() if isinstance(value, str) else None
 
 
 def _definer(ordinal: int) -> type[Protocol] | None:
-    """Return the protocol that a composed method comes from. Ordinals are unique."""
+    """Return the protocol that defines the method with this ordinal and doesn't only compose it."""
     for each in Protocol.__subclasses__():
         method = each.BY_ORDINAL.get(ordinal)
         if method is not None and not method.composed:

@@ -72,7 +72,8 @@ class Endpoint:
         is_server: Whether this is the server's end.
 
     Attributes:
-        methods: The methods for the hooks, by ordinal; unknown ordinals get one, too.
+        methods: The descriptions of the methods for the hooks, by ordinal. An unknown ordinal has
+            one too.
     """
 
     def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
@@ -98,10 +99,10 @@ class Endpoint:
             flags: Flags for the socket.
 
         Returns:
-            The span of the wait for the reply, for a request that is traced.
+            The span of the caller's wait for the reply, if the message is a traced request.
 
         Raises:
-            The errors of `MessageSocket.write`; then nothing was written.
+            The errors of `MessageSocket.write`, which has then written nothing.
         """
         hooks = rpc_hooks.hooks
         if hooks is None:
@@ -134,7 +135,7 @@ class Endpoint:
 
         Return None if the peer has closed the channel.
 
-        The message stays in `pending`, and is returned again, until the caller takes it from there.
+        Each call returns the same message until the caller sets `pending` to None.
 
         Raises:
             BlockingIOError: No message has arrived; with `DONTWAIT` only.
@@ -165,7 +166,7 @@ class Endpoint:
             )
             self.pending, self.socket.message = incoming, None
         except BaseException:
-            # A signal handler raised, perhaps before the hook has counted the message.
+            # A signal handler raised an exception, perhaps before the hook had counted the message.
             self.pending, self.socket.message = incoming, None
             hooks.lost(self.channel, False)
             raise

@@ -26,7 +26,7 @@ class ClosedError(FidlError):
 
 
 class PeerError(FidlError, RemoteProtocolError):
-    """The peer broke the rules, and the channel was closed.
+    """The peer broke the rules of FIDL, and the channel was closed.
 
     Attributes:
         status: The status for the epitaph.
@@ -45,14 +45,15 @@ class CallTimeoutError(FidlError, TimeoutError):
 
 
 class DomainError(FidlError):
-    """A method's own error. A handler raises it to reply with it; the call then raises it, too.
+    """A method's own error. If a handler raises it, the caller's call raises it too.
 
     Attributes:
         value: The error, of the method's error type.
 
     Args:
         value: The error, of the method's error type.
-        hidden: Whether the exception's text leaves it out, because it is `@sensitive`.
+        hidden: Whether the exception's text leaves out the value, because the value is
+            `@sensitive`.
     """
 
     def __init__(self, value: Any, *, hidden: bool = False) -> None:

@@ -57,7 +57,7 @@ def two_way(protocol: type[Protocol], name: str) -> Method:
     """Return the two-way method with a name.
 
     Raises:
-        FidlError: There is no such method, or it has no reply.
+        FidlError: The protocol has no such method, or the method has no reply.
     """
     method = protocol.BY_NAME.get(name)
     if method is None:

@@ -23,8 +23,8 @@ def connect(path: str | Path, *, stream: bool = False) -> ChannelEnd:
     """Connect to a server, and return the channel end.
 
     Args:
-        path: The path of its socket.
-        stream: Whether it listens on a SOCK_STREAM socket.
+        path: The path of the server's socket.
+        stream: Whether the server listens on a SOCK_STREAM socket.
 
     Raises:
         TransportError: No server listens there.
@@ -85,7 +85,8 @@ class Listener:
             return
         try:
             if os.getpid() == self._owner:
-                self._socket.shutdown(socket.SHUT_RDWR)  # wakes the threads in `accept`
+                # This wakes the threads that wait in `accept`.
+                self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # the socket is not listening, so no thread waits in `accept`
         finally:
@@ -93,7 +94,7 @@ class Listener:
             self._socket.close()
 
     def _remove(self) -> None:
-        """Remove the file if it is still this listener's."""
+        """Remove the socket file, unless another file has taken its place."""
         if os.getpid() != self._owner or self._file is None:
             return
         if self._file == _identity(self._path):
@@ -128,7 +129,10 @@ def _in_use(error: Exception) -> bool:
 
 
 def _address_user(path: str, stream: bool) -> str:
-    """Return why an address is in use: a server listens, or a server has left its file there."""
+    """Return why an address is in use.
+
+    Either a server listens there, or an earlier server has left its file there.
+    """
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             return "the path exists and is not a socket: choose another path"

@@ -57,7 +57,7 @@ class MessageSocket:
         end: A connected unix socket; this object closes it.
 
     Raises:
-        FidlError: The descriptor isn't such a socket.
+        FidlError: The descriptor isn't a connected unix socket.
     """
 
     def __init__(self, end: ChannelEnd) -> None:
@@ -88,7 +88,7 @@ class MessageSocket:
         return self._socket.fileno()
 
     def must_flush(self) -> bool:
-        """Return whether a part of a frame is left, which `flush` has to write."""
+        """Return whether a frame is written in part, so that `flush` has to write the rest."""
         return self.is_stream and 0 < sum(self._sent) < len(self._frame)
 
     def write(self, message: Message, flags: int = 0) -> None:

@@ -95,7 +95,10 @@ def reply_of(method: Method, txid: int, value: Any) -> Message:
 
 
 def _answer(method: Method, cls: Any, value: Any) -> Any:
-    """Return the payload that a handler returned; None is one with only optional members."""
+    """Return the payload that a handler returned.
+
+    None stands for a payload without required members.
+    """
     if value is None:
         try:
             return cls()
@@ -146,8 +149,7 @@ def reply_in(method: Method, incoming: Incoming) -> Any:
     """Decode a reply, and return its payload.
 
     Returns:
-        The payload of the reply; if the method has errors, of its success. None if there is
-            none.
+        The payload of the reply, or of success if the method has errors; None without a payload.
 
     Raises:
         DomainError: The method's own error.

@@ -6,10 +6,10 @@
 
     Server(Calculator, end, Handler()).serve()
 
-A handler gets the request's payload, if there is one, and returns the payload of the reply; if the
-method has errors, of its success. It raises DomainError for the method's own error, or
-returns a Deferred to reply later. Any other exception closes the channel with the epitaph INTERNAL,
-and `serve` raises it. A mistake of the peer closes the channel, too; `serve` raises PeerError.
+A handler gets the payload of the request, if there is one. It returns the payload of the reply, or
+of success if the method has errors. It may raise DomainError for the method's own error, or return
+a Deferred to reply later. Any other exception closes the channel with the epitaph INTERNAL, and
+`serve` raises it. A mistake of the peer closes the channel, too; `serve` raises PeerError.
 """
 
 from __future__ import annotations
@@ -51,17 +51,18 @@ IN_FLIGHT: Final = 1024
 
 
 class Server:
-    """A server of one channel, with a method for each event that sends it.
+    """A server of one channel. A method for each event sends that event.
 
     Args:
         protocol: The class of the protocol.
         end: The end of the channel; this object closes it.
         handler: An object with a method for each method of the protocol. It may have
             `on_unknown_method(ordinal)`.
-        in_flight: The most deferred calls at a time; nothing is read while there are so many.
+        in_flight: The maximum number of deferred calls at a time; while it is reached, no message
+            is read.
 
     Raises:
-        FidlError: The handler lacks methods.
+        FidlError: The handler has no method for some method of the protocol.
     """
 
     if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Makes classes with a function for each method of a protocol.
 
-The function of a two-way method with a category is exchanged for another one while the category is
-recorded. The plain function has the code of a method without a category.
+A two-way method with a category has a plain function, as a method without a category. While its
+category is recorded, a traced function replaces the plain one.
 
     plain      self._call(method, payload, members)
     traced     self._traced_call(method, payload, members)

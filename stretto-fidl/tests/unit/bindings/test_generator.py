@@ -245,7 +245,9 @@ def test_library_named_like_another_module_is_refused_without_a_prefix(name: str
 
 
 @pytest.mark.parametrize("name", ["b", "t", "py", "overload", "lib"])
-def test_libraries_named_like_imported_names_are_generated(importer: Importer, name: str) -> None:
+def test_library_whose_name_is_an_import_of_generated_modules_is_generated(
+    importer: Importer, name: str
+) -> None:
     importer(generate(library(name, structs={"Point": "x uint8"})))
     module = importer(generate(library(structs={"S": f"p {name}/Point, q vector<{name}/Point>"})))
     point = sys.modules[name].Point(x=3)

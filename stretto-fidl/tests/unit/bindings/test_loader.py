@@ -160,7 +160,7 @@ def test_doc_attribute_becomes_the_docstring() -> None:
     assert point.__module__ == "fidl.test"
 
 
-def test_method_payload_given_by_its_name_is_found() -> None:
+def test_loader_finds_the_payload_of_a_method_by_the_name_of_its_struct() -> None:
     old = method("Say", 5, has_request=True, maybe_request_payload="test/Words")
     names = load(library(structs={"Words": "text string"}, protocols={"Talk": [old]}))
     assert names.Talk.BY_NAME["Say"].request is names.Words

@@ -33,7 +33,7 @@ class TestStructClass:
         point.x = 5
         assert (point.x, point.y) == (5, -2)
 
-    def test_structs_are_equal_if_their_members_are(self) -> None:
+    def test_structs_with_equal_members_are_equal(self) -> None:
         assert Point(x=1, y=2) == Point(x=1, y=2)
         assert Point(x=1, y=2) != Point(x=1, y=3)
         assert Point(x=1, y=2) != (1, 2)
@@ -112,7 +112,7 @@ class TestUnionClass:
         assert Shape(value_=7).which == "value_"
         assert Shape(point=Point(x=1, y=2)).value_ is None
 
-    def test_unions_are_equal_if_their_members_are(self) -> None:
+    def test_unions_with_equal_members_are_equal(self) -> None:
         assert Shape(code=1) == Shape(code=1)
         assert Shape(code=1) != Shape(code=2)
         assert Shape(code=1) != Shape(value_=1)
@@ -129,7 +129,7 @@ class TestUnionClass:
         with pytest.raises(WireError, match="code: a uint32"):
             Shape(code="1")
 
-    def test_union_with_an_unknown_ordinal_is_unknown(self) -> None:
+    def test_union_with_an_unknown_ordinal_has_no_member_and_shows_the_ordinal(self) -> None:
         shape = Shape._make(99, None)
         assert shape.is_unknown
         assert shape.which is None

@@ -44,7 +44,7 @@ def test_existing_member_may_move_to_a_removed_members_offset() -> None:
     compiled(HEAD + "type T = struct { @available(removed=2) a uint8; b uint8; };")
 
 
-def test_renamed_argument_must_name_no_existing_member() -> None:
+def test_renamed_argument_with_the_name_of_an_existing_member_is_refused() -> None:
     text = HEAD + 'type T = table { @available(removed=2, renamed="old") 1: a bool; %s };'
     compiled(text % "@available(added=2) 2: a bool;")
     for other in ("2: old bool;", "@available(added=2) 2: old bool;"):
@@ -105,7 +105,7 @@ def test_method_replaced_by_a_method_of_a_protocol_composed_indirectly_is_accept
     assert "there again" in error_of(HEAD + leaving).reason
 
 
-def test_replacement_of_a_method_needs_its_ordinal() -> None:
+def test_replacement_of_a_method_has_the_same_ordinal() -> None:
     text = HEAD + "protocol P { @available(%s) M(); @available(added=2) %s }; "
     other = '@selector("Other") M();'
     assert "has the ordinal" in error_of(text % ("replaced=2", other)).reason

@@ -58,7 +58,7 @@ class TestRecordedBodies:
         assert fidl_bank.SECRET.encode() not in recorded.trace
 
     def test_repr_of_payloads_hides_sensitive_values(self, bank: Any) -> None:
-        """The repr may appear in log records and exceptions, which traces contain, too."""
+        """Log records and exceptions contain reprs, and traces may contain both."""
         assert repr(bank.Bank.BY_NAME["Whisper"].request(text="hunter2")) == SENSITIVE
         login = bank.Bank.BY_NAME["Login"].request(user="me", password="hunter2")
         assert repr(login) == f"BankLoginRequest(user='me', password={SENSITIVE})"

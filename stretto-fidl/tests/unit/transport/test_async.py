@@ -306,7 +306,8 @@ def test_cancelled_server_closes_the_channel() -> None:
 def test_handler_whose_task_was_cancelled_ends_the_channel() -> None:
     class Handler(AsyncTalker):
         async def Echo(self, request: Any) -> Any:  # noqa: N802
-            job = asyncio.create_task(asyncio.sleep(3600))  # sleep: the task is cancelled during it
+            # sleep: raises CancelledError at once, because the task has been cancelled
+            job = asyncio.create_task(asyncio.sleep(3600))
             asyncio.get_running_loop().call_soon(job.cancel)
             await job
 
@@ -318,7 +319,7 @@ def test_handler_whose_task_was_cancelled_ends_the_channel() -> None:
             task = asyncio.current_task()
             assert task is not None
             task.cancel()
-            # `sleep` raises CancelledError at once, because the task has been cancelled
+            # sleep: raises CancelledError at once, because the task has been cancelled
             await asyncio.sleep(3600)
 
     async def main() -> None:
@@ -400,7 +401,7 @@ def test_client_closes_its_channel_when_its_last_reference_is_dropped(in_cycle: 
         await asyncio.wait_for(serving, 30)
         again, _ = channel()
         async with AsyncClient(talk.Talk, again):
-            pass  # a new channel has reused the number of the closed descriptor
+            pass  # The new channel's descriptor has the number of the closed one.
 
     run(main())
 

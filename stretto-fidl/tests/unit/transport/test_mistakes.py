@@ -154,7 +154,7 @@ def test_header_with_a_number_out_of_range_is_refused(txid: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [5, None, {"number": 1}])
-def test_encoding_a_value_of_a_foreign_class_is_refused(value: Any) -> None:
+def test_encode_refuses_values_whose_class_is_not_of_the_bindings(value: Any) -> None:
     with pytest.raises(TypeError, match="a class of the bindings"):
         encode(value)
 

@@ -52,7 +52,10 @@ class _Annotations:
         self.aliases: dict[str, str] = {}
 
     def within(self, named: types.Named | None) -> None:
-        """Enter a class, whose members hide names of the module; None leaves the class."""
+        """Note that the following annotations are in the class of `named`; None if in no class.
+
+        The names of the class's members hide names of the module.
+        """
         self._members = frozenset()
         match named:
             case types.Enum():

@@ -129,7 +129,7 @@ def _unknown(resource: bool, wire: int) -> Envelope:
 
 
 class _Envelopes:
-    """Reads the members of a table or union. The reader of a member is made at its first use.
+    """Reads the members of a table or union; compiles the code for a member at its first use.
 
     Attributes:
         items: The number of items of an envelope.

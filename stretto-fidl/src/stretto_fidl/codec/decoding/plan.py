@@ -91,7 +91,7 @@ def reader(type_: Type, wire: int = V2) -> Read:
 
 
 def primary(type_: Type, wire: int) -> tuple[int, Read]:
-    """Return the aligned size of a type's values in line, and a function that reads a value."""
+    """Return the aligned size of a type's inline part, and a function that reads a value."""
     key = "primary", wire
     found: tuple[int, Read] | None = type_.plans.get(key)
     if found is None:
@@ -144,7 +144,7 @@ MAKERS: dict[type[Type], Maker] = {}
 
 
 def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
-    """Return a decorator that registers a function for the plans of these kinds of types."""
+    """Return a decorator for a function that makes the plans for some kinds of types."""
 
     def register(maker: Maker) -> Maker:
         MAKERS.update(dict.fromkeys(kinds, maker))
@@ -154,7 +154,7 @@ def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
 
 
 def value_of(type_: Type, wire: int) -> Value:
-    """Return a function that makes a value of a type from its items in line."""
+    """Return a function that makes a value of a type from the unpacked items of its inline part."""
     type_, optional = resolve(type_)
     key = "value", wire, optional
     found: Value | None = type_.plans.get(key)

@@ -44,13 +44,13 @@ class Encoder:
 
 
 Items = Callable[[Any, Encoder, int], Sequence[Any]]
-"""Returns the items of a value in line, at a depth, and writes its objects out of line."""
+"""Returns the items of a value's inline part, and writes the value's out-of-line objects."""
 Write = Callable[[Any, Encoder, int], None]
 """Appends a value as an object, at a depth."""
 
 
 def writer(type_: Type) -> Write:
-    """Return a function that appends a value of a type as an object."""
+    """Return a function that encodes a value of a type as an object of its own."""
     type_, _ = resolve(type_)
     found: Write | None = type_.plans.get("write")
     if found is None:
@@ -59,7 +59,7 @@ def writer(type_: Type) -> Write:
 
 
 def later(type_: Type) -> Write:
-    """Return a function like the result of `writer`, which is called at the first use only."""
+    """Return a function that calls `writer` at its first call and encodes as the result does."""
     made: list[Write] = []
 
     def write(value: Any, encoder: Encoder, depth: int) -> None:
@@ -99,7 +99,7 @@ def refused(type_: Type, value: Any) -> WireError:
 
 
 def _search(type_: Type, value: Any) -> None:
-    """Check the parts of a value that lie in line."""
+    """Check the inline parts of a value."""
     checker(type_)(value)
     type_, _ = resolve(type_)
     if value is None:
@@ -126,7 +126,7 @@ MAKERS: dict[type[Type], Maker] = {}
 
 
 def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
-    """Return a decorator that registers a function for the plans of these kinds of types."""
+    """Return a decorator for a function that makes the plans for some kinds of types."""
 
     def register(maker: Maker) -> Maker:
         MAKERS.update(dict.fromkeys(kinds, maker))
@@ -136,7 +136,7 @@ def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
 
 
 def items_of(type_: Type) -> Items:
-    """Return a function that returns the items of a value in line."""
+    """Return a function that returns the items of a value's inline part."""
     type_, optional = resolve(type_)
     key = "items", optional
     found: Items | None = type_.plans.get(key)
@@ -146,6 +146,9 @@ def items_of(type_: Type) -> Items:
 
 
 def is_plain(type_: Type) -> bool:
-    """Return whether a value is packed as itself, as one item, so that packing checks it."""
+    """Return whether a value is packed unchanged as one item of a `struct.Struct`.
+
+    Packing then checks the value.
+    """
     type_, _ = resolve(type_)
     return isinstance(type_, Primitive) and type_.name != "bool"
