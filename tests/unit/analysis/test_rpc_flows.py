@@ -75,7 +75,7 @@ def test_one_way_messages_events_and_reply_parts_are_matched() -> None:
     assert [call.service_ns for call in calls] == [20, 20, None]
 
 
-def test_message_with_only_one_end_is_unmatched() -> None:
+def test_message_recorded_at_only_one_end_is_unmatched() -> None:
     write = Writer()
     with record() as recorded:
         write("send", "one-way", 10, flow=1)

@@ -1,4 +1,4 @@
-"""Connections to a service in another process: order of the callbacks of data sources."""
+"""A backend for a service in another process calls data sources in order."""
 
 from __future__ import annotations
 

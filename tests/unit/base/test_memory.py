@@ -133,7 +133,7 @@ class TestCheckOfReceivedMemory:
 
 
 class TestFileSizeLimit:
-    """RLIMIT_FSIZE applies to memfds, too."""
+    """RLIMIT_FSIZE also applies to memfds."""
 
     @pytest.fixture(autouse=True)
     def limits(self, monkeypatch: pytest.MonkeyPatch) -> None:

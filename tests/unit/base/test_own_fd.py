@@ -46,7 +46,7 @@ class TestOwnFd:
         own.close()
         os.close(fd)  # `os.close` would fail if the descriptor were closed already.
 
-    def test_descriptor_that_was_never_open_is_not_own(self) -> None:
+    def test_descriptor_that_was_never_open_is_not_ours(self) -> None:
         assert not OwnFd(-1).is_ours
         assert not OwnFd(1 << 20).is_ours
 

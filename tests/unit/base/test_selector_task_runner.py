@@ -199,7 +199,7 @@ class TestWatchedDescriptors:
 
 
 class TestTimeSlices:
-    """A round ends after a time slice; in these tests, after each callback and each task."""
+    """Each round of the runner ends after one callback or task, because SLICE_NS is 0."""
 
     @pytest.fixture(autouse=True)
     def no_time(self, monkeypatch: pytest.MonkeyPatch) -> None:

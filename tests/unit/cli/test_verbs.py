@@ -1,4 +1,4 @@
-"""Verbs of other distributions, found by their entry points."""
+"""Other distributions add verbs to the command by entry points."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def broken(_arguments: Sequence[str]) -> int:
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Return a function that replaces all entry points by those of its arguments."""
+    """Return a function that makes its arguments (verb=value) the only installed entry points."""
     module = ModuleType("some_verbs")
     vars(module).update(greet=greet, broken=broken)
     monkeypatch.setitem(sys.modules, "some_verbs", module)
@@ -82,7 +82,7 @@ def test_added_verb_never_replaces_a_verb_of_stretto(install: Install) -> None:
 
 
 @pytest.mark.parametrize("value", ["no_such_module:run", "some_verbs:none", "some_verbs:greet.x"])
-def test_verb_that_cannot_be_loaded_names_what_to_install_again(
+def test_error_of_a_verb_that_cannot_be_loaded_names_what_to_install(
     install: Install, capsys: pytest.CaptureFixture[str], value: str
 ) -> None:
     install(greet=value)

@@ -29,7 +29,7 @@ def recorded(**config):
     return {name for name, tags in CATEGORIES.items() if is_category_enabled(made, name, tags)}
 
 
-def test_default_config_enables_all_but_slow_and_debug():
+def test_default_config_enables_all_categories_except_slow_and_debug():
     found = {name for name, tags in CATEGORIES.items() if is_category_enabled(None, name, tags)}
     assert found == PLAIN
 
@@ -49,7 +49,7 @@ def test_default_config_enables_all_but_slow_and_debug():
         ({"disabled_categories": ["foo"], "enabled_categories": ["foo"]}, PLAIN),
         (
             {"disabled_categories": ["*"], "enabled_tags": ["tag"]},
-            {"bar", "red", "test", "test.verbose"},  # A rule for a tag precedes `*`.
+            {"bar", "red", "test", "test.verbose"},  # A rule for a tag has priority over `*`.
         ),
         ({"enabled_tags": ["tag"]}, ALL),  # Categories that match no rule are enabled.
         (

@@ -18,7 +18,7 @@ def started(monkeypatch):
     return started
 
 
-def test_threads_resume_once_in_the_parent(started):
+def test_threads_resume_only_once_in_the_parent(started):
     fork.resume()
     fork.resume()
     assert started == [os.getpid()]

@@ -211,7 +211,7 @@ print(sorted(set("dataclasses enum inspect argparse typing threading".split()) &
 """
 
 
-def test_import_and_recording_load_no_heavy_modules(path):
+def test_import_and_recording_load_no_slowly_imported_modules(path):
     out = subprocess.run(
         [sys.executable, "-c", MODULES, str(path)], capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -253,7 +253,7 @@ class TestErrorsDuringRecording:
         assert run.stderr.count("File too large") >= 1
         assert "event" in names(path), "what had been written can be read"
 
-    def test_exception_of_the_block_precedes_an_error_of_the_recording(self, path, monkeypatch):
+    def test_exception_of_the_block_hides_an_error_of_the_recording(self, path, monkeypatch):
         reported = []
         monkeypatch.setattr(sys, "unraisablehook", reported.append)
         recording = stretto.recording(path)

@@ -82,7 +82,7 @@ def test_deleted_session_ends():
 
 
 @pytest.mark.parametrize("call", ["stop", "flush", "read", "stats", "wait"])
-def test_calls_out_of_order_are_errors(call):
+def test_session_methods_called_out_of_order_are_errors(call):
     session = stretto.TracingSession(config())
     with pytest.raises(SessionError, match=r"call start\(\) first"):
         getattr(session, call)()

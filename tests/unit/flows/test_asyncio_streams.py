@@ -201,7 +201,7 @@ def test_message_whose_drain_is_cancelled_has_a_flow() -> None:
 
 
 def test_messages_read_after_the_client_closed_have_flows(tmp_path: object) -> None:
-    """The server's stream was created before the client closed, so its key is known."""
+    """The stream's key is known because the stream was created before the client closed."""
 
     async def exchange() -> None:
         made = asyncio.Event()

@@ -60,7 +60,7 @@ class TestUnixSockets:
             assert channel_key(far, is_server=True) == key
             assert channel_key(near, is_server=True) != key
 
-    def test_duplicate_descriptor_has_the_same_key(self) -> None:
+    def test_duplicate_of_a_descriptor_has_the_key_of_the_descriptor(self) -> None:
         near, far = socket.socketpair()
         with near, far, near.dup() as again:
             assert channel_key(near, is_server=False) == channel_key(again, is_server=False)
@@ -75,7 +75,7 @@ class TestUnixSockets:
             near.send(b"x")
             assert far.recv(1) == b"x"
 
-    def test_key_is_missing_until_the_connection_is_accepted(self, listener: socket.socket) -> None:
+    def test_channel_key_is_missing_until_the_server_accepts(self, listener: socket.socket) -> None:
         with connect(listener) as client:
             assert reason(client, is_server=True) == ("not accepted", True)
 

@@ -135,7 +135,7 @@ class TestAnchoredScheme:
         client, server = pair()
         assert client.next(True, ONE_WAY, 0, 1) == server.next(False, ONE_WAY, 0, 2)
 
-    def test_both_ends_agree_on_transaction_ids_of_the_transport(self) -> None:
+    def test_ids_are_equal_at_both_ends_if_the_transport_numbers_transactions(self) -> None:
         client, server = pair()
         assert client.next(True, REQUEST, 0x8000_0001, 9) == server.next(
             False, REQUEST, 0x8000_0001, 9
@@ -202,7 +202,7 @@ class TestAnchoredScheme:
 
 
 class TestNumberedScheme:
-    def test_both_ends_agree_on_numbered_ids_and_each_answer_has_its_own_id(self) -> None:
+    def test_numbered_ids_are_equal_at_both_ends_and_differ_for_each_answer(self) -> None:
         client, server = NumberedIds(lambda: KEY), NumberedIds(lambda: KEY)
         request = client.next(True, REQUEST, 8, 0)
         assert server.next(False, REQUEST, 8, 0) == request == server.next(True, REPLY, 8, 0)

@@ -55,7 +55,7 @@ class TestMessageFlows:
         assert arrows(recorded.events, "up") == [ONE_WAY] * 3
         assert arrows(recorded.events, "down") == [ONE_WAY] * 3
 
-    def test_messages_before_the_installation_are_counted(self) -> None:
+    def test_messages_sent_before_flow_tracing_is_installed_are_counted(self) -> None:
         flows.uninstall()
         client = MessageFlows(None, category="test.messages", is_server=False, key=3)
         server = MessageFlows(None, category="test.messages", is_server=True, key=3)

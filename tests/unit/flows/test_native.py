@@ -1,4 +1,4 @@
-"""The C code for each message behaves like its models in Python."""
+"""The native handling of messages behaves like the Python models of flow ids and tracer."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_message_that_native_code_cannot_handle_is_passed_to_python(what: str, m
         assert passed == [arguments]
 
 
-def test_usual_message_is_handled_natively() -> None:
+def test_message_without_special_cases_is_handled_natively() -> None:
     with tracer(native=True) as hooks, record() as recorded:
         client, server = ready(hooks)
         before = len(METHODS[0].state.sent)  # type: ignore[attr-defined]

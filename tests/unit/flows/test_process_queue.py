@@ -1,4 +1,4 @@
-"""Traced `multiprocessing.Queue` and `JoinableQueue`: unchanged for users, and with flows."""
+"""`TracedQueue` and `TracedJoinableQueue` pass items unchanged and record their flows."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_item_that_cannot_be_pickled_does_not_affect_flows_of_other_items(
     assert "pickle" in capfd.readouterr().err
 
 
-def test_items_before_the_installation_are_counted() -> None:
+def test_items_sent_before_flow_tracing_is_installed_are_counted() -> None:
     flows.uninstall()
     jobs = TracedQueue(category="test.queue")
     jobs.put(1)

@@ -167,7 +167,7 @@ class TestRecordedEvents:
             transport(hooks, server, client, EVENT)
         assert [event.args.get("kind") for event in recorded.events][::2] == ["event", "event"]
 
-    def test_slice_of_a_call_includes_its_wait(self, hooks: FlowTracer) -> None:
+    def test_slice_of_a_call_includes_the_wait_for_the_reply(self, hooks: FlowTracer) -> None:
         client, _ = ends()
         with record() as recorded:
             stamp = hooks.now()
@@ -280,7 +280,7 @@ class TestIncomingFlowId:
 
 class TestFlowIdSchemes:
     @pytest.mark.parametrize("scheme", ["hash", "rfc0035"])
-    def test_both_ends_agree_on_the_id_of_each_scheme(self, scheme: str) -> None:
+    def test_sender_and_receiver_compute_the_same_flow_id(self, scheme: str) -> None:
         with flows_installed(scheme), record() as recorded:
             hooks = rpc_hooks.hooks
             assert isinstance(hooks, FlowTracer)

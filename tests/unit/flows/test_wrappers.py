@@ -158,7 +158,7 @@ class TestRequestKeys:
             assert key_of({"x-stretto-flow": bad}) == 0
 
     @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-    def test_new_flows_of_parent_and_child_are_unique(self) -> None:
+    def test_new_flows_of_parent_and_child_process_are_unique(self) -> None:
         ours, theirs = os.pipe()
         if not (child := os.fork()):
             os.write(theirs, "".join(new_flow()[0] for _ in range(100)).encode())
@@ -316,7 +316,7 @@ class TestHttpClient:
         assert arrows(recorded.events, "GET /h") == [CALL]
         assert arrows(recorded.events, "GET /late") == [CALL]
 
-    def test_refused_second_request_does_not_break_flows(self, port: int) -> None:
+    def test_request_refused_while_another_is_pending_does_not_break_flows(self, port: int) -> None:
         with record() as recorded:
             connection = TracedHTTPConnection("127.0.0.1", port, add_header=True)
             connection.request("GET", "/g")

@@ -1,4 +1,4 @@
-"""The client's protocol against the host's (cases of Perfetto's client_impl tests)."""
+"""The IPC client against a real IPC host (cases of Perfetto's client_impl tests)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def link() -> Link:
 
 
 class TestBindService:
-    def test_bound_methods_are_found_by_name(self, link: Link) -> None:
+    def test_methods_of_a_bound_service_are_found_by_name(self, link: Link) -> None:
         reordered = ServiceDescriptor(
             "Greeter", (Method("Newer", Raw, Raw), Method("SayHello", Raw, Raw))
         )
@@ -178,7 +178,7 @@ class TestUnexpectedReplies:
         link.client.receive(b"\xff")
         link.client.receive(b"")
 
-    def test_second_reply_is_ignored(self, link: Link) -> None:
+    def test_second_reply_to_a_request_is_ignored(self, link: Link) -> None:
         replies = link.call("SayHello", b"you")
         self.reply(link, 2, b"again")
         assert replies == [(b"hello you", False)]

@@ -47,7 +47,7 @@ class TestEncodeFrame:
 
     @pytest.mark.parametrize("success", [True, False])
     @pytest.mark.parametrize("has_more", [True, False])
-    def test_reply_encoder_equals_the_generated_encoder(
+    def test_reply_encoder_writes_the_same_bytes_as_the_generated_encoder(
         self, success: bool, has_more: bool
     ) -> None:
         data = b"reply" if success else b""

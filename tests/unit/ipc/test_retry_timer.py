@@ -18,7 +18,7 @@ DEADLINE = 30.0
 
 
 class Attempts:
-    """A timer callback that counts its calls and returns `success`."""
+    """A timer callback that counts its calls and returns the attribute `success`."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -88,7 +88,7 @@ def test_pauses_grow_up_to_a_limit(
     assert pauses[:8] == [0, 100, 200, 400, 800, 1600, 2000, 2000]
 
 
-def test_successful_attempt_ends_the_thread(timer: RetryTimer, attempts: Attempts) -> None:
+def test_successful_attempt_ends_the_timers_thread(timer: RetryTimer, attempts: Attempts) -> None:
     before = tasks()
     attempts.success = True
     timer.start()
@@ -170,7 +170,7 @@ def test_start_while_suspended_takes_effect_at_resume(
     attempts.wait_for(1)
 
 
-def test_close_ends_the_attempts(attempts: Attempts) -> None:
+def test_closed_timer_makes_no_further_attempts(attempts: Attempts) -> None:
     gc.collect()
     before, descriptors = tasks(), open_descriptors()
     timer = RetryTimer(attempts)

@@ -40,7 +40,7 @@ class TestInProcessArbiter:
         with pytest.raises(ValueError, match="page size must be a multiple of 4096"):
             make_arbiter(make_table(), size, page_size)
 
-    def test_invalid_arguments_of_in_process_raise(self) -> None:
+    def test_invalid_arguments_of_the_in_process_constructor_raise(self) -> None:
         with pytest.raises(TypeError, match="expected a ProducerEndpointCore"):
             _native.Arbiter.in_process(make_table(), 4096, 4096)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="size must be from 1"):
@@ -179,7 +179,7 @@ assert packet(900) not in read_all(table)
         writer.close()
         assert numbers_of(read_all(table)) == [1, 2]
 
-    def test_writes_in_a_grandchild_do_not_fail(self) -> None:
+    def test_writes_in_a_grandchild_process_do_not_fail(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
         namespace: dict[str, object] = {"writer": writer, "packet": packet, "in_child": in_child}

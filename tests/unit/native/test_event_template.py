@@ -308,7 +308,7 @@ def test_invalid_event_arguments_are_counted_or_raised(raises: bool) -> None:
     assert marks == ([] if raises else expected)
 
 
-def test_deleted_templates_leave_no_objects() -> None:
+def test_deleted_templates_leak_no_objects() -> None:
     class Text(str):
         __slots__ = ("__weakref__",)
 

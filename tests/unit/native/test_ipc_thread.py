@@ -16,7 +16,7 @@ from stretto import _native
 
 
 class Connection:
-    """Owner of a socket and its IPC thread, like a client."""
+    """A client's connection: it owns a socket and the socket's IPC thread."""
 
     def __init__(self) -> None:
         self.ours, self.theirs = socket.socketpair()

@@ -129,7 +129,7 @@ class TestCommitRequest:
 
 
 class TestCommitFrames:
-    def test_commit_frames_handles_leading_commits_up_to_another_frame(self) -> None:
+    def test_commit_frames_stops_at_the_first_frame_that_is_no_commit(self) -> None:
         endpoint = make_endpoint(make_table())
         run = invoke_frame(field(3, 5)) + invoke_frame(field(3, 9)) + invoke_frame(b"")
         for rest in (
@@ -178,7 +178,7 @@ class TestScrapingOfChunks:
         endpoint.scrape((BUFFER,))
         assert numbers_of(read_all(table)) == [4]
 
-    def test_scrape_ignores_other_buffers(self) -> None:
+    def test_scrape_ignores_buffers_that_are_not_given(self) -> None:
         with RemoteProducer() as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
             remote.serve()

@@ -21,7 +21,7 @@ class Metadatum(NamedTuple):
     value: object
 
 
-def test_x_stretto_flow_precedes_traceparent() -> None:
+def test_x_stretto_flow_header_overrides_traceparent() -> None:
     parent = request_key((PARENT,))
     assert parent not in (0, 0x0123456789ABCDEF)
     assert request_key((PARENT, FLOW)) == request_key([FLOW, PARENT]) == 0x0123456789ABCDEF

@@ -88,7 +88,7 @@ class TestCloseWriter:
         assert arbiter.live_writers == 0
         assert numbers_of(read_all(table)) == [1]
 
-    def test_writer_without_free_id_drops_until_another_is_closed(self) -> None:
+    def test_writer_without_a_free_id_drops_packets_until_another_writer_is_closed(self) -> None:
         arbiter = make_arbiter(make_table())
         writers = [_native.TraceWriter(arbiter, BUFFER) for _ in range(32767)]
         assert len({w.writer_id for w in writers}) == 32767

@@ -249,7 +249,7 @@ def test_counter_whose_value_raises_is_omitted_and_counted():
     assert _native.argument_errors() == before + 2
 
 
-def test_counter_value_may_record_events_in_its_conversion():
+def test_conversion_of_a_counter_value_may_record_events():
     class Traces:
         def __float__(self):
             CATEGORY.counter("inner", 1)

@@ -269,7 +269,7 @@ def test_weakref_callback_of_a_cached_object_can_record_events():
     ]
 
 
-def test_events_recorded_during_an_exception_do_not_change_it():
+def test_exception_being_handled_is_not_changed_by_recorded_events():
     class Traces:
         def __del__(self):
             CATEGORY.instant("del", value=Raises(ValueError()))

@@ -27,7 +27,7 @@ def test_equal_strings_of_different_identity_are_interned_once():
 
 
 def test_strings_at_reused_addresses_are_recorded_correctly():
-    """The strings are deleted at once, so that the next ones get the same addresses."""
+    """Each string is deleted at once, so that the next string gets the same address."""
     with record() as recorded:
         for number in range(5000):
             CATEGORY.instant(f"name {number}", **{f"key {number}": number})

@@ -133,7 +133,7 @@ def test_slice_exited_after_its_session_records_no_end():
     assert second.kinds == "BIE"
 
 
-def test_session_started_inside_of_a_slice_gets_no_end():
+def test_session_started_inside_of_a_slice_records_no_end_of_the_slice():
     with record() as outer, CATEGORY.slice("slice"):
         with record() as inner, CATEGORY.slice("outer"):
             pass
@@ -144,7 +144,7 @@ def test_session_started_inside_of_a_slice_gets_no_end():
     assert late.kinds == ""
 
 
-def test_slice_entered_before_a_session_records_no_end_in_it():
+def test_slice_entered_before_a_session_records_no_end_in_the_session():
     slice_ = CATEGORY.slice("off")
     slice_.__enter__()
     with record() as recorded, CATEGORY.slice("outer"):
@@ -289,7 +289,7 @@ def test_end_of_an_event_begun_before_the_session_is_not_recorded():
     assert outer.kinds == "BBEIE"
 
 
-def test_open_begins_of_an_ended_session_cause_no_ends_in_the_next_session():
+def test_slices_open_when_a_session_ends_have_no_end_in_the_next_session():
     for _ in range(3):
         with record() as recorded:
             for _ in range(70):
@@ -332,7 +332,7 @@ def test_end_on_one_track_does_not_end_slices_of_another_track():
     assert sorted(nesting(recorded.events)) == [("a", 0), ("thread", 0)]
 
 
-def test_slice_on_a_track_exited_by_another_thread_ends_on_its_track():
+def test_slice_with_a_track_ends_on_that_track_if_another_thread_exits_it():
     track = stretto.Track("elsewhere")
     with record() as recorded, CATEGORY.slice("here"):
         slice_ = CATEGORY.slice("there", track=track)

@@ -82,7 +82,7 @@ def world() -> Iterator[World]:
     world = World()
     yield world
     world.close()
-    gc.collect()  # The collection closes descriptors of connections and of failed tests.
+    gc.collect()  # Garbage collection closes descriptors of connections and of failed tests.
     assert len(open_descriptors() - before) <= 1
 
 
@@ -275,7 +275,7 @@ class TestReadBuffers:
         world.run()
         assert (trace_of(first), trace_of(second)) == (["one", "two"], [])
 
-    def test_read_ends_if_the_buffers_are_freed_during_it(
+    def test_read_ends_if_the_buffers_are_freed_during_the_read(
         self, world: World, remote: RemoteConsumer
     ) -> None:
         world.record(remote, *(str(number) * 1000 for number in range(100)))

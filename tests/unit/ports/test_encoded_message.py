@@ -32,7 +32,7 @@ def test_parts_are_filled_up_to_the_limit() -> None:
     assert len(list(split_message(state(*[5] * 8).encode(), 10_000))) == 1
 
 
-def test_fields_above_the_limit_are_left_out() -> None:
+def test_fields_larger_than_the_limit_are_omitted() -> None:
     parts = list(split_message(state(5, 100, 6).encode(), 50))
     assert TracingServiceState.decode(b"".join(parts)) == state(5, 6)
 

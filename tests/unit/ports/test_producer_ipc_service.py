@@ -192,7 +192,7 @@ class TestInitializeConnection:
         ]
 
     @pytest.mark.parametrize(("mode", "expected"), [(0, False), (1, True), (2, False), (3, False)])
-    def test_scraping_follows_the_request_or_the_services_default(
+    def test_scraping_mode_of_the_request_overrides_the_default_of_the_service(
         self, link: Link, mode: int, expected: bool
     ) -> None:
         link.initialize(smb_scraping_mode=mode)
@@ -386,7 +386,7 @@ class TestServiceCommands:
         assert os.path.sameopenfile(fd, memory)
         os.close(fd)
 
-    def test_memory_of_the_producer_is_confirmed_without_a_descriptor(
+    def test_producers_own_memory_is_confirmed_without_a_descriptor(
         self, link: Link, stream: list[Any]
     ) -> None:
         link.hosted.on_shared_memory(-1, 8192, 4096)
@@ -394,7 +394,7 @@ class TestServiceCommands:
         assert stream[0].setup_tracing.shared_buffer_page_size_kb == 4
         assert link.client.take_fd() == -1
 
-    def test_shared_memory_is_announced_once_the_command_stream_exists(self, link: Link) -> None:
+    def test_shared_memory_is_announced_when_the_command_stream_exists(self, link: Link) -> None:
         before = open_descriptors()
         link.initialize()
         memory = create_sealed_memfd(4096)

@@ -150,7 +150,7 @@ class TestLogRecords:
         assert hidden.count("Traceback") == 1
         assert "KeyError" not in hidden
 
-    def test_exceptions_of_a_group_are_listed_behind_its_frames(
+    def test_exceptions_of_an_exception_group_are_listed_after_the_stack_frames(
         self, logger: tuple[logging.Logger, io.StringIO]
     ) -> None:
         log_, _output = logger

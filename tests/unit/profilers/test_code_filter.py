@@ -58,7 +58,7 @@ class TestCodeFilter:
         assert CodeFilter()(code("/src/a.py"), "a")
         assert CodeFilter()(code("<string>"), None)
 
-    def test_excluding_pattern_precedes_including_pattern(self) -> None:
+    def test_excluding_pattern_overrides_including_pattern(self) -> None:
         accepts = CodeFilter(include=["app"], exclude=["app.slow"])
         assert accepts(code("/a.py"), "app.fast")
         assert not accepts(code("/a.py"), "app.slow")

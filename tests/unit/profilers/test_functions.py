@@ -240,7 +240,7 @@ class TestStartAndStopOfTracing:
         second.__exit__(None, None, None)
         assert result.calls() == [("leaf", [])]
 
-    def test_two_sessions_get_the_same_calls(self) -> None:
+    def test_two_concurrent_sessions_record_the_same_calls(self) -> None:
         with recorded(CATEGORY) as whole:
             recursive(1)
             with recorded(CATEGORY) as part:

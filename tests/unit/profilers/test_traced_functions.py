@@ -83,7 +83,7 @@ def categories_of(events: list[Event], name: str) -> list[str]:
     return [event.categories[0] for event in events if (event.type, event.name) == (BEGIN, name)]
 
 
-def test_traced_call_is_one_slice_of_the_decorators_category() -> None:
+def test_traced_call_is_one_slice_of_the_category_of_its_decorator() -> None:
     def program() -> None:
         outer()
 
@@ -142,7 +142,7 @@ def test_call_that_the_decorator_does_not_record_is_recorded_by_function_tracing
     assert categories_of(events_of(outer, CATEGORY.name), "outer") == [CATEGORY.name]
 
 
-def test_function_called_after_its_slice_for_code_is_recorded_by_function_tracing() -> None:
+def test_call_after_the_end_of_slice_for_code_is_recorded_by_function_tracing() -> None:
     function = outer.__wrapped__  # type: ignore[attr-defined]
 
     def program() -> None:

@@ -25,7 +25,7 @@ def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def raises(implementation: ModuleType) -> Iterator[None]:
-    """Make misuse of writers raise, as under `-X dev`."""
+    """Raise an error on misuse of writers, as under `-X dev`."""
     before = implementation.raise_on_writer_misuse(True)
     yield
     implementation.raise_on_writer_misuse(before)

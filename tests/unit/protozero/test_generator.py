@@ -98,7 +98,7 @@ class TestProtoParser:
         assert [method.trace for method in traced.methods] == [None, "loud", ""]
         assert plain == Service("Plain", [Method("Ask", "A", "A")])
 
-    def test_traced_methods_are_listed_in_a_constant(self, tmp_path: Path) -> None:
+    def test_traced_methods_are_listed_in_a_generated_constant(self, tmp_path: Path) -> None:
         schema = Schema([parse(tmp_path, TRACED)])
         (module,) = split(schema, [("made", "Doc.", ["A"])])
         namespace = load(module)
@@ -335,7 +335,7 @@ class TestCHeader:
         assert "  ST_FIELD_EVERYTHING_INNER_VALUE = 1,\n" in text
         assert "  ST_ENUM_COLOR_NEGATIVE = -1,\n" in text
 
-    def test_second_of_two_equal_constant_names_has_no_underscore(self, tmp_path: Path) -> None:
+    def test_constant_names_of_different_fields_differ(self, tmp_path: Path) -> None:
         text = "message Ab { optional int32 cd_ef = 1; } message AbCd { optional int32 ef = 2; }"
         schema = Schema([parse(tmp_path, text)])
         header = c_emitter.emit(schema, ["Ab", "AbCd"], "G")

@@ -73,7 +73,7 @@ class TestDecoderClasses:
         for _ in range(3):
             assert [f.value for f in WithDict(wire.varint_field(1, 5))] == [5]
 
-    def test_decoder_field_reads_only_decoders(self) -> None:
+    def test_decoder_field_is_readable_only_on_decoders(self) -> None:
         field = native.DecoderField(1, "uint32", 7, None)
         assert field.number == 1
         assert field.__get__(None, int) is field

@@ -193,7 +193,7 @@ class TestGeneratorCommand:
 
 
 class TestImportOrder:
-    def test_imported_files_precede_their_importers(self) -> None:
+    def test_imported_files_come_before_the_files_that_import_them(self) -> None:
         files = proto_parser.parse_imported(["extending.proto"], [SAMPLES])
         assert [file.name for file in files] == NAMES
         assert files[1].public == files[1].imports == ["extended.proto"]

@@ -145,7 +145,7 @@ write_into_file: true   duration_ms 500
     def test_last_field_of_a_oneof_is_kept(self) -> None:
         assert read('chosen_text: "a" chosen_color: RED') == Everything(chosen_color=1)
 
-    def test_field_names_are_those_of_the_schema(self) -> None:
+    def test_text_contains_the_field_names_of_the_schema(self) -> None:
         assert read("from: 1 encode: true self: 2") == Everything(from_=1, encode_=True, self_=2)
         assert errors("from_: 1")[0].startswith('1:1 Everything has no field "from_"')
 
@@ -174,7 +174,7 @@ class TestTextErrors:
             ("nothing { value: 1 }", '1:1 Everything has no field "nothing" | nothing'),
         ],
     )
-    def test_syntax_error_ends_reading_and_shows_its_place(self, text: str, expected: str) -> None:
+    def test_syntax_error_ends_reading_and_shows_its_line(self, text: str, expected: str) -> None:
         assert errors(text) == [expected]
 
     @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ class TestTextErrors:
             ("numbers { kay: 1 }", '1:11 Everything.numbers has no field "kay" | kay'),
         ],
     )
-    def test_invalid_value_is_reported_with_its_place(self, text: str, expected: str) -> None:
+    def test_invalid_value_is_reported_with_its_position(self, text: str, expected: str) -> None:
         assert errors(text) == [expected]
 
     def test_all_invalid_values_are_reported(self) -> None:

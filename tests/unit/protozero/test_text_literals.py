@@ -20,7 +20,7 @@ def test_any_bytes_are_unchanged_after_escape_and_unescape(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [False, True])
-def test_every_byte_and_slice_boundary_is_unchanged_after_escape_and_unescape(text: bool) -> None:
+def test_bytes_across_slice_boundaries_are_unchanged_after_escape_and_unescape(text: bool) -> None:
     for data in (EVERY_BYTE, EVERY_BYTE * 1000, b"x" * (SLICE - 1) + b"\xff" + b"\\" * SLICE):
         assert unescape(escape(data, text=text)[1:-1]) == data
 

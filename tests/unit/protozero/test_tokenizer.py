@@ -166,7 +166,7 @@ class TestNativeTokenizer:
         gc.collect()
         assert gone() is None
 
-    def test_make_function_can_be_a_selector(self) -> None:
+    def test_make_callback_can_be_a_selector(self) -> None:
         assert selector.Selector is native.Selector
         rows = native.Tokenizer(select(TracePacket, "timestamp", "track_event.name"))
         packets = [TracePacket(timestamp=n).encode() for n in range(5)]

@@ -1,4 +1,4 @@
-"""Trace options in proto files are read, or refused with their place."""
+"""Trace options in proto files are read; an error names file, line and column."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_protoc_also_refuses_the_invalid_options(tmp_path: Path, text: str) -> N
 SERVICE = 'message A {}\nservice S {\n  option (stretto.trace_all) = "shop";\n}\n'
 
 
-def test_trace_option_without_its_import_is_refused() -> None:
+def test_trace_option_without_the_import_of_its_file_is_refused() -> None:
     with pytest.raises(SchemaError, match=r"^x\.proto:3:10: .*import \"stretto/trace_options"):
         parsed(SERVICE, head="")
     with pytest.raises(SchemaError, match=r"^x\.proto:3:10: "):
@@ -74,7 +74,7 @@ def test_trace_option_may_be_imported_by_a_public_import() -> None:
     assert file.services[0].trace == "shop"
 
 
-def test_import_of_the_options_may_follow_their_use() -> None:
+def test_options_may_be_used_before_the_import_of_their_file() -> None:
     file = parsed(f"{SERVICE}\n{HEAD.splitlines()[0]}", head="")
     assert file.services[0].trace == "shop"
 

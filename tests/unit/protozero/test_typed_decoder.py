@@ -52,7 +52,7 @@ class TestSingularFields:
         assert "a_int32" not in decoder
 
     def test_last_value_of_a_field_is_used(self) -> None:
-        """The last value is used for messages, too; value classes merge all values."""
+        """A decoder keeps the last value of a message field; a value class merges all values."""
         first, second = Everything(a_int32=1, inner=Inner(value=1)), Everything(inner=Inner())
         decoder = Everything.Decoder(first.encode() + wire.varint_field(1, 2) + second.encode())
         assert decoder.a_int32 == 2

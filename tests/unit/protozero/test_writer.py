@@ -206,7 +206,7 @@ class TestMisuseOfWriters:
             root(5, 6)
         assert writer.finish() == b""
 
-    def test_native_methods_check_their_writer_and_arguments(self) -> None:
+    def test_native_writer_methods_refuse_wrong_writers_and_arguments(self) -> None:
         method = TracePacket.Writer.set_timestamp
         for arguments in ((), (None, 1), (native.MessageWriter(), 1), (trace.TrackEvent.Writer(),)):
             with pytest.raises(TypeError, match="set_timestamp"):
@@ -265,7 +265,7 @@ class TestPrimitiveFields:
         assert start + size == whole
         assert out[start:] == wire.bytes_field(2, data) * 3
 
-    def test_writers_of_any_size_can_follow_each_other(self, root: type[Any]) -> None:
+    def test_consecutive_writers_may_write_messages_of_any_size(self, root: type[Any]) -> None:
         for size in (10, 5_000_000, 10, 100_000, 0):
             writer = root()
             writer.append_bytes(1, bytes(size))

@@ -111,7 +111,7 @@ class TestShortWrites:
         with pytest.raises(BrokenPipeError), root(Full()) as message:
             message.append_bytes(1, bytes(200_000))
 
-    def test_exception_in_the_block_precedes_errors_of_the_writer(self, root: type[Any]) -> None:
+    def test_exception_in_the_block_hides_errors_of_the_writer(self, root: type[Any]) -> None:
         with pytest.raises(KeyError, match="mine"), root(bytearray(3)) as message:
             overflow_and_raise(message)
 
@@ -149,7 +149,7 @@ class TestNativeDestinations:
     def test_message_across_two_blocks_keeps_its_redundant_length(
         self, sample_native: type[Message]
     ) -> None:
-        """A message that starts in one block and ends in the next can't be compacted."""
+        """A message that starts in one 64-KiB block and ends in the next can't be compacted."""
         file = io.BytesIO()
         with native.MessageWriter(file) as root:
             root.append_bytes(9, bytes(65536 - 8 - 4))

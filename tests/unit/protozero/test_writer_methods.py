@@ -50,7 +50,7 @@ class TestGeneratedWriters:
         assert message.map == {"k": 5}
         assert [each.int_val for each in message.many] == [1]
 
-    def test_writer_classes_and_methods_have_their_names(self) -> None:
+    def test_writer_classes_and_methods_have_qualified_names(self) -> None:
         made = TracePacket.Writer
         assert (made.__module__, made.__qualname__) == (
             "stretto.protos.trace",

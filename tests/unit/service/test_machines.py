@@ -40,7 +40,7 @@ class TestMachineFilter:
     def test_trace_all_machines_starts_producers_of_all_machines(self, setup):
         assert self.started(setup, trace_all_machines=True) == [True, True, True]
 
-    def test_machine_filter_precedes_trace_all_machines(self, setup):
+    def test_machine_filter_overrides_trace_all_machines(self, setup):
         assert self.started(setup, "box", trace_all_machines=True) == [False, True, False]
 
 

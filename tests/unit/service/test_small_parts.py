@@ -59,7 +59,7 @@ class TestSharedMemoryGeometry:
         assert valid_geometry(4097, 4096) == (256 * KB, 4096)
         assert valid_geometry(8192, 4100) == (256 * KB, 4096)
 
-    def test_sizes_in_the_config_precede_hints_of_the_producer(self):
+    def test_memory_sizes_in_the_config_override_hints_of_the_producer(self):
         config = TraceConfig(
             producers=[
                 TraceConfig.ProducerConfig(producer_name="a", shm_size_kb=64),
@@ -169,7 +169,7 @@ class TestPacketEncoder:
         assert varint(value).hex() == encoded
 
     @given(st.lists(st.binary(max_size=300)), st.integers(0, 2000))
-    def test_data_is_cut_between_packets(self, packets, limit):
+    def test_prefix_of_a_trace_ends_between_two_packets(self, packets, limit):
         trace = b"".join(framed(packet) for packet in packets)
         end = whole_packets(trace, limit)
         kept = list(split_packets(trace[:end]))
@@ -180,7 +180,7 @@ class TestPacketEncoder:
 
 
 class TestTimeStampCounter:
-    def test_time_stamp_counter_is_the_last_clock_if_available(self):
+    def test_time_stamp_counter_is_the_last_clock_of_a_snapshot_if_available(self):
         plain = [ident for ident, _ in SystemClock().snapshot()]
         assert plain == [6, 2, 4, 1, 3, 5]
         assert [ident for ident, _ in SystemClock(lambda: None).snapshot()] == plain

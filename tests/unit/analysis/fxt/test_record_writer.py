@@ -65,7 +65,7 @@ def test_string_gets_a_table_entry_at_its_second_use() -> None:
     assert writer.take() == event(0, 5, 1, 1, 2)
 
 
-def test_event_ends_with_its_id_or_end_time() -> None:
+def test_last_word_of_an_event_is_its_id_or_end_time() -> None:
     writer = Writer()
     writer.event(Event(fxt.FLOW_END, 5, HERE, "", "", (), 1 << 63))
     assert writer.take() == thread(1, 10, 11) + event(10, 5, 1, 0, 0, words(1 << 63))

@@ -29,7 +29,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_each_socket_has_its_permissions(tmp_path):
+def test_each_socket_has_its_configured_permissions(tmp_path):
     opened = open_in(tmp_path, "one", "two")
     assert (mode(tmp_path / "one"), mode(tmp_path / "two")) == (0o666, 0o666)
     assert mode(tmp_path / "consumer") == 0o600

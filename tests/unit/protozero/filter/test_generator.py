@@ -29,7 +29,7 @@ def test_each_simple_field_is_one_word_of_bytecode() -> None:
     assert words(generator) == [1 << 3 | SIMPLE, 3 << 3 | SIMPLE, 1000 << 3 | SIMPLE, 0]
 
 
-def test_field_ranges_are_two_words() -> None:
+def test_each_field_range_is_two_words_of_bytecode() -> None:
     generator = FilterBytecodeGenerator()
     generator.add_simple_field(1)
     generator.add_simple_field_range(2, 3)

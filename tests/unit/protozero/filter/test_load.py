@@ -92,7 +92,7 @@ class TestNativeFilter:
         with pytest.raises(ValueError, match="the size that it was given"):
             loaded.filter(b"\x12\x02hi")
 
-    def test_string_filter_can_use_another_message_filter(self) -> None:
+    def test_callback_for_strings_can_call_another_message_filter(self) -> None:
         inner = _native.MessageFilter(CODE, b"", lambda text, _: text.upper())
 
         def nested(text: bytes, _type: int) -> bytes | None:

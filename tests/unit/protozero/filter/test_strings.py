@@ -166,7 +166,7 @@ class TestSemanticTypes:
         assert run("a", rule, semantic_type=strings.JOB) is None
         assert run("a", redact("(.*)", semantic_types=[strings.JOB])) is None
 
-    def test_rule_can_have_several_types(self) -> None:
+    def test_rule_can_have_several_semantic_types(self) -> None:
         rule = redact("(.*)", semantic_types=[strings.ATRACE, strings.WAKELOCK, 127])
         found = [kind for kind in range(128) if run("a", rule, semantic_type=kind)]
         assert found == [strings.ATRACE, strings.WAKELOCK, 127]

@@ -48,7 +48,7 @@ def named(descendants, pid, **explained):
     return [line for line in descendants.not_followed(**explained) if line.startswith(f"{pid} ")]
 
 
-def test_python_that_connects_is_not_reported(child):
+def test_python_that_connects_is_not_reported_as_unrecorded(child):
     clock = Clock()
     descendants = Descendants(clock)
     pid = child(**OURS)
@@ -67,7 +67,7 @@ def test_python_that_connects_is_not_reported(child):
         ([], {**OURS, "PYTHONPATH": "y"}, "a PYTHONPATH of its own"),
     ],
 )
-def test_python_that_cannot_be_recorded_is_reported_at_once(
+def test_python_that_cannot_be_recorded_is_reported_at_the_first_scan(
     child, monkeypatch, options, environment, reason
 ):
     monkeypatch.delenv(VARIABLE, raising=False)
@@ -80,7 +80,7 @@ def test_python_that_cannot_be_recorded_is_reported_at_once(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may change its user")
-def test_python_of_another_user_is_reported(child):
+def test_python_of_another_user_is_reported_as_not_recorded(child):
     descendants = Descendants(Clock())
     pid = child(code=f"import os; os.setuid(65534); {WAITS}", **OURS)
     descendants.scan(os.getpid())
@@ -88,7 +88,7 @@ def test_python_of_another_user_is_reported(child):
     assert "another user (65534)" in line
 
 
-def test_python_that_never_connects_is_reported_after_its_startup_time(child):
+def test_python_that_does_not_connect_is_reported_after_the_startup_time(child):
     clock = Clock()
     descendants = Descendants(clock)
     pid = child(**OURS)
@@ -104,7 +104,7 @@ def test_python_that_never_connects_is_reported_after_its_startup_time(child):
     assert not named(descendants, pid)
 
 
-def test_connected_process_is_reported_after_it_executes_an_isolated_python(child):
+def test_connected_process_that_executes_an_isolated_python_is_reported_as_not_recorded(child):
     descendants = Descendants(Clock())
     pid = child("-I", **OURS)
     descendants.on_connected(pid)
@@ -114,7 +114,7 @@ def test_connected_process_is_reported_after_it_executes_an_isolated_python(chil
     assert named(descendants, pid)
 
 
-def test_process_that_replaced_python_by_execv_is_not_reported(child, tmp_path):
+def test_process_that_replaced_python_by_execv_is_not_reported_as_python(child, tmp_path):
     clock = Clock()
     descendants = Descendants(clock)
     gate = tmp_path / "gate"

@@ -26,7 +26,7 @@ def test_threshold_starts_at_50_us(workspace: Workspace) -> None:
     assert threshold(workspace) == 50_000
 
 
-def test_each_fraction_of_the_trace_size_raises_the_threshold_once(workspace: Workspace) -> None:
+def test_threshold_rises_once_at_each_step_of_the_trace_size(workspace: Workspace) -> None:
     detail = Detail(workspace, MIB)
     seen = []
     for size in (0, MIB // 2 - 1, MIB // 2, MIB // 2 + 1, MIB * 3 // 4, MIB, 2 * MIB):
@@ -37,7 +37,7 @@ def test_each_fraction_of_the_trace_size_raises_the_threshold_once(workspace: Wo
     assert detail.rises[0].size == MIB // 2
 
 
-def test_large_growth_of_the_trace_raises_the_threshold_several_times(workspace: Workspace) -> None:
+def test_large_growth_of_the_trace_raises_the_threshold_by_steps(workspace: Workspace) -> None:
     detail = Detail(workspace, MIB)
     detail.update(MIB, 2.0)
     assert len(detail.rises) == 3

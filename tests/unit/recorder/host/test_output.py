@@ -66,7 +66,7 @@ def test_error_for_a_removed_trace_file_names_the_ring_file(path):
 
 
 @pytest.mark.parametrize("ring", [True, False])
-def test_discard_of_the_output_removes_all_its_files(path, ring):
+def test_discarding_an_output_removes_all_files_of_the_output(path, ring):
     output = Output(str(path), ring=ring)
     output.discard()
     output.close()

@@ -197,7 +197,7 @@ class TestObserveEvents:
         setup.enable(make_config("ds"), consumer)
         assert self.all_started(consumer) == 1
 
-    def test_all_started_event_waits_for_the_sources_that_ack(self, setup):
+    def test_all_started_event_waits_for_data_sources_that_ack_their_start(self, setup):
         producer = setup.producer("quick")
         producer.register("slow", ack_start=True)
         consumer = setup.consumer()
@@ -302,7 +302,7 @@ class TestChangeTraceConfig:
             setattr(source, field, value)
         return source
 
-    def test_extended_name_filter_starts_more_producers(self, setup):
+    def test_extended_name_filter_starts_data_sources_of_more_producers(self, setup):
         producers = [setup.producer("ds", "new", name=f"p{n}") for n in (1, 2, 3)]
         consumer = self.enable(setup, self.filtered("ds", "p1"))
         started = [("start", "ds") in producer.calls for producer in producers]

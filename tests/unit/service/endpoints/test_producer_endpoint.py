@@ -60,7 +60,7 @@ class TestSharedMemory:
         assert [call for call, _ in producer.calls].count("tracing setup") == 1
 
     def test_disconnect_before_memory_is_sent_leaks_no_descriptor(self, setup):
-        gc.collect()  # The collection closes descriptors of earlier tests.
+        gc.collect()  # Garbage collection closes descriptors of earlier tests.
         before = open_descriptors()
         producer = remote(setup, "ds")
         setup.consumer().enable(make_config("ds"))

@@ -63,7 +63,7 @@ def test_compressed_packets_keep_their_order(setup):
     names = [f"{number} " + "x" * 1000 for number in range(100)]
     config = make_config("ds", compression_type=1, size_kb=1024)
     packets = record(setup, config, *names)
-    assert len(packets) > 1  # Each read returns one packet of compressed packets.
+    assert len(packets) > 1  # Each read returns one packet that contains compressed packets.
     assert texts(unpacked(packets)) == names
 
 
@@ -126,7 +126,7 @@ class TestZstdCompression:
         compressor.make_compressor(config)(b"data")
         assert zstd.levels == [used]
 
-    def test_zstd_precedes_deflate_if_available(self, monkeypatch):
+    def test_zstd_is_preferred_to_deflate_if_available(self, monkeypatch):
         zstd = FakeZstd()
         modules(monkeypatch, builtin=zstd)
         both = Compression(zstd=Compression.Zstd(), deflate=Compression.Deflate())

@@ -73,7 +73,7 @@ def test_the_callers_descriptor_stays_open(setup, out):
     os.fstat(out.fd)
 
 
-def test_file_at_the_output_path_is_created_for_its_owner_only(setup, tmp_path):
+def test_file_at_the_output_path_is_accessible_only_by_its_owner(setup, tmp_path):
     producer = setup.producer("ds")
     path = tmp_path / "trace"
     config = make_config("ds", write_into_file=True, output_path=str(path))
@@ -257,7 +257,7 @@ def test_file_is_synced_after_each_write_if_configured(setup, out, monkeypatch):
     assert len(synced) == 4
 
 
-def test_watermark_writes_before_the_period_ends(setup, out):
+def test_data_is_written_at_the_watermark_before_the_write_period_ends(setup, out):
     producer, _ = start(setup, out, file_write_period_ms=1_000_000, size_kb=64)
     drain = setup.session().drain
     setup.run()
@@ -345,7 +345,7 @@ def test_session_end_during_a_write_pass_writes_packets_that_arrived_during_it(s
     """A write pass omits later packets, so the session's end starts another pass."""
     producer, consumer = start(setup, out, size_kb=16_384)
     long = "x" * 8000
-    # These packets are more than one task writes.
+    # One task can't write all these packets.
     early = [f"{number} {long}" for number in range(600)]
     write(producer, *early)
     # `_drain` writes a part of the pass, and posts a task that writes the rest.

@@ -128,7 +128,7 @@ class TestWriterQueue:
 
 
 class TestAbandonedWriter:
-    def test_error_of_an_abandoned_writer_contains_the_lost_bytes(self):
+    def test_error_of_an_abandoned_writer_contains_the_number_of_lost_bytes(self):
         reader, end = os.pipe()
         progress = Progress()
         writer = FileWriter(OutputFile(end, interruptible=True), HeldFileThreads(), progress)
@@ -202,7 +202,7 @@ class TestWriterThreads:
         writer.close()
         wait_until(lambda: writer.closed)
 
-    def test_wait_for_room_returns_when_the_disk_has_written(self, path, monkeypatch):
+    def test_wait_for_room_returns_true_when_queued_data_is_written(self, path, monkeypatch):
         monkeypatch.setattr("stretto.service.limits.FILE_QUEUE_BYTES", 1)
         writer = FileWriter(open_file(path), FileThreads(), Progress())
         for _ in range(100):

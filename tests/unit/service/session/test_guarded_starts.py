@@ -6,7 +6,7 @@ from stretto.service.limits import MAX_GUARDED_STARTS, RESTART_WITH_GUARDRAILS_N
 from stretto.service.session.guarded_starts import GuardedStarts
 
 
-def test_start_has_no_age_after_300_s():
+def test_age_of_a_start_is_unknown_after_300_s():
     starts = GuardedStarts()
     starts.add("a", 1000)
     assert starts.age_ns("b", 1000) is None
@@ -24,7 +24,7 @@ def test_starts_older_than_300_s_are_deleted():
     assert len(starts) == 1
 
 
-def test_number_of_starts_is_bounded():
+def test_number_of_remembered_starts_is_limited():
     starts = GuardedStarts()
     for number in range(MAX_GUARDED_STARTS + 10):
         starts.add(f"{number}", 5)

@@ -11,7 +11,7 @@ from tests.support.service_setup import event, events, make_config, texts
 
 
 class TestSessionStart:
-    def test_deferred_session_starts_on_start_tracing(self, setup):
+    def test_deferred_session_starts_when_start_tracing_is_called(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(make_config("ds", deferred_start=True, duration_ms=1))
         assert producer.calls[-1] == ("setup", "ds")

@@ -55,7 +55,7 @@ class TestExclusiveSessions:
 
 
 class TestLockdownMode:
-    def test_lockdown_excludes_producers_of_other_users_until_cleared(self, setup):
+    def test_lockdown_excludes_producers_of_other_users_until_it_is_cleared(self, setup):
         theirs, ours = setup.producer("ds", uid=5), setup.producer("ds", uid=UID)
         setup.enable(make_config("ds", lockdown_mode=SET))
         assert ("start", "ds") not in theirs.calls

@@ -228,7 +228,7 @@ class TestTriggerLimits:
 
 
 class TestCloneTriggers:
-    def test_session_with_clone_triggers_cannot_be_read_itself(self, setup):
+    def test_session_with_clone_triggers_cannot_be_read(self, setup):
         producer = setup.producer("ds", name="p", uid=9)
         consumer = setup.enable(config_of(CLONE, trigger("a", 10)))
         setup.write(producer, "data")
