@@ -114,6 +114,20 @@ def test_signal_ends_the_session_and_saves_the_trace(place: Place, ending: int) 
     assert (place.folder / "out").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize(("category", "count"), [("te*", 7), ("other", 0)])
+def test_category_is_recorded_without_a_config(place: Place, category: str, count: int) -> None:
+    read_end, write_end = os.pipe()
+    arguments = ("--category", category, "-t", "10m", "--notify-fd", str(write_end))
+    process = place.start(*arguments, pass_fds=[write_end])
+    os.close(write_end)
+    with open(read_end, "rb") as pipe:
+        assert pipe.read() == b"\0"
+    place.write(7)
+    process.signal(signal.SIGINT)
+    assert process.wait() == 0
+    assert place.slices("trace.pftrace") == count
+
+
 def test_config_from_standard_input_and_trace_to_standard_output(place: Place) -> None:
     process = place.start("-c", "-", "--txt", "-o", "-")
     process.write_line(CONFIG + "duration_ms: 600000")

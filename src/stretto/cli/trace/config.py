@@ -60,6 +60,7 @@ def session_config(options: TraceOptions, data: bytes) -> TraceConfig:
             size=options.size,
             apps=options.app,
             names=options.events,
+            categories=options.category,
         )
     else:
         config = _named_config(options.config or "", data, options)

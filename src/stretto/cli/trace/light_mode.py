@@ -14,6 +14,7 @@ from stretto.protos.config import (
     FtraceConfig,
     SysStatsConfig,
     TraceConfig,
+    TrackEventConfig,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def light_config(
     size: str | None,
     apps: Sequence[str],
     names: Sequence[str],
+    categories: Sequence[str] = (),
 ) -> TraceConfig:
     """Return the config for these options.
 
@@ -44,6 +46,7 @@ def light_config(
         size: the largest size of the file; if given, the file is written while recording.
         apps: apps for atrace.
         names: ftrace events, whose names have a slash, and atrace categories.
+        categories: categories of track events; may have wildcards.
 
     Raises:
         CommandError: a number is malformed.
@@ -58,7 +61,7 @@ def light_config(
     if size_kb:
         config.max_file_size_bytes = size_kb << 10
         config.write_into_file = True
-    for source in _sources(apps, names):
+    for source in [*_track_events(categories), *_sources(apps, names)]:
         source.target_buffer = 0
         config.data_sources.append(TraceConfig.DataSource(config=source))
     return config
@@ -71,6 +74,13 @@ def _number(text: str, units: dict[str, int], option: str) -> int:
     if found is None or found[2] not in units:
         raise CommandError(f"trace: {option} {text}: give a number and one of {', '.join(units)}.")
     return int(found[1]) * units[found[2]]
+
+
+def _track_events(categories: Sequence[str]) -> list[DataSourceConfig]:
+    if not categories:
+        return []
+    events = TrackEventConfig(enabled_categories=list(categories), disabled_categories=["*"])
+    return [DataSourceConfig(name="track_event", track_event_config=events)]
 
 
 def _sources(apps: Sequence[str], names: Sequence[str]) -> list[DataSourceConfig]:

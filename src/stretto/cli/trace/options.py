@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 USAGE_EXIT_CODE = 1
+DEFAULT_OUT = "trace.pftrace"
 
 DESCRIPTION = """\
 Record the producers of this machine: Python programs that are connected
@@ -18,6 +19,7 @@ Record the producers of this machine: Python programs that are connected
 
   stretto traced --background                     start the service, once
   stretto trace -c config.pbtxt --txt -o out.pftrace
+  stretto trace --category shop -t 5s             light mode: track events, to trace.pftrace
   stretto trace -t 5s -o out.pftrace sched gfx    light mode: atrace categories, ftrace events
   stretto trace --query                           show producers, data sources and sessions
 
@@ -82,6 +84,9 @@ def _add_light_mode(group: argparse._ArgumentGroup) -> None:
     add("-t", "--time", metavar="N[s|ms|m|h]", help="duration (default: 10s)")
     add("-b", "--buffer", metavar="N[mb|kb|gb]", help="size of the buffer (default: 32mb)")
     add("-s", "--size", metavar="N[mb|kb|gb]", help="write the file while recording, up to this")
+    repeatable(
+        group, "--category", "NAME", f"category of track events; default of -o: {DEFAULT_OUT}"
+    )
     repeatable(group, "-a --app", "NAME", "atrace app")
     add("events", nargs="*", metavar="EVENT", help="ftrace event (group/name) or atrace category")
 
@@ -134,6 +139,7 @@ class TraceOptions(argparse.Namespace):
     time: str | None
     buffer: str | None
     size: str | None
+    category: list[str]
     app: list[str]
     events: list[str]
     detach: str | None
@@ -178,7 +184,9 @@ class TraceOptions(argparse.Namespace):
     def light(self) -> bool:
         """Whether there are options of the light mode."""
         values = (self.time, self.buffer, self.size)
-        return any(value is not None for value in values) or bool(self.app or self.events)
+        return any(value is not None for value in values) or bool(
+            self.category or self.app or self.events
+        )
 
     @property
     def attaches(self) -> bool:
@@ -205,6 +213,8 @@ def parse(arguments: Sequence[str]) -> TraceOptions:
     options = parser.parse_intermixed_args(list(arguments), TraceOptions())
     if options.version or options.reset_guardrails:
         return options
+    if options.category and options.needs_config and options.out is None:
+        options.out = DEFAULT_OUT
     for wrong, complaint in [*_session_complaints(options), *_copy_complaints(options)]:
         if wrong:
             parser.error(complaint)

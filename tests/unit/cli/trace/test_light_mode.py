@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stretto.base.errors import CommandError
@@ -7,7 +9,7 @@ from stretto.cli.trace.light_mode import light_config
 from stretto.protozero.text_format import format_text
 
 
-def config(names: list[str], **given: str):
+def config(names: list[str], **given: Any):
     fields = {"time": None, "buffer": None, "size": None, **given}
     return light_config(apps=[], names=names, **fields)
 
@@ -19,6 +21,14 @@ def test_light_mode_has_default_duration_buffer_and_data_sources() -> None:
     assert [source.config.name for source in made.data_sources] == [
         "linux.ftrace", "linux.process_stats", "linux.system_info",
     ]  # fmt: skip
+
+
+def test_only_the_named_categories_of_track_events_are_recorded() -> None:
+    source = config([], categories=["shop", "render.*"]).data_sources[0].config
+    assert (source.name, source.target_buffer) == ("track_event", 0)
+    events = source.track_event_config
+    assert events.enabled_categories == ["shop", "render.*"]
+    assert events.disabled_categories == ["*"]
 
 
 def test_duration_and_sizes_are_parsed() -> None:
