@@ -1,0 +1,152 @@
+"""Measures what a recording adds to the start of programs and of their children.
+
+    python bench/start.py [--json] [--rounds N]
+
+record_empty/bare     `stretto record` on an empty program, relative to the program alone
+recording/bare        an empty `stretto.recording()` block, relative to an empty program
+spawned_child/bare    the time that a recording adds to each child process, in bare starts of
+                      the interpreter
+fork/limit            the time that a recording adds to each fork, relative to its maximum
+record_empty/viztracer and so on
+                      the same figures relative to those of viztracer, if it is installed
+
+Each round runs all commands once, in random order. Figures are medians, over the rounds, of wall
+times and of differences within a round. `target` is the maximum of `ratio`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+CHILDREN = 8
+FORKS = 40
+FORK_LIMIT_MS = 1.5
+
+PROGRAMS = {
+    "empty": "",
+    "spawn": f"""
+import subprocess, sys
+for _ in range({CHILDREN}):
+    subprocess.run([sys.executable, "-c", ""], check=True)
+""",
+    "fork": f"""
+import os
+for _ in range({FORKS}):
+    pid = os.fork()
+    if not pid:
+        break
+    os.waitpid(pid, 0)
+""",
+    "recording": """
+import sys, stretto
+with stretto.recording(sys.argv[1]):
+    pass
+""",
+}
+COUNTS = {"spawn": CHILDREN, "fork": FORKS}
+
+
+def make_commands(folder: Path) -> dict[str, list[str]]:
+    """Write the programs into a folder; return {runner.program: its command}."""
+    python, trace = sys.executable, str(folder / "trace")
+    runners = {
+        "bare": [python],
+        "stretto": [python, "-m", "stretto", "record", "-q", "-o", trace, "--"],
+    }
+    if importlib.util.find_spec("viztracer"):
+        runners["viztracer"] = [python, "-m", "viztracer", "--quiet", "-o", f"{trace}.json", "--"]
+    commands = {}
+    for name, text in PROGRAMS.items():
+        path = folder / f"{name}.py"
+        path.write_text(text)
+        for runner, command in runners.items():
+            if name != "recording":
+                commands[f"{runner}.{name}"] = [*command, str(path)]
+    commands["recording"] = [python, str(folder / "recording.py"), trace]
+    return commands
+
+
+def run_rounds(commands: dict[str, list[str]], rounds: int) -> dict[str, list[float]]:
+    """Return the wall times of each command in ms, one for each round."""
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for number in range(rounds):
+        for name in random.sample(list(commands), len(commands)):
+            begin = time.perf_counter_ns()
+            subprocess.run(commands[name], check=True, stdout=subprocess.DEVNULL)
+            times[name].append((time.perf_counter_ns() - begin) / 1e6)
+        print(f"round {number + 1} of {rounds}", file=sys.stderr)
+    return times
+
+
+def added(times: dict[str, list[float]], runner: str, program: str) -> float:
+    """Return the ms that a runner adds to each child of a program, beside those of its start."""
+    figures = zip(
+        times[f"{runner}.{program}"],
+        times[f"{runner}.empty"],
+        times[f"bare.{program}"],
+        times["bare.empty"],
+        strict=True,
+    )
+    return median((a - b) - (c - d) for a, b, c, d in figures) / COUNTS[program]
+
+
+def row(name: str, ours: float, peer: float, target: float | None = None) -> dict[str, object]:
+    """Return one row of the table."""
+    return {
+        "name": name,
+        "ours": round(ours, 2),
+        "peer": round(peer, 2),
+        "unit": "ms",
+        "ratio": round(ours / peer, 3),
+        "target": target,
+    }
+
+
+def make_rows(times: dict[str, list[float]]) -> list[dict[str, object]]:
+    """Return the rows of the table."""
+    bare, record = median(times["bare.empty"]), median(times["stretto.empty"])
+    spawned, forked = added(times, "stretto", "spawn"), added(times, "stretto", "fork")
+    rows = [
+        row("record_empty/bare", record, bare, 6.0),
+        row("recording/bare", median(times["recording"]), bare, 2.0),
+        row("spawned_child/bare", spawned, bare, 1.5),
+        row("fork/limit", forked, FORK_LIMIT_MS, 1.0),
+    ]
+    if "viztracer.empty" in times:
+        rows += [
+            row("record_empty/viztracer", record, median(times["viztracer.empty"])),
+            row("spawned_child/viztracer", spawned, added(times, "viztracer", "spawn")),
+            row("fork/viztracer", forked, added(times, "viztracer", "fork")),
+        ]
+    return rows
+
+
+def main() -> int:
+    """Measure and print all rows."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="one JSON object per row")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds through all commands")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        times = run_rounds(make_commands(Path(folder)), options.rounds)
+    for line in make_rows(times):
+        if options.json:
+            print(json.dumps(line))
+        else:
+            goal = f"  (target {line['target']})" if line["target"] else ""
+            figures_text = f"{line['ours']:>9} {line['peer']:>9} {line['unit']}"
+            print(f"{line['name']:26} {figures_text}  x{line['ratio']}{goal}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
