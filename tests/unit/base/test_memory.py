@@ -101,7 +101,7 @@ class TestCheckOfReceivedMemory:
     def test_pages_of_each_regular_size_are_accepted(
         self, monkeypatch: pytest.MonkeyPatch, page: int
     ) -> None:
-        """The kernel rounds memory of 5 pages of the ABI up to its own pages; its size is kept."""
+        """The kernel may have larger pages than the ABI; the size of the file is not rounded."""
         fd = create_sealed_memfd(5 * 4096)
         status = SimpleNamespace(st_blksize=page, st_size=os.fstat(fd).st_size)
         monkeypatch.setattr(os, "fstat", lambda _fd: status)

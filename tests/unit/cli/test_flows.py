@@ -124,7 +124,7 @@ def message_packets(*events: tuple[int, str, str, str, int]) -> bytes:
     return b"".join(bytes_field(1, packet.encode()) for packet in packets)
 
 
-def test_messages_without_flows_are_counted_once(capsys, tmp_path):
+def test_each_message_without_a_flow_is_counted_once(capsys, tmp_path):
     ends = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receive", "reply")]
     calls = [(time, role, kind, "Ask", 0) for time in range(7) for role, kind in ends]
     (tmp_path / "trace").write_bytes(message_packets(*calls))

@@ -81,7 +81,7 @@ def test_most_specific_rule_of_categories_and_tags_decides(config, expected):
 
 
 def test_single_star_is_not_a_prefix_pattern():
-    """`*` is less specific than any tag, `f*` is not."""
+    """`*` is less specific than a rule for a tag; a prefix pattern is more specific."""
     tags = ("slow",)
     assert is_category_enabled(TrackEventConfig(enabled_categories=["*"]), "x", tags) is False
     enabled = TrackEventConfig(enabled_categories=["x*"], disabled_tags=["sl*"])

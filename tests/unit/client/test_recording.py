@@ -253,7 +253,9 @@ class TestErrorsDuringRecording:
         assert run.stderr.count("File too large") >= 1
         assert "event" in names(path), "what had been written can be read"
 
-    def test_exception_of_the_block_hides_an_error_of_the_recording(self, path, monkeypatch):
+    def test_exception_of_the_block_is_raised_instead_of_an_error_of_the_recording(
+        self, path, monkeypatch
+    ):
         reported = []
         monkeypatch.setattr(sys, "unraisablehook", reported.append)
         recording = stretto.recording(path)

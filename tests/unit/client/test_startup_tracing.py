@@ -242,7 +242,7 @@ def test_startup_memory_is_kept_until_all_sessions_have_ended() -> None:
     assert Early.instances() == ()
 
 
-def test_memory_refused_by_the_service_aborts_the_session() -> None:
+def test_startup_memory_refused_by_the_service_aborts_the_session() -> None:
     program = Program(connected=False)
     session = program.start()
     startup = program.producer.startup

@@ -160,7 +160,7 @@ def test_messages_after_a_too_long_line_have_no_flow(
 def test_cancelled_read_breaks_flows_only_if_it_may_have_consumed_data(
     read: Callable[[StreamReader], Awaitable[bytes]],
 ) -> None:
-    """Cancelling `readline` consumes no data; cancelling a coroutine with two reads may."""
+    """A cancelled `readline` loses no data; a cancelled coroutine with two reads may lose some."""
 
     async def exchange() -> None:
         async with connected() as (client, server):

@@ -262,7 +262,9 @@ class TestInstallationOfHooks:
 
 class TestStrettosOwnPorts:
     @pytest.mark.parametrize("own_ports", [False, True])
-    def test_own_ports_are_traced_only_if_own_ports_is_set(self, *, own_ports: bool) -> None:
+    def test_strettos_own_ports_are_traced_only_if_own_ports_is_set(
+        self, *, own_ports: bool
+    ) -> None:
         with flows_installed(own_ports=own_ports), record(enabled=["stretto.ipc"]):
             assert rpc_hooks.switch("stretto.ipc").enabled == own_ports
 

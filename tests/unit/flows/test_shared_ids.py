@@ -1,4 +1,4 @@
-"""Flow ids after a fork: shared between parent and child until one of them uses the channel."""
+"""After a fork, parent and child share flow ids until one of them uses the channel."""
 
 from __future__ import annotations
 

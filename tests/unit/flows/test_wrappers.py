@@ -307,8 +307,8 @@ class TestHttpClient:
             connection.request("GET", "/late")
             with pytest.raises(ResponseNotReady):
                 connection.getresponse()
-            # The server sends the second response only after this read: the first response has a
-            # buffer of its own, which would take bytes of a second response that has arrived.
+            # The server sends the second response only after this read. The first response's read
+            # buffer could otherwise take bytes of the second response.
             assert first.read() == b"ok"
             Handler.may_answer_late.set()
             assert connection.getresponse().read() == b"ok"

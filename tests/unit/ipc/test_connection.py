@@ -294,7 +294,9 @@ class TestTurnsOfBusyConnections:
         assert max(waited) <= frames_per_turn
         close_all([*hosts, bystander])
 
-    def test_busy_connections_alternate_and_keep_frame_order(self, runner: FakeTaskRunner) -> None:
+    def test_frames_of_two_busy_connections_alternate_and_keep_their_order(
+        self, runner: FakeTaskRunner
+    ) -> None:
         order: list[bytes] = []
         turns = Turns(runner)
         hosts = [HostEnd(runner, turns=turns) for _ in range(2)]

@@ -122,7 +122,7 @@ class TestInvokeMethod:
     def test_method_without_a_handler_is_rejected(self, host: Host) -> None:
         assert host.invoke("NotImplemented") == [REJECTED]
 
-    def test_request_refused_by_its_handler_is_rejected(self, host: Host) -> None:
+    def test_request_that_its_handler_refuses_is_rejected(self, host: Host) -> None:
         assert host.invoke("Refuse") == [REJECTED]
         assert host.invoke("Refuse", drop_reply=True) == []
 

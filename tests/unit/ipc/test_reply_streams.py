@@ -61,7 +61,7 @@ def world() -> World:
 
 def test_all_parts_and_an_empty_last_part_are_sent(world: World) -> None:
     deferred = world.add(world.parts(2))
-    assert deferred.answers == []  # A task sends the parts; it has not run yet.
+    assert deferred.answers == []  # The parts are sent by a task that has not run yet.
     world.runner.run_until_idle()
     assert deferred.answers == [(b"0", True), (b"1", True), (b"", False)]
 
@@ -73,7 +73,7 @@ def test_streams_are_sent_one_after_the_other(world: World) -> None:
     assert (len(first.answers), len(second.answers)) == (3, 2)
 
 
-def test_no_part_is_made_while_the_queue_is_long(world: World) -> None:
+def test_no_reply_part_is_made_while_the_send_queue_is_long(world: World) -> None:
     world.connection.pending_bytes = MAX_QUEUED_BYTES + 1
     deferred = world.add(world.parts(2))
     world.runner.run_until_idle()

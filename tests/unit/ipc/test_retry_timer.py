@@ -88,7 +88,9 @@ def test_pauses_grow_up_to_a_limit(
     assert pauses[:8] == [0, 100, 200, 400, 800, 1600, 2000, 2000]
 
 
-def test_successful_attempt_ends_the_timers_thread(timer: RetryTimer, attempts: Attempts) -> None:
+def test_successful_attempt_ends_the_thread_of_the_timer(
+    timer: RetryTimer, attempts: Attempts
+) -> None:
     before = tasks()
     attempts.success = True
     timer.start()
@@ -118,7 +120,7 @@ def test_pauses_restart_after_reset(
     assert pauses == [0, 100, 100]
 
 
-def test_start_during_a_successful_attempt_is_not_lost() -> None:
+def test_start_during_a_successful_attempt_causes_another_attempt() -> None:
     counts = []
 
     def attempt() -> bool:

@@ -90,7 +90,7 @@ def test_emulated_memory_sends_chunks_in_commits(startup: Startup) -> None:
     assert len(startup.receive()) > PAGE_SIZE
 
 
-def test_open_buffer_of_a_reservation_counts_as_live_writer(startup: Startup) -> None:
+def test_buffer_opened_through_a_reservation_counts_as_live_writer(startup: Startup) -> None:
     assert startup.arbiter.open_buffer(SECOND)
     assert startup.arbiter.live_writers == 1
     startup.arbiter.close_buffer(SECOND)

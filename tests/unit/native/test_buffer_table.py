@@ -72,7 +72,7 @@ class TestCreateBuffer:
 
 
 class TestBufferStats:
-    def test_stats_have_the_documented_names(self) -> None:
+    def test_buffer_stats_have_the_documented_names(self) -> None:
         assert sorted(make_table().stats(BUFFER)) == sorted(STATS)
 
     def test_stats_count_written_and_read_chunks(self) -> None:

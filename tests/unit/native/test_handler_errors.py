@@ -110,7 +110,7 @@ class TestHandlerErrorsInObservers:
             call(_pyhooks.Around(run_on, ending))
         assert caught.value.args == (3,)
 
-    def test_errors_of_observers_are_dropped(self) -> None:
+    def test_errors_raised_by_observers_are_ignored(self) -> None:
         _pyhooks.Around(run_on, failing, failing)()
         run_on()
 
@@ -167,7 +167,7 @@ def no_other_gc_callbacks() -> Iterator[None]:
 def test_signal_handler_does_not_run_in_the_gc_callback(capsys: pytest.CaptureFixture[str]) -> None:
     gc_profiler.install()
     signal.signal(signal.SIGALRM, on_signal)
-    # With this many objects, a collection lasts beyond the alarm signal.
+    # Collecting this many objects takes longer than the delay of the alarm signal.
     heap = [[] for _ in range(300_000)]
     with recorded("python.gc"), pytest.raises(TimeLimitError):
         collect_often()

@@ -89,7 +89,7 @@ class TestStartAndStopOfTheThread:
         connection.thread.stop()
         assert "return False there" in errors[0]
 
-    def test_collected_owner_stops_its_running_thread(self) -> None:
+    def test_thread_is_stopped_when_its_owner_is_collected(self) -> None:
         connection = Connection()
         connection.thread.start()
         sockets = connection.ours, connection.theirs

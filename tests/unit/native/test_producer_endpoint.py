@@ -160,7 +160,7 @@ class TestScrapingOfChunks:
     def test_scrape_copies_uncommitted_packets_once(self) -> None:
         with RemoteProducer() as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
-            remote.serve()  # The service handles the registration of the writer.
+            remote.serve()  # Now the service knows the writer.
             for number in range(3):
                 writer.write(packet(number))
             remote.endpoint.scrape([BUFFER])

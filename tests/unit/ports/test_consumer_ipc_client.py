@@ -363,7 +363,7 @@ class TestServiceOfAnotherVersion:
         service.client.attach("key", answers.append)
         service.client.detach("key", answers.append)
         service.client.start_tracing()
-        # Callbacks run as tasks; the tasks have not run yet.
+        # Callbacks are called by tasks that have not run yet.
         assert (consumer.events, consumer.flushes, answers) == ([], [], [])
         service.runner.run_until_idle()
         assert consumer.events == [ObservableEvents()]

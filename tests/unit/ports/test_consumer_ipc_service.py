@@ -306,7 +306,7 @@ class TestSlowConsumer:
         yield far, world
         far.close()
 
-    def test_queue_stays_short_while_the_consumer_does_not_read(
+    def test_send_queue_stays_short_while_the_consumer_does_not_read(
         self, slow: tuple[UnixSocket, World]
     ) -> None:
         _, world = slow
@@ -508,7 +508,9 @@ class TestObserveEvents:
     ALL_STARTED = ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED
     INSTANCES = ObservableEvents.TYPE_DATA_SOURCES_INSTANCES
 
-    def test_events_of_the_session_are_sent(self, world: World, remote: RemoteConsumer) -> None:
+    def test_observable_events_of_the_session_are_sent(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         events = world.call(
             remote, "ObserveEvents", events_to_observe=[self.ALL_STARTED, self.INSTANCES]
         )
@@ -537,7 +539,9 @@ class TestObserveEvents:
         world.record(remote)
         assert len(old) == len(none) == 1
 
-    def test_many_events_are_sent_in_parts(self, world: World, remote: RemoteConsumer) -> None:
+    def test_many_observable_events_are_sent_in_several_replies(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         names = [f"{number} ".ljust(3000, "n") for number in range(60)]
         for name in names:
             world.producer("ds", name=name)

@@ -240,7 +240,9 @@ class TestProducerProvidedMemory:
         assert not self.offer(link, memory).using_shmem_provided_by_producer
         assert handled(link, b"frames") == 0
 
-    def test_unannounced_memory_descriptor_is_closed(self, link: Link, memory: int) -> None:
+    def test_memory_descriptor_that_was_not_announced_is_closed(
+        self, link: Link, memory: int
+    ) -> None:
         before = open_descriptors()
         assert not self.offer(link, memory, provided=False).using_shmem_provided_by_producer
         assert link.log[0][2] == -1
@@ -289,7 +291,9 @@ class TestProducerRequests:
         assert link.call(name, ipc.RegisterDataSourceRequest()) == [None]
 
     @pytest.mark.parametrize("name", ["RegisterDataSource", "UpdateDataSource"])
-    def test_encoded_descriptors_reach_the_endpoint_unchanged(self, link: Link, name: str) -> None:
+    def test_encoded_data_source_descriptors_reach_the_endpoint_unchanged(
+        self, link: Link, name: str
+    ) -> None:
         link.initialize()
         descriptor = bytes_field(1000, b"?") + b"\x0a\x81\x00a" + bytes_field(6, b"\xff")
         (reply,) = link.call(name, Raw(bytes_field(1, descriptor)))
@@ -318,7 +322,7 @@ class TestCommitData:
         assert link.endpoint.core.commits == []
         assert handled(link, b"frames") == 0
 
-    def test_commit_with_reply_is_answered(self, link: Link, memory: int) -> None:
+    def test_commit_that_requests_a_reply_is_answered(self, link: Link, memory: int) -> None:
         link.initialize()
         link.hosted.on_shared_memory(memory, 8192, 4096)
         request = ipc.CommitDataRequest(flush_request_id=6)

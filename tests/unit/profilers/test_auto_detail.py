@@ -61,7 +61,7 @@ def test_calls_of_functions_that_are_not_switched_off_are_counted() -> None:
 
 
 @with_events
-def test_function_with_short_calls_is_switched_off_and_not_counted() -> None:
+def test_tracing_of_a_function_with_short_calls_is_switched_off() -> None:
     with recorded(CATEGORY):
         many(2000)
         assert counted()["calls_str"] is None

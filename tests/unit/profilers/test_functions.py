@@ -74,7 +74,7 @@ class TestNestingOfSlices:
         assert begin.location == (code.co_filename, code.co_firstlineno)
 
     @pytest.mark.parametrize("count", [100, 700, 2500])
-    def test_names_of_many_functions_are_correct_across_chunks(
+    def test_names_of_many_functions_are_correct_in_a_trace_of_many_chunks(
         self, options: Callable[..., None], count: int
     ) -> None:
         options(include=["/many"])
@@ -89,7 +89,7 @@ class TestNestingOfSlices:
             (f"function_{n}", (f"/many/module_{n % 7}.py", n + 1)) for n in range(count)
         ]
 
-    def test_names_of_c_functions_are_correct_across_chunks(
+    def test_names_of_c_functions_are_correct_in_a_trace_of_many_chunks(
         self, options: Callable[..., None]
     ) -> None:
         options(c_functions=True)
@@ -102,7 +102,7 @@ class TestNestingOfSlices:
         inner: list[Call] = [("builtins.abs", []), ("list.append", [])]
         assert traced(program) == [(program.__qualname__, 1500 * inner)]
 
-    def test_unusual_function_names_are_recorded_across_chunks(
+    def test_unusual_function_names_are_recorded_in_a_trace_of_many_chunks(
         self, options: Callable[..., None]
     ) -> None:
         options(include=["/many"])

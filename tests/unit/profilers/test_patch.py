@@ -43,7 +43,7 @@ class TestObservedFunction:
         frames = traceback.extract_tb(caught.value.__traceback__)
         assert [frame.name for frame in frames][1:] == ["divide"]
 
-    def test_exceptions_of_observers_are_dropped(self) -> None:
+    def test_exceptions_raised_by_observers_are_ignored(self) -> None:
         def broken(*_args: Any) -> Any:
             raise RuntimeError
 

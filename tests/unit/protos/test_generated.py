@@ -127,7 +127,7 @@ def test_message_classes_are_shared_between_modules() -> None:
 
 
 def test_ipc_frame_is_encoded_in_perfettos_field_order() -> None:
-    """Perfetto writes request_id (2), then the message, then data_for_testing (1)."""
+    """Perfetto writes the field request_id (2) first and data_for_testing (1) last."""
     frame = ipc.IPCFrame(data_for_testing=[b"x"], request_id=1)
     frame.msg_bind_service = ipc.IPCFrame.BindService(service_name="ProducerPort")
     name = b"ProducerPort"

@@ -282,7 +282,7 @@ class TestGeneratedModules:
 
 
 class TestGeneratedStubs:
-    def test_stub_declares_every_attribute(self) -> None:
+    def test_generated_stub_declares_every_attribute_of_a_message(self) -> None:
         _, module = module_of(SAMPLES / "sample.proto", "stretto_sample")
         tree = ast.parse(stub_emitter.emit(module, "a test"))
         classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}

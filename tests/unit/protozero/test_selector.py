@@ -134,7 +134,9 @@ class TestColumnTrees:
             (65, [(n, "uint32", False, n, []) for n in range(65)]),
         ],
     )
-    def test_invalid_column_numbers_are_refused(self, columns: int, tree: list[Any]) -> None:
+    def test_selector_with_invalid_column_numbers_is_refused(
+        self, columns: int, tree: list[Any]
+    ) -> None:
         with pytest.raises(ValueError, match=r"column|at most"):
             native.Selector(columns, tree)
 

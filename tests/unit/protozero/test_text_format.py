@@ -174,7 +174,9 @@ class TestTextErrors:
             ("nothing { value: 1 }", '1:1 Everything has no field "nothing" | nothing'),
         ],
     )
-    def test_syntax_error_ends_reading_and_shows_its_line(self, text: str, expected: str) -> None:
+    def test_syntax_error_ends_reading_and_shows_its_position(
+        self, text: str, expected: str
+    ) -> None:
         assert errors(text) == [expected]
 
     @pytest.mark.parametrize(

@@ -42,7 +42,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "place", "name"), WRONG)
-def test_unknown_stretto_option_is_refused_with_its_place(text: str, place: str, name: str) -> None:
+def test_unknown_stretto_option_is_refused_with_line_and_column(
+    text: str, place: str, name: str
+) -> None:
     with pytest.raises(SchemaError) as caught:
         parsed(text)
     assert str(caught.value).startswith(f"x.proto:{place}: there is no option `({name})` here")

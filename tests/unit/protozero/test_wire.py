@@ -61,7 +61,7 @@ class TestFieldEncoding:
         assert wire.tag(1, wire.VARINT) == b"\x08"
         assert wire.tag(900, wire.DELIMITED) == bytes.fromhex("a238")
 
-    def test_fields_are_encoded(self) -> None:
+    def test_tag_and_value_of_a_field_are_encoded(self) -> None:
         assert wire.varint_field(1, 150) == bytes.fromhex("089601")
         assert wire.varint_field(1, -1) == b"\x08" + b"\xff" * 9 + b"\x01"
         assert wire.bytes_field(2, b"abc") == b"\x12\x03abc"

@@ -111,7 +111,9 @@ class TestShortWrites:
         with pytest.raises(BrokenPipeError), root(Full()) as message:
             message.append_bytes(1, bytes(200_000))
 
-    def test_exception_in_the_block_hides_errors_of_the_writer(self, root: type[Any]) -> None:
+    def test_exception_in_the_block_is_raised_instead_of_errors_of_the_writer(
+        self, root: type[Any]
+    ) -> None:
         with pytest.raises(KeyError, match="mine"), root(bytearray(3)) as message:
             overflow_and_raise(message)
 
@@ -146,7 +148,7 @@ class TestNativeDestinations:
         head = b"\x08\x01\x12" + wire.redundant_varint(len(body))
         assert file.getvalue() == head + body + wire.bytes_field(1, bytes(70_000))
 
-    def test_message_across_two_blocks_keeps_its_redundant_length(
+    def test_message_that_spans_two_blocks_keeps_its_redundant_length(
         self, sample_native: type[Message]
     ) -> None:
         """A message that starts in one 64-KiB block and ends in the next can't be compacted."""

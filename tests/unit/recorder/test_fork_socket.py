@@ -16,7 +16,7 @@ DEADLINE_MS = 10_000
 
 
 class Recorder:
-    """The recorder's ends of fork sockets."""
+    """A recorder that accepts fork sockets and keeps the connections passed over them."""
 
     def __init__(self, folder):
         self.address = str(folder / "fork.sock")

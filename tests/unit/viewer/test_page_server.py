@@ -124,7 +124,9 @@ class TestHttpResponses:
         assert BIG in heard
         assert heard.endswith(b"\r\n\r\n/b\n")
 
-    def test_error_has_its_message_and_fields(self, client: http.client.HTTPConnection) -> None:
+    def test_error_response_contains_the_header_fields_of_the_error(
+        self, client: http.client.HTTPConnection
+    ) -> None:
         client.request("GET", "/none")
         response = client.getresponse()
         assert (response.status, response.headers["X-Why"]) == (404, "because")

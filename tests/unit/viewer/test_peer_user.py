@@ -66,7 +66,7 @@ class TestConnectionOwners:
             monkeypatch.setattr(peer_user, "owner_by_netlink", no_answer)
 
     @pytest.mark.usefixtures("_method")
-    def test_connection_has_its_owner_while_both_ends_are_open(self) -> None:
+    def test_connection_has_an_owner_while_both_ends_are_open(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             far = socket.create_connection(listening.getsockname())
             near, address = listening.accept()

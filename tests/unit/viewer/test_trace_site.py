@@ -100,7 +100,7 @@ class TestServedTrace:
             file.write(b"more")
         assert content(site.answer(*request(site.path))) == TRACE + b"more"
 
-    def test_preflight_request_allows_the_fetch(self, site: TraceSite) -> None:
+    def test_response_to_a_preflight_request_allows_the_fetch(self, site: TraceSite) -> None:
         response = site.answer(
             *request(
                 site.path,
@@ -190,7 +190,7 @@ class TestUiAddresses:
         assert not set(argument) & set(" &")
         assert unquote(argument) == address
 
-    def test_characters_that_browsers_change_are_escaped(self) -> None:
+    def test_characters_of_a_path_that_browsers_change_are_escaped_in_the_address(self) -> None:
         address = trace_url(9001, "/s/50% a?b#c\\d\n ")
         assert address == "http://127.0.0.1:9001/s/50%25 a%3Fb%23c%5Cd%0A%20"
 

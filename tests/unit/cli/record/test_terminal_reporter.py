@@ -33,7 +33,9 @@ def report(reporter: Reporter, size: int | None = 2048) -> None:
     reporter.finished(result(size))
 
 
-def test_messages_and_summary_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_and_summary_are_printed_to_standard_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     report(TerminalReporter(quiet=False))
     out, err = capsys.readouterr()
     assert out == ""

@@ -86,7 +86,7 @@ def test_activated_sockets_are_used(tmp_path):
     opened.close()
 
 
-def test_abstract_and_network_addresses_are_opened(tmp_path):
+def test_sockets_with_abstract_and_network_addresses_are_opened(tmp_path):
     opened = open_sockets(
         {}, ([f"@stretto-{os.getpid()}", "127.0.0.1:0"], EVERYBODY), (["@c-stretto"], OWNER)
     )

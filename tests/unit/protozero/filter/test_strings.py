@@ -138,7 +138,7 @@ class TestRepeatedSearchRules:
         assert run("B|1|foo x:a", search(r"x:(\d+)", "foo")) is None
         assert run("B|1|foo x:a", search(r"x:(\d+)", "foo"), redact("(.*)")) == "P60REDACTED"
 
-    def test_each_group_of_alternatives_is_redacted(self) -> None:
+    def test_groups_of_each_regex_alternative_are_redacted(self) -> None:
         result = run("B|1234|foo x:1234 x:494 y:4904 x:dfja", search(r"x:(\d+)|y:(\d+)", "foo"))
         assert result == "B|1234|foo x:P60R x:P60 y:P60R x:dfja"
 

@@ -39,7 +39,7 @@ def test_counters_add_a_data_source():
     assert [s.config.name for s in config("--no-counters").data_sources] == ["track_event"]
 
 
-def test_clear_period_follows_the_size_of_the_ring():
+def test_clear_period_depends_on_the_size_of_the_ring():
     assert config().incremental_state_config.clear_period_ms == 512
     assert clear_period_ms(4096) == 20
     assert clear_period_ms(1 << 30) == 1000

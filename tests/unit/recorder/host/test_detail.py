@@ -37,7 +37,9 @@ def test_threshold_rises_once_at_each_step_of_the_trace_size(workspace: Workspac
     assert detail.rises[0].size == MIB // 2
 
 
-def test_large_growth_of_the_trace_raises_the_threshold_by_steps(workspace: Workspace) -> None:
+def test_large_growth_of_the_trace_raises_the_threshold_by_several_steps(
+    workspace: Workspace,
+) -> None:
     detail = Detail(workspace, MIB)
     detail.update(MIB, 2.0)
     assert len(detail.rises) == 3

@@ -126,7 +126,7 @@ def test_folder_of_another_user_is_not_removed(tmp_path, monkeypatch):
 
 
 def test_folder_that_is_being_created_is_not_removed_as_stale(tmp_path, monkeypatch):
-    """Another recorder removes old folders before each step of the creation."""
+    """Another recorder removes old folders before each step of a folder's creation."""
     monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(tmp_path)])
     steps, sweeping = [], []
 

@@ -93,7 +93,7 @@ def test_output_path_of_another_user_is_refused(setup, tmp_path):
     assert not (tmp_path / "t").exists()
 
 
-def test_refused_session_leaves_no_descriptor(setup, out, monkeypatch):
+def test_refused_session_leaves_no_descriptor_open(setup, out, monkeypatch):
     def fail(*_):
         raise MemoryError
 

@@ -29,7 +29,7 @@ def test_trace_config_packet_contains_the_encoded_config():
     assert BUILD.trace_config(b"ab").hex() == HEADER + "8a02026162"
 
 
-def test_negative_half_of_a_trace_uuid_is_encoded():
+def test_trace_uuid_with_a_negative_half_is_encoded():
     packet = BUILD.trace_uuid(msb=5, lsb=-1)
     assert packet.hex() == HEADER + "ca050d" + "10ffffffffffffffffff01" + "0805"
 

@@ -261,7 +261,7 @@ def test_clone_contains_an_event_for_each_cloned_buffer(setup):
     assert "clone_started" not in events(setup.read(source))
 
 
-def test_clone_contains_the_trigger_of_the_request(setup):
+def test_clone_contains_the_trigger_named_in_the_clone_request(setup):
     source = setup.enable(make_config())
     clone = clone_of(
         setup,

@@ -254,7 +254,7 @@ class TestSessionEnd:
         assert producer.calls[-1] == ("stop", "a")
         assert [each.source.name for each in setup.session().instances] == ["b"]
 
-    def test_lifecycle_events_follow_start_flush_and_end(self, setup):
+    def test_lifecycle_events_are_recorded_at_start_flush_and_end(self, setup):
         setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         done = "read_tracing_buffers_completed"
