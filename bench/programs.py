@@ -99,7 +99,8 @@ def check_trace(path: Path) -> int:
     names: dict[str, int] = {}
     with open(path, "rb") as file:
         for event in TrackEvents(file):
-            last = max(last, event.timestamp)
+            if event.name:  # counters go on until the process has ended
+                last = max(last, event.timestamp)
             names[event.name] = event.timestamp
     missing = PHASES - set(names)
     if missing or last - names["finish"] > 10**9:
