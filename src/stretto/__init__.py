@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # `client.pure` has the same names with looser types.
         Category,
         Flow,
         Track,
-        available,
+        available,  # noqa: TC004  # the other branch imports it, too
         begin,
         counter,
         end,
@@ -53,41 +53,9 @@ if TYPE_CHECKING:  # `client.pure` has the same names with looser types.
     from stretto.client.tracing_session import TracingSession
 else:
     try:
-        from stretto.client.api import (
-            Category,
-            Flow,
-            Track,
-            available,
-            begin,
-            counter,
-            end,
-            flow_id,
-            in_event,
-            instant,
-            now,
-            process_track,
-            slice,
-            thread_track,
-            traced,
-        )
+        from stretto.client.api import *  # noqa: F403  # its names are listed above
     except ImportError:
-        from stretto.client.pure import (
-            Category,
-            Flow,
-            Track,
-            available,
-            begin,
-            counter,
-            end,
-            flow_id,
-            in_event,
-            instant,
-            now,
-            process_track,
-            slice,
-            thread_track,
-            traced,
-        )
+        from stretto.client.pure import *  # noqa: F403  # it has the same public names
 
 __version__ = VERSION
 

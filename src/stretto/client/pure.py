@@ -7,7 +7,7 @@ native part, and `available()` is False.
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count as _count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Flow:
     """An arrow between events, without effect."""
 
     __slots__ = ("__weakref__", "id")
-    _ids = count(1)
+    _ids = _count(1)
 
     def __init__(self, id: int | None = None) -> None:  # noqa: A002
         self.id = next(self._ids) if id is None else id
