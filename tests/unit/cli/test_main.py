@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import stretto
@@ -57,3 +60,23 @@ class TestMissingNativePart:
     def test_import_error_with_the_native_part_present_is_raised(self):
         with pytest.raises(ImportError, match="no_such_module"):
             main(["record", "app.py"])
+
+
+def test_imported_modules_are_left_out_of_collections_in_the_process_of_the_command():
+    program = """
+import gc, sys
+from stretto.cli import main
+def run(arguments):
+    print(gc.isenabled(), gc.get_freeze_count() > 1000)
+    return 0
+main.load_verb = lambda name: run
+sys.exit(main.main(*{arguments}))
+"""
+    for arguments, expected in (((), "True True"), ((["view"],), "True False")):
+        done = subprocess.run(
+            [sys.executable, "-c", program.format(arguments=arguments), "view"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout.strip() == expected, done.stderr
