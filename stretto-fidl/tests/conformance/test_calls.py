@@ -38,7 +38,7 @@ def serve(end: ChannelEnd, handler: Any = None) -> threading.Thread:
 
 
 def test_call_has_three_arrows_but_no_arrow_from_its_end() -> None:
-    """The trace processor draws an arrow from a slice at the start of the slice.
+    """The trace processor draws each arrow from the start of a slice.
 
     An arrow from the end of the call's slice would therefore be drawn from the wrong time.
     """
@@ -118,7 +118,9 @@ def test_blocking_end_and_asyncio_end_have_all_arrows(blocking: str) -> None:
 
 
 def test_messages_over_a_stream_socket_have_all_arrows() -> None:
-    """A stream socket has no message boundaries; frames with their length mark them."""
+    """A stream socket has no message boundaries, so each message is sent in a frame with its
+    length.
+    """
     near, far = (
         ChannelEnd(end.detach(), used=False)
         for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -94,7 +94,8 @@ def test_each_handler_has_its_own_track(oracle: Oracle) -> None:
     assert len({row[1] for row in shop}) >= CALLS
     for _, track, begin, duration, *_ in shop:
         assert duration >= 0
-        # A slice that begins on a handler's track while the handler runs is nested in its slice.
+        # A slice that begins on a handler's track while the handler runs is nested in the handler's
+        # slice.
         inside = [row for row in rows if row[1] == track and begin < row[2] < begin + duration]
         assert inside
         assert all(row[4] > 0 and row[2] + row[3] <= begin + duration for row in inside)

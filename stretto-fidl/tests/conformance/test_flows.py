@@ -82,9 +82,7 @@ class Turns:
         self.enough = False
 
     def more(self) -> bool:
-        """Count the message that the caller is about to send; return False if it should stop
-        instead.
-        """
+        """Count the next message; return whether the caller should send it."""
         self.taken += 1
         return not self.enough
 

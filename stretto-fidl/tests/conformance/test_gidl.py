@@ -110,7 +110,8 @@ def test_gidl_runner_reports_that_a_valid_suite_passes(
     nan = bytes.fromhex("0100807f")
     # CPython 3.14 and later keep the signalling bit of a NaN.
     keeps_it = struct.pack("<f", *struct.unpack("<f", nan)) == nan
-    signalling = 2 if keeps_it else 0  # one case for encoding and one for decoding
+    # The signalling NaN is one case for encoding and one for decoding.
+    signalling = 2 if keeps_it else 0
     passed, unsupported = 30 + signalling, 5 - signalling
     assert found == [f"cases.gidl {passed} passed 0 failed {unsupported} unsupported".split()]
 

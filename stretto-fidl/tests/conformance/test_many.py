@@ -110,7 +110,7 @@ def test_messages_have_no_arrows_from_a_lost_count_to_the_next_call(tmp_path: Pa
 def without_id(points: list[Point]) -> list[Point]:
     """Return the points at the server that have no arrow.
 
-    These are its points from each loss of the message count to the next call.
+    After the server has lost a message count, its points have no arrows until the next call.
     """
     without_arrows, knows_read, knows_written = [], True, True
     handled = {point.serial for point in points if point[:2] in HANDLED}
@@ -133,9 +133,7 @@ def without_id(points: list[Point]) -> list[Point]:
 
 
 def settles(point: Point) -> bool:
-    """Return whether the server, when it loses a message count at this message, does so at this
-    point.
-    """
+    """Return whether the server may lose a message count just after this point."""
     if point.kind in ("one-way", "request"):
         return point.serial % 10 != 0
     return point.kind == "event"

@@ -38,9 +38,7 @@ def read(trace: bytes) -> tuple[list[Point], list[tuple[Point, Point]]]:
 
 
 def check(trace: bytes, least: int) -> list[Point]:
-    """Check the arrows of a trace against the model; return the points where arrows could begin or
-    end.
-    """
+    """Check the arrows of a trace against the model, and return the points that the trace has."""
     points, arrows = read(trace)
     assert sorted(arrows) == sorted(expected(points))
     assert len(arrows) >= least

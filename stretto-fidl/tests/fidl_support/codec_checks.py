@@ -46,7 +46,7 @@ def check(cls: Any, message: bytes, handles: list[Handle], wire: int = codec.V2)
     kept = [handle for handle in handles if handle.is_open]
     assert [disposition.handle for disposition in dispositions] == kept
     if "nan" in repr(value):
-        return  # values with NaN can't be compared: NaN isn't equal to itself
+        return  # Values with NaN can't be compared, because NaN isn't equal to itself.
     assert codec.decode(cls, again, kept) == value
     if wire == codec.V2 and len(again) == len(message):
         assert again == message or _drops_inline(value)

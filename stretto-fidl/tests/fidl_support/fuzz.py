@@ -1,5 +1,4 @@
-"""Changes FIDL definitions, messages and IR at random, and checks how the compiler, the bindings
-and the codec react.
+"""Changes FIDL definitions, messages and IR at random, and checks the results.
 
     python -m fidl_support.fuzz --seconds 600 [--seed 7] [--target decoder]
 

@@ -10,7 +10,7 @@ A case is run for encoding and for decoding, in each wire format for which it ha
 v1 is only decoded. These cases are not supported:
 
 - cases in which bindings keep the bytes of unknown members: these bindings drop them;
-- cases with a signalling NaN of 32 bits, before Python 3.14, whose floats keep it;
+- cases with a signalling NaN of 32 bits, which floats can't hold before Python 3.14;
 - cases that `bindings_allowlist` restricts to other bindings, if these bindings differ.
 """
 

@@ -50,7 +50,7 @@ class Unknown(NamedTuple):
 
 
 class HandleUse(NamedTuple):
-    """A use of a handle by its number, with the rights of `restrict` or of a disposition."""
+    """A use of a handle by its number; the rights are those of `restrict` or of a disposition."""
 
     number: int
     type: str | None = None
@@ -182,7 +182,7 @@ class _Parser:
         return self.listed(self.name)
 
     def by_format(self, read: Any) -> dict[str, Any]:
-        """Read a value for each wire format, with `read`: `{v1, v2 = …}`."""
+        """Read a value for each wire format with the function `read`: `{v1, v2 = …}`."""
         self.expect("{")
         found: dict[str, Any] = {}
         while not self.take("}"):
@@ -374,6 +374,6 @@ def parse(text: str) -> list[Case]:
     """Parse the text of a .gidl file.
 
     Raises:
-        GidlError: The text is invalid or not supported; the message has the line.
+        GidlError: The text is invalid or not supported; the error has the number of the line.
     """
     return _Parser(text).tests()

@@ -33,9 +33,7 @@ closed protocol Adder {
 
 
 def check(condition: object, complaint: str) -> None:
-    """Exit with `complaint` unless the condition is true. Unlike `assert`, it works under `python
-    -O`.
-    """
+    """Exit with `complaint` unless the condition is true. `python -O` keeps this check."""
     if not condition:
         sys.exit(f"smoke: {complaint}")
 

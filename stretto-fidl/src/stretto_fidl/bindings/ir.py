@@ -235,9 +235,7 @@ class LibraryReader:
         return type_.name in own
 
     def payload(self, ir: IR | str) -> types.Type:
-        """Return the type of a payload. The IR gives it as a type; older IR gives the name of a
-        struct.
-        """
+        """Return the type of a payload, which older IR gives as the name of a struct."""
         if isinstance(ir, str):
             return self.library.ref(checked_name(ir, full=True))
         return self.type(ir)
@@ -363,7 +361,7 @@ def openness(protocol: IR) -> str:
 
 
 def service_members(service: IR) -> dict[str, str]:
-    """Return the full names of a service's protocols, by the names of its members."""
+    """Return the full name of each protocol of a service, by the name of the service's member."""
     check_unique(
         f"{service['name']} has two members of one name", (m["name"] for m in service["members"])
     )
@@ -396,7 +394,7 @@ def _finite(value: Any) -> float:
 
 
 def constant(reader: LibraryReader, ir: IR) -> tuple[types.Type, Any]:
-    """Return the type and the value of a constant's definition."""
+    """Return the type and the value of a constant from its definition."""
     type_ = reader.type(ir["type"])
     if not isinstance(type_, (types.String, types.Primitive)) and not reader.is_number(type_):
         raise FidlError(f"{ir['name']} is a constant of a type that has none")

@@ -1,4 +1,4 @@
-"""Reads attributes from the JSON IR, older forms included."""
+"""Reads attributes from the JSON IR of current and older compilers."""
 
 from __future__ import annotations
 

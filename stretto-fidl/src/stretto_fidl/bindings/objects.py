@@ -21,8 +21,8 @@ class ChannelEnd(Handle):
         fd: The descriptor, as in `Handle`.
         object_type: The type of the object, as in `Handle`.
         rights: The rights of the owner, as in `Handle`.
-        used: Whether this end may have sent messages before this object was made: the end came in a
-            message or was inherited. Flow tracing counts messages and needs this.
+        used: Whether messages may have been sent through this end already, because the end was
+            received in a message or inherited. Flow tracing needs this, because it counts messages.
     """
 
     __slots__ = ("used",)
@@ -58,8 +58,8 @@ class Vmo(Handle):
         """Create a VMO.
 
         Args:
-            data: Its first contents.
-            size: Its size in bytes, at least that of the data.
+            data: The first contents.
+            size: The size in bytes, at least that of the data.
             name: The name of the memory in /proc.
         """
         vmo = cls(os.memfd_create(name, os.MFD_CLOEXEC))
@@ -113,8 +113,8 @@ class Event(Handle):
 def adopt(fd: int) -> Handle:
     """Make a handle for a received descriptor, by the type of its file.
 
-    Sockets are channels, memory files are VMOs, eventfds are events, and any other file is a
-    `Handle` of any type.
+    Sockets are channels, memory files are VMOs, eventfds are events, and any other file is a plain
+    `Handle` with the type `ANY`.
     """
     mode = os.fstat(fd).st_mode
     if stat.S_ISSOCK(mode):

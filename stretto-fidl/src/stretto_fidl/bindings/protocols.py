@@ -28,7 +28,7 @@ class Method:
         strict: Whether a peer without this method closes the channel.
         attributes: The values of the FIDL attributes by name: strings or bools. An attribute
             without an argument has the value True.
-        composed: Whether it comes from another protocol.
+        composed: Whether the method comes from another protocol.
     """
 
     __slots__ = (
@@ -80,9 +80,7 @@ class Method:
 
     @property
     def success(self) -> Any:
-        """The class of the payload of success; None if `response` isn't a union of success and
-        errors.
-        """
+        """The class of the payload of success; None if `response` isn't a result union."""
         return _cls(self._success)
 
     @property
@@ -137,7 +135,7 @@ class Service:
 
     Attributes:
         NAME: The name with its library.
-        MEMBERS: The full names of protocols by the names of members.
+        MEMBERS: The full name of each member's protocol, by the name of the member.
     """
 
     NAME: ClassVar[str]

@@ -125,8 +125,8 @@ def _checker(type_: types.Struct, members: tuple[types.Member, ...]) -> _Check:
 class Union:
     """A union, which holds one of several members. Its constructor takes the member as a keyword.
 
-    Each member is also an attribute; all are None but the one the union holds. An attribute whose
-    name is taken gets a `_`: `value_` (see `python_names`).
+    Each member is also an attribute; it is None unless the union holds this member. An attribute
+    whose name is taken gets a `_`: `value_` (see `python_names`).
 
     Attributes:
         ordinal: The ordinal of the member.

@@ -66,7 +66,7 @@ class Symbolizer:
         self.unknown: set[int] = set()
 
     def symbolize(self, trace: bytes) -> bytes:
-        """Replace the ordinals of a trace.
+        """Replace the ordinals in a trace by method names.
 
         Raises:
             DecodeError: The bytes are not a trace, or the trace is truncated.

@@ -47,7 +47,7 @@ FLOAT32_END = float.fromhex("0x1.ffffffp+127")
 
 
 def check_depth(depth: int) -> None:
-    """Raise WireError if an object is nested deeper than `MAX_DEPTH` objects out of line."""
+    """Raise WireError if an object is nested in more than `MAX_DEPTH` out-of-line objects."""
     if depth > MAX_DEPTH:
         problem = f"more than {MAX_DEPTH} steps out of line"
         raise WireError(EXCEEDED_MAX_OUT_OF_LINE_DEPTH, problem)
@@ -103,7 +103,7 @@ def check_primitive(type_: Primitive, value: Any) -> None:
     """Check that a value can be packed as a primitive.
 
     Raises:
-        WireError: It can't be packed.
+        WireError: The value can't be packed.
     """
     if type_.name == "bool":
         if value is not True and value is not False:
@@ -124,7 +124,7 @@ def check_number(type_: Enum, value: Any) -> None:
     """Check that a value can be packed as an enum or bits.
 
     Raises:
-        WireError: It can't be packed.
+        WireError: The value can't be packed.
     """
     try:
         check_primitive(type_.underlying, value)

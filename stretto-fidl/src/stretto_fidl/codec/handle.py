@@ -129,7 +129,7 @@ class Handle:
         return type(self)(os.dup(self.fd), self.object_type, self.rights)
 
     def restrict(self, rights: int) -> None:
-        """Reduce the handle's rights to these."""
+        """Remove all rights that are not in `rights`; `SAME_RIGHTS` removes none."""
         if not rights & SAME_RIGHTS:
             self.rights = rights if self.rights & SAME_RIGHTS else self.rights & rights
 

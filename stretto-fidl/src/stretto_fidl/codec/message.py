@@ -104,7 +104,7 @@ def decode(
         start: The offset of the value in the message, behind a header.
 
     Raises:
-        WireError: The message breaks the rules; all its handles are closed.
+        WireError: The message breaks FIDL's rules; all its handles are closed.
     """
     type_ = type_of(type_)
     decoder = Decoder(_bytes(data), handles, start)
@@ -185,10 +185,10 @@ def decode_body(
         header: The decoded header of the message.
         payload: The class of the payload; None if the method has none.
         data: The whole message.
-        handles: Its handles. The value owns them afterwards.
+        handles: The handles of the message. The value owns them afterwards.
 
     Raises:
-        WireError: The message breaks the rules; all its handles are closed.
+        WireError: The message breaks FIDL's rules; all its handles are closed.
     """
     if payload is not None:
         return decode(payload, data, handles, wire=header.wire, start=HEADER_SIZE)
@@ -221,7 +221,7 @@ def unpersist(payload: type[Payload], data: bytes) -> Payload:
         data: The contents of the file.
 
     Raises:
-        WireError: The bytes break the rules.
+        WireError: The bytes break FIDL's rules.
     """
     data = _bytes(data)
     return decode(payload, data, wire=decode_at_rest_header(data), start=AT_REST_HEADER_SIZE)

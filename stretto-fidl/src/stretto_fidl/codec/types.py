@@ -31,7 +31,7 @@ UNBOUNDED: Final = 0xFFFFFFFF
 
 
 class Type:
-    """Base of all types. A type also stores the codec's plans for its values."""
+    """Base of all types. A type also stores the functions that the codec compiles for the type."""
 
     __slots__ = ("plans",)
 
@@ -163,11 +163,11 @@ class Member:
         name: The name in FIDL.
         type_: The type of its value.
         ordinal: The ordinal, in tables and unions.
-        sensitive: Whether the value is left out of texts.
+        sensitive: Whether texts of the object leave out the value.
         default: The default of a struct's member; None if there is none.
 
     Attributes:
-        python_name: The name in Python (`python_names`); unions change some.
+        python_name: The name in Python (see `python_names`). A union may append a `_` to it.
     """
 
     __slots__ = ("default", "name", "ordinal", "python_name", "sensitive", "type")
@@ -202,8 +202,9 @@ class Named(Type):
 
 
 class Enum(Named):
-    """An enum type, with the numbers of its members by name. A flexible enum accepts other numbers
-    too.
+    """An enum type, with the numbers of its members by name.
+
+    A flexible enum accepts other numbers too.
     """
 
     __slots__ = ("strict", "underlying", "values")
@@ -221,13 +222,16 @@ class Enum(Named):
 
 
 class Bits(Enum):
-    """A type of bits, with its flags by name. Flexible bits accept other flags too."""
+    """A type of bits, with its flags by name.
+
+    Flexible bits accept other flags too.
+    """
 
     __slots__ = ()
 
     @property
     def mask(self) -> int:
-        """The union of all flags."""
+        """The bitwise or of all flags."""
         mask = 0
         for value in self.values.values():
             mask |= value

@@ -70,9 +70,9 @@ class Ending:
 
 
 def ending_of(attributes: list[Attribute]) -> Ending | None:
-    """Return the ending that an element's own attributes state.
+    """Return the ending that an element's own attributes state; None if they state none.
 
-    Return None if they state none, even if the parent element ends.
+    The ending of an enclosing element doesn't count.
     """
     attribute = find(attributes)
     given = {argument.name: argument for argument in attribute.arguments} if attribute else {}
@@ -92,7 +92,7 @@ def version_name(version: int) -> str:
 
 
 def find(attributes: list[Attribute]) -> Attribute | None:
-    """Return the `@available` among attributes; None without one."""
+    """Return the attribute `@available`; None if there is none."""
     return next((a for a in attributes if a.name == "available"), None)
 
 

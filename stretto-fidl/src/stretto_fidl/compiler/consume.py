@@ -53,7 +53,7 @@ class Consumer:
     Args:
         library: The library.
         version: The version to compile of the library's platform.
-        names: The names generated so far in this run, for all its libraries.
+        names: The names generated so far in this run, for all libraries.
     """
 
     def __init__(self, library: Library, version: int, names: GeneratedNames) -> None:

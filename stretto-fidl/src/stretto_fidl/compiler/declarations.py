@@ -65,7 +65,7 @@ class Argument:
 
 @dataclass(slots=True, eq=False)
 class CompiledAttribute:
-    """An attribute whose arguments have values."""
+    """An attribute whose arguments have been evaluated."""
 
     name: str
     arguments: list[Argument]
@@ -86,7 +86,7 @@ class Element:
     Attributes:
         syntax_attributes: The attributes in the syntax tree.
         attributes: The compiled attributes.
-        deprecated: Whether it is deprecated in the compiled version.
+        deprecated: Whether the element is deprecated in the compiled version.
     """
 
     name: str
@@ -222,7 +222,7 @@ class ServiceDecl(Decl):
 
 @dataclass(slots=True, eq=False)
 class Composed(Element):
-    """A statement `compose P`; its `name` is that of the protocol as the file has it."""
+    """A statement `compose P`; `name` is the name of the protocol as the file has it."""
 
     reference: TypeConstructor
     protocol: ProtocolDecl | None = None

@@ -91,9 +91,9 @@ def shape(sizes: TypeShape) -> Json:
 
 
 def type_use(use: TypeUse | None) -> Json:
-    """Return the key `type` for a type as it was written.
+    """Return the keys that the IR has for the type of a member, constant or alias.
 
-    A type written by an alias has the keys that name the alias, too.
+    A type written by an alias has keys for the alias, too.
     """
     assert use is not None
     with_aliases = use.alias is None

@@ -86,7 +86,7 @@ class Library:
         """Add an import of one file.
 
         Raises:
-            CompileError: The file already imports this library, or another one under this name.
+            CompileError: The file already imports this library, or another library under this name.
         """
         imports = self._imports.setdefault(file, {})
         for other in imports.values():
@@ -113,8 +113,8 @@ class GeneratedNames:
         self._lines = count(1, 4)
 
     def next_result(self) -> int:
-        """Number the lines of a result union in the file `generated`, and return the first of them.
+        """Return the number of the first of four lines for a result union in the file `generated`.
 
-        Its members have the lines in this order: `response`, `err`, `framework_err`, unused.
+        The lines are those of `response`, `err` and `framework_err`; the fourth line is unused.
         """
         return next(self._lines)

@@ -1,8 +1,8 @@
 """Finds the other libraries that a reader of the IR needs.
 
-These are the libraries that this library imports, and the libraries of the types in payloads of
-methods composed from other libraries: the payloads' own types and those of their members. Types
-behind an alias or deeper in a payload add no library.
+A library needs the libraries that it imports. If it composes methods of other libraries, it also
+needs the libraries of these methods' payloads and of the payloads' members. Types behind an alias
+or deeper in a payload add no library.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ _UPPER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z0-9])(?=[A-Z][a-z])")
 def canonical(name: str) -> str:
     """Return the canonical form of a name: `http_server` for `HTTPServer` and `HttpServer`.
 
-    Canonical forms are unique in a scope, because bindings change the spelling of names.
+    No two names in a scope may have the same canonical form, because bindings change the spelling.
     """
     return re.sub("_+", "_", _UPPER.sub("_", name)).lower()
 
@@ -61,7 +61,7 @@ class NamingContext:
         Args:
             protocol: The name of the protocol.
             method: The name of the method.
-            word: `Request` or `Response`; an event's is `Request`.
+            word: `Request` or `Response`; `Request` for the payload of an event.
         """
         name = upper_camel_case(protocol) + upper_camel_case(method) + word
         return cls((protocol, method, word), name)
@@ -74,6 +74,6 @@ class NamingContext:
             protocol: The name of the protocol.
             method: The name of the method.
             word: `Result`, `Response` or `Error`.
-            path: The union's member.
+            path: The name of the union's member; nothing for the union itself.
         """
         return cls((protocol, method, "Response", *path), f"{protocol}_{method}_{word}")

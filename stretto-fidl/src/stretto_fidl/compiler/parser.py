@@ -131,7 +131,7 @@ def _const_verdict(first: Token, second: Token) -> bool | None:
 
 
 def _member_verdict(words: list[Token], position: int) -> bool | None:
-    """Return the syntax that the tokens of a protocol's member show, as `_verdict` does."""
+    """Return whether a member of a protocol shows the old syntax, as `_verdict` does."""
     here, after = words[position], _word(words, position + 1)
     if here.kind == "(":
         return _parameters_verdict(words, position)

@@ -3,9 +3,9 @@
     @available(replaced=5)  1: name string:8;     the old one
     @available(added=5)     1: name string:16;    its replacement
 
-After `removed`, no element may take the name or the place on the wire (a value, an ordinal, an
-offset). After `replaced`, an element must have the name (the new name if `renamed` is stated) and
-the same place on the wire. Composed methods count as methods of the protocol.
+No element may take the name of a `removed` element, nor its place on the wire (a value, an ordinal,
+an offset). Some element must have the name of a `replaced` element (the new name if `renamed` is
+stated) and its place on the wire. Composed methods count as methods of the protocol.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def replacement_errors(before: Library, after: Library, version: int) -> list[Co
     """Return the errors for elements that end at a version.
 
     Args:
-        before: The library in the version before.
+        before: The library in the previous version.
         after: The same library in this version.
         version: This version.
     """
@@ -110,9 +110,7 @@ class _Step:
                 yield _still_there(method.name, ending, after[method.name])
 
     def _leaving(self, decl: ProtocolDecl) -> Iterator[tuple[MethodDecl, Ending]]:
-        """Yield the methods that a protocol loses because a `compose` ends by `removed`, at any
-        depth.
-        """
+        """Yield the methods that a protocol loses because some `compose` statement is removed."""
         for composed in decl.composed:
             assert composed.protocol is not None
             ending = self._ending(composed)

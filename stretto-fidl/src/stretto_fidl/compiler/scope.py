@@ -1,4 +1,4 @@
-"""Finds the declarations of names."""
+"""Finds the declarations that names refer to."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Scope:
-    """Finds the names in one library.
+    """Finds the declarations that the names in one library refer to.
 
     Args:
-        library: The library.
+        library: The library in which the names are written.
     """
 
     def __init__(self, library: Library) -> None:
@@ -38,8 +38,7 @@ class Scope:
         return decl
 
     def member(self, reference: Reference) -> tuple[LayoutDecl, Member] | None:
-        """Return the member of an enum or bits that a name refers to; None if it refers to
-        something else.
+        """Return the member of an enum or bits that a name refers to; None for other names.
 
         Raises:
             CompileError: The enum or bits has no such member.

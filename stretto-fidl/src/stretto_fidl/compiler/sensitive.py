@@ -26,8 +26,9 @@ SENSITIVE, TRACE = "sensitive", "trace"
 
 
 def marked(element: Element, *uses: TypeUse | None) -> list[CompiledAttribute]:
-    """Return the attributes of an element, and the `@sensitive` of its parents or of the types it
-    uses.
+    """Return the attributes of an element, with `@sensitive` if the element has to be sensitive.
+
+    An element inherits `@sensitive` from its parents and from the types that it uses.
 
     Args:
         element: A declaration, a member or a method.
@@ -49,9 +50,9 @@ def _from_above(element: Element) -> CompiledAttribute | None:
 
 
 def _of_use(use: TypeUse | None) -> CompiledAttribute | None:
-    """Return the attribute `@sensitive` of an alias or new type in a type as it was written.
+    """Return the attribute `@sensitive` of an alias or new type that a written type mentions.
 
-    Return None if none of them has this attribute.
+    Return None if no such alias or new type has it.
     """
     while use is not None:
         for decl in (use.alias.decl if use.alias else None, use.type.decl):
@@ -66,7 +67,7 @@ def _of_alias(decl: AliasDecl) -> CompiledAttribute | None:
 
 
 def intended_attribute(name: str) -> str:
-    """Return the attribute, `sensitive` or `trace`, that a name is close to; "" for none."""
+    """Return the attribute, `sensitive` or `trace`, that a name misspells; "" for none."""
     word = name.lower()
     if name != SENSITIVE and 0 <= _distance(word, SENSITIVE) <= 2:
         return SENSITIVE

@@ -29,7 +29,7 @@ class SourceFile:
         return starts
 
     def line_of(self, position: int) -> int:
-        """Return the line of a position, from 1."""
+        """Return the number of the line of a position; lines are counted from 1."""
         return bisect_right(self._line_starts, position)
 
     def column_of(self, position: int) -> int:

@@ -155,7 +155,7 @@ class Layout:
         kind: `struct`, `table`, `union`, `overlay`, `enum`, `bits`.
         subtype: The subtype of an enum or bits: `: uint8`.
         attributes: The attributes of a layout within another declaration.
-        old: Whether it is in the old syntax, which has no `resource`.
+        old: Whether the layout is in the old syntax, which has no `resource`.
         declared: The LayoutDecl that the consumer made.
     """
 
@@ -283,8 +283,7 @@ class File:
         library: The name of the library.
         span: The place of the name.
         attributes: The attributes of the library.
-        versions: The arguments `added`, `deprecated`, `removed` and `replaced` of all attributes of
-            the file.
+        versions: The arguments `added`, `deprecated`, `removed` and `replaced` in the file.
     """
 
     span: Span

@@ -35,9 +35,7 @@ class TokenStream:
         return self._tokens[self._position]
 
     def ahead(self, count: int) -> Token:
-        """Return the token `count` places after the current one. Return the last token if there are
-        fewer.
-        """
+        """Return the token `count` places after the current one; at most the last token."""
         return self._tokens[min(self._position + count, len(self._tokens) - 1)]
 
     @property

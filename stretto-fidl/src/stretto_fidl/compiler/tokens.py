@@ -18,7 +18,7 @@ class Token:
     """A token and its place.
 
     Attributes:
-        kind: A kind of this module, or the punctuation itself.
+        kind: One of this module's constants, or the text of a punctuation mark.
         text: The text.
         span: The place.
     """

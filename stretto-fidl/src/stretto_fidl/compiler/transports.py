@@ -52,9 +52,7 @@ def _payloads(method: MethodDecl) -> Iterator[LayoutDecl]:
 
 
 def _transports(roots: Iterable[LayoutDecl]) -> dict[LayoutDecl, set[str]]:
-    """Return the transports that each layout needs for the endpoints and handles in it, at any
-    depth.
-    """
+    """Return the transports that endpoints and handles in each layout need, at any depth."""
     found: dict[LayoutDecl, set[str]] = {}
     for component in components(roots, _inner):
         # Layouts that contain each other need the same transports.

@@ -221,9 +221,7 @@ class TypeResolver:
         return TypeUse(syntax.span, type_)
 
     def _handle(self, syntax: TypeConstructor) -> TypeUse | None:
-        """Resolve a handle type in the old syntax: `handle`, `handle<vmo>` or `handle<vmo,
-        rights>`.
-        """
+        """Resolve a handle type of the old syntax, such as `handle` or `handle<vmo, rights>`."""
         if not syntax.old:
             return None
         type_ = Type(types.HANDLE, resource=self._builtin_handle)
@@ -284,7 +282,7 @@ class TypeResolver:
         if use.type.size is not None:
             raise constraint.span.error("this has a bound already")
         if self._is_built_in(constraint, "MAX"):
-            return  # The bound MAX is no restriction: a message is smaller than that.
+            return  # The constraint MAX is no bound, because no message is so large.
         value = self._constants.evaluate(constraint, types.primitive("uint32"))
         use.bound, use.type.size = value, value.integer
 
@@ -341,7 +339,7 @@ def _boxed(element: TypeUse) -> Type:
 
 
 def _as_constant(parameter: TypeConstructor | Constant) -> Constant:
-    """Return a parameter as a constant; a name is parsed as a type first."""
+    """Return a parameter as a constant. The parser takes a lone name for a type."""
     if not isinstance(parameter, TypeConstructor):
         return parameter
     if isinstance(parameter.target, Layout) or parameter.parameters or parameter.constraints:

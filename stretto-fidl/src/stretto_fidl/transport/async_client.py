@@ -121,7 +121,7 @@ class AsyncClient:
     def __new__(
         cls, protocol: type[Protocol], end: ChannelEnd, *, event_limit: int = EVENT_LIMIT
     ) -> Self:
-        """Create an object of the subclass with the protocol's stubs."""
+        """Create the object from a subclass with a method for each method that has a request."""
         del end, event_limit
         made: Self = object.__new__(stub_class(cls, protocol, (ONE_WAY, TWO_WAY)))
         return made
@@ -296,7 +296,7 @@ class AsyncClient:
             raise self._ended(error) from error
 
     def detach(self) -> ChannelEnd:
-        """Return the channel end without closing it, for example to send it to another process.
+        """Return the channel end without closing it, for example to send it on.
 
         The client can't be used afterwards.
 

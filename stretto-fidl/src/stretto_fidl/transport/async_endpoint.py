@@ -37,7 +37,7 @@ class AsyncEndpoint(Endpoint):
     ) -> MessageSpan | None:
         """Write a message, waiting until there is room.
 
-        If the caller is cancelled while it waits, nothing was sent.
+        If the caller is cancelled while it waits, nothing is sent.
         """
         async with self.write_lock:
             return await self.write_locked(method, kind, txid, message)
@@ -82,12 +82,12 @@ class AsyncEndpoint(Endpoint):
         self._loop.add_reader(self.socket.fileno(), callback)
 
     def off_readable(self) -> None:
-        """Stop the calls of the function given to `on_readable`."""
+        """Unregister the function that `on_readable` registered."""
         if self.socket.fileno() >= 0:
             self._loop.remove_reader(self.socket.fileno())
 
     def read(self) -> Incoming | None:
-        """Return the next message and keep it in `pending` too; None if the peer has closed the
+        """Return the next message and keep it in `pending`; None if the peer has closed the
         channel.
 
         Raises:

@@ -2,8 +2,8 @@
 
 Handlers are written as for `Server`. A coroutine function runs as a task of its own, so that many
 calls run at a time; tasks begin in the order of the messages. Other functions are called in place.
-Both may return a Deferred. An exception of a handler, a cancellation included, ends the channel
-with the epitaph INTERNAL, and `serve` raises it.
+Either kind may return a Deferred. An exception of a handler, a cancellation included, ends the
+channel with the epitaph INTERNAL, and `serve` raises it.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class AsyncServer:
         end: The end of the channel; this object closes it.
         handler: An object with a method for each method of the protocol. It may have
             `on_unknown_method(ordinal)`.
-        in_flight: The maximum number of handlers that run at a time; while it is reached, no
-            message is read.
+        in_flight: The maximum number of handlers that run at a time. While so many run, no message
+            is read.
 
     Raises:
         FidlError: The handler has no method for some method of the protocol.
@@ -100,7 +100,7 @@ class AsyncServer:
         """Serve until the peer closes the channel or `close` is called.
 
         Raises:
-            PeerError: The peer broke the rules.
+            PeerError: The peer broke FIDL's rules.
             BaseException: The exception of a handler.
         """
         try:
@@ -146,7 +146,7 @@ class AsyncServer:
         await self._endpoint.write(self._endpoint.methods[ordinal], kind, txid, message)
 
     async def _next(self) -> Incoming | None:
-        """Wait until there is room for a handler, and return the next message."""
+        """Wait until another handler may run; return the next message."""
         self._turns += 1
         if self._turns % _AT_A_TIME == 0:
             await asyncio.sleep(0)

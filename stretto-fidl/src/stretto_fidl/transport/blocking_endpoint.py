@@ -64,8 +64,8 @@ class BlockingEndpoint(Endpoint):
             deadline: A time of `time.monotonic`; None waits for ever.
 
         Raises:
-            CallTimeoutError: There was no room in time. The message was not written, or written in
-                part.
+            CallTimeoutError: There was no room in time. Nothing or a part of the message was
+                written.
             ClosedError: One side has closed the channel.
         """
         held: list[bool] = []
@@ -122,8 +122,7 @@ class BlockingEndpoint(Endpoint):
                 self._write_lock.release()
 
     def read(self, deadline: float | None = None) -> Incoming | None:
-        """Return the next message and keep it in `pending` too; None if the peer has closed the
-        channel.
+        """Return the next message and keep it in `pending`; None if the channel is closed.
 
         Args:
             deadline: A time of `time.monotonic`; None waits for ever.

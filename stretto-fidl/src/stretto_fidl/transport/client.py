@@ -69,7 +69,7 @@ class _Waiter:
             self._wake.release()
 
     def sleep(self, deadline: float | None) -> None:
-        """Block until `wake` is called, or the deadline."""
+        """Block until `wake` is called or the deadline has passed."""
         while not self._wake.acquire(timeout=seconds_left(deadline)):
             if is_over(deadline):
                 raise CallTimeoutError("nothing came in time")
@@ -86,7 +86,7 @@ class Client:
     - UnknownMethodError: the server's protocol doesn't have the method,
     - CallTimeoutError: there was no reply, or no room for the request, in time,
     - ClosedError: the channel has ended, with the status of the server's epitaph,
-    - PeerError: the server broke the rules, which ends the channel for every caller.
+    - PeerError: the server broke FIDL's rules, which ends the channel for every caller.
 
     Args:
         protocol: The class of the protocol.
@@ -109,7 +109,7 @@ class Client:
         timeout: float | None = None,
         event_limit: int = EVENT_LIMIT,
     ) -> Self:
-        """Create an object of the subclass with the protocol's stubs."""
+        """Create the object from a subclass with a method for each method that has a request."""
         del end, timeout, event_limit
         made: Self = object.__new__(stub_class(cls, protocol, (ONE_WAY, TWO_WAY)))
         return made
@@ -255,7 +255,7 @@ class Client:
                 waiter.sleep(deadline)
 
     def _hand_over_reading(self, waiter: _Waiter) -> None:
-        """Remove a waiter, and make another waiting thread read."""
+        """Remove a waiter. If no thread reads then, wake another waiter, which will read."""
         with self._lock:
             self._waiting.discard(waiter)
             if self._reader is waiter:
@@ -318,7 +318,7 @@ class Client:
         Raises:
             CallTimeoutError: No event came in time.
             ClosedError: The channel has ended with an epitaph.
-            PeerError: The server broke the rules.
+            PeerError: The server broke FIDL's rules.
         """
         incoming = self._next_event(timeout)
         if incoming is None:
@@ -343,7 +343,7 @@ class Client:
             FidlError: The handler has no method for some event; no event was removed from the
                 queue.
             ClosedError: The channel has ended with an epitaph.
-            PeerError: The server broke the rules of FIDL.
+            PeerError: The server broke FIDL's rules of FIDL.
         """
         call = event_caller(self._conversation.protocol, handler)
         while (incoming := self._next_event(None)) is not None:
@@ -368,8 +368,9 @@ class Client:
             raise self._ended(error) from error
 
     def detach(self) -> ChannelEnd:
-        """Return the channel end without closing it, for example to send it to another process. The
-        client can't be used afterwards.
+        """Return the channel end without closing it, for example to send it on.
+
+        The client can't be used afterwards.
 
         Raises:
             FidlError: Calls are under way.

@@ -68,7 +68,7 @@ class Numbers:
 
     Args:
         first: The first id of the range.
-        used: Whether another process may have used the channel: then the ids begin at random.
+        used: Whether another process may have used the channel. If so, the first id is random.
     """
 
     __slots__ = ("_begin", "_end", "_next")
@@ -104,7 +104,7 @@ class Conversation:
     Args:
         protocol: The protocol of the channel.
         used: Whether another process may have used this end of the channel.
-        event_limit: The length of the queue of events.
+        event_limit: The maximum length of the queue of events.
     """
 
     def __init__(self, protocol: type[Protocol], *, used: bool, event_limit: int) -> None:
@@ -134,7 +134,7 @@ class Conversation:
             Whether the message is an event.
 
         Raises:
-            FidlError: The message is an epitaph, or breaks the rules. The caller has to end the
+            FidlError: The message is an epitaph, or breaks FIDL's rules. The caller has to end the
                 channel.
         """
         header = incoming.header
@@ -198,7 +198,7 @@ class Conversation:
         """Decode an event.
 
         Raises:
-            WireError: The event breaks the rules.
+            WireError: The event breaks FIDL's rules.
         """
         ordinal = incoming.header.ordinal
         method = self._event(ordinal)

@@ -41,8 +41,9 @@ class Deferred:
             answer(value, error)
 
     def bind(self, answer: Callable[[Any, DomainError | None], object]) -> None:
-        """Set the function that sends the reply; call it at once if the handler has already
-        replied.
+        """Set the function that sends the reply.
+
+        If the reply is known already, call the function now.
 
         Only servers call this method.
         """

@@ -51,7 +51,10 @@ class Described(dict[int, RpcMethod]):
             )
 
     def __missing__(self, ordinal: int) -> RpcMethod:
-        """Return a method for an unknown ordinal. It is not stored: a peer may send any ordinal."""
+        """Return a method for an unknown ordinal.
+
+        The method is not stored, because a peer may send any ordinal.
+        """
         return RpcMethod(self._service, "", ordinal)
 
 

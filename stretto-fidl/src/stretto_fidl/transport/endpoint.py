@@ -72,8 +72,8 @@ class Endpoint:
         is_server: Whether this is the server's end.
 
     Attributes:
-        methods: The descriptions of the methods for the hooks, by ordinal. An unknown ordinal has
-            one too.
+        methods: What the hooks get as the description of a method, by ordinal. Unknown ordinals are
+            included.
     """
 
     def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
@@ -140,7 +140,7 @@ class Endpoint:
         Raises:
             BlockingIOError: No message has arrived; with `DONTWAIT` only.
             PeerError: The bytes are not a message.
-            WireError: The header breaks the rules.
+            WireError: The header breaks FIDL's rules.
         """
         if self.pending is not None:
             return self.pending

@@ -73,11 +73,10 @@ def two_way(protocol: type[Protocol], name: str) -> Method:
 def handlers_of(
     protocol: type[Protocol], handler: object, *, events: bool = False
 ) -> dict[int, Callable[..., Any]]:
-    """Return the functions of a handler by ordinal, for the methods of a protocol or for its
-    events.
+    """Return the functions of a handler by ordinal.
 
     Raises:
-        FidlError: The handler has no function for some of them.
+        FidlError: The handler has no function for some method, or for some event if `events`.
     """
     wanted = [method for method in protocol.METHODS if (method.kind == EVENT) == events]
     names = {method.ordinal: python_name(method.name, OF_HANDLERS) for method in wanted}

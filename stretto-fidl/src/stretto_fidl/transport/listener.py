@@ -145,7 +145,6 @@ def _address_user(path: str, stream: bool) -> str:
         except ConnectionRefusedError:
             return "the file exists, but no server listens: if its server has exited, remove it"
         except OSError:
-            # The queue of the other server is full, or its socket has another type than the
-            # visitor.
+            # The queue of the other server is full, or its socket has another type than this one.
             pass
     return "another server listens there"

@@ -42,7 +42,7 @@ _FRAME: Final = struct.Struct("<II")
 _FD_SIZE: Final = 4
 _CUT_OFF: Final = "the peer has gone in the middle of a message"
 
-# plain ints, because `|` of the socket module's flags creates an object on each call
+# These are plain ints, because `|` of the socket module's flags creates an object on each call.
 DONTWAIT: Final = int(socket.MSG_DONTWAIT)
 _NOSIGNAL: Final = int(socket.MSG_NOSIGNAL)
 _CLOEXEC: Final = int(socket.MSG_CMSG_CLOEXEC)
@@ -92,8 +92,9 @@ class MessageSocket:
         return self.is_stream and 0 < sum(self._sent) < len(self._frame)
 
     def write(self, message: Message, flags: int = 0) -> None:
-        """Write a message; the receiver gets its handles, and they are closed here. `flush` must
-        have written the previous message.
+        """Write a message, and close its handles on this side.
+
+        The previous message must have been flushed.
 
         Raises:
             BlockingIOError: There is no room, and nothing was written; with `DONTWAIT` only.

@@ -154,7 +154,7 @@ def reply_in(method: Method, incoming: Incoming) -> Any:
     Raises:
         DomainError: The method's own error.
         UnknownMethodError: The server's protocol doesn't have the method.
-        WireError: The reply breaks the rules.
+        WireError: The reply breaks FIDL's rules.
     """
     assert method.kind == TWO_WAY
     value = decode_body(incoming.header, method.response, incoming.data, incoming.handles)

@@ -58,8 +58,8 @@ class Server:
         end: The end of the channel; this object closes it.
         handler: An object with a method for each method of the protocol. It may have
             `on_unknown_method(ordinal)`.
-        in_flight: The maximum number of deferred calls at a time; while it is reached, no message
-            is read.
+        in_flight: The maximum number of deferred calls at a time. While so many wait, no message is
+            read.
 
     Raises:
         FidlError: The handler has no method for some method of the protocol.
@@ -95,7 +95,7 @@ class Server:
         self._protocol = protocol
         self._endpoint = BlockingEndpoint(protocol, end, is_server=True)
         self._in_flight = threading.Semaphore(in_flight)
-        self._lock = threading.RLock()  # a signal handler may call `close`
+        self._lock = threading.RLock()  # reentrant, because a signal handler may call `close`
         self._failure: BaseException | None = None
         self._closed = False
 
@@ -103,7 +103,7 @@ class Server:
         """Serve until the peer closes the channel or `close` is called.
 
         Raises:
-            PeerError: The peer broke the rules.
+            PeerError: The peer broke FIDL's rules.
             BaseException: The exception of a handler.
         """
         try:
@@ -212,7 +212,7 @@ class Server:
         try:
             self._write(method, REPLY, txid, message)
         except ClosedError:
-            return  # The client has disconnected, so nobody waits for the reply.
+            return  # The client has disconnected, so the reply can't be sent.
 
     def _reply_later(self, method: Method, txid: int, deferred: Deferred) -> None:
         self._in_flight.acquire()

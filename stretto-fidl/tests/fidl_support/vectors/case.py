@@ -99,6 +99,6 @@ def encode_fails(name: str, type_: str, value: Callable[..., Any], code: str, **
 
 
 def each_byte(data: bytes, positions: Iterable[int], to: int = 0xEE) -> Iterable[tuple[int, bytes]]:
-    """Yield each position with a copy of the data in which the byte there is `to`."""
+    """Yield pairs: a position, and a copy of the data with the byte `to` at this position."""
     for position in positions:
         yield position, data[:position] + bytes([to]) + data[position + 1 :]

@@ -20,7 +20,7 @@ ANY = ("handle", None)
 EVENT = ("event", None)
 VMO = ("vmo", None)
 CHANNEL = ("channel", None)
-CHANNEL_RIGHTS = 0xF00E  # rights transfer, read, write, signal, signal_peer, wait, inspect
+CHANNEL_RIGHTS = 0xF00E  # The rights transfer, read, write, signal, signal_peer, wait and inspect.
 
 CASES = [
     *(

@@ -10,7 +10,7 @@ SIZES = {name: int(name.lstrip("uintfloa")) // 8 for name in PRIMITIVES[1:]} | {
 HIGHEST = {name: (1 << (8 * SIZES[name] - (name[0] == "i"))) - 1 for name in INTEGERS}
 LOWEST = {name: -HIGHEST[name] - 1 if name[0] == "i" else 0 for name in INTEGERS}
 
-EVENT_BASIC = 0xC003  # rights transfer, duplicate, wait, inspect
+EVENT_BASIC = 0xC003  # The rights transfer, duplicate, wait and inspect.
 
 STRUCTS = {
     "Empty": "",

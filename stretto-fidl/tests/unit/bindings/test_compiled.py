@@ -118,7 +118,7 @@ def test_members_omitted_in_the_constructor_have_their_defaults(names) -> None:
     assert names[1].Defaults(x=1, n=6) != value
 
 
-def test_constant_of_an_enum_of_another_library_is_a_member_of_it(names) -> None:
+def test_constant_of_another_librarys_enum_is_a_member_of_that_enum(names) -> None:
     base, api = names
     assert api.FAVOURITE == base.Color.BLUE
     assert isinstance(api.FAVOURITE, base.Color)
@@ -149,9 +149,7 @@ def test_composed_methods_use_the_classes_of_the_other_library(names) -> None:
 
 
 def test_library_loads_without_the_libraries_that_it_uses(irs) -> None:
-    """The library keeps types of composed methods, but its constants of another library's enum are
-    ints.
-    """
+    """Composed methods keep their types; constants of another library's enum are ints."""
     api = load(irs[1])
     assert api.FAVOURITE == 2
     move = api.Draw.BY_NAME["Move"]

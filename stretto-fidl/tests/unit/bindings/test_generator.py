@@ -245,7 +245,7 @@ def test_library_named_like_another_module_is_refused_without_a_prefix(name: str
 
 
 @pytest.mark.parametrize("name", ["b", "t", "py", "overload", "lib"])
-def test_library_whose_name_is_an_import_of_generated_modules_is_generated(
+def test_library_named_like_an_import_of_generated_modules_is_generated(
     importer: Importer, name: str
 ) -> None:
     importer(generate(library(name, structs={"Point": "x uint8"})))

@@ -192,7 +192,7 @@ class TestSensitiveValues:
             )  # Fuchsia's compiler doesn't copy `@sensitive` to members
         assert redacted(load(ir, [aliases]).User(one="a", many=["b"], shown="me")) == expected
 
-    def test_attribute_of_a_library_or_a_type_redacts_all_its_values(self) -> None:
+    def test_sensitive_attribute_of_a_library_or_a_type_redacts_all_its_values(self) -> None:
         """Fuchsia's compiler doesn't copy `@sensitive` to members, so the bindings do."""
         mark = [{"name": "sensitive", "arguments": []}]
         ir = library(structs={"Key": "data vector<uint8>"})

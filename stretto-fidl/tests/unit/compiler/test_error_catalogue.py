@@ -44,9 +44,7 @@ def test_files_of_two_libraries_in_one_list_are_refused() -> None:
 
 
 def test_document_lists_the_error_numbers_that_the_compiler_does_not_detect() -> None:
-    """Each error number up to 223 is retired, or has a definition here, or is in the document's
-    table.
-    """
+    """Each error number up to 223 is retired, has a definition here, or is in the page's table."""
     rows = re.findall(r"^\| ([0-9, ]+) \|", DOCUMENT.read_text("utf-8"), re.MULTILINE)
     told = {number for row in rows for number in row.split(", ")}
     found = CASES.keys() | WITHOUT_PLACE

@@ -123,7 +123,7 @@ def test_attribute_sensitive_with_arguments_is_refused() -> None:
         *((name, "trace") for name in ("trac", "tracee", "tarce", "traces", "Trace", "tace")),
     ],
 )  # fmt: skip
-def test_misspelled_attribute_is_refused_and_the_error_names_the_right_one(
+def test_error_for_a_misspelled_attribute_names_the_correct_attribute(
     name: str, known: str
 ) -> None:
     error = error_of(f'open protocol P {{ @{name}("x") M(struct {{ a bool; }}); }};')

@@ -39,7 +39,7 @@ REPLY = talk.TalkEchoResponse(number=1)
         (lambda c: c.Echo(), "number"),
     ],
 )
-def test_payloads_of_another_class_are_not_sent(call, message: str) -> None:
+def test_payloads_of_a_wrong_class_are_not_sent(call, message: str) -> None:
     with conversation() as (client, _):
         with pytest.raises(TypeError, match=message):
             call(client)
@@ -114,7 +114,7 @@ def test_reply_of_a_wrong_class_is_not_sent_and_ends_the_channel(
             raise there.error
 
 
-def test_events_of_another_class_are_not_sent() -> None:
+def test_events_of_a_wrong_class_are_not_sent() -> None:
     with conversation() as (client, there):
         with pytest.raises(TypeError, match="takes a TalkOnTickRequest"):
             there.server.OnTick(REPLY)

@@ -52,7 +52,7 @@ class _Annotations:
         self.aliases: dict[str, str] = {}
 
     def within(self, named: types.Named | None) -> None:
-        """Note that the following annotations are in the class of `named`; None if in no class.
+        """Set the class in which the following annotations are; None for no class.
 
         The names of the class's members hide names of the module.
         """

@@ -1,4 +1,4 @@
-"""Decodes bytes to values. Importing this package registers the plans of all types."""
+"""Decodes bytes to values. Importing this package registers the decoders of all types."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def primary(type_: Type, wire: int) -> tuple[int, Read]:
 
 
 def later(type_: Type, wire: int) -> Read:
-    """Return a function that calls `reader` at its first call and decodes as the result does."""
+    """Return a function that decodes a value; its first call compiles the code by `reader`."""
     made: list[Read] = []
 
     def read(decoder: Decoder, depth: int) -> Any:

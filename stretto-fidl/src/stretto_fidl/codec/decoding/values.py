@@ -165,7 +165,7 @@ def _box(type_: Struct, wire: int) -> Value:
 def maker(type_: Type) -> Callable[..., Any] | None:
     """Return a function that makes a struct from its unpacked items.
 
-    Return None if some item isn't yet the value of its member.
+    Return None if some item has to be converted to the value of its member.
     """
     type_, optional = resolve(type_)
     if optional or not isinstance(type_, Struct) or isinstance(type_, (Table, Union)):

@@ -1,4 +1,4 @@
-"""Encodes values to bytes. Importing this package registers the plans of all types."""
+"""Encodes values to bytes. Importing this package registers the encoders of all types."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def writer(type_: Type) -> Write:
 
 
 def later(type_: Type) -> Write:
-    """Return a function that calls `writer` at its first call and encodes as the result does."""
+    """Return a function that encodes a value; its first call compiles the code by `writer`."""
     made: list[Write] = []
 
     def write(value: Any, encoder: Encoder, depth: int) -> None:
