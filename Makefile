@@ -176,6 +176,17 @@ aarch64: $(VENV)/.ready ## C unit tests on an emulated aarch64 (docs/platforms.m
 	$(call native,aarch64-release)
 	$(call native,aarch64-asan)
 
+# pip runs on this machine: it would take minutes under emulation.
+.PHONY: aarch64-python
+aarch64-python: $(VENV)/.ready ## the unit tests with the aarch64 wheel of dist/, emulated
+	tools/in_aarch64
+	$(PIP) --upgrade --target build/aarch64/venv/lib/python3.13/site-packages \
+	    --platform manylinux_2_28_aarch64 --platform manylinux2014_aarch64 \
+	    --python-version 3.13 --only-binary=:all: \
+	    pytest hypothesis protobuf==7.36.2 dist/stretto-*-cp313-*_aarch64.whl dist/stretto_fidl-*.whl
+	STRETTO_HYPOTHESIS=quick build/aarch64/venv/bin/python -m pytest -m "not thorough" \
+	    $(or $(TESTS),tests/unit) -p no:cacheprovider -o faulthandler_timeout=0
+
 .PHONY: fuzz
 fuzz: $(VENV)/.ready ## a bounded fuzz run of every target (FUZZ_RUNS=n)
 	cmake --preset asan --log-level=WARNING

@@ -14,7 +14,9 @@ if(STRETTO_TESTS)
     stretto_program(${test})
     cmake_path(GET test STEM name)
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+    # Under emulation sanitized programs take a hundred times as long.
+    set_tests_properties(${name} PROPERTIES
+      TIMEOUT $<IF:$<BOOL:${CMAKE_CROSSCOMPILING}>,3000,300>)
   endforeach()
 
   file(GLOB benches CONFIGURE_DEPENDS native/test/bench_*.c)
