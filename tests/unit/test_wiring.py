@@ -45,7 +45,7 @@ print(before == after, sorted(factories.session_backends), list(data_source.regi
     assert output_of(code) == "True ['in_process', 'system'] ['track_event']"
 
 
-def test_install_of_wiring_does_not_import_backends() -> None:
+def test_installing_the_wiring_does_not_import_backends() -> None:
     code = """
 import sys
 from stretto import _wiring

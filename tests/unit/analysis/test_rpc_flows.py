@@ -47,7 +47,7 @@ def test_call_with_reply_has_latency_queueing_and_service_time() -> None:
     write = Writer()
     with record() as recorded:
         category.instant("something else", number=1)
-        # The events of the receiving process may be read before those of the sending process.
+        # The receiver's events may be read before the sender's events.
         write("receive", "request", 1300, 1900, flow=7)
         write("send", "reply", 1800, flow=7)
         write("send", "request", 1000, 2000, flow=7)

@@ -1,4 +1,4 @@
-"""A backend for a service in another process calls data sources in order."""
+"""SystemBackend calls the callbacks of data sources in the documented order."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from stretto.base.excerpts import CUT, MAX_DEPTH, MAX_ELEMENTS, MAX_TEXT, MAX_VA
 
 
 class Node:
-    """A nested value; `parts` are its children by name."""
+    """A nested value; `parts` maps names to its child values."""
 
     def __init__(self, **parts: Any) -> None:
         self.parts = parts

@@ -12,7 +12,7 @@ ENDED = (1 << 22) + 1
 """Larger than the largest process id of Linux."""
 
 
-def test_words_of_a_command_line_are_read_without_empty_ones() -> None:
+def test_empty_words_of_a_command_line_are_omitted() -> None:
     code = "print(flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", code, "", "é"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -24,7 +24,7 @@ def test_words_of_a_command_line_are_read_without_empty_ones() -> None:
     assert found[1:] == ["-c", code, "é"]
 
 
-def test_fields_of_stat_begin_behind_the_name() -> None:
+def test_fields_of_proc_stat_begin_after_the_process_name() -> None:
     fields = proc_files.stat(os.getpid())
     assert (fields[0], int(fields[1])) == (b"R", os.getppid())
 

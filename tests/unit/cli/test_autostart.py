@@ -16,7 +16,7 @@ NAME = "stretto-autostart.pth"
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path, Path]:
-    """Return three site-packages folders: one not used, the environment's and the user's."""
+    """Return three site-packages folders: an unused one, the environment's and the user's."""
     other, own, user = (tmp_path / name for name in ("other", "own", "user"))
     monkeypatch.setattr(site, "getsitepackages", lambda: [str(other), str(own)])
     monkeypatch.setattr(site, "getusersitepackages", lambda: str(user))
@@ -25,7 +25,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     return other, own, user
 
 
-def test_file_is_installed_reported_and_uninstalled_repeatedly(
+def test_autostart_file_is_installed_reported_and_uninstalled_repeatedly(
     folders: tuple[Path, Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = folders[1] / NAME

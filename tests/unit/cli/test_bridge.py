@@ -27,7 +27,7 @@ def test_port_in_use_is_an_error() -> None:
             bridge.run(["--port", str(port)])
 
 
-def test_each_refusal_message_is_printed_once_up_to_a_maximum(
+def test_each_refusal_message_is_printed_once_and_their_number_is_limited(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     refusals = bridge._Refusals()

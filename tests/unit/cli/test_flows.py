@@ -98,7 +98,7 @@ def test_limited_lists_end_with_the_number_of_omitted_rows(capsys, trace):
     assert len(found["slowest"]) == 25
 
 
-def test_method_pattern_matches_names_without_protocol(capsys, trace):
+def test_method_pattern_without_a_protocol_matches_the_methods_of_all_protocols(capsys, trace):
     text = output(capsys, trace, "--method", "Ec?o", "--report", "methods")
     assert "Traced.Echo" in text
     assert "Later" not in text

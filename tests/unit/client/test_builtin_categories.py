@@ -1,4 +1,4 @@
-"""Built-in categories that the program creates first."""
+"""Built-in categories whose names the program has used before Stretto creates them."""
 
 from __future__ import annotations
 

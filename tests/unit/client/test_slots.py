@@ -51,7 +51,7 @@ def at_once(*functions: Callable[[], object]) -> None:
 
 
 def slowly(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
-    """Make a function of the module sleep before it returns, so that other threads run."""
+    """Replace function `name` of `module` by one that sleeps, so that other threads run."""
     function = getattr(module, name)
 
     def slow(*arguments: object) -> object:

@@ -304,7 +304,7 @@ class TestConfigComparison:
         assert not Early.can_adopt_startup_session(config(), theirs)
 
     def test_configs_with_different_unknown_fields_are_not_adopted(self) -> None:
-        # The tag 1013 is in no schema; its value here is 1.
+        # The field has the tag 1013, which is in no schema, and the value 1.
         theirs = DataSourceConfig.decode(config().encode() + b"\xa8\x3f\x01")
         assert not Early.can_adopt_startup_session(config(), theirs)
 

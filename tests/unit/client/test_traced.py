@@ -82,7 +82,7 @@ def test_recursive_calls_are_nested_slices():
     assert nesting(recorded) == [("down", depth) for depth in range(6)]
 
 
-def test_traced_functions_are_functions_with_weak_references_that_bind_as_methods():
+def test_traced_functions_can_be_weakly_referenced_and_bound_as_methods():
     function = at_module_level
     assert inspect.isfunction(function)
     assert weakref.ref(function)() is function
@@ -121,7 +121,7 @@ def test_wrapper_without_its_variables_runs_its_body():
 
 
 @pytest.mark.parametrize("wrong", [5, len, lambda: 1])
-def test_native_calls_of_other_functions_are_refused(wrong):
+def test_native_call_of_a_function_not_made_by_traced_is_refused(wrong):
     with pytest.raises(TypeError, match=r"call_traced\(function, args, kwargs\)"):
         CATEGORY.call_traced(wrong)
     if sys.version_info >= (3, 12):

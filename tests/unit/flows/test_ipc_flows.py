@@ -88,7 +88,9 @@ class TestTracedCalls:
         assert len(set(ids)) == 3
         assert ids[0] == flow_of(recorded.events[0])
 
-    def test_late_reply_is_an_instant_of_the_same_flow(self, greeter: TracedGreeter) -> None:
+    def test_late_reply_is_recorded_as_an_instant_with_the_flow_of_its_call(
+        self, greeter: TracedGreeter
+    ) -> None:
         with record() as recorded:
             greeter.call("Later")
             greeter.run()

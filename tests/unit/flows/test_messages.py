@@ -22,7 +22,7 @@ def installed() -> Iterator[None]:
 
 
 def ends() -> tuple[MessageFlows, MessageFlows]:
-    """Return the flows of a client and a server with an agreed key."""
+    """Return the MessageFlows of a client and of a server that share a flow key."""
     client = MessageFlows(None, category="test.messages", is_server=False, key=3)
     return client, MessageFlows(None, category="test.messages", is_server=True, key=3)
 

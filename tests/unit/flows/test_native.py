@@ -36,7 +36,7 @@ KINDS = (REQUEST, ONE_WAY, EVENT, REPLY, CONTROL)
 
 
 def random_steps(seed: int, length: int = 400) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield random calls of an object with flow ids, as method name and arguments."""
+    """Yield random method calls (name, arguments) for an object that makes flow ids."""
     draw = random.Random(seed)
     for _ in range(length):
         chance = draw.random()
@@ -93,7 +93,7 @@ def test_native_flow_ids_have_an_owner_and_a_used_flag() -> None:
     assert FlowIds(lambda: 0, synchronised=False).used
 
 
-def test_exception_of_the_key_function_is_raised() -> None:
+def test_exception_of_the_callback_for_the_channel_key_is_raised() -> None:
     def key() -> int:
         raise KeyError("x")
 

@@ -113,7 +113,7 @@ class TestTracedQueues:
 
 
 class TestRequestKeys:
-    def test_key_depends_on_trace_and_span_of_a_traceparent(self) -> None:
+    def test_flow_key_depends_on_trace_and_span_of_a_traceparent(self) -> None:
         key = key_of({"traceparent": PARENT})
         assert key
         assert key == key_of({"traceparent": PARENT[:-2] + "00"})
@@ -259,7 +259,7 @@ class TestHttpClient:
         assert arrows(recorded.events, "GET /a") == [CALL]
         assert "x-stretto-flow" not in Handler.heard[0]
 
-    def test_request_with_the_added_header_has_a_flow(self, port: int) -> None:
+    def test_request_with_an_added_flow_header_has_a_flow(self, port: int) -> None:
         with record() as recorded:
             connection = TracedHTTPConnection("127.0.0.1", port, add_header=True)
             for _ in range(2):
@@ -351,7 +351,7 @@ class TestHttpCall:
             len({(e.flows + e.terminating_flows)[0] for e in recorded.events if e.kind != END}) == 1
         )
 
-    def test_concurrent_calls_with_an_added_header_have_flows(self, port: int) -> None:
+    def test_concurrent_calls_with_an_added_flow_header_have_flows(self, port: int) -> None:
         async def main() -> None:
             async def one(number: int) -> None:
                 headers: dict[str, str] = {}

@@ -50,7 +50,9 @@ def before() -> set[str]:
     return tasks()
 
 
-def test_alarm_calls_once_on_its_own_thread(alarm: Alarm, rings: Rings, before: set[str]) -> None:
+def test_alarm_callback_runs_once_on_the_thread_of_the_alarm(
+    alarm: Alarm, rings: Rings, before: set[str]
+) -> None:
     alarm.set(1)
     rings.wait_for(1)
     alarm.suspend()  # `suspend` joins the alarm's thread.

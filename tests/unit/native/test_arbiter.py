@@ -46,7 +46,7 @@ class TestInProcessArbiter:
         with pytest.raises(ValueError, match="size must be from 1"):
             make_arbiter(make_table(), 0)
 
-    def test_arbiter_cannot_be_created_without_a_class_method(self) -> None:
+    def test_arbiter_is_created_only_by_its_class_methods(self) -> None:
         with pytest.raises(TypeError, match="cannot create"):
             _native.Arbiter()
 

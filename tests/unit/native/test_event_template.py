@@ -182,7 +182,7 @@ def test_slice_created_before_the_session_ended_records_nothing_in_another_sessi
     assert recorded.events == []
 
 
-def test_template_events_of_a_task_are_on_its_track() -> None:
+def test_template_events_of_a_task_are_on_the_track_of_the_task() -> None:
     template = echo()
 
     async def one(number: int) -> None:
@@ -208,7 +208,7 @@ def test_template_events_of_a_task_are_on_its_track() -> None:
 
 
 def test_tasks_at_the_same_address_have_different_tracks() -> None:
-    """The program has more tasks, consecutive and simultaneous, than the cache has tracks."""
+    """The program has more tasks than the cache holds, some consecutive and some simultaneous."""
     template = echo()
 
     async def one(number: int) -> None:
@@ -283,7 +283,7 @@ def test_invalid_template_arguments_are_refused(
 
 
 @pytest.mark.parametrize("raises", [False, True])
-def test_invalid_event_arguments_are_counted_or_raised(raises: bool) -> None:
+def test_invalid_event_arguments_are_counted_or_raise_an_error(raises: bool) -> None:
     template = echo()
     calls = [
         lambda: template.instant(1, 2, 3, 4),

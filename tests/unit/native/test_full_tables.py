@@ -60,7 +60,7 @@ def test_constants_are_correct_with_more_templates_than_the_cache_holds(seed: in
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_counter_tracks_are_correct_with_more_counters_than_the_cache_holds(seed: int) -> None:
-    """The caches hold 4,096 counters by name and 64 tracks by sequence."""
+    """The cache of counters has 4,096 entries; the cache of tracks per sequence has 64."""
     numbers = shuffled(4300, seed)
     with record() as result:
         for n in numbers:

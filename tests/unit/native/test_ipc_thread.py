@@ -208,7 +208,7 @@ class TestReadCallback:
         assert errors == ["no good"]
         assert connection.received == b"one"
 
-    def test_callback_runs_when_the_peer_closes(self, connection: Connection) -> None:
+    def test_read_callback_runs_when_the_peer_closes(self, connection: Connection) -> None:
         connection.thread.start()
         connection.theirs.close()
         with connection.changed:

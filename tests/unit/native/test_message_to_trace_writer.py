@@ -102,7 +102,7 @@ class TestMisuseOfMessages:
         writer.close()
         assert numbers_of(read_all(table)) == [1]
 
-    def test_packet_open_when_the_writer_is_closed_can_be_finished(self) -> None:
+    def test_open_packet_can_be_finished_after_its_writer_is_closed(self) -> None:
         table = make_table()
         writer = _native.TraceWriter(make_arbiter(table), BUFFER)
         message = TracePacket.Writer(writer)
@@ -150,7 +150,7 @@ class TestPacketLoss:
 
     @pytest.mark.usefixtures("misuse_is_counted")
     def test_other_threads_cannot_append_while_an_append_is_stalled(self) -> None:
-        """The message stays locked while its thread, without the GIL, waits for a chunk."""
+        """The message stays locked while another thread, without the GIL, waits for a chunk."""
         table = make_table()
         arbiter = make_arbiter(table)
         writer = _native.TraceWriter(arbiter, BUFFER, _native.STALL)

@@ -54,7 +54,7 @@ class TestPendingCalls:
             pass
         assert calls == [1]
 
-    def test_exception_in_a_pending_call_is_unraisable(
+    def test_exception_in_a_pending_call_is_reported_as_unraisable(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         errors: list[str] = []

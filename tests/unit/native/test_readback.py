@@ -52,7 +52,7 @@ class TestReadingOfABuffer:
     def test_empty_buffer_is_read_as_no_bytes(self) -> None:
         assert read_all(make_table()) == b""
 
-    def test_packet_larger_than_the_limit_is_read_whole(self) -> None:
+    def test_packet_larger_than_the_read_limit_is_read_completely(self) -> None:
         table = make_table(16 << 20)
         write(table, packet(1, 6 << 20), packet(2))
         assert numbers_of(read_all(table)) == [1, 2]

@@ -170,7 +170,7 @@ def test_track_of_another_thread_can_be_used():
     assert descriptors[recorded.events[1].track].parent_uuid == tracks[0].uuid
 
 
-def test_own_thread_track_is_the_default_track():
+def test_track_of_the_calling_thread_is_the_default_track():
     with record() as recorded:
         CATEGORY.instant("given", track=stretto.thread_track())
         CATEGORY.instant("default")
@@ -314,7 +314,7 @@ def test_event_name_whose_str_raises_is_empty():
     assert recorded.event.name == ""
 
 
-def test_module_functions_use_the_category_python():
+def test_functions_of_the_module_use_the_category_python():
     with record() as recorded, stretto.slice("s"):
         stretto.instant("i")
         stretto.counter("c", 1)

@@ -180,7 +180,7 @@ def test_counter_whose_name_raises_is_omitted_and_counted(name):
     assert _native.argument_errors() > before
 
 
-def test_events_with_a_wrong_number_of_arguments_are_recorded_with_a_mark():
+def test_events_with_a_wrong_number_of_arguments_are_recorded_with_a_misuse_mark():
     before = _native.argument_errors()
     with record() as recorded:
         CATEGORY.begin()

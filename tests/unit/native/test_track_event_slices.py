@@ -107,7 +107,7 @@ def test_second_exit_of_a_slice_records_nothing():
     assert recorded.kinds == "BBEIE"
 
 
-def test_slice_exited_on_another_thread_ends_on_its_own_track():
+def test_slice_exited_on_another_thread_ends_on_the_track_of_its_begin():
     """The END is written on the track of the BEGIN, not on the track of the exiting thread."""
     with record() as recorded:
         slice_ = CATEGORY.slice("handed over")

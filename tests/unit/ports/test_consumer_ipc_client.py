@@ -274,7 +274,9 @@ class TestEndOfTheConnection:
         world.run()
         assert "group" in client_of(consumer).error
 
-    def test_abandon_in_a_child_closes_only_the_childs_descriptors(self, tmp_path: Path) -> None:
+    def test_abandoning_a_client_in_a_forked_child_closes_only_the_childs_descriptors(
+        self, tmp_path: Path
+    ) -> None:
         childs_runner = FakeTaskRunner()
         far, near = UnixSocket.pair()
         parents_copy = os.dup(far.fileno())
@@ -291,7 +293,7 @@ class TestEndOfTheConnection:
         assert len(before - open_descriptors()) == 2
         # The child doesn't change the selector, which it shares with the parent.
         assert len(childs_runner.watched) == 1
-        # The first read gets the bind request. None from the second means: still connected.
+        # The second read returns None, so the connection is still open.
         near.recv_into(memoryview(bytearray(100)))
         assert near.recv_into(memoryview(bytearray(100))) is None
         os.close(parents_copy)

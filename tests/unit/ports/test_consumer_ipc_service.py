@@ -183,7 +183,7 @@ class TestConsumerSession:
         world.call(remote, "EnableTracing")
         assert world.session().config == TraceConfig()
 
-    def test_second_enable_request_ends_the_first_one_with_a_rejection(
+    def test_second_enable_request_rejects_the_pending_first_request(
         self, world: World, remote: RemoteConsumer
     ) -> None:
         first = world.record(remote)

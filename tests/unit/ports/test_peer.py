@@ -62,7 +62,7 @@ def test_length_of_machine_names_is_limited() -> None:
         ("", "vsock://2:5", machine_id("vsock://2", "")),
     ],
 )
-def test_machine_id_depends_on_the_hint_or_without_a_hint_on_the_address(
+def test_machine_id_is_derived_from_the_hint_or_the_address(
     hint: str, address: str, expected: int
 ) -> None:
     assert machine_id(hint, address) == expected

@@ -390,7 +390,7 @@ class TestServiceCommands:
         assert os.path.sameopenfile(fd, memory)
         os.close(fd)
 
-    def test_producers_own_memory_is_confirmed_without_a_descriptor(
+    def test_memory_provided_by_the_producer_is_confirmed_without_a_descriptor(
         self, link: Link, stream: list[Any]
     ) -> None:
         link.hosted.on_shared_memory(-1, 8192, 4096)

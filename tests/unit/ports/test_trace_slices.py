@@ -88,7 +88,7 @@ class TestEncodingsOfOtherServices:
         assert joiner.add(reply.encode()) == b"\x0a\x0done two three\x0a\x04next"
 
     @pytest.mark.parametrize("mark", [b"", b"\x10\x00"])
-    def test_packets_in_two_slices_are_joined_without_python(
+    def test_packets_in_two_slices_are_joined_by_native_code(
         self, monkeypatch: pytest.MonkeyPatch, mark: bytes
     ) -> None:
         """A packet of Perfetto's service has two slices: the producer's bytes and the service's."""

@@ -198,7 +198,7 @@ class TestLogRecords:
         assert first.args["exception_message"] == "<RuntimeError in str>"
         assert "traceback" not in second.args
 
-    def test_both_ends_of_a_deep_traceback_are_recorded(
+    def test_first_and_last_frames_of_a_deep_traceback_are_recorded(
         self, logger: tuple[logging.Logger, io.StringIO]
     ) -> None:
         def deep(n: int) -> None:
@@ -251,7 +251,7 @@ class TestLogRecords:
         bodies = [*messages[:2], "é" * 8192, "", "\\ud800"]
         assert [event.log for event in result.events] == [(7, body) for body in bodies]
 
-    def test_extra_attributes_of_a_log_record_are_arguments(
+    def test_extra_attributes_of_a_log_record_are_event_arguments(
         self, logger: tuple[logging.Logger, io.StringIO]
     ) -> None:
         log_, _output = logger
@@ -260,7 +260,7 @@ class TestLogRecords:
             log_.info("sold")
         assert ["extra" in event.args for event in result.events] == [True, False]
 
-    def test_log_record_without_location_is_recorded_without_it(
+    def test_log_record_without_a_location_is_recorded_without_location(
         self, logger: tuple[logging.Logger, io.StringIO]
     ) -> None:
         odd = logging.makeLogRecord({"levelno": 35, "pathname": None, "lineno": None})

@@ -151,7 +151,7 @@ class TestNestingOfSlices:
         assert [error.args for error in caught] == [(0,), (1,), (2,)]
 
     @pytest.mark.skipif(sys.version_info < (3, 12), reason="3.11 does not report exceptions")
-    def test_slices_of_functions_that_an_exception_leaves_name_it(self) -> None:
+    def test_end_of_a_function_slice_names_the_exception_that_left_the_function(self) -> None:
         class Late(Exception):  # noqa: N818
             pass
 
@@ -321,7 +321,7 @@ class TestTracingOptions:
             program()
         assert [event.name for event in result.events] == [program.__qualname__, "within", ""]
 
-    def test_call_recorded_after_its_minimum_duration_begins_after_earlier_events(
+    def test_events_before_the_minimum_duration_of_a_call_are_written_before_its_begin(
         self, options: Callable[..., None]
     ) -> None:
         options(min_duration_ns=2_000_000)

@@ -58,7 +58,7 @@ class TestObservedFunction:
         assert Around(divide, lambda *_: 1)(4, 2) == 2.0
         assert seen == []
 
-    def test_wrapper_binds_like_a_function(self) -> None:
+    def test_wrapper_binds_to_an_object_like_a_function(self) -> None:
         class Thing:
             def me(self) -> object:
                 return self

@@ -177,7 +177,7 @@ def test_traced_call_with_a_minimum_duration_is_one_slice(options: Callable[...,
     assert categories_of(events_of(program), "outer") == 2 * [CATEGORY.name]
 
 
-def test_session_without_the_category_of_a_traced_function_gets_its_function_slice() -> None:
+def test_session_without_the_category_of_the_decorator_records_a_function_slice() -> None:
     with recorded(FUNCTIONS) as functions, recorded(FUNCTIONS, CATEGORY.name) as both:
         outer()
     assert categories_of(functions.events, "outer") == [FUNCTIONS]

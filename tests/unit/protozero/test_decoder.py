@@ -162,7 +162,7 @@ class TestValueConversions:
         inner = only(wire.bytes_field(1, wire.varint_field(7, 8))).as_message()
         assert [(f.number, f.value) for f in inner] == [(7, 8)]
 
-    def test_conversion_from_another_wire_type_is_empty(self) -> None:
+    def test_conversion_of_a_field_with_another_wire_type_gives_an_empty_value(self) -> None:
         number, text = only(wire.varint_field(1, 5)), only(wire.bytes_field(1, b"x"))
         assert (number.as_bytes(), number.as_string(), list(number.as_message())) == (b"", "", [])
         assert (text.as_uint64(), text.as_double(), text.as_bool()) == (0, 0.0, False)

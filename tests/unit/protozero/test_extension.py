@@ -196,7 +196,9 @@ class TestExtensionsInDecoders:
 
 
 class TestExtensionsInTextAndJson:
-    def test_extension_names_are_in_brackets(self, modules: tuple[Any, Any]) -> None:
+    def test_extension_names_in_text_and_json_are_in_brackets(
+        self, modules: tuple[Any, Any]
+    ) -> None:
         extended, ext = modules
         event = extended.Event(id=1)
         event[ext.speed] = 5

@@ -123,7 +123,7 @@ def test_long_values_are_truncated_in_text_errors(begin: str, character: str, en
     assert len(str(caught.value)) < 10_000
 
 
-def test_long_integers_are_truncated_to_their_width() -> None:
+def test_long_integers_are_truncated_to_the_width_of_their_type() -> None:
     assert parse_text(f"a_int32: {'0' * 5000}7", Everything).a_int32 == 7
     assert parse_text(f"a_uint64: -{'9' * 5000}", Everything).a_uint64 == (1 << 64) - 1
 

@@ -258,7 +258,7 @@ class TestMessageDecoding:
     def test_redundant_length_is_decoded(self) -> None:
         assert Sample.decode(bytes.fromhex("3a82808000 0805")).child == Sample(number=5)
 
-    def test_integers_are_truncated_to_their_width(self) -> None:
+    def test_integers_are_truncated_to_the_width_of_their_type(self) -> None:
         assert Sample.decode(wire.varint_field(1, 2**32 + 5)).number == 5
         assert Sample.decode(wire.varint_field(8, 2**40 + 6)).one == 6
         assert Sample.decode(wire.varint_field(4, 2**40)).flag is True

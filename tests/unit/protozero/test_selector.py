@@ -80,7 +80,7 @@ class TestSelectedValues:
 
     def test_fields_of_a_wrong_wire_type_are_ignored(self, sample: type[Message]) -> None:
         data = wire.bytes_field(1, b"x") + wire.varint_field(2, 5) + wire.varint_field(4, 1)
-        data += b"\x2d1234"  # A field `numbers` whose wire type, fixed32, is wrong.
+        data += b"\x2d1234"  # The field `numbers` with a wrong wire type, fixed32.
         assert select(sample, "number", "text", "inner.value", "numbers")(data) == (
             None,
             None,

@@ -58,7 +58,7 @@ class TestSingularFields:
         assert decoder.a_int32 == 2
         assert "value" not in decoder.inner
 
-    def test_integers_are_truncated_to_their_width(self) -> None:
+    def test_integers_are_truncated_to_the_width_of_their_type(self) -> None:
         assert Everything.Decoder(wire.varint_field(4, (1 << 40) + 6)).a_uint32 == 6
         assert Everything.Decoder(wire.varint_field(1, (1 << 40) - 1)).a_int32 == -1
         assert Everything.Decoder(wire.varint_field(17, 1 << 40)).a_bool is True

@@ -50,7 +50,7 @@ class TestNestedMessages:
         assert writer.finish() == b"\x0a\x00"
 
     @pytest.mark.usefixtures("raises")
-    def test_appending_to_a_parent_ends_its_descendants(self, root: type[Any]) -> None:
+    def test_appending_to_a_message_ends_its_nested_messages(self, root: type[Any]) -> None:
         writer = root()
         child = writer.nested(1, root)
         grandchild = child.nested(2, root)

@@ -175,7 +175,7 @@ class TestNativeDestinations:
         with pytest.raises(OSError, match="no space"), native.MessageWriter(Broken()) as root:
             root.append_varint(1, 1)
 
-    def test_write_method_of_a_file_that_uses_the_message_being_written_gets_errors(self) -> None:
+    def test_message_cannot_be_used_by_the_write_method_of_its_file(self) -> None:
         seen: list[Exception] = []
 
         class Sly:

@@ -57,7 +57,7 @@ class TestDelayedTasks:
         runner.advance(35)
         assert len(seen) == 3
 
-    def test_tasks_of_the_same_time_run_in_the_order_of_posting(self) -> None:
+    def test_tasks_due_at_the_same_time_run_in_the_order_of_posting(self) -> None:
         runner, seen = FakeTaskRunner(), list[int]()
         for number in range(5):
             runner.post_delayed(lambda number=number: seen.append(number), 5)

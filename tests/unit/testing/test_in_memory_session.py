@@ -9,7 +9,7 @@ from stretto.testing.mock_producer import MockProducer
 from tests.support.service_setup import event, events, make_config, texts
 
 
-def test_written_packets_are_returned_decoded():
+def test_session_returns_written_packets_as_decoded_messages():
     with InMemorySession(make_config("a", "b")) as session:
         session.writer("a").write(event("first"))
         session.writer("b").write(event("second"))

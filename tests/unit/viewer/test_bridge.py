@@ -103,7 +103,7 @@ def run(scenario: Callable[[World], Awaitable[None]]) -> None:
 
 
 async def close_code(page: ClientConnection) -> tuple[int, str]:
-    """Return the close code and reason of the bridge, after skipping messages."""
+    """Skip messages, and return code and reason of the bridge's close frame."""
     with suppress(ConnectionClosed):
         while True:
             await page.recv()
@@ -281,7 +281,7 @@ class TestDisconnection:
 
         run(scenario)
 
-    def test_service_that_ends_closes_the_page_after_its_last_bytes(self) -> None:
+    def test_page_is_closed_after_the_last_bytes_of_a_service_that_ends(self) -> None:
         async def scenario(world: World) -> None:
             async with world.page() as page:
                 await world.service.send(b"last bytes")
@@ -291,7 +291,7 @@ class TestDisconnection:
 
         run(scenario)
 
-    def test_slow_page_receives_all_bytes_that_the_service_sent_before_it_closed(
+    def test_slow_page_receives_all_bytes_sent_before_the_service_closed(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(module, "CLOSE_S", 0.1)

@@ -183,7 +183,7 @@ class TestHttpResponses:
 
 
 class TestDeliveryOfResponses:
-    def test_last_response_is_delivered_when_the_client_closes(
+    def test_last_response_is_reported_as_delivered_when_the_client_closes(
         self, client: http.client.HTTPConnection, library: Library
     ) -> None:
         client.request("GET", "/last")
@@ -193,7 +193,7 @@ class TestDeliveryOfResponses:
         client.close()
         assert library.delivered.wait(HANG_S)
 
-    def test_response_to_a_client_that_closes_early_is_not_delivered(
+    def test_response_to_a_client_that_closes_early_is_not_reported_as_delivered(
         self, server: PageServer, library: Library, clock: Clock
     ) -> None:
         end = dial(server)
@@ -203,7 +203,9 @@ class TestDeliveryOfResponses:
         wait_until(lambda: not server._connections)
         assert not library.delivered.is_set()
 
-    def test_response_to_head_is_not_delivered(self, server: PageServer, library: Library) -> None:
+    def test_response_to_head_is_not_reported_as_delivered(
+        self, server: PageServer, library: Library
+    ) -> None:
         assert b"200 OK" in exchange(server, b"HEAD /last HTTP/1.1\r\n\r\n")
         wait_until(lambda: not server._connections)
         assert not library.delivered.is_set()
@@ -281,7 +283,7 @@ class TestConnectionDeadlines:
             clock.now = LINGER_S
             wait_until(lambda: not server._connections)
 
-    def test_response_has_no_deadline(
+    def test_sending_a_response_has_no_deadline(
         self, server: PageServer, clock: Clock, library: Library
     ) -> None:
         with dial(server) as end:
@@ -333,7 +335,7 @@ class TestPeerUsers:
         wait_until(lambda: not server._connections)
         assert b"403" in exchange(server, b"")
 
-    def test_connection_above_the_bound_is_closed(self, server: PageServer) -> None:
+    def test_connection_above_the_maximum_number_is_closed(self, server: PageServer) -> None:
         ends = [dial(server) for _ in range(MAX_CONNECTIONS)]
         with dial(server) as one_more:
             assert one_more.recv(1) == b""

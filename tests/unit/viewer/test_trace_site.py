@@ -64,7 +64,7 @@ def ui(tmp_path: Path) -> UiFiles:
 
 
 class TestServedTrace:
-    def test_page_of_the_ui_gets_the_trace(self, site: TraceSite, fetched: list[str]) -> None:
+    def test_page_of_the_ui_may_fetch_the_trace(self, site: TraceSite, fetched: list[str]) -> None:
         response = site.answer(*request(site.path, origin=PUBLIC_UI))
         fields = dict(response.fields)
         assert fields["Access-Control-Allow-Origin"] == PUBLIC_UI
@@ -190,7 +190,7 @@ class TestUiAddresses:
         assert not set(argument) & set(" &")
         assert unquote(argument) == address
 
-    def test_characters_of_a_path_that_browsers_change_are_escaped_in_the_address(self) -> None:
+    def test_characters_that_browsers_change_are_escaped_in_the_path(self) -> None:
         address = trace_url(9001, "/s/50% a?b#c\\d\n ")
         assert address == "http://127.0.0.1:9001/s/50%25 a%3Fb%23c%5Cd%0A%20"
 

@@ -346,7 +346,7 @@ class TestChannelMessages:
         assert [each.name for each in events_of(data)] == ["ChannelMessage"]
 
 
-def test_blobs_of_perfetto_packets_are_copied() -> None:
+def test_blobs_that_contain_perfetto_packets_are_copied() -> None:
     trace = FxtTrace()
     packets = {
         name: b"".join(

@@ -311,7 +311,7 @@ def test_help_contains_an_example_and_the_formats(capsys: pytest.CaptureFixture[
     assert "Chrome's JSON" in text
 
 
-def test_progress_is_shown_after_a_while_and_cleared(
+def test_progress_appears_after_a_while_and_is_cleared_at_the_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]

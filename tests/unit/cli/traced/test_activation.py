@@ -14,13 +14,13 @@ def environment(**changes: str) -> dict[str, str]:
     return {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "2", "HOME": "/", **changes}
 
 
-def test_socket_names_are_read_and_the_variables_of_activation_removed():
+def test_names_of_activated_sockets_are_read_and_their_variables_removed():
     variables = environment(LISTEN_FDNAMES="producer:consumer")
     assert activated_names(variables) == ["producer", "consumer"]
     assert variables == {"HOME": "/"}
 
 
-def test_unset_variables_give_no_sockets():
+def test_without_activation_variables_there_are_no_sockets():
     assert activated_sockets({}) == {"producer": [], "consumer": []}
 
 

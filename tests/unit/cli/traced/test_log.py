@@ -1,4 +1,4 @@
-"""The daemon's log is bounded."""
+"""The daemon's log limits the number of lines per period."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_named_categories_are_enabled_despite_their_tags():
     assert not is_category_enabled(track_event, "b.c", ["debug"])
 
 
-def test_counters_add_a_data_source():
+def test_process_counters_are_a_second_data_source():
     assert [s.config.name for s in config().data_sources] == ["track_event", "linux.process_stats"]
     assert [s.config.name for s in config("--no-counters").data_sources] == ["track_event"]
 

@@ -59,7 +59,7 @@ def test_equal_lines_written_by_several_notes_are_read_once(workspace):
     assert workspace.read_notes() == {os.getpid(): ["one", "two"]}
 
 
-def test_note_after_removal_is_ignored(workspace):
+def test_note_after_removal_of_the_workspace_is_ignored(workspace):
     workspace_folder.remove(workspace)
     workspace.note(["one"])
     assert not os.path.exists(workspace.folder)

@@ -84,7 +84,9 @@ class TestSharedMemory:
 
 
 class TestCommitData:
-    def test_committed_chunk_of_a_remote_producer_is_read_with_its_identity(self, setup):
+    def test_committed_chunk_of_a_remote_producer_is_read_with_the_identity_of_the_producer(
+        self, setup
+    ):
         producer = remote(setup, "ds", uid=77, pid=88)
         consumer = setup.enable(make_config("ds"))
         buffer = producer.configs["ds"].target_buffer

@@ -79,7 +79,7 @@ class TestEmulatedMemory:
         assert not self.connect(setup).endpoint.identity.is_remote
 
     @pytest.mark.parametrize("scrapes", [True, False])
-    def test_emulated_producer_with_scraping_is_flushed_despite_no_flush(self, setup, scrapes):
+    def test_no_flush_is_ignored_for_a_scraped_producer_with_emulated_memory(self, setup, scrapes):
         producer = setup.producer(in_process=False, shm_emulation=True, smb_scraping=scrapes)
         producer.register("ds", no_flush=True)
         consumer = setup.enable(make_config("ds"))

@@ -43,7 +43,7 @@ class Progress:
 
 
 class TestWriterQueue:
-    def test_write_and_close_only_queue_work_for_the_thread(self, path):
+    def test_write_and_close_only_add_work_to_the_queue_of_the_thread(self, path):
         threads = HeldFileThreads()
         writer = FileWriter(open_file(path), threads, Progress())
         writer.write(PACKET)
@@ -104,7 +104,7 @@ class TestWriterQueue:
         assert "can't start new thread" in str(writer.error)
         assert progress.call_count
 
-    def test_exception_of_the_packets_written_first_is_reported(self, path):
+    def test_exception_while_the_first_packets_are_made_is_reported(self, path):
         def pieces():
             yield PACKET
             raise OSError(errno.EIO, "Input/output error")

@@ -1,4 +1,4 @@
-"""Writes into pipes and sockets that may block, and their interruption."""
+"""Writes into pipes and sockets may block, and blocked writes can be interrupted."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class TestSessionStart:
         setup.run()
         assert consumer.disabled == [""]
 
-    def test_all_data_sources_started_waits_for_acks(self, setup):
+    def test_all_data_sources_started_event_waits_for_acks(self, setup):
         producer = setup.producer("quick")
         producer.register("slow", ack_start=True)
         consumer = setup.enable(make_config("quick", "slow"))
