@@ -343,7 +343,7 @@ class Client:
             FidlError: The handler has no method for some event; no event was removed from the
                 queue.
             ClosedError: The channel has ended with an epitaph.
-            PeerError: The server broke FIDL's rules of FIDL.
+            PeerError: The server broke FIDL's rules.
         """
         call = event_caller(self._conversation.protocol, handler)
         while (incoming := self._next_event(None)) is not None:

@@ -26,7 +26,7 @@ class ClosedError(FidlError):
 
 
 class PeerError(FidlError, RemoteProtocolError):
-    """The peer broke FIDL's rules of FIDL, and the channel was closed.
+    """The peer broke FIDL's rules, and the channel was closed.
 
     Attributes:
         status: The status for the epitaph.
