@@ -27,8 +27,8 @@ class CompileError(FidlError, ValueError):
     Attributes:
         reason: What is wrong, without the place.
         filename: The file; "" where no file is at fault.
-        line: From 1; 0 where no file is at fault.
-        column: From 1, in characters; 0 where no file is at fault.
+        line: The number of the line, from 1; 0 where no file is at fault.
+        column: The column in characters, from 1; 0 where no file is at fault.
         source_line: The line's text.
         errors: All errors of the run, this one first.
     """

@@ -41,7 +41,7 @@ def selector_of(library: str, protocol: str, method: str, selector: str | None =
 
 
 def ordinal_of(selector: str) -> int:
-    """Return the ordinal of a method, which has 63 bits. Zero isn't a valid ordinal.
+    """Return the ordinal of a method: a number of 63 bits. Zero isn't a valid ordinal.
 
     Args:
         selector: The result of `selector_of`.

@@ -1,7 +1,8 @@
-"""Finds Python names for FIDL names. `_` is appended to a name that is taken.
+"""Finds Python names for FIDL names.
 
-    where             taken are Python's keywords, and
-    modules           FIDL_LIBRARY
+A name that is already used for something else gets a `_` at its end.
+
+    where             used names, besides Python's keywords
     structs, tables   TYPE
     unions            TYPE, ordinal, value, which, is_unknown
     enums, bits       TYPE, name, is_unknown, the attributes of int, mro

@@ -86,7 +86,7 @@ def test_calls_of_eight_threads_have_unique_transaction_ids() -> None:
 
 
 @pytest.mark.parametrize("blocking", ["client", "server"])
-def test_blocking_end_and_asyncio_end_have_all_arrows(blocking: str) -> None:
+def test_calls_between_a_blocking_end_and_an_asyncio_end_have_all_arrows(blocking: str) -> None:
     near, far = channel()
 
     def call() -> None:
@@ -168,11 +168,11 @@ def handed_over(end: ChannelEnd) -> ChannelEnd:
     return receiver.end  # type: ignore[no-any-return]
 
 
-class TestHandedOverEnds:
+class TestChannelEndsSentOverChannels:
     """Tests of channel ends sent over another channel, whose receiver can't count earlier messages.
 
-    No arrow is wrong, and messages without arrows are counted. One-way messages have arrows again
-    after the next two-way call.
+    Their messages have correct arrows or none, and messages without arrows are counted. One-way
+    messages have arrows again after the next two-way call.
     """
 
     def test_unused_client_end_received_over_a_channel_has_no_arrows_before_a_call(self) -> None:

@@ -1,4 +1,4 @@
-"""FIDL flows when a forked child or another network namespace has a channel end."""
+"""Tests of FIDL flows when a forked child, or another network namespace, has a channel end."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ with Client(flow.Flow, connect(sys.argv[1])) as client:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network namespaces")
-def test_client_in_another_network_namespace_has_no_arrows(tmp_path: Path) -> None:
+def test_messages_of_a_client_in_another_network_namespace_have_no_arrows(tmp_path: Path) -> None:
     if subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode:
         pytest.skip("network namespaces can't be made here")
     path = str(tmp_path / "sock")

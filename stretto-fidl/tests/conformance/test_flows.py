@@ -250,7 +250,7 @@ def test_messages_of_two_processes_have_the_expected_arrows_if_tracing_starts_la
     assert len(both) > 1400
 
 
-def test_messages_recorded_by_ordinal_are_symbolized_afterwards() -> None:
+def test_symbolize_names_messages_that_were_recorded_by_ordinal() -> None:
     """The server's definition lacks the client's methods, so the trace has only ordinals."""
     near, far = channel()
     strange = load(compile_sources({"strange.fidl": STRANGE}))

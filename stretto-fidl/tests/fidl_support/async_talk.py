@@ -14,7 +14,10 @@ from stretto_fidl.transport import AsyncClient, AsyncServer
 
 
 class AsyncTalker(Talker):
-    """Handles Talk with coroutines. `Later` waits for the event `gate` before it replies."""
+    """Handles the protocol Talk with coroutines.
+
+    `Later` waits for the asyncio event `gate` before it replies.
+    """
 
     def __init__(self, names: Any = talk) -> None:
         super().__init__(names)

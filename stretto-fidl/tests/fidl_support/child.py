@@ -1,4 +1,4 @@
-"""A client process that connects to its parent or exits before that."""
+"""A client process that connects to its parent, or exits before it has connected."""
 
 from __future__ import annotations
 

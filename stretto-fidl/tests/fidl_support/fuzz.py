@@ -136,7 +136,7 @@ def fuzz_ir(random: Random) -> Any:
 
 
 def fuzz_decoder(random: Random) -> Any:
-    """Decode a changed message of a test vector, with more or fewer handles, in v1 or v2."""
+    """Decode a changed message of a test vector, with a changed number of handles, as v1 or v2."""
     name, seed, count, wire = random.choice(SEEDS)
     message = bytearray(seed)
     for _ in range(random.randint(1, 4)):
@@ -166,8 +166,9 @@ def _numbers(random: Random) -> bytes:
 
 
 def fuzz_memory(random: Random) -> Any:
-    """Decode 64 KiB that begin with a random count and repeat random numbers; check the used
-    memory.
+    """Decode a message of 64 KiB, and check how much memory this uses.
+
+    The message begins with random counts, and then repeats random numbers.
     """
     name, *_ = random.choice(SEEDS)
     head, words = _numbers(random), _numbers(random)

@@ -61,11 +61,15 @@ class NotSupportedError(Exception):
 
 
 class DeviationError(Exception):
-    """Raised if the codec's result differs from that of the test case."""
+    """Raised if the codec's result differs from the result that the test case expects."""
 
 
 def rights_of(names: list[str]) -> int:
-    """Return the rights of an expression such as `channel_default - write`, split by the parser."""
+    """Return the rights of an expression such as `channel_default - write`.
+
+    Args:
+        names: The names in the expression; a name after a minus begins with `-`.
+    """
     found = 0
     for name in names:
         bare = name.lstrip("-")
@@ -284,7 +288,7 @@ def schema(folder: Path) -> Any:
 
 
 def run_file(path: Path, namespace: Any) -> tuple[Counter[str], list[str]]:
-    """Run a .gidl file; return the numbers of its results, and the failures to print."""
+    """Run a .gidl file; return how often each result occurred, and the failures to print."""
     counts: Counter[str] = Counter()
     told = []
     for test in parse(path.read_text("utf-8")):

@@ -1,4 +1,4 @@
-"""For any text, the FIDL compiler ends soon, with an IR or a `CompileError`."""
+"""For any text, the FIDL compiler ends within a time limit, with an IR or a `CompileError`."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ class LibraryReader:
         return python_value(self.type(member["type"]), member["maybe_default_value"]["value"])
 
     def type(self, ir: IR, depth: int = 0) -> types.Type:
-        """Read a use of a type that is nested in `depth` other types."""
+        """Read a type from the IR. The type is nested in `depth` other types."""
         if depth > MAX_DEPTH:
             raise FidlError(f"types in types go {MAX_DEPTH} levels deep: the document is broken")
         kind = ir.get("kind_v2") or ir["kind"]

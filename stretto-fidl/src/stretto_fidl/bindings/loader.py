@@ -41,7 +41,10 @@ BASES: dict[type[types.Named], type] = {
 
 
 class Namespace(SimpleNamespace):
-    """A library's classes and constants as attributes; `FIDL_LIBRARY` is the library itself."""
+    """A namespace whose attributes are the classes and constants of a library.
+
+    The attribute `FIDL_LIBRARY` is the library itself.
+    """
 
     FIDL_LIBRARY: types.Library
 

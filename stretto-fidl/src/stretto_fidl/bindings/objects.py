@@ -103,7 +103,7 @@ class Event(Handle):
         os.eventfd_write(self.fd, 1)
 
     def clear(self) -> bool:
-        """Clear the signal, and return whether there was one."""
+        """Clear the signal, and return whether the event was signalled."""
         try:
             return os.eventfd_read(self.fd) > 0
         except BlockingIOError:

@@ -54,7 +54,7 @@ class Record:
 
 
 class Struct(Record):
-    """A struct: every member is present, but an optional one may be None."""
+    """A struct: every member is present, but an optional member may be None."""
 
     __slots__ = ()
 
@@ -102,7 +102,10 @@ _Check = Callable[[tuple[Any, ...]], None]
 
 
 def _checker(type_: types.Struct, members: tuple[types.Member, ...]) -> _Check:
-    """Return a function that checks the values of members; its first call resolves their types."""
+    """Return a function that checks the values of members.
+
+    The first call of that function resolves the types of the members.
+    """
     checks: list[Callable[[Any], None]] = []
     is_table = isinstance(type_, types.Table)
 
@@ -125,8 +128,8 @@ def _checker(type_: types.Struct, members: tuple[types.Member, ...]) -> _Check:
 class Union:
     """A union, which holds one of several members. Its constructor takes the member as a keyword.
 
-    Each member is also an attribute; it is None unless the union holds this member. An attribute
-    whose name is taken gets a `_`: `value_` (see `python_names`).
+    Each member is also an attribute; it is None unless the union holds this member. If the name of
+    a member is used already, the name of the attribute gets a `_`: `value_` (see `python_names`).
 
     Attributes:
         ordinal: The ordinal of the member.

@@ -110,7 +110,7 @@ class Handle:
         return self._fd >= 0
 
     def fileno(self) -> int:
-        """Return the descriptor, for selectors."""
+        """Return the descriptor; the module `selectors` calls this method."""
         return self.fd
 
     def detach(self) -> int:

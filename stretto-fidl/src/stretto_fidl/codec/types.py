@@ -122,7 +122,7 @@ class StringArray(Type):
 
 
 class HandleType(Type):
-    """A handle of an object type, with rights."""
+    """The type of handles to objects of one type, with the rights that they need."""
 
     __slots__ = ("object_type", "optional", "rights")
 
@@ -324,7 +324,7 @@ class Library:
         return Reference(self, name, optional)
 
     def find(self, name: str) -> Named:
-        """Return the definition with a full name.
+        """Return the definition that has a full name.
 
         Raises:
             FidlError: There is no such definition.

@@ -116,7 +116,9 @@ class WireError(FidlError, ValueError):
             self._anchored = True
 
     def __str__(self) -> str:
-        """Return the problem, after its place in the value and before its place in the message."""
+        """Return the text: the place in the value, the problem, the code and the place in the
+        message.
+        """
         path = ".".join(self.path).replace(".[", "[")
         where = f"{path}: " if path else ""
         offset = "" if self.offset is None else f", at byte {self.offset}"

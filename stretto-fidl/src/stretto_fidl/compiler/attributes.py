@@ -101,7 +101,7 @@ def compile_attributes(
     Args:
         attributes: The attributes of one element.
         place: The kind of the element: a kind of declaration, `X member`, `method`…
-        evaluator: The evaluator of the library.
+        evaluator: Evaluates the constants of the library.
 
     Raises:
         CompileError: An attribute is wrong.

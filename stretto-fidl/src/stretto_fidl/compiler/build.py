@@ -22,8 +22,8 @@ class Build:
     """Compiles libraries, each in one version of its platform.
 
     Args:
-        files: The parsed files of each library, by its name.
-        versions: The version to compile for each platform; HEAD for a platform without one.
+        files: The parsed files of each library, by the name of the library.
+        versions: The version to compile for each platform; HEAD for a platform that isn't listed.
 
     Attributes:
         libraries: The compiled libraries, by name.

@@ -1,4 +1,4 @@
-"""The state that the rules of declarations share: names, types, constants, attributes."""
+"""What all checks of declarations use: names, types, constants, attributes."""
 
 from __future__ import annotations
 

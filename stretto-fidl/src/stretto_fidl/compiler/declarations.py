@@ -72,7 +72,7 @@ class CompiledAttribute:
     span: Span
 
     def text(self, name: str = "value") -> str | None:
-        """Return the value of a string argument; None if no argument has the name."""
+        """Return the value of the string argument that has a name; None if there is none."""
         for argument in self.arguments:
             if argument.name == name and isinstance(argument.value.value, str):
                 return argument.value.value
@@ -129,8 +129,8 @@ class Decl(Element):
 
     Attributes:
         kind: The kind of declaration, one of `KINDS`.
-        library: The library that declares it.
-        state: The progress of its compilation.
+        library: The library of the declaration.
+        state: How far the declaration is compiled.
     """
 
     kind: str

@@ -1,6 +1,6 @@
 """Checks that only deprecated elements use deprecated elements.
 
-The compiled version alone is checked, and only uses by name.
+The check covers only the compiled version, and only uses by name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def deprecated_uses(library: Library, scope: Scope) -> list[CompileError]:
-    """Return an error for each use of a deprecated element by one that isn't deprecated.
+    """Return an error for each use of a deprecated element by an element that isn't deprecated.
 
     Args:
         library: The compiled library.

@@ -1,4 +1,4 @@
-"""Makes, compares and shows names."""
+"""Makes default names for layouts, and converts and compares names."""
 
 from __future__ import annotations
 

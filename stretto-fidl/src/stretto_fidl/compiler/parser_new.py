@@ -168,7 +168,10 @@ class NewParser(ParserBase):
         return self._type()
 
     def _at_layout(self) -> bool:
-        """Return whether a layout begins here, as `struct {`. A type may be named `struct`, too."""
+        """Return whether a layout begins here, such as `struct {`.
+
+        A type may be named `struct`, too.
+        """
         count = 0
         while self._tokens.ahead(count).text in _MODIFIERS:
             count += 1

@@ -22,7 +22,7 @@ _PAYLOADS = ("struct", "table", "union")
 
 
 def compile_protocol(compilation: Compilation, decl: ProtocolDecl) -> None:
-    """Find a protocol's methods, its own and composed ones, and check them.
+    """Find and check a protocol's own methods and those of the protocols that it composes.
 
     Raises:
         CompileError: The protocol is wrong.

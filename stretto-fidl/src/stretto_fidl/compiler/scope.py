@@ -57,7 +57,7 @@ class Scope:
         return decl, member
 
     def member_of(self, decl: LayoutDecl, name: str) -> Member | None:
-        """Return the member of a declaration with a name; None if no member has this name."""
+        """Return a declaration's member by name; None if no member has the name."""
         members = self._members.get(decl)
         if members is None:
             members = self._members[decl] = {member.name: member for member in decl.members}

@@ -78,7 +78,10 @@ def intended_attribute(name: str) -> str:
 
 
 def _distance(one: str, other: str) -> int:
-    """Return how many letters are missing, added, wrong, or swapped with the next letter."""
+    """Return by how many letters two words differ.
+
+    A letter is missing, added or wrong, or two neighbouring letters are swapped.
+    """
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, a in enumerate(one):

@@ -204,7 +204,10 @@ def _inline(decl: LayoutDecl) -> list[LayoutDecl]:
 
 
 def layouts_in(type_: Type) -> Iterator[LayoutDecl]:
-    """Yield the layout within a type, through vectors, arrays, boxes and new types."""
+    """Yield the layout in a type, if there is one.
+
+    The layout may be inside of vectors, arrays, boxes and new types.
+    """
     while type_.element is not None:
         type_ = type_.element.type
     if isinstance(type_.decl, AliasDecl) and type_.decl.type is not None:

@@ -47,7 +47,7 @@ class Literal:
 
 @dataclass(slots=True)
 class Identifier:
-    """A constant given by the name of another one."""
+    """A constant given by the name of another constant or of a member."""
 
     span: Span
     reference: Reference

@@ -88,7 +88,7 @@ class TokenStream:
         """Take the current token, which must be the given word.
 
         Raises:
-            CompileError: The current token is another one.
+            CompileError: The current token is something else.
         """
         if not self.at_word(word):
             raise self.unexpected(f"`{word}`", where)

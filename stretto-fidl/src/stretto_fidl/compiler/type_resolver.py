@@ -339,7 +339,7 @@ def _boxed(element: TypeUse) -> Type:
 
 
 def _as_constant(parameter: TypeConstructor | Constant) -> Constant:
-    """Return a parameter as a constant. The parser takes a lone name for a type."""
+    """Return a parameter as a constant. The parser reads a lone name as a type."""
     if not isinstance(parameter, TypeConstructor):
         return parameter
     if isinstance(parameter.target, Layout) or parameter.parameters or parameter.constraints:

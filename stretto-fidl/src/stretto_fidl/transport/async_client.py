@@ -110,7 +110,7 @@ class AsyncClient:
     Args:
         protocol: The class of the protocol.
         end: The end of the channel; this object closes it.
-        event_limit: The maximum length of the queue of events; when it is full, the oldest is
+        event_limit: The maximum length of the queue of events; when it is full, the oldest event is
             dropped.
     """
 
@@ -226,7 +226,10 @@ class AsyncClient:
         return True
 
     def _read_to_the_end(self) -> None:
-        """Read what the peer sent before it closed the channel, which may include an epitaph."""
+        """Read the last messages of the peer, which has closed the channel.
+
+        One of the messages may be an epitaph.
+        """
         while self._conversation.error is None and self._read_one():
             continue
         self._conversation.check_open()

@@ -45,7 +45,7 @@ class AsyncEndpoint(Endpoint):
     async def write_locked(
         self, method: RpcMethod, kind: int, txid: int, message: Message
     ) -> MessageSpan | None:
-        """Write a message as `write` does, for a caller that holds the lock."""
+        """Write a message as `write` does, for a caller that holds `write_lock`."""
         while True:
             try:
                 if not self.socket.must_flush():
@@ -101,7 +101,7 @@ class AsyncEndpoint(Endpoint):
             self._writable.set_exception(ClosedError(by_us=True))
 
     def __del__(self) -> None:
-        """Unregister the descriptor from the loop before it is closed."""
+        """Unregister the descriptor from the loop. The descriptor must still be open."""
         if not hasattr(self, "_writable") or self.socket.fileno() < 0:
             return
         try:

@@ -168,7 +168,7 @@ class AsyncServer:
             self._endpoint.off_readable()
 
     async def _dispatch(self, incoming: Incoming) -> None:
-        """Call a handler, or start its task."""
+        """Call a handler, or start a task for a handler that is a coroutine function."""
         try:
             method = interaction(self._protocol, incoming.header)
         except PeerError:
@@ -268,7 +268,7 @@ class AsyncServer:
 
 
 def _answered(deferred: Deferred) -> asyncio.Future[tuple[Any, DomainError | None]]:
-    """Return a future for the answer of a Deferred, which any thread may resolve."""
+    """Return a future for the answer of a Deferred; any thread may resolve the Deferred."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[tuple[Any, DomainError | None]] = loop.create_future()
 

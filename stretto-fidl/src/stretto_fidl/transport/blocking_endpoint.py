@@ -2,8 +2,8 @@
 
 A signal handler may raise an exception after any call and before each round of a loop. Even then
 each lock must be released. So the result of an `acquire` with a time limit is stored in a list
-before any handler can run, and no function is called between the check of that list and the release
-of the lock.
+before any handler can run. No function is called between the check of that list and the release of
+the lock.
 """
 
 from __future__ import annotations

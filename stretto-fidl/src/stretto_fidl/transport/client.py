@@ -3,8 +3,8 @@
     with Client(Calculator, connect(path)) as calculator:
         answer = calculator.Add(a=1, b=2)
 
-It starts no thread. One of the waiting threads reads the messages for all; when its own reply has
-come, another waiting thread takes over.
+The client starts no thread. One of the waiting threads reads the messages for all of them. When its
+own reply has come, another waiting thread reads.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Client:
         end: The end of the channel; this object closes it.
         timeout: The time limit in seconds, for a reply, or for room to write a one-way message;
             None waits for ever.
-        event_limit: The maximum length of the queue of events; when it is full, the oldest is
+        event_limit: The maximum length of the queue of events; when it is full, the oldest event is
             dropped.
     """
 
@@ -280,7 +280,10 @@ class Client:
             self._end(error)
 
     def _read_to_the_end(self) -> None:
-        """Read what the peer sent before it closed the channel, which may include an epitaph."""
+        """Read the last messages of the peer, which has closed the channel.
+
+        One of the messages may be an epitaph.
+        """
         conversation = self._conversation
         while True:
             conversation.check_open()
@@ -399,7 +402,7 @@ def event_caller(protocol: type[Protocol], handler: object) -> Callable[[EventMe
     """Return a function that calls the method of an object for each event.
 
     Raises:
-        FidlError: The object lacks methods.
+        FidlError: The object has no method for some event.
     """
     handlers = handlers_of(protocol, handler, events=True)
     unknown = getattr(handler, "on_unknown_event", None)

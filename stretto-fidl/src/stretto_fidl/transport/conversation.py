@@ -5,7 +5,7 @@ write lock count up from 2^31. A caller that stops waiting (timeout, cancellatio
 waiter. A reply with an id that was assigned and has no waiter is dropped, and its handles are
 closed. A forked child continues at a random id, because the parent continues at the next one.
 
-Events wait in a bounded queue: when it is full the oldest is dropped, and counted.
+Events wait in a bounded queue: when the queue is full, the oldest event is dropped and counted.
 
 No function of this module takes a lock or waits.
 """
@@ -180,7 +180,7 @@ class Conversation:
             self.lost_events += 1
 
     def has_event_or_end(self) -> bool:
-        """Return whether there is an event, or the channel has ended."""
+        """Return whether an event is queued or the channel has ended."""
         return bool(self.events) or self.error is not None
 
     def next_event(self) -> Incoming:

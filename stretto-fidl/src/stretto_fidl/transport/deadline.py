@@ -1,4 +1,4 @@
-"""Time limits of blocking functions: from timeouts in seconds to deadlines."""
+"""Converts time limits of blocking functions, in seconds, to deadlines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def deadline_of(timeout: float | None) -> float | None:
 
     Raises:
         TypeError: The timeout is not a number.
-        ValueError: It is NaN.
+        ValueError: The timeout is NaN.
     """
     if timeout is None or timeout == inf:
         return None

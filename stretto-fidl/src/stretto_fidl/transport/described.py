@@ -1,7 +1,7 @@
 """Describes the methods of a protocol to the hooks of `stretto.base.rpc_hooks`.
 
 `@trace("CATEGORY")` on a method, or on its protocol for all its methods, names the category of its
-messages; `@trace("")` or `@trace("off")` on a method excludes it. Methods that a protocol
+messages; `@trace("")` or `@trace("off")` on a method excludes the method. Methods that a protocol
 composes keep the category of their own protocol.
 
 `RpcMethod.describe` decodes a message a second time, with placeholders for its handles, because a

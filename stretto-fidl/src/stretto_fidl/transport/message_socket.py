@@ -3,9 +3,9 @@
 SOCK_SEQPACKET    a message is a packet
 SOCK_STREAM       a message is  size: 4 bytes   handles: 4 bytes   the bytes
 
-Little-endian; handles travel as descriptors (SCM_RIGHTS), with the packet, or with the first byte
-of the frame. A message has at most 65536 bytes and 64 handles. A message that is larger, or has a
-wrong number of descriptors, is refused, and its descriptors are closed.
+The numbers are little-endian. Handles are sent as descriptors (SCM_RIGHTS) with the packet, or with
+the first byte of the frame. A message has at most 65536 bytes and 64 handles. A message that is
+larger, or has a wrong number of descriptors, is refused, and its descriptors are closed.
 
 The caller makes sure that one thread writes and one reads at a time. The socket stays in blocking
 mode, because the mode is shared with every copy of the descriptor; with `DONTWAIT` a function
@@ -198,8 +198,8 @@ class MessageSocket:
         if not received:
             buffers, flags, receive = ((into,),), flags | _CLOEXEC, self._socket.recvmsg_into
             try:
-                # The first read after a reset raises; the next one returns bytes that arrived
-                # before it.
+                # The first read after a reset raises; the second read returns the bytes that
+                # arrived earlier.
                 try:
                     received.extend(map(receive, buffers, (_ANCILLARY,), (flags,)))
                 except ConnectionResetError:

@@ -122,7 +122,7 @@ def error_reply_of(method: Method, txid: int, error: DomainError) -> Message:
 
 
 def unknown_reply_of(header: TransactionHeader) -> Message:
-    """Return the reply to an unknown flexible method."""
+    """Return the reply to the call of an unknown flexible method."""
     reply = TransactionHeader(header.txid, header.ordinal, True)
     body = _UNKNOWN_METHOD.pack(_FRAMEWORK, FrameworkError.TYPE.values["UNKNOWN_METHOD"], 0, 1)
     return Message(reply.encode() + body, [])

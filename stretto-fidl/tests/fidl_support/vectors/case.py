@@ -23,7 +23,8 @@ class Case(NamedTuple):
         name: Name of the vector, unique in its module.
         type: Name of a definition in `schema`.
         data: The encoded message; None if encoding fails.
-        value: Function of namespace and handles that returns the value; None if decoding fails.
+        value: Function that makes the value from the namespace and the handles; None if decoding
+            fails.
         code: Error code of the failure; None for success.
         handles: Object type and rights of each handle.
         way: Direction of the test: `both`, `encode` or `decode`.

@@ -1,4 +1,4 @@
-"""Tests of channels, VMOs and events, the objects of handles."""
+"""Tests of channels, VMOs and events: the objects that handles refer to."""
 
 from __future__ import annotations
 

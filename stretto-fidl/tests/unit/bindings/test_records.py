@@ -73,7 +73,7 @@ class TestStructClass:
         with pytest.raises(WireError, match=message):
             Point(**members)
 
-    def test_object_of_another_class_is_refused(self) -> None:
+    def test_object_of_a_wrong_class_is_refused(self) -> None:
         with pytest.raises(WireError, match="from: a Point is expected, not a Empty"):
             Line(from_=TYPES.Empty(), to=Point(x=1, y=2))
 

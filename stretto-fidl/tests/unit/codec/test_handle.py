@@ -82,7 +82,7 @@ class TestHandleOwnership:
         with pytest.raises(codec.WireError, match=r"b: .*HANDLE_CLOSED"):
             codec.encode(TYPES.Two(a=Handle(os.eventfd(0)), b=handle))
 
-    def test_encoding_leaves_handles_to_the_value(self, handle: Handle) -> None:
+    def test_handles_still_belong_to_the_value_after_encoding(self, handle: Handle) -> None:
         codec.encode(TYPES.Basic(h=handle))
         assert handle.is_open
 
@@ -100,9 +100,7 @@ class TestHandleRights:
         data, _ = codec.encode(TYPES.Basic(h=handle))
         assert codec.decode(TYPES.Basic, data, [handle]).h.rights == BASIC_RIGHTS
 
-    def test_handle_with_unknown_rights_gets_the_rights_it_is_checked_for(
-        self, handle: Handle
-    ) -> None:
+    def test_handle_with_unknown_rights_gets_the_rights_of_the_check(self, handle: Handle) -> None:
         handle.rights = SAME_RIGHTS
         handle.check(EVENT, BASIC_RIGHTS)
         assert handle.rights == BASIC_RIGHTS
@@ -145,11 +143,11 @@ class TestHandleDisposition:
         assert disposition.transfer() is handle
         assert handle.rights == BASIC_RIGHTS
 
-    def test_transfer_refuses_another_type(self, handle: Handle) -> None:
+    def test_transfer_refuses_a_handle_of_another_type(self, handle: Handle) -> None:
         with pytest.raises(codec.WireError, match=r"event, not a channel .INCORRECT_HANDLE_TYPE"):
             HandleDisposition(handle, CHANNEL).transfer()
 
-    def test_transfer_refuses_missing_rights(self, handle: Handle) -> None:
+    def test_transfer_refuses_a_handle_without_the_required_rights(self, handle: Handle) -> None:
         handle.rights = 0
         with pytest.raises(codec.WireError, match=wire_error.MISSING_REQUIRED_HANDLE_RIGHTS):
             HandleDisposition(handle, EVENT, BASIC_RIGHTS).transfer()

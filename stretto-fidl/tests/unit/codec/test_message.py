@@ -94,7 +94,7 @@ class TestMessageBody:
         assert message.data == header.encode() + b"\3" + bytes(7)
         assert codec.decode_body(header, TYPES.One, message.data) == TYPES.One(x=3)
 
-    def test_message_without_a_payload_is_its_header(self) -> None:
+    def test_message_without_a_payload_consists_of_the_header(self) -> None:
         header = codec.TransactionHeader(5, 7)
         message = codec.encode_message(header)
         assert message.data == header.encode()

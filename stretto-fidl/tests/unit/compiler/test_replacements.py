@@ -93,7 +93,7 @@ def test_method_may_be_replaced_by_a_composed_method_and_vice_versa(
     compiled(HEAD + text % "replaced")
 
 
-def test_method_replaced_by_a_method_of_a_protocol_composed_indirectly_is_accepted() -> None:
+def test_method_may_be_replaced_by_an_indirectly_composed_method() -> None:
     through = "protocol P { @available(%s=2) M(); compose Between; };\n" + BASE
     through += "protocol Between { @available(added=2) compose Base; };\n"
     assert "there again" in error_of(HEAD + through % "removed").reason

@@ -33,7 +33,7 @@ def test_errors_in_versions_not_requested_are_reported(version: str, text: str) 
     assert "of `test`)" in caught.value.reason
 
 
-def test_error_in_several_versions_is_reported_once_with_its_first_version() -> None:
+def test_error_in_several_versions_is_reported_once_for_the_first_of_them() -> None:
     text = "@available(added=2) type T = struct {}; alias U = T; @available(added=3) alias V = T;"
     error = error_of(HEAD + text)
     assert [(e.line, e.reason) for e in error.errors] == [

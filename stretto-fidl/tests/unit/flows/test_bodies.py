@@ -145,7 +145,7 @@ class Shop:
 
 @pytest.fixture(params=["loaded", "generated"])
 def shop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
-    """Return the classes of two libraries: `secrets`, and `shop`, which uses it."""
+    """Return the classes of two libraries: `secrets`, and `shop`, which uses `secrets`."""
     secrets = compile_sources({"secrets.fidl": SECRETS})
     user = compile_sources({"shop.fidl": SHOP}, dependencies={"secrets.fidl": SECRETS})
     if request.param == "loaded":

@@ -1,4 +1,4 @@
-"""The transport reports each message to the hooks, and loads no tracing module without them."""
+"""The transport reports each message to the hooks. Without hooks it loads no tracing module."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 No name in FIDL starts with a `_`, so these names can't collide with definitions, nor with each
 other:
 
-    _b, _t, _py, _Final …   the imports of every module, without a second `_`
+    _b, _t, _py, _Final …   the imports of every module; these have only one `_`
     _lib_a_b                the module of the library a.b
     _cls_Name               in stubs, the class `Name` where a member has this name
 """
@@ -54,12 +54,12 @@ class Names:
         return f"_lib_{module_name(library)}"
 
     def imports(self) -> list[str]:
-        """Return the import statements for the libraries that this one depends on."""
+        """Return the import statements for the libraries that the generated library depends on."""
         start = f"from {self._prefix} import " if self._prefix else "import "
         return [f"{start}{module_name(name)} as {self.alias(name)}" for name in self.dependencies]
 
     def cls(self, name: str) -> str:
-        """Return an expression for the class of a definition, given its full name."""
+        """Return an expression for the class of the definition that has a full name."""
         library, _, _ = name.rpartition("/")
         short = short_name(name)
         return short if library == self._library else f"{self.alias(library)}.{short}"

@@ -52,7 +52,7 @@ class _Annotations:
         self.aliases: dict[str, str] = {}
 
     def within(self, named: types.Named | None) -> None:
-        """Set the class in which the following annotations are; None for no class.
+        """Set the class whose annotations follow; None if annotations outside of classes follow.
 
         The names of the class's members hide names of the module.
         """
@@ -64,7 +64,7 @@ class _Annotations:
                 self._members = frozenset(member.python_name for member in named.members)
 
     def cls(self, name: str) -> str:
-        """Return an expression for the class of a definition, given its full name."""
+        """Return an expression for the class of the definition that has a full name."""
         found = self._names.cls(name)
         if found not in self._members:
             return found

@@ -49,9 +49,9 @@ def _check_numbers(num_bytes: int, num_handles: int, decoder: Decoder) -> None:
 
 
 def _header_v1(items: Sequence[Any], index: int, decoder: Decoder) -> tuple[int, int, bool]:
-    """Return the number of bytes, the number of handles, and False for "inlined".
+    """Return the number of bytes, the number of handles, and False.
 
-    In wire format v1 no value is inlined in its envelope.
+    The third value is whether the envelope holds its value inline, as envelopes of v2 may.
     """
     num_bytes, num_handles, presence = items[index : index + 3]
     if presence != PRESENT:

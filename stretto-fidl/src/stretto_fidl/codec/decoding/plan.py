@@ -100,7 +100,7 @@ def primary(type_: Type, wire: int) -> tuple[int, Read]:
 
 
 def later(type_: Type, wire: int) -> Read:
-    """Return a function that decodes a value; its first call compiles the code by `reader`."""
+    """Return a function that decodes a value; its first call gets the code from `reader`."""
     made: list[Read] = []
 
     def read(decoder: Decoder, depth: int) -> Any:
@@ -144,7 +144,7 @@ MAKERS: dict[type[Type], Maker] = {}
 
 
 def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
-    """Return a decorator for a function that makes the plans for some kinds of types."""
+    """Return a decorator for a function that compiles the decoders of some kinds of types."""
 
     def register(maker: Maker) -> Maker:
         MAKERS.update(dict.fromkeys(kinds, maker))

@@ -59,7 +59,7 @@ def writer(type_: Type) -> Write:
 
 
 def later(type_: Type) -> Write:
-    """Return a function that encodes a value; its first call compiles the code by `writer`."""
+    """Return a function that encodes a value; its first call gets the code from `writer`."""
     made: list[Write] = []
 
     def write(value: Any, encoder: Encoder, depth: int) -> None:
@@ -126,7 +126,7 @@ MAKERS: dict[type[Type], Maker] = {}
 
 
 def makes(*kinds: type[Type]) -> Callable[[Maker], Maker]:
-    """Return a decorator for a function that makes the plans for some kinds of types."""
+    """Return a decorator for a function that compiles the encoders of some kinds of types."""
 
     def register(maker: Maker) -> Maker:
         MAKERS.update(dict.fromkeys(kinds, maker))
