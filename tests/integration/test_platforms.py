@@ -11,9 +11,10 @@ import pytest
 from tests.support import seccomp
 from tests.support.recorded import alone, record_command
 
-pytestmark = pytest.mark.skipif(
-    not seccomp.available(), reason="this kernel takes no seccomp filter"
-)
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(not seccomp.available(), reason="this kernel takes no seccomp filter"),
+]
 
 PROGRAM = """
 def shown(): pass
