@@ -1,4 +1,4 @@
-"""Importing `stretto._wiring` in a new interpreter, and what `_wiring.install` registers."""
+"""What is registered when `stretto._wiring` is imported, and when its `install` is called."""
 
 from __future__ import annotations
 

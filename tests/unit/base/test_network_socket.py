@@ -1,4 +1,4 @@
-"""TCP and vsock sockets, and the selection of the kind of socket by the address."""
+"""TCP and vsock sockets; the form of an address selects the kind of the socket."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def foreign(tmp_path: Path) -> Iterator[int]:
 
 
 def replace(fd: int, by: int) -> None:
-    """Replace a descriptor, like a program that closes all descriptors and opens others."""
+    """Reuse the number of a descriptor for another file, as the program may do."""
     os.dup2(by, fd)
 
 

@@ -1,4 +1,4 @@
-"""Regular expressions with linear time: agreement with a model and with `re`, and limits."""
+"""Regular expressions agree with a model and with `re`; matching takes linear time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parsing of socket addresses by kind, and refusal of invalid ones."""
+"""Socket addresses of each kind are parsed; invalid addresses are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example package in docs/verbs.md adds its verb."""
+"""The example package in docs/verbs.md adds a verb to the command `stretto`."""
 
 from __future__ import annotations
 

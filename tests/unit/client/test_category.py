@@ -1,4 +1,4 @@
-"""Categories: one object per name, enabled by sessions."""
+"""Each category name has one object; sessions enable categories."""
 
 from __future__ import annotations
 

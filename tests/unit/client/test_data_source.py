@@ -1,4 +1,4 @@
-"""DataSource: instances from setup to stop, and exceptions of their callbacks."""
+"""DataSource: the callbacks of an instance, and exceptions raised by callbacks."""
 
 from __future__ import annotations
 

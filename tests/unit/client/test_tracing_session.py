@@ -1,4 +1,4 @@
-"""TracingSession: its methods in any order, and errors of invalid configs."""
+"""TracingSession: the order of its method calls, and errors of invalid configs."""
 
 from __future__ import annotations
 

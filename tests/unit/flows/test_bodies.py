@@ -1,4 +1,4 @@
-"""Bodies of messages: recorded only on request, without sensitive fields."""
+"""Message bodies are recorded only on request and without sensitive fields."""
 
 from __future__ import annotations
 

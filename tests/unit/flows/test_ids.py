@@ -22,7 +22,7 @@ KEY = 0x1234_5678_9ABC_DEF0
 
 
 def pair(key: int = KEY, *, synchronised: bool = True) -> tuple[AnchoredIds, AnchoredIds]:
-    """Return the ids of the client's and the server's end of one channel."""
+    """Return the objects that make the flow ids of one channel: the client's and the server's."""
     return (
         AnchoredIds(lambda: key, is_server=False, synchronised=synchronised),
         AnchoredIds(lambda: key, is_server=True, synchronised=synchronised),

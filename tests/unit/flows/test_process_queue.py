@@ -43,7 +43,7 @@ def close(*queues: Any) -> None:
 
 
 def produce(jobs: TracedQueue, sink: Any, first: int) -> None:
-    """Put every third number, in another process."""
+    """In another process, put every third number into the queue."""
     flows.install()
     with record() as recorded:
         for number in range(first, ITEMS, 3):
@@ -52,7 +52,7 @@ def produce(jobs: TracedQueue, sink: Any, first: int) -> None:
 
 
 def consume(jobs: TracedQueue, sink: Any) -> None:
-    """Get items until None, in another process."""
+    """In another process, get items from the queue until None."""
     flows.install()
     with record() as recorded:
         items = list(iter(jobs.get, None))

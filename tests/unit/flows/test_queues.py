@@ -53,7 +53,7 @@ def queue_with_feeder() -> Transport:
 
 @contextmanager
 def interrupted_after(what: str) -> Iterator[None]:
-    """Raise KeyboardInterrupt after each call of the connection's method `what`."""
+    """Make the connection's method `what` raise KeyboardInterrupt after its work is done."""
     real = getattr(connections.Connection, what)
 
     def doing(self: Any, *arguments: Any) -> None:

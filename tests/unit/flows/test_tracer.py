@@ -1,4 +1,4 @@
-"""FlowTracer, with its hooks called directly."""
+"""FlowTracer: these tests call its hooks directly."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def transport(
 
 
 def flow_pairs(events: list[Event]) -> list[tuple[int, int]]:
-    """Return pairs of the flow ids of sent and received messages; 0 is no flow."""
+    """Return the flow ids of each message as (sent, received); 0 means that there is no flow."""
     ids = [(e.flows + e.terminating_flows or [0])[0] for e in events if e.kind in (BEGIN, INSTANT)]
     return list(zip(ids[::2], ids[1::2], strict=True))
 

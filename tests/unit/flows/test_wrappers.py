@@ -1,4 +1,4 @@
-"""Wrappers of other transports: messages are unchanged, and each has its flow."""
+"""Wrappers of other transports leave messages unchanged and record a flow for each message."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def installed() -> Iterator[None]:
 
 
 def echo(queue: TracedSimpleQueue, back: TracedConnection) -> None:
-    """Get five items and return them with their flows, in another process."""
+    """In another process, get five items and return them with their flows."""
     flows.install()
     with record() as recorded:
         items = [queue.get() for _ in range(5)]
@@ -203,7 +203,7 @@ class TestTracedExchange:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """An HTTP handler that records its exchanges itself."""
+    """An HTTP handler that records requests and replies itself, without a wrapper."""
 
     protocol_version = "HTTP/1.1"
     heard: list[dict[str, str]]

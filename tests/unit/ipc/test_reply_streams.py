@@ -1,4 +1,4 @@
-"""Streams of replies follow the client's speed, with a bounded queue."""
+"""Reply streams are sent at the client's speed; their queue is bounded."""
 
 from __future__ import annotations
 

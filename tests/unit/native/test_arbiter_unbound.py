@@ -1,4 +1,4 @@
-"""Arbiters with writers before the service is connected (startup tracing)."""
+"""Startup tracing: an arbiter has writers before the service is connected."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIRST, SECOND = 1 << 16, 2 << 16
 
 
 class Startup(RemoteProducer):
-    """A producer whose arbiter is created before its service connection."""
+    """A producer that creates its arbiter before it is connected to the service."""
 
     def __init__(self) -> None:
         super().__init__(SIZE, PAGE_SIZE, bound=False)

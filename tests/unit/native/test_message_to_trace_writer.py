@@ -35,7 +35,7 @@ def misuse_is_counted() -> Iterator[None]:
 
 
 def hold_every_chunk(arbiter: _native.Arbiter) -> list[_native.TraceWriter]:
-    """Return writers that hold all chunks; the last writer has no chunk."""
+    """Return writers that hold all chunks. The last writer in the list found no free chunk."""
     holders = []
     written = True
     while written:

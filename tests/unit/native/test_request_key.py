@@ -1,4 +1,4 @@
-"""request_key() returns the key in any metadata, or 0; it never raises."""
+"""request_key() returns the flow key in the metadata, or 0; it never raises."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ def test_signal_handler_can_record_slices_inside_of_events():
 
 
 def test_weakref_callback_of_a_cached_object_can_record_events():
-    """The last reference to a code object may be in a cache of names."""
+    """The last reference to a code object may be in the cache of function names."""
 
     def make(number):
         namespace = {}

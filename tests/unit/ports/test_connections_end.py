@@ -1,4 +1,4 @@
-"""Objects of a connection are freed when it ends, without the garbage collector."""
+"""Objects of a connection are freed at its end, even if the garbage collector does not run."""
 
 from __future__ import annotations
 

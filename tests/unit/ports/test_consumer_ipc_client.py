@@ -1,4 +1,4 @@
-"""ConsumerPort, the consumer's side: the same calls and replies as without a socket."""
+"""ConsumerIPCClient: a consumer gets the same replies as without a socket."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ class TestEndOfTheConnection:
         )
         consumer = MockConsumer(service)
         with (tmp_path / "trace").open("wb") as file:
-            # The request waits, with its descriptor, for the bind.
+            # The request and its descriptor are kept until the service is bound.
             consumer.enable(TraceConfig(), file.fileno())
         before = open_descriptors()
         client_of(consumer).abandon()

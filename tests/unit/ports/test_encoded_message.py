@@ -1,4 +1,4 @@
-"""Splitting of encoded messages into parts, and extraction of fields."""
+"""Encoded messages are split into parts; fields are extracted from encoded messages."""
 
 from __future__ import annotations
 

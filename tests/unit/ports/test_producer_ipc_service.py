@@ -29,7 +29,7 @@ PEER = Peer(uid=1000, pid=4321)
 
 
 class FakeCore:
-    """A stand-in for the native core that records commits."""
+    """Records commits in place of the native core."""
 
     def __init__(self) -> None:
         self.commits: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Auto detail in this process: hooks count calls and switch off functions with short calls."""
+"""Auto detail in this process: hooks count calls and stop the tracing of short functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CodeFilter: patterns of modules and paths."""
+"""CodeFilter selects code by patterns of module names and paths."""
 
 from __future__ import annotations
 

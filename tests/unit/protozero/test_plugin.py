@@ -34,7 +34,7 @@ def expected(options: Options) -> dict[str, str]:
 
 
 def request(parameter: str = "", names: list[str] | None = None) -> bytes:
-    """Return an encoded CodeGeneratorRequest like protoc's."""
+    """Return an encoded CodeGeneratorRequest like the one that protoc sends."""
     plugin_pb2: Any = pytest.importorskip("google.protobuf.compiler.plugin_pb2")
     made = plugin_pb2.CodeGeneratorRequest(
         file_to_generate=NAMES if names is None else names, parameter=parameter
@@ -331,7 +331,7 @@ def test_message_written_by_generated_c_setters_is_decoded(tmp_path: Path) -> No
 
 
 def test_schema_is_unchanged_by_conversion_to_a_descriptor_set() -> None:
-    """Extensions, JSON names, public imports and defaults of bytes are kept in descriptors."""
+    """A descriptor keeps extensions, JSON names, public imports and defaults of bytes fields."""
     files = proto_parser.parse_imported(["extending.proto"], [SAMPLES])
     descriptor_pb2: Any = pytest.importorskip("google.protobuf.descriptor_pb2")
     made = descriptor_pb2.FileDescriptorSet(

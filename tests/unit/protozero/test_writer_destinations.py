@@ -68,7 +68,7 @@ def sample_native() -> type[Message]:
 
 
 class Slow:
-    """A file whose writes accept some bytes at a time, like a socket."""
+    """A file whose `write` accepts only some of the bytes, like a socket."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -119,7 +119,7 @@ class TestShortWrites:
 
 
 class TestNativeDestinations:
-    """The native writer writes into its file before the message ends."""
+    """A native writer writes parts of a message into the file before the message ends."""
 
     def test_file_is_written_in_large_blocks(self) -> None:
         file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Fork sockets, and the connections that are passed over them."""
+"""Fork sockets pass connections of a process and its forked children to the recorder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detection of Pythons that can't be recorded because of their command line."""
+"""Python processes that can't be recorded are detected by their command line."""
 
 from __future__ import annotations
 

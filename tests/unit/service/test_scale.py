@@ -140,7 +140,7 @@ def confirm_stops(count):
 
 
 def acknowledge_flushes_one_by_one(count):
-    """Return a function that acknowledges all flushes; a second producer never answers."""
+    """Return a function that acknowledges all flushes of one producer; another never answers."""
     setup = Setup()
     silent = setup.producer("ds", answers_flushes=False)
     producer = setup.producer("ds", answers_flushes=False)
@@ -216,7 +216,7 @@ def test_config_is_copied_once_for_many_data_sources_of_the_same_name(setup, mon
 
 
 class TestStringComparisonsInC:
-    """Loops inside of C code (`name in names`, `names.count`), where no bytecode is counted."""
+    """The tests count string comparisons, because loops in C (`name in names`) run no bytecode."""
 
     def test_duplicate_trigger_names_are_found_in_linear_time(self):
         names = [CountedName(f"name {number}") for number in range(MANY)]

@@ -29,7 +29,7 @@ def test_events_are_captured_with_their_arguments_in_order_of_time() -> None:
     assert request.arguments == {
         "items": 2,
         "names": ["a", "b"],
-        "more": {"open": True, "none": "None"},  # None is recorded as its repr.
+        "more": {"open": True, "none": "None"},  # The value None is recorded as a text.
     }
     assert before <= request.timestamp <= stretto.now()
     assert captured.events[-1].value == 3

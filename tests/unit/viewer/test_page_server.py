@@ -30,7 +30,7 @@ class Clock:
 
 
 class Library:
-    """A site with small texts, a big file and errors."""
+    """A site that serves small texts, a big file and errors."""
 
     def __init__(self, folder: Path) -> None:
         self.big = folder / "big"

@@ -1,4 +1,4 @@
-"""The examples in docs/traced.md."""
+"""The examples in docs/traced.md are valid."""
 
 from __future__ import annotations
 

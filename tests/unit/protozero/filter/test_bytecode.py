@@ -8,7 +8,7 @@ from tests.support.filter_words import decode_words
 
 
 def test_checksum_is_fnv_1a() -> None:
-    """The checksum is the low half of FNV-1a-64; its published value of `foob` ends in 0c2512af."""
+    """The checksum is the low half of FNV-1a-64, whose published value for `foob` is used here."""
     assert checksum([]) == 0x84222325
     assert checksum([int.from_bytes(b"foob", "little")]) == 0x0C2512AF
     assert checksum([1]) != checksum([1, 0])

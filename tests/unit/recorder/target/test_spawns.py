@@ -1,4 +1,4 @@
-"""Detection of Pythons started by `subprocess` that can't be recorded."""
+"""Python processes that `subprocess` starts and that can't be recorded are detected."""
 
 from __future__ import annotations
 

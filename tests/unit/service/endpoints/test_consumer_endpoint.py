@@ -1,4 +1,4 @@
-"""Consumer methods apart from enabling and reading: detach, observe, query, change config."""
+"""Consumer methods that detach, observe, query and change the config."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_chunks_committed_out_of_order_are_counted(buffer):
 
 
 class TestScrapedChunks:
-    """A chunk that was scraped unfinished and committed later."""
+    """A chunk that was scraped before its writer completed it, and committed later."""
 
     @pytest.fixture
     def scraped(self):

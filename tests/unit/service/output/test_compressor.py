@@ -1,4 +1,4 @@
-"""Compression of packets that a consumer reads or a file gets."""
+"""Packets are compressed for consumers and for files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def modules(monkeypatch, **present):
 
 
 def unpacked(packets):
-    """Return the packets inside of deflated packets."""
+    """Return the packets that the deflated packets contain."""
     return [
         p for packet in packets for p in decode_packets(zlib.decompress(packet.compressed_packets))
     ]

@@ -1,4 +1,4 @@
-"""Sessions whose service writes the trace into a file."""
+"""Sessions whose trace the service writes into a file."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_data_is_written_at_the_watermark_before_the_write_period_ends(setup, ou
     setup.run()
     assert out.packets() == []
     write(producer, "one")
-    # The native buffer writes to this eventfd at its watermark.
+    # At the watermark, the native buffer writes to this eventfd.
     os.eventfd_write(drain._eventfd, 8)
     setup.run()
     assert out.texts() == ["one"]

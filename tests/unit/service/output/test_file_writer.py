@@ -1,4 +1,4 @@
-"""Files written by threads: queue, errors, blocked writes, pauses for a fork."""
+"""FileWriter: its queue, errors, blocked writes, and how its thread pauses for a fork."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes of the packets that the service writes, in Perfetto's order of fields."""
+"""The service writes its packets with the fields in Perfetto's order."""
 
 from __future__ import annotations
 

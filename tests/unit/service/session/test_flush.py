@@ -44,7 +44,7 @@ def test_flush_succeeds_only_after_all_producers_have_answered(setup):
     consumer.flush()
     setup.run()
     assert not consumer.flushes
-    # Answers of a later producer, or to another flush, don't complete this flush.
+    # Neither a later producer nor an answer to another flush completes this flush.
     setup.producer("ds").answer_flush(99)
     first.answer_flush(99)
     setup.run()

@@ -63,7 +63,7 @@ class TestLockdownMode:
         with pytest.raises(SessionError, match="locked down"):
             setup.producer("ds", uid=5)
         setup.producer("ds", uid=UID)
-        setup.enable(make_config("ds"))  # Lockdown doesn't end with its session.
+        setup.enable(make_config("ds"))  # Lockdown outlasts the session that set it.
         assert ("start", "ds") not in theirs.calls
         setup.enable(make_config("ds", lockdown_mode=CLEAR))
         assert ("start", "ds") in theirs.calls
