@@ -3,6 +3,7 @@
 A name that is already used for something else gets a `_` at its end.
 
     where             used names, besides Python's keywords
+    modules           FIDL_LIBRARY
     structs, tables   TYPE
     unions            TYPE, ordinal, value, which, is_unknown
     enums, bits       TYPE, name, is_unknown, the attributes of int, mro
