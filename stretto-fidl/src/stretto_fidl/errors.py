@@ -49,7 +49,7 @@ class CompileError(FidlError, ValueError):
         return CompileError(reason, self.filename, self.line, self.column, self.source_line)
 
     def text(self) -> str:
-        """Return the text of this error alone, without the others in `errors`."""
+        """Return the text of this error alone, without the other errors in `errors`."""
         if not self.filename:
             return self.reason
         # Keep a tab as a tab, so that the caret stands under its character.

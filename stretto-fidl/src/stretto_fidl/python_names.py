@@ -10,10 +10,10 @@ A name that is already used for something else gets a `_` at its end.
     handlers          on_unknown_method, on_unknown_event
     clients, servers  their own attributes: `transport.stubs`
 
-A name in FIDL starts with a letter and ends with a letter or a digit. `from_` and
-`_anything` are not FIDL names. So no FIDL name equals another one with `_` appended, or a name that
-classes and generated modules use for themselves. The names are the same on every version of Python,
-so that generated modules run on all of them.
+A name in FIDL starts with a letter and ends with a letter or a digit. `from_` and `_anything` are
+not FIDL names. So no FIDL name equals another FIDL name with `_` appended, or a name that classes
+and generated modules use for themselves. The Python names are the same on every version of Python,
+so that generated modules run on all versions.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ post: Any = load(compile_sources({"post.fidl": POST}, dependencies={"zx.fidl": Z
 
 
 class Post:
-    """Handles the protocol Post: keeps the channel end in the message."""
+    """Handles the protocol Post, and keeps the channel end from the message."""
 
     def __init__(self) -> None:
         self.end: Any = None

@@ -146,7 +146,7 @@ def test_random_calls_of_threads_have_the_expected_arrows(seed: int) -> None:
 
 
 class AsyncFlow(Flow):
-    """An asyncio server that delays some replies and sends events before them."""
+    """An asyncio server that delays some replies, and sends events before the delayed replies."""
 
     def __init__(self, draw: random.Random) -> None:
         super().__init__()

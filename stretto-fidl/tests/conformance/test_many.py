@@ -99,7 +99,7 @@ def test_messages_of_four_senders_have_exactly_the_expected_arrows(tmp_path: Pat
     assert len(recording.ids) >= len(both)
 
 
-def test_messages_have_no_arrows_from_a_lost_count_to_the_next_call(tmp_path: Path) -> None:
+def test_messages_after_a_lost_count_have_no_arrows_until_the_next_call(tmp_path: Path) -> None:
     recording = record_run(tmp_path, lose_every=LOSE_EVERY)
     without_arrows = frozenset(without_id(recording.points))
     assert len(without_arrows) > MESSAGES / 100

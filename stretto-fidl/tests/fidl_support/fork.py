@@ -29,9 +29,9 @@ from stretto_fidl.transport import Client, Listener, Server, connect
 FORK_AT = 50
 CHILD = 100
 WITHOUT_ARROWS = {
-    # The numbers of messages without arrows, by mode. After a fork, the parent's messages have no
-    # arrows until its next call; if the child has used the channel, they have none at all. A call
-    # counts as three messages.
+    # The numbers of messages without arrows, by mode. After a fork, messages of the parent have no
+    # arrows until the next call of the parent. If the child has used the channel, messages have no
+    # arrows at all. A call counts as three messages.
     "client": {"forked": 14},
     "later": {"not synchronised": 6, "forked": 6},
     "idle": {"not synchronised": 6},

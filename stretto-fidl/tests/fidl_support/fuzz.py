@@ -33,9 +33,9 @@ from stretto_fidl.compiler import compile_sources
 from stretto_fidl.errors import CompileError, FidlError
 
 SECONDS = 5
-"""Far above what these texts and messages take, on a busy machine, too."""
+"""The time limit of an example, far above what an example takes on a busy machine."""
 MAX_MEMORY = 16 << 20
-"""Of a message of up to 64 KiB, decoded."""
+"""The limit of memory for a decoded message of up to 64 KiB, in bytes."""
 
 VERSIONED = """\
 @available(added=1, removed=9)

@@ -53,7 +53,7 @@ SAME = [
     {"STRICT_UNION_FIELD_NOT_SET", "UNION_FIELD_NOT_SET"},
     {"EXTRA_HANDLES", "TOO_MANY_HANDLES_IN_MESSAGE"},
 ]
-"""Codes that files use for the same failure, at different times or in different places."""
+"""Sets of codes that different files use for the same failure."""
 
 
 class NotSupportedError(Exception):

@@ -86,7 +86,7 @@ def _members(draw: st.DrawFn, mentions: list[str], ordinals: bool) -> str:
 
 @contextmanager
 def imported(*files: dict[str, str]) -> Iterator[list[types.ModuleType]]:
-    """Write and import generated modules; each module can import earlier ones."""
+    """Write and import generated modules; each module can import the earlier modules."""
     package = types.ModuleType(PACKAGE)
     sys.modules[PACKAGE] = package
     try:

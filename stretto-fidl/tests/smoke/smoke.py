@@ -2,8 +2,9 @@
 
     python -I stretto-fidl/tests/smoke/smoke.py native|pure
 
-The test compiles a definition, generates its bindings, and makes a call with them. It checks that
-the old name `stretto.fidl` works and, with a native wheel of Stretto, that the call is traced.
+The test compiles a definition, generates its bindings, and makes a call with the bindings. It
+checks that the old name `stretto.fidl` works and, with a native wheel of Stretto, that the call is
+traced.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from stretto_fidl.python_names import (
 
 
 def public(cls: type) -> set[str]:
-    """Return the public attribute names of a class; a FIDL member could have one of them."""
+    """Return the public attribute names of a class; a FIDL member could have the same name."""
     annotated = (vars(each).get("__annotations__", {}) for each in cls.__mro__)
     return {each for each in (*dir(cls), *(k for a in annotated for k in a)) if each[0] != "_"}
 

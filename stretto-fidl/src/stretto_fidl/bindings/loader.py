@@ -54,7 +54,7 @@ def load(ir: Mapping[str, Any], dependencies: Iterable[Any] = ()) -> Namespace:
 
     Args:
         ir: The parsed JSON IR.
-        dependencies: The namespaces or generated modules of the libraries that this one uses.
+        dependencies: The namespaces or generated modules of the libraries that this library uses.
 
     Returns:
         The namespace with a class for each struct, table, union, enum, bits, protocol and

@@ -72,9 +72,9 @@ def is_hidden(member: types.Member) -> bool:
 
 
 def _is_of_sensitive_type(type_: types.Type) -> bool:
-    """Return whether a type is sensitive.
+    """Return whether the values of a type are sensitive.
 
-    The type is needed because a value may be a plain int or an empty list.
+    A value doesn't always show this: a plain int or an empty list has no FIDL type.
     """
     if isinstance(type_, (types.Vector, types.Array)):
         return _is_of_sensitive_type(type_.element)

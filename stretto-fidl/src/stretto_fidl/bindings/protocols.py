@@ -23,7 +23,7 @@ class Method:
 
     Attributes:
         name: The name in the definition.
-        ordinal: The number that identifies it in messages.
+        ordinal: The number that identifies the method in messages.
         kind: `ONE_WAY`, `TWO_WAY` or `EVENT`.
         strict: Whether a peer without this method closes the channel.
         attributes: The values of the FIDL attributes by name: strings or bools. An attribute

@@ -40,7 +40,7 @@ BYTES = (bytes, bytearray, memoryview)
 SEQUENCES = (list, tuple)
 
 MAX_DEPTH: Final = 32
-"""The maximum number of steps out of line from the primary object."""
+"""The maximum number of out-of-line objects around an object."""
 
 FLOAT32_END = float.fromhex("0x1.ffffffp+127")
 """The first number that is infinite as a float32."""
@@ -66,7 +66,7 @@ def wrong_type(value: object, expected: str) -> WireError:
 
 
 def describe(type_: Type) -> str:
-    """Describe a type, with its Python type, for error messages."""
+    """Describe a FIDL type and the Python type of its values, for error messages."""
     type_, _ = resolve(type_)
     match type_:
         case Primitive(name="bool"):

@@ -20,7 +20,7 @@ from stretto_fidl.codec.wire_error import (
 )
 
 SAME_RIGHTS: Final = 1 << 31
-"""A value for rights: keep all rights of the handle."""
+"""The value of `rights` that keeps all rights of a handle."""
 
 RIGHTS: Final = {
     name: 1 << bit

@@ -63,8 +63,8 @@ def encode(value: Any, type_: Any = None) -> tuple[bytes, list[HandleDisposition
         type_: A class of the bindings, or a type; by default the value's own.
 
     Returns:
-        The bytes, and the handles in the order of the message. The value owns them until the
-        message is sent.
+        The bytes, and the handles in the order of the message. The value owns the handles until
+        the message is sent.
 
     Raises:
         WireError: The value breaks its type.

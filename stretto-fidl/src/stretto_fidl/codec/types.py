@@ -122,7 +122,10 @@ class StringArray(Type):
 
 
 class HandleType(Type):
-    """The type of handles to objects of one type, with the rights that they need."""
+    """The type of handles to objects of one type.
+
+    The object type `ANY` stands for all types. A received handle must have at least `rights`.
+    """
 
     __slots__ = ("object_type", "optional", "rights")
 
@@ -231,7 +234,7 @@ class Bits(Enum):
 
     @property
     def mask(self) -> int:
-        """The bitwise or of all flags."""
+        """The bitwise OR of all flags."""
         mask = 0
         for value in self.values.values():
             mask |= value

@@ -1,7 +1,7 @@
 """The error of the codec, with a code for each kind of failure.
 
 The codes up to `VECTOR_COUNT_EXCEEDS_32_BIT_LIMIT` are those of FIDL's conformance
-suite (GIDL). The others are for wrong headers, and for values of a wrong Python type.
+suite (GIDL). The other codes are for wrong headers, and for values of a wrong Python type.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class WireError(FidlError, ValueError):
     Attributes:
         code: One of the constants of this module.
         problem: The mistake, without its place.
-        path: Names, ordinals and indexes from the outermost value to the wrong one.
+        path: Names, ordinals and indexes from the outermost value to the wrong value.
         offset: The offset in the message, in bytes; None while encoding.
     """
 

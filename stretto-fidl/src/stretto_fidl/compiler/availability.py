@@ -4,7 +4,7 @@ Before a version is compiled, the elements that don't exist in it are left out. 
 its replacement may have the same name.
 
 Versions are numbers, `NEXT` and `HEAD`; HEAD is the default, and contains all elements except
-removed ones.
+removed elements.
 """
 
 from __future__ import annotations

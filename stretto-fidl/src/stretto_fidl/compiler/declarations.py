@@ -48,7 +48,7 @@ KINDS = (
     ALIAS,
     NEW_TYPE,
 )
-"""The kinds of declarations by their keys in the IR, in its order."""
+"""The kinds of declarations by their keys in the IR, in the order of the IR."""
 
 NEW, COMPILING, COMPILED, FAILED = range(4)
 
@@ -157,7 +157,7 @@ class LayoutDecl(Decl):
         is_empty_success: Whether the layout is the generated struct for a success without values.
         subtype_syntax: The underlying type of an enum or bits in the syntax tree.
         subtype: The compiled underlying type.
-        mask: The bitwise or of all members of bits.
+        mask: The bitwise OR of all members of bits.
         unknown_value: The value of a flexible enum for unknown members.
         reserved: The reserved ordinals of a table or union.
         old: Whether the layout is written in the old syntax.

@@ -76,7 +76,7 @@ def constant(value: Value) -> Json:
 
 
 def shape(sizes: TypeShape) -> Json:
-    """Return the sizes of a type as the IR has them."""
+    """Return the key of the IR that holds the sizes of a type."""
     return {
         "type_shape_v2": {
             "inline_size": sizes.inline_size,
@@ -116,7 +116,7 @@ def type_mention(type_: Type, with_aliases: bool = False) -> Json:
 
     Args:
         type_: The type that is used.
-        with_aliases: Whether to name the aliases of its elements.
+        with_aliases: Whether to name the aliases of the type's elements.
     """
     kind = types.IDENTIFIER if type_.kind == types.BOX else type_.kind
     result: Json = {"kind_v2": kind}

@@ -161,7 +161,10 @@ def _check_bits(decl: LayoutDecl) -> None:
 
 
 def _find_unknown(decl: LayoutDecl, subtype: str) -> None:
-    """Set a flexible enum's value for unknown members: the marked value, or the highest."""
+    """Set the value that stands for unknown members in a flexible enum.
+
+    It is the value of the member marked `@unknown`, or the highest value of the integer type.
+    """
     decl.unknown_value = integer_range(subtype)[1]
     marked = [member for member in decl.members if member.attribute("unknown") is not None]
     if marked and decl.strict:

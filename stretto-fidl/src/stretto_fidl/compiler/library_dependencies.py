@@ -1,4 +1,4 @@
-"""Finds the other libraries that a reader of the IR needs.
+"""Finds the libraries whose IR a reader of a library's IR needs.
 
 A library needs the libraries that it imports. If it composes methods of other libraries, it also
 needs the libraries of these methods' payloads and of the payloads' members. Types behind an alias

@@ -1,8 +1,8 @@
 """Parses a file in either syntax.
 
 The first construct that exists in only one of the syntaxes decides the syntax of the file.
-`deprecated_syntax;` at the top of a file selects the old one. A file without such a construct has
-the syntax of the other files of its library.
+`deprecated_syntax;` at the top of a file selects the old syntax. A file without such a construct
+has the syntax of the other files of its library.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def compile_service(compilation: Compilation, decl: ServiceDecl) -> None:
     """Resolve the members of a service.
 
     Raises:
-        CompileError: A member isn't a client end, or has another transport than the others.
+        CompileError: A member isn't a client end, or has another transport than the other members.
     """
     check_names(decl.members, "member")
     first: declarations.Member | None = None

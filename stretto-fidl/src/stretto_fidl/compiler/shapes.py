@@ -141,7 +141,7 @@ def compute_shapes(decls: Iterable[LayoutDecl]) -> None:
     """
     own = list(decls)
     for decl in own:
-        # Types that contain this type need its inline size, whichever is computed first.
+        # A type needs the inline sizes of the types that it contains, which may be computed later.
         decl.shape = _first_guess(decl)
     for component in components(own, _content):
         recursive = len(component) > 1 or component[0] in _content(component[0])
@@ -167,7 +167,7 @@ def _inline_order(component: list[LayoutDecl]) -> list[LayoutDecl]:
 def _close(component: list[LayoutDecl]) -> None:
     """Compute the shapes of types that contain each other.
 
-    If one of them holds a handle, padding or a flexible envelope, all of them do.
+    If one of these types holds a handle, padding or a flexible envelope, every one does.
     """
     # Compute the shapes again, because now a shape of each type in the component is known.
     shapes = [_layout(decl) for decl in component]

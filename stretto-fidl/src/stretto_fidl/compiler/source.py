@@ -75,7 +75,7 @@ class Span:
         return len(self.source.text[line_start : self.start].encode()) + 1
 
     def to(self, last: Span) -> Span:
-        """Return the span from the start of this one to the end of `last`."""
+        """Return the span from the start of this span to the end of `last`."""
         return Span(self.source, self.start, last.end)
 
     def __str__(self) -> str:

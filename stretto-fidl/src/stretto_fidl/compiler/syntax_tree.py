@@ -1,8 +1,8 @@
 """The syntax tree of a file, for both syntaxes.
 
-No names are resolved or checked here. Where the old syntax has another meaning
-than the new one, a node has a mark (`old`), or the parser has rewritten it:
-`T?` is `TypeConstructor.optional`, a parameter list is a struct layout.
+No names are resolved or checked here. If a construct has another meaning in the old syntax, its
+node has the mark `old`, or the parser writes the construct in the new syntax. So `T?` becomes
+`TypeConstructor.optional`, and a parameter list becomes a struct layout.
 """
 
 from __future__ import annotations

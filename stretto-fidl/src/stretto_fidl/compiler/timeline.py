@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stretto_fidl.compiler.syntax_tree import File
 
 MAX_VERSIONS = 64
-"""The maximum number of versions that a library and its dependencies mention; each is compiled."""
+"""The maximum number of versions that a library and its dependencies mention."""
 MAX_CHARACTERS = 64 << 20
 """The maximum number of characters to compile in all versions: about a minute of time."""
 

@@ -1,6 +1,7 @@
 """Checks that protocols send only endpoints and handles that their transport can carry.
 
-Handles of the library `fdf` belong to drivers; every transport carries the others.
+Handles of the library `fdf` belong to drivers. Every transport carries the handles of other
+libraries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The types that result from the resolution of names."""
+"""The compiler's types. The resolver makes them from the types written in files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POINTER = "experimental_pointer"
 BOX = "box"
 
 SAME_RIGHTS = 0x8000_0000
-"""A value for rights: keep all rights of the handle."""
+"""The value of `rights` that keeps all rights of a handle."""
 
 SIZES = {
     "bool": 1,
@@ -118,7 +118,7 @@ class Type:
 
     @property
     def depth(self) -> int:
-        """The depth of nesting: 1, plus 1 for each type around the innermost one."""
+        """The depth of nesting: 1, plus 1 for each type around the innermost type."""
         type_, depth = self, 1
         while type_.element is not None:
             type_, depth = type_.element.type, depth + 1

@@ -51,18 +51,18 @@ class _Waiter:
         self.future: asyncio.Future[Incoming] = asyncio.get_running_loop().create_future()
 
     def resolve(self, incoming: Incoming) -> None:
-        """Complete the wait with the reply, as `conversation.Waiter` requires."""
+        """Give the reply to the waiting task (see `conversation.Waiter`)."""
         if not self.future.done():
             self.future.set_result(incoming)
         elif not incoming.taken:
             incoming.drop()
 
     def fail(self, error: FidlError) -> None:
-        """Fail the wait with an error, as `conversation.Waiter` requires."""
+        """Raise an error in the waiting task (see `conversation.Waiter`)."""
         if not self.future.done():
             self.future.set_exception(error)
             # If the caller was cancelled, nothing else reads the exception, and asyncio would log
-            # it.
+            # the exception.
             self.future.exception()
 
     def leave(self) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class _Waiter:
-    """A thread that waits for a reply, or, if it has no method, for an event."""
+    """A thread that waits for a reply, or for an event if `method` is None."""
 
     __slots__ = ("_wake", "done", "error", "incoming", "method", "txid")
 
@@ -56,7 +56,7 @@ class _Waiter:
         self.wake()
 
     def fail(self, error: FidlError) -> None:
-        """Fail the wait with an error, as `conversation.Waiter` requires."""
+        """Store an error for the waiting thread and wake it (see `conversation.Waiter`)."""
         self.error, self.done = error, True
         self.wake()
 
@@ -255,7 +255,7 @@ class Client:
                 waiter.sleep(deadline)
 
     def _hand_over_reading(self, waiter: _Waiter) -> None:
-        """Remove a waiter. If no thread reads then, wake another waiter, which will read."""
+        """Remove a waiter. If no thread reads messages now, wake another waiter to read them."""
         with self._lock:
             self._waiting.discard(waiter)
             if self._reader is waiter:
@@ -339,8 +339,8 @@ class Client:
 
         Args:
             handler: An object with a method for each event, named like the event (`from_` for
-                `from`). The method takes the payload as its argument if the event has one. The
-                object may have `on_unknown_event(ordinal)`.
+                `from`). The method takes the payload as its argument if the event has a payload.
+                The object may have `on_unknown_event(ordinal)`.
 
         Raises:
             FidlError: The handler has no method for some event; no event was removed from the

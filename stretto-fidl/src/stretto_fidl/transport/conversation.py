@@ -38,10 +38,10 @@ if TYPE_CHECKING:
         method: Method
 
         def resolve(self, incoming: Incoming) -> None:
-            """Complete the wait with the reply."""
+            """Give the reply to the caller, and end the caller's wait."""
 
         def fail(self, error: FidlError) -> None:
-            """Fail the wait with an error: no reply will come."""
+            """Give an error to the caller, which gets no reply, and end the caller's wait."""
 
 
 EVENT_LIMIT: Final = 1024
@@ -90,7 +90,7 @@ class Numbers:
         return self._next - 1
 
     def continue_at_random(self) -> None:
-        """Skip a random number of ids, because another process may use the next ones."""
+        """Skip a random number of ids, because another process may use the next ids."""
         self._next += random.getrandbits(30) % max(self._end - self._next, 1)
 
     def was_allocated(self, number: int) -> bool:

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Final
 
 _AT_A_TIME_S: Final = 1_000_000.0
-"""The longest wait of one system call: a longer one would overflow its argument."""
+"""The longest wait of one system call: the argument of the call has a limited range."""
 
 
 def deadline_of(timeout: float | None) -> float | None:

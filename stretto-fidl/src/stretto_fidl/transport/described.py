@@ -1,6 +1,6 @@
 """Describes the methods of a protocol to the hooks of `stretto.base.rpc_hooks`.
 
-`@trace("CATEGORY")` on a method, or on its protocol for all its methods, names the category of its
+`@trace("CATEGORY")` on a method, or on a protocol for all its methods, names the category of its
 messages; `@trace("")` or `@trace("off")` on a method excludes the method. Methods that a protocol
 composes keep the category of their own protocol.
 
@@ -62,7 +62,10 @@ _described: WeakKeyDictionary[type[Protocol], Described] = WeakKeyDictionary()
 
 
 def described(protocol: type[Protocol]) -> Described:
-    """Return the object that describes a protocol to the hooks; each protocol has one."""
+    """Return the object that describes a protocol to the hooks.
+
+    Each protocol has one such object.
+    """
     found = _described.get(protocol)
     return _described.setdefault(protocol, Described(protocol)) if found is None else found
 

@@ -83,7 +83,7 @@ class Endpoint:
         self.channel = RpcChannel(self.socket, is_server=is_server, adopted=used)
         self.methods: Mapping[int, RpcMethod] = described(protocol)
         self.pending: Incoming | None = None
-        """The last message read, until the caller takes it, even if a signal handler raises."""
+        """The message that was read last, until the caller sets this attribute to None."""
         self._kinds = (ONE_WAY, REQUEST) if is_server else (EVENT, REPLY)
 
     def write_now(

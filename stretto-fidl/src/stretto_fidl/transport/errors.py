@@ -14,7 +14,7 @@ class ClosedError(FidlError):
     """The channel is closed.
 
     Attributes:
-        status: The status of the peer's epitaph; `PEER_CLOSED` without one.
+        status: The status of the peer's epitaph; `PEER_CLOSED` without an epitaph.
         by_us: Whether this end was closed.
     """
 

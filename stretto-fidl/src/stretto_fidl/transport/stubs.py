@@ -1,7 +1,7 @@
 """Makes classes with a function for each method of a protocol.
 
 A two-way method with a category has a plain function, as a method without a category. While its
-category is recorded, a traced function replaces the plain one.
+category is recorded, a traced function replaces the plain function.
 
     plain      self._call(method, payload, members)
     traced     self._traced_call(method, payload, members)
@@ -32,7 +32,8 @@ def stub_class(base: type, protocol: type[Protocol], kinds: tuple[str, ...]) -> 
     """Return a subclass with a function for each method; the same subclass for equal arguments.
 
     Args:
-        base: A class with `_call` and `_traced_call` for two-way methods, `_send` for others.
+        base: A class with `_call` and `_traced_call` for two-way methods, and `_send` for other
+            methods.
         protocol: The protocol of the methods.
         kinds: The kinds of methods that get a function.
     """

@@ -1,4 +1,4 @@
-"""Test vectors for structs: alignment, padding inside and after them, boxes."""
+"""Test vectors for structs: alignment, boxes, and padding inside and after structs."""
 
 from __future__ import annotations
 

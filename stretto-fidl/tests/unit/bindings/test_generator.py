@@ -31,7 +31,7 @@ Importer = Callable[[dict[str, str]], ModuleType]
 
 @pytest.fixture
 def importer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Return a function that writes generated files, and imports the first one."""
+    """Return a function that writes generated files, and imports the first file."""
 
     def load_module(files: dict[str, str]) -> ModuleType:
         for name, text in files.items():

@@ -1,4 +1,4 @@
-"""One wrong definition for each error that both Fuchsia's compiler and this one detect.
+"""One wrong definition for each error that both Fuchsia's compiler and this compiler detect.
 
 The numbers are those of Fuchsia's error catalogue, `fi-NNNN`; the definitions are written for
 this test. The table in docs/compiler.md lists the other numbers with reasons.

@@ -92,7 +92,7 @@ def test_result_with_handles_is_a_resource() -> None:
     assert not named(ir, "P_N_Result")["resource"]
 
 
-def test_selector_replaces_the_name_in_the_ordinal() -> None:
+def test_ordinal_is_computed_from_the_selector_instead_of_the_name() -> None:
     found = methods('protocol P { A(); @selector("B2") B(); @selector("other.lib/Q.C") C(); };')
     assert {name: m["ordinal"] for name, m in found.items()} == {
         "A": ordinal_of("test.example/P.A"),

@@ -102,7 +102,7 @@ def test_very_long_time_limits_are_accepted(timeout: float) -> None:
         assert event.payload.number == 2
 
 
-def test_deadlines_of_unlimited_negative_huge_and_invalid_time_limits() -> None:
+def test_time_limits_are_converted_to_deadlines_or_refused() -> None:
     assert deadline_of(None) is deadline_of(math.inf) is None
     assert seconds_left(None) == -1
     assert not is_over(None)

@@ -30,7 +30,7 @@ from stretto_fidl.codec.wire_error import (
 )
 
 Envelope = Callable[[Sequence[Any], int, Decoder, int], Any]
-"""Reads the contents of an envelope that is present, whose items begin at an index."""
+"""Reads the contents of an envelope that isn't empty; its items begin at an index."""
 
 
 def _check_numbers(num_bytes: int, num_handles: int, decoder: Decoder) -> None:

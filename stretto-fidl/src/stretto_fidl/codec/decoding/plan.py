@@ -75,7 +75,7 @@ class Decoder:
 
 
 Value = Callable[[Sequence[Any], int, Decoder, int], Any]
-"""Makes a value of the items from an index on, at a depth; reads its objects out of line."""
+"""Makes a value from the items that begin at an index; reads its out-of-line objects."""
 Read = Callable[[Decoder, int], Any]
 """Reads the next object, at a depth."""
 
@@ -138,7 +138,7 @@ def check_padding(data: bytes, shape: Layout) -> None:
 
 
 Maker = Callable[[Any, bool, int], Value]
-"""Makes a plan for a type, given whether it is optional and the wire format."""
+"""Compiles the decoder of a type, given whether the type is optional, and the wire format."""
 
 MAKERS: dict[type[Type], Maker] = {}
 

@@ -120,7 +120,7 @@ def _search(type_: Type, value: Any) -> None:
 
 
 Maker = Callable[[Any, bool], Items]
-"""Makes a plan for a type, given whether it is optional."""
+"""Compiles the encoder of a type, given whether the type is optional."""
 
 MAKERS: dict[type[Type], Maker] = {}
 
