@@ -30,7 +30,7 @@ class CompileError(FidlError, ValueError):
         line: The number of the line, from 1; 0 where no file is at fault.
         column: The column in characters, from 1; 0 where no file is at fault.
         source_line: The line's text.
-        errors: All errors of the run, this one first.
+        errors: All errors of the run, beginning with this error.
     """
 
     def __init__(

@@ -22,7 +22,10 @@ _WITHOUT_HIGHEST_BIT = 0x7FFF_FFFF_FFFF_FFFF
 
 
 def is_selector(text: str) -> bool:
-    """Return whether `@selector` may have this value: a method's name, or the whole string."""
+    """Return whether a text may be the value of `@selector`.
+
+    The value is a method's name, or the whole string.
+    """
     return bool(_METHOD.fullmatch(text) or _QUALIFIED.fullmatch(text))
 
 

@@ -75,7 +75,7 @@ class LateFlow(Flow):
 
 
 class Turns:
-    """Counts the messages of several threads, which stop when `enough` is set."""
+    """Counts the messages that several threads send until `enough` is set."""
 
     def __init__(self) -> None:
         self.taken = 0

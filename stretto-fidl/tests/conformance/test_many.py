@@ -133,7 +133,7 @@ def without_id(points: list[Point]) -> list[Point]:
 
 
 def settles(point: Point) -> bool:
-    """Return whether the server may lose a message count just after this point."""
+    """Return whether the server may lose a message count just after a point."""
     if point.kind in ("one-way", "request"):
         return point.serial % 10 != 0
     return point.kind == "event"

@@ -41,7 +41,7 @@ WITHOUT_ARROWS = {
 
 
 class Child:
-    """A forked child, which runs a function when `go` is called.
+    """A forked child. It runs a function when its parent calls `go`.
 
     Args:
         run: The function to call in the child.

@@ -166,7 +166,7 @@ def _numbers(random: Random) -> bytes:
 
 
 def fuzz_memory(random: Random) -> Any:
-    """Decode a message of 64 KiB, and check how much memory this uses.
+    """Decode a message of 64 KiB, and check how much memory the decoder uses.
 
     The message begins with random counts, and then repeats random numbers.
     """

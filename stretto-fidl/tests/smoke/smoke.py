@@ -34,13 +34,13 @@ closed protocol Adder {
 
 
 def check(condition: object, complaint: str) -> None:
-    """Exit with `complaint` unless the condition is true. `python -O` keeps this check."""
+    """Exit with `complaint` unless the condition is true. `python -O` doesn't remove this check."""
     if not condition:
         sys.exit(f"smoke: {complaint}")
 
 
 def verb(*arguments: str) -> str:
-    """Return the output of `stretto fidl` with these arguments."""
+    """Return the output of `stretto fidl` with some arguments."""
     command = [str(Path(sys.executable).with_name("stretto")), "fidl", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 

@@ -2,7 +2,7 @@
 
 The IR may come from `stretto fidl compile` or from Fuchsia's compiler. Older compilers wrote client
 ends as plain identifiers, server ends as requests, payloads by name, attributes in CamelCase and
-protocols as interfaces; these forms are read too.
+protocols as interfaces; the bindings read these older forms too.
 
 The document is not trusted, so `ir_checks` checks it.
 """
@@ -326,7 +326,7 @@ def _sensitive_names(ir: IR, others: Iterable[str]) -> set[str]:
 
 
 def _mentions(ir: IR, names: set[str]) -> bool:
-    """Return whether a type has one of these names, or contains such a type.
+    """Return whether a type has a name from `names`, or contains a type with such a name.
 
     Args:
         ir: The definition of a member or alias.

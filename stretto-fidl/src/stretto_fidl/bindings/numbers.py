@@ -94,7 +94,7 @@ class Bits(Enum):
         return type(self)(self.TYPE.mask & ~int(self))
 
     def __contains__(self, flag: int) -> bool:
-        """Return whether all flags of `flag` are also set in this value."""
+        """Return whether this value has all flags of another value."""
         return int(self) & int(flag) == int(flag)
 
     def __repr__(self) -> str:

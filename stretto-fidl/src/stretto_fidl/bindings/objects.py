@@ -86,7 +86,7 @@ class Vmo(Handle):
 
 
 class Event(Handle):
-    """An event, which is either signalled or not."""
+    """An event object. It is either signalled or not."""
 
     __slots__ = ()
 

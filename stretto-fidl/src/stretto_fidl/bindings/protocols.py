@@ -73,8 +73,8 @@ class Method:
     def response(self) -> Any:
         """The class of the payload of the response or event; None if it has no payload.
 
-        For a flexible or fallible two-way method this is the union of its success, its error and
-        the framework's error.
+        For a flexible or fallible two-way method this is the class of the result union: success,
+        the method's error or the framework's error.
         """
         return _cls(self._response)
 
@@ -85,7 +85,7 @@ class Method:
 
     @property
     def error(self) -> Any:
-        """The type of the method's own error: the class of an enum, or a type of the codec."""
+        """The method's error type: the class of an enum, or a type of the codec."""
         return _cls(self._error)
 
     @property

@@ -1,1 +1,1 @@
-"""The subcommands of `stretto fidl`, a module for each."""
+"""The subcommands of `stretto fidl`; each has a module of its own."""

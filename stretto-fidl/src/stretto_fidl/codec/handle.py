@@ -1,4 +1,4 @@
-"""Handles, which a message carries besides its bytes.
+"""Handles. A message consists of bytes and handles.
 
 On Linux a handle is a file descriptor. The bytes of a message say where its handles belong; the
 handles are sent beside the bytes, in the order of a depth-first traversal of the value. For each

@@ -60,7 +60,7 @@ def encode(value: Any, type_: Any = None) -> tuple[bytes, list[HandleDisposition
 
     Args:
         value: The value to encode.
-        type_: A class of the bindings, or a type; by default the value's own.
+        type_: A class of the bindings, or a type; by default the class of the value.
 
     Returns:
         The bytes, and the handles in the order of the message. The value owns the handles until

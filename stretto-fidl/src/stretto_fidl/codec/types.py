@@ -167,7 +167,7 @@ class Member:
         type_: The type of its value.
         ordinal: The ordinal, in tables and unions.
         sensitive: Whether texts of the object leave out the value.
-        default: The default of a struct's member; None if there is none.
+        default: The default of a struct's member; None without a default.
 
     Attributes:
         python_name: The name in Python (see `python_names`). A union may append a `_` to it.
@@ -323,7 +323,7 @@ class Library:
         return named
 
     def ref(self, name: str, optional: bool = False) -> Reference:
-        """Return a reference to a definition, which may be added later."""
+        """Return a reference to a definition, which may be added after this call."""
         return Reference(self, name, optional)
 
     def find(self, name: str) -> Named:

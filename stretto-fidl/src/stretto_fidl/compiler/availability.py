@@ -70,7 +70,7 @@ class Ending:
 
 
 def ending_of(attributes: list[Attribute]) -> Ending | None:
-    """Return the ending that an element's own attributes state; None if they state none.
+    """Return the ending in the attributes of an element; None without an ending.
 
     The ending of an enclosing element doesn't count.
     """
@@ -92,7 +92,7 @@ def version_name(version: int) -> str:
 
 
 def find(attributes: list[Attribute]) -> Attribute | None:
-    """Return the attribute `@available`; None if there is none."""
+    """Return the attribute `@available`; None if the element lacks it."""
     return next((a for a in attributes if a.name == "available"), None)
 
 

@@ -2,7 +2,7 @@
 
 A declaration is compiled when another one first needs it, so the order in files doesn't matter.
 After an error the compiler continues with the other declarations: a run reports all errors, except
-those that only follow from another error.
+errors that only follow from other errors.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class LibraryCompiler:
 
 
 def can_be_constant(type_: types.Type) -> bool:
-    """Return whether a constant may have this type."""
+    """Return whether a constant may be of a type."""
     if type_.nullable:
         return False
     if type_.kind in (types.PRIMITIVE, types.STRING):

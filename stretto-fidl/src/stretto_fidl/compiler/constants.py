@@ -54,7 +54,7 @@ class Evaluator:
         The argument is a string, a bool, or a constant of type string or bool.
 
         Raises:
-            CompileError: The argument is none of these.
+            CompileError: The argument is something else.
         """
         if isinstance(constant, Literal) and constant.kind == "numeric":
             raise constant.span.error(
@@ -105,7 +105,7 @@ class Evaluator:
         return Value(constant, result, name)
 
     def _integer_type(self, type_: Type) -> str | None:
-        """Return the name of the integer type that stores a value of this type.
+        """Return the name of the integer type that stores values of a type.
 
         Return None unless the type is an integer, an enum or bits.
         """

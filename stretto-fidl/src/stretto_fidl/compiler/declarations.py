@@ -72,7 +72,7 @@ class CompiledAttribute:
     span: Span
 
     def text(self, name: str = "value") -> str | None:
-        """Return the value of the string argument that has a name; None if there is none."""
+        """Return the value of the string argument with a name; None if no argument has the name."""
         for argument in self.arguments:
             if argument.name == name and isinstance(argument.value.value, str):
                 return argument.value.value
@@ -96,7 +96,7 @@ class Element:
     deprecated: bool = field(default=False, kw_only=True)
 
     def attribute(self, name: str) -> CompiledAttribute | None:
-        """Return the first attribute with a name; None if there is none."""
+        """Return the first attribute with a name; None if no attribute has the name."""
         return next((a for a in self.attributes if a.name == name), None)
 
 
@@ -106,7 +106,7 @@ class Member(Element):
 
     Attributes:
         ordinal: The ordinal of a table's or union's member.
-        type_syntax: The type in the syntax tree; None if it has none.
+        type_syntax: The type in the syntax tree; None for a member without a type.
         type: The compiled type.
         value_syntax: The value of an enum's or bits' member, or a struct member's default.
         value: The compiled value.
@@ -209,7 +209,7 @@ class ResourceDecl(Decl):
     subtype: TypeUse | None = None
 
     def property_named(self, name: str) -> Member | None:
-        """Return the property `subtype` or `rights`; None if there is none."""
+        """Return the property `subtype` or `rights`; None if the resource lacks the property."""
         return next((p for p in self.properties if p.name == name), None)
 
 
@@ -234,9 +234,9 @@ class MethodDecl(Element):
 
     Attributes:
         kind: The kind in the IR: `oneway`, `twoway`, `event`.
-        protocol: The protocol that defines it.
-        request_syntax: The payload of the request; None if it has none.
-        response_syntax: The payload of the response, or the result union; None if it has none.
+        protocol: The protocol that defines the method.
+        request_syntax: The payload of the request; None without a payload.
+        response_syntax: The payload of the response, or the result union; None without a payload.
         success_syntax: The payload of a result's success.
         error_syntax: The type of a result's error.
     """
@@ -258,12 +258,12 @@ class MethodDecl(Element):
 
     @property
     def has_request(self) -> bool:
-        """Whether the method has a request, which the client sends."""
+        """Whether the client sends a request of the method."""
         return self.kind != "event"
 
     @property
     def has_response(self) -> bool:
-        """Whether the method has a response or is an event, which the server sends."""
+        """Whether the server sends a response or an event of the method."""
         return self.kind != "oneway"
 
 

@@ -1,4 +1,4 @@
-"""Splits text into tokens, which are the same in the old and the new syntax."""
+"""Splits text into tokens. Both syntaxes have the same tokens."""
 
 from __future__ import annotations
 

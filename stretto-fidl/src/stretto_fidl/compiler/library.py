@@ -60,7 +60,7 @@ class Library:
         """Add a declaration.
 
         Raises:
-            CompileError: The library has a declaration with this name already.
+            CompileError: The library already has a declaration with the same name.
         """
         other = self._canonical.setdefault(canonical(decl.name), decl)
         if other is not decl:

@@ -29,7 +29,7 @@ def with_article(kind: str) -> str:
 
 
 class NamingContext:
-    """The place of a layout, which gives the layout its default name.
+    """The place of a layout. The default name of the layout comes from its place.
 
     Attributes:
         path: The names from the outermost declaration to the layout, as in the IR.
@@ -44,13 +44,13 @@ class NamingContext:
 
     @classmethod
     def of_declaration(cls, name: str) -> NamingContext:
-        """Return the context of a declaration with a name of its own."""
+        """Return the context of a declaration that the file gives a name."""
         return cls((name,), name)
 
     def member(self, name: str) -> NamingContext:
-        """Return the context of a member of this layout.
+        """Return the context of a layout in the type of this layout's member.
 
-        The default name of a layout in this context comes from the member's name alone.
+        The default name of that layout comes from the member's name alone.
         """
         return NamingContext((*self.path, name), upper_camel_case(name))
 

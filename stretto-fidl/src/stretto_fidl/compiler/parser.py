@@ -81,7 +81,7 @@ def is_old_syntax(tokens: list[Token]) -> bool | None:
 def _verdict(words: list[Token], position: int, depth: int) -> bool | None:
     """Return True if only the old syntax has this construct, False if only the new one has it.
 
-    Return None if both have it.
+    Return None if both syntaxes have it.
     """
     here = words[position]
     if here.kind in ("@", "[", "?"):

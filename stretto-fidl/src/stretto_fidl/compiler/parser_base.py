@@ -45,7 +45,7 @@ class ParserBase:
         """Parse the whole file.
 
         Raises:
-            CompileError: The file isn't written in this syntax.
+            CompileError: The file isn't valid in the parser's syntax.
         """
         attributes = self._attributes()
         if self._tokens.at_word("deprecated_syntax"):

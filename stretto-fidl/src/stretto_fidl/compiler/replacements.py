@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 def replacement_errors(before: Library, after: Library, version: int) -> list[CompileError]:
-    """Return the errors for elements that end at a version.
+    """Return the errors in the elements that are removed or replaced in a version.
 
     Args:
         before: The library in the previous version.
-        after: The same library in this version.
-        version: This version.
+        after: The same library in the version.
+        version: The version.
     """
     return list(_Step(before, after, version).errors())
 
@@ -65,7 +65,7 @@ class _Step:
                 yield from self._of_members(decl, successor)
 
     def _ending(self, element: Element) -> Ending | None:
-        """Return what ends an element at this version.
+        """Return the ending of an element in the version that is being checked.
 
         Return None if the element still exists, or if only its enclosing element ends.
         """

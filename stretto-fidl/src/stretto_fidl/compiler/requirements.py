@@ -104,7 +104,7 @@ class Requirements:
     def require_if_own(self, decl: Decl, span: Span) -> None:
         """Compile a declaration unless its compilation has begun or ended.
 
-        Circular uses that need only the declaration's attributes call this function.
+        This function is for uses that need only the declaration's attributes, and may be circular.
         """
         if decl.state == NEW:
             self.require(decl, span)

@@ -167,7 +167,7 @@ def _inline_order(component: list[LayoutDecl]) -> list[LayoutDecl]:
 def _close(component: list[LayoutDecl]) -> None:
     """Compute the shapes of types that contain each other.
 
-    If one of these types holds a handle, padding or a flexible envelope, every one does.
+    If one of these types holds a handle, padding or a flexible envelope, all of these types do.
     """
     # Compute the shapes again, because now a shape of each type in the component is known.
     shapes = [_layout(decl) for decl in component]

@@ -75,14 +75,14 @@ class Span:
         return len(self.source.text[line_start : self.start].encode()) + 1
 
     def to(self, last: Span) -> Span:
-        """Return the span from the start of this span to the end of `last`."""
+        """Return the span from the start of this span to the end of another span."""
         return Span(self.source, self.start, last.end)
 
     def __str__(self) -> str:
         return f"{self.source.name}:{self.line}:{self.column}"
 
     def error(self, reason: str) -> CompileError:
-        """Return an error at this place.
+        """Return a `CompileError` whose place is this span.
 
         Args:
             reason: What is wrong, and what to do about it.

@@ -55,23 +55,23 @@ class TokenStream:
         return token
 
     def at(self, *kinds: str) -> bool:
-        """Return whether the current token is of one of these kinds."""
+        """Return whether the current token is of one of the kinds."""
         return self.current.kind in kinds
 
     def at_word(self, *words: str) -> bool:
-        """Return whether the current token is one of these names."""
+        """Return whether the current token is one of the words."""
         return self.current.kind == NAME and self.current.text in words
 
     def accept(self, kind: str) -> Token | None:
-        """Take the current token if it is of this kind; else return None."""
+        """Take the current token if it is of a certain kind; otherwise return None."""
         return self.take() if self.at(kind) else None
 
     def accept_word(self, word: str) -> Token | None:
-        """Take the current token if it is the given word; otherwise return None."""
+        """Take the current token if it is a certain word; otherwise return None."""
         return self.take() if self.at_word(word) else None
 
     def expect(self, kind: str, where: str) -> Token:
-        """Take the current token, which must be of this kind.
+        """Take the current token, which must be of a certain kind.
 
         Args:
             kind: A kind of `tokens`.
@@ -85,7 +85,7 @@ class TokenStream:
         return self.take()
 
     def expect_word(self, word: str, where: str) -> Token:
-        """Take the current token, which must be the given word.
+        """Take the current token, which must be a certain word.
 
         Raises:
             CompileError: The current token is something else.

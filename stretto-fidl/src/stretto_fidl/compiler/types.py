@@ -153,7 +153,7 @@ class TypeUse:
     Attributes:
         span: The place in the file.
         type: The type that is used.
-        alias: The alias by which the type was written; None without an alias.
+        alias: The alias that the file names instead of the type; None without an alias.
         nullable: Whether this use has the constraint `optional`.
         bound: The bound that this use adds.
         rights: The rights that this use adds.
@@ -169,7 +169,7 @@ class TypeUse:
 
 
 def copy(type_: Type) -> Type:
-    """Return a copy of a type, so that a use can have constraints of its own."""
+    """Return a copy of a type, so that one use of the type can have its own constraints."""
     return replace(type_)
 
 

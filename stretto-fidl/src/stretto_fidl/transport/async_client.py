@@ -140,7 +140,7 @@ class AsyncClient:
 
         Args:
             name: The name in the definition.
-            payload: The request's payload; None if it has none.
+            payload: The request's payload; None without a payload.
 
         Raises:
             FidlError: The protocol has no such method, or the method has no reply.

@@ -134,8 +134,8 @@ class Client:
 
         Args:
             name: The name in the definition.
-            payload: The request's payload; None if it has none.
-            timeout: The time limit in seconds; None takes the client's.
+            payload: The request's payload; None without a payload.
+            timeout: The time limit in seconds; None stands for the time limit of the client.
 
         Raises:
             FidlError: The protocol has no such method, or the method has no reply.

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
             """Give the reply to the caller, and end the caller's wait."""
 
         def fail(self, error: FidlError) -> None:
-            """Give an error to the caller, which gets no reply, and end the caller's wait."""
+            """Give an error to the caller, and end the caller's wait. No reply will come."""
 
 
 EVENT_LIMIT: Final = 1024

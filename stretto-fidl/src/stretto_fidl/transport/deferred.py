@@ -28,7 +28,7 @@ class Deferred:
         self._give(value, None)
 
     def reject(self, value: Any) -> None:
-        """Reply with the method's own error."""
+        """Reply with an error of the error type that the method declares."""
         self._give(None, DomainError(value))
 
     def _give(self, value: Any, error: DomainError | None) -> None:

@@ -88,7 +88,10 @@ def _named(attributes: Mapping[str, Any]) -> str | None:
 
 
 def _definer(ordinal: int) -> type[Protocol] | None:
-    """Return the protocol that defines the method with this ordinal and doesn't only compose it."""
+    """Return the protocol that defines the method with an ordinal.
+
+    Protocols that only compose the method don't count.
+    """
     for each in Protocol.__subclasses__():
         method = each.BY_ORDINAL.get(ordinal)
         if method is not None and not method.composed:

@@ -45,7 +45,7 @@ class CallTimeoutError(FidlError, TimeoutError):
 
 
 class DomainError(FidlError):
-    """A method's own error. If a handler raises it, the caller's call raises it too.
+    """An error of a method's error type. If a handler raises it, the caller's call raises it too.
 
     Attributes:
         value: The error, of the method's error type.
@@ -62,4 +62,4 @@ class DomainError(FidlError):
 
 
 class UnknownMethodError(FidlError):
-    """The server's protocol doesn't have this flexible method."""
+    """The server's protocol doesn't have the flexible method that the client has called."""

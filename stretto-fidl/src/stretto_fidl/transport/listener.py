@@ -64,7 +64,7 @@ class Listener:
             raise TransportError(f"can't listen on {path}: {problem}") from error
 
     def fileno(self) -> int:
-        """Return the descriptor, which is readable when a client connects."""
+        """Return the descriptor. It is readable when a client connects."""
         return self._socket.fileno()
 
     def accept(self) -> ChannelEnd:
@@ -118,7 +118,7 @@ def _identity(path: str) -> tuple[int, int] | None:
     """Return the device and inode of the file at a path; None if there is none."""
     try:
         status = os.stat(path, follow_symlinks=False)
-    # ValueError: the path is a name in the abstract namespace, which begins with a zero byte.
+    # ValueError: the path begins with a zero byte: it is a name in the abstract namespace.
     except (OSError, ValueError):
         return None
     return status.st_dev, status.st_ino

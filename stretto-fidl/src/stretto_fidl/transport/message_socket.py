@@ -246,7 +246,7 @@ class MessageSocket:
             os.close(self._fds.pop())
 
     def shutdown(self) -> None:
-        """Shut the connection down, which wakes threads that read or write."""
+        """Shut the connection down. This wakes threads that read or write."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:

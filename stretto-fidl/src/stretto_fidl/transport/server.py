@@ -126,7 +126,7 @@ class Server:
             closed, self._closed = self._closed, True
         if closed:
             if self._endpoint.is_closing:
-                # A `close` in a signal handler of this thread couldn't close the socket.
+                # Another `close` in a signal handler of this thread couldn't close the socket.
                 self._endpoint.close()
             return  # another thread is writing the epitaph
         if status is not None:

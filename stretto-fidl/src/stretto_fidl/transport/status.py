@@ -1,4 +1,4 @@
-"""Zircon's status codes, which epitaphs carry as the reason for closing a channel."""
+"""Zircon's status codes. An epitaph has one as the reason for closing the channel."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from fidl_support.vectors.schema import ENUM, HIGHEST, INTEGERS, LOWEST, SIZES
 
 
 def _of(name: str, value: int):
-    """Return a function that makes a struct with this value as its only member."""
+    """Return a function that makes a struct with a certain value as its only member."""
     return lambda t: getattr(t, name)(x=value)
 
 

@@ -29,7 +29,7 @@ MEMBERS = {
 
 
 def _table(names: list[str]) -> bytes:
-    """Return the encoding of a table with these members."""
+    """Return the encoding of a table with certain members."""
     present = {MEMBERS[name][0]: MEMBERS[name] for name in names}
     last = max(present, default=0)
     envelopes = [present[o][1] if o in present else ZERO8 for o in range(1, last + 1)]
@@ -42,7 +42,7 @@ def _subsets() -> list[list[str]]:
 
 
 def one(*envelopes: bytes) -> bytes:
-    """Return the encoding of a table with these envelopes."""
+    """Return the encoding of a table from the bytes of its envelopes."""
     return u64(len(envelopes)) + FF8 + b"".join(envelopes)
 
 

@@ -1,4 +1,4 @@
-"""Test vectors of wire format v1, which is only decoded. An envelope of v1 has 16 bytes."""
+"""Test vectors of wire format v1. This format is only decoded; its envelopes have 16 bytes."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def number(value: int) -> bytes:
 
 
 def in_thread(call):
-    """Run a function in a thread of its own; return the future of its result."""
+    """Run a function in a new thread; return the future of the function's result."""
     pool = ThreadPoolExecutor(1)
     future = pool.submit(call)
     pool.shutdown(wait=False)

@@ -18,7 +18,11 @@ INTERNAL, NOT_SUPPORTED, INVALID_ARGS = -1, -2, -10
 
 
 class Peer:
-    """A raw client, whose messages the test writes, and a server with the given openness."""
+    """A client socket, on which the test writes the messages itself, and a server.
+
+    Args:
+        openness: The openness of the server's protocol.
+    """
 
     def __init__(self, openness: str = "open", **options: int) -> None:
         names = load_talk()

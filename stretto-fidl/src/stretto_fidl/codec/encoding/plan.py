@@ -50,7 +50,9 @@ Write = Callable[[Any, Encoder, int], None]
 
 
 def writer(type_: Type) -> Write:
-    """Return a function that encodes a value of a type as an object of its own."""
+    """Return a function that encodes a value as an object of its own, not as part of another
+    object.
+    """
     type_, _ = resolve(type_)
     found: Write | None = type_.plans.get("write")
     if found is None:
