@@ -173,7 +173,7 @@ def test_input_that_is_no_perfetto_trace_is_refused(tmp_path, data, message):
 def test_damaged_packets_are_omitted_and_counted(capsys, trace, tmp_path):
     data = bytearray(Path(trace).read_bytes())
     hurt = data.index(b"Echo")
-    data[hurt - 1] = 0xFF  # The byte before an interned name is its length.
+    data[hurt - 1] = 0xFF  # The byte before an interned name is the length of the name.
     (tmp_path / "hurt").write_bytes(data)
     text = output(capsys, str(tmp_path / "hurt"))
     assert "Traced.Later" in text

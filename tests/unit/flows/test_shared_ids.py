@@ -48,7 +48,7 @@ def test_parent_has_flows_again_after_its_next_call_if_the_child_sends_nothing()
 
 
 @pytest.mark.parametrize("skips", [False, True])
-def test_message_of_the_child_ends_flows_in_both_processes(*, skips: bool) -> None:
+def test_message_of_the_child_process_ends_flows_in_both_processes(*, skips: bool) -> None:
     flags = mmap(-1, 2)
     kept, parent = shared(flags, 1)
     kept_too, child = shared(flags, 1)

@@ -353,7 +353,7 @@ class TestTurnsOfBusyConnections:
         os.close(write_fd)
         close_all([host])
 
-    def test_fast_path_gets_at_most_one_turn_of_bytes(self, runner: FakeTaskRunner) -> None:
+    def test_fast_path_gets_the_bytes_of_at_most_one_turn(self, runner: FakeTaskRunner) -> None:
         frame = hello(bytes(1000))
         handled: list[int] = []
 

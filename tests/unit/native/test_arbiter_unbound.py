@@ -80,7 +80,7 @@ def test_packets_that_do_not_fit_before_the_connection_are_dropped_and_counted(
     assert writer.packets_dropped == 1
 
 
-def test_emulated_memory_sends_chunks_in_commits(startup: Startup) -> None:
+def test_commits_contain_the_chunks_if_memory_is_emulated(startup: Startup) -> None:
     write(startup.arbiter, FIRST, 1)
     startup.arbiter.emulate(True)
     startup.bind()

@@ -52,7 +52,9 @@ class TestObservedFunction:
         with pytest.raises(ZeroDivisionError):
             Around(divide, lambda *_: 1, broken)(4, 0)
 
-    def test_after_observer_is_called_only_if_the_before_observer_returns_a_value(self) -> None:
+    def test_observer_after_a_call_runs_only_if_the_observer_before_the_call_returns_a_value(
+        self,
+    ) -> None:
         seen: list[Any] = []
         assert Around(divide, lambda *_: None, lambda *args: seen.append(args))(4, 2) == 2.0
         assert Around(divide, lambda *_: 1)(4, 2) == 2.0

@@ -146,7 +146,7 @@ def test_long_values_are_truncated_in_json_errors(make: Callable[[], dict[str, A
     assert len(str(caught.value)) < 1000
 
 
-def test_values_nested_in_a_long_key_are_read_in_linear_time() -> None:
+def test_values_nested_below_a_long_map_key_are_read_in_linear_time() -> None:
     key, numbers = "x" * (1 << 20), [1] * 200_000
     value = {"children": {key: {"numbers": numbers}}}
     with no_hang():

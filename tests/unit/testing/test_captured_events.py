@@ -38,7 +38,7 @@ def test_events_are_captured_with_their_arguments_in_order_of_time() -> None:
     assert b"request" in captured.trace
 
 
-def test_only_named_categories_are_captured_including_slow_categories() -> None:
+def test_only_named_categories_are_captured_even_if_they_are_slow() -> None:
     with CapturedEvents("captured_events.stock") as captured:
         with shop.slice("request"):
             pass

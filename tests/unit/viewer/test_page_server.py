@@ -273,7 +273,7 @@ class TestConnectionDeadlines:
             clock.now += 1
             read_all(end)
 
-    def test_client_that_never_closes_is_disconnected(
+    def test_client_that_never_closes_its_connection_is_disconnected(
         self, server: PageServer, clock: Clock
     ) -> None:
         with dial(server) as end:

@@ -43,7 +43,7 @@ def test_invalid_duration_and_sizes_are_refused(given: dict[str, str]) -> None:
         config(["gfx"], **given)
 
 
-def test_config_names_are_divided_into_events_and_categories() -> None:
+def test_names_on_the_command_line_are_divided_into_events_and_categories() -> None:
     made = config(["gfx", "disk", "power/cpu_idle", "hyp"])
     sources = {source.config.name: source.config for source in made.data_sources}
     assert sources["linux.sys_stats"].sys_stats_config.diskstat_period_ms == 1000

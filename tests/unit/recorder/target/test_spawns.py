@@ -72,7 +72,9 @@ def test_python_that_cannot_be_recorded_is_noted_with_its_process_id(workspace, 
         (["whatever"], {"executable": "/bin/true"}),
     ],
 )
-def test_started_programs_other_than_python_are_not_noted(workspace, command, options):
+def test_started_programs_other_than_python_are_not_noted_as_unrecorded(
+    workspace, command, options
+):
     subprocess.run(command, **options, check=True)
     assert workspace.read_failures() == {}
 
