@@ -94,7 +94,7 @@ def test_repeated_resume_sends_each_part_once(world: World) -> None:
     assert deferred.answers == [(b"0", True), (b"", False)]
 
 
-def test_streams_above_the_limit_are_rejected(world: World) -> None:
+def test_streams_above_the_maximum_number_are_rejected(world: World) -> None:
     deferreds = [world.add(world.parts(0)) for _ in range(MAX_STREAMS + 1)]
     assert [each.answers for each in deferreds] == [[]] * MAX_STREAMS + [[None]]
     world.runner.run_until_idle()

@@ -146,7 +146,7 @@ class TestTimerDescriptor:
             _native.set_timer_fd(file.fileno(), 1)
 
 
-def test_call_untraced_returns_and_raises_like_its_function() -> None:
+def test_call_untraced_returns_and_raises_like_the_called_function() -> None:
     assert _native.call_untraced(divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         _native.call_untraced(divmod, 7, 0)

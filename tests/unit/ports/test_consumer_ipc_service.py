@@ -493,7 +493,7 @@ class TestServiceQueries:
         assert f"process {os.getpid()}" in error
         assert "Flush" in error
 
-    def test_query_of_sessions_only_omits_producers(
+    def test_service_state_with_sessions_only_contains_no_producers(
         self, world: World, remote: RemoteConsumer
     ) -> None:
         world.record(remote)

@@ -46,7 +46,7 @@ def test_without_field_removes_all_occurrences_of_the_field() -> None:
     assert TracingServiceState.decode(left) == state()
 
 
-def test_field_bytes_joins_all_occurrences() -> None:
+def test_field_bytes_joins_all_occurrences_of_the_field() -> None:
     encoded = b"\x08\x05" + b"\x0a\x02ab" + b"\x12\x01x" + b"\x0a\x01c"
     assert field_bytes(encoded, 1) == b"abc"
     assert field_bytes(encoded, 3) == b""

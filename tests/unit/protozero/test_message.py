@@ -381,7 +381,7 @@ class TestMergeMessages:
             third="z",
         )
 
-    def test_merge_equals_decoding_the_concatenation(self) -> None:
+    def test_merge_gives_the_same_message_as_decoding_the_joined_bytes(self) -> None:
         one = Sample(children=[Sample(number=1)], kids={1: Sample(number=1)})
         two = Sample(
             children=[Sample(number=2)], kids={1: Sample(text="t")}, child=Sample(number=3)

@@ -126,7 +126,7 @@ class TestServiceSessions:
         assert producer.configs["a"].tracing_session_id == other.endpoint.session_id
         assert other.endpoint.session_id not in ids
 
-    def test_service_sets_its_fields_of_the_data_source_config(self, setup):
+    def test_service_sets_the_data_source_config_fields_that_it_owns(self, setup):
         producer = setup.producer("ds")
         config = make_config(
             "ds", duration_ms=1000, data_source_stop_timeout_ms=7, enable_extra_guardrails=True

@@ -69,7 +69,7 @@ def test_request_without_origin_is_refused_if_one_is_required(access: Access) ->
     assert caught.value.status == 403
 
 
-def test_pages_of_the_own_server_are_allowed_if_it_serves_the_ui() -> None:
+def test_pages_of_the_server_itself_are_allowed_if_the_server_has_the_ui() -> None:
     access = Access(9001, (), own_pages=True)
     for own in ("http://127.0.0.1:9001", "http://localhost:9001"):
         assert access.check(request("127.0.0.1:9001", own)) == own

@@ -79,7 +79,7 @@ def test_event_names_may_be_between_options() -> None:
     assert options.light
 
 
-def test_categories_select_the_light_mode_with_a_default_output_file() -> None:
+def test_category_option_selects_the_light_mode_and_its_default_output_file() -> None:
     options = parse("--category shop -t 5s".split())
     assert (options.light, options.category, options.out) == (True, ["shop"], "trace.pftrace")
     assert parse("--category shop -o -".split()).out == "-"

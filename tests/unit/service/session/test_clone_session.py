@@ -52,7 +52,7 @@ def test_clone_contains_the_data_written_before_cloning(setup):
     assert packets[-1].trace_stats.final_flush_outcome == 1
 
 
-def test_uuid_of_a_clone_keeps_the_low_half_of_its_source(setup):
+def test_uuid_of_a_clone_has_the_low_half_of_the_source_uuid(setup):
     config = make_config("ds", trace_uuid_msb=5, trace_uuid_lsb=-6)
     clone = clone_of(setup, setup.enable(config))
     assert clone.clones[0].uuid_lsb == -6
