@@ -101,7 +101,7 @@ def lines(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines() if not line.startswith("    ")]
 
 
-def test_gidl_runner_reports_that_a_valid_suite_passes(
+def test_gidl_runner_reports_no_failure_for_a_valid_suite(
     suite: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (suite / "cases.gidl").write_text(CASES)
@@ -116,7 +116,9 @@ def test_gidl_runner_reports_that_a_valid_suite_passes(
     assert found == [f"cases.gidl {passed} passed 0 failed {unsupported} unsupported".split()]
 
 
-def test_gidl_runner_prints_deviations(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gidl_runner_prints_results_that_differ_from_the_suite(
+    suite: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (suite / "wrong.gidl").write_text(WRONG)
     assert main([str(suite / "wrong.gidl"), "-v"]) == 1
     out = capsys.readouterr().out

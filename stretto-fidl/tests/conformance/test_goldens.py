@@ -63,7 +63,7 @@ def test_ir_different_from_its_golden_fails_with_the_first_difference(suite: Pat
     assert reason.startswith("ir.protocol_declarations[0].methods[0].ordinal:")
 
 
-def test_golden_with_another_order_of_keys_fails(suite: Path) -> None:
+def test_comparison_fails_if_the_golden_has_its_keys_in_another_order(suite: Path) -> None:
     golden = read(suite)
     golden["name"] = golden.pop("name")
     write(suite, golden)

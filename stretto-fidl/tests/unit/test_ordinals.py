@@ -7,7 +7,7 @@ import pytest
 from stretto_fidl.ordinals import is_selector, ordinal_of, selector_of
 
 
-def test_ordinals_equal_the_public_vectors() -> None:
+def test_ordinals_equal_those_of_the_public_test_vectors() -> None:
     assert ordinal_of("a.b.c/protocol.selector") == 4257738365359108720
     assert ordinal_of("a.b.c/protocol.s0") == 0x3B1625372E15F1AE
     assert ordinal_of("test.protocols/ChannelProtocol.MethodA") == 3155008840945527714

@@ -205,12 +205,12 @@ def compare_protocols(generated: Any, loaded: Any) -> None:
 
 
 class TestTraceAnnotations:
-    def test_library_generated_without_trace_annotations_equals_one_defined_without_them(
+    def test_option_strip_generates_what_a_library_without_trace_annotations_generates(
         self,
     ) -> None:
         assert generate(everything(), trace="strip") == generate(everything(trace=False))
 
-    def test_kept_trace_annotations_are_attributes_of_the_protocol_and_its_methods(
+    def test_trace_annotations_that_are_kept_become_attributes_in_the_generated_module(
         self, importer: Importer
     ) -> None:
         importer(generate(BASE))

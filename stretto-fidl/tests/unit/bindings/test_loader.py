@@ -119,7 +119,7 @@ class TestLoadedProtocol:
         assert (ping.kind, ping.strict, ping.composed) == (ONE_WAY, False, True)
         assert ping.request is None
 
-    def test_event_has_a_response_only(self, names) -> None:
+    def test_event_has_a_response_but_no_request(self, names) -> None:
         tick = names.Calculator.BY_NAME["OnTick"]
         assert tick.kind == EVENT
         assert tick.response is names.AddRequest
@@ -323,7 +323,9 @@ def test_unknown_kinds_in_the_ir_are_refused(change: dict, message: str) -> None
           {"name": "y", "value": {"value": "2"}}]}, {"a": {"x": "1", "y": "2"}}),
     ],
 )  # fmt: skip
-def test_attributes_are_read_with_their_arguments(attribute_ir: dict, expected: dict) -> None:
+def test_attributes_of_the_ir_are_read_with_their_arguments(
+    attribute_ir: dict, expected: dict
+) -> None:
     assert attributes({"maybe_attributes": [attribute_ir]}) == expected
 
 

@@ -68,7 +68,7 @@ class TestBitsClass:
         assert Mode.WRITE not in Mode.READ
         assert Mode() == 0
 
-    def test_repr_names_the_flags_and_shows_unknown_ones_as_hex(self) -> None:
+    def test_repr_names_known_flags_and_shows_unknown_flags_as_hex(self) -> None:
         assert repr(Mode.READ | Mode.WRITE) == "Mode.READ | Mode.WRITE"
         assert repr(Mode()) == "Mode(0)"
         assert repr(Open(9)) == "Open.A | Open(0x8)"

@@ -107,7 +107,7 @@ class TestUnionClass:
         assert not shape.is_unknown
         assert repr(shape) == "Shape(point=Point(x=1, y=2))"
 
-    def test_member_called_value_gets_an_underscore(self) -> None:
+    def test_member_named_value_gets_an_underscore(self) -> None:
         assert Shape(value_=7).value_ == Shape(value_=7).value == 7
         assert Shape(value_=7).which == "value_"
         assert Shape(point=Point(x=1, y=2)).value_ is None

@@ -42,7 +42,7 @@ def test_ordinals_are_replaced_by_method_names() -> None:
 
 
 @pytest.mark.parametrize("name", [b"ordinal 0x60", b"an ordinal 0x5f", b"ordinal 0x5f too"])
-def test_texts_other_than_known_ordinals_are_kept(name: bytes) -> None:
+def test_only_texts_with_known_ordinals_are_replaced(name: bytes) -> None:
     symbolizer = Symbolizer(NAMES)
     trace = message((1, packet(name)))
     assert symbolizer.symbolize(trace) == trace

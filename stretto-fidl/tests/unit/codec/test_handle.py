@@ -58,7 +58,7 @@ class TestHandleOwnership:
         del handle
         assert not is_open(fd)
 
-    def test_handle_whose_descriptor_was_closed_elsewhere_is_deleted_without_error(self) -> None:
+    def test_deleting_a_handle_raises_no_error_if_its_descriptor_is_already_closed(self) -> None:
         handle = Handle(os.eventfd(0))
         os.close(handle.fd)
         del handle
@@ -69,7 +69,7 @@ class TestHandleOwnership:
         assert is_open(fd)
         os.close(fd)
 
-    def test_duplicate_has_another_descriptor(self, handle: Handle) -> None:
+    def test_duplicated_handle_has_another_descriptor(self, handle: Handle) -> None:
         with handle.duplicate() as other:
             assert other.fd != handle.fd
             assert (other.object_type, other.rights) == (handle.object_type, handle.rights)
@@ -86,17 +86,19 @@ class TestHandleOwnership:
         codec.encode(TYPES.Basic(h=handle))
         assert handle.is_open
 
-    def test_repr_has_the_type_and_the_descriptor_or_closed(self, handle: Handle) -> None:
+    def test_repr_shows_the_type_and_the_descriptor_or_the_word_closed(
+        self, handle: Handle
+    ) -> None:
         assert repr(handle) == f"<Handle event fd {handle.fd}>"
         handle.close()
         assert repr(handle) == "<Handle event closed>"
 
 
 class TestHandleRights:
-    def test_fresh_handle_has_the_rights_of_its_type(self, handle: Handle) -> None:
+    def test_new_handle_has_the_default_rights_of_its_type(self, handle: Handle) -> None:
         assert handle.rights == DEFAULT_RIGHTS[EVENT] == BASIC_RIGHTS | RIGHTS["signal"]
 
-    def test_decoding_reduces_rights_to_those_of_the_definition(self, handle: Handle) -> None:
+    def test_decoded_handle_keeps_only_the_rights_of_its_definition(self, handle: Handle) -> None:
         data, _ = codec.encode(TYPES.Basic(h=handle))
         assert codec.decode(TYPES.Basic, data, [handle]).h.rights == BASIC_RIGHTS
 

@@ -51,7 +51,7 @@ def test_encoding_error_names_the_path_of_the_value(path: str, leaf) -> None:
 
 
 @pytest.mark.parametrize(("path", "leaf"), PLACES)
-def test_error_of_a_number_out_of_range_names_its_path(path: str, leaf) -> None:
+def test_error_of_a_number_out_of_range_names_the_path_of_the_number(path: str, leaf) -> None:
     value = root()
     leaf(value).a = -1
     with pytest.raises(codec.WireError) as raised:

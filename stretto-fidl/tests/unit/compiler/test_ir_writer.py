@@ -41,7 +41,7 @@ KEYS = {
 }
 
 
-def test_keys_of_the_ir_document_are_in_order() -> None:
+def test_keys_of_the_document_have_the_order_of_fuchsias_compiler() -> None:
     assert list(compiled(TEXT)) == [
         *["name", "platform", "experiments", "library_dependencies"],
         *["bits_declarations", "const_declarations", "enum_declarations"],
@@ -53,12 +53,12 @@ def test_keys_of_the_ir_document_are_in_order() -> None:
     assert "overlay_declarations" not in compiled("type A = struct {};")
 
 
-def test_keys_of_ir_declarations_are_in_order() -> None:
+def test_keys_of_declarations_have_the_order_of_fuchsias_compiler() -> None:
     ir = compiled(TEXT)
     assert {name: " ".join(named(ir, name)) for name in KEYS} == KEYS
 
 
-def test_keys_of_ir_members_and_methods_are_in_order() -> None:
+def test_keys_of_members_and_methods_have_the_order_of_fuchsias_compiler() -> None:
     ir = compiled(TEXT)
     (method,) = named(ir, "Protocol")["methods"]
     assert list(method) == [

@@ -101,7 +101,7 @@ def test_ordinal_is_computed_from_the_selector_instead_of_the_name() -> None:
     }
 
 
-def test_composition_keeps_ordinals_and_attributes() -> None:
+def test_composed_methods_keep_their_ordinals_and_attributes() -> None:
     text = (
         "protocol R { compose Q; C(); };\nprotocol Q { compose P; B(); };\n"
         'protocol P { @trace("p") A(); };'
@@ -123,7 +123,7 @@ def test_protocol_is_open_by_default() -> None:
     assert [named(ir, name)["openness"] for name in "PQRS"] == ["open", "open", "ajar", "closed"]
 
 
-def test_protocols_may_send_ends_of_each_other() -> None:
+def test_two_protocols_may_send_channel_ends_of_each_other() -> None:
     ir = compiled(
         "protocol P { M(resource struct { q client_end:Q; }); };\n"
         "protocol Q { M(resource struct { p server_end:P; }); };"

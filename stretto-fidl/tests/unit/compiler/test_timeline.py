@@ -80,7 +80,7 @@ def test_import_used_in_one_version_is_not_reported_as_unused() -> None:
     assert "imported, but not used" in error_of(HEAD + "using other;\n", o=other).reason
 
 
-def test_deprecated_declarations_are_used_only_by_deprecated_ones() -> None:
+def test_deprecated_declarations_are_used_only_by_deprecated_declarations() -> None:
     start = HEAD + "@available(deprecated=5) alias A = uint8;\n"
     start += "type E = enum { @available(deprecated=5) X = 1; Y = 2; };\n"
     for use in (

@@ -110,7 +110,7 @@ def test_another_caller_reads_after_the_reading_caller_got_its_reply() -> None:
         assert sorted(call.result(30) for call in calls) == [0, 1, 2, 3]
 
 
-def test_late_reply_is_dropped() -> None:
+def test_reply_to_a_timed_out_call_is_dropped() -> None:
     with Peer() as peer:
         with pytest.raises(CallTimeoutError):
             peer.client.call("Echo", talk.TalkEchoRequest(number=1), timeout=0)

@@ -77,7 +77,7 @@ def test_messages_keep_their_boundaries_and_handles(ends) -> None:
     other.close()
 
 
-def test_message_at_the_limits_is_read(ends) -> None:
+def test_message_with_the_maximum_of_bytes_and_handles_is_read(ends) -> None:
     peer, ours = ends
     data = HEADER + bytes(65536 - 16)
     before = descriptors()

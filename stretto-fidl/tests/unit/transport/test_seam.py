@@ -231,7 +231,7 @@ def same_code(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("base", [Client, AsyncClient, Server, AsyncServer])
 @pytest.mark.parametrize("how", ["loaded", "keep", "strip"])
-def test_traced_method_stubs_replace_plain_ones_only_during_a_recording(
+def test_method_stubs_are_traced_only_during_a_recording(
     how: str, base: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
