@@ -19,8 +19,6 @@ _M = TypeVar("_M", default=bytes)
 _T = TypeVar("_T")
 _W = TypeVar("_W", bound=MessageWriter)
 
-# --- service side -----------------------------------------------------------
-
 RING: Final = 1
 DISCARD: Final = 2
 
@@ -107,7 +105,7 @@ class MessageFilter:
         Raises ValueError if one of the fields isn't a nested message.
         """
     def query(self, message: int, field: int) -> tuple[str, int] | None:
-        """Return the rule for a field of a message, both by number; None if the field is denied.
+        """Return the rule for a field, by the numbers of message and field; None if it is denied.
 
         The rule is ("simple", 0), ("nested", number of the message) or ("string", semantic type).
         """
@@ -160,8 +158,6 @@ class ProducerEndpointCore:
         """Scrape a dead producer's unregistered writers into this buffer."""
     def stats(self) -> dict[str, int]: ...
 
-# --- producer side ----------------------------------------------------------
-
 STALL: Final = 0
 DROP: Final = 1
 STALL_THEN_DROP: Final = 2
@@ -202,10 +198,13 @@ class SendQueue:
 class IpcThread:
     """A native thread that polls a descriptor, usually a socket (core/io_thread.h).
 
-    It drains `queue` at POLLOUT without the GIL, and calls `on_readable()` with the GIL when there
-    is input or the peer has disconnected. If that returns False or raises, the thread stops
-    reading. All signals are blocked in the thread. `stop()` joins it (never from within the
-    callback) and may be followed by another `start()`; it must be stopped before a fork. A thread
+    The thread drains `queue` at POLLOUT without the GIL, and calls `on_readable()` with the GIL
+        when there is input or the peer has disconnected. If `on_readable()` returns False or
+        raises,
+        the thread stops reading. All signals are blocked in the thread. `stop()` joins the thread
+        (never from within the
+            callback) and may be followed by another `start()`. Call `stop()` before a fork. A
+            thread
     without a queue ends when it stops reading, and is `running` until `stop()` has joined it.
     """
 
@@ -264,7 +263,7 @@ class Arbiter:
         No effect in process: there the flush is acknowledged through the endpoint object.
         """
     def open_buffer(self, target_buffer: int, /) -> bool:
-        """Reserve a chunk for the losses of exiting writers of this buffer (core/loss_marks.h).
+        """Reserve a chunk that marks losses of exiting writers of this buffer (core/loss_marks.h).
 
         Returns False if no chunk is free.
         """
@@ -299,8 +298,6 @@ class TraceWriter:
     def packets_dropped(self) -> int: ...
     @property
     def drop_count(self) -> int: ...
-
-# --- messages ---------------------------------------------------------------
 
 class _Writable(Protocol):
     def write(self, data: bytes, /) -> object: ...
@@ -385,9 +382,9 @@ def writer_misuse_count() -> int:
 class DecodedField:
     """A field in its encoded form.
 
-    The `as_` methods interpret it as a type. They truncate integers to their width, and return 0 or
-    an empty value if the wire type can't encode such a value: a peer may send any type in any
-    field.
+    The `as_` methods convert the field to a type. They truncate integers to the width of that type.
+    If the field's wire type doesn't fit that type, they return 0 or an empty value: a peer may send
+    any wire type in any field.
     """
 
     @property
@@ -533,8 +530,6 @@ class Tokenizer(Generic[_M]):
     def errors(self) -> int:
         """The number of damaged places."""
 
-# --- track events -----------------------------------------------------------
-
 MAX_INSTANCES: Final = 8
 """The number of sessions that can record track events at the same time."""
 
@@ -550,8 +545,9 @@ _Flows: TypeAlias = Flow | int | Sequence[Flow | int]
 class Category:
     """A named group of events; one object per name, for the lifetime of the process.
 
-    Arguments of events may have any value: int, float, bool, str, list and dict are recorded as
-    such, others as their repr. An int outside of the signed 64-bit range is recorded as a string of
+    Arguments of events may have any value: int, float, bool, str, list and dict are recorded
+    with their type, values of other types as their repr. An int outside of the signed 64-bit range
+    is recorded as a string of
     its digits: readers would show it as a negative number. Keys of `args` are recorded as their
     str.
     """
@@ -774,7 +770,7 @@ class Track:
 
 @final
 class Flow:
-    """An arrow between the events that carry it."""
+    """A flow: the UI draws an arrow between the events that have the same flow."""
 
     def __init__(self, id: int = ...) -> None: ...
     @property
@@ -815,7 +811,7 @@ class FlowIds:
     def next(
         self, outgoing: bool, kind: int, txid: int, ordinal: int = 0, answer: int = 0, /
     ) -> int:
-        """Count a message; return its id, or 0 if it has none."""
+        """Count a message; return the id of its flow, or 0 if the message has no flow."""
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0, /) -> None:
         """Count a message that needs no id."""
     def lost(self, outgoing: bool, /) -> None:
@@ -916,9 +912,6 @@ def raise_on_event_misuse(raises: bool, /) -> bool:
     """
 
 def after_fork_in_child() -> None: ...
-
-# --- helpers ----------------------------------------------------------------
-
 def read_tsc() -> int | None:
     """Return the processor's time stamp counter; None if there is none."""
 
@@ -940,7 +933,7 @@ def pack_slices(trace: bytes | bytearray | memoryview, start: int, limit: int) -
 def join_slices(reply: bytes | bytearray | memoryview, start: int) -> tuple[bytes, int]:
     """Decode a ReadBuffersResponse from `start` on, as long as its slices are whole packets.
 
-    Returns trace bytes, and the position of the first field that is something else.
+    Returns trace bytes, and the position of the first field that isn't such a slice.
     """
 
 def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:

@@ -70,10 +70,10 @@ def totals() -> dict[str, Any]:
     """
 
 def pause_looks() -> None:
-    """Stop the thread that looks at the stacks, before a fork."""
+    """Stop the thread of auto detail, which reads the stacks. Call it before a fork."""
 
 def resume_looks() -> None:
-    """Restart the thread that looks at the stacks after a fork, if auto detail is on."""
+    """Start the thread of auto detail again after a fork. No effect if auto detail is off."""
 
 def gc_callback(
     category: Category, thread_track: Callable[[], Track], /

@@ -51,7 +51,7 @@ def _in_process_sessions() -> SessionBackend:
     from stretto.backends.in_process import InProcessBackend
 
     backend = tracing.backend(IN_PROCESS)
-    assert isinstance(backend, InProcessBackend)  # The factory registered above makes this type.
+    assert isinstance(backend, InProcessBackend)  # `_in_process_backend` made it.
 
     return backend
 

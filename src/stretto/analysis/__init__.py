@@ -1,1 +1,1 @@
-"""Reading and converting traces. Independent of recording."""
+"""Reading and converting traces. The package doesn't import the recording side."""

@@ -5,11 +5,11 @@
     receive reply <---- send reply            instants
 
     queueing   from send to the handler's begin
-    service    from there to the first reply, or to the handler's end if none was sent
+    service    from the handler's begin to the first reply, or without a reply to the handler's end
     latency    from send to the reply's arrival; of a message without a reply, the queueing
 
 Every slice or instant with the arguments `role` and `method` is a message. A message is unmatched
-if its sending or its receiving is missing in the trace, or if these have no flow. Times are
+if its sending or its receiving is missing in the trace, or if they have no flow. Times are
 BOOTTIME nanoseconds.
 """
 
@@ -192,7 +192,7 @@ def _calls(messages: list[Message]) -> list[Call]:
         call = waiting.get(message.flow) if message.flow else None
         # Some schemes reuse flow ids: a second message of the same kind begins a new call.
         if call is None or getattr(call, part) is not None:
-            # Without a flow a first reply can't be distinguished from a further one.
+            # Without a flow, the first reply to a request looks like a later reply to the request.
             kind = "request" if is_reply and not message.flow else message.kind
             call = Call(message.method, kind)
             calls.append(call)

@@ -131,7 +131,7 @@ class _MachineClocks:
             offsets.insert(at, boottime - timestamp)
 
     def boottime(self, clock_id: int, timestamp: int) -> int:
-        """Convert a time to BOOTTIME by the snapshot before it; unchanged without a snapshot."""
+        """Convert a time to BOOTTIME by the last clock snapshot; no change without a snapshot."""
         if clock_id not in self._snapshots:
             return timestamp
         times, offsets = self._snapshots[clock_id]

@@ -9,8 +9,8 @@ connected, the IPC thread sleeps in the kernel; otherwise a timer retries with g
 a fork, the child gets its own connection, or retries on its own.
 
 Startup tracing (`client.startup_tracing`) writes into memory of this process. The next connection
-offers that memory to its service. If a connection without memory exists, it is replaced: it has
-transported no data.
+offers that memory to its service. An existing connection for which no shared memory was set up is
+replaced; it has transported no data.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def connect_to_service(address: str, prepare: Prepare | None) -> ServiceConnecti
         prepare: Called with a new connection before the first attempt to connect.
 
     Returns:
-        The new connection, or the existing one of a recorder: with both, everything would be
-        recorded twice.
+        The new connection, or the existing connection to a recorder: with two connections, each
+                event would be recorded twice.
     """
     before = tracing.connected(SYSTEM)
     if isinstance(before, SystemBackend):
@@ -150,7 +150,9 @@ class AlwaysOnBackend:
         if client is not None and producer is not None:
             # The IPC thread stops first: it could start a data source that is ending.
             client.suspend()
-            # Data sources end first: at the disconnection the service reads the memory a last time.
+            # Data sources end before the disconnection, at which the service reads the shared
+            # memory
+            # for the last time.
             producer.stop()
             client.disconnect()
             producer.on_disconnect()
@@ -167,8 +169,6 @@ class AlwaysOnBackend:
         self._closed = True
         fork.before.remove(self._suspend)
         fork.after_in_parent.remove(self._resume)
-
-    # --- startup tracing
 
     def setup_startup_tracing(
         self,
@@ -212,7 +212,7 @@ class AlwaysOnBackend:
             self.problem = ""
         self._timer.resume()
 
-    # --- connecting: on the timer's thread
+    # --- connecting; run on the timer's thread
 
     def _attempt(self) -> bool:
         broken, self._client = self._client, None
@@ -241,7 +241,7 @@ class AlwaysOnBackend:
             raise
         self._client = client
 
-    # --- called on the IPC thread
+    # --- run on the IPC thread
 
     def _on_connected(self) -> None:
         self.problem = ""

@@ -142,7 +142,7 @@ class RecorderProcess:
                 try:
                     pipe.close()
                 except BrokenPipeError:
-                    pass  # The recorder was killed before it read the line of `_wait`.
+                    pass  # The recorder was killed before its program read the line.
 
 
 def _start(path: str, options: Sequence[str]) -> Popen[str]:

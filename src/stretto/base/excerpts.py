@@ -31,7 +31,7 @@ MAX_TEXT = 256
 
 
 def excerpt(value: Any, parts: Parts) -> Any:
-    """Return an excerpt of a value: dicts, lists, texts and numbers.
+    """Return an excerpt of a value. It consists of dicts, lists, texts and numbers.
 
     Args:
         value: Any value.

@@ -29,7 +29,7 @@ class OwnFd:
         return self._identity is not None and _identity(self.fd) == self._identity
 
     def close(self) -> None:
-        """Close the descriptor, unless the program has done so."""
+        """Close the descriptor, unless the program has closed it."""
         if self.is_ours:
             os.close(self.fd)
 

@@ -161,8 +161,6 @@ class _Parser:
             parts.append(self._repeated(self._atom(depth)))
         return parts[0] if len(parts) == 1 else Sequence(parts)
 
-    # --- repetition
-
     def _repeated(self, part: Node) -> Node:
         counts = self._counts()
         if counts is None:
@@ -190,8 +188,6 @@ class _Parser:
         if most is not None and most < least:
             raise self.error("a count whose maximum is below its minimum before")
         return least, most
-
-    # --- groups, sets and characters
 
     def _atom(self, depth: int) -> Node:
         if self._next_is("("):
@@ -249,8 +245,6 @@ class _Parser:
         if character.isalnum():
             raise self.error(f"the escape '\\{character}' isn't supported,")
         return character
-
-    # --- sets of characters
 
     def _set(self) -> CharacterSet:
         negated = self._take("^")

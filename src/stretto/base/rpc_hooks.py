@@ -50,8 +50,8 @@ What hooks must do
 - Return None, or a span, and never raise, wait, or use the channel.
 - Return a span from `sent` for a REQUEST only.
 
-`stretto_fidl.transport.endpoint` is a transport that counts, `stretto.ipc.client` one that numbers;
-`tests/support/framed_rpc.py` is a complete small one.
+Examples: the messages of `stretto_fidl.transport.endpoint` are counted by the hooks, those of
+`stretto.ipc.client` are numbered; `tests/support/framed_rpc.py` is a small complete transport.
 """
 
 from __future__ import annotations

@@ -72,8 +72,6 @@ class SelectorTaskRunner:
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._selector.register(self._wake_fd, selectors.EVENT_READ)
 
-    # --- tasks and watches
-
     def post(self, task: Task) -> None:
         """Run `task` soon, after the tasks posted before it. Any thread may call this."""
         self._posted.append(task)
@@ -127,8 +125,6 @@ class SelectorTaskRunner:
         if self._watches.pop(fd, None) is not None:
             self._selector.unregister(fd)
 
-    # --- running
-
     def run(self) -> None:
         """Run until `quit`."""
         while not self._quit:
@@ -162,8 +158,6 @@ class SelectorTaskRunner:
         """Release the selector; nothing can be watched or run afterwards."""
         self._selector.close()
         os.close(self._wake_fd)
-
-    # --- one round
 
     def _round(self, deadline_ns: int | None) -> None:
         # A round waits first, so that all its tasks have run when it returns.

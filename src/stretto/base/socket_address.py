@@ -22,7 +22,9 @@ _VSOCK = "vsock://"
 
 
 def is_network(address: str) -> bool:
-    """Whether an address is TCP or vsock, without shared memory and verified peers."""
+    """Whether an address is TCP or vsock.
+
+    Connections of these kinds have no shared memory, and the user of the peer isn't known."""
     return address.startswith(_VSOCK) or _is_tcp(address)
 
 

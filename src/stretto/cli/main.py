@@ -89,7 +89,7 @@ def _disconnect() -> None:
 
 
 def _discard_output() -> None:
-    """Redirect standard output to /dev/null: the interpreter flushes its buffer at the end."""
+    """Redirect standard output to /dev/null, so that the interpreter's last flush succeeds."""
     if sys.stdout is None:
         return
     null = os.open(os.devnull, os.O_WRONLY)
@@ -98,7 +98,7 @@ def _discard_output() -> None:
 
 
 def _print_error(text: str) -> None:
-    if sys.stderr is not None:  # print(file=None) would write to standard output.
+    if sys.stderr is not None:  # With file=None, print writes to standard output.
         print(f"stretto: {text}", file=sys.stderr)
 
 

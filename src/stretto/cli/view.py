@@ -127,7 +127,9 @@ class _Viewing:
     def _on_fetched(self) -> None:
         _tell(f"the page has {self._trace.name}.")
         if not self._keep:
-            self._server.shutdown()  # `shutdown` is allowed on a connection's thread.
+            # This is the thread of a connection: in that of `serve_forever`, `shutdown` would
+            # block.
+            self._server.shutdown()
 
 
 def _open_browser(url: str) -> None:

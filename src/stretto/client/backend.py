@@ -1,7 +1,7 @@
 """Interfaces of the backends, which connect the client to a tracing service.
 
-The implementations are in `stretto.backends`. `stretto._wiring` registers their factories here, so
-the client never imports a service.
+The implementations are in `stretto.backends`. `stretto._wiring` registers the factories of the
+backends in this module, so the client never imports a service.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Connection:
     # --- for the functions of this module
 
     def start(self, prepare: Prepare) -> None:
-        # The categories are loaded now, before function tracing could record their imports.
+        # Import the profilers now: later, function tracing could record the imports.
         builtin_categories.load_all()
         fork.after_in_child.append(self.start_backend)
         atexit.register(disconnect)
@@ -140,9 +140,6 @@ def activate_triggers(names: Iterable[str], *, ttl_ms: float = 0) -> None:
     if isinstance(names, str):
         raise TypeError(f"activate_triggers takes several names: write [{names!r}]")
     tracing.activate_triggers(list(names), ttl_ms)
-
-
-# --- startup tracing
 
 
 def setup_startup_tracing(

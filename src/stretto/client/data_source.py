@@ -71,7 +71,7 @@ class DataSource:
     def __init_subclass__(cls) -> None:
         cls._instances = ()
 
-    # --- for the program ---
+    # --- for the program
 
     @classmethod
     def register(cls) -> None:
@@ -128,7 +128,7 @@ class DataSource:
             self._writers.writer = writer
         return writer
 
-    # --- for subclasses ---
+    # --- for subclasses
 
     @classmethod
     def descriptor(cls) -> DataSourceDescriptor:

@@ -100,7 +100,8 @@ def _after_in_parent() -> None:
 
 
 def _resume_soon() -> None:
-    # The threads can't be restarted within this hook: CPython counts the threads after the hooks.
+    # The threads can't be restarted within this hook: CPython counts the threads after all fork
+    # hooks, and warns if there are several.
     # The main thread calls `resume`; if it is blocked, a thread that records an event or waits for
     # a session calls `resume`.
     process.soon.append(resume)

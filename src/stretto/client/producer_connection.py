@@ -106,11 +106,12 @@ class ProducerConnection:
             self.startup.forget()
         self.endpoint = self.arbiter = None
 
-    # --- called by the service ---
+    # --- called by the service
 
     def on_connect(self) -> None:
         """Register all data sources."""
-        # The flag is set first, so that a data source added by another thread isn't missed.
+        # Set `_connected` before the loop: a data source added meanwhile by another thread is then
+        # registered by that thread.
         self._connected = True
         for source in list(self._types.values()):
             self._offer(source)
@@ -151,7 +152,8 @@ class ProducerConnection:
             instance.set_up(instance_id, config, self.arbiter, config.target_buffer)
 
     def _adopt(self, source: type[DataSource], instance_id: int, config: DataSourceConfig) -> bool:
-        """Pass an instance of startup tracing to the service; False if none fits."""
+        """Let the service control a matching instance of startup tracing; False if there is
+        none."""
 
         def keep(instance: DataSource) -> None:
             instance.instance_id, instance.config = instance_id, config

@@ -193,7 +193,7 @@ class recording:  # noqa: N801  # used like a function
         return session
 
     def _empty(self) -> None:
-        """Remove the file's earlier contents; data that was already streamed is kept."""
+        """Truncate the file at the current position, which is behind the data streamed so far."""
         if not S_ISREG(os.fstat(self._fd).st_mode):
             return
         try:
@@ -220,7 +220,7 @@ class recording:  # noqa: N801  # used like a function
         session, self._session = self._session, None
         if session is None:
             return
-        if session.is_of_parent:  # A forked child leaves the block, too.
+        if session.is_of_parent:  # This is a child, forked inside the block.
             os.close(self._fd)
             return
         try:

@@ -99,8 +99,6 @@ class StartupTracing:
         self._sessions: list[StartupTracingSession] = []
         self._reservations = 0  # The latest reservation number; numbers are never reused.
 
-    # --- beginning of a startup session
-
     def begin(
         self,
         session: StartupTracingSession,
@@ -147,8 +145,6 @@ class StartupTracing:
         instance.set_up(0, config, arbiter, self._reservations << RESERVATION_SHIFT)
         call_safely(instance.begin)
         return instance
-
-    # --- end of a startup session
 
     def adopt(
         self,
@@ -202,7 +198,7 @@ class StartupTracing:
             self.memory = None
 
     def expire(self) -> float | None:
-        """Abort expired sessions; return the ms until the next deadline, None without one."""
+        """Abort expired sessions; return the ms until the next deadline, or None."""
         now = self._now_ns()
         for session in tuple(self._sessions):
             if session.deadline_ns <= now:

@@ -106,7 +106,7 @@ def _no_key(error: Exception, reason: str) -> NoKeyError:
 
 
 def _unix_key(own: socket.socket, *, is_server: bool) -> int:
-    # This is the namespace of our own socket: a peer in another namespace isn't found below.
+    # `peer_cookie` doesn't find a peer in another network namespace.
     namespace = _option(own, _SO_NETNS_COOKIE)
     cookie = peer_cookie(own) if is_server else _option(own, _SO_COOKIE)
     if not cookie:

@@ -25,7 +25,7 @@ class _LazyKey:
     __slots__ = ("_channel", "_never", "_tcp", "reason", "value")
 
     def __init__(self, channel: RpcChannel, *, tcp: bool) -> None:
-        self._channel = weakref.ref(channel)  # A weak reference: the channel refers to this object.
+        self._channel = weakref.ref(channel)  # Weak, because the channel refers to this state.
         self._tcp = tcp
         self.value = 0
         self.reason = ""
@@ -55,7 +55,7 @@ class ChannelState:
     Args:
         owner: The tracer that made it.
         channel: The channel, which refers to this object.
-        scheme: One of `SCHEMES`, for channels that aren't numbered.
+        scheme: One of `SCHEMES`; used unless the messages of the channel are numbered.
         synchronised: Whether no message was sent or received before.
         tcp: Whether to identify TCP connections by their addresses.
     """
@@ -87,7 +87,7 @@ class ChannelState:
 
     @property
     def used(self) -> bool:
-        """Whether messages were sent or received, or may have been."""
+        """Whether the channel has, or may have, transported messages."""
         return self._used or (type(self.ids) is FlowIds and self.ids.used)
 
     def find_key(self) -> None:
@@ -100,7 +100,7 @@ class ChannelState:
         return self.used and not isinstance(self.ids, SharedIds)
 
     def before_fork(self, flags: mmap, index: int) -> None:
-        """Prepare for two users of the channel: parent and child share a flag."""
+        """Share a flag with the child, which sets the flag when it uses the channel."""
         self._used = True
         self.ids = SharedIds(self, flags, index)
 

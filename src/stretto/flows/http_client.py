@@ -4,14 +4,14 @@
     connection.request("GET", "/", headers={"traceparent": ...})
     response = connection.getresponse()
 
-The call's slice lasts while the request is written: between that and `getresponse` the caller may
-do other work, or drop the connection. `getresponse` is a separate slice, in which the reply is
-received; it isn't a message, and has no `role`. The flow's id is made from the request's
+The call's slice lasts only while the request is written, because the caller may do other work
+before `getresponse`, or drop the connection. `getresponse` is a separate slice, in which the reply
+is received; the slice isn't a message, and has no `role`. The flow's id is made from the request's
 `traceparent`; otherwise, with `add_header=True`, from an added header `x-stretto-flow` with 16
 hexadecimal digits.
 
-A `traceparent` identifies one request. If several requests have the same one, arrows lead from
-each of them to all of their handlers.
+A `traceparent` identifies one request. If several requests have the same `traceparent`,
+arrows lead from each of these requests to all of their handlers.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class Direction:
         return bool(self.anchor or self.count or not self.synchronised)
 
     def advance(self, txid: int, answer: int = 0) -> int:
-        """Count a message; return its index in the direction's stream, or -1 if unknown."""
+        """Count a message; return its index in its direction, or -1 if the index is unknown."""
         if txid and txid != self.anchor and not answer:
             self.anchor = txid
             self.count = 0
@@ -124,7 +124,7 @@ class Direction:
         return self.anchor << 32 | self.count
 
     def lose(self) -> None:
-        """Record uncounted messages: one-way messages have no id until the next anchor.
+        """Handle a loss of messages: one-way messages get no id until the next anchor.
 
         The anchor is deleted as well: a lost message may have been a new anchor for the other end.
         """

@@ -48,7 +48,9 @@ class _Installation:
             self.update(switch)
 
     def update(self, switch: TraceSwitch) -> None:
-        """Set a switch according to its category, the tracer, and `disable`."""
+        """Switch tracing on if a tracer is installed and the switch's category is enabled.
+
+        Tracing is off for categories given to `disable`."""
         name = switch.category
         category = self.categories.get(name)
         switch.set(

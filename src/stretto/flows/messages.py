@@ -67,7 +67,7 @@ class MessageFlows:
         self._service = service
         self._lock = RLock()
         self._sends = False
-        # The two directions use different numbers: messages to the server have odd ones.
+        # The two directions use different numbers: messages to the server have odd numbers.
         self._sent = 2 if is_server else 1
         self._received = 1 if is_server else 2
 

@@ -1,4 +1,6 @@
-"""The native code that runs for each message; `stretto.flows.ids` and `tracer` specify it."""
+"""The native code that runs for each message.
+
+It has the same behaviour as the classes in `stretto.flows.ids` and `stretto.flows.tracer`."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
     near, far = traced_pipe(category="control")
     Process(target=work, args=(queue, far)).start()
 
-The creator chooses the queue's key, which is passed to other processes with the queue, by fork or
-pickled. Items put are numbered by a counter in shared memory under the queue's own write lock,
+The creator chooses the queue's key. Other processes get the key with the queue, by fork or by
+pickling. Items put are numbered by a counter in shared memory under the queue's own write lock,
 items got by a second counter under its read lock: the n-th item put is the n-th item got, also
 across processes. If a process is interrupted while it puts or gets an item (Ctrl-C), the counts
 become unknown: from then on the queue has no arrows (`not synchronised`).
@@ -52,7 +52,7 @@ def lose(counts: Array[c_uint64], index: int, connection: Connection) -> None:
 
 
 def step(counts: Array[c_uint64], index: int) -> int:
-    """Increment a counter; return its value, or 0 if it is unknown."""
+    """Increment a counter; return the new value, or 0 if the value is unknown."""
     if counts[index] == _LOST:
         return 0
     counts[index] += 1

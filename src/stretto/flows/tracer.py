@@ -14,7 +14,8 @@ Messages that a handler sends, in its own task or in others that it starts, have
 `incoming`: the flow of the message being handled. It is stored in a context variable.
 
 Rules
-- A sender's slice has the time before the write, and is recorded after it, when its id is known.
+- A sender's slice begins before the write. It is recorded after the write, because only then the
+  message's id is known.
 - Untraced messages are still counted.
 - Messages that a thread sends while it records an event are not traced: otherwise a channel that
   transports the trace itself would cause an endless recursion.
@@ -141,7 +142,7 @@ class FlowTracer:
         data: bytes = b"",
         /,
     ) -> MessageSpan | None:
-        """See `RpcHooks._sent`."""
+        """See `RpcHooks.sent`."""
         counted = self._count(True, channel, method, kind, txid, answer)
         if counted is None:
             return None
@@ -235,7 +236,7 @@ class FlowTracer:
             self.suppressed[reason] = self.suppressed.get(reason, 0) + 1
 
     def before_fork(self) -> None:
-        """Prepare used channels for being shared with the child."""
+        """Give each channel that was used a flag in memory that is shared with the child."""
         shared = [state for state in list(self._states) if state.needs_flag]
         if shared:
             flags = mmap(-1, len(shared))
@@ -257,7 +258,7 @@ class FlowTracer:
         state = channel.state
         if type(state) is ChannelState and state.owner is self:
             return state
-        # A tracer that is installed after the first message has missed messages.
+        # The channel may have transported messages before this tracer was installed.
         complete = channel.created_under is self and state is None and not channel.adopted
         made = ChannelState(self, channel, self._scheme, synchronised=complete, tcp=self._tcp)
         channel.state = made

@@ -22,7 +22,7 @@ from stretto.ipc.frames import MAX_PAYLOAD_BYTES, decode_payload, encode_frame
 from stretto.ipc.parked_fd import ParkedFd
 from stretto.protos.ipc import IPCFrame
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -121,8 +121,9 @@ class Client(ParkedFd):
             on_bound: Called with a proxy; with None if the host has no such service or has
                 disconnected.
             flow_key: Key of the connection for flow ids, sent with the request; 0 for none. It is
-                for connections for which the kernel doesn't report a key to both peers. Hosts
-                without support for it skip these 11 bytes.
+                            for connections for which the kernel doesn't report a key to both peers.
+                            It adds 11
+                            bytes to the request, which hosts without support for flow keys skip.
         """
         if flow_key:
             self.channel.key = flow_key

@@ -17,7 +17,7 @@ from stretto.base.errors import RemoteProtocolError, TransportError
 from stretto.ipc.frames import FrameReader
 from stretto.ipc.turns import Turns
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
@@ -176,8 +176,6 @@ class Connection:
         if self._end is not None:
             self._turns.add(self._read_to_end)
 
-    # --- the outbox
-
     def push(self, frame: bytes, fd: int = -1) -> bool:
         """Send a frame; return False if it was refused."""
         if self._end is None:
@@ -199,8 +197,6 @@ class Connection:
     def next_request_id(self) -> int:
         """Return an unused request id."""
         return self._queue.next_request_id()
-
-    # --- the socket
 
     def _watch_writable(self) -> None:
         writing = self._queue.pending > 0 and not self._queue.broken

@@ -29,7 +29,7 @@ class Listener:
     Args:
         socket: The listening socket; owned by this object from now on.
         runner: The task runner of the listener.
-        on_connection: Called with each connected socket, which it then owns.
+        on_connection: Called with each connected socket; the callback then owns the socket.
         on_error: Called when accepting fails; called again only after a success.
     """
 

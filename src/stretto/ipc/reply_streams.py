@@ -58,7 +58,7 @@ class ReplyStreams:
             self.resume()
 
     def resume(self) -> None:
-        """Continue to send, if there is a part to send and the queue has room for it."""
+        """Send the next part, if a stream is waiting and the outgoing queue has room."""
         has_room = self._connection.pending_bytes <= MAX_QUEUED_BYTES
         if self._streams and has_room and not self._posted:
             self._posted = True

@@ -56,7 +56,7 @@ class RetryTimer(Alarm):
         return pause_ms
 
     def _try(self) -> int | None:
-        # Cleared before the attempt: its connection may break at once and call `start`.
+        # Clear `_wanted` before the attempt: the new connection may break at once and call `start`.
         self._wanted = False
         if self._attempt():
             return None

@@ -3,8 +3,9 @@
     server = serve("shop.sock", [HostedService(SHOP, handlers)], runner)
     client = connect("shop.sock", runner); client.bind(SHOP, on_bound)
 
-They combine `UnixListener`, `Listener`, `Connection`, `HostConnection` and `Client`. A program that
-needs the credentials of a peer, descriptors or other sockets uses these classes itself.
+`serve` and `connect` combine `UnixListener`, `Listener`, `Connection`, `HostConnection` and
+`Client`. A program that needs the credentials of a peer, descriptors or other sockets uses these
+classes itself.
 
 Source: docs/formats/ipc.md, "Binding and calls".
 """
@@ -18,7 +19,7 @@ from stretto.ipc.connection import Connection
 from stretto.ipc.host import HostConnection
 from stretto.ipc.listener import Listener
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

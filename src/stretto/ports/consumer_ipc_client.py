@@ -35,7 +35,7 @@ from stretto.ports.trace_slices import SliceJoiner
 from stretto.protos import ipc
 from stretto.protozero.wire import bytes_field
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -104,7 +104,9 @@ class ConsumerIPCClient:
             address: A path or `@name`.
             consumer: Receives the callbacks.
             runner: The task runner of the connection.
-            timeout_ms: Time in ms for the connection, and again for the first reply.
+            timeout_ms: Limit in ms for connecting; a second limit of the same length is for the
+                first
+                            reply.
 
         Raises:
             TransportError: There is no service, it refuses this user, or it runs as another user.
@@ -124,8 +126,6 @@ class ConsumerIPCClient:
                 "else what it sends as a trace could be anything"
             )
         return cls(end, consumer, runner, timeout_ms)
-
-    # --- the connection
 
     @property
     def connected(self) -> bool:
@@ -180,8 +180,6 @@ class ConsumerIPCClient:
         for *_, fd in self._waiting:
             _close(fd)
         self._waiting.clear()
-
-    # --- requests
 
     def _invoke(self, name: str, request: Message, on_reply: OnReply, fd: int = -1) -> None:
         """Send a request, now or after the service is bound.

@@ -192,7 +192,9 @@ class RemoteConsumerEndpoint(ConsumerEndpoint, Protocol):
     """The interface through which a consumer behind a socket uses the service."""
 
     def trace_pieces(self) -> Iterator[tuple[bytes, bool]]:
-        """Yield (trace bytes, whether more follow) at least once; reads as the caller iterates."""
+        """Yield (trace bytes, whether more bytes follow) at least once.
+
+        Each step of the iterator reads one piece from the buffers."""
 
     def encoded_service_state(self, *, sessions_only: bool = False) -> bytes:
         """Return the encoded service state; descriptors are encoded as by their producers."""

@@ -65,7 +65,7 @@ class IPCService:
             kind: "producer" or "consumer", for messages.
             pid: The peer's process id; 0 over a network.
             on_closed: Called once the connection is closed.
-            urgent: Whether it is served before connections that are not urgent.
+            urgent: Whether the connection is served before connections that are not urgent.
         """
 
         def closed() -> None:

@@ -46,7 +46,7 @@ from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.protos import ipc
 from stretto.protos.config import DataSourceConfig
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -168,8 +168,6 @@ class ProducerIPCClient:
         """Whether the handshake is done and the connection is open."""
         return self._proxy is not None and not self._gone and not self._queue.broken
 
-    # --- life cycle
-
     def connect_and_wait(self, deadline_ms: float = 5000) -> None:
         """Perform the handshake and every command that follows from the registrations.
 
@@ -268,7 +266,7 @@ class ProducerIPCClient:
         return self._ipc_thread_ident != 0 and get_ident() == self._ipc_thread_ident
 
     def __del__(self) -> None:
-        # Writers may still hold the arbiter: its queue must not outlive the descriptor.
+        # Writers may keep the arbiter alive, which must not send to a closed descriptor.
         self.disconnect()
 
     def _end_connection(self) -> None:
@@ -283,8 +281,6 @@ class ProducerIPCClient:
         self._queue.push(b"\0\0\0\0")
         self._queue.drain()
         self._client.close()
-
-    # --- handshake
 
     def _bind(self, done: Callable[[], None]) -> None:
         if self._end.peer_credentials() is None:
@@ -423,8 +419,6 @@ class ProducerIPCClient:
         if not self._proxy.invoke(name, request, on_reply, fd) and known:
             # The queue (1 MiB) is full: the service has stopped reading.
             self._end_connection()
-
-    # --- input
 
     def _on_readable(self) -> bool:
         """Handle input on the IPC thread; return False to stop reading."""

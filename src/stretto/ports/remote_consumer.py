@@ -117,8 +117,6 @@ class RemoteConsumer:
         self._enabling = self._events = None
         self._endpoint.disconnect()
 
-    # --- requests about the session
-
     def _enable_tracing(self, request: Raw, deferred: Deferred) -> None:
         config = _config_in(request)
         other = ipc.EnableTracingRequest.decode(without_field(request.data, _TRACE_CONFIG))
@@ -186,8 +184,6 @@ class RemoteConsumer:
 
     def _clone_session(self, request: ipc.CloneSessionRequest, deferred: Deferred) -> None:
         self._with_fd(lambda fd: self._endpoint.clone_session(request, fd, deferred.resolve))
-
-    # --- requests for data
 
     def _read_buffers(self, _request: ipc.ReadBuffersRequest, deferred: Deferred) -> None:
         self._streams.add(self._trace_replies(), deferred)
@@ -278,7 +274,7 @@ class RemoteConsumer:
 
 
 def _config_in(request: Raw) -> bytes:
-    """Return the config in a request as it was encoded; it isn't decoded, as it may be long.
+    """Return the config in a request, still encoded: decoding a long config takes time.
 
     Raises:
         DecodeError: The request or the config is malformed.

@@ -162,8 +162,6 @@ class RemoteProducer:
         if endpoint is not None:
             endpoint.disconnect()
 
-    # --- requests of the producer
-
     def _connected(self) -> RemoteProducerEndpoint:
         if self._endpoint is None:
             raise RemoteProtocolError("a request before InitializeConnection")

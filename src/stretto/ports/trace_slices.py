@@ -18,7 +18,7 @@ from stretto.base.errors import DecodeError
 from stretto.ipc.frames import MAX_FRAME_BYTES
 from stretto.protozero.wire import DELIMITED, VARINT, bytes_field, read_field, read_varint
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -45,7 +45,7 @@ def pack_slices(trace: bytes) -> Iterator[bytes]:
         reply, next_start = _native.pack_slices(trace, start, MAX_REPLY_BYTES)
         if next_start > start:
             yield reply
-        else:  # The packet is larger than a reply.
+        else:  # The packet is larger than the largest reply.
             size, packet = read_varint(trace, start + 1, end)
             next_start = packet + size
             yield from _pack_large(trace, packet, next_start)

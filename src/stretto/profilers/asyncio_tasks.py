@@ -64,7 +64,7 @@ class _Steps:
         return flow
 
     def _begin(self, handle: Any, timestamp: int | None = None) -> Any:
-        """Begin the slice of a step; None if the handle's callback is no method of a task."""
+        """Begin the slice of a step; None if the handle's callback isn't a task's method."""
         task = getattr(handle._callback, "__self__", None)  # noqa: SLF001
         if not category.enabled or not _is_task(task):
             return None

@@ -20,7 +20,7 @@ from stretto.protozero.wire import (
     zigzag,
 )
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -116,7 +116,8 @@ def _integer(kind: str, wire_type: int, bits: int, signed: bool) -> Codec:
 
     def check(value: Any) -> int:
         try:
-            # This accepts every integer type, such as bool and numpy's integers, but not float.
+            # `__index__` accepts every integer type, such as bool and numpy's integers, but not
+            # float.
             number = int(value.__index__())
         except (AttributeError, TypeError):
             number = high + 1

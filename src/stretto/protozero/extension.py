@@ -8,7 +8,7 @@ decoders::
     if chrome.latency in event: ...
     event[chrome.latency].trace_id
 
-and it appends itself to a writer::
+and it appends values to a writer::
 
     chrome.frame_number.append(event_writer, 3)
     with chrome.latency.open(event_writer) as latency: ...

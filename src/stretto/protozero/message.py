@@ -27,7 +27,7 @@ from stretto.base.excerpts import SENSITIVE
 from stretto.protozero.layout import Layout
 from stretto.protozero.wire import read_field
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from typing import Any, ClassVar, Self, TypeVar
 

@@ -7,7 +7,7 @@ from stretto.protozero.codec import SCALARS
 from stretto.protozero.decoder_pure import DecodedField, Decoder
 from stretto.protozero.wire import DELIMITED, FIXED32, FIXED64
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
@@ -76,5 +76,5 @@ def _elements(kind: str, field: DecodedField) -> list[Any]:
             for bits in packed.get(wire_type, field.packed_varints)()
         )
     except DecodeError:
-        pass  # The field is truncated; its complete elements are in the list.
+        pass  # The field is truncated; `values` has the complete elements.
     return values

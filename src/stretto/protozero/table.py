@@ -27,13 +27,13 @@ from stretto.protozero.message import Message
 from stretto.protozero.typed_decoder import decoder_class
 from stretto.protozero.writer import writer_class
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from typing import Any
 
     from stretto.protozero.extension import Extension
 
-# Registries by `MODULE/PATH`: existing classes, and extensions of existing and future classes.
+# Keyed by `MODULE/PATH`. A class may get extensions before it is created.
 _messages: dict[str, type[Message]] = {}
 _extensions: dict[str, list[Extension[Any, Any]]] = {}
 
@@ -101,7 +101,7 @@ class Table:
         made = self._types.get(path)
         if made is None:
             made = self._make_message(path) if path in self._messages else self._make_enum(path)
-            # If two threads create the class at the same time, both use the first one.
+            # If two threads create the class at the same time, both use the class stored first.
             made = self._types.setdefault(path, made)
             if issubclass(made, Message):
                 _extend(f"{self._module}/{path}", made)

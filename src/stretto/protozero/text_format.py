@@ -29,7 +29,7 @@ from stretto.protozero.text_parser import parse_text
 from stretto.protozero.text_source import TextFormatError
 from stretto.protozero.wire import DELIMITED
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any

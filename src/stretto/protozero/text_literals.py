@@ -45,7 +45,7 @@ def unescape(literal: str) -> bytes:
     wrong = _WRONG_ESCAPE.search(data)
     if wrong is not None:
         raise ValueError(_complaint(data, wrong.start()))
-    # Python supports the same escapes except this one, which is replaced before.
+    # Python supports all escapes of the format except `\?`, which is replaced first.
     return data.replace(rb"\?", b"?").decode("unicode_escape").encode("latin-1")
 
 

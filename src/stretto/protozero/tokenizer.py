@@ -23,7 +23,7 @@ stops.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from stretto._native import Tokenizer
 else:

@@ -1,6 +1,6 @@
 """Append-only messages: encoded directly into their destination.
 
-They are meant for trace packets, for which value objects would be created only to be encoded.
+Writers are for trace packets: value objects would be created only to be encoded at once.
 Generated writers have `set_x` for a singular field (and for a packed field, with all its values)
 and `add_x` for an element of a repeated field. For a message these methods return its writer,
 which ends with the `with` block ::
@@ -35,7 +35,7 @@ from stretto.protozero.codec import MessageCodec
 from stretto.protozero.field import MapField, RepeatedField
 from stretto.protozero.writer_methods import python_method
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

@@ -23,7 +23,7 @@ from stretto.protozero.wire import (
 )
 from stretto.protozero.writer_methods import python_method
 
-TYPE_CHECKING = False  # `typing` is not imported: that takes longer than importing this module
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from typing import Any, Self, TypeVar
 
@@ -124,7 +124,8 @@ class MessageWriter:
         out += value
 
     def nested(self, number: int, writer: type[W], /) -> W:
-        """Open a nested message; it ends with its `with` block, or at the next append here."""
+        """Open a nested message; it ends with its `with` block, or when this message is appended
+        to."""
         _check_number(number)
         ended = self._ended
         out = self._open()

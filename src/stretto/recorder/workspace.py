@@ -89,7 +89,7 @@ def _append(path: str, lines: list[str]) -> None:
 
 
 def _read_lines(folder: str) -> dict[int, list[str]]:
-    """Return the distinct lines of each file, by its name."""
+    """Return the distinct lines of each file, keyed by the name of the file."""
     lines = {}
     for name in os.listdir(folder):
         with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:

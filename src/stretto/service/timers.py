@@ -58,7 +58,7 @@ class Timers:
         self.once(name, self._to_next_multiple(period_ms), run)
 
     def _to_next_multiple(self, period_ms: int) -> int:
-        # Multiples of the wall time make all sessions and machines wake up at the same times.
+        # At multiples of the period in wall time, all sessions of all machines wake up together.
         return period_ms - self._clock.walltime_ns() // 1_000_000 % period_ms
 
     def cancel(self, name: str) -> None:

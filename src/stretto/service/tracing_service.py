@@ -129,10 +129,8 @@ class TracingService:
         self.trigger_history = triggers.TriggerHistory()
         self._adopts_writers = adopt_writers
         self._producer_ids = IdAllocator(MAX_PRODUCER_ID)
-        self._chunks_discarded = 0  # Discarded chunks of producers that have disconnected.
+        self._chunks_discarded = 0  # for producers that have disconnected
         self._patches_discarded = 0
-
-    # --- producers
 
     def connect_producer(
         self,
@@ -178,7 +176,8 @@ class TracingService:
         )
 
     def note_lack_of_memory(self, pid: int, reason: str) -> None:
-        """Store why a producer joins no session: its shared memory can't be created."""
+        """Store why the shared memory of a producer can't be created; such a producer is in no
+        session."""
         if len(self.memory_failures) < MAX_MEMORY_FAILURES:
             self.memory_failures[pid] = reason
 
@@ -239,8 +238,6 @@ class TracingService:
         )
         return True
 
-    # --- data sources
-
     def register_data_source(self, producer: ProducerEndpoint, descriptor: bytes) -> None:
         """Register a data source, and set it up in the sessions that request it.
 
@@ -273,7 +270,7 @@ class TracingService:
             )
 
     def update_data_source(self, producer: ProducerEndpoint, descriptor: bytes) -> None:
-        """Replace a descriptor; ignored without an id, or if the data source is unknown.
+        """Replace a descriptor. No effect if it has no id, or if the data source is unknown.
 
         Raises:
             DecodeError: The descriptor is malformed.
@@ -301,8 +298,6 @@ class TracingService:
     ) -> None:
         if self._admits(source.producer.identity) and entry.matches(source):
             session.instances.add(source, entry)
-
-    # --- consumers and sessions
 
     def connect_consumer(self, consumer: Consumer, uid: int) -> ConsumerEndpoint:
         """Connect a consumer; the caller has checked its permission."""
@@ -359,8 +354,6 @@ class TracingService:
         if session is None:
             raise SessionError(f"There is no session {session_id}: it has ended, or never existed.")
         return take_snapshot(session, self.buffers)
-
-    # --- relays
 
     def connect_relay(self, machine_id: int) -> RelayEndpoint:
         """Connect the relay of another machine."""

@@ -98,7 +98,7 @@ class FakeTaskRunner:
         """Run all tasks and callbacks that can run without advancing the time.
 
         Raises:
-            AssertionError: It doesn't become idle.
+            AssertionError: The task runner doesn't become idle.
         """
         for _ in range(MAX_STEPS):
             if not self._step():

@@ -69,8 +69,6 @@ class MockConsumer:
         """Return all read packets as decoded messages."""
         return decode_packets(self.data)
 
-    # --- methods of ports.endpoints.Consumer
-
     def on_connect(self) -> None:
         self.connected = True
 

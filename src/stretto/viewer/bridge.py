@@ -55,7 +55,7 @@ _SILENT = logging.Logger("stretto.bridge", logging.CRITICAL)
 
 
 class PageConnection(ServerConnection):
-    """A connection, which takes one of its user's slots before its first byte is read.
+    """A page's connection. It takes one of its user's slots before any of its data is read.
 
     Attributes:
         answered: Whether requests of the peer's user are answered.
@@ -158,8 +158,6 @@ class Bridge:
             logger=_SILENT,
         )
 
-    # --- the handshake
-
     def _process_request(self, page: ServerConnection, request: Request) -> Response | None:
         assert isinstance(page, PageConnection)
         try:
@@ -173,7 +171,7 @@ class Bridge:
         return None
 
     def _let_expire(self, page: PageConnection) -> None:
-        """Release the slot of a page that gets an error, and limit how long it stays connected.
+        """Release the slot of a page that gets an error; disconnect the page after a time-out.
 
         Any page of the user's browser may connect, and is refused because of its origin. Such pages
         must not occupy the connections that the UI needs.
@@ -193,8 +191,6 @@ class Bridge:
         if path != PATH:
             raise HttpError(404, f"there is no {path!r}: this bridge knows {PATH} only")
         self._access.check(request.headers, origin_needed=True)
-
-    # --- copying bytes in both directions
 
     async def _relay(self, page: ServerConnection) -> None:
         """Copies in both directions until one side has closed its connection."""

@@ -70,7 +70,7 @@ class Response:
     Attributes:
         status: The status code; see `http.HTTPStatus`.
         fields: Header fields, without those that are in every response.
-        body: Bytes or a file; the response to HEAD is sent without it.
+        body: Bytes or a file; not sent in response to HEAD.
         on_delivered: Called when the client has received the whole body. The server closes the
             connection to detect this: HTTP has no acknowledgement.
     """

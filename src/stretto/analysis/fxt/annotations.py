@@ -100,7 +100,7 @@ class AnnotationReader:
 
 
 def _argument(name: str, kind: int, value: float | str) -> Argument:
-    """Return an argument; an integer that fits into 32 bits gets the 32-bit type."""
+    """Return an argument, with the 32-bit type for an integer that fits into 32 bits."""
     if kind == fxt.INT64 and -(1 << 31) <= cast("int", value) < 1 << 31:
         return Argument(name, fxt.INT32, value)
     if kind == fxt.UINT64 and cast("int", value) < 1 << 32:

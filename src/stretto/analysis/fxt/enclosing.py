@@ -47,7 +47,7 @@ class _Slice:
         """Points to put on its END."""
 
     def has_room(self) -> bool:
-        """Whether the slice can take another point on its END. An instant has no END."""
+        """Whether another flow point can be put on the slice's END. An instant has no END."""
         return not self.is_instant and len(self.late or ()) < _MAX_LATE_POINTS
 
 
@@ -63,12 +63,13 @@ class _Thread:
 
 
 class EnclosingSlices:
-    """Assigns the points of flows to slices.
+    """Finds the slice that encloses each point of a flow.
 
     Args:
-        points: Receives an entry for each point. Its key is the position of the event; its value is
-            the flow's id, whether the flow ends there, and the role and kind of a channel's
-            message.
+        points: Receives an entry for each point. The key of the entry is the position of the event.
+                    The value of the entry is the flow's id, whether the flow ends at the event, and
+                    the
+                    role and kind of a channel's message.
         outcome: Counts the points whose slice is not found.
     """
 

@@ -88,8 +88,8 @@ class FlowScopes:
 
         Args:
             flow: The flow.
-            position: The slice whose packets name the end; None if no packet does: then the id must
-                not be used again.
+            position: The slice whose packets name the end; None if no packet names
+                        the end. The flow's id must then not be used again.
         """
         if position is None:
             self._used_up[flow.number] = None

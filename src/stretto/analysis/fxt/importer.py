@@ -69,7 +69,7 @@ def import_fxt(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:
         Counts of the packets that were written and of the records that were left out.
 
     Raises:
-        DecodeError: It is a trace of a big-endian machine.
+        DecodeError: The trace was written on a big-endian machine.
     """
     outcome = Outcome()
     tracks = ThreadTracks(packets := PacketWriter(write))
@@ -184,7 +184,8 @@ class _Writing:
         self._outcome = outcome
 
     def add(self, timestamp: int, entry: tuple[Any, ...], points: list[Point]) -> None:
-        """Write an event with its flow points; a flow's own record is skipped."""
+        """Write an event with its flow points. No effect for flow records: `points` contains
+        them."""
         kind, process, thread, category, name, arguments, number = entry
         if kind == fxt.COUNTER:
             self._counter(timestamp, process, name, number, arguments)

@@ -90,7 +90,7 @@ class PacketWriter:
         self._finish(packet)
 
     def track(self, uuid: int, parent: int, name: str, *, counter: bool = False) -> None:
-        """Write the descriptor of another track; `parent` 0: it has no parent."""
+        """Write the descriptor of a counter track or a plain track; `parent` is 0 for none."""
         packet = TracePacket.Writer()
         with packet.set_track_descriptor() as track:
             track.set_uuid(uuid)

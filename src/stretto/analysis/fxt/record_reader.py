@@ -115,7 +115,7 @@ class RecordReader:
         """Iterate over the records.
 
         Raises:
-            DecodeError: It is a trace of a big-endian machine.
+            DecodeError: The trace was written on a big-endian machine.
         """
         data = self._file.read(_READ_BYTES)
         if data.startswith(fxt.BIG_ENDIAN_MAGIC_BYTES):

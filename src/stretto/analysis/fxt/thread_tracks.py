@@ -117,7 +117,7 @@ class ThreadTracks:
             pid, tid = self._number(process), self._number(number)
             self._packets.thread(uuid, parent, pid, tid, known.name)
         elif known.parent != uuid:
-            # If the uuids are equal, this is the process's own track, which has its descriptor.
+            # With equal uuids this would be the process's own track, already described.
             self._packets.track(uuid, self._acyclic(uuid, known.parent), known.name)
 
     def _acyclic(self, uuid: int, parent: int) -> int:

@@ -34,7 +34,7 @@ _MAX_PARENTS = 32
 
 
 class Name(NamedTuple):
-    """The name of a kernel object, with its arguments."""
+    """The record of a kernel object's name, with the record's arguments."""
 
     type: int
     id: int

@@ -48,7 +48,7 @@ class Source:
             self._pushed_back = self.start = self.read(SNIFFED_BYTES)
 
     def read(self, size: int) -> bytes:
-        """Read bytes; fewer than `size` at the end of the file or of `start`.
+        """Read at most `size` bytes; the result is shorter at the end of the file or of `start`.
 
         Raises:
             DecodeError: The compression is damaged.
@@ -73,7 +73,7 @@ class Source:
 
 
 class _Reading:
-    """A file whose beginning was read already; it is returned by `read` again."""
+    """A file whose beginning was read already; `read` returns the beginning once more."""
 
     def __init__(self, file: BinaryIO, start: bytes) -> None:
         self._file = file

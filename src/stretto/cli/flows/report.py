@@ -94,7 +94,7 @@ def as_json(reports: Mapping[str, Sequence[Row]], damaged: int) -> str:
 def as_table(report: str, table: Sequence[Row], limit: int) -> str:
     """Format rows as an aligned table, without the 90th percentiles; times in microseconds.
 
-    Reports of calls have at most `limit` rows, and a line with the number of further ones.
+    Reports of calls have at most `limit` rows, and a line with the number of omitted rows.
     """
     if not table:
         return _EMPTY[report] + "\n"

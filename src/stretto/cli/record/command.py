@@ -62,7 +62,7 @@ def _occupy_standard_descriptors() -> None:
     """Open /dev/null for each standard descriptor that is closed.
 
     Otherwise the next opened file would get the descriptor's number, and messages would be written
-    into that file. In the program the descriptor is still closed, as without a recorder.
+    into that file. The recorded program still finds the descriptor closed.
     """
     while (fd := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) <= STDERR:
         pass

@@ -71,7 +71,7 @@ def _left_out(result: RecordingResult) -> str:
 
 
 def detail_lines(result: RecordingResult) -> list[str]:
-    """Return these lines of the summary; none if no process has written its totals."""
+    """Return the lines; an empty list if no process has written its totals."""
     totals = result.totals
     if not totals:
         return []

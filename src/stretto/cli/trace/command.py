@@ -103,8 +103,6 @@ class _Command:
         self._consumer = TraceConsumer(self._runner, self._address)
         return self._consumer
 
-    # --- running a session
-
     def _record(self, config: TraceConfig) -> int:
         if config.activate_triggers:
             return self._activate(config.activate_triggers)
@@ -159,8 +157,6 @@ class _Command:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self._runner.post(stop))
 
-    # --- detached sessions
-
     def _attach(self, key: str) -> int:
         self._leave_terminal()
         consumer = self._connect()
@@ -186,8 +182,6 @@ class _Command:
             return NO_SUCH_SESSION
         consumer.detach(key)
         return 0
-
-    # --- copies of running sessions
 
     def _make_snapshot(self, request: CloneSessionRequest, path: str) -> snapshot.Snapshot:
         return self._snapshot_into(self._open(path), request)
@@ -238,7 +232,7 @@ class _Command:
         )
 
     def _open_for_bugreport(self, path: str) -> TraceOutput:
-        """Create a new file: in a shared folder an existing one may be another user's link."""
+        """Create a new file. In a shared folder, an existing file may be another user's link."""
         if not self._options.no_clobber:
             with suppress(OSError):
                 os.unlink(path)
@@ -259,8 +253,6 @@ class _Command:
             for each in snapshots:
                 each.close()
         return 0
-
-    # --- queries of the service's state
 
     def _query(self) -> int:
         state = self._connect().service_state()

@@ -74,8 +74,6 @@ class TraceConsumer:
         if self._output is not None:
             self._output.write(data)
 
-    # --- requests of the command
-
     def wait(self, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
         """Run until the predicate is true; False after the time-out.
 

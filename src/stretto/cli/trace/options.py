@@ -199,7 +199,7 @@ class TraceOptions(argparse.Namespace):
 
     @property
     def needs_config(self) -> bool:
-        """Whether a session is started."""
+        """Whether the command starts a session, for which it needs a config."""
         return self.takes_config and not (self.clones or self.saves_bugreport)
 
 
@@ -251,7 +251,7 @@ def _session_complaints(options: TraceOptions) -> list[tuple[bool, str]]:
 
 
 def _copy_complaints(options: TraceOptions) -> list[tuple[bool, str]]:
-    """Return the rules for copies of sessions: (whether violated, message)."""
+    """Return (whether violated, error message) for each rule about copies of sessions."""
     o = options
     detached = o.detach is not None or o.attaches
     return [

@@ -122,8 +122,6 @@ class TraceSession:
         stop_ms = config.data_source_stop_timeout_ms or DEFAULT_STOP_TIMEOUT_MS
         return int(expected + WATCHDOG_MARGIN_MS + flush_ms + stop_ms)
 
-    # --- events of the service
-
     def _observed(self) -> int:
         clones = ObservableEvents.TYPE_CLONE_TRIGGER_HIT if is_cloned(self._config) else 0
         return ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED | clones

@@ -61,7 +61,7 @@ class Daemon:
         log: the log for errors.
         may_consume: returns whether a peer may be a consumer.
         network_consumers: whether peers on a network may be consumers.
-        takes_relays: returns whether relays may connect to a producers' socket, by its address.
+        takes_relays: returns whether relays may connect to the producers' socket with an address.
     """
 
     def __init__(
@@ -104,8 +104,6 @@ class Daemon:
         for socket in sockets.consumers:
             self._consumers.listen(socket)
 
-    # --- running the loop
-
     def run(self, on_ready: Callable[[], object], on_stopping: Callable[[], object]) -> None:
         """Serve until a signal ends the daemon.
 
@@ -143,8 +141,6 @@ class Daemon:
                 self._log.write(f"a bug: {format_exc()}")
                 if self._errors > MAX_ERRORS:
                     time.sleep(ERROR_PAUSE_S)
-
-    # --- shutdown
 
     def _take_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -203,8 +199,6 @@ class Daemon:
         """Return the sessions whose consumer has not read the trace yet."""
         sessions = self._service.sessions.values()
         return [session for session in sessions if session.owner and session.drain is None]
-
-    # --- new connections
 
     def _connect_producer(
         self, producer: OutOfProcessProducer, identity: ProducerIdentity, *, shm_fd: int

@@ -14,7 +14,9 @@ FD_VARIABLE = "TRACED_NOTIFY_FD"
 
 
 class Notifier:
-    """Sends notifications to the receivers in the environment; removes their variables."""
+    """Sends notifications to the receivers that two environment variables name.
+
+    The constructor removes both variables from the environment."""
 
     def __init__(self) -> None:
         self._address = os.environ.pop(SOCKET_VARIABLE, "")

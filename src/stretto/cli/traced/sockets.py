@@ -79,7 +79,7 @@ def open_sockets(
 
 
 def _open_all(opened: list[StreamListener], addresses: list[str], permissions: Permissions) -> None:
-    """Open sockets and append each of them to `opened`, unless it contains sockets already."""
+    """Open sockets and append them to `opened`. No effect if `opened` isn't empty."""
     if not opened:
         if not addresses:
             raise CommandError(f"traced: {PRODUCER_VARIABLE} names no socket.")

@@ -68,7 +68,7 @@ def _cmdline() -> list[str]:
 
 
 def process_name() -> str:
-    """Return the name of the process for a trace: its script or module, else its program."""
+    """Return the process's name for a trace: the name of its script, module or program."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     if main is not None and main.name:
         name = str(main.name)

@@ -1,11 +1,11 @@
 """Slots: the sessions that record track events now, and the categories they enable.
 
-The native part has eight slots; each is one bit of every category. A category made while sessions
-run gets its bits at once. `observe` registers a callback for when a category is enabled or
+The native part has eight slots. Each category has a bit for each slot. A category made while
+sessions run gets its bits at once. `observe` registers a callback for when a category is enabled or
 disabled, which switches function tracing.
 
-Sessions of several services start and stop on different threads. Each holds `lock` from taking a
-slot until it is enabled, and while freeing it.
+Sessions of several services start and stop on different threads. A thread holds `lock` from taking
+a slot until the slot is enabled, and while it frees a slot.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def disable(slot: int) -> None:
 
 
 def disable_all() -> None:
-    """Drop all sessions in the child of a fork; the lock, which may be held there, is replaced."""
+    """Drop all sessions in the child of a fork.
+
+    The lock is replaced, because another thread of the parent may have held it at the fork."""
     global lock
     lock = RLock()
     enabled = [category for category in _observers if category.enabled]

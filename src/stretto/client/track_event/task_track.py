@@ -59,7 +59,7 @@ _current_task: CurrentTask | None = None
 
 
 def _find_current_task() -> CurrentTask | None:
-    global _current_task  # The variable is set at the first call after asyncio was imported.
+    global _current_task  # None until asyncio is imported
     asyncio = sys.modules.get("asyncio")
     _current_task = getattr(asyncio, "current_task", None)
     if _current_task is not None:

@@ -44,9 +44,11 @@ class FilterString(Annotation):
 
     Args:
         semantic_type: Type of its content (see `strings`); 0 if unspecified.
-        allow_in_v1: Whether readers that can't rewrite the string keep it; otherwise they drop it.
-        allow_in_v2: Whether readers without support for semantic types apply the rules for
-            unspecified strings; otherwise they drop it.
+        allow_in_v1: Whether readers that can't rewrite strings keep this string; otherwise these
+            readers
+                    drop the string.
+                allow_in_v2: Whether readers without support for semantic types apply the rules for
+                    unspecified strings; otherwise these readers drop the string.
     """
 
     __slots__ = ("allow_in_v1", "allow_in_v2", "semantic_type")
@@ -132,8 +134,6 @@ class SchemaFilter:
                 "annotations are named Message.field, as in the schema"
             )
 
-    # --- collecting messages
-
     def _collect(self, root: type[Message]) -> None:
         """Add all reachable messages, in the order of a depth-first search."""
         pending = [self._fields_of(root)]
@@ -191,8 +191,6 @@ class SchemaFilter:
         entry.fields[1] = FilteredField(1, "key", field.codec.kind)
         entry.fields[2] = FilteredField(2, "value", field.value_codec.kind)
         return entry.fields[2]
-
-    # --- generating bytecode
 
     def dedupe(self) -> None:
         """Merge messages that have the same allowed fields and no nested messages.

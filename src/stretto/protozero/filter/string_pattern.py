@@ -82,7 +82,7 @@ class StringPattern:
 
 
 def _with_strict_end(pattern: bytes) -> bytes:
-    """Replace `$`, which in `re` also matches before a newline at the end of the text."""
+    r"""Replace `$` by `\Z`: in `re`, `$` also matches before a newline at the end."""
     return _ATOM.sub(lambda atom: rb"\Z" if atom[0] == b"$" else atom[0], pattern)
 
 

@@ -135,7 +135,7 @@ def _redact(text: bytes, matches: Iterable[Spans]) -> bytes:
     out = bytearray(text)
     for match in matches:
         for start, end in match[1:]:
-            size = end - start  # The size is 0 if the group didn't match.
+            size = end - start  # 0 if the group wasn't part of the match
             out[start:end] = _REDACTED[:size].ljust(size, b"-")
     return bytes(out)
 

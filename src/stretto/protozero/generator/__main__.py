@@ -36,7 +36,7 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
 
 
 def _read(given: argparse.Namespace) -> tuple[list[File], list[str]]:
-    """Return the files of the schema, and the names of those to generate code for."""
+    """Return the files of the schema, and the names of the files to generate code for."""
     names: list[str] = given.names
     if given.descriptor_set:
         try:

@@ -140,7 +140,7 @@ class Schema:
                 self.enums.update((enum.name, enum) for enum in message.enums)
 
     def closure(self, roots: list[str]) -> set[str]:
-        """Return the outermost types that the messages `roots` need, including themselves."""
+        """Return the outermost types of the messages `roots`, and all outermost types they use."""
         found: set[str] = set()
         waiting = [self.outermost(name) for name in roots]
         while waiting:

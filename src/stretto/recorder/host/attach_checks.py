@@ -1,4 +1,4 @@
-"""Checks before an attachment whether the recorder can attach to a process."""
+"""Checks whether the recorder can attach to a process."""
 
 from __future__ import annotations
 

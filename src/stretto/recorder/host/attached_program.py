@@ -69,8 +69,6 @@ class AttachedProgram:
         self.pid = pid
         self.ended = self.interrupted = False
 
-    # --- start
-
     def start(self, workspace: Workspace) -> None:
         """Inject the script, and wait until the process is connected.
 
@@ -136,8 +134,6 @@ class AttachedProgram:
             "call. Try again when it is busy",
         )
 
-    # --- signals
-
     def _receive_signals(self) -> None:
         signals = {*_ENDING, signal.SIGUSR2}
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
@@ -157,8 +153,6 @@ class AttachedProgram:
     def end(self) -> None:
         """End the recording."""
         self.ended = self.interrupted = True
-
-    # --- control connections
 
     def _on_control(self, end: StreamSocket) -> None:
         peer = end.peer_credentials()
@@ -192,8 +186,6 @@ class AttachedProgram:
         end.close()
         if text != ATTACHED:
             self._refusal = self._refusal or text.decode(errors="replace")
-
-    # --- detaching
 
     def wait(self) -> None:
         """Wait until the process is detached; the recording has closed its connection."""

@@ -51,7 +51,7 @@ class Detail:
         self._set(FIRST_NS)
 
     def _set(self, threshold_ns: int) -> None:
-        # One store of eight bytes writes the threshold: processes may read it at any time.
+        # A single store of eight bytes: recorded processes may read the threshold at any time.
         memoryview(self._file).cast("Q")[0] = threshold_ns
 
     def update(self, size: int, seconds: float) -> None:

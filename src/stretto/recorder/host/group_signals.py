@@ -29,7 +29,7 @@ _DEFAULT_ACTIONS = {
 
 
 class GroupSignalDetector:
-    """Runs the child process; restarts it after a signal has ended it.
+    """Runs the child process, and starts a new one after a signal has ended the child.
 
     Args:
         runner: the task runner of the delayed actions.

@@ -59,8 +59,6 @@ class PrivateRecording(SessionConsumer):
         self._port = ProducerIPCService(runner, self._connect_producer, scrape_by_default=True)
         self._endpoint = self._service.connect_consumer(self, os.getuid())
 
-    # --- life cycle
-
     @property
     def target_options(self) -> Options:
         """Always empty: recorded processes find the service's socket in the workspace."""
@@ -144,8 +142,6 @@ class PrivateRecording(SessionConsumer):
             SnapshotWriter(self._runner, pieces, OutputFile(fd), on_done).step()
 
         self._endpoint.flush(FLUSH_TIMEOUT_MS, start)
-
-    # --- producers
 
     def add_producer(self, connection: ProducerConnection) -> None:
         """Connect a producer of the recorder itself, on this thread."""

@@ -123,8 +123,6 @@ class Program:
         if not self.ended:
             os.kill(self.pid, number)
 
-    # --- the child's state
-
     def _check_children(self) -> None:
         if self._detector is not None:
             self._detector.check()

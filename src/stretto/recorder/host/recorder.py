@@ -89,8 +89,6 @@ class Recorder:
 
         return AttachedProgram(self._runner, self._snapshots.take, pid)
 
-    # --- start of the recording
-
     def start(self, path: str, arguments: Sequence[str]) -> None:
         """Start the recording, and then the program, or attach to it.
 
@@ -138,8 +136,6 @@ class Recorder:
         if self._workspace is not None:
             workspace_folder.remove(self._workspace)
 
-    # --- while the program runs
-
     def run(self) -> int:
         """Record until both the program and the recording have ended, and write the trace.
 
@@ -168,7 +164,7 @@ class Recorder:
 
     def _check_descendants(self, workspace: Workspace) -> None:
         # Some descendants may not have connected yet: they have just started, or will be started
-        # by a process that isn't a Python. They are detected by their environment.
+        # by a process that doesn't run Python. They are detected by their environment.
         lives = self._recording.has_descendants or has_living_processes(workspace.folder)
         self._waits_for_descendants = lives
         if lives and not self._recording.ended:
@@ -207,8 +203,6 @@ class Recorder:
 
     def _seconds(self) -> float:
         return time.monotonic() - self._started
-
-    # --- end of the recording
 
     def _finish(self, workspace: Workspace) -> None:
         if not self._program.ended:

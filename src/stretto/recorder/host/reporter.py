@@ -67,7 +67,9 @@ class Reporter(Protocol):
         """Called if a snapshot could not be written."""
 
     def error(self, message: str) -> None:
-        """Called if the trace is incomplete or could not be written; shown also by `--quiet`."""
+        """Called if the trace is incomplete or could not be written.
+
+        The message is shown even with `--quiet`."""
 
     def finished(self, result: RecordingResult) -> None:
         """Called at the end; the trace is complete, or `error` was called before."""

@@ -64,8 +64,6 @@ class SystemRecording(SessionConsumer):
         self._producer_socket = _absolute(producer_sockets()[0])
         self._endpoint = _connect(self, runner)
 
-    # --- life cycle
-
     @property
     def target_options(self) -> Options:
         """Options with the service's socket and the name of the program's producers."""

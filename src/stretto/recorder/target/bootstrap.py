@@ -166,7 +166,9 @@ def _write_totals(workspace: Workspace) -> None:
 
 
 def _lost_events() -> int:
-    """Return the number of events lost because no chunk was free; the trace doesn't count all."""
+    """Return the number of events lost because no chunk was free.
+
+    The trace contains only a part of this number."""
     from stretto.client.track_event.source import TrackEventSource
 
     return TrackEventSource.counts[1]

@@ -34,7 +34,8 @@ class ForkGuard:
         os.register_at_fork(before=self._before, after_in_child=self._after_in_child)
 
     def begin(self) -> bool:
-        """Make forks wait from now on; False if another thread still attaches or detaches."""
+        """Delay forks until `end`; return False if another thread is still attaching or
+        detaching."""
         return self._working.acquire(timeout=TIMEOUT_S)
 
     def end(self) -> None:
@@ -88,7 +89,7 @@ def _attach(folder: str, packages: str, guard: ForkGuard) -> None:
 
 
 def _load(packages: str) -> Any:
-    """Import `attached` from the program's own Stretto, or else from the recorder's."""
+    """Import `attached` from the program's own Stretto, or if there is none, the recorder's."""
     try:
         import stretto
     except ImportError:

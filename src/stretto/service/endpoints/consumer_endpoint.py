@@ -75,8 +75,6 @@ class ConsumerEndpoint:
     def has_session(self) -> bool:
         return self.session is not None
 
-    # --- the session
-
     def enable_tracing(
         self,
         config: bytes,
@@ -140,8 +138,6 @@ class ConsumerEndpoint:
         if self.session:
             self.session.free()
 
-    # --- reading the trace
-
     def read_buffers(self, bytes_per_task: int = READ_BYTES_PER_TASK) -> None:
         """Deliver the trace data recorded since the last read, `bytes_per_task` at a time."""
         pieces = self.trace_pieces(bytes_per_task)
@@ -203,8 +199,6 @@ class ConsumerEndpoint:
         session.detach_key = ""
         self.session = session
 
-    # --- detached sessions
-
     def detach(self, key: str, callback: Callable[[bool], None]) -> None:
         """Detach the session, until a consumer of the same user attaches it by `key`."""
         session = self.session
@@ -227,8 +221,6 @@ class ConsumerEndpoint:
             session.check_all_started()
         elif session.complete:  # The end of the session was not reported yet.
             session.report_end()
-
-    # --- queries
 
     def observe_events(self, types: int, callback: Callable[[ObservableEvents], None]) -> None:
         """Report events of the session from now on, beginning with the current states.
@@ -253,8 +245,6 @@ class ConsumerEndpoint:
     def query_capabilities(self, callback: Callable[[TracingServiceCapabilities], None]) -> None:
         """Call back with the capabilities of the service."""
         self._post(lambda: callback(service_capabilities()))
-
-    # --- the end of the connection
 
     def disconnect(self) -> None:
         """Remove the consumer, and free its session unless the session is detached."""

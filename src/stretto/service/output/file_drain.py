@@ -115,8 +115,6 @@ class FileDrain:
         self._writer.write_all(pieces)
         self._watch_for_stall()
 
-    # --- while the session runs
-
     def start(self) -> None:
         """Write periodically from now on."""
         config = self._session.config
@@ -209,8 +207,6 @@ class FileDrain:
         if self.open and self._session.config.fflush_post_write == _SYNC_AFTER_WRITE:
             self._writer.sync()
 
-    # --- progress of the writer's thread
-
     def _post_progress(self) -> None:
         self._session.context.task_runner.post(self._on_progress)
 
@@ -247,8 +243,6 @@ class FileDrain:
         stats = self._session.context.buffers.table.stats
         return sum(stats(buffer_id)["unread"] for buffer_id in self._session.buffers)
 
-    # --- a file without progress
-
     def _watch_for_stall(self) -> None:
         if self._progress < 0 and self._patience_ms is not None and self._writer.busy:
             self._progress = self._writer.progress
@@ -271,8 +265,6 @@ class FileDrain:
         reason = "the disk takes nothing" if self._writer.regular else READER_STOPPED
         self._writer.abandon(reason)
         self._on_progress()
-
-    # --- end of the file
 
     def finish(self, on_complete: Callable[[], object]) -> None:
         """Write the remaining data and the stats, then close the file.

@@ -31,7 +31,7 @@ class FileThreads:
         self._lock = allocate_lock()
         # The `interrupt` function of each running thread, by a token.
         self._running: dict[object, Callable[[], object]] = {}
-        # Native ids of threads that have ended: the kernel removes them a little later.
+        # Native ids of ended threads, which the kernel may still list for a moment.
         self._ended: deque[int] = deque(maxlen=MAX_THREADS)
         self._waiting: list[tuple[Callable[[], object], Callable[[], object]]] = []
         self.paused = False

@@ -166,8 +166,6 @@ class FileWriter:
             pieces = [each for each in on_their_way if each and isinstance(each, bytes)]
             return chain(self._file.copy(self._written), pieces)
 
-    # --- the queue of data to write
-
     def _put(self, job: Job) -> None:
         with self._lock:
             if self.closed or self._error:
@@ -201,7 +199,7 @@ class FileWriter:
         if not self.abandoned:  # An abandoned file may outlive the service.
             self._on_progress()
 
-    # --- on the writing thread
+    # --- run on the writing thread
 
     def _work(self) -> None:
         try:

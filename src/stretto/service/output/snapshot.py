@@ -28,7 +28,7 @@ def take_snapshot(session: CopiedSession, pool: BufferPool) -> Iterator[bytes]:
     """
     session.scrape()
     session.clocks.take()
-    # As in a clone, the second half of the uuid is that of the session.
+    # Like a clone, the snapshot has the second half of the session's uuid.
     uuid = session.context.new_uuid()[0], session.uuid[1]
     copies = copy_buffers(session.buffers, pool)
     reader = Reader(session, copies, uuid, session.clocks.copy(), session.lifecycle.copy())

@@ -55,7 +55,7 @@ class TraceFilter:
     def turn_bytes(self, limit: int) -> int:
         """Return the number of bytes to filter in one turn, at most `limit`.
 
-        It depends on the speed of the last turn, because string rules may be slow.
+        The number depends on the speed of the last turn, because string rules may be slow.
         """
         return min(limit, self._turn_bytes)
 

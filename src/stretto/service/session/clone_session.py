@@ -126,7 +126,7 @@ class PendingClone:
         self._fd = fd
         self._copy: Iterator[bytes] = iter(())  # The copy of the source's file, in pieces.
         self._buffers: dict[int, int] = {}  # Global ids of the clone's buffers, by index.
-        self._cloned_at: list[tuple[int, int]] = []  # Pairs (boottime in ns, index of the buffer).
+        self._cloned_at: list[tuple[int, int]] = []  # (boottime in ns, index of buffer)
         self._started_at = 0
         self._waiting = 0
         self._flushed = True
@@ -314,5 +314,5 @@ class PendingClone:
 
 
 def _signed(value: int) -> int:
-    value &= (1 << 64) - 1  # A value from a config may be signed already.
+    value &= (1 << 64) - 1  # A value from a config may be negative.
     return value - (1 << 64) if value >> 63 else value

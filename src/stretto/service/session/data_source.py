@@ -120,6 +120,6 @@ def config_for_producer(
     config.stop_timeout_ms = stop_ms
     config.session_initiator = 0
     if trace.prefer_suspend_clock_for_duration:
-        # The field is set only if true: older clients compare configs of startup sessions.
+        # False is left unset: older clients compare the config with a startup session's.
         config.prefer_suspend_clock_for_duration = True
     return config

@@ -204,8 +204,6 @@ class ServiceTracingSession:
         self.clocks.take()
         self.lifecycle.add(event)
 
-    # --- start of the session
-
     def start_unless_deferred(self) -> None:
         """Start, unless the consumer or a trigger starts it later."""
         if self.triggers.mode == triggers.START_TRACING:
@@ -293,8 +291,6 @@ class ServiceTracingSession:
         if slow and self.owner:
             self.lifecycle.add(SLOW_STARTING_DATA_SOURCES, slow)
 
-    # --- triggers
-
     def on_trigger(self, trigger: triggers.ReceivedTrigger) -> None:
         """Handle an activated trigger of this session."""
         received = self.triggers.received
@@ -316,8 +312,6 @@ class ServiceTracingSession:
     def _report_clone_trigger(self, trigger: triggers.ReceivedTrigger) -> None:
         if self.owner and not self._freed:
             self.owner.observer.clone_trigger_hit(self.session_id, trigger)
-
-    # --- end of the session
 
     def _on_duration(self) -> None:
         if self.triggers.mode == triggers.STOP_TRACING and self.triggers.received:
@@ -428,7 +422,7 @@ class ServiceTracingSession:
     def free(self) -> None:
         """End the session at once and free its resources.
 
-        Data that is not in its file yet is kept until it is written.
+        Data for the session's file is kept until it is written.
         """
         if self._freed:
             return
@@ -454,8 +448,6 @@ class ServiceTracingSession:
     def _forbid_buffers(self) -> None:
         for producer in self.host.producers():
             producer.forbid_buffers(self.buffers)
-
-    # --- producers
 
     def scrape(self) -> None:
         """Copy uncommitted chunks of all producers into the buffers."""

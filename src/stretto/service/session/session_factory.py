@@ -48,8 +48,8 @@ def create_session(
 
     Raises:
         ConfigError: The config is malformed or invalid.
-        SessionError: It conflicts with another session, or memory, a file or a permission is
-            missing.
+        SessionError: The session conflicts with another session, or memory, a file or a permission
+                    is missing.
     """
     config = decode_config(config_bytes)
     _apply_lockdown(sessions, config)

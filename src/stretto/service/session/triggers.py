@@ -54,7 +54,7 @@ class ConfiguredTrigger:
 
     def __init__(self, trigger: TraceConfig.TriggerConfig.Trigger, producers: Regex | None) -> None:
         """Create a trigger; `producers` matches names of producers that may activate it."""
-        # The fields are read at activations only: a config may have 14,000 triggers.
+        # The message isn't decoded further until an activation: a config may have 14,000 triggers.
         self._trigger = trigger
         self._producers = producers
 
@@ -138,7 +138,7 @@ class SessionTriggers:
 
 
 def effective_mode(config: TraceConfig.TriggerConfig) -> int:
-    """Return the effective trigger mode of a config; cloning is always supported."""
+    """Return the trigger mode of a config, as `use_clone_snapshot_if_available` modifies it."""
     if config.trigger_mode == STOP_TRACING and config.use_clone_snapshot_if_available:
         return CLONE_SNAPSHOT
     return config.trigger_mode
@@ -173,5 +173,5 @@ class TriggerHistory:
 
 
 def names_once(names: Iterable[str]) -> list[str]:
-    """Return the distinct names, in their order."""
+    """Return the names without repetitions, in the order of their first occurrence."""
     return list(dict.fromkeys(names))
