@@ -1,4 +1,4 @@
-"""The errors of FIDL. `FidlError` is the base class of all."""
+"""The errors of FIDL. `FidlError` is the base class of all other errors."""
 
 from __future__ import annotations
 

@@ -225,7 +225,8 @@ class TestChannelEndsSentOverChannels:
     def check(trace: bytes, silent: tuple[int, ...]) -> None:
         judge = Oracle(trace)
         assert judge.errors() == []
-        # Each message has a header, a vector, and eight bytes times its padding of 1 to 4.
+        # A message has 16 bytes of header, 16 bytes of vector, and 8 bytes for each unit of its
+        # padding.
         sizes = {16 + 16 + 8 * number: number for number in range(1, 5)}
         rows = judge.query(
             "select extract_arg(o.arg_set_id, 'debug.bytes'),"

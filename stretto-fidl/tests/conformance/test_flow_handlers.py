@@ -121,7 +121,7 @@ def test_calls_of_a_handler_name_the_message_that_it_handles(oracle: Oracle) -> 
         assert handler_begin <= begin
         assert begin + duration <= handler_begin + handler_duration
         orders[incoming] = orders.get(incoming, 0) + 1
-    # Each call of a handler makes two calls in turn: one directly, one in a task that it starts.
+    # Each handler makes two calls: one directly, and one in a task that the handler starts.
     assert sorted(orders.values()) == [2] * CALLS
 
 

@@ -1,6 +1,6 @@
 """Many FIDL messages between two processes have exactly the right arrows.
 
-`make endurance` sends 100,000 messages, a plain test run fewer.
+`make endurance` sends 100,000 messages; a plain test run sends fewer.
 """
 
 from __future__ import annotations

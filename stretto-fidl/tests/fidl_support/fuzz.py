@@ -136,7 +136,7 @@ def fuzz_ir(random: Random) -> Any:
 
 
 def fuzz_decoder(random: Random) -> Any:
-    """Decode a changed message of a test vector, with a changed number of handles, as v1 or v2."""
+    """Decode a changed message of a test vector in v1 or v2, with a changed number of handles."""
     name, seed, count, wire = random.choice(SEEDS)
     message = bytearray(seed)
     for _ in range(random.randint(1, 4)):

@@ -97,7 +97,7 @@ class Talker:
         self.unknown.append(ordinal)
 
     def answer_later(self) -> None:
-        """Reply to the unanswered calls of `Later`, the last one first."""
+        """Reply to the unanswered calls of `Later` in reverse order."""
         while self.later:
             number, deferred = self.later.pop()
             deferred.resolve(self.names.TalkLaterResponse(number=number))

@@ -306,7 +306,7 @@ def _numbers(ir: IR) -> tuple[types.Primitive, dict[str, int]]:
 
 
 def _sensitive_names(ir: IR, others: Iterable[str]) -> set[str]:
-    """Return the names of aliases and new types that are sensitive or mention one that is.
+    """Return the names of aliases and new types that are sensitive or mention a sensitive type.
 
     The IR doesn't list them as types, so they are found by the names that definitions mention.
     """

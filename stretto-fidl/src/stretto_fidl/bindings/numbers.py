@@ -1,7 +1,7 @@
 """The base classes of generated enums and bits, which are subclasses of int.
 
 Each member is an attribute of its class. The constructor of a strict enum or bits refuses
-a number that is no member; a flexible one accepts it.
+a number that is no member; a flexible enum or bits accepts it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def number_name(name: str) -> str:
 
 
 class Enum(int):
-    """An enum value. A strict enum accepts only its members, a flexible one accepts any value."""
+    """An enum value. A strict enum accepts only its members, a flexible enum accepts any value."""
 
     TYPE: ClassVar[types.Enum]
     _REFUSED = STRICT_ENUM_UNKNOWN_VALUE
@@ -114,6 +114,6 @@ class Bits(Enum):
 
 
 class FrameworkError(Enum):
-    """The reason why a server didn't execute a flexible method; defined by FIDL itself."""
+    """The reason why a server didn't execute a flexible method. FIDL defines the reasons."""
 
     TYPE = types.FRAMEWORK_ERROR

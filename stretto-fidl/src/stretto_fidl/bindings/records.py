@@ -68,8 +68,8 @@ class Table(Record):
 def _add_constructors(cls: type[Record]) -> None:
     """Add `__init__`, which checks its arguments, and `_make`, which the decoder calls.
 
-    Both are compiled from text, because a loop over the names of members takes several times as
-    long.
+    Both methods are compiled from text, because a loop over the names of members takes several
+    times as long.
     """
     names = [member.python_name for member in cls.TYPE.members]
     is_table = isinstance(cls.TYPE, types.Table)

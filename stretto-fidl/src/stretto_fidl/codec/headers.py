@@ -79,7 +79,7 @@ class TransactionHeader:
 
     @property
     def is_epitaph(self) -> bool:
-        """Whether the message is an epitaph, the last one of a channel."""
+        """Whether the message is an epitaph, which is the last message of a channel."""
         return self.ordinal == EPITAPH_ORDINAL
 
     def __eq__(self, other: object) -> bool:

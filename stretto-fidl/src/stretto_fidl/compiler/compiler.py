@@ -1,8 +1,8 @@
 """Compiles one library: finds its names, evaluates its constants, checks its rules.
 
-A declaration is compiled when another one first needs it, so the order in files doesn't matter.
-After an error the compiler continues with the other declarations: a run reports all errors, except
-errors that only follow from other errors.
+A declaration is compiled when another declaration first needs it, so the order in files doesn't
+matter. After an error the compiler continues with the other declarations: a run reports all errors,
+except errors that only follow from other errors.
 """
 
 from __future__ import annotations

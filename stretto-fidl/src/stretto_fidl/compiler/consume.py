@@ -1,4 +1,4 @@
-"""Turns a syntax tree into declarations: names nested layouts, adds unions for results."""
+"""Turns a syntax tree into declarations; names nested layouts, and adds a union for each result."""
 
 from __future__ import annotations
 

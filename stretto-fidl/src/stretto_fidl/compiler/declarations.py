@@ -1,7 +1,7 @@
 """Declarations of a library, after parsing and before the IR.
 
-The consumer makes declarations from the syntax tree, one for each nested layout too. The compiler
-adds their types, values and shapes.
+The consumer makes declarations from the syntax tree; a nested layout has its own declaration. The
+compiler adds their types, values and shapes.
 """
 
 from __future__ import annotations
@@ -273,8 +273,8 @@ class ProtocolDecl(Decl):
 
     Attributes:
         openness: `open`, `ajar` or `closed`.
-        composed: Its `compose` statements.
-        methods: Its own methods.
+        composed: The `compose` statements of the protocol.
+        methods: The methods that the protocol itself defines.
         all_methods: Pairs of all methods, and whether the method comes from a composed protocol.
     """
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Cycle(Exception):  # noqa: N818 - a finding, no error
-    """A cycle; `path` leads from a node back to it."""
+    """A cycle in a graph; `path` leads from a node back to the same node."""
 
     def __init__(self, path: list) -> None:  # type: ignore[type-arg]
         super().__init__(path)

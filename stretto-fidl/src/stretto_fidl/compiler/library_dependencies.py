@@ -1,4 +1,4 @@
-"""Finds the libraries whose IR a reader of a library's IR needs.
+"""Finds the libraries that the IR of a library refers to.
 
 A library needs the libraries that it imports. If it composes methods of other libraries, it also
 needs the libraries of these methods' payloads and of the payloads' members. Types behind an alias
@@ -41,7 +41,7 @@ def external_structs(library: Library) -> list[LayoutDecl]:
 
 
 def _methods(library: Library) -> list[MethodDecl]:
-    """Return the methods of all protocols, composed ones included."""
+    """Return the methods of all protocols, including composed methods."""
     protocols = [p for p in library.of_kind(PROTOCOL) if isinstance(p, ProtocolDecl)]
     return [method for protocol in protocols for method, _ in protocol.all_methods]
 

@@ -44,11 +44,11 @@ class NamingContext:
 
     @classmethod
     def of_declaration(cls, name: str) -> NamingContext:
-        """Return the context of a declaration that the file gives a name."""
+        """Return the context of a declaration that has a name in the file."""
         return cls((name,), name)
 
     def member(self, name: str) -> NamingContext:
-        """Return the context of a layout in the type of this layout's member.
+        """Return the context of a layout that is written in the type of a member of this layout.
 
         The default name of that layout comes from the member's name alone.
         """

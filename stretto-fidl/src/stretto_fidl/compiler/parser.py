@@ -79,7 +79,7 @@ def is_old_syntax(tokens: list[Token]) -> bool | None:
 
 
 def _verdict(words: list[Token], position: int, depth: int) -> bool | None:
-    """Return True if only the old syntax has this construct, False if only the new one has it.
+    """Return True if only the old syntax has a construct, False if only the new syntax has it.
 
     Return None if both syntaxes have it.
     """

@@ -67,7 +67,7 @@ class OldParser(NewParser):
     def _declaration(self, attributes: list[Attribute]) -> Declaration:
         first = self._tokens.current
         if first.text == "resource" and self._tokens.ahead(2).kind in (":", "{"):
-            # The old syntax has `resource` where the new one has `resource_definition`.
+            # The old syntax has `resource` where the new syntax has `resource_definition`.
             self._tokens.take()
             return self._resource(attributes)
         modifiers = self._modifiers(*_MODIFIERS)

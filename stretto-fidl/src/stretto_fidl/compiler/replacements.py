@@ -187,7 +187,7 @@ def _still_there(name: str, ending: Ending, successor: Element) -> CompileError:
 def _check_strictness(before: MethodDecl, after: MethodDecl) -> Iterator[CompileError]:
     """Check that a method without an error stays strict or stays flexible.
 
-    The reply of a flexible method is a union, that of a strict one is not.
+    The reply of a flexible method is a union; the reply of a strict method is not.
     """
     if before.span is not after.span or before.kind != "twoway" or before.has_error:
         return

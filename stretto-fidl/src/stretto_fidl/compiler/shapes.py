@@ -169,7 +169,7 @@ def _close(component: list[LayoutDecl]) -> None:
 
     If one of these types holds a handle, padding or a flexible envelope, all of these types do.
     """
-    # Compute the shapes again, because now a shape of each type in the component is known.
+    # Compute the shapes again, because now each type of the component has a first shape.
     shapes = [_layout(decl) for decl in component]
     padding = any(shape.has_padding for shape in shapes)
     flexible = any(shape.has_flexible_envelope for shape in shapes)

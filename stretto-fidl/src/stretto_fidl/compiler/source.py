@@ -1,4 +1,4 @@
-"""Source files, and places in them."""
+"""Source files, and places in source files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SourceFile:
         return bisect_right(self._line_starts, position)
 
     def column_of(self, position: int) -> int:
-        """Return the column of a position, from 1, in characters."""
+        """Return the column of a position, in characters and counted from 1."""
         return position - self._line_starts[self.line_of(position) - 1] + 1
 
     def line_text(self, line: int) -> str:
@@ -65,12 +65,12 @@ class Span:
 
     @property
     def column(self) -> int:
-        """The column of the first character, from 1, in characters."""
+        """The column of the first character, in characters and counted from 1."""
         return self.source.column_of(self.start)
 
     @property
     def byte_column(self) -> int:
-        """The column of the first character, from 1, in bytes of UTF-8."""
+        """The column of the first character, in bytes of UTF-8 and counted from 1."""
         line_start = self.start - self.column + 1
         return len(self.source.text[line_start : self.start].encode()) + 1
 

@@ -11,7 +11,7 @@ NUMBER = "number"
 STRING = "string"
 DOC = "doc comment"
 END = "end of file"
-# The kind of punctuation is its text: `{`, `->`.
+# The kind of a punctuation mark is its text, such as `{` or `->`.
 
 
 class Token:

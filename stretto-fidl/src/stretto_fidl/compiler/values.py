@@ -12,7 +12,7 @@ class Value:
 
     Attributes:
         syntax: The node of the syntax tree.
-        value: The value; an int for enum and bits, too.
+        value: The value; an int if the constant is a member of an enum or bits.
         type: `string`, or the name of a primitive type.
         identifier: `library/NAME` or `library/Enum.MEMBER` if the constant is a name.
     """

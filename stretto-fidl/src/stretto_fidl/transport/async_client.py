@@ -105,7 +105,7 @@ class _OnReadable:
 class AsyncClient:
     """A client of a protocol, with a coroutine function for each one-way and two-way method.
 
-    Results and errors are those of `Client`; time limits are asyncio's.
+    Results and errors are those of `Client`. For time limits use those of asyncio.
 
     Args:
         protocol: The class of the protocol.

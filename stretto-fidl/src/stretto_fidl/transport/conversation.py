@@ -209,7 +209,7 @@ class Conversation:
         return EventMessage(method.name, ordinal, request_in(method, incoming))
 
     def end(self, error: FidlError) -> None:
-        """End the channel. Every waiter fails with the first error that was passed here."""
+        """End the channel. Every waiter fails with the error of the first call of this method."""
         if self.error is None:
             self.error = error
         for txid, waiter in list(self.waiters.items()):

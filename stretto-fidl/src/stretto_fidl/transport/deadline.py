@@ -32,7 +32,7 @@ def deadline_of(timeout: float | None) -> float | None:
 def seconds_left(deadline: float | None) -> float:
     """Return how long to wait now, in seconds; -1 if there is no deadline.
 
-    A long wait is cut into several shorter ones; `is_over` shows whether the deadline has passed.
+    A long wait is cut into several shorter waits; `is_over` shows whether the deadline has passed.
     """
     return -1 if deadline is None else min(max(deadline - monotonic(), 0), _AT_A_TIME_S)
 

@@ -58,7 +58,7 @@ class Incoming:
                 pass
 
     def drop(self) -> None:
-        """Close the handles of an unused message, and end its span."""
+        """Close the handles of an unused message, and end the span of the message."""
         close_all(self.handles)
         self.arrive()
 

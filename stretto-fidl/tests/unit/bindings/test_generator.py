@@ -49,7 +49,7 @@ def importer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def outcome(types: Any, case: Case) -> list[Any]:
-    """Return the results of a test vector: bytes, values as text, or error messages."""
+    """Encode and decode a test vector; return bytes, values as text, or error messages."""
     found: list[Any] = []
     with handles_of(case) as handles:
         if case.value is not None:

@@ -401,7 +401,7 @@ def test_client_closes_its_channel_when_its_last_reference_is_dropped(in_cycle: 
         await asyncio.wait_for(serving, 30)
         again, _ = channel()
         async with AsyncClient(talk.Talk, again):
-            pass  # The new channel's descriptor has the number of the closed one.
+            pass  # The new channel's descriptor has the number of the closed descriptor.
 
     run(main())
 
