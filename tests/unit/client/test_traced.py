@@ -108,7 +108,7 @@ def test_deep_recursion_of_a_traced_function_needs_no_c_stack(on):
     assert recorded.kinds.count("B") == recorded.kinds.count("E") == on * (depth + 3)
 
 
-def test_wrapper_without_its_variables_runs_its_body():
+def test_wrapper_with_a_replaced_closure_variable_raises_and_records_nothing():
     @CATEGORY.traced
     def function():
         return 1

@@ -1,4 +1,4 @@
-"""The native handling of messages behaves like the Python models of flow ids and tracer."""
+"""Native code handles messages like the Python models of flow ids and of the tracer."""
 
 from __future__ import annotations
 

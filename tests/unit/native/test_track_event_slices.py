@@ -332,7 +332,7 @@ def test_end_on_one_track_does_not_end_slices_of_another_track():
     assert sorted(nesting(recorded.events)) == [("a", 0), ("thread", 0)]
 
 
-def test_slice_with_a_track_ends_on_that_track_if_another_thread_exits_it():
+def test_slice_with_a_track_ends_on_that_track_if_another_thread_exits_the_slice():
     track = stretto.Track("elsewhere")
     with record() as recorded, CATEGORY.slice("here"):
         slice_ = CATEGORY.slice("there", track=track)
