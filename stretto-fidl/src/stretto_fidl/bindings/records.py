@@ -1,12 +1,12 @@
 """Classes of structs, tables and unions.
 
-A class is defined by a class statement (generated code) or by a call of
-`type` (the loader), in the same way: it has its `TYPE` and, in `__slots__`, a name
-for each member. Its base class here adds everything else.
+Generated code makes a class by a class statement, and the loader by a call of `type`. Both give the
+class its `TYPE` and, in `__slots__`, a name for each member. The base classes of this module add
+everything else.
 
 Objects are made with keywords. The constructor checks the types of its arguments,
 but not the contents of lists and other objects; the codec checks everything.
-Objects are mutable, and equal if their members are.
+Objects are mutable. They are equal if their members are equal.
 """
 
 from __future__ import annotations

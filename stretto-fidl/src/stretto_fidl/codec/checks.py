@@ -88,7 +88,7 @@ def describe(type_: Type) -> str:
 
 
 def is_uint8(type_: Type) -> bool:
-    """Return whether a type is uint8, whose vectors are bytes."""
+    """Return whether a type is uint8. The values of vectors of uint8 are of type `bytes`."""
     type_, _ = resolve(type_)
     return isinstance(type_, Primitive) and type_.name == "uint8"
 

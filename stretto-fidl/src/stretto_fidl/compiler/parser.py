@@ -131,7 +131,11 @@ def _const_verdict(first: Token, second: Token) -> bool | None:
 
 
 def _member_verdict(words: list[Token], position: int) -> bool | None:
-    """Return whether a member of a protocol shows the old syntax, as `_verdict` does."""
+    """Return True if only the old syntax allows a protocol's member, False if only the new syntax
+    does.
+
+    Return None if both syntaxes allow the member.
+    """
     here, after = words[position], _word(words, position + 1)
     if here.kind == "(":
         return _parameters_verdict(words, position)

@@ -104,7 +104,8 @@ class Requirements:
     def require_if_own(self, decl: Decl, span: Span) -> None:
         """Compile a declaration unless its compilation has begun or ended.
 
-        This function is for uses that need only the declaration's attributes, and may be circular.
+        A caller needs only the attributes of the declaration. So it is no error if the compilation
+        has begun.
         """
         if decl.state == NEW:
             self.require(decl, span)

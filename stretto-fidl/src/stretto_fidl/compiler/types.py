@@ -153,7 +153,7 @@ class TypeUse:
     Attributes:
         span: The place in the file.
         type: The type that is used.
-        alias: The alias that the file names instead of the type; None without an alias.
+        alias: The alias whose name the file uses for the type; None without an alias.
         nullable: Whether this use has the constraint `optional`.
         bound: The bound that this use adds.
         rights: The rights that this use adds.

@@ -107,7 +107,7 @@ class TestHandleRights:
         handle.check(EVENT, BASIC_RIGHTS)
         assert handle.rights == BASIC_RIGHTS
 
-    def test_check_against_same_rights_keeps_the_rights_of_the_handle(self, handle: Handle) -> None:
+    def test_check_with_same_rights_changes_no_rights(self, handle: Handle) -> None:
         handle.check(ANY, SAME_RIGHTS)
         assert handle.rights == DEFAULT_RIGHTS[EVENT]
 

@@ -72,7 +72,9 @@ class TestSensitiveTypesOfAnotherLibrary:
         assert marks(result) == {"response": False, "err": True}
         assert marks(named(self.IR, "P_C_Response")) == {"a": True}
 
-    def test_members_of_a_sensitive_type_get_its_attribute_with_the_same_location(self) -> None:
+    def test_sensitive_attribute_of_a_type_is_copied_to_members_with_the_same_location(
+        self,
+    ) -> None:
         (mark,) = named(self.IR, "S")["members"][0]["maybe_attributes"]
         assert mark["location"] == {
             "filename": "secrets.fidl", "line": 2, "column": 1, "length": 10

@@ -69,7 +69,7 @@ def test_handles_of_recursive_types_are_unbounded() -> None:
     assert shape(ir, "X")[3] == UNBOUNDED
 
 
-def test_cycle_of_types_with_padding_and_a_table_has_padding_and_flexibility_in_each_type() -> None:
+def test_all_types_of_a_cycle_have_padding_and_flexibility_if_one_type_has() -> None:
     ir = compiled(
         "type A = struct { b box<B>; };\n"
         "type B = struct { c box<C>; };\n"
