@@ -169,10 +169,11 @@ def handed_over(end: ChannelEnd) -> ChannelEnd:
 
 
 class TestChannelEndsSentOverChannels:
-    """Tests of channel ends sent over another channel, whose receiver can't count earlier messages.
+    """Tests of channel ends that are sent over another channel.
 
-    Their messages have correct arrows or none, and messages without arrows are counted. One-way
-    messages have arrows again after the next two-way call.
+    The receiver of an end can't count the messages sent before. Messages through the end have
+    correct arrows or none, and messages without arrows are counted. One-way messages have arrows
+    again after the next two-way call.
     """
 
     def test_unused_client_end_received_over_a_channel_has_no_arrows_before_a_call(self) -> None:

@@ -3,7 +3,7 @@
 Transaction ids are used once. Ids of calls count up from 1; ids that are assigned under the
 write lock count up from 2^31. A caller that stops waiting (timeout, cancellation) removes its
 waiter. A reply with an id that was assigned and has no waiter is dropped, and its handles are
-closed. A forked child continues at a random id, because the parent continues at the next one.
+closed. A forked child continues at a random id, because the parent continues at the next id.
 
 Events wait in a bounded queue: when the queue is full, the oldest event is dropped and counted.
 

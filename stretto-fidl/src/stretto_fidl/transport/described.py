@@ -120,7 +120,7 @@ def _is_sensitive(protocol: type[Protocol], method: Method) -> bool:
 
 
 def _describer(protocol: type[Protocol], method: Method) -> Callable[[int, bytes, int], object]:
-    """Return the function that serves as `RpcMethod.describe` of a method."""
+    """Return a function that describes the messages of a method, for `RpcMethod.describe`."""
     hidden = _is_sensitive(protocol, method)
 
     def describe(kind: int, data: bytes, handle_count: int) -> object:

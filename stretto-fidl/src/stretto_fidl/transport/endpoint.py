@@ -123,7 +123,7 @@ class Endpoint:
             raise
 
     def write_epitaph(self, status: int, flags: int = 0) -> None:
-        """Write an epitaph, the last message of a channel, unless there is no room."""
+        """Write an epitaph, the last message of a channel, if there is room."""
         self.socket.flush(flags)
         if self.socket.must_flush():
             return

@@ -140,7 +140,7 @@ def test_methods_have_the_ordinals_attributes_and_errors_of_their_definition(nam
     assert methods["OnFull"].response(limit=3).limit == 3
 
 
-def test_composed_methods_use_the_classes_of_the_other_library(names) -> None:
+def test_composed_methods_use_the_classes_of_the_library_that_defines_them(names) -> None:
     base, api = names
     move = api.Draw.BY_NAME["Move"]
     assert move.composed

@@ -262,7 +262,7 @@ def test_any_text_becomes_a_valid_docstring_literal() -> None:
             assert ast.literal_eval(doc_literal(text)) == text
 
 
-def test_generated_files_are_ordered_and_compile() -> None:
+def test_generated_files_are_valid_python_and_the_module_precedes_its_stub() -> None:
     files = generate(library("a.b", structs={"S": "x uint8"}))
     assert list(files) == ["a_b.py", "a_b.pyi"]
     for text in files.values():

@@ -73,7 +73,7 @@ def test_decoding_error_names_the_path_and_the_offset(path: str, leaf) -> None:
     assert str(raised.value) == expected
 
 
-def test_error_in_padding_has_its_offset() -> None:
+def test_error_in_padding_has_the_offset_of_the_padding() -> None:
     data, _ = codec.encode(root())
     for at in (*range(37, 40), *range(45, 48)):
         with pytest.raises(codec.WireError) as raised:
@@ -82,7 +82,7 @@ def test_error_in_padding_has_its_offset() -> None:
         assert raised.value.offset in (37, 45)
 
 
-def test_error_in_a_table_envelope_has_its_offset() -> None:
+def test_error_in_a_table_envelope_has_the_offset_of_the_envelope() -> None:
     types = load(library(structs={"S": "t T"}, tables={"T": "1: a uint8, 2: b uint8"}))
     data, _ = codec.encode(types.S(t=types.T(a=1, b=2)))
     for at in (16, 24):

@@ -109,7 +109,7 @@ def test_alias_has_the_type_and_the_size_of_its_definition() -> None:
     assert named(ir, "Y")["experimental_maybe_from_alias"]["name"] == "test.example/X"
 
 
-def test_member_of_a_new_type_refers_to_it_by_name_in_the_ir() -> None:
+def test_ir_of_a_member_names_the_new_type_of_the_member() -> None:
     ir = compiled("type Id = uint64;\ntype S = struct { a vector<Id>:2; };")
     assert ir["new_type_declarations"][0]["type"]["subtype"] == "uint64"
     vector = member_type(ir, "S", "a")
