@@ -28,7 +28,7 @@ class BufferTable:
 
     def __init__(self) -> None: ...
     def create(self, buffer_id: int, size: int, policy: int, fd: int = -1) -> None:
-        """Create a buffer; `fd` >= 0 keeps it in that file (for recovery).
+        """Create a buffer; if `fd` >= 0, its memory is that file (for recovery).
 
         Raises ValueError (id in use, size 0), MemoryError, OSError.
         """
@@ -335,14 +335,15 @@ class MessageWriter:
         """End this message and its open nested messages. Idempotent.
 
         Raises:
-            LocalProtocolError: it doesn't fit into its destination.
+            LocalProtocolError: the message doesn't fit into its destination.
             Exception: any exception of the destination's `write`.
         """
     def finish(self) -> bytes:
         """End a root message and return it.
 
         Raises:
-            LocalProtocolError: it has ended before, is nested, or has another destination.
+            LocalProtocolError: the message has ended already, is nested, or has another
+                destination.
         """
     @property
     def size(self) -> int | None:
@@ -412,7 +413,7 @@ class DecodedField:
         """Decode the bytes as UTF-8; invalid bytes become surrogate escapes."""
     def as_message(self) -> Decoder: ...
     def packed_varints(self) -> Iterator[int]:
-        """Iterate over a packed field's elements; DecodeError: the last one is incomplete."""
+        """Iterate over a packed field's elements. Raises DecodeError if the last is incomplete."""
     def packed_fixed32(self) -> Iterator[int]:
         """Like `packed_varints`, for 32-bit elements."""
     def packed_fixed64(self) -> Iterator[int]:
@@ -942,8 +943,8 @@ def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:
 def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, int, int, list[bytes]]:
     """Return the contents of a trace: (track events, drops, time, bytes parsed, TrackDescriptors).
 
-    The time is the oldest one from which on events of a sequence can be read; 2**64 - 1 if there is
-    none.
+    The time is the earliest from which on events of a sequence can be read; 2**64 - 1 without
+        such events.
     A drop is a place where events are missing because shared memory was full. Scanning stops at the
     first byte that doesn't belong to a whole packet.
     """
@@ -964,7 +965,8 @@ def open_watch() -> int:
     """Return an inotify descriptor, owned by the caller; readable once a watched file is opened."""
 
 def watch_opens(watch: int, path: str) -> None:
-    """Add a file to an `open_watch`. Opening it for reading, writing or execution counts."""
+    """Add a file to an `open_watch`. The watch reports when the file is opened, also for
+    execution."""
 
 def add_pending_call(function: Callable[[], Any], /) -> None:
     """Call a function on the main thread at its next safe point.

@@ -54,7 +54,7 @@ def parse_packets(file: TextIO) -> Iterator[TracePacket]:
     """Parse the packets of a JSON text.
 
     Raises:
-        ConfigError: It isn't JSON, or not a trace; the message says which packet is wrong.
+        ConfigError: The text isn't JSON, or not a trace; the message says which packet is wrong.
     """
     return _Parser(file).packets()
 

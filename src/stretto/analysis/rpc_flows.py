@@ -63,8 +63,9 @@ class Call:
     def matched(self) -> bool:
         """Whether the message, and its reply if there is any, were both sent and received.
 
-        A reply that was received counts as sent. Not every server can record the sending: an abort
-        in `grpc.aio` is sent before the handler ends, and its arrow begins at the handler.
+        A reply that was received counts as sent. The sending isn't always recorded:
+                `grpc.aio` sends an abort before the handler ends, so the arrow begins at the
+                handler.
         """
         if self.kind == "reply":
             return self.reply_sent is not None and self.reply_received is not None

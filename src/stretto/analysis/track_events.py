@@ -341,7 +341,7 @@ def inflated(data: bytes) -> bytes:
     """Decompress compressed packets.
 
     Raises:
-        DecodeError: The data isn't in deflate format, or too large when decompressed.
+        DecodeError: The data isn't in deflate format, or the decompressed data is too large.
     """
     inflater = zlib.decompressobj()
     try:

@@ -132,7 +132,7 @@ class RecorderProcess:
         return message.decode(errors="replace").strip()
 
     def abandon(self) -> None:
-        """In a forked child that leaves the block: keep the recorder, which is the parent's."""
+        """Called in a forked child that leaves the block. Do not end the recorder of the parent."""
         self._close_pipes()
         self._process.returncode = 0
 

@@ -62,7 +62,7 @@ class RunnerThread:
         self.start()
         result = _Result()
         self.runner.post(lambda: result.run(function))
-        # A fork may stop the runner's thread: then this thread may have to restart it.
+        # A fork may stop the runner's thread, and this thread may be the only one to restart it.
         while not result.done.acquire(timeout=RESTART_PERIOD_S):
             self.start()
         if result.error is not None:

@@ -1,4 +1,4 @@
-"""The system backend: this process as a producer of a tracing service in another one.
+"""The system backend: this process as a producer of a tracing service in another process.
 
     program's threads --events--> shared memory of the service       (native, no thread)
     program's threads --commits--> socket                            (native, no thread)

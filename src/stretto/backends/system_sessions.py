@@ -57,7 +57,8 @@ class SystemSessions:
         """Open a connection; each has one session.
 
         Raises:
-            TransportError: There is no service, it runs as another user, or it refuses this user.
+            TransportError: There is no service, the service runs as another user, or refuses this
+                user.
         """
         client = ConsumerIPCClient.connect(consumer_socket(), consumer, self._thread.runner)
         self._clients = [each for each in self._clients if not each.closed]

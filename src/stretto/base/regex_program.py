@@ -57,7 +57,10 @@ class Program:
         self.start = self._emit(tree, MATCH)
 
     def _emit(self, node: Node, after: int) -> int:
-        """Append the instructions of a tree. They continue at `after`; their start is returned."""
+        """Append the instructions of a tree, which continue at instruction `after`.
+
+        Returns:
+            The index of the first instruction to execute."""
         if isinstance(node, Sequence):
             for part in reversed(node.parts):
                 after = self._emit(part, after)

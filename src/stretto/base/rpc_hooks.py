@@ -86,7 +86,9 @@ if TYPE_CHECKING:
             """Return the current time, for `stamp`."""
 
         def opened(self, channel: RpcChannel) -> None:
-            """Handle the creation of a server's end. Its key is lost when its peer disconnects."""
+            """Handle the creation of a server's end, for example by determining its key.
+
+            The key can't be determined after the peer has disconnected."""
 
         def sent(  # noqa: PLR0917  # see the rules
             self,

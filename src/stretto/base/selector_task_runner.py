@@ -5,11 +5,11 @@ Rules
   `post_delayed` and `quit` may be called from any thread, and from a signal
   handler.
 - A round waits until there is something to do, then runs the callbacks of ready
-  descriptors, the tasks posted so far, and the delayed ones that are due. A task
-  that posts itself again therefore starves no other.
-- Callbacks may run for `SLICE_NS` per round, and so may tasks. The remaining ones run first in
-  the next round, after the callbacks of urgent descriptors.
-- An exception of a task leaves `run`; the task is removed, all others stay queued, and
+  descriptors, the tasks posted so far, and the delayed tasks that are due. A task
+  that posts itself again therefore can't block other tasks.
+- Callbacks may run for `SLICE_NS` per round, and so may tasks. The remaining callbacks and tasks
+  run first in the next round, after the callbacks of urgent descriptors.
+- An exception of a task leaves `run`; the task is removed, all other tasks stay queued, and
   `run` may be called again.
 - A descriptor is unwatched before it is closed.
 """
@@ -177,7 +177,7 @@ class SelectorTaskRunner:
 
     def _serve(self, ready: dict[int, tuple[_Watch, int]]) -> None:
         if len(ready) == 1:
-            self._unserved = []  # No ready descriptor is left for the next round.
+            self._unserved = []  # All descriptors are served in this round.
             fd, (watch, events) = ready.popitem()
             self._dispatch(fd, watch, events)
             return

@@ -1,8 +1,8 @@
 """The addresses of the machine's tracing service: environment variables and default paths.
 
-Both are Perfetto's, so that Stretto's programs can be combined with Perfetto's. A service may
-listen for producers at several addresses, separated by commas; a client uses the variable
-unchanged.
+Variables and paths are Perfetto's, so that Stretto's programs can be combined with Perfetto's. A
+service may listen for producers at several addresses, which its variable separates by commas; a
+client takes the whole value as one address.
 
 Source: docs/formats/ipc.md, "Addresses".
 """

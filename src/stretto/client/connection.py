@@ -205,7 +205,7 @@ def _set_up_from_file(backend: ServiceConnection, path: str) -> None:
 
     Raises:
         OSError: The file can't be read.
-        ConfigError: It contains no valid config.
+        ConfigError: The file contains no valid config.
         TransportError: The memory could not be allocated.
     """
     with open(path, "rb") as file:

@@ -107,7 +107,7 @@ class DataSource:
             packet: A `stretto.protos.trace.TracePacket`, or its encoding.
 
         Returns:
-            False if it was dropped (shared memory exhausted) or the session has ended.
+            False if the packet was dropped (shared memory exhausted) or the session has ended.
         """
         if not self._running:
             return False
@@ -193,7 +193,7 @@ class DataSource:
     def begin(self) -> None:
         """Start: call `on_start`, and add the instance to the running ones.
 
-        No effect if it runs already (startup tracing), or if another thread has ended it.
+        No effect if the instance runs already (startup tracing), or if another thread has ended it.
         """
         if self._running or self._ended:
             return

@@ -153,7 +153,7 @@ class StartupTracing:
         arbiter: _native.Arbiter,
         keep: Callable[[DataSource], object],
     ) -> bool:
-        """Pass a waiting instance to a service; False if none fits.
+        """Let a service control a waiting instance; False if there is none for the config.
 
         Args:
             source: The data source that the service sets up.

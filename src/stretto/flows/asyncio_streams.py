@@ -82,7 +82,7 @@ class TracedStream:
             if code not in _ALL_OR_NOTHING or not isinstance(error, CancelledError):
                 self._flows.lost()
             raise
-        # At the end of the stream `readexactly` raises: its b"" is an empty message.
+        # b"" is the end of the stream, except from `readexactly`: there b"" is an empty message.
         if data or code is StreamReader.readexactly.__code__ or not self.reader.at_eof():
             with self._flows.handling(name or self._name, size=len(data)):
                 pass

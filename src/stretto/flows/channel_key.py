@@ -136,7 +136,9 @@ def _boot_id() -> int:
             with open(_BOOT_ID, "rb") as file:
                 _boot = fnv1a(file.read().strip())
         except OSError:
-            _boot = 1  # Some containers hide the id; keys within a machine are unique without it.
+            # Some containers hide the boot id. Without it, keys are still unique within
+            # a machine.
+            _boot = 1
     return _boot
 
 

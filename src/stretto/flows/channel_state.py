@@ -91,7 +91,7 @@ class ChannelState:
         return self._used or (type(self.ids) is FlowIds and self.ids.used)
 
     def find_key(self) -> None:
-        """Determine the key now: later the peer may have closed."""
+        """Determine the key now. It can't be determined after the peer has disconnected."""
         self._key()
 
     @property

@@ -2,11 +2,13 @@
 
 Proxies, retries and multiplexing between the ends make counting messages impossible. But if
 requests carry a `traceparent` (W3C Trace Context), both ends have the same 24 bytes, and the flow's
-id is made from these. For requests without it, Stretto can add its own header; this is optional.
+id is made from these. To requests without a `traceparent`, Stretto can add its own header; this is
+optional.
 
 The id is in the request, so the hooks' counting isn't needed: this module writes the slices and
-instants itself. They are like those of `stretto.flows.tracer`, without `txid` and `ordinal`, and
-cost a fifth of the time. The gRPC wrappers save more by writing them without an `Exchange`.
+instants itself. These events are like those of `stretto.flows.tracer`, without `txid` and
+`ordinal`, and take a fifth of the time. The gRPC wrappers need no `Exchange`, which is faster
+still.
 """
 
 from __future__ import annotations
@@ -176,7 +178,7 @@ class Exchange:
             open_slice.__exit__(kind, error, traceback)
 
     def step(self, name: str) -> AbstractContextManager[object]:
-        """Return a context manager for work on the request after its own block has ended.
+        """Return a context manager for work on the request after this object's block has ended.
 
         Args:
             name: The name of the work.

@@ -135,7 +135,7 @@ class FlowClientInterceptor(
             try:
                 done = call.done()
             except AttributeError:
-                return call  # Another interceptor's iterator has no callback for its end.
+                return call  # An iterator made by another interceptor can't report its end.
             if done:
                 _replied(call, method, key)
                 return call
@@ -205,7 +205,7 @@ class TracedHandlers:
 
 def answered(method: TracedMethod, key: int) -> None:
     """Record the end of a handler as the reply: gRPC sends a reply or an error right after it."""
-    # After an abort the status is already sent: an instant now could be later than its arrival.
+    # After an abort the status is already sent, and may arrive before an instant written now.
     if not isinstance(exception(), _AbortError):
         method.sent_reply.instant(flow=key or no_flow())
 
@@ -243,7 +243,7 @@ def streaming(
         finally:
             answered(method, key)
             with suppress(ValueError):
-                # `reset` raises this in another context, where no reset is needed.
+                # Raised by `reset` in a context other than that of `set`, where no reset is needed.
                 incoming.reset(before)
 
     return traced

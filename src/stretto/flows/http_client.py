@@ -85,7 +85,7 @@ class TracedHTTPConnection(HTTPConnection):
 
     def getresponse(self) -> HTTPResponse:
         """See `http.client.HTTPConnection.getresponse`."""
-        # super() comes later: it may close the connection, which resets the exchange.
+        # Call super() after this: super() may close the connection, which resets the exchange.
         exchange, self._flow_exchange = self._flow_exchange, None
         if exchange is None:
             return super().getresponse()

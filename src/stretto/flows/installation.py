@@ -72,7 +72,7 @@ class _Installation:
         try:
             category = stretto.Category(switch.category, tags=tags)
         except (ValueError, TypeError):
-            # The name comes from a schema: an invalid one must not raise in the program.
+            # The name comes from a schema: an invalid name must not raise in the program.
             if self.tracer is not None:
                 self.tracer.suppressed[_BAD_CATEGORY] = 1
             return None
@@ -175,8 +175,9 @@ def disable(category: str) -> None:
 def incoming() -> int:
     """Return the flow of the message that this thread or task is handling; 0 if there is none.
 
-    Tasks started by a handler, and threads started by `asyncio.to_thread`, inherit it. Pass it to a
-    slice to draw the message's arrow to that slice: `stretto.slice("work",
+    Tasks started by a handler, and threads started by `asyncio.to_thread`, inherit the flow. Pass
+    the
+        flow to a slice to draw the message's arrow to that slice: `stretto.slice("work",
     flow=stretto.flows.incoming() or None)`.
     """
     from stretto.flows import tracer

@@ -161,7 +161,7 @@ class TracedConnection:
             self.connection.send_bytes(data)
 
     def recv(self) -> Any:
-        """Wait for an object.
+        """Wait for an object, and return it.
 
         Raises:
             EOFError: The other end is closed.

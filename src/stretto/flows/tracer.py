@@ -152,7 +152,8 @@ class FlowTracer:
         if kind == REPLY:
             template.instant(txid, size, handles or None, body, flow=flow, timestamp=stamp)
             return None
-        # The number is signed, like the column trace_id of the trace processor's table `flow`.
+        # `incoming` is written as a signed number, like the column trace_id of the trace
+        # processor's table `flow`.
         handled = incoming.get()
         cause = handled - (handled >> 63 << 64) if handled else None
         if points.only_instants:
@@ -178,7 +179,7 @@ class FlowTracer:
         data: bytes = b"",
         /,
     ) -> MessageSpan | None:
-        """See `RpcHooks._received`."""
+        """See `RpcHooks.received`."""
         counted = self._count(False, channel, method, kind, txid, answer)
         if counted is None:
             return None

@@ -321,7 +321,7 @@ class ConsumerIPCClient:
         Args:
             types: Bits of ObservableEvents.Type; 0 to stop.
             callback: Called with events; replaces the previous callback. If the service doesn't
-                support the request, it is called once with an empty event.
+                            support the request, the callback is called once with an empty event.
         """
         observer = self._observer = object()
 

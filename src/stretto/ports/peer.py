@@ -1,7 +1,8 @@
 """The identity of a connection's peer: its user, process and machine.
 
-On a unix socket the kernel reports it. Over TCP and vsock the peer sends it in a SetPeerIdentity
-frame. Only the first such frame is used; until then the identity is empty. This identity is not
+On a unix socket the kernel reports the identity. Over TCP and vsock the peer sends its identity in
+a SetPeerIdentity frame. Only the first such frame is used; until then the identity is empty. This
+identity is not
 verified: it is written into the trace, but grants no permission.
 
 Source: docs/formats/ipc.md, "Peer identity".

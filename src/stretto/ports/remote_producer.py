@@ -218,8 +218,8 @@ class RemoteProducer:
         deferred.resolve(ipc.UnregisterDataSourceResponse())
 
     def _commit_data(self, request: Raw, deferred: Deferred) -> None:
-        # The fast path handles all other commits: this one requests a reply, or came before the
-        # shared memory exists.
+        # The fast path handles most commits. Only commits that request a reply, or that precede
+        # the shared memory, arrive here.
         endpoint = self._connected()
         if self._has_memory:
             endpoint.on_commit(endpoint.core.commit(request.data))

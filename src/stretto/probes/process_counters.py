@@ -156,7 +156,9 @@ class ProcessCounters(stretto.DataSource):
         self.write(TracePacket(timestamp=now, track_event=event))
 
     def _describe(self, pid: int, uuid: int) -> None:
-        """Describe the process and its CPU track, again after each clear of incremental state."""
+        """Write the descriptors of a process and its CPU track, unless they are written already.
+
+        After the incremental state was cleared, they are written again."""
         if uuid in self._described:
             return
         self._described.add(uuid)

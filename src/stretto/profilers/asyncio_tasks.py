@@ -51,7 +51,7 @@ def _awaiters(future: Any) -> Iterator[Task[Any]]:
 
 
 class _Steps:
-    """Observers of the event loop's handles, as they run, and of the creation of tasks."""
+    """Observers: of each handle that the event loop runs, and of each task that is created."""
 
     def __init__(self) -> None:
         # Works like a WeakKeyDictionary, at a third of its cost.

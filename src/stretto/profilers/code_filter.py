@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _own_folder() -> str:
-    """Return the folder of Stretto's code objects, which isn't resolved like `__file__`."""
+    """Return Stretto's folder, spelled as in code objects: `__file__` may have other links."""
     here = _own_folder.__code__.co_filename
     return os.path.dirname(os.path.dirname(here)) + os.sep
 

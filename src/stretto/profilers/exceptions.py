@@ -1,8 +1,8 @@
 """`python.exceptions`: an uncaught exception is an instant, in any thread.
 
-Its name is that of the exception (`KeyError: 'qty'`), and it is a log message of the priority
-FATAL. An exception that a `concurrent.futures.Future` or an asyncio task keeps is one of the
-priority WARN, with the argument `kept_by`: the program may never ask for it.
+The instant is named after the exception (`KeyError: 'qty'`), and is a log message of the priority
+FATAL. If a `concurrent.futures.Future` or an asyncio task keeps the exception, the priority is
+WARN, and the argument `kept_by` is added: the program may never retrieve the exception.
 
 An uncaught exception is recorded in `sys.excepthook` and `threading.excepthook`. If the program
 has set a `sys.excepthook` that doesn't call ours, the uncaught exception of the main thread is
@@ -72,7 +72,8 @@ def _on_uncaught(
 
 
 def on_kept(error: object, kept_by: str) -> None:
-    """Record an exception that was stored instead of raised, unless it was the last one."""
+    """Record an exception that was stored instead of raised, unless it was also the last one
+    recorded."""
     if isinstance(error, Exception) and category.enabled and id(error) != _seen:
         _record(type(error), error, error.__traceback__, WARN, kept_by=kept_by)
 

@@ -134,7 +134,7 @@ _tracer = _Tracer()
 
 
 def _stop_looks_at_fork() -> None:
-    """Stop the thread that looks at the stacks before each fork, and restart it afterwards."""
+    """Stop the thread of auto detail before each fork, and start it again after the fork."""
     fork.before.append(_pyhooks.pause_looks)
     fork.after_in_parent.append(_pyhooks.resume_looks)
 

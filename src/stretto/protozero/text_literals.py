@@ -3,7 +3,7 @@ r"""String literals of the text format: escape bytes and unescape literals.
     escape(b"\n\xff", text=False)      # "\n\377", with the quotes
     unescape(r"\n\377")                # b"\n\xff"
 
-Both process the string as a whole: a literal of megabytes needs memory for a few copies.
+Both functions process the whole string at once, in memory for a few copies of it.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class _Parser:
             scope.end()
 
     def _value(self, name: str, span: Span) -> bool:
-        """Parse the value after a key; return whether a `;` may follow: not after `{`."""
+        """Parse the value after a key; return whether a `;` may follow (False after `{`)."""
         source = self._source
         source.skip_blanks()
         source.take(":")

@@ -62,7 +62,7 @@ class TextSource:
         return self.text[self.pos : self.pos + 1]
 
     def take(self, mark: str) -> bool:
-        """Skip a character if it is the next one; return whether it was."""
+        """Skip `mark` if the text continues with it; return whether it was skipped."""
         found = self.text.startswith(mark, self.pos)
         self.pos += found
         return found

@@ -17,8 +17,8 @@ A trace is a repeated field of packets ::
 A message that is complete within a piece is not copied. Fields with other numbers are skipped.
 
 Recovery: Perfetto's service regularly ends a packet with a marker of 16 bytes. After malformed
-data, or a message above `max_size`, reading continues after the next marker; without a marker it
-stops.
+data, or a message above `max_size`, reading continues after the next marker; without a marker,
+reading stops.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ class Bridge:
 
 
 async def _copy_to_service(page: ServerConnection, writer: asyncio.StreamWriter) -> None:
-    """Copies the page's messages until it closes, then ends the connection to the service."""
+    """Copies messages until the page disconnects, then ends the connection to the service."""
     with suppress(ConnectionError):  # The service has disconnected: `_copy_to_page` reports it.
         with suppress(ConnectionClosed):
             while True:
@@ -225,7 +225,7 @@ async def _copy_to_service(page: ServerConnection, writer: asyncio.StreamWriter)
 
 
 async def _copy_to_page(reader: asyncio.StreamReader, page: ServerConnection) -> None:
-    """Copies the service's bytes until it disconnects, then closes the page's connection."""
+    """Copies bytes until the service disconnects, then closes the page's connection."""
     with suppress(ConnectionClosed):
         with suppress(ConnectionError):
             while data := await reader.read(RECEIVE_BYTES):

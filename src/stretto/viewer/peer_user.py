@@ -4,7 +4,7 @@ A unix socket has SO_PEERCRED for this. For TCP, the kernel reports the owner of
 the peer's socket is on this machine, too. Without this check every user of the machine could read
 through a port the traces that the permissions of the service's socket protect.
 
-The kernel is queried over netlink. If that fails, its table of all sockets is read:
+The kernel is queried over netlink. If the query fails, the kernel's table of all sockets is read:
 
     sl  local_address rem_address   st tx_queue:rx_queue tr:tm->when retrnsmt   uid …
      3: 0100007F:9C42 0100007F:1F65 01 …                                       1000

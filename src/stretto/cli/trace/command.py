@@ -239,7 +239,7 @@ class _Command:
         return TraceOutput(path, no_clobber=True)
 
     def _save_all(self, made: Iterable[snapshot.Snapshot]) -> int:
-        """Take all copies before any is read, so that they are of the same moment."""
+        """Clone all sessions before reading the first clone, so that all files show one moment."""
         snapshots: list[snapshot.Snapshot] = []
         try:
             # If a connection fails, the earlier snapshots are in the list, and are closed below.

@@ -194,7 +194,7 @@ class TraceOptions(argparse.Namespace):
 
     @property
     def takes_config(self) -> bool:
-        """Whether a config is allowed: for a new session, and for a copy, which ignores it."""
+        """Whether -c is allowed. The copy of a session accepts a config, and ignores it."""
         return not (self.attaches or self.is_query or self.save_all_for_bugreport)
 
     @property

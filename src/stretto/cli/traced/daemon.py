@@ -228,6 +228,8 @@ class Daemon:
 
 
 def allow_many_descriptors() -> None:
-    """Raise the limit of open files: a connection needs one, its shared memory briefly a second."""
+    """Raise the limit of open files.
+
+    A connection needs one descriptor, and for its shared memory briefly a second one."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,7 +1,7 @@
 """Messages of the daemon on standard error: its addresses, and errors.
 
-Peers can cause messages, which could fill a disk: so in each period only a number of lines is
-written, and further ones are counted.
+Peers can cause messages, which could fill a disk. So the number of lines in each period is limited,
+and further lines are only counted.
 """
 
 from __future__ import annotations

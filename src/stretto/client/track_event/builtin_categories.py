@@ -1,7 +1,8 @@
 """The built-in categories: events of the interpreter, recorded only if a session names them.
 
-Each is implemented by a module of a higher layer, loaded when a session first enables it. They have
-the tag `slow`, so that a system-wide session without tags in its config doesn't enable function
+A module of a higher layer implements each category; it is loaded when a session first enables the
+category. The categories have the tag `slow`, so that a system-wide session without tags in its
+config doesn't enable function
 tracing in every process.
 """
 

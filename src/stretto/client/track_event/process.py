@@ -81,7 +81,7 @@ def process_name() -> str:
     if script not in ("", "-", "-c"):
         folder, name = os.path.split(script)
         if name == "__main__.py":
-            # The script is a package's; a spawned worker doesn't have the package's name.
+            # The script belongs to a package, whose name a spawned worker knows only by the path.
             name = os.path.basename(folder) or name
         return name
     return os.path.basename(sys.orig_argv[0]) if sys.orig_argv else "python"
@@ -166,7 +166,7 @@ def _thread_name(known_name: str | None) -> str:
 def describe_thread(known_name: str | None) -> tuple[int, bytes, str] | None:
     """Return (uuid, encoded TrackDescriptor, name) of the calling thread.
 
-    None if its name is still `known_name`.
+    Returns None if the thread's name is still `known_name`.
     """
     while soon:
         soon.pop()()

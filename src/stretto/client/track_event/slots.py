@@ -61,7 +61,7 @@ def disable_all() -> None:
 
 
 def observe(category: _native.Category, on_change: Callable[[bool], object]) -> None:
-    """Call `on_change(enabled)` at each change of the category, and now if it is enabled.
+    """Call `on_change(enabled)` at each change of the category, and at once if it is enabled.
 
     It is called on the thread that starts or stops the session.
     """

@@ -3,8 +3,8 @@
 The author of a config chooses the expression, and any producer the text. `re` is fast, but
 backtracks when an alternative fails: the expression `(x+x+)+y` takes 2^n steps for n characters. So
 the number of steps is estimated from the expression's tree and the length of the text. If there may
-be many, the text is matched in linear time: `base.regex` finds out whether it matches, and
-`base.regex_captures` where the groups are.
+be too many steps, the text is matched in linear time: `base.regex` determines whether the text
+matches, and `base.regex_captures` where the groups are.
 
 Expressions are matched over bytes; the linear matchers treat each byte as a character of Latin-1.
 """

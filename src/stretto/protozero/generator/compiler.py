@@ -52,7 +52,7 @@ def checked_prefix(name: str) -> str:
     """Return the name of a package, which may be empty.
 
     Raises:
-        SchemaError: it isn't a valid package name.
+        SchemaError: the text isn't a valid package name.
     """
     if name and not _is_package(name):
         raise SchemaError(f"prefix {name[:100]!r} is no name of a package in Python: my.package")

@@ -63,7 +63,7 @@ def _types_of(fields: list[Field]) -> Iterator[str]:
 
 
 def _names(file: File) -> Iterator[str]:
-    """Yield names without packages."""
+    """Yield all names that a file declares, without their packages."""
     for service in file.services:
         yield from (method.name for method in service.methods)
     yield from (field.name for field in file.extensions)

@@ -5,7 +5,7 @@ these modules, so nothing else has to be generated or installed:
 
     google/protobuf/timestamp.proto  -->  stretto.protozero.well_known.timestamp_pbzero
 
-They are generated (`make generate`) from the descriptors in the `protobuf` distribution.
+The modules are generated (`make generate`) from the descriptors in the `protobuf` distribution.
 `descriptors` contains these descriptors; the generator uses it for imports that aren't found in
 any folder.
 """

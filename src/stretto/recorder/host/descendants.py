@@ -133,7 +133,7 @@ class Descendants:
     def _check(self, pid: int) -> None:
         known = self._unconnected.get(pid)
         now = self._clock()
-        # Check a process without a reason again: it may have executed another program since.
+        # If no reason is known, check the process again: it may have executed another program.
         if known is None or known.reason == NEVER_CONNECTED:
             self._unconnected.pop(pid, None)
             if not _runs_python(pid):

@@ -50,7 +50,8 @@ class GroupSignalDetector:
                 _EXECUTABLE,
                 [_EXECUTABLE],
                 {},
-                # The recorder's output isn't inherited, as its readers wait for all writers.
+                # The child doesn't inherit the recorder's output: a reader waits until all writers
+                # close it.
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, read_end, 0),
                     (os.POSIX_SPAWN_DUP2, null, 1),

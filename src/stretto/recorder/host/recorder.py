@@ -251,7 +251,7 @@ class Recorder:
         followed = self._descendants.followed
         failures = workspace.read_failures()
         reasons = list(workspace.read_notes().items())
-        # Failures of recorded processes are omitted: only their sub-interpreters have failed.
+        # If a process is recorded, its failures concern only sub-interpreters: omit them.
         reasons += [(pid, lines) for pid, lines in failures.items() if pid not in followed]
         reasons += [(pid, [reason]) for pid, reason in self._recording.unrecorded.items()]
         lines = [f"{pid}: {line}" for pid, lines in reasons for line in lines]

@@ -141,7 +141,7 @@ class SystemRecording(SessionConsumer):
             raise SessionError(f"The trace is lost: {self._endpoint.error}.")
 
     def stats(self) -> TraceStats:
-        """Return the last received statistics; while the session runs, this requests newer ones."""
+        """Return the last received statistics; while the session runs, also request new ones."""
         if self.ended:
             self._wait_for_stats()
         else:

@@ -44,7 +44,7 @@ def _make() -> str:
     """Create a folder that only this user can enter.
 
     Raises:
-        CommandError: none of the folders is writable.
+        CommandError: no folder is writable in which a workspace may be created.
     """
     reasons = []
     for place in _candidates():

@@ -37,7 +37,7 @@ DEADLINE_MS = 3000.0
 
 
 class _Backend(SystemBackend):
-    """The connection to the recorder; calls `detach` when it ends."""
+    """The connection to the recorder. It calls `detach` when the connection ends."""
 
     def connect_producer(self, producer: ProducerConnection) -> None:
         """Connect; see `SystemBackend`."""

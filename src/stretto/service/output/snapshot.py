@@ -34,7 +34,8 @@ def take_snapshot(session: CopiedSession, pool: BufferPool) -> Iterator[bytes]:
     reader = Reader(session, copies, uuid, session.clocks.copy(), session.lifecycle.copy())
     reader.sync_due = reader.stats_due = True
     pieces = _pieces(reader, lambda: pool.free(copies))
-    next(pieces)  # This advances into `try`, so that the copies are freed in every case.
+    # Run the generator to its first `yield`, inside `try`: closing it then frees the copies.
+    next(pieces)
     return pieces
 
 

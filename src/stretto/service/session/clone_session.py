@@ -141,7 +141,7 @@ class PendingClone:
         self._fd = self._open_file()
         self._started_at = self._context.clock.boottime_ns()
         self._clear_buffers()
-        groups = self._groups()  # As in Perfetto, a group without buffers is flushed, too.
+        groups = self._groups()  # As in Perfetto, producers are flushed even for an empty group.
         self._waiting = len(groups)
         source.clones.append(self)
         self._consumer.pending_clone = self

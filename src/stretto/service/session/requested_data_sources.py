@@ -59,7 +59,7 @@ class RequestedDataSource:
         return self._made[1]
 
     def matches(self, source: RegisteredDataSource) -> bool:
-        """Whether this entry requests a data source, which has the entry's name."""
+        """Whether a data source with this entry's name matches the rest of the entry."""
         producer = source.producer
         return self._machine_matches(producer) and self.producers.matches(producer.name)
 

@@ -160,7 +160,9 @@ class ServiceTracingSession:
 
     @property
     def readable(self) -> bool:
-        """Whether consumers can read the trace: not before a trigger, nor if triggers clone it."""
+        """Whether consumers can read the trace now.
+
+        They can't before the first trigger, or if triggers clone the session."""
         if self.is_clone:
             return True
         return not self.triggers.waiting and self.triggers.mode != triggers.CLONE_SNAPSHOT
