@@ -41,7 +41,7 @@ class Dependencies:
 
     Args:
         library: The compiled library.
-        scope: The scope of its names.
+        scope: Finds the declarations that the names in the library refer to.
     """
 
     def __init__(self, library: Library, scope: Scope) -> None:

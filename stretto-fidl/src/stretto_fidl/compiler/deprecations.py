@@ -32,7 +32,7 @@ def deprecated_uses(library: Library, scope: Scope) -> list[CompileError]:
 
     Args:
         library: The compiled library.
-        scope: The scope of its names.
+        scope: Finds the declarations that the names in the library refer to.
     """
     if library.platform is None:
         return []

@@ -10,7 +10,7 @@ _UPPER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z0-9])(?=[A-Z][a-z])")
 def canonical(name: str) -> str:
     """Return the canonical form of a name: `http_server` for `HTTPServer` and `HttpServer`.
 
-    No two names in a scope may have the same canonical form, because bindings change the spelling.
+    Bindings change the spelling of names. So two names in a scope may not have the same form.
     """
     return re.sub("_+", "_", _UPPER.sub("_", name)).lower()
 
@@ -48,9 +48,10 @@ class NamingContext:
         return cls((name,), name)
 
     def member(self, name: str) -> NamingContext:
-        """Return the context of a layout that is written in the type of a member of this layout.
+        """Return the context of a layout inside the type of a member.
 
-        The default name of that layout comes from the member's name alone.
+        This context is for members of the layout that this object describes. The default name of
+        the inner layout comes from the member's name alone.
         """
         return NamingContext((*self.path, name), upper_camel_case(name))
 
