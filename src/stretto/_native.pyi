@@ -68,10 +68,11 @@ class Readback:
     def begin(self, buffer_id: int, /) -> None:
         """Start a read pass over a buffer."""
     def read(self, buffer_id: int, limit: int) -> tuple[bytes, bool]:
-        """Return packets of the pass as trace bytes (`0a`, length, packet, repeated).
+        """Return packets of the pass, and whether the pass has more packets.
 
-        Stops at about `limit` bytes. The flag is True if the pass has more packets. Releases the
-        GIL.
+        The packets are trace bytes (`0a`, length, packet, repeated), about `limit` bytes in
+        total.
+        Releases the GIL.
         """
     def sequence_id(self, producer_id: int, writer_id: int) -> int: ...
     def copy(self) -> Readback:
@@ -134,7 +135,8 @@ class ProducerEndpointCore:
     def attach_fd(self, fd: int, size: int, page_size: int) -> None:
         """Map the producer's shared memory, once (the descriptor stays the caller's).
 
-        Raises ValueError unless it is a memfd of at least that size, sealed against shrinking, with
+        Raises ValueError unless the descriptor is a memfd of at least that size, sealed against
+        shrinking, with
         a page size and layout that Perfetto allows.
         """
     def allow_buffer(self, buffer_id: int, allow: bool) -> None: ...
@@ -148,7 +150,7 @@ class ProducerEndpointCore:
     def commit_frames(
         self, data: bytes | bytearray | memoryview, service_id: int, method_id: int
     ) -> tuple[int, int, int]:
-        """Handle the CommitData frames at the start of a stream that request no reply.
+        """Handle CommitData frames without a reply, at the start of a stream.
 
         Stops at the first frame that has another method, requests a reply or is incomplete.
         Returns (bytes consumed, frames, highest flush id).
@@ -277,7 +279,7 @@ class Arbiter:
     def size(self) -> int: ...
     @property
     def lost_commits(self) -> int:
-        """The number of chunks whose commit could not be sent (a scrape finds them)."""
+        """The number of chunks whose commit could not be sent. A scrape finds these chunks."""
 
 @final
 class TraceWriter:
@@ -691,7 +693,7 @@ class Category:
                 event.
             args: further constants, whose names are also parameters of this method.
             constants: arguments that are the same for all events; int, float, bool and str are
-                recorded as such, others as their current str.
+                        recorded with their type, values of other types as their current str.
 
         Raises TypeError, ValueError.
         """

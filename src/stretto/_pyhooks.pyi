@@ -63,10 +63,11 @@ def totals() -> dict[str, Any]:
     """Return what auto detail has counted since its start.
 
     `functions` is a list of (name, file, line, calls, ns in these calls, own ns, ns on a stack).
-    The last two are estimates from looks at the stacks (samples). `calls` is None for a function
-    whose hooks were switched off. The other values are numbers: `running_ns` and `waiting_ns` are
-    sums over all threads; `shown` is the number of slices, `found` the number of slices found by a
-    look, `counted` the number of calls without a slice.
+    `own ns` and `ns on a stack` are estimated from samples of the stacks. `calls` is None for a
+        function whose hooks were switched off. The other members of the result are numbers:
+        `running_ns` and `waiting_ns` are
+    sums over all threads; `shown` is the number of slices, `found` the number of slices found by
+        sampling, `counted` the number of calls without a slice.
     """
 
 def pause_looks() -> None:

@@ -41,7 +41,8 @@ class SystemSessions:
         """Make this process a producer of the service.
 
         Raises:
-            TransportError: There is no service, it runs as another user, or it doesn't answer.
+            TransportError: There is no service, or the service runs as another user or doesn't
+                answer.
         """
         joined = tracing.connected(SYSTEM)
         if isinstance(joined, SystemBackend) and not joined.connected:

@@ -97,11 +97,12 @@ def checked_memfd_size(fd: int, max_bytes: int = MAX_SHM_BYTES) -> int:
     """Return the size of a peer's shared memory, after checking that it can't change.
 
     Args:
-        fd: The descriptor of the memory; it remains open, and the caller's.
+        fd: The descriptor of the memory; owned by the caller, and not closed.
         max_bytes: The largest accepted size.
 
     Raises:
-        TransportError: It isn't a memfd, isn't sealed, is in huge pages, is empty or too large.
+        TransportError: The memory isn't a memfd, isn't sealed, is in huge pages, is empty or too
+                    large.
     """
     try:
         seals = fcntl.fcntl(fd, fcntl.F_GET_SEALS)

@@ -80,7 +80,7 @@ class Choice:
 class Repeat:
     """A repetition, at least `least` and at most `most` times; None: no limit.
 
-    A lazy one tries fewer repetitions first; only the captures of a match depend on it.
+    A lazy repetition tries fewer repetitions first, which changes only the captures of a match.
     """
 
     __slots__ = ("lazy", "least", "most", "part")
@@ -106,7 +106,8 @@ def parse(pattern: str) -> Node:
     """Parse a regular expression.
 
     Raises:
-        ConfigError: It is malformed, or uses unsupported syntax; the message names the offset.
+        ConfigError: The expression is malformed, or uses unsupported syntax; the message names the
+                    offset.
     """
     parser = _Parser(pattern)
     node = parser.choice(0)

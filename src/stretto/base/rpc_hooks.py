@@ -109,7 +109,7 @@ if TYPE_CHECKING:
                 For a REQUEST that is traced, the span of the wait for its reply; else None.
 
             Args:
-                channel: The end that wrote it.
+                channel: The end that wrote the message.
                 stamp: `now()` before the write.
                 method: The method of the message.
                 kind: REQUEST, ONE_WAY, EVENT, REPLY or CONTROL.

@@ -167,7 +167,7 @@ class UnixListener(StreamListener):
             return
         _remove_stale_socket(target)
         # bind() creates the path with the descriptor's mode minus the umask, so the path never
-        # has too many permissions. chmod adds the missing ones once the group is set.
+        # has too many permissions. chmod adds the missing permissions once the group is set.
         os.fchmod(self._socket.fileno(), mode if group is None else mode & 0o700)
         self._socket.bind(target)
         self._inode = _inode(target)

@@ -43,9 +43,8 @@ SEPARATE = {"fidl": ("stretto-fidl", "compile FIDL definitions, generate binding
 
 
 def added_verbs() -> dict[str, EntryPoint]:
-    """Return the verbs of installed distributions by name; of two verbs with one name, the
-    first."""
-    # This import takes 20 ms, so it is done only if needed.
+    """Return the verbs of installed distributions by name; the first if a name occurs twice."""
+    # Importing `importlib.metadata` takes 20 ms, so it is imported only if needed.
     from importlib.metadata import entry_points
 
     found: dict[str, EntryPoint] = {}

@@ -215,6 +215,6 @@ def _set_up_from_file(backend: ServiceConnection, path: str) -> None:
 
 
 def _sources(config: TraceConfig | bytes | str) -> list[DataSourceConfig]:
-    # Configs of other programs' data sources may have fields that are unknown here.
+    # Configs of other programs' data sources may have fields that Stretto doesn't know.
     decoded = decode_config(config, allow_unknown_fields=True)
     return [source.config for source in decoded.data_sources if source.config is not None]

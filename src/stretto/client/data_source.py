@@ -161,7 +161,7 @@ class DataSource:
         return requested_fields(startup_config) == requested_fields(service_config)
 
     def on_setup(self, config: DataSourceConfig) -> None:
-        """Called when a session is prepared; it may never start."""
+        """Called when a session is prepared. The session may never start."""
 
     def on_start(self) -> None:
         """Called when recording begins: `write` works from now on."""
@@ -205,7 +205,7 @@ class DataSource:
 
     def end(self) -> None:
         """Stop: call `on_stop`, then refuse writes. The instance can't be started again."""
-        self._ended = True  # The flag is set first, so that a concurrent `begin` can't miss it.
+        self._ended = True  # Set this first, so that a concurrent `begin` sees it.
         self._leave()
         try:
             self.on_stop()

@@ -83,7 +83,7 @@ def _resume_after_fork() -> None:
 
 def resume() -> None:
     """Start the helper threads again if a fork has stopped them. Idempotent."""
-    # In the child, a pending call inherited from the parent may run this before the child's hook.
+    # In the child, a pending call inherited from the parent may arrive before the child's hook.
     if _stopped == [os.getpid()]:
         _stopped.clear()
         _run(after_in_parent)

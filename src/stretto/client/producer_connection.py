@@ -73,7 +73,7 @@ class ProducerConnection:
 
         Args:
             session: The startup session.
-            configs: Configs of the data sources to start; unregistered ones are left out.
+            configs: Configs of the data sources to start; unregistered data sources are left out.
             timeout_ms: How long to wait for a service, in ms.
             now_ns: The clock of the time-out.
 

@@ -41,7 +41,7 @@ def parse_size(text: str | int, what: str = "buffer") -> int:
     """Parse a size like "64mb", "100k", "1g" or a number to bytes.
 
     Raises:
-        ConfigError: It is malformed, or not between 4 KiB and 4 GiB.
+        ConfigError: The text is malformed, or the size isn't between 4 KiB and 4 GiB.
     """
     if isinstance(text, int):
         size = text

@@ -184,7 +184,7 @@ class StartupTracing:
                 break
             arbiter, target_buffer = instance.arbiter, instance.target_buffer
             call_safely(instance.end)
-            del instance  # The instance's writers are deleted with it.
+            del instance  # The instance's writers are deleted with the instance.
             arbiter.close_buffer(target_buffer)
             arbiter.bind_startup_target_buffer(reservation, 0)
         self._end_if_empty(session, ABORTED)

@@ -126,9 +126,10 @@ class TracingSession:
         config: A `stretto.protos.config.TraceConfig`; or its encoding (bytes); or its text form
             (str).
         backend: "in_process" (the default): a service inside this program; or "system": the
-            machine's service, which records other processes, too. Its sockets are those of
-            PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME, or Perfetto's default
-            paths.
+            machine's service, which records other processes, too. The variables
+                        PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME name the
+                        service's sockets;
+                        by default they have Perfetto's paths.
 
     Raises:
         ConfigError: The config isn't a TraceConfig.
@@ -198,7 +199,7 @@ class TracingSession:
         backend.call(lambda: self._enable(endpoint))
         if self._starts_at_once:
             self._consumer.started.arrives(START_TIMEOUT_S)
-        else:  # The service reports a refusal before it sends this reply.
+        else:  # If the service refuses the session, it says so before it sends this reply.
             self._request(lambda done: endpoint.query_capabilities(lambda _: done()), "answer")
         self._check_connection(endpoint)
         if self._consumer.error:
@@ -299,7 +300,7 @@ class TracingSession:
             self._complete_file(self._backend, self._endpoint)
         endpoint, self._endpoint = self._endpoint, None
         self._backend.call(endpoint.disconnect)
-        self._backend.call(lambda: None)  # Waits until the data sources were notified.
+        self._backend.call(lambda: None)  # Returns when the data sources were notified.
 
     def _complete_file(self, backend: SessionBackend, endpoint: ConsumerEndpoint) -> None:
         """Wait until the file is complete: the service inside this program writes it."""

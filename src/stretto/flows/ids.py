@@ -23,7 +23,7 @@ Nothing is counted, so no count can be lost.
 
 `Rfc0035Ids` and `HashIds` follow the example and the text of Fuchsia's RFC-0035. The ids of both
 depend only on the txid: every one-way message of a method has the same id, and the example's ids
-repeat after 256 transactions. They exist for comparison, and for traces that have to match other
+repeat after 256 transactions. Both exist for comparison, and for traces that have to match other
 implementations of the RFC. `rfc0035` computes the intended expression. With the precedence of C and
 Python, `koid & 0xFFFF << 48 | …` would keep the *top* 16 bits of the koid, which are all zero: ids
 would not depend on the channel.

@@ -16,7 +16,7 @@ If the count becomes unknown, no arrow is drawn for the rest of the connection, 
 
 - after an exception in the block of `sending`, as it is unknown whether the message was written. So
   encode the message before the block, and wait for the stream to drain after it;
-- if two tasks are in such blocks at once, as the order of their writes is unknown;
+- if two tasks are in blocks of `sending` at once, as the order of their writes is unknown;
 - after `lost`, which the reader calls if messages were, or may have been, read without `handling`.
 
 If both ends are created with the same `is_server`, there are no arrows; this can't be detected.
@@ -123,7 +123,7 @@ class MessageFlows:
         """Report that messages were not counted, or may not have been.
 
         Args:
-            outgoing: Whether these are sent messages; else received ones.
+            outgoing: True for sent messages, False for received messages.
         """
         if outgoing:
             self._sent = _LOST

@@ -4,7 +4,7 @@
     Process(target=work, args=(queue,)).start()
 
 `put` only appends an item to a buffer. The feeder, a thread of the same process, pickles and writes
-it later. So an item gets its number at `put`, and the number is passed to the reader:
+the item later. So an item gets its number at `put`, and the number is passed to the reader:
 
     put      buffer: (item, number) ...                      a number: pid, and a count
     feeder   numbers[written % SIZE] = number; write         under the queue's write lock
@@ -16,8 +16,9 @@ it later. So an item gets its number at `put`, and the number is passed to the r
 and holds more items, the additional items have no arrow. After an interrupted read or write no item
 has an arrow.
 
-The queue's `_reset` sets its buffer and its functions for writing and reading as attributes. So it
-is overridden, and replaces them. The size of an item is unknown to its sender, so only the receiver
+`multiprocessing.Queue._reset` sets attributes of the queue: its buffer, and its functions for
+writing and reading. The override of `_reset` replaces these attributes. The size of an item is
+unknown to its sender, so only the receiver
 records it.
 """
 

@@ -64,7 +64,7 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
 
     Args:
         category: The category of the items.
-        name: The name of the items, recorded as their method.
+        name: The name of the items: the argument `method` of their slices.
         context: A context of `multiprocessing.get_context()`.
     """
 
@@ -131,7 +131,7 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
         self._own_channel: tuple[int, RpcChannel] | None = None
 
     def _channel(self) -> RpcChannel:
-        """Return the channel of this process: a forked child makes one with the same counters."""
+        """Return this process's channel. A forked child gets its own, with the same counters."""
         pid = os.getpid()
         if self._own_channel is None or self._own_channel[0] != pid:
             channel = RpcChannel(None, is_server=False, numbered=True, key=self._key)
@@ -203,7 +203,7 @@ def traced_pipe(
 
     Args:
         category: The category of the messages.
-        name: The name of the messages, recorded as their method.
+        name: The name of the messages: the argument `method` of their slices.
         context: A context of `multiprocessing.get_context()`.
     """
     near, far = (context or multiprocessing.get_context()).Pipe()

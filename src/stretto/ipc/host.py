@@ -241,7 +241,7 @@ class HostConnection(ParkedFd):
             raise
 
     def _report(self, what: str, reason: str) -> None:
-        """Report why a request was rejected, once per method: a peer may repeat it endlessly."""
+        """Report why a request was rejected, only once per method, because a peer may repeat it."""
         if what not in self._reported:
             self._reported.add(what)
             self._on_malformed(f"{what}: {reason}")

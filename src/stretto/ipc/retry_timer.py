@@ -6,7 +6,8 @@
     reset()      the next pause is 100 ms again
 
 The thread is native, and sleeps without holding the GIL. Call `reset` only after the success has
-lasted: otherwise a connection that is closed immediately would be retried without a pause.
+lasted for some time: otherwise a connection that is closed immediately would be retried without a
+pause.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Shares a task runner between connections that have received a lot of data.
 
-A connection handles a limited number of bytes and frames at a time. The remaining ones are handled
+A connection handles a limited number of bytes and frames at a time. The remaining bytes are handled
 in a later turn, which is queued here. One queued turn runs per round of the task runner, after the
 callbacks of all ready descriptors and all other tasks.
 """

@@ -305,7 +305,7 @@ class ConsumerIPCClient:
     # --- methods of ConsumerEndpoint: reading and queries
 
     def read_buffers(self) -> None:
-        """Read the trace data recorded since the last read; it is passed to `on_trace_data`."""
+        """Read the trace data recorded since the last read, and pass it to `on_trace_data`."""
         joiner = SliceJoiner()
 
         def on_slices(reply: Raw | None, has_more: bool) -> None:

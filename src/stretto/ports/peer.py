@@ -75,7 +75,7 @@ def peer_of(end: StreamSocket) -> Peer:
 
 
 def machine_id(hint: str, address: str) -> int:
-    """Return the id of a machine: a hash of its hint, or of the connection's local address.
+    """Return the id of a machine: a hash of `hint`, or of the connection's local address.
 
     Args:
         hint: A string that is the same for all connections of a machine; "" if unknown.

@@ -9,8 +9,9 @@ Rules
   InitializeConnection.
 - The identity of a producer is reported by the kernel. Over a network the producer states it,
   without verification (`peer`).
-- A producer may offer its memory with InitializeConnection. It is used if it is sealed and has a
-  valid size; otherwise the service provides memory. Over a network no memory is shared: chunks
+- A producer may offer its memory with InitializeConnection. This memory is used if it is sealed and
+  has a valid size; otherwise the service provides memory. Over a network no memory is shared:
+  chunks
   arrive inside CommitData.
 - Commands before GetAsyncCommand are lost, as in Perfetto. Only the shared memory is sent later,
   as soon as the stream exists.
@@ -83,7 +84,7 @@ class RemoteProducer:
     Args:
         connect: Creates the service's endpoint.
         peer: The identity of the producer.
-        scrape_by_default: Whether to scrape its memory if it doesn't request a scraping mode.
+        scrape_by_default: Whether to scrape the producer's memory if it doesn't request a mode.
 
     Attributes:
         take_fd: Returns the last descriptor received on the connection, or -1.

@@ -32,7 +32,7 @@ def _is_task(value: object) -> TypeGuard[Task[Any]]:
     tasks = sys.modules.get("asyncio.tasks")
     if tasks is None:
         return False
-    # The second one is the pure Python class.
+    # `Task` may be the class in C; `_PyTask` is the class in Python.
     return isinstance(value, tasks.Task) or isinstance(value, tasks._PyTask)  # noqa: SIM101, SLF001
 
 

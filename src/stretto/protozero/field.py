@@ -29,7 +29,8 @@ class Field:
         codec: codec of the value, or of the elements of a repeated field.
         implicit: whether it is a proto3 field without presence: its default value unsets it.
         oneof: name of the oneof group: setting one of its fields clears the others.
-        redact: whether it has `[debug_redact = true]`: its values are not written into traces.
+        redact: whether the field has `[debug_redact = true]`: its values are not written into
+            traces.
     """
 
     __slots__ = (
@@ -165,7 +166,7 @@ class RepeatedField(Field):
         if wire_type == codec.wire_type:
             values.setdefault(self.name, []).append(codec.take(data, value, end, depth))
         elif wire_type == DELIMITED:
-            # Decoders accept both encodings, whichever the schema declares.
+            # Decoders accept packed and unpacked fields, whichever the schema declares.
             values.setdefault(self.name, []).extend(self._unpack(data, value, end))
         else:
             return False

@@ -157,7 +157,7 @@ class _Parser:
         field = self._field(name, span)
         if scope is None or field is None:
             # If unknown fields are allowed, skip the whole message. Otherwise the error is
-            # reported already: stop, because the message's fields would only add more.
+            # reported already: stop, because the message's fields would only add errors.
             if not self._lossy:
                 raise Stop
             self._scopes.append(None)

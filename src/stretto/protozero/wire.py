@@ -115,8 +115,8 @@ def read_field(data: bytes | memoryview, pos: int, end: int) -> RawField:
 
     Returns:
         Field number, wire type, value, and the position after the field. The value is unsigned.
-        For a delimited field it is the position of the first byte of the content, which ends at
-        the position after the field.
+        For a delimited field the value is the position of the first byte of the content, which
+                ends at the position after the field.
 
     Raises:
         DecodeError: the field is malformed or extends beyond `end`.

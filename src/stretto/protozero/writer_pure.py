@@ -1,6 +1,6 @@
 """Implements the native classes of `stretto.protozero.writer` in Python.
 
-It is used on platforms without native code: the interface and the output are the same.
+This module is used on platforms without native code. The interface and the output are the same.
 """
 
 # ruff: noqa: SLF001 — a message accesses its child's attributes.
@@ -190,7 +190,8 @@ class MessageWriter:
         """End a root message and return its bytes.
 
         Raises:
-            LocalProtocolError: it has ended already, is nested, or has another destination.
+            LocalProtocolError: the message has ended already, is nested, or has another
+                destination.
         """
         if self._begin or self._destination is not None:
             raise LocalProtocolError(

@@ -79,7 +79,7 @@ class PriorityBoosts:
         try:
             self._apply()
         except OSError:
-            pass  # If lowering the priority is not permitted, it stays raised.
+            pass  # If lowering the priority is not permitted, the priority stays raised.
 
     def _apply(self) -> None:
         assert self._scheduler is not None  # The scheduler is created with the first boost.

@@ -145,7 +145,8 @@ class TracingService:
             producer: Receives the callbacks; an OutOfProcessProducer unless `identity.in_process`.
             identity: The producer's process and machine, and the requested memory.
             shm_fd: Memory that the producer offers, with pages of `identity.page_size_hint`;
-                owned by the caller. `producer_provided_shm` of the endpoint is True if it is used.
+                owned by the caller. `producer_provided_shm` of the endpoint is True if this memory
+                is used.
 
         Raises:
             SessionError: 65535 producers are connected, or the service is locked down.
@@ -258,7 +259,7 @@ class TracingService:
                     self._set_up(session, source, entry)
 
     def _refuse_data_source(self, producer: ProducerEndpoint, name: str) -> None:
-        """Report only the first refused data source of a producer, which may send thousands."""
+        """Report only a producer's first refused data source, because it may send thousands."""
         if not producer.has_refused_data_sources:
             producer.has_refused_data_sources = True
             self._on_error(

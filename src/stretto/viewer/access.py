@@ -49,7 +49,7 @@ class Access:
         self._origins = {check_origin(origin) for origin in origins} | own
 
     def check(self, fields: RequestFields, *, origin_needed: bool = False) -> str | None:
-        """Returns the origin of an allowed request; None if it has no origin.
+        """Returns the origin of an allowed request; None if the request has no origin.
 
         Args:
             fields: The request's header fields.

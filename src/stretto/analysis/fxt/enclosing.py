@@ -1,15 +1,16 @@
 """Finds the slice to which each point of a flow belongs.
 
-In FXT a point is a record of its own, somewhere within its duration. In Perfetto's packets it
-belongs to the BEGIN or the END of the slice, and these events define the order of the flow's
+In FXT a point is a record of its own, somewhere within its duration. In Perfetto's packets a
+point belongs to the BEGIN or the END of the slice, and these events define the order of the flow's
 points:
 
     S  [..... begin .....]              BEGIN of S
                   T  [.. end ..]        BEGIN of T: later than that of S
-    S  [..... begin ........ end ...]   END of S: its BEGIN would be before T
+    S  [..... begin ........ end ...]   END of S: the BEGIN of S is before T
 
-So a point is put on its slice's BEGIN, unless that is before the flow's previous point; then it is
-put on the slice's END. A flow may have several points in one slice: an arrow from the slice to
+So a point is put on its slice's BEGIN, unless that BEGIN is before the flow's previous point. Then
+the point is put on the slice's END. A flow may have several points in one slice: an arrow from the
+slice to
 itself. Events are identified by their position in the order of time. The resulting points are
 sorted by that position.
 """

@@ -49,7 +49,7 @@ def nest(
     """Convert flat arguments to nested ones: (name, value) pairs in the order of the arguments.
 
     Args:
-        arguments: Paths, types and values; those of one nested value follow each other.
+        arguments: Paths, types and values. The arguments of one nested value are consecutive.
     """
     found: list[tuple[str, Node]] = []
     for path, kind, value in arguments:

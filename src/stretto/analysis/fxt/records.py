@@ -36,7 +36,7 @@ class ProviderInfo(NamedTuple):
 
 
 class ProviderSection(NamedTuple):
-    """Switches to a provider that was introduced earlier: the following records belong to it."""
+    """Switches to an earlier provider: the records that follow belong to that provider."""
 
     id: int
 

@@ -1,9 +1,9 @@
 """The threads that represent tracks in FXT.
 
 FXT has threads of processes, and asynchronous operations, which no flow can join. So a track that
-isn't a thread's (a task's, one with a name, a process's own) becomes a thread of its own, in the
-process to which the track belongs: its slices nest, and flows can join them. Kernel objects carry
-the names, and the arguments from which a reader can restore the track:
+isn't a thread's (the track of a task or of a process, a track with a name) becomes a separate
+thread, in the process to which the track belongs: the slices of the track nest, and flows can join
+them. Kernel objects carry the names, and the arguments from which a reader can restore the track:
 
     process   stretto.track    uuid of its track
     thread    stretto.track    uuid of its track
@@ -98,8 +98,7 @@ class TrackThreads:
         """Yield the names of processes, threads, and other tracks.
 
         Args:
-            used: Tracks with events. A process's own track gets a thread only if it is one of
-                these.
+            used: Tracks with events. A process's own track gets a thread only if it has events.
         """
         without_process = False
         for uuid, track in self._tracks.items():

@@ -168,7 +168,9 @@ def _check_empty(path: str, file: Source, source: str, outcome: Outcome) -> None
 
 
 def _begins_with_packets(start: bytes) -> bool:
-    """Whether the file starts with a valid packet: reading events alone ignores some damage."""
+    """Whether the file starts with a valid packet.
+
+    Reading only the events of a file doesn't detect all damage."""
     packets = PacketStream(io.BytesIO(start))
     whole = len(start) < SNIFFED_BYTES
     return format_of_start(start) == PFTRACE and (any(True for _ in packets) or not whole)

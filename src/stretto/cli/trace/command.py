@@ -214,7 +214,7 @@ class _Command:
             name = request.unique_session_name = options.clone_by_name or ""
             state = self._connect().service_state(sessions_only=True)
             if (known := session_named(name, state)) != 0:
-                request.session_id = known  # The id and the name are a oneof: this clears the name.
+                request.session_id = known  # Setting the id clears the name: both are in one oneof.
         return request
 
     def _save_for_bugreport(self) -> int:

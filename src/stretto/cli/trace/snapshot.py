@@ -55,8 +55,8 @@ class Snapshot:
         """Write the copy into the file, unless the service has written it.
 
         Returns:
-            A message for the user. If the service refuses the copy, the command doesn't fail: the
-            same rule applies to sessions.
+            A message for the user. If the service refuses the copy, the command doesn't fail, just
+                        as it doesn't fail if the service refuses a session.
 
         Raises:
             CommandError: the copy can't be read or written.

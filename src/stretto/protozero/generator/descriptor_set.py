@@ -1,7 +1,7 @@
 """Front end for encoded FileDescriptorSets, and for the descriptors in Python protobuf modules.
 
-It uses our own decoder, so google.protobuf is only needed to import the modules that protoc
-generated.
+This module uses our own decoder, so google.protobuf is only needed to import the modules that
+protoc generated.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _loaded_files(pid: int) -> Iterable[str]:
 
 
 def python_version(pid: int) -> tuple[int, int] | None:
-    """Return the version of a process's Python, by the names of its files; None if unknown."""
+    """Return the version of a process's Python, known from file names; None if unknown."""
     for path in _loaded_files(pid):
         if found := _VERSION.match(os.path.basename(path)):
             return int(found[1]), int(found[2])

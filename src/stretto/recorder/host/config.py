@@ -71,7 +71,7 @@ def _stream(config: TraceConfig, options: RecordingOptions) -> None:
     config.write_into_file = True
     config.buffers[0].size_kb = max(config.buffers[0].size_kb, MIN_STREAM_BUFFER_KB)
     config.file_write_period_ms = STREAM_PERIOD_MS
-    # With flushes the trace processor sorts a file piece by piece; without, as a whole.
+    # The trace processor sorts a file with flushes piece by piece, other files as a whole.
     config.flush_period_ms = NEVER_MS if options.auto_size else STREAM_PERIOD_MS
     config.write_flush_mode = NO_FLUSH if options.auto_size else FLUSH_BEFORE_WRITE
     if options.max_size is not None:

@@ -28,7 +28,7 @@ class ForkSockets:
     Args:
         address: path of the listening socket.
         runner: the task runner that watches the sockets.
-        on_connection: called with each passed connection, which it then owns.
+        on_connection: called with each passed connection; the callback then owns the connection.
         on_process_socket: called with each accepted fork socket.
     """
 
@@ -56,7 +56,7 @@ class ForkSockets:
         self._runner.watch(end.fileno(), lambda: self._receive(end))
 
     def _receive(self, end: StreamSocket) -> None:
-        """Receive one byte and its descriptor; if there are more, the socket stays readable."""
+        """Receive one byte and its descriptor; if more bytes wait, the socket stays readable."""
         try:
             received = end.recv_into(memoryview(bytearray(1)))
         except TransportError:

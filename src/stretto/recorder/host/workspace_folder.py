@@ -1,8 +1,9 @@
 """Creates and removes the folder of a workspace; sets its environment variables for programs.
 
-A recorder holds a lock on its folder. If it is killed, the folder is left without a lock, and the
-next recorder removes it. If it is killed before it has the lock, the folder has no lock file, and
-is removed when it is older than CREATION_S. Only folders of the same user are removed, and
+A recorder holds a lock on its folder. If the recorder is killed, its folder is no longer locked,
+and the next recorder removes the folder. A recorder that is killed before it has the lock leaves a
+folder without a lock file, which is removed when it is older than CREATION_S. Only folders of the
+same user are removed, and
 symbolic links are not followed.
 """
 

@@ -72,7 +72,7 @@ class Spawns:
         patch.switch(True)
 
     def _before(self, popen: Popen[Any], args: Any, executable: Any, *rest: Any) -> Any:
-        """Return the process and the reason why it can't be recorded; None if it can."""
+        """Return the process and why it can't be recorded; None if the process can be recorded."""
         shell = rest[SHELL_ARGUMENT - 2]
         words = _words(args)
         if shell or not words:

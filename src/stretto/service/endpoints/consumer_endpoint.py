@@ -50,7 +50,7 @@ class ConsumerEndpoint:
     Attributes:
         uid: User id of the consumer's process.
         session: The consumer's session, or None.
-        pending_clone: The clone in progress that will be the session; None without one.
+        pending_clone: The clone in progress, which will become the session; None without one.
         observer: Sends observed events to the consumer.
         error: Always empty: the service doesn't end the connection.
     """

@@ -1,6 +1,7 @@
 """Events in a session's trace about other sessions that run at the same time.
 
-They are recorded only if the config sets `enable_concurrent_session_events`: other sessions may be
+Such events are recorded only if the config sets `enable_concurrent_session_events`: other sessions
+may be
 private.
 """
 
@@ -56,7 +57,7 @@ class ConcurrentSessions:
         self._events.append((self._clock.boottime_ns(), event))
 
     def note_all(self, others: Iterable[ConcurrentSession]) -> None:
-        """Add an event for each of the other sessions, when this one starts."""
+        """Add an event for each of the other sessions, when this session starts."""
         for other in others:
             self.note(other)
 

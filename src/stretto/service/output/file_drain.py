@@ -143,7 +143,7 @@ class FileDrain:
         """Write data if a buffer is half full, before more is committed.
 
         With `waits_for_disk` the service waits for a slow disk, so that data is written before
-        it is overwritten. Otherwise it doesn't wait.
+        it is overwritten. Otherwise the service doesn't wait.
         """
         while self.open and self._rest is None and self._half_full():
             if not self._writer.has_room and not self._wait_for_disk():

@@ -98,7 +98,7 @@ class FileWriter:
 
     @property
     def error(self) -> TransportError | None:
-        """The error that ended the file before the trace; None without one."""
+        """The error that ended the file before the trace was complete, or None."""
         return self._error
 
     @property
@@ -123,7 +123,7 @@ class FileWriter:
         self._put(self._sync)
 
     def wait_for_room(self, patience_ms: float) -> bool:
-        """Wait for room; return False if the file has ended or made no progress for that time."""
+        """Wait for room; False if the file has ended, or made no progress for `patience_ms`."""
         before = self.progress
         while self._running and not self.has_room:
             if not self._taken.acquire(timeout=patience_ms / 1000) and self.progress == before:

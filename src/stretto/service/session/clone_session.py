@@ -193,7 +193,7 @@ class PendingClone:
         return moved, copied
 
     def _take(self, index: int) -> int:
-        """Replace a buffer of the source by an empty one; return the full one."""
+        """Replace a buffer of the source by an empty buffer; return the full buffer."""
         pool, source = self._context.buffers, self._source
         taken = pool.create(source.config.buffers[index])
         pool.table.exchange(source.buffers[index], taken)

@@ -83,7 +83,7 @@ class RequestedDataSources:
         compiler = RegexCompiler()
         all_machines = config.trace_all_machines
         for index, entry in enumerate(config.data_sources):
-            # This reads only the set fields: a config may have 60,000 small entries.
+            # Read only the fields that are set: a config may have 60,000 small entries.
             fields = vars(entry)
             source: DataSourceConfig | None = fields.get("config")
             if source is None:

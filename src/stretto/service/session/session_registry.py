@@ -100,7 +100,8 @@ class SessionRegistry:
         return [each for each in self.by_id.values() if each.session_id != session_id]
 
     def on_session_state(self, session_id: int) -> None:
-        """Write the new state of a session into the traces of others that request such events."""
+        """Write a session's new state into the traces of other sessions that request such
+        events."""
         session = self.by_id[session_id]
         for other in self.sessions_other_than(session_id):
             if other.concurrent and other.started:
@@ -109,7 +110,7 @@ class SessionRegistry:
     def forget_session(self, session_id: int) -> None:
         """Free the buffers of a session that was freed.
 
-        If its file is incomplete, its buffers are freed when the file is complete.
+        If the session's file is incomplete, the buffers are freed when the file is complete.
         """
         self.boosts.remove(session_id)
         session = self.by_id.pop(session_id)
