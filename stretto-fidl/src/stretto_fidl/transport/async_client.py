@@ -5,8 +5,8 @@
 
 A cancelled call no longer waits; its reply is dropped when it comes.
 
-The loop holds a weak reference to a client unless a task waits for it: a client without other
-references closes its channel.
+While a task waits for a reply or an event, the loop keeps the client alive. At other times a client
+without references is deleted, and closes its channel.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The server for asyncio: it serves one channel while `serve` is awaited.
 
 Handlers are written as for `Server`. A coroutine function runs as a task of its own, so that many
-calls run at a time; tasks begin in the order of the messages. Other functions are called in place.
-Either kind may return a Deferred. An exception of a handler, a cancellation included, ends the
-channel with the epitaph INTERNAL, and `serve` raises it.
+calls run at a time; tasks begin in the order of the messages. The server calls other functions
+directly. Both kinds of handlers may return a Deferred. An exception of a handler, a cancellation
+included, ends the channel with the epitaph INTERNAL, and `serve` raises it.
 """
 
 from __future__ import annotations

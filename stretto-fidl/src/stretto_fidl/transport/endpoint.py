@@ -1,8 +1,8 @@
 """One end of a protocol's channel: reads and writes messages, and calls the tracer's hooks.
 
-It is the base of the ends for threads and for asyncio. `write_now` is called under the lock that
-orders the writes, and `read_now` under the lock that orders the reads, because the hooks count
-messages in the order of these calls (`stretto.base.rpc_hooks`).
+The class `Endpoint` is the base of the ends for threads and for asyncio. `write_now` is called
+under the lock that orders the writes, and `read_now` under the lock that orders the reads, because
+the hooks count messages in the order of these calls (`stretto.base.rpc_hooks`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Makes classes with a function for each method of a protocol.
 
-A two-way method with a category has a plain function, as a method without a category. While its
-category is recorded, a traced function replaces the plain function.
+Each method has a plain function. While the category of a two-way method is recorded, a traced
+function replaces the plain function of this method.
 
     plain      self._call(method, payload, members)
     traced     self._traced_call(method, payload, members)

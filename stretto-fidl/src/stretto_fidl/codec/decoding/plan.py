@@ -4,8 +4,8 @@ As in `encoding`, each type is compiled once to closures. To decode an object, a
 enough bytes remain and that all padding is zero, unpacks the object in one call, makes the values
 of its members in order, and reads the out-of-line objects of these members.
 
-The peer may be hostile: a count allocates no memory unless the message has that many bytes left,
-the depth is bounded, and bytes left over are an error.
+The peer may be hostile. The decoder allocates no memory for a count unless the message has that
+many bytes left. The depth of values is limited, and bytes left over are an error.
 """
 
 from __future__ import annotations
