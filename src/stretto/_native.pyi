@@ -229,7 +229,7 @@ class Arbiter:
     def unbound(cls, fd: int, page_size: int, size: int = 0) -> Arbiter:
         """Return an arbiter whose chunks stay until `bind` connects it to a service.
 
-        Its memory is that of the file `fd`; if that is -1, private memory of `size` bytes.
+        Its memory is that of the file `fd`; if `fd` is -1, private memory of `size` bytes.
         """
     def emulate(self, scrapable: bool, /) -> None:
         """Send completed chunks inside of CommitData: the memory isn't shared with the service.
@@ -698,7 +698,7 @@ class Category:
         Raises TypeError, ValueError.
         """
     def trace_calls(self, wrapper: _T, /) -> _T:
-        """Make calls of a wrapper by `@traced` native, and return it."""
+        """Make the calls of a wrapper, which `@traced` has made, native; return the wrapper."""
 
     def call_traced(
         self, function: Callable[..., _T], args: tuple[Any, ...], kwargs: dict[str, Any], /
@@ -716,7 +716,8 @@ class Category:
 class EventTemplate:
     """Prepared events of a category, whose arguments differ only in a few values.
 
-    They are recorded as by the category's own methods, in less than half of the time. Values are
+    These events are recorded as by the category's own methods, in less than half of the time.
+    Values are
     passed in the order of `names`; values that are None or missing are left out.
 
     While a thread records an event, templates record nothing on this thread: the call may have been

@@ -30,8 +30,8 @@ def start(
         c_functions: whether to record functions and methods written in C, too, if they are called
             from accepted code.
         auto_detail: whether calls shorter than a threshold are only counted, in their caller. The
-            hooks of functions with short calls are switched off, and a native thread looks at the
-            stacks.
+            hooks of functions with short calls are switched off, and a native thread samples the
+                        stacks.
         threshold_file: a file that holds the threshold as a u64 in nanoseconds, which may rise
             during the recording; None: the threshold is 50 us.
 

@@ -152,5 +152,5 @@ def _complaint(text: str) -> str:
         if len(text) < _READ_CHARS:
             return f"this is no JSON, line {error.lineno}, column {error.colno}: {error.msg}"
     except (ValueError, RecursionError):
-        pass  # The parser raises these if a number is too long, or the nesting is too deep.
+        pass  # Raised by the parser if a number is too long, or the nesting is too deep.
     return 'this is no trace: it should begin with {"packet":['

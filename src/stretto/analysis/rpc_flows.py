@@ -99,7 +99,7 @@ class Call:
 
     @property
     def latency_ns(self) -> int | None:
-        """The time from sending to the arrival of the reply, or of a message without reply."""
+        """The time from sending to the arrival of the reply; without a reply, of the message."""
         if self.kind == "reply":
             return _between(self.reply_sent, self.reply_received)
         return _between(self.sent, self.reply_received if self.kind == "request" else self.received)

@@ -100,7 +100,7 @@ class _Scanner:
         self._head, self._body, self._size, self._start = "", StringIO(), 0, self._line
 
     def _keep(self, rest: str) -> None:
-        """Store the rest of a line: a part of a packet, or text before the next one."""
+        """Store the rest of a line: a part of a packet, or text before the next packet."""
         if self._depth > 0:
             self._body.write(rest)
             self._size += len(rest)

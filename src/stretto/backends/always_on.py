@@ -148,7 +148,7 @@ class AlwaysOnBackend:
         client, self._client = self._client, None
         producer = self._producer
         if client is not None and producer is not None:
-            # The IPC thread stops first: it could start a data source that is ending.
+            # Stop the IPC thread first: it could start a data source that is ending.
             client.suspend()
             # Data sources end before the disconnection, at which the service reads the shared
             # memory

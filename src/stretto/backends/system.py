@@ -35,10 +35,10 @@ class SystemBackend:
     Args:
         address: The producer socket: a path, or `@name`.
         name: The name of this process as a producer.
-        deadline_ms: Limit for connecting, and again for the handshake, in ms.
+        deadline_ms: Limit in ms for connecting, and separately for the handshake.
         dial: Opens the connection; None: connect to `address`.
         lasting: Whether the connection is kept until the process ends. `stretto.connect()` then
-            uses it instead of its own connection.
+                    makes no connection of its own.
     """
 
     problem = ""
@@ -66,8 +66,9 @@ class SystemBackend:
         """Connect, and start the data sources that running sessions enable.
 
         Raises:
-            TransportError: There is no service, it runs as another user, or it doesn't answer.
-            RemoteProtocolError: It refuses this process.
+            TransportError: There is no service, or the service runs as another user or doesn't
+                answer.
+                        RemoteProtocolError: The service refuses this process.
         """
         client = self._connect(producer)
         producer.attach(client)
@@ -109,8 +110,9 @@ class SystemBackend:
         """Stop recording and disconnect. Recorded data stays in the service.
 
         The IPC thread stops first: otherwise it could start a data source while this thread ends
-        it, and the data source would never stop. Data sources end before the disconnection: then
-        the service reads the shared memory a last time. Disconnecting also calls functions that may
+        it, and the data source would never stop. Data sources end before the disconnection,
+                at which the service reads the shared memory for the last time. Disconnecting also
+                calls functions that may
         be recorded themselves.
         """
         producer, client = self._producer, self._take_client()

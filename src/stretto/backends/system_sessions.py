@@ -3,7 +3,8 @@
     program's threads --call--> [thread: task runner, a ConsumerIPCClient per session] <--> service
 
 The sessions record this process, too: with its first session the process becomes a producer of the
-service, unless it already is one by `stretto.connect()`. After a fork the connections belong to the
+service, unless it became a producer before, by `stretto.connect()`. After a fork the connections
+belong to the
 parent.
 """
 

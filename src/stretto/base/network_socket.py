@@ -30,7 +30,7 @@ def resolve(address: str) -> list[Target]:
     """Return the targets of an address, the preferred one first. A DNS look-up may take long.
 
     Raises:
-        TransportError: It isn't a network address, or its host is unknown.
+        TransportError: The text isn't a network address, or its host is unknown.
     """
     if vsock := parse_vsock(address):
         return [(socket.AF_VSOCK, vsock)]

@@ -1,6 +1,6 @@
 """Unix stream sockets, which carry file descriptors and the peer's credentials.
 
-Addresses are Perfetto's: a path, or `@name` for an abstract one (Linux).
+Addresses are Perfetto's: a path, or `@name` for an abstract address (Linux).
 
 Source: docs/formats/ipc.md, "Addresses", "Peer identity".
 """
@@ -145,7 +145,7 @@ class UnixListener(StreamListener):
             fd: The descriptor; owned by the new object unless this call fails.
 
         Raises:
-            TransportError: It isn't a listening unix socket.
+            TransportError: The descriptor isn't a listening unix socket.
         """
         try:
             adopted = socket.socket(fileno=fd)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FILE_NAME = "stretto-autostart.pth"
 
-# The line is short, as each interpreter compiles it at its start.
+# The line is short, because each interpreter compiles it when the interpreter starts.
 LINE = """import os; os.environ.get('STRETTO_CONNECT') and exec("""
 LINE += r""""try:\n if os.environ['STRETTO_CONNECT'] != '0':"""
 LINE += r"""\n  import stretto\n  stretto.connect()\nexcept Exception:\n pass")""" + "\n"

@@ -31,7 +31,7 @@ class _Ended(BaseException):
 
 @contextmanager
 def ending_by_signals() -> Iterator[None]:
-    """Turn the signals into an exception inside the block; after it, die of the signal."""
+    """Turn the signals into an exception inside the block; after the block, die of the signal."""
     if threading.current_thread() is not threading.main_thread():
         yield  # Only the main thread can set signal handlers.
         return

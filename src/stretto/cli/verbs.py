@@ -5,8 +5,9 @@ A distribution adds a verb by an entry point of the group `stretto.verbs`, as st
     [project.entry-points."stretto.verbs"]
     fidl = "stretto_fidl.cli.command:run"
 
-The object is a function `run(arguments) -> exit code`; docs/verbs.md describes it. It is imported
-when its verb runs, and for `stretto --help`, which shows the first line of its docstring.
+The entry point names a function `run(arguments) -> exit code`; docs/verbs.md describes it. The
+function is imported when its verb runs, and for `stretto --help`, which shows the first line of the
+function's docstring.
 """
 
 from __future__ import annotations

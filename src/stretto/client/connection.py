@@ -1,7 +1,8 @@
 """`stretto.connect()`: makes this process a producer of the machine's tracing service.
 
-From then on sessions of other processes (`stretto trace`, the Perfetto UI) can record it at
-any time; while no session runs, it costs nothing. While no service runs, the connection is
+From then on sessions of other processes (`stretto trace`, the Perfetto UI) can record this process
+at any time; while no session runs, the connection costs nothing. While no service runs, the
+connection is
 retried in the background. The child of a fork gets a connection of its own.
 
 A session records a process only once it is connected. `stretto.setup_startup_tracing()`, or a
@@ -152,13 +153,15 @@ def setup_startup_tracing(
     """Start recording now, before a session of the tracing service includes this process.
 
     Connects, as `stretto.connect` does. The data sources of `config` that are registered in this
-    process start at once, and write into 8 MiB of memory of this process. A session that sets up a
-    data source with an equal config, whether it runs already or starts later, adopts it and gets
-    everything recorded since the start. A data source that no session adopts in time stops, and its
+    process start at once, and write into 8 MiB of memory of this process. If a session sets up a
+        data source with an equal config, it adopts the running data source, with everything
+        recorded
+        since the start. Such a session may exist already, or start later. A data source that no
+        session adopts in time stops, and its
     data is discarded. When the memory is full, events are dropped and counted.
 
-    In a program run by `stretto record --system` nothing is set up: its session records the
-    program from the start. The child of a fork has no startup session.
+    In a program run by `stretto record --system` nothing is set up, because the recorder's session
+        records the program from the start. The child of a fork has no startup session.
 
     Args:
         config: The config of the expected session: a `stretto.protos.config.TraceConfig`, its

@@ -1,6 +1,7 @@
 """One connection of this process to one tracing service, as a producer.
 
-It makes the data source instances that the service sets up, and passes the service's commands to
+The connection makes the data source instances that the service sets up, and passes the service's
+commands to
 them. Callbacks run on a tracing thread of the backend, one at a time.
 """
 
@@ -56,7 +57,7 @@ class ProducerConnection:
             self.endpoint.update_data_source(source.descriptor())
 
     def activate_triggers(self, names: Sequence[str], ttl_ms: float) -> None:
-        """Activate triggers: now, or at the connection if that is made within `ttl_ms`."""
+        """Activate triggers now, or when a connection is made within `ttl_ms`."""
         self._triggers.add(names, ttl_ms)
         if self._connected and self.endpoint is not None:
             self._triggers.take()
@@ -176,7 +177,7 @@ class ProducerConnection:
     def stop_data_source(self, instance_id: int) -> None:
         instance = self._instances.get(instance_id)
         silent = instance is not None and instance.name in self._stop_silently
-        del instance  # The last reference must be deleted before the arbiter is flushed.
+        del instance  # `_end` must delete the last reference, before the arbiter is flushed.
         self._end(instance_id)
         if self.arbiter is not None:
             self.arbiter.flush()

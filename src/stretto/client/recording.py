@@ -88,7 +88,7 @@ def open_output(path: str | os.PathLike[str]) -> int:
     """Open the output file without truncating it; a new file is readable by its owner only.
 
     Raises:
-        TransportError: It can't be written; the message says why.
+        TransportError: The file can't be written; the message says why.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:

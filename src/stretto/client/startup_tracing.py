@@ -13,7 +13,7 @@ up a data source that `can_adopt_startup_session`, the reservation is bound to t
 buffer, and recording continues without a gap. Until then its chunks stay in the memory; when
 that is full, events are dropped, and counted. So a startup session never stalls the program.
 
-If a connection has shared memory already, that is used. All methods may be called from any
+If a connection has shared memory already, that memory is used. All methods may be called from any
 thread: the thread that removes an instance from `waiting` handles it.
 
 Sources: docs/formats/shared_memory.md, "Startup writers";

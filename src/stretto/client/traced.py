@@ -1,7 +1,8 @@
 """`@category.traced`: every call becomes a slice.
 
-Works on functions, methods, static and class methods, generators, coroutines, asynchronous
-generators, and on classes (all functions defined in them). The slice is named by the code's
+The decorator accepts functions, methods, static and class methods, generators, coroutines,
+asynchronous
+generators, and classes (all functions defined in a class). The slice is named by the code's
 qualified name, and has its file and line as arguments. While the category is disabled, a call
 costs one test of the category.
 
@@ -37,8 +38,8 @@ _CO_GENERATOR, _CO_COROUTINE, _CO_ITERABLE_COROUTINE, _CO_ASYNC_GENERATOR = 0x20
 def _wrap_function(category: Category, function: Callable[..., Any]) -> Any:
     """Return the wrapper of a plain function.
 
-    The native part calls it in the same way without its body, unless calls are nested deeply. It
-    knows the free variables. CPython 3.11 always executes the body.
+    From CPython 3.12 on, the native part does the work of `traced` without executing its body,
+        unless calls are nested deeply: it reads the free variables. CPython 3.11 executes the body.
     """
 
     def traced(*args: Any, **kwargs: Any) -> Any:

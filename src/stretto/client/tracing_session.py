@@ -249,7 +249,7 @@ class TracingSession:
             self.flush()
             backend.call(endpoint.disable_tracing)
         self._consumer.disabled.wait(self._end_timeout_s, "stop")
-        backend.call(lambda: None)  # Waits until the data sources were notified.
+        backend.call(lambda: None)  # Returns when the data sources were notified.
         self._check_connection(endpoint)
         if self._consumer.error:
             raise SessionError(self._consumer.error)

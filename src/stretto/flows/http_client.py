@@ -49,7 +49,7 @@ class TracedHTTPConnection(HTTPConnection):
     def putrequest(self, method: str, url: str, *args: Any, **kwargs: Any) -> None:
         """See `http.client.HTTPConnection.putrequest`."""
         super().putrequest(method, url, *args, **kwargs)
-        # super() comes first: if it raises, the previous call stays current.
+        # Call super() first: if super() raises, the previous call stays current.
         self._flow_exchange = None
         self._flow_method = f"{method} {url.partition('?')[0]}"
         self._flow_headers = {}

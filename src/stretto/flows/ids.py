@@ -52,10 +52,10 @@ if TYPE_CHECKING:
             """Count a message, under the lock that orders its direction; return its id, or 0.
 
             Args:
-                outgoing: Whether this end wrote it.
+                outgoing: Whether this end wrote the message.
                 kind: The kind of the message, as in `stretto.base.rpc_hooks`.
-                txid: Its transaction id, or 0.
-                ordinal: The ordinal of its method.
+                txid: The message's transaction id, or 0.
+                            ordinal: The ordinal of the message's method.
                 answer: The number of earlier replies to the same request.
             """
 

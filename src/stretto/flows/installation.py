@@ -93,7 +93,7 @@ def install(
     """Trace RPC from now on. Calling it again with the same options has no effect.
 
     Call it before the program connects: on an existing connection, one-way messages have no arrows
-    until its next two-way call.
+        until the next two-way call.
 
     Args:
         scheme: How flow ids are made: `anchored`, or for comparison `hash` or `rfc0035`

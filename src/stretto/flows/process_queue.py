@@ -101,7 +101,7 @@ class _Traced:
 
     Args:
         category: The category of the items.
-        name: The name of the items, recorded as their method.
+        name: The name of the items: the argument `method` of their slices.
         maxsize: The largest number of items in the queue; 0 for no limit.
         context: A context of `multiprocessing.get_context()`.
     """

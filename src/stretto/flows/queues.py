@@ -179,7 +179,7 @@ class TracedConnection:
         return self.connection.poll(timeout)
 
     def fileno(self) -> int:
-        """Return the descriptor, for waiting."""
+        """Return the descriptor, on which the caller can wait."""
         return self.connection.fileno()
 
     def close(self) -> None:

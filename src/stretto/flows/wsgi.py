@@ -96,7 +96,7 @@ class _Body:
 
 
 def _made_piece_by_piece(body: Iterable[bytes], environ: WSGIEnvironment) -> bool:
-    # A file is passed unchanged: servers have optimizations for `wsgi.file_wrapper`, by its type.
+    # Pass a file unchanged: servers recognize the type `wsgi.file_wrapper`, and send it faster.
     wrapper = environ.get("wsgi.file_wrapper")
     is_file = isinstance(wrapper, type) and isinstance(body, wrapper)
     return not isinstance(body, Sized) and not is_file

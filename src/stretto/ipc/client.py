@@ -65,9 +65,10 @@ class ServiceProxy:
 
         Args:
             name: One of the descriptor's methods.
-            request: Its argument.
-            on_reply: Called with each reply and whether more follow, or with None if the request is
-                rejected. If it is None, the host sends no reply.
+            request: The argument of the method.
+                        on_reply: Called with each reply and whether more replies follow, or with
+                            None if the
+                            request is rejected. If `on_reply` is None, the host sends no reply.
             fd: A descriptor to send with the request, owned by the caller; -1 for none.
 
         Returns:

@@ -106,8 +106,10 @@ class Connection:
         Args:
             machine: Receives the payload of each frame.
             fast_path: Called with received bytes before they are split into frames, with the number
-                of bytes after which it has to stop, and with a function. It calls the function with
-                the size of the frames that it has handled, before the next step that can fail.
+                of bytes after which it has to stop, and with a function. The fast path must pass
+                                the size of the frames that it has handled to this function, before
+                                its next step
+                                that can fail.
             on_drained: Called when the peer has read queued data.
         """
         self._machine = machine
@@ -158,7 +160,8 @@ class Connection:
     def give_up(self) -> None:
         """Close the connection soon, because the outbox refused a frame.
 
-        If the peer has closed it already, the data that it sent before is handled first.
+        If the peer has already closed the connection, the data that the peer has sent is handled
+                first.
         """
         if self._end is None:
             return

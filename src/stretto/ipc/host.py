@@ -103,7 +103,7 @@ class HostedService:
     """A service for one client.
 
     Args:
-        descriptor: Its methods and their ids.
+        descriptor: The methods of the service, with their ids.
         handlers: Handlers by method name; requests of other methods are rejected.
     """
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         def encode(self) -> bytes: ...
 
     class Outbox(Protocol):
-        """A queue of outgoing frames: `_native.SendQueue`, or one in memory."""
+        """A queue of outgoing frames: `_native.SendQueue`, or a queue in memory."""
 
         def push(self, frame: bytes, fd: int = -1) -> bool:
             """Send a frame; return False if the queue is full or broken: then nothing is sent."""

@@ -43,6 +43,6 @@ class Turns:
     def _run_one(self) -> None:
         turn = self._waiting.popleft()
         self._posted = False
-        # The next turn is posted first: an exception of this one must not stop the queue.
+        # Post the next turn first: an exception of the current turn must not stop the queue.
         self._post_next()
         turn()

@@ -147,11 +147,11 @@ class ProducerIPCClient:
             address: A path, `@name`, or a network address (`base.socket_address`).
             producer: Receives the callbacks; registers its data sources in `on_connect`.
             hints: The producer's name and preferences, sent with InitializeConnection.
-            timeout_ms: Time in ms for the connection; the handshake has its own limit.
+            timeout_ms: Limit in ms for connecting; the handshake has its own limit.
             memory: Memory that writers have filled before this connection, if any.
 
         Raises:
-            TransportError: There is no service, or it runs as another user.
+            TransportError: There is no service, or the service runs as another user.
         """
         end = connect(address, timeout_ms)
         peer = end.peer_credentials()

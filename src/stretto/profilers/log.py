@@ -61,7 +61,7 @@ def _extra(record: LogRecord) -> dict[str, object]:
     """Return the attributes that `extra=` or a record factory of the program has added."""
     global _own_attributes
     if not _own_attributes:
-        import logging  # Is imported: it has made the record.
+        import logging  # already imported: a `logging` record exists
 
         empty = logging.LogRecord("", 0, "", 0, "", (), None)
         _own_attributes = frozenset([*vars(empty), "message", "asctime"])

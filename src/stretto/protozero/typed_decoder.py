@@ -64,7 +64,8 @@ class TypedDecoder(IndexedMessage):
     def __getitem__(self, key: int | Extension[Any, Any]) -> Any:
         """Return the last field with this number as a DecodedField, or the value of an extension.
 
-        None if there is no field with the number. Its wire type may differ from the schema's.
+        None if there is no field with the number. The field's wire type may differ from the
+        schema's.
         """
         if isinstance(key, int):
             return self._last(key)

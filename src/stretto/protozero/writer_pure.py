@@ -81,7 +81,7 @@ class MessageWriter:
         return (len(self._out) if child is None else child._begin) - self._begin
 
     def _open(self) -> bytearray:
-        """Return the buffer for appending; a temporary one if the message has ended."""
+        """Return the buffer to append to; a temporary buffer if the message has ended."""
         global _misuses
         if self._ended:
             _misuses += 1
@@ -142,7 +142,7 @@ class MessageWriter:
         """End this message and its children. No effect if it has ended.
 
         Raises:
-            LocalProtocolError: it is too large, or doesn't fit into its destination.
+            LocalProtocolError: the message is too large, or doesn't fit into its destination.
         """
         if self._ended:
             return

@@ -33,7 +33,7 @@ class Timers:
         self._tokens[name] = self._runner.post_delayed(run, delay_ms)
 
     def once_counting_suspend(self, name: str, delay_ms: float, task: Callable[[], object]) -> None:
-        """Run `task` once, after `delay_ms` including the time of suspends of the machine.
+        """Run `task` once, after `delay_ms`; time in which the machine is suspended counts, too.
 
         The task runner's clock stops during a suspend, so the trace clock is read every second.
         """

@@ -168,9 +168,9 @@ class TracingService:
         return endpoint
 
     def _admits(self, identity: ProducerIdentity) -> bool:
-        """Return whether the lockdown, if any, admits this producer.
+        """Return whether a producer may connect. In a lockdown only the service's own user may.
 
-        Remote producers are not admitted: their user id isn't verified.
+        In a lockdown, remote producers may not connect: their user id isn't verified.
         """
         return not self.registry.lockdown or (
             identity.uid == self.context.uid and not identity.is_remote

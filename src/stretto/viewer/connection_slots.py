@@ -1,8 +1,8 @@
 """Limits the number of connections of a server, counted by user.
 
 Each user that is answered has `MAX_CONNECTIONS` slots of its own. All other users together have
-`MAX_REFUSED` slots, of which each has `MAX_REFUSED_PER_USER`, for connections that get a refusal.
-So they take no slots from the users that are answered.
+`MAX_REFUSED` slots, for connections that get a refusal. One of these users can take at most
+`MAX_REFUSED_PER_USER` of them. So refused users take no slots from users that are answered.
 """
 
 from __future__ import annotations

@@ -245,8 +245,8 @@ def _check_body(fields: RequestFields) -> None:
 def _await_end(connection: socket) -> None:
     """Discards received data until the client disconnects, or the deadline passes.
 
-    If the client is still sending, closing the connection now would reset it, and the client would
-    lose the response.
+    If the connection were closed while the client is sending, the kernel would reset it, and
+            the client would lose the response.
     """
     connection.shutdown(SHUT_WR)
     while connection.recv(RECEIVE_BYTES):

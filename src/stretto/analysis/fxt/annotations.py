@@ -2,8 +2,8 @@
 
 FXT's arguments are flat: a nested value gets a name like `request.headers[0]`, as in the trace
 processor's tables (see `nested_names`). If an event would have more than 15 arguments, each nested
-annotation becomes one argument: a JSON text. Perfetto has no ids of kernel objects: they become
-numbers. It has no bytes: they become hexadecimal text.
+annotation becomes one argument: a JSON text. Perfetto has no ids of kernel objects and no bytes:
+ids become numbers, bytes become hexadecimal text.
 
 Source: docs/formats/track_events.md, "Fields".
 """

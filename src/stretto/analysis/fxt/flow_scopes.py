@@ -59,8 +59,8 @@ class FlowScopes:
             number: The flow's id in the records.
             process: The process that begins the flow.
             position: The slice in which the flow begins. The packets of a slice name the flows that
-                end there last: if a flow of this number has ended in the same slice, the new one
-                gets another id.
+                end there last: if a flow of this number has ended in the same slice, the new flow
+                            gets another id.
         """
         others = self._flows.get(number)
         flow_id = number
@@ -96,7 +96,7 @@ class FlowScopes:
             if len(self._used_up) > _MAX_FLOWS:
                 self._used_up.pop(next(iter(self._used_up)))
         else:
-            # Delete the old entry: the new one is appended at the end, as the newest.
+            # Delete the old entry: the new entry is appended at the end, as the newest.
             self._ended_at.pop(flow.number, None)
             self._ended_at[flow.number] = position
             if len(self._ended_at) > _MAX_ENDED:

@@ -29,7 +29,7 @@ class Thread(NamedTuple):
 
 
 class ProviderInfo(NamedTuple):
-    """Introduces a provider: the following records belong to it."""
+    """Introduces a provider: the records that follow belong to that provider."""
 
     id: int
     name: str

@@ -28,7 +28,7 @@ class Source:
         file: A file opened for reading bytes; it may be standard input.
 
     Attributes:
-        start: The first `SNIFFED_BYTES` of the decompressed trace, or all of a shorter one.
+        start: The first `SNIFFED_BYTES` of the decompressed trace, or the whole of a shorter trace.
         status: The status of the file; None if it isn't available.
 
     Raises:

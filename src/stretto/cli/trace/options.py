@@ -222,7 +222,7 @@ def parse(arguments: Sequence[str]) -> TraceOptions:
 
 
 def _session_complaints(options: TraceOptions) -> list[tuple[bool, str]]:
-    """Return the rules for combinations of options: (whether violated, message)."""
+    """Return (whether violated, error message) for each rule about combinations of options."""
     o = options
     keys = (o.detach, o.attach, o.is_detached)
     return [

@@ -49,7 +49,7 @@ class TraceOutput:
 
     @property
     def size(self) -> int:
-        """The size of the file, with other writers' bytes; of a pipe, the bytes written here."""
+        """The size of the file, including bytes of other writers; for a pipe, the bytes written."""
         status = os.fstat(self.fd)
         return status.st_size if stat.S_ISREG(status.st_mode) else self._file.bytes_written
 

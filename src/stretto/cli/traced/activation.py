@@ -26,7 +26,7 @@ KINDS = ("producer", "consumer")
 def activated_names(environment: MutableMapping[str, str]) -> list[str]:
     """Return the names of the sockets opened for this process; empty if there are none.
 
-    The variables are removed: they are not valid for child processes.
+    The environment variables are removed, because they are not valid for child processes.
 
     Raises:
         CommandError: the variables are malformed.

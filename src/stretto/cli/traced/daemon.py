@@ -8,7 +8,7 @@
 
 Rules
 - One thread, and no periodic task: an idle daemon sleeps.
-- An error in one task is logged; all others continue.
+- An error in one task is logged; all other tasks continue.
 - During the shutdown no consumer is accepted.
 """
 

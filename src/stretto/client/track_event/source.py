@@ -1,7 +1,7 @@
 """The data source `track_event`: the events of all categories.
 
-It is written on the public `DataSource`, like any other data source. The native part encodes and
-writes the events; this module starts and stops it.
+The data source is a subclass of the public `DataSource`, like any other. The native part encodes
+and writes the events; this module starts and stops the native part.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ class TrackEventSource(DataSource):
         self.counts[1] += lost
 
     def _name_process(self) -> None:
-        """Write the name of this process; `linux.process_stats` may list it in the same trace."""
+        """Write this process's name: `linux.process_stats` may write another name for the
+        process."""
         time = wire.varint_field(_TIMESTAMP, _native.boottime_ns())
         self.write(time + process.process_tree(self._parent_pid))
 

@@ -1,6 +1,6 @@
 """The recorder's own producer: memory and CPU of the recorded processes.
 
-Each sampled process is watched by a pidfd, so that the last sample is taken at its end.
+Each sampled process is watched by a pidfd, so that the last sample is taken when the process ends.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Counters:
         add_producer(ProducerConnection([ProcessCounters]))
 
     def sample(self, pids: Iterable[int]) -> None:
-        """Sample these processes, and previously sampled ones that are still running."""
+        """Sample these processes, and all earlier sampled processes that are still running."""
         wanted = set(pids)
         for source in ProcessCounters.instances():
             source.sample(wanted | source.living)

@@ -1,4 +1,4 @@
-"""Auto detail, on the recorder's side: raises its threshold as the trace grows.
+"""Auto detail, on the recorder's side: raises the threshold as the trace grows.
 
 Recorded processes show the calls whose duration is at least a threshold, and only count shorter
 calls. They read the threshold from a file of the workspace, which they have mapped.

@@ -104,7 +104,7 @@ class SystemRecording(SessionConsumer):
 
     @property
     def unrecorded(self) -> Mapping[int, str]:
-        """Always empty, because the service doesn't report these processes."""
+        """Always empty: the service doesn't report which processes have no shared memory."""
         return {}
 
     @property

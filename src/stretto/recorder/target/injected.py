@@ -39,7 +39,7 @@ class ForkGuard:
         return self._working.acquire(timeout=TIMEOUT_S)
 
     def end(self) -> None:
-        """Make forks wait only until the calling thread has ended, which it does soon."""
+        """Delay forks only until the calling thread, which is about to end, has ended."""
         if get_native_id() != os.getpid():
             self._ending.append(get_native_id())
         self._working.release()

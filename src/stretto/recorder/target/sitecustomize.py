@@ -46,7 +46,7 @@ _folder = os.path.dirname(__file__)
 _leave_path(_folder)
 _start(_folder)
 
-# Import the next sitecustomize on the path. Its errors are not handled here, nor is the
-# ImportError if there is no other one: `site` handles it.
+# Import the next sitecustomize on the path. `site` handles its errors, and the ImportError
+# if there is no other sitecustomize.
 sys.modules.pop("sitecustomize", None)
 import sitecustomize  # type: ignore[import-not-found]  # noqa: E402, F401

@@ -156,7 +156,7 @@ class ConsumerEndpoint:
             piece_bytes: Approximate bytes per piece; packets stay whole.
 
         Returns:
-            Pairs (trace bytes, whether there are more); at least one.
+            Pairs (trace bytes, whether more bytes follow); at least one pair.
         """
         session, has_more = self.session, True
         while has_more:

@@ -57,7 +57,7 @@ class Observer:
             self.all_started()
 
     def forget_session(self) -> None:
-        """Enable another report that all data sources have started, for the next session."""
+        """Let the next session report again that all its data sources have started."""
         self._all_started_sent = False
 
     def instance_changed(self, instance: DataSourceInstance) -> None:

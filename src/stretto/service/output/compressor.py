@@ -1,7 +1,7 @@
 """Compresses the trace bytes of a read into one packet.
 
-A config may name several codecs. The one with the highest field number that this interpreter
-supports is used; if it supports none of them, the trace is not compressed.
+A config may name several codecs. Of the codecs that this interpreter supports, the one with the
+highest field number is used. If there is none, the trace is not compressed.
 """
 
 from __future__ import annotations

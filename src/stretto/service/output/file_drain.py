@@ -84,7 +84,7 @@ class FileDrain:
 
     Attributes:
         complete: Whether the file is final, after `finish`.
-        error: The error that ended the file before the trace; "" without one.
+        error: The error that ended the file before the trace was complete, or "".
     """
 
     def __init__(self, session: WrittenSession, file: OutputFile, max_bytes: int = 0) -> None:

@@ -227,7 +227,7 @@ def _read_file(fd: int, size: int) -> Iterator[bytes]:
     """Yield the first `size` bytes of a file that may be write-only; close `fd`."""
     reader = -1
     try:
-        # This makes `next` advance into `try`, so that the descriptor is closed in every case.
+        # `next` runs the generator up to here, inside `try`: closing it then closes the descriptor.
         yield b""
         os.fdatasync(fd)
         reader = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)

@@ -82,9 +82,9 @@ def encode_trace_stats(
 
     Args:
         session: The session.
-        buffers: Global ids of its buffers, or of their copies in a snapshot.
+        buffers: Global ids of the session's buffers, or of their copies in a snapshot.
         readback: Counts invalid packets, and maps (producer, writer) to sequence ids.
-        filter_stats: The encoded FilterStats of its reader; None without a filter.
+        filter_stats: The encoded FilterStats of the session's reader; None without a filter.
     """
     counts, flushes, pool = session.service_counts(), session.flushes, session.context.buffers
     out = b"".join(blob(1, _buffer_stats(pool, ident)) for ident in buffers)

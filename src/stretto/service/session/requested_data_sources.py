@@ -47,11 +47,11 @@ class RequestedDataSource:
     ) -> DataSourceConfig:
         """Return the config for producers: a shared object, which must not be changed.
 
-        It is cached, because a config may be long, and a producer may register hundreds of data
+        The config is cached, because it may be long, and a producer may register hundreds of data
         sources with the same name.
 
         Args:
-            key: The values that the config depends on; if they change, it is created again.
+            key: The values that the config depends on; if they change, the config is created again.
             make: Creates a new config.
         """
         if self._made is None or self._made[0] != key:
