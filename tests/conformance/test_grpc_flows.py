@@ -84,7 +84,7 @@ def test_all_calls_except_cancelled_ones_are_matched(trace: bytes) -> None:
     assert given_up == {"Late"}
 
 
-def test_calls_within_a_handler_name_its_method(oracle: Oracle) -> None:
+def test_calls_made_by_a_grpc_handler_name_the_flow_of_the_handled_request(oracle: Oracle) -> None:
     query = """
     select count(distinct f.trace_id) from flow f
     join slice h on h.id = f.slice_in and h.name = 'AsyncOne'

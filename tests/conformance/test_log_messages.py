@@ -66,7 +66,7 @@ def test_events_of_log_records_have_name_location_and_extra(loaded: Any) -> None
     ]
 
 
-def test_slices_left_by_an_exception_name_it(loaded: Any) -> None:
+def test_slices_ended_by_an_exception_have_the_exception_type_as_argument(loaded: Any) -> None:
     sql = "select name, category, extract_arg(arg_set_id, 'debug.exception') as type from slice"
     assert loaded.query(
         f"select * from ({sql}) where type is not null"
@@ -74,7 +74,7 @@ def test_slices_left_by_an_exception_name_it(loaded: Any) -> None:
     ) == [("pay", "python", "ValueError"), ("ship", "python.asyncio", "KeyError")]
 
 
-def test_exception_kept_by_gather_and_uncaught_exception_are_named(loaded: Any) -> None:
+def test_uncaught_exceptions_and_exceptions_kept_by_gather_are_recorded(loaded: Any) -> None:
     sql = "select name, extract_arg(arg_set_id, 'debug.kept_by') from slice"
     assert loaded.query(sql + " where category = 'python.exceptions' order by ts") == [
         ("KeyError: 'qty'", "task"),

@@ -122,7 +122,7 @@ def sockets(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_record_page_records_with_stretto_service(
+def test_record_page_of_the_ui_records_with_stretto_service(
     ui: PerfettoUi, trace: Path, sockets: dict[str, str], bridge_port: int
 ) -> None:
     with Command("traced", environment=sockets):
@@ -133,7 +133,7 @@ def test_record_page_records_with_stretto_service(
 @pytest.mark.skipif(
     reference_service.missing() is not None, reason=f"{reference_service.missing()}"
 )
-def test_record_page_records_with_perfetto_service(
+def test_record_page_of_the_ui_records_with_perfetto_service(
     ui: PerfettoUi, trace: Path, sockets: dict[str, str], bridge_port: int
 ) -> None:
     with reference_service.ReferenceService(*map(Path, sockets.values())):

@@ -49,7 +49,9 @@ def _listed(timestamp: int, *words: str) -> TracePacket:
     return TracePacket(timestamp=timestamp, trusted_packet_sequence_id=2, process_tree=tree)
 
 
-def test_process_tree_wins_over_a_track_descriptor_in_any_order(oracle: Any) -> None:
+def test_process_name_comes_from_the_process_tree_and_not_from_a_track_descriptor(
+    oracle: Any,
+) -> None:
     python = ("/usr/bin/python3", "shop.py")
     alone = [_described(1)]
     before, after = [_listed(1, *python), _described(2)], [_described(1), _listed(2, *python)]

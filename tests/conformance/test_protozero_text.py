@@ -60,7 +60,9 @@ DESCRIPTOR = perfetto_messages()["perfetto.protos.TraceConfig"].DESCRIPTOR
 
 @settings(relaxed, max_examples=examples(400))
 @given(values=contents(DESCRIPTOR))
-def test_compiler_reads_text_of_stretto(compiler: Compiler, values: dict[str, Any]) -> None:
+def test_config_compiler_of_perfetto_reads_text_written_by_stretto(
+    compiler: Compiler, values: dict[str, Any]
+) -> None:
     config = make(TraceConfig, values)
     text = format_text(config)
     assume(not re.search(r": -?(inf|nan)", text))
@@ -76,7 +78,9 @@ def test_compiler_reads_text_of_stretto(compiler: Compiler, values: dict[str, An
 
 @settings(relaxed, max_examples=examples(400))
 @given(values=contents(DESCRIPTOR))
-def test_stretto_reads_text_of_the_compiler(compiler: Compiler, values: dict[str, Any]) -> None:
+def test_stretto_reads_text_written_by_the_config_compiler_of_perfetto(
+    compiler: Compiler, values: dict[str, Any]
+) -> None:
     config = make(TraceConfig, values)
     text = compiler.to_text(config.encode())
     # The compiler writes fields and enum values that were added after v52 as numbers.

@@ -36,7 +36,7 @@ after()
 
 
 @pytest.mark.parametrize("options", [(), ("--stream",)])
-def test_perfetto_service_records_program_and_snapshot(
+def test_recording_and_snapshot_with_perfetto_service_have_the_events(
     tmp_path: Path, oracle: Callable[[bytes], Oracle], options: tuple[str, ...]
 ) -> None:
     producers, consumers = tmp_path / "producer.sock", tmp_path / "consumer.sock"

@@ -303,7 +303,7 @@ def _run(command: TraceCommand, line: str) -> Effects:
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_command_line_has_the_same_effect_as_with_perfetto(
+def test_command_line_has_the_same_effect_with_stretto_and_perfetto(
     commands: tuple[TraceCommand, TraceCommand], line: str
 ) -> None:
     perfetto, stretto = commands
@@ -421,7 +421,7 @@ def _invalid(command: TraceCommand) -> list[object]:
 
 
 @pytest.mark.parametrize("scenario", [_detaching, _copying, _invalid])
-def test_scenario_ends_as_with_perfetto(
+def test_scenario_has_the_same_results_with_stretto_and_perfetto(
     commands: tuple[TraceCommand, TraceCommand],
     scenario: Callable[[TraceCommand], list[object]],
 ) -> None:

@@ -93,7 +93,7 @@ def test_session_that_starts_within_a_slice_omits_the_end_of_the_slice(oracle):
     assert slices(good(oracle, late)) == [("inner", 0), ("instant", 0)]
 
 
-def test_arguments_of_every_kind_are_read(oracle):
+def test_trace_processor_reads_arguments_of_every_type(oracle):
     recursive: list[object] = [1]
     recursive.append(recursive)
 
@@ -123,7 +123,7 @@ def test_arguments_of_every_kind_are_read(oracle):
     assert found["debug.nul"] in ("a\0b", "a")  # the trace processor may cut a string at NUL
 
 
-def test_event_with_a_hundred_arguments_is_read(oracle):
+def test_trace_processor_reads_an_event_with_a_hundred_arguments(oracle):
     arguments = {f"a{number:03}": number for number in range(100)}
     with record() as recorded, CATEGORY.slice("x", **arguments):
         pass
@@ -131,7 +131,7 @@ def test_event_with_a_hundred_arguments_is_read(oracle):
     assert found == {f"debug.{name}": value for name, value in arguments.items()}
 
 
-def test_garbage_collector_signals_and_destructors_may_trace(oracle):
+def test_signal_handlers_destructors_and_garbage_collections_can_write_events(oracle):
     class Cycle:
         def __init__(self):
             self.me = self
@@ -242,7 +242,7 @@ def test_counters_accept_all_numbers(oracle):
     assert [value for (value,) in found] == [0, -5, 2**40, 1.5, 1, float("inf")]
 
 
-def test_names_too_long_or_invalid_for_interning_are_written_or_cut(oracle):
+def test_event_names_that_cannot_be_interned_are_written_inline_or_cut(oracle):
     names = ["x" * 257, "y" * 5000, "€" * 2000, "\ud800", "", "nul\0name"]
     with record() as recorded:
         for name in names * 2:
@@ -351,7 +351,7 @@ def test_all_events_are_named_after_the_ring_has_wrapped(oracle):
     assert flood[0][1:] == (1, 0, 1)
 
 
-def test_each_of_two_sessions_records_its_categories(oracle):
+def test_each_of_two_sessions_records_only_the_categories_of_its_config(oracle):
     other = stretto.Category("test.traps.other", tags=["slow"])
     with (
         record() as default,
@@ -366,7 +366,7 @@ def test_each_of_two_sessions_records_its_categories(oracle):
 
 
 @pytest.mark.parametrize("fill", ["RING_BUFFER", "DISCARD"])
-def test_many_short_sessions_are_readable(oracle, fill):
+def test_traces_of_many_short_sessions_are_readable(oracle, fill):
     """Threads that outlive sessions start a new packet sequence in each session."""
     made = config()
     made.buffers[0].fill_policy = getattr(TraceConfig.BufferConfig.FillPolicy, fill)

@@ -89,14 +89,14 @@ def test_documented_command_connects_an_unmodified_program(tmp_path: Path) -> No
         )
 
 
-def test_documented_config_is_the_config_of_the_example() -> None:
+def test_config_in_the_document_equals_the_config_file_of_the_example() -> None:
     example = (ROOT / "examples" / "always_on" / "functions.pbtxt").read_text()
     assert [line for line in example.splitlines() if not line.startswith("#")] == (
         CONFIG.splitlines()
     )
 
 
-def test_documented_verbs_exist() -> None:
+def test_stretto_verbs_in_the_document_exist() -> None:
     verbs = {line.split()[1] for line in COMMANDS if line.startswith("stretto ")}
     for verb in verbs:
         subprocess.run([sys.executable, "-m", "stretto", verb, "--help"], check=True, stdout=-3)

@@ -84,7 +84,7 @@ def record(flushes: int, idle_s: float = 0) -> list[Event]:
 
 
 @pytest.mark.usefixtures("service")
-def test_messages_to_the_service_are_traced_without_feedback() -> None:
+def test_tracing_messages_to_the_service_does_not_cause_endless_messages() -> None:
     with flows_installed(own_ports=True):
         record(1)  # excludes the messages for connecting from the next records
         few, many = record(2), record(40)

@@ -213,7 +213,7 @@ def test_cancelled_stream_is_not_recorded_as_a_reply(address: str, service: Serv
     assert CALL[3] not in points
 
 
-def test_call_by_with_call_has_all_four_flow_points(address: str) -> None:
+def test_call_by_the_method_with_call_has_all_four_flow_points(address: str) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         reply, call = channel.unary_unary("/test.Service/One").with_call(b"x")
         assert (reply, call.code()) == (b"X", grpc.StatusCode.OK)
@@ -223,7 +223,9 @@ def test_call_by_with_call_has_all_four_flow_points(address: str) -> None:
 
 
 @pytest.mark.parametrize("single_threaded", [False, True])
-def test_calls_by_future_and_streams_have_arrows(address: str, *, single_threaded: bool) -> None:
+def test_calls_through_futures_and_streams_have_arrows(
+    address: str, *, single_threaded: bool
+) -> None:
     from stretto.flows.grpcio import FlowClientInterceptor
 
     option = (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1)
@@ -284,7 +286,9 @@ class Neighbour(
         yield from continuation(details, request)
 
 
-def test_arrows_exist_between_other_interceptors(address: str) -> None:
+def test_calls_have_arrows_if_other_interceptors_surround_the_flow_interceptor(
+    address: str,
+) -> None:
     from stretto.flows.grpcio import FlowClientInterceptor
 
     ours = FlowClientInterceptor(add_header=True)
@@ -332,7 +336,7 @@ class TestFlowServerInterceptor:
     def handler_for(self, handler: Any, interceptor: Any) -> Any:
         return interceptor.intercept_service(lambda _details: handler, self.Called())
 
-    def test_handler_is_wrapped_once(self) -> None:
+    def test_interceptor_wraps_the_same_handler_only_once(self) -> None:
         from stretto.flows.grpcio import FlowServerInterceptor
 
         with flows_installed(), record():

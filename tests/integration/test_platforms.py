@@ -48,7 +48,9 @@ def program(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("options", [("--full",), ()], ids=["full", "default"])
-def test_recording_needs_only_plain_system_calls(tmp_path, program, error, options) -> None:
+def test_recording_works_if_optional_system_calls_are_refused(
+    tmp_path, program, error, options
+) -> None:
     trace = tmp_path / "t.pftrace"
     run = alone(*refused(EXTRAS, error, *record_command(trace, *options, program)))
     assert (run.status, run.stdout) == (0, "end\n")
@@ -82,7 +84,9 @@ def test_recording_of_children_without_shared_memory_is_refused(tmp_path, error)
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 @pytest.mark.parametrize("folder", ["/proc", "/dev/shm"])
-def test_recording_does_not_need_a_folder_of_the_kernel(tmp_path, program, folder) -> None:
+def test_recording_works_if_proc_or_dev_shm_is_empty_and_read_only(
+    tmp_path, program, folder
+) -> None:
     """Containers may hide other processes, or have a read-only /dev/shm: it is empty here."""
     trace = tmp_path / "t.pftrace"
     mount = f'mount -t tmpfs -o ro,size=4k none {folder} && exec "$@"'

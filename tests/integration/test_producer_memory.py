@@ -130,7 +130,9 @@ def test_service_adopts_the_memory_of_the_producer(service: ServiceProcess, addr
     client.disconnect()
 
 
-def test_unusable_memory_of_a_producer_is_refused(service: ServiceProcess, address: Path) -> None:
+def test_unusable_shared_memory_of_a_producer_is_refused(
+    service: ServiceProcess, address: Path
+) -> None:
     producer, memory = Producer(), StartupMemory(512 * KB, 16 * KB)
     refused: list[_native.Arbiter] = []
     memory.on_refused = refused.append
@@ -169,7 +171,9 @@ def early(start: int) -> list[str]:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
-def test_startup_events_are_sent_over_a_network(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_startup_events_reach_a_service_over_tcp(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service = PlainService(f"{host}:0")
     monkeypatch.setenv("PERFETTO_PRODUCER_SOCK_NAME", service.address)
     try:
@@ -187,7 +191,7 @@ def test_startup_events_are_sent_over_a_network(host: str, monkeypatch: pytest.M
     assert found == early(1)
 
 
-def test_service_that_does_not_adopt_memory_loses_only_startup_events(
+def test_only_startup_events_are_lost_if_the_service_does_not_adopt_the_memory(
     address: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The loss of the startup events is logged; later events of the session are recorded."""
@@ -206,7 +210,9 @@ def test_service_that_does_not_adopt_memory_loses_only_startup_events(
     assert found == early(2)
 
 
-def test_no_descriptor_of_the_memory_remains_open(service: ServiceProcess, address: Path) -> None:
+def test_no_descriptor_of_the_shared_memory_remains_open(
+    service: ServiceProcess, address: Path
+) -> None:
     before = open_descriptors()
     for _ in range(3):
         producer = Producer()

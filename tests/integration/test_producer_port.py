@@ -310,7 +310,7 @@ class TestServiceCommands:
         assert texts(service.read()) == ["before"]
         trace_writer.close()
 
-    def test_flush_is_acknowledged_by_a_producer_without_memory(
+    def test_producer_without_shared_memory_acknowledges_a_flush(
         self, service: PlainService
     ) -> None:
         class Idle(RecordingProducer):
@@ -440,7 +440,7 @@ class TestDisconnect:
 
 
 class TestForkWithProducer:
-    def test_service_commands_are_delivered_after_resume(
+    def test_service_commands_are_delivered_after_the_client_is_resumed(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
         client = client_of(producer)

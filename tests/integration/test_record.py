@@ -223,7 +223,7 @@ class TestProgramExit:
         loaded = check_trace(oracle, run.trace)
         assert {"inner", "outer", "ValueError: why"} <= names(loaded)
 
-    def test_disconnect_of_the_recorder_is_not_recorded(self, oracle, trace):
+    def test_functions_called_while_the_process_disconnects_are_not_recorded(self, oracle, trace):
         """The recorder reads the shared memory for the last time when the process disconnects."""
         run = record_code(trace, HANGS_UP_SLOWLY)
         assert "slow_close" not in names(check_trace(oracle, run.trace))
@@ -309,7 +309,7 @@ class TestChildProcesses:
         assert run.status == 0
         check_trace(oracle, trace.read_bytes(), complete=False)
 
-    def test_unrecorded_python_process_is_named_even_if_it_ends_at_once(self, trace):
+    def test_recorder_reports_an_unrecorded_python_process_that_ends_at_once(self, trace):
         text = (
             "import os, subprocess, sys\n"
             "subprocess.run([sys.executable, '-I', '-c', ''])\n"
@@ -325,7 +325,7 @@ class TestChildProcesses:
         assert "an environment of its own" in said
         assert "a PYTHONPATH of its own" in said
 
-    def test_unrecorded_python_process_below_a_shell_is_named(self, trace):
+    def test_recorder_reports_an_unrecorded_python_process_that_a_shell_started(self, trace):
         text = (
             "import os, subprocess, sys\n"
             # sleep: longer than the recorder's pause between two scans for processes
@@ -370,7 +370,7 @@ class TestRecordedEvents:
         counters = loaded.query("select distinct name from counter_track")
         assert {("level",), ("mem.rss",)} <= set(counters)
 
-    def test_counters_end_when_their_process_ends(self, oracle, trace):
+    def test_counters_of_a_process_end_when_the_process_ends(self, oracle, trace):
         text = (
             "import os, time\n"
             "pid = os.fork()\n"
@@ -391,7 +391,7 @@ class TestRecordedEvents:
         assert values[-1][0] == 0
         assert last - values[-1][1] > 10**9, "it ended long before the trace"
 
-    def test_cpu_and_memory_belong_to_the_process(self, oracle, trace):
+    def test_cpu_and_memory_counters_belong_to_the_recorded_process(self, oracle, trace):
         text = "import time\nend = time.time() + 1.5\nwhile time.time() < end: pass\n"
         run = record_code(trace, text, "--no-functions")
         loaded = check_trace(oracle, run.trace)

@@ -41,7 +41,7 @@ def program(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("imports", ["normal", "all"])
-def test_body_of_a_lazily_imported_module_is_inside_its_first_use(
+def test_module_with_lazy_import_runs_inside_the_function_that_uses_it_first(
     oracle, tmp_path, program, imports
 ):
     assert alone(sys.executable, str(program)).stdout == OUTPUT

@@ -84,7 +84,7 @@ class TestTraceFile:
         assert record(trace, "--stream", "-c", "pass").status == 0
         assert victim.read_bytes() == b"precious"
 
-    def test_second_recorder_of_one_file_is_refused(self, trace, start):
+    def test_second_recorder_with_the_same_output_file_is_refused(self, trace, start):
         start(*works_for(10))
         wait_until(lambda: Path(f"{trace}.ring").exists())
         run = record(trace, "-c", "pass")
@@ -337,7 +337,7 @@ class TestKilledRecorder:
         assert "in use" in run.stderr
 
     @pytest.mark.parametrize("content", [b"", b"isn't a ring" * 1000])
-    def test_recover_refuses_a_file_that_is_no_ring(self, tmp_path, content):
+    def test_recover_refuses_a_file_that_is_not_a_ring_buffer(self, tmp_path, content):
         (tmp_path / "x.ring").write_bytes(content)
         run = alone(sys.executable, "-m", "stretto", "recover", str(tmp_path / "x.ring"))
         assert run.status == 1

@@ -101,7 +101,7 @@ class TestRecordedPrograms:
         assert {"in_the_parent", "in_the_fork", "in_the_child"} <= names(loaded)
         assert len(pids(loaded)) == 3
 
-    def test_events_of_other_programs_are_recorded_but_not_their_functions(
+    def test_other_programs_are_recorded_without_their_function_calls(
         self, daemon, opened, tmp_path, oracle
     ):
         other = daemon.producer("other")
@@ -239,7 +239,7 @@ class TestDaemonFailure:
         assert "before" in names(loaded)
         assert "after" not in names(loaded)
 
-    def test_options_for_system_recordings_need_system(self, tmp_path):
+    def test_options_for_system_recordings_need_the_option_system(self, tmp_path):
         run = record(tmp_path / "out", "--data-source", "linux.ftrace", "-c", "print('runs')")
         assert run.status == 2
         assert "go with --system" in run.stderr

@@ -107,7 +107,7 @@ class TestAdoptedStartupSession:
                 program.run("app.instant('later')")
                 assert names(service.stop("one")) == ["first line", "later"]
 
-    def test_startup_session_is_adopted_over_a_connection_without_memory(
+    def test_startup_session_is_adopted_after_a_connection_without_a_session(
         self, address: str
     ) -> None:
         with (
@@ -122,9 +122,7 @@ class TestAdoptedStartupSession:
             assert names(service.stop("one")) == ["before"]
             assert len(service.wait_for_producers(1)) == 1
 
-    def test_startup_session_is_adopted_over_the_memory_of_an_earlier_session(
-        self, address: str
-    ) -> None:
+    def test_startup_session_is_adopted_while_another_session_records(self, address: str) -> None:
         with (
             ServiceProcess(address) as service,
             LiveProgram(START + "connection = stretto.connect()\n") as program,
@@ -193,7 +191,7 @@ class TestAbortedStartupSession:
                     program.run("app.instant('kept')")
                     assert names(service.stop("one")) == ["kept"]
 
-    def test_startup_session_is_not_adopted_by_a_session_without_its_sources(
+    def test_startup_session_is_not_adopted_by_a_session_without_its_data_sources(
         self, address: str
     ) -> None:
         with (
@@ -257,7 +255,9 @@ class TestAbortedStartupSession:
             assert "/nowhere/config.pbtxt" in program.run("str(seen[0])")
 
 
-def test_startup_events_that_do_not_fit_the_memory_are_dropped_and_counted(address: str) -> None:
+def test_startup_events_that_do_not_fit_the_shared_memory_are_dropped_and_counted(
+    address: str,
+) -> None:
     with (
         LiveProgram(START + "session = start(timeout_ms=60000)\n") as program,
         ServiceProcess(address) as service,

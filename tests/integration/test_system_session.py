@@ -219,7 +219,7 @@ class TestSystemSession:
         with stretto.TracingSession(made, backend="system"):
             assert not CATEGORY.enabled
 
-    def test_session_uses_the_producer_of_connect(self, service: ServiceProcess) -> None:
+    def test_session_uses_the_producer_that_connect_created(self, service: ServiceProcess) -> None:
         stretto.connect()
         try:
             with stretto.TracingSession(config(), backend="system") as session:
@@ -230,7 +230,9 @@ class TestSystemSession:
         finally:
             stretto.disconnect()
 
-    def test_connect_uses_the_producer_of_the_session(self, service: ServiceProcess) -> None:
+    def test_connect_uses_the_producer_that_the_session_created(
+        self, service: ServiceProcess
+    ) -> None:
         with stretto.TracingSession(config(), backend="system") as session:
             connection = stretto.connect()
             try:

@@ -304,7 +304,7 @@ def test_query_option_lists_sessions_producers_and_data_sources(place: Place) ->
     assert text.splitlines()[-1].split()[2] == "STARTED"
 
 
-def test_background_clone_is_written_into_the_folder_of_its_start(place: Place) -> None:
+def test_background_clone_is_written_into_the_working_folder_of_the_command(place: Place) -> None:
     place.start("-c", place.config(""), "--txt", "-o", "out")
     place.wait_for_session()
     number = str(place.state().tracing_sessions[0].id)

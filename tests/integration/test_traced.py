@@ -201,7 +201,9 @@ class TestDaemonEnd:
         events = [each for each in Trace.decode(path.read_bytes()).packet if each.track_event]
         assert len(events) >= 1000
 
-    def test_consumer_can_read_its_ring_before_the_daemon_exits(self, daemon, opened, oracle):
+    def test_consumer_can_read_its_ring_buffer_before_the_daemon_exits(
+        self, daemon, opened, oracle
+    ):
         consumer, producers = started(opened, daemon, "app")
         write(producers, 500)
         daemon.signal(signal.SIGINT)
@@ -505,7 +507,7 @@ class TestDaemonResources:
         second.stop()
         assert check_trace(oracle, second.read()).query(SLICES) == [("poor", 100)]
 
-    def test_pipe_that_is_never_read_ends_only_its_session(self, daemon, opened):
+    def test_unread_pipe_ends_only_the_session_that_writes_into_it(self, daemon, opened):
         reader, writer = os.pipe()
         consumer, producers = started(opened, daemon, "app")
         hasty = daemon.consumer()
@@ -566,7 +568,9 @@ class TestSlowFiles:
         loaded = oracle(b"".join(got))
         assert loaded.query(SLICES) == [("app", self.SLICES)]
 
-    def test_session_without_its_consumer_is_still_written(self, daemon, opened, oracle, tmp_path):
+    def test_trace_is_written_completely_after_the_consumer_disconnects(
+        self, daemon, opened, oracle, tmp_path
+    ):
         reader, writer = os.pipe()
         bystander, _, slow = self.stream(opened, daemon, writer)
         os.close(writer)
@@ -595,7 +599,7 @@ class TestSlowFiles:
         assert oracle(b"".join(got)).query(SLICES) == [("app", self.SLICES)]
         os.close(reader)
 
-    def test_full_disk_ends_only_its_session(self, daemon, opened):
+    def test_full_disk_ends_only_the_session_that_writes_to_it(self, daemon, opened):
         with open("/dev/full", "wb") as full:
             bystander, producers, slow = self.stream(opened, daemon, full.fileno())
         slow.wait(lambda: slow.ended)
@@ -603,7 +607,7 @@ class TestSlowFiles:
         write(producers, 10)
         assert bystander.flush()
 
-    def test_file_size_limit_ends_only_its_session(self, daemon, opened, tmp_path):
+    def test_file_size_limit_ends_only_the_session_that_exceeds_it(self, daemon, opened, tmp_path):
         with open(tmp_path / "trace", "wb") as file:
             bystander, producers, slow = self.stream(opened, daemon, file.fileno())
         assert slow.flush()

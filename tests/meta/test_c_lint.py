@@ -45,7 +45,7 @@ def test_private_python_api_is_used_only_in_hooks() -> None:
     report(find(PRIVATE_API, paths, "private API outside native/hooks"))
 
 
-def test_patterns_match_only_python_headers_and_private_names() -> None:
+def test_lint_patterns_match_only_python_headers_and_private_names() -> None:
     assert PYTHON_HEADER.search("#include <Python.h>")
     assert PYTHON_HEADER.search('# include "internal/pycore_frame.h"')
     assert PRIVATE_API.search("x = _PyThreadState_GET();")

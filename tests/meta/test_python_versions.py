@@ -91,11 +91,11 @@ def is_used_with(versions: str, minor: int) -> bool:
     return int(first) <= minor <= (int(last) if last else 99 if to else int(first))
 
 
-def test_each_private_name_is_listed_with_its_versions() -> None:
+def test_table_lists_exactly_the_cpython_names_that_sources_use() -> None:
     assert used_names() == set(NAMES)
 
 
-def test_each_row_has_a_version_or_a_range_of_versions() -> None:
+def test_each_table_row_has_a_cpython_version_or_a_range_of_versions() -> None:
     for name, versions in NAMES.items():
         assert re.fullmatch(r"3\.\d+(-(3\.\d+)?)?", versions), name
 
@@ -106,7 +106,7 @@ def test_only_listed_files_of_the_hooks_compare_versions() -> None:
     assert found == set(CONDITIONAL.values())
 
 
-def test_headers_of_this_python_have_the_names_of_its_version() -> None:
+def test_cpython_headers_have_the_names_that_the_table_lists_for_their_version() -> None:
     folder = Path(sysconfig.get_path("include"))
     headers = {path.name: path.read_text() for path in folder.rglob("*.h")}
     if not headers:

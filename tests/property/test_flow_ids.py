@@ -48,7 +48,7 @@ conversations = st.builds(
 
 
 @given(conversations, st.booleans())
-def test_flow_ids_of_messages_are_equal_exactly_if_their_model_names_are(
+def test_two_messages_have_equal_flow_ids_exactly_if_the_model_names_are_equal(
     messages: list[Sent], is_server: bool
 ) -> None:
     ids = ids_of(AnchoredIds(lambda: KEY, is_server=is_server), messages, is_server=is_server)
@@ -78,7 +78,7 @@ def test_client_and_server_compute_equal_flow_ids_for_any_interleaving(
 
 
 @given(conversations, st.data())
-def test_flow_ids_are_missing_from_a_known_loss_to_the_next_anchor(
+def test_messages_after_a_reported_loss_have_no_flow_id_until_the_next_anchor(
     messages: list[Sent], data: st.DataObject
 ) -> None:
     """Sender or receiver report the loss of their position before some messages."""

@@ -72,7 +72,7 @@ def test_example_message_with_redundant_sizes_is_read_as_the_same_message(
     assert bytes(field.data) == PAYLOAD
 
 
-def test_sizes_of_messages_that_span_chunks_have_the_redundant_form(
+def test_size_of_a_message_that_spans_chunks_takes_four_bytes(
     classes: tuple[Any, Any],
 ) -> None:
     """If a message spans two chunks, its size is patched later and takes four bytes."""

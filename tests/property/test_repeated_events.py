@@ -55,7 +55,7 @@ def test_repeated_instants_and_slices_equal_the_first(name: str, options: dict[s
 
 
 @given(names, st.one_of(st.integers(-(2**70), 2**70), st.floats(allow_nan=False)))
-def test_repeated_counters_equal_the_first(name: str, value: float) -> None:
+def test_repeated_counter_events_equal_the_first_one(name: str, value: float) -> None:
     with record() as recorded:
         for _ in range(REPEATS):
             CATEGORY.counter(name, value)
@@ -64,7 +64,7 @@ def test_repeated_counters_equal_the_first(name: str, value: float) -> None:
     assert len(copies(found)) == 1
 
 
-def test_names_that_are_used_once_are_written_inline_and_others_interned() -> None:
+def test_name_used_once_is_written_inline_and_repeated_name_is_interned() -> None:
     with record() as recorded:
         CATEGORY.instant("first event of the chunk")
         for number in range(200):
