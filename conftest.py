@@ -52,7 +52,7 @@ MAX_ROOT = 24
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Checks that `make test` tests the installed package, enables SIGINT, and shortens paths."""
+    """Checks that the installed package is tested, enables SIGINT, and shortens temporary paths."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell without job control ignores SIGINT in background jobs. Child processes, such as
         # recorded programs, would inherit this.
@@ -68,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Excludes the collected tests from garbage collections, which many tests cause."""
+    """Excludes the test objects from garbage collections, because many tests call gc.collect()."""
     gc.collect()
     gc.freeze()
 

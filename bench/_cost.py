@@ -43,14 +43,14 @@ def emit(count: int) -> None:
 def per_event(mode: str) -> float:
     """Return the CPU time of one event in ns, including the loop."""
     with stretto.TracingSession(trace_config(), backend=mode) as session:
-        emit(1)  # writes the descriptor of the thread
+        emit(1)  # the first event also writes the descriptor of the thread
         begin = time.process_time_ns()
         emit(EVENTS)
         ns = time.process_time_ns() - begin
         category.instant(NAME)
         session.stop()
         trace = session.read()
-    found = trace.count(b"\x68\x02\x5a")  # the fields sequence_flags = 2 and track_event
+    found = trace.count(b"\x68\x02\x5a")  # the encoded fields sequence_flags = 2 and track_event
     if found != EVENTS + 2:
         raise SystemExit(f"{mode}: wrote {EVENTS + 2} events, found {found}")
     return ns / EVENTS

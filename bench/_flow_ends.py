@@ -30,7 +30,7 @@ def untraced() -> None:
 
 
 def off() -> None:
-    """Install the hooks of flow tracing, while the category is not recorded."""
+    """Install the hooks of flow tracing, and disable the category of the calls."""
     flows.install()
     flows.disable(CATEGORY)
 

@@ -28,12 +28,12 @@ category = stretto.Category(CATEGORY)
 
 
 class Flushed(stretto.DataSource):
-    """A data source that is notified of flushes, as the track event data source is not."""
+    """A data source with a flush callback; the track event data source has none."""
 
     name = FLUSHED
 
     def on_flush(self) -> None:
-        """Do nothing: a return acknowledges the flush."""
+        """Do nothing: the client acknowledges the flush when this method returns."""
 
 
 def burst(events: int) -> None:

@@ -209,13 +209,13 @@ def load(name: str) -> Step:
 
 
 def work(step: Step, count: int) -> None:
-    """Run the phase that repeats the program's step."""
+    """Call the program's step `count` times."""
     for _ in range(count):
         step()
 
 
 def finish() -> None:
-    """Run the last phase, which only waits."""
+    """Wait for 50 ms, so that the trace shows the end of the program."""
     time.sleep(0.05)
 
 

@@ -135,7 +135,7 @@ class Producers:
                 raise SystemExit("service: a producer did not connect")
 
     def begin(self, megabytes_a_second: float, seconds: float) -> None:
-        """Let each producer write events at a rate."""
+        """Command each producer process to write events at this rate for this time."""
         for process in self.processes:
             assert process.stdin is not None
             process.stdin.write(f"{megabytes_a_second} {seconds}\n")
@@ -232,7 +232,7 @@ class ConsumerConnection:
         return answers[0]
 
     def answer_s(self, patience_s: float) -> float:
-        """Return the latency of a small request in seconds, at most `patience_s`."""
+        """Return the latency of a small request in seconds; wait at most `patience_s` seconds."""
         answers: list[object] = []
         begin = time.perf_counter()
         self.endpoint.query_capabilities(answers.append)

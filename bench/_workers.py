@@ -30,7 +30,7 @@ Figures = dict[str, float]
 
 
 def per_event(body: Body, count: int = EVENTS) -> float:
-    """Return the CPU time of one event in `body(count)` in ns, the best of some repeats."""
+    """Return the CPU time of one event in `body(count)` in ns: the minimum of several runs."""
 
     def empty(count: int) -> None:
         for _ in range(count):
@@ -50,7 +50,7 @@ def per_event(body: Body, count: int = EVENTS) -> float:
 
 
 def _instant_bodies(f: Callable[..., None], track: Any, flow: Any) -> dict[str, Body]:
-    """Return loops over instants, by their arguments and options."""
+    """Return loops that write instants with different arguments, by name."""
 
     def plain(count: int) -> None:
         for _ in range(count):
@@ -82,7 +82,7 @@ def _instant_bodies(f: Callable[..., None], track: Any, flow: Any) -> dict[str, 
 
 
 def _text_bodies(f: Callable[..., None]) -> dict[str, Body]:
-    """Return loops over instants, by their texts."""
+    """Return loops that write instants with different texts, by name."""
     long_string = 200 * "x"
 
     def string(count: int) -> None:

@@ -60,7 +60,7 @@ def handle(number: int) -> int:
 
 
 def per_call() -> float:
-    """Return the CPU time of a call in ns, the best of some repeats."""
+    """Return the CPU time of a call in ns: the minimum of several runs."""
     best = float("inf")
     for _ in range(REPEATS):
         begin = time.thread_time_ns()
@@ -80,7 +80,7 @@ def connect() -> None:
 
 
 def trace_functions() -> None:
-    """Run a session of the kind that another process would run."""
+    """Run a session that records every function call."""
     events = TrackEventConfig(enabled_categories=["python.functions"])
     source = DataSourceConfig(name="track_event", track_event_config=events)
     config = TraceConfig(

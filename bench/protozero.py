@@ -108,7 +108,7 @@ def build(folder: str) -> dict[str, list[str]]:
 
 
 def measure(rounds: int) -> dict[str, Figures]:
-    """Return the medians of our figures and the peer's, by `operation/peer`."""
+    """Run all rounds; return the medians of our figures and of the peer's for each row."""
     samples: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         commands = build(folder)
@@ -126,7 +126,7 @@ def measure(rounds: int) -> dict[str, Figures]:
 
 
 def pairs(outputs: dict[str, dict[str, float]]) -> dict[str, Figures]:
-    """Return our figures and the peer's of one round, by `operation/peer`."""
+    """Return our figure and the peer's for each row `operation/peer` of one round."""
     native = outputs["native"]
     found: dict[str, Figures] = {}
     for operation in ("simple", "nested"):

@@ -99,13 +99,13 @@ def flush_for(consumer: Consumer, seconds: float) -> list[float]:
 
 
 def measure_cost() -> Figures:
-    """Measure the CPU time of an event by bench/_cost.py."""
+    """Run bench/_cost.py, which measures the CPU time of an event."""
     with tempfile.TemporaryDirectory() as folder, Service("stretto", folder) as service:
         return worker("_cost.py", service.environment)
 
 
 def worker(name: str, environment: dict[str, str] | None = None) -> Figures:
-    """Return the figures that another program printed."""
+    """Run a program in bench/; return the figures that the program printed."""
     command = [sys.executable, str(HERE / name)]
     return json.loads(subprocess.check_output(command, env=environment))
 
@@ -122,7 +122,7 @@ def row(
 
 
 def load_rows(rounds: int, kinds: list[str]) -> Rows:
-    """Measure the rows with four producers."""
+    """Measure the rows for which four producers write events."""
     runs: dict[tuple[str, str], list[Figures]] = {}
     for number in range(rounds):
         for shm in SHM:
@@ -168,7 +168,7 @@ def cost_row(rounds: int) -> dict[str, object]:
 
 
 def trace_buffer_rows() -> Rows:
-    """Measure the trace buffer by bench/_trace_buffer.py."""
+    """Run bench/_trace_buffer.py, which measures the throughput of the trace buffer."""
     rows = []
     for name, kinds in worker("_trace_buffer.py").items():
         bounds = {"at_least": 1.0} if name.startswith("both") else {}
@@ -178,7 +178,7 @@ def trace_buffer_rows() -> Rows:
 
 
 def answer_rows(rounds: int, kinds: list[str]) -> Rows:
-    """Measure the latency during each attack by bench/_answers.py."""
+    """Run bench/_answers.py, which measures the latency during each attack."""
     rows = []
     for attack in ATTACKS:
         runs: dict[str, list[Figures]] = {}
@@ -195,7 +195,7 @@ def answer_rows(rounds: int, kinds: list[str]) -> Rows:
 
 
 def reading_rows(rounds: int, kinds: list[str]) -> Rows:
-    """Measure reading of a long trace by bench/_reading.py."""
+    """Run bench/_reading.py, which measures how fast a long trace is read; return its rows."""
     commands = ["stretto", "perfetto"] if "v56" in kinds else ["stretto"]
     speeds: dict[tuple[str, str], list[float]] = {}
     for kind in kinds * rounds:

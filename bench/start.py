@@ -56,7 +56,7 @@ COUNTS = {"spawn": CHILDREN, "fork": FORKS}
 
 
 def make_commands(folder: Path) -> dict[str, list[str]]:
-    """Write the programs into a folder; return {runner.program: its command}."""
+    """Write the programs into a folder; return a command line for each `runner.program`."""
     python, trace = sys.executable, str(folder / "trace")
     runners = {
         "bare": [python],
@@ -88,7 +88,7 @@ def run_rounds(commands: dict[str, list[str]], rounds: int) -> dict[str, list[fl
 
 
 def added(times: dict[str, list[float]], runner: str, program: str) -> float:
-    """Return the ms that a runner adds to each child of a program, beside those of its start."""
+    """Return the ms that a runner adds to each child process, without the program's own start."""
     figures = zip(
         times[f"{runner}.{program}"],
         times[f"{runner}.empty"],

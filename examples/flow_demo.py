@@ -65,7 +65,7 @@ class Shop:
 
 
 class Customer:
-    """The customer's side: in each round it sends two visits, requests a price, and orders."""
+    """The customer; in each round it sends two visits, requests a price and sends an order."""
 
     def __init__(self, runner: ipc.SelectorTaskRunner, path: str) -> None:
         self._connection = ipc.connect(path, runner, on_disconnected=runner.quit)
@@ -86,11 +86,11 @@ class Customer:
         self._shop.invoke("Price", ipc.Raw(b"bread"), self.on_price)
 
     def on_price(self, _price: ipc.Raw | None, _more: bool) -> None:
-        """Handles the price, and sends the order."""
+        """Handles the reply with the price; requests the order."""
         self._shop.invoke("Order", ipc.Raw(b"bread"), self.on_order)
 
     def on_order(self, _answer: ipc.Raw | None, more: bool) -> None:
-        """Handles a part of the reply; after the last part the next round begins."""
+        """Handles one part of the reply to the order; the next round begins after the last part."""
         if more:
             return
         self.bought += 1

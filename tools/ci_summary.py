@@ -3,9 +3,9 @@
     python tools/ci_summary.py RESULTS_FOLDER
 
 The folder holds JUnit files of test runs, and `steps.txt` with a line `ok NAME`, `failed NAME` or
-`skipped NAME` for each step. Each test is counted. A step is counted only if the folder has no
-JUnit file of its name (`python-3.12.xml` for the step `python-3.12`), or if it failed without a
-failed test.
+`skipped NAME` for each step. The totals include all tests. They include a step only if it has no
+JUnit file (`python-3.12.xml` for the step `python-3.12`), or if the step failed but none of its
+tests did.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def outcomes(path: Path) -> dict[str, str]:
 
 
 def flaky_tests(folder: Path) -> list[str]:
-    """List the tests that failed in a run and passed in its rerun, with the run's name."""
+    """Return "RUN TEST" for each test that failed in a run and passed when it was repeated."""
     return [
         f"{path.stem} {name}"
         for path in sorted(folder.glob("again/*.xml"))
@@ -38,7 +38,7 @@ def flaky_tests(folder: Path) -> list[str]:
 
 
 def counts_by_run(folder: Path) -> dict[str, Counter[str]]:
-    """Return the number of tests by outcome, for each test run by its name."""
+    """Return, for the name of each test run, the number of tests with each outcome."""
     return {
         path.stem: Counter((outcomes(path) | outcomes(folder / "again" / path.name)).values())
         for path in sorted(folder.glob("*.xml"))
@@ -64,7 +64,7 @@ def summarize(folder: Path) -> Counter[str]:
 
 
 def python_lines(folder: Path) -> list[str]:
-    """Return a line with the results of each CPython's tests."""
+    """Return one line for each CPython version, with the results of its tests."""
     tests = counts_by_run(folder)
     return [
         f"{name}: {counts(tests[name])}" if name in tests else f"{name}: {outcome}"

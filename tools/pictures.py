@@ -73,9 +73,11 @@ def scroll(ui: PerfettoUi, start: int, end: int) -> None:
 
 
 def draw_demo(ui: PerfettoUi, folder: Path, out: Path) -> None:
-    """Draws the window at the busiest part of the demo."""
+    """Draws the UI's window; the trace of the demo is scrolled to its busiest part."""
     trace = folder / "demo.pftrace"
-    record("demo.py", trace, "--max-depth", "11")  # less depth, so that all threads fit in
+    record(
+        "demo.py", trace, "--max-depth", "11"
+    )  # limits the nesting, so that all threads fit into the picture
     with shown(ui, trace):
         ui.page.set_viewport_size({"width": 1400, "height": 1120})
         ui.page.locator(".pf-sidebar button").first.click()

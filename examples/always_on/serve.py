@@ -82,7 +82,7 @@ def record(kind, what, load, environment, options):
 
 
 def serve(options, folder):
-    """Runs all phases; returns the number of missing answers."""
+    """Runs the four phases; returns the number of requests without an answer."""
     environment = {
         **os.environ,
         "PERFETTO_PRODUCER_SOCK_NAME": f"{folder}/producer",

@@ -53,7 +53,7 @@ def ui() -> Iterator[PerfettoUi]:
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """Path of a trace with 100 slices 'round', each with two nested slices."""
+    """Path of a trace with 100 slices named 'round'; each contains two slices."""
     path = tmp_path / "a 50% game & more?.pftrace"
     game = stretto.Category("game")
     with stretto.recording(path):

@@ -49,7 +49,7 @@ def packets() -> list[TracePacket]:
 
 
 def record(annotations: dict[str, Annotation] | None) -> bytes:
-    """Record `packets()` with a trace filter for these fields; None means no filter."""
+    """Record `packets()` with a trace filter made of these annotations; None means no filter."""
     config = TraceConfig(
         buffers=[TraceConfig.BufferConfig(size_kb=64)],
         data_sources=[TraceConfig.DataSource(config=DataSourceConfig(name="ds"))],

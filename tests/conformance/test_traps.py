@@ -308,7 +308,7 @@ def wrapped(oracle, run):
 
 
 def test_all_events_are_named_after_the_ring_has_wrapped(oracle):
-    """One thread fills the ring; the other writes one event per wrap on each kind of track."""
+    """One thread fills the ring buffer ten times; another thread writes between the fills."""
     track = stretto.Track("slow track", parent=stretto.Track("its parent"))
     turn, flooded = threading.Barrier(2), threading.Barrier(2)
 

@@ -212,7 +212,7 @@ def test_streaming_continues_after_a_fork(run):
 
 @pytest.mark.parametrize("waiter", ["main", "another"])
 def test_fork_in_a_thread_does_not_block_waiting_threads(run, waiter):
-    """A waiting thread starts the tracing thread again if the main thread is blocked in C."""
+    """If the main thread is blocked in C, another thread restarts the tracing thread."""
     run(
         f"""
         import threading, time
@@ -296,7 +296,7 @@ def test_at_fork_hooks_of_other_modules_may_trace(run):
 
 
 def test_child_has_its_own_thread_and_process_tracks(tmp_path):
-    """In the child's trace, tracks created before the fork are children of the child process."""
+    """The child's trace shows tracks that the parent created below the child's process track."""
     out = subprocess.run(
         [
             sys.executable,
@@ -364,7 +364,7 @@ print(sum(packet.track_event is not None for packet in Trace.decode(trace).packe
 
 
 def test_fork_stops_the_file_writer_thread_without_losing_events():
-    """CPython 3.12 and later warn of a fork with a second thread; `-W error` would hide it."""
+    """CPython 3.12 and later warn of a fork with a second thread; `-W error` hides the warning."""
     command = [sys.executable, "-W", "always", "-c", STREAM_INTO_A_PIPE]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("20000\n", "")

@@ -1,4 +1,4 @@
-"""Systems that refuse what recordings use: docs/platforms.md lists what works there."""
+"""Recordings on systems that refuse some system calls work as docs/platforms.md describes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MEMORY = "memfd_create"
 
 @pytest.fixture(params=["EPERM", "ENOSYS"])
 def error(request: pytest.FixtureRequest) -> str:
-    """The error of a refused call: that of containers, and that of old kernels and gVisor."""
+    """The error of a refused system call. Containers give one; old kernels and gVisor the other."""
     return request.param
 
 
@@ -87,7 +87,7 @@ def test_recording_of_children_without_shared_memory_is_refused(tmp_path, error)
 def test_recording_works_if_proc_or_dev_shm_is_empty_and_read_only(
     tmp_path, program, folder
 ) -> None:
-    """Containers may hide other processes, or have a read-only /dev/shm: it is empty here."""
+    """In some containers, /proc shows no other processes or /dev/shm is read-only."""
     trace = tmp_path / "t.pftrace"
     mount = f'mount -t tmpfs -o ro,size=4k none {folder} && exec "$@"'
     command = ["unshare", "--mount", "sh", "-c", mount, "sh", *record_command(trace, program)]

@@ -302,8 +302,8 @@ class TestChildProcesses:
         assert len(pids(loaded)) >= 2, "one worker may do all the work"
 
     def test_recorder_ends_after_the_program_despite_running_children(self, oracle, trace):
-        # The child closes its standard output, because this test reads until all writers close it.
-        # sleep: the child must outlive the recorder
+        # This test reads until all writers have closed standard output, so the child closes it.
+        # sleep: the child runs longer than the recorder
         text = "import os, time\nif os.fork() == 0: os.closerange(0, 3); time.sleep(30)"
         run = alone("timeout", "20", *command(trace, sys.executable, "-c", text))
         assert run.status == 0
@@ -374,9 +374,9 @@ class TestRecordedEvents:
         text = (
             "import os, time\n"
             "pid = os.fork()\n"
-            # sleep: the recorder reads the child's counters during it
+            # sleep: the recorder reads the child's counters in this time
             "if not pid: time.sleep(0.2); os._exit(0)\n"
-            # sleep: the recorder reads the parent's counters during it
+            # sleep: the recorder reads the parent's counters in this time
             "os.waitpid(pid, 0); time.sleep(1.5); print(pid)\n"
         )
         run = record_code(trace, text, "--no-functions")

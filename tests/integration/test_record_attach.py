@@ -164,7 +164,7 @@ def start_recorder(path: Path, pid: int) -> subprocess.Popen[str]:
     recorder = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     maps = Path(f"/proc/{pid}/maps")
     wait_until(lambda: "_pyhooks" in maps.read_text(), "the program to load the hooks")
-    time.sleep(0.3)  # sleep: the program's events are recorded during it
+    time.sleep(0.3)  # sleep: the recorder records calls in this time
     return recorder
 
 

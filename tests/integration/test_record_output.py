@@ -304,7 +304,7 @@ class TestSnapshots:
 
 class TestKilledRecorder:
     def kill(self, process: subprocess.Popen[str]) -> None:
-        time.sleep(2.5)  # sleep: the program's events are recorded during it
+        time.sleep(2.5)  # sleep: the recorder records calls in this time
         process.kill()
         process.wait()
 

@@ -120,7 +120,7 @@ class TestRecordedPrograms:
         assert {"before", "after"} <= names(loaded)
 
     def test_only_the_recorded_program_has_memory_counters(self, daemon, tmp_path, oracle):
-        # sleep: the recorder reads counters during it
+        # sleep: the recorder reads counters in this time
         run = recorded(daemon, tmp_path / "out", "-c", "import time; time.sleep(1.5)")
         assert run.status == 0
         loaded = check_trace(oracle, run.trace)
@@ -158,7 +158,7 @@ class TestAddedDataSources:
         opened.append(consumer)
         consumer.wait_for_producers("other")
         (session,) = consumer.state().tracing_sessions
-        # Stretto has two data sources (events, counters), the other program two (events, custom).
+        # The recorder adds data sources for events and counters, and the other program adds two.
         assert session.num_data_sources == 4
         assert finished(recorder)[0] == 0
 

@@ -68,7 +68,7 @@ def end_remaining_sessions() -> None:
 def start(
     use: Callable[[Addresses], None], tmp_path: Path
 ) -> Iterator[Callable[[], ServiceProcess]]:
-    """Return a function that starts a service, also again after it was killed."""
+    """Return a function that starts the service; a test can call the function repeatedly."""
     addresses = addresses_in(tmp_path)
     use(addresses)
     services: list[ServiceProcess] = []
@@ -186,7 +186,7 @@ class TestSystemSession:
             for number in range(5000):
                 CATEGORY.instant("large", number=number, text=text)
                 if number % 500 == 0:
-                    session.flush()  # so that the shared memory never becomes full
+                    session.flush()  # a flush prevents that the shared memory becomes full
             session.stop()
             found = [event.args["number"] for event in events_of(session.read())]
         assert found == list(range(5000))

@@ -142,8 +142,8 @@ class TestDaemonSessions:
         consumer, producers = started(opened, daemon, "runs", "hangs", timeout_ms=200, stop_ms=200)
         write(producers, 100)
         producers[1].stop()
-        assert not consumer.flush(0)  # time-out 0 stands for the one in the config
-        consumer.stop()  # returns after the stop time-out in the config
+        assert not consumer.flush(0)  # 0: the service uses the flush time-out in the config
+        consumer.stop()  # waits for the stop time-out in the config
         loaded = oracle(consumer.read())
         assert {name for name, _, _ in loaded.errors()} == {"traced_flushes_failed"}
         # The service has scraped the chunks of the stopped program.
@@ -217,7 +217,9 @@ class TestDaemonEnd:
     def test_new_connections_are_closed_while_the_daemon_ends(self, daemon, opened):
         consumer, _ = started(opened, daemon)
         daemon.signal(signal.SIGTERM)
-        consumer.wait(lambda: consumer.ended)  # the daemon waits until the consumer reads
+        consumer.wait(
+            lambda: consumer.ended
+        )  # the daemon doesn't exit before the consumer has read the trace
         late = daemon.consumer()
         opened.append(late)
         assert late.disconnected
@@ -454,9 +456,9 @@ class TestDaemonResources:
         consumer = daemon.consumer()
         opened.append(consumer)
         consumer.wait_for_producers("app")
-        for _ in range(5):  # at first, the daemon may handle earlier messages
+        for _ in range(5):  # the daemon may still handle messages in the first rounds
             before = context_switches(daemon.pid)
-            time.sleep(0.5)  # sleep: the daemon must stay idle during it
+            time.sleep(0.5)  # sleep: the daemon must be idle for this time
             if context_switches(daemon.pid) == before:
                 return
         raise AssertionError("the daemon doesn't come to rest")

@@ -63,7 +63,7 @@ def test_c_files_above_600_lines_state_a_reason() -> None:
 
 
 def test_every_unit_of_the_core_has_a_header_and_a_test() -> None:
-    """A unit split over files (`trace_buffer.c`, `trace_buffer_read.c`) has one header and test."""
+    """Several source files, such as `trace_buffer.c` and `trace_buffer_read.c`, may be one unit."""
     headers = {path.stem for path in native_sources("core") if path.suffix == ".h"}
     tests = {path.stem.removeprefix("test_") for path in native_sources("test")}
     violations = []

@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 def parse(page: str) -> dict[str, list[Row]]:
-    """Return the table rows of docs/compat.md by heading, the name of a message or port."""
+    """Return the table rows of docs/compat.md below each heading, which names a message or port."""
     tables: dict[str, list[Row]] = {}
     title = ""
     for number, line in enumerate(page.splitlines(), 1):
@@ -56,7 +56,7 @@ def name_of(message: Any) -> str:
 
 
 def is_of_data_source(field: Any) -> bool:
-    """Return whether a field is the config of one data source, which is not listed."""
+    """Return whether a field configures a single data source that docs/compat.md doesn't list."""
     in_config = name_of(field.containing_type) == OF_PRODUCERS
     listed = field.name == "track_event_config"
     return in_config and field.number >= FIRST_OF_DATA_SOURCES and not listed

@@ -59,7 +59,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def test_tests_sleep_only_where_a_comment_says_why() -> None:
-    """Sleeps of programs in strings count, too; `asyncio.sleep(0)` is exempt."""
+    """Calls of `sleep` in strings need a comment, too; `asyncio.sleep(0)` needs none."""
     sleeping = re.compile(r"\bsleep\((?!0\)|\))")
     report(
         [
@@ -99,7 +99,7 @@ def test_python_files_above_600_lines_state_a_reason() -> None:
 
 
 def test_packages_loaded_into_programs_import_no_heavy_modules() -> None:
-    """Code generators are exempt: only their output runs in traced programs."""
+    """The rule excludes code generators, because traced programs don't load them."""
     report(
         [
             where(path, imported.line, f"{imported.module} is too heavy for a traced program")

@@ -81,7 +81,7 @@ def test_client_and_server_compute_equal_flow_ids_for_any_interleaving(
 def test_messages_after_a_reported_loss_have_no_flow_id_until_the_next_anchor(
     messages: list[Sent], data: st.DataObject
 ) -> None:
-    """Sender or receiver report the loss of their position before some messages."""
+    """Before some messages, the sender or the receiver reports that it has lost messages."""
     losses = data.draw(
         st.lists(st.sampled_from(["", "", "", "sender", "receiver"]), min_size=len(messages),
                  max_size=len(messages))
@@ -104,7 +104,7 @@ def test_messages_after_a_reported_loss_have_no_flow_id_until_the_next_anchor(
             knows[side, outgoing] |= anchors
             made = ends[side].next(outgoing, message.kind, message.txid, 0, message.answer)
             assert bool(made) == knows[side, outgoing]
-            # Both ends give a message the same id, and no other message has it.
+            # Sender and receiver give a message the same id, and all other messages have other ids.
             assert not made or given_ids.setdefault(made, name) == name
 
 
@@ -112,7 +112,7 @@ def test_messages_after_a_reported_loss_have_no_flow_id_until_the_next_anchor(
 def test_flow_ids_agree_from_the_first_call_after_an_unnoticed_loss(
     messages: list[Sent], data: st.DataObject
 ) -> None:
-    """A receiver that missed messages unnoticed assigns wrong ids until the next anchor."""
+    """If a receiver doesn't notice lost messages, it assigns wrong ids until the next anchor."""
     down = [m for m in messages if m.to_server]
     missed = data.draw(st.sets(st.integers(0, max(0, len(down) - 1))))
     client, server = (AnchoredIds(lambda: KEY, is_server=side) for side in (False, True))

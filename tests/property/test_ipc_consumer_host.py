@@ -127,7 +127,7 @@ START = request(
 
 
 class World(Setup):
-    """A service behind a socket, with a correct producer and a correct consumer."""
+    """A service with a socket, and a producer and a consumer that send only valid requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -211,7 +211,7 @@ def test_hostile_consumer_does_not_disturb_other_consumers(
     world.run()
     if open_descriptors() - before:
         del world
-        gc.collect()  # a collection is slow, so it runs only if descriptors are left
+        gc.collect()  # garbage collection is slow, so it runs only if descriptors are open
         expect_new_descriptors(before, 0)
 
 

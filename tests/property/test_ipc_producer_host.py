@@ -178,7 +178,7 @@ def shared_memory(kind: int) -> int:
 
 
 class World:
-    """A service behind a socket, with a session that records the data source `wanted`."""
+    """A service with a socket, and a session that records the data source named `wanted`."""
 
     def __init__(self) -> None:
         self.runner = FakeTaskRunner(FakeClock())

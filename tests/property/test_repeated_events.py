@@ -35,7 +35,7 @@ keywords = st.fixed_dictionaries(
 
 
 def copies(events: list[Event]) -> set[str]:
-    """Return the events without their times, as text: equal events once."""
+    """Return the set of the events as text, without their timestamps."""
     return {repr(event._replace(timestamp=0)) for event in events}
 
 

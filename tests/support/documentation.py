@@ -154,7 +154,7 @@ def check_toml(text: str, _folder: Path) -> None:
 
 
 def check_json(text: str, _folder: Path) -> None:
-    """Check JSON."""
+    """Check that a block is valid JSON."""
     json.loads(text)
 
 
@@ -187,7 +187,7 @@ def check_verb(arguments: list[str]) -> None:
     verb, *rest = arguments
     if not is_installed(verb):
         return
-    if verb == "trigger":  # the verb has no options and accepts any words
+    if verb == "trigger":  # `stretto trigger` has no options and accepts any words
         assert rest
         return
     assert parses(verb, rest), f"stretto {verb} ran without parsing {rest}"

@@ -41,7 +41,7 @@ class FramedChannel:
         self._txid = 0
 
     def send(self, kind: int, serial: int, txid: int = 0) -> int:
-        """Send a message; return the transaction of a request."""
+        """Send a message; return its transaction id."""
         hooks = rpc_hooks.hooks
         span = None
         with self._write_lock:
@@ -74,7 +74,7 @@ class FramedChannel:
 
 
 def method(kind: int, serial: int) -> RpcMethod:
-    """Return a method whose ordinal is the serial number, which identifies the message in tests."""
+    """Return a method for one message; the method's ordinal is the message's serial number."""
     return RpcMethod(SERVICE, ("ask", "tell", "event", "ask")[kind], serial, CATEGORY)
 
 

@@ -48,7 +48,7 @@ def interrupted(call: Callable[[], Any], place: int, within: str) -> bool:
 
 
 class _Tracer:
-    """A trace function that raises `Interrupt` at one place."""
+    """A trace function that raises `Interrupt` at one place in the traced code."""
 
     def __init__(self, place: int, within: str) -> None:
         self.left = place
@@ -88,7 +88,7 @@ class _Code:
         return found
 
     def handler(self, offset: int) -> int:
-        """Return the offset of an instruction's exception handler; -1 if the caller handles it."""
+        """Return the offset of the exception handler for an instruction; -1 if there is none."""
         for entry in self._entries:
             if entry.start <= offset < entry.end:
                 return entry.target

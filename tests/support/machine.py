@@ -64,7 +64,7 @@ class Machine:
         self.children = []
 
     def start_child(self, events, *flags):
-        """Start a producer of `events` packets; with "keep", it flushes no chunk."""
+        """Start a producer that writes `events` packets; the flag "keep" prevents a flush."""
         command = [sys.executable, "-c", PRODUCER, self.address, str(events), *flags]
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.children.append(child)

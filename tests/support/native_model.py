@@ -31,7 +31,7 @@ class _Buffer:
         self.taken = {}  # (id, number of packets) of the last chunk of each (producer, writer)
 
     def take(self, producer, writer, chunk_id, packets):
-        """Add the packets of a chunk, except those that this buffer got when it was scraped."""
+        """Add the packets of a chunk, except those that an earlier scrape added to this buffer."""
         last_id, count = self.taken.get((producer, writer), (chunk_id, 0))
         new = packets[count:] if last_id == chunk_id else packets
         self.unread += [(producer, writer, packet) for packet in new]
@@ -122,7 +122,7 @@ class ProducerEndpointCore:
         (self.allowed.add if allow else self.allowed.discard)(buffer_id)
 
     def copy(self, writer):
-        """Commit the writer's chunk to its buffer; return False if it has no allowed buffer."""
+        """Copy the writer's chunk into its target buffer; return False if that isn't allowed."""
         if writer.target not in self.allowed or writer.target not in self.table.buffers:
             return False
         buffer = self.table.buffers[writer.target]

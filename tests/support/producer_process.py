@@ -140,7 +140,7 @@ class Counts:
 
 
 def write_as_child(address: str, index: int, counts: Counts, events: int) -> None:
-    """Write and count events, then sleep until the process is killed."""
+    """Write `events` events, store their number in `counts`, and wait to be killed."""
     producer = Producer(address)
     writer = producer.writer()
     for number in range(events):
@@ -180,7 +180,7 @@ def crowd(address: str, children: str, events: str) -> None:
         for index in [index for index, fate in fates.items() if counts.get(index) >= fate]:
             kill(pids[index])
             del fates[index]
-        time.sleep(0.001)  # sleep: the children write during it
+        time.sleep(0.001)  # sleep: the child processes write in this time
     write_report(written=[counts.get(index) for index in range(total)], pids=pids)
     Requests().ended.wait()
     for index, pid in enumerate(pids):
@@ -256,7 +256,7 @@ class RawMemoryProducer(Producer):
         return self.client.page_size
 
     def layouts(self) -> set[int]:
-        """Return the current layouts of the pages: 1 to 5, or 0 for pages without a layout."""
+        """Return the set of the layouts of all pages: 1 to 5, or 0 for a page without a layout."""
         pages = range(0, len(self.memory), self.page_size)
         return {self.memory[page + 3] >> 4 & 7 for page in pages}
 
@@ -300,7 +300,7 @@ def layouts(address: str, page_size: str) -> None:
 
 
 def geometry(address: str, page_size: str, shm_size: str) -> None:
-    """Report the page size and memory size that a producer gets if it requests these."""
+    """Request sizes of pages and shared memory; report the sizes that the service chose."""
     producer = RawMemoryProducer(address, page_size=int(page_size), shm_size=int(shm_size))
     producer.writer().write(event(0, 0))
     write_report(page_size=producer.page_size, shm_size=len(producer.memory))

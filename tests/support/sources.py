@@ -95,7 +95,7 @@ def _is_type_checking(test: ast.expr) -> bool:
 
 
 def where(path: Path, line: int, complaint: str) -> str:
-    """Return a violation of a lint with file and line, as editors expect it."""
+    """Return a message with file and line, in the form that editors recognize."""
     return f"{path.relative_to(ROOT)}:{line}: {complaint}"
 
 

@@ -1,4 +1,4 @@
-"""A consumer of a service in another process, whose requests block until they are answered."""
+"""A consumer of a service in another process. Each request blocks until the service answers."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def flows_installed(
 
 
 class TracedGreeter:
-    """Client and host in one thread; frames between them are delivered as tasks."""
+    """An RPC client and an RPC host in one thread; a task runner delivers their frames."""
 
     def __init__(self, *, flow_key: int = 0, sockets: bool = True) -> None:
         self.runner = FakeTaskRunner()

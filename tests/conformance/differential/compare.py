@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.conformance.differential.services import Service
 
 
-AFTER_THE_END = -2  # Index of the first result that was read after the end of tracing.
+AFTER_THE_END = -2  # The results from this index on were read after the end of tracing.
 
 
 class Pair:
@@ -22,7 +22,7 @@ class Pair:
     def __init__(self, ours: Service, theirs: Service) -> None:
         self.services = ours, theirs
         self.count = 0
-        self.cut = 0  # Number of sequences compared only up to the relocation of a chunk.
+        self.cut = 0  # The number of sequences that were cut before a chunk was moved.
 
     def run(self, sequence: Sequence) -> list[str]:
         """Run a sequence on both services; return each difference as its path and two values."""
@@ -35,7 +35,7 @@ class Pair:
             del (
                 ours[AFTER_THE_END:],
                 theirs[AFTER_THE_END:],
-            )  # Tracing's end itself moved a chunk: compare only results from before it.
+            )  # A chunk was moved at the end of tracing: ignore all results after the end.
         return list(differences(sequence, ours, theirs))
 
     def _run(self, sequence: Sequence) -> tuple[list[Any], list[Any]]:
@@ -44,7 +44,7 @@ class Pair:
         return ours, theirs
 
     def _before_relocation(self, sequence: Sequence) -> Sequence:
-        """Return the operations before the one that moves a chunk in Stretto's buffer."""
+        """Return the operations before the first one after which Stretto has moved a chunk."""
         asking = copy.deepcopy(sequence)
         asking.operations = [
             each for operation in sequence.operations for each in (operation, {"do": "stats"})
@@ -157,7 +157,7 @@ def _plain_packets(packets: list[Any], ids: dict[int, int]) -> list[Any]:
 
 
 def _plain_stats(stats: dict[str, Any], ids: dict[int, int]) -> dict[str, Any]:
-    """Return buffer statistics with numbered sequence ids; a writer without packets gets none."""
+    """Return buffer statistics in which the numbers of `ids` replace the writers' sequence ids."""
     writers = []
     for writer in stats["writer_stats"]:
         (_, ident), *rest = writer

@@ -158,7 +158,7 @@ class Generator:
         return chunk
 
     def _bend(self, chunk: list[Any]) -> list[Any]:
-        """Change the chunk so that it breaks a rule."""
+        """Return the chunk with one random change; most of these changes break a rule."""
         r = self.random
         ident, number, count, flags, payload = chunk
         data = bytes.fromhex(payload)
@@ -210,7 +210,7 @@ class Generator:
         self._commit_chunk(writer, self._chunk(writer, layout), layout, patches)
 
     def _commit_big(self) -> None:
-        """Commit chunks that fill a page, which soon overwrites a small buffer."""
+        """Commit a chunk that fills a page; a few of them fill a small buffer."""
         self.made["commit that fills a page"] += 1
         writer = self._writer()
         packets = [self._packet(self.random.choice((1300, 2000, 3900))) for _ in range(3)]
@@ -243,7 +243,7 @@ class Generator:
         )
 
     def _gap(self) -> None:
-        """Skip chunk ids, and either never use them or commit them later."""
+        """Skip one or two chunk ids; commit the skipped chunks later or never."""
         self.made["gap in chunk ids"] += 1
         writer = self._writer()
         layout = self._layout()
@@ -254,7 +254,7 @@ class Generator:
             self._commit_chunk(writer, skipped[0], layout, [])
 
     def _recommit(self) -> None:
-        """Commit a chunk again: the same, longer, shorter or with other flags."""
+        """Commit an already sent chunk again: unchanged, longer, shorter or with other flags."""
         writer = self._writer()
         if not writer.sent:
             return
@@ -285,7 +285,7 @@ class Generator:
         )
 
     def _commit_data(self) -> None:
-        """Send a chunk within the request, complete or not; an incomplete one grows later."""
+        """Send a chunk in the commit request; if it is incomplete, a later request completes it."""
         writer = self._writer()
         self.made["chunk in the request"] += 1
         chunk = self._chunk(writer, 3)
@@ -310,7 +310,7 @@ class Generator:
         self._add("commit_nothing", p=writer.producer, page=page, index=index, target=writer.target)
 
     def _patch(self) -> None:
-        """Send pending patches, or patches that no chunk needs."""
+        """Send a pending patch, or sometimes one that no chunk needs."""
         self.made["patch"] += 1
         r, writer = self.random, self._writer()
         if writer.owed and r.random() < 0.8:
@@ -342,7 +342,7 @@ class Generator:
         self._add("unregister_writer", p=writer.producer, writer=writer.ident)
 
     def _hold(self) -> None:
-        """Leave a chunk unfinished in the memory, for the scraper to find."""
+        """Write a chunk without a commit, so that the service's next scrape reads it."""
         self.made["chunk held for scraping"] += 1
         writer, layout = self._writer(), self.random.choice((1, 2, 3))
         if writer.held is None:

@@ -44,7 +44,7 @@ def chunk_size(layout: int) -> int:
 
 
 class Producer:
-    """A connected producer with one data source, which has the same name.
+    """A connected producer with one data source; the producer's name is also the source's.
 
     Args:
         path: Path of the producer socket.
@@ -125,7 +125,7 @@ class Producer:
         return self.page_header(page) & 0x0FFFFFFF == 0
 
     def write_chunk(self, page: int, index: int, layout: int, chunk: Chunk) -> None:
-        """Write a chunk's header and payload, cut to the size of the chunk."""
+        """Write the header and the payload of a chunk; cut the payload to the chunk's size."""
         assert self.memory is not None
         size = chunk_size(layout)
         at = page * PAGE + 8 + index * size
@@ -152,7 +152,7 @@ def move(
 def patch(
     target: int, writer: int, chunk: int, patches: list[tuple[int, bytes]], *, more: bool
 ) -> bytes:
-    """Return an entry of chunks_to_patch."""
+    """Return an encoded entry of CommitDataRequest.chunks_to_patch."""
     entry = number(1, target) + number(2, writer) + number(3, chunk)
     entry += b"".join(blob(4, number(1, at) + blob(2, data)) for at, data in patches)
     return blob(2, entry + number(5, int(more)))

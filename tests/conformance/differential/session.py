@@ -170,7 +170,7 @@ class Session:
             producer.sync()  # A later operation writes to the same chunk.
 
     def do_patch(self, p: int, patches: list[Any]) -> None:
-        """Patch chunks, committed or not."""
+        """Send patches for chunks; some of the chunks are not committed."""
         producer = self._of(p)
         if producer is not None:
             producer.commit(b"", self._patches(producer, patches))
@@ -254,7 +254,7 @@ class Session:
         producer.sync()
 
     def do_unregister_data_source(self, p: int) -> None:
-        """Withdraw the producer's data source: its instances stop."""
+        """Unregister the producer's data source, which stops its instances."""
         producer = self._of(p)
         if producer is not None:
             request = blob(1, self.names[p])
@@ -323,7 +323,7 @@ def _place(slot: int, layout: int) -> tuple[int, int]:
     return 8 + slot, slot % raw.CHUNKS[layout]
 
 
-# Functions and names for the observable results.
+# The tables give names to the field numbers of the statistics.
 
 BUFFER_STATS = {
     1: "bytes_written",
