@@ -228,7 +228,7 @@ def test_data_source_registered_during_a_session_is_started():
         assert texts(session.read()) == ["late"]
 
 
-def test_callback_can_create_categories_and_register_data_sources():
+def test_on_start_can_create_categories_and_register_data_sources():
     """The tracing thread, which runs callbacks, must not deadlock."""
 
     class Nested(stretto.DataSource):

@@ -162,7 +162,7 @@ class Everything:
 
     @property
     def prop(self):
-        """Return the stored value, or None."""
+        """Return the value that the setter has stored; None before the first call."""
         return getattr(self, "stored", None)
 
     @prop.setter
@@ -218,7 +218,10 @@ def test_functions_of_a_class_are_traced():
     assert names.count("generate") == 3
     assert type(vars(Everything)["static"]) is staticmethod
     assert type(vars(Everything)["make"]) is classmethod
-    assert vars(Everything)["prop"].__doc__ == "Return the stored value, or None."
+    assert (
+        vars(Everything)["prop"].__doc__
+        == "Return the value that the setter has stored; None before the first call."
+    )
     assert "Inner.method" not in [event.name for event in recorded.events]
 
 

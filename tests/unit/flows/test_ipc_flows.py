@@ -211,7 +211,7 @@ class TestInstallationOfHooks:
         with pytest.raises(flows.installation.ConfigError, match="anchored, hash, rfc0035"):  # type: ignore[attr-defined]
             flows.install("random")
 
-    def test_second_installation_with_the_same_options_changes_nothing(self) -> None:
+    def test_installing_flow_tracing_twice_with_the_same_options_changes_nothing(self) -> None:
         with flows_installed("hash", bodies=["b", "a"]):
             before = rpc_hooks.hooks
             flows.install("hash", bodies=("a", "b"))
@@ -245,7 +245,7 @@ class TestInstallationOfHooks:
         assert recorded.events == []
         assert seen == [False, True, False, True, False]
 
-    def test_uninstalling_flow_tracing_disables_the_category_switches(self) -> None:
+    def test_uninstalling_flow_tracing_disables_the_categories_of_rpc_hooks(self) -> None:
         with record():
             with flows_installed():
                 assert rpc_hooks.switch("test.greeter").enabled

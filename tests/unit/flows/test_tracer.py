@@ -113,7 +113,7 @@ class TestFlowSynchronisation:
             assert all(out == into != 0 for out, into in rest)
             assert flows.stats() == {"not synchronised": 2}
 
-    def test_loss_suppresses_flows_of_one_direction_until_a_transaction(
+    def test_lost_messages_stop_flows_in_their_direction_until_the_next_request(
         self, hooks: FlowTracer
     ) -> None:
         client, server = ends()

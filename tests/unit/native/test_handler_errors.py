@@ -114,7 +114,7 @@ class TestHandlerErrorsInObservers:
         _pyhooks.Around(run_on, failing, failing)()
         run_on()
 
-    def test_handler_error_is_raised_instead_of_the_error_of_the_function(self) -> None:
+    def test_error_of_a_signal_handler_replaces_the_error_of_the_wrapped_function(self) -> None:
         with pytest.raises(TimeLimitError) as caught:
             call(_pyhooks.Around(failing, lambda *_: 1, interrupted))
         assert str(caught.value) == "too long"

@@ -47,7 +47,7 @@ def test_named_tuples_are_accepted_as_header_pairs() -> None:
         ((FLOW[0] + "\0", FLOW[1]), (FLOW[0], FLOW[1][:15] + "\0")),
     ],
 )  # fmt: skip
-def test_metadata_without_a_valid_header_has_flow_key_0(pairs: object) -> None:
+def test_request_key_of_metadata_without_a_valid_header_is_0(pairs: object) -> None:
     assert request_key(pairs) == 0  # type: ignore[arg-type]
 
 

@@ -147,7 +147,7 @@ def test_profile_function_gets_the_same_events_during_function_tracing(
 
 
 @pytest.mark.usefixtures("function_options")
-def test_sys_setprofile_has_the_same_attributes_during_function_tracing() -> None:
+def test_function_tracing_leaves_the_attributes_of_sys_setprofile_unchanged() -> None:
     before = (sys.setprofile, sys.setprofile.__doc__, repr(sys.setprofile))
     with recorded("python.functions"):
         assert (sys.setprofile, sys.setprofile.__doc__, repr(sys.setprofile)) == before

@@ -52,7 +52,9 @@ def parse(tmp_path: Path, text: str) -> File:
 
 class TestProtoParser:
     @pytest.mark.parametrize("name", ["sample", "sample3"])
-    def test_parsed_schema_equals_its_descriptor(self, name: str) -> None:
+    def test_parsed_proto_file_survives_a_round_trip_through_its_descriptor(
+        self, name: str
+    ) -> None:
         """Encode the parsed schema as a descriptor and read it back."""
         (file,) = proto_parser.parse([SAMPLES / f"{name}.proto"])
         data = descriptor_of(file, file.name, []).SerializeToString()

@@ -83,7 +83,7 @@ class TestGeneratedWriters:
         assert [getattr(message, f"f{n}") for n in range(1, count)] == list(range(1, count))
         assert message.last.f1 == 7
 
-    def test_writer_classes_can_be_collected(self) -> None:
+    def test_unused_writer_classes_are_garbage_collected(self) -> None:
         def make() -> weakref.ref[type[Any]]:
             made: list[Any] = []
             rows = [

@@ -70,9 +70,9 @@ class Ending:
 
 
 def ending_of(attributes: list[Attribute]) -> Ending | None:
-    """Return the ending in the attributes of an element; None without an ending.
+    """Return in which version an element is removed or replaced, by its own attributes.
 
-    The ending of an enclosing element doesn't count.
+    Returns None if it is neither removed nor replaced there.
     """
     attribute = find(attributes)
     given = {argument.name: argument for argument in attribute.arguments} if attribute else {}

@@ -205,7 +205,7 @@ def compare_protocols(generated: Any, loaded: Any) -> None:
 
 
 class TestTraceAnnotations:
-    def test_option_strip_generates_what_a_library_without_trace_annotations_generates(
+    def test_trace_option_strip_removes_all_trace_annotations(
         self,
     ) -> None:
         assert generate(everything(), trace="strip") == generate(everything(trace=False))

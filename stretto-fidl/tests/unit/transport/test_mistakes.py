@@ -148,7 +148,7 @@ def test_message_with_the_same_handle_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize("txid", [1 << 32, -1, "one"])
-def test_header_with_a_number_out_of_range_is_refused(txid: Any) -> None:
+def test_transaction_id_out_of_range_is_refused(txid: Any) -> None:
     with pytest.raises(WireError, match="32 and 64 bits"):
         encode_message(TransactionHeader(txid, 1))
 

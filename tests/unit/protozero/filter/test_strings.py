@@ -160,7 +160,7 @@ class TestSemanticTypes:
         assert run("a", redact("(.*)")) == "P"
         assert run("a", redact("(.*)"), semantic_type=strings.ATRACE) is None
 
-    def test_unspecified_strings_match_only_rules_for_type_0(self) -> None:
+    def test_strings_without_a_semantic_type_match_only_rules_for_unspecified_strings(self) -> None:
         rule = redact("(.*)", semantic_types=[strings.UNSPECIFIED])
         assert run("a", rule) == "P"
         assert run("a", rule, semantic_type=strings.JOB) is None
@@ -176,7 +176,7 @@ class TestSemanticTypes:
         assert run("ab", *rules, semantic_type=1) == "Pb"
         assert run("ab", *rules, semantic_type=2) == "aP"
 
-    def test_strings_of_types_above_127_match_every_rule(self) -> None:
+    def test_strings_with_a_semantic_type_above_127_match_every_rule(self) -> None:
         """Rules can't name a type above 127; for safety, every rule applies to such a string."""
         rule = redact("(.*)", semantic_types=[strings.JOB])
         for kind in (128, 129, 0xFFFD):
