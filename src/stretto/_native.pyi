@@ -70,8 +70,7 @@ class Readback:
     def read(self, buffer_id: int, limit: int) -> tuple[bytes, bool]:
         """Return packets of the pass, and whether the pass has more packets.
 
-        The packets are trace bytes (`0a`, length, packet, repeated), about `limit` bytes in
-        total.
+        The packets are trace bytes (`0a`, length, packet, repeated), about `limit` bytes in total.
         Releases the GIL.
         """
     def sequence_id(self, producer_id: int, writer_id: int) -> int: ...
@@ -136,8 +135,7 @@ class ProducerEndpointCore:
         """Map the producer's shared memory, once (the descriptor stays the caller's).
 
         Raises ValueError unless the descriptor is a memfd of at least that size, sealed against
-        shrinking, with
-        a page size and layout that Perfetto allows.
+        shrinking, with a page size and layout that Perfetto allows.
         """
     def allow_buffer(self, buffer_id: int, allow: bool) -> None: ...
     def register_writer(self, writer_id: int, buffer_id: int) -> None: ...
@@ -152,8 +150,8 @@ class ProducerEndpointCore:
     ) -> tuple[int, int, int]:
         """Handle CommitData frames without a reply, at the start of a stream.
 
-        Stops at the first frame that has another method, requests a reply or is incomplete.
-        Returns (bytes consumed, frames, highest flush id).
+        Stops at the first frame that has another method, requests a reply or is incomplete. Returns
+        (bytes consumed, frames, highest flush id).
         """
     def scrape(self, buffer_ids: Iterable[int], /) -> None: ...
     def adopt_writers(self, buffer_id: int, /) -> None:
@@ -201,13 +199,11 @@ class IpcThread:
     """A native thread that polls a descriptor, usually a socket (core/io_thread.h).
 
     The thread drains `queue` at POLLOUT without the GIL, and calls `on_readable()` with the GIL
-        when there is input or the peer has disconnected. If `on_readable()` returns False or
-        raises,
-        the thread stops reading. All signals are blocked in the thread. `stop()` joins the thread
-        (never from within the
-            callback) and may be followed by another `start()`. Call `stop()` before a fork. A
-            thread
-    without a queue ends when it stops reading, and is `running` until `stop()` has joined it.
+    when there is input or the peer has disconnected. If `on_readable()` returns False or raises,
+    the thread stops reading. All signals are blocked in the thread. `stop()` joins the thread
+    (never from within the callback) and may be followed by another `start()`. Call `stop()` before
+    a fork. A thread without a queue ends when it stops reading, and is `running` until `stop()` has
+    joined it.
     """
 
     def __init__(
@@ -548,11 +544,10 @@ _Flows: TypeAlias = Flow | int | Sequence[Flow | int]
 class Category:
     """A named group of events; one object per name, for the lifetime of the process.
 
-    Arguments of events may have any value: int, float, bool, str, list and dict are recorded
-    with their type, values of other types as their repr. An int outside of the signed 64-bit range
-    is recorded as a string of
-    its digits: readers would show it as a negative number. Keys of `args` are recorded as their
-    str.
+    Arguments of events may have any value: int, float, bool, str, list and dict are recorded with
+    their type, values of other types as their repr. An int outside of the signed 64-bit range is
+    recorded as a string of its digits: readers would show it as a negative number. Keys of `args`
+    are recorded as their str.
     """
 
     def __new__(
@@ -693,7 +688,7 @@ class Category:
                 event.
             args: further constants, whose names are also parameters of this method.
             constants: arguments that are the same for all events; int, float, bool and str are
-                        recorded with their type, values of other types as their current str.
+                recorded with their type, values of other types as their current str.
 
         Raises TypeError, ValueError.
         """
@@ -717,8 +712,7 @@ class EventTemplate:
     """Prepared events of a category, whose arguments differ only in a few values.
 
     These events are recorded as by the category's own methods, in less than half of the time.
-    Values are
-    passed in the order of `names`; values that are None or missing are left out.
+    Values are passed in the order of `names`; values that are None or missing are left out.
 
     While a thread records an event, templates record nothing on this thread: the call may have been
     caused by recording that event.
@@ -946,10 +940,9 @@ def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:
 def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, int, int, list[bytes]]:
     """Return the contents of a trace: (track events, drops, time, bytes parsed, TrackDescriptors).
 
-    The time is the earliest from which on events of a sequence can be read; 2**64 - 1 without
-        such events.
-    A drop is a place where events are missing because shared memory was full. Scanning stops at the
-    first byte that doesn't belong to a whole packet.
+    The time is the earliest from which on events of a sequence can be read; 2**64 - 1 without such
+    events. A drop is a place where events are missing because shared memory was full. Scanning
+    stops at the first byte that doesn't belong to a whole packet.
     """
 
 def timer_fd() -> int:
@@ -968,8 +961,7 @@ def open_watch() -> int:
     """Return an inotify descriptor, owned by the caller; readable once a watched file is opened."""
 
 def watch_opens(watch: int, path: str) -> None:
-    """Add a file to an `open_watch`. The watch reports when the file is opened, also for
-    execution."""
+    """Add a file to an `open_watch`, which reports when the file is opened, also for execution."""
 
 def add_pending_call(function: Callable[[], Any], /) -> None:
     """Call a function on the main thread at its next safe point.

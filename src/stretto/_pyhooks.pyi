@@ -31,7 +31,7 @@ def start(
             from accepted code.
         auto_detail: whether calls shorter than a threshold are only counted, in their caller. The
             hooks of functions with short calls are switched off, and a native thread samples the
-                        stacks.
+            stacks.
         threshold_file: a file that holds the threshold as a u64 in nanoseconds, which may rise
             during the recording; None: the threshold is 50 us.
 
@@ -64,10 +64,9 @@ def totals() -> dict[str, Any]:
 
     `functions` is a list of (name, file, line, calls, ns in these calls, own ns, ns on a stack).
     `own ns` and `ns on a stack` are estimated from samples of the stacks. `calls` is None for a
-        function whose hooks were switched off. The other members of the result are numbers:
-        `running_ns` and `waiting_ns` are
-    sums over all threads; `shown` is the number of slices, `found` the number of slices found by
-        sampling, `counted` the number of calls without a slice.
+    function whose hooks were switched off. The other members of the result are numbers:
+    `running_ns` and `waiting_ns` are sums over all threads; `shown` is the number of slices,
+    `found` the number of slices found by sampling, `counted` the number of calls without a slice.
     """
 
 def pause_looks() -> None:

@@ -9,8 +9,8 @@
     latency    from send to the reply's arrival; of a message without a reply, the queueing
 
 Every slice or instant with the arguments `role` and `method` is a message. A message is unmatched
-if its sending or its receiving is missing in the trace, or if they have no flow. Times are
-BOOTTIME nanoseconds.
+if its sending or its receiving is missing in the trace, or if they have no flow. Times are BOOTTIME
+nanoseconds.
 """
 
 from __future__ import annotations
@@ -63,9 +63,8 @@ class Call:
     def matched(self) -> bool:
         """Whether the message, and its reply if there is any, were both sent and received.
 
-        A reply that was received counts as sent. The sending isn't always recorded:
-                `grpc.aio` sends an abort before the handler ends, so the arrow begins at the
-                handler.
+        A reply that was received counts as sent. The sending isn't always recorded: `grpc.aio`
+        sends an abort before the handler ends, so the arrow begins at the handler.
         """
         if self.kind == "reply":
             return self.reply_sent is not None and self.reply_received is not None

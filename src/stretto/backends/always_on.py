@@ -53,7 +53,7 @@ def connect_to_service(address: str, prepare: Prepare | None) -> ServiceConnecti
 
     Returns:
         The new connection, or the existing connection to a recorder: with two connections, each
-                event would be recorded twice.
+        event would be recorded twice.
     """
     before = tracing.connected(SYSTEM)
     if isinstance(before, SystemBackend):

@@ -38,7 +38,7 @@ class SystemBackend:
         deadline_ms: Limit in ms for connecting, and separately for the handshake.
         dial: Opens the connection; None: connect to `address`.
         lasting: Whether the connection is kept until the process ends. `stretto.connect()` then
-                    makes no connection of its own.
+            makes no connection of its own.
     """
 
     problem = ""
@@ -68,7 +68,7 @@ class SystemBackend:
         Raises:
             TransportError: There is no service, or the service runs as another user or doesn't
                 answer.
-                        RemoteProtocolError: The service refuses this process.
+            RemoteProtocolError: The service refuses this process.
         """
         client = self._connect(producer)
         producer.attach(client)
@@ -110,10 +110,9 @@ class SystemBackend:
         """Stop recording and disconnect. Recorded data stays in the service.
 
         The IPC thread stops first: otherwise it could start a data source while this thread ends
-        it, and the data source would never stop. Data sources end before the disconnection,
-                at which the service reads the shared memory for the last time. Disconnecting also
-                calls functions that may
-        be recorded themselves.
+        it, and the data source would never stop. Data sources end before the disconnection, at
+        which the service reads the shared memory for the last time. Disconnecting also calls
+        functions that may be recorded themselves.
         """
         producer, client = self._producer, self._take_client()
         if client is not None and producer is not None:

@@ -4,8 +4,7 @@
 
 The sessions record this process, too: with its first session the process becomes a producer of the
 service, unless it became a producer before, by `stretto.connect()`. After a fork the connections
-belong to the
-parent.
+belong to the parent.
 """
 
 from __future__ import annotations

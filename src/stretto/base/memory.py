@@ -102,7 +102,7 @@ def checked_memfd_size(fd: int, max_bytes: int = MAX_SHM_BYTES) -> int:
 
     Raises:
         TransportError: The memory isn't a memfd, isn't sealed, is in huge pages, is empty or too
-                    large.
+            large.
     """
     try:
         seals = fcntl.fcntl(fd, fcntl.F_GET_SEALS)

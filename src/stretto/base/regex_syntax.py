@@ -107,7 +107,7 @@ def parse(pattern: str) -> Node:
 
     Raises:
         ConfigError: The expression is malformed, or uses unsupported syntax; the message names the
-                    offset.
+            offset.
     """
     parser = _Parser(pattern)
     node = parser.choice(0)

@@ -1,16 +1,15 @@
 """The task runner of real programs: one thread, `selectors`, and a wake descriptor.
 
 Rules
-- Everything runs on the thread that calls `run` or `run_until`. `post`,
-  `post_delayed` and `quit` may be called from any thread, and from a signal
-  handler.
-- A round waits until there is something to do, then runs the callbacks of ready
-  descriptors, the tasks posted so far, and the delayed tasks that are due. A task
-  that posts itself again therefore can't block other tasks.
+- Everything runs on the thread that calls `run` or `run_until`. `post`, `post_delayed` and `quit`
+  may be called from any thread, and from a signal handler.
+- A round waits until there is something to do, then runs the callbacks of ready descriptors, the
+  tasks posted so far, and the delayed tasks that are due. A task that posts itself again therefore
+  can't block other tasks.
 - Callbacks may run for `SLICE_NS` per round, and so may tasks. The remaining callbacks and tasks
   run first in the next round, after the callbacks of urgent descriptors.
-- An exception of a task leaves `run`; the task is removed, all other tasks stay queued, and
-  `run` may be called again.
+- An exception of a task leaves `run`; the task is removed, all other tasks stay queued, and `run`
+  may be called again.
 - A descriptor is unwatched before it is closed.
 """
 

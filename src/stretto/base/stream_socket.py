@@ -4,10 +4,10 @@
 sockets are close-on-exec and non-blocking. Sending to a closed peer raises no SIGPIPE. A message
 may carry one descriptor, which arrives with its first bytes (unix sockets only).
 
-A program may close all descriptors, including those of connections. If another
-file gets the number of a connection's descriptor, that file isn't touched, and the connection
-counts as broken. The check is a system call before each use. Connections accepted by a listener
-omit the check: they belong to a service, whose process doesn't close descriptors of others.
+A program may close all descriptors, including those of connections. If another file gets the number
+of a connection's descriptor, that file isn't touched, and the connection counts as broken. The
+check is a system call before each use. Connections accepted by a listener omit the check: they
+belong to a service, whose process doesn't close descriptors of others.
 
 Source: docs/formats/ipc.md, "Frames".
 """

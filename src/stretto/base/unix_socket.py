@@ -111,8 +111,8 @@ class UnixListener(StreamListener):
     """A socket that accepts connections.
 
     Args:
-        address: A path or `@name`. A stale socket without a listener is replaced; an
-                    existing file of another kind is not.
+        address: A path or `@name`. A stale socket without a listener is replaced; an existing file
+            of another kind is not.
         mode: Permissions of the path; set before a peer can connect.
         group: Group of the path; None for the process's own.
 

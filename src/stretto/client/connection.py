@@ -2,12 +2,10 @@
 
 From then on sessions of other processes (`stretto trace`, the Perfetto UI) can record this process
 at any time; while no session runs, the connection costs nothing. While no service runs, the
-connection is
-retried in the background. The child of a fork gets a connection of its own.
+connection is retried in the background. The child of a fork gets a connection of its own.
 
 A session records a process only once it is connected. `stretto.setup_startup_tracing()`, or a
-config file named by `STRETTO_STARTUP_CONFIG`, starts recording earlier
-(`client.startup_tracing`).
+config file named by `STRETTO_STARTUP_CONFIG`, starts recording earlier (`client.startup_tracing`).
 """
 
 from __future__ import annotations
@@ -154,22 +152,21 @@ def setup_startup_tracing(
 
     Connects, as `stretto.connect` does. The data sources of `config` that are registered in this
     process start at once, and write into 8 MiB of memory of this process. If a session sets up a
-        data source with an equal config, it adopts the running data source, with everything
-        recorded
-        since the start. Such a session may exist already, or start later. A data source that no
-        session adopts in time stops, and its
-    data is discarded. When the memory is full, events are dropped and counted.
+    data source with an equal config, it adopts the running data source, with everything recorded
+    since the start. Such a session may exist already, or start later. A data source that no session
+    adopts in time stops, and its data is discarded. When the memory is full, events are dropped and
+    counted.
 
     In a program run by `stretto record --system` nothing is set up, because the recorder's session
-        records the program from the start. The child of a fork has no startup session.
+    records the program from the start. The child of a fork has no startup session.
 
     Args:
         config: The config of the expected session: a `stretto.protos.config.TraceConfig`, its
             encoding, or its text form.
         timeout_ms: How long to wait for a session, in ms.
         on_adopted: Called when a session has adopted every data source.
-        on_aborted: Called when the startup session has ended otherwise. Both functions are
-            called on a thread of Stretto.
+        on_aborted: Called when the startup session has ended otherwise. Both functions are called
+            on a thread of Stretto.
 
     Returns:
         The startup session: its `state` is "recording", then "adopted" or "aborted".

@@ -1,8 +1,7 @@
 """One connection of this process to one tracing service, as a producer.
 
 The connection makes the data source instances that the service sets up, and passes the service's
-commands to
-them. Callbacks run on a tracing thread of the backend, one at a time.
+commands to them. Callbacks run on a tracing thread of the backend, one at a time.
 """
 
 from __future__ import annotations
@@ -111,8 +110,8 @@ class ProducerConnection:
 
     def on_connect(self) -> None:
         """Register all data sources."""
-        # Set `_connected` before the loop: a data source added meanwhile by another thread is then
-        # registered by that thread.
+        # Set `_connected` before the loop: if another thread adds a data source now, that
+        # thread registers it.
         self._connected = True
         for source in list(self._types.values()):
             self._offer(source)
@@ -153,8 +152,7 @@ class ProducerConnection:
             instance.set_up(instance_id, config, self.arbiter, config.target_buffer)
 
     def _adopt(self, source: type[DataSource], instance_id: int, config: DataSourceConfig) -> bool:
-        """Let the service control a matching instance of startup tracing; False if there is
-        none."""
+        """Let the service control a matching startup tracing instance; False if there is none."""
 
         def keep(instance: DataSource) -> None:
             instance.instance_id, instance.config = instance_id, config

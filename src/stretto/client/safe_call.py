@@ -11,7 +11,7 @@ class _Unraisable:
     """Reports an exception through `sys.unraisablehook`.
 
     Only the interpreter can create the hook's argument. It calls the hook for exceptions in
-        `__del__`, so this class raises the exception in its `__del__`.
+    `__del__`, so this class raises the exception in its `__del__`.
     """
 
     def __init__(self, error: BaseException) -> None:

@@ -1,17 +1,16 @@
 """`@category.traced`: every call becomes a slice.
 
 The decorator accepts functions, methods, static and class methods, generators, coroutines,
-asynchronous
-generators, and classes (all functions defined in a class). The slice is named by the code's
-qualified name, and has its file and line as arguments. While the category is disabled, a call
-costs one test of the category.
+asynchronous generators, and classes (all functions defined in a class). The slice is named by the
+code's qualified name, and has its file and line as arguments. While the category is disabled, a
+call costs one test of the category.
 
 A generator has a slice for each of its runs, from resumption to the next `yield`: while it is
 suspended, other work takes place on the thread. A coroutine has one slice from its start to its
 end, on its task's track, where slices of other tasks can't interfere.
 
-Function tracing (`stretto record`) leaves out calls that are recorded by the decorator. It
-records the steps of a coroutine, as slices on the thread's track.
+Function tracing (`stretto record`) leaves out calls that are recorded by the decorator. It records
+the steps of a coroutine, as slices on the thread's track.
 
 The module is also used without the native part, with categories that are never enabled, so that
 decorated functions behave the same.
@@ -39,7 +38,7 @@ def _wrap_function(category: Category, function: Callable[..., Any]) -> Any:
     """Return the wrapper of a plain function.
 
     From CPython 3.12 on, the native part does the work of `traced` without executing its body,
-        unless calls are nested deeply: it reads the free variables. CPython 3.11 executes the body.
+    unless calls are nested deeply: it reads the free variables. CPython 3.11 executes the body.
     """
 
     def traced(*args: Any, **kwargs: Any) -> Any:

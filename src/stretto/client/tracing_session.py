@@ -127,9 +127,8 @@ class TracingSession:
             (str).
         backend: "in_process" (the default): a service inside this program; or "system": the
             machine's service, which records other processes, too. The variables
-                        PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME name the
-                        service's sockets;
-                        by default they have Perfetto's paths.
+            PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME name the service's sockets;
+            by default they have Perfetto's paths.
 
     Raises:
         ConfigError: The config isn't a TraceConfig.
@@ -188,7 +187,7 @@ class TracingSession:
 
         Raises:
             SessionError: The service refuses the config; the message says why.
-            TransportError: There is no service, or it has disconnected.
+            TransportError: There is no service, or the service has disconnected.
         """
         if self._started:
             raise SessionError("The session has been started already: make another one.")

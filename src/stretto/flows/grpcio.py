@@ -4,8 +4,8 @@
     server = grpc.server(pool, interceptors=[FlowServerInterceptor()])
 
 gRPC multiplexes, reconnects and retries below its interceptors, so messages can't be counted here.
-If a call has a `traceparent` in its metadata (added by an interceptor of OpenTelemetry that
-comes before this interceptor), the flow's id is made from it, and no byte is added. Otherwise, with
+If a call has a `traceparent` in its metadata (added by an interceptor of OpenTelemetry that comes
+before this interceptor), the flow's id is made from it, and no byte is added. Otherwise, with
 `FlowClientInterceptor(add_header=True)`, the id is made from an added entry `x-stretto-flow`.
 
 A call is a slice while its stub blocks; its handling is a slice while the handler runs. The

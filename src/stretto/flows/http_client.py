@@ -10,8 +10,8 @@ is received; the slice isn't a message, and has no `role`. The flow's id is made
 `traceparent`; otherwise, with `add_header=True`, from an added header `x-stretto-flow` with 16
 hexadecimal digits.
 
-A `traceparent` identifies one request. If several requests have the same `traceparent`,
-arrows lead from each of these requests to all of their handlers.
+A `traceparent` identifies one request. If several requests have the same `traceparent`, arrows lead
+from each of these requests to all of their handlers.
 """
 
 from __future__ import annotations

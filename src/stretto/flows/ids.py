@@ -55,7 +55,7 @@ if TYPE_CHECKING:
                 outgoing: Whether this end wrote the message.
                 kind: The kind of the message, as in `stretto.base.rpc_hooks`.
                 txid: The message's transaction id, or 0.
-                            ordinal: The ordinal of the message's method.
+                ordinal: The ordinal of the message's method.
                 answer: The number of earlier replies to the same request.
             """
 

@@ -1,7 +1,7 @@
 """Installing and removing the tracer in `stretto.base.rpc_hooks`, and the categories' switches.
 
 A switch is on while a session records its category, the tracer is installed, and the category is
-not disabled. Its listeners (generated stubs) are replaced at each change.
+not disabled. At each change of a switch, its listeners replace generated stubs.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def install(
     """Trace RPC from now on. Calling it again with the same options has no effect.
 
     Call it before the program connects: on an existing connection, one-way messages have no arrows
-        until the next two-way call.
+    until the next two-way call.
 
     Args:
         scheme: How flow ids are made: `anchored`, or for comparison `hash` or `rfc0035`
@@ -176,8 +176,7 @@ def incoming() -> int:
     """Return the flow of the message that this thread or task is handling; 0 if there is none.
 
     Tasks started by a handler, and threads started by `asyncio.to_thread`, inherit the flow. Pass
-    the
-        flow to a slice to draw the message's arrow to that slice: `stretto.slice("work",
+    the flow to a slice to draw the message's arrow to that slice: `stretto.slice("work",
     flow=stretto.flows.incoming() or None)`.
     """
     from stretto.flows import tracer

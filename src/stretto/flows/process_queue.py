@@ -18,8 +18,7 @@ has an arrow.
 
 `multiprocessing.Queue._reset` sets attributes of the queue: its buffer, and its functions for
 writing and reading. The override of `_reset` replaces these attributes. The size of an item is
-unknown to its sender, so only the receiver
-records it.
+unknown to its sender, so only the receiver records it.
 """
 
 from __future__ import annotations
@@ -177,7 +176,7 @@ class _Traced:
             raise
         number = 0
         # If there are more unread items than entries, the entry may belong to a later item. A lost
-        # count is the largest number, so it fails this test.
+        # count is stored as the largest number, for which this test fails.
         if read and numbers[_WRITTEN] - read < SIZE - 1:
             number = int(numbers[_FIRST + (read - 1) % SIZE])
         hooks = rpc_hooks.hooks

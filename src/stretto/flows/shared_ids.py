@@ -8,8 +8,7 @@
 
 Usually the child doesn't use its parent's channels, and the parent continues. If the child does use
 such a channel, the peer counts the messages of both processes together, and no process can compute
-ids any
-more: then all messages of the channel have no ids. Messages that the parent sends in the
+ids any more: then all messages of the channel have no ids. Messages that the parent sends in the
 microseconds between the child's first message and its flag may get wrong ids: two processes that
 write to one channel at once can't be distinguished by counting.
 """

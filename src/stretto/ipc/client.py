@@ -66,9 +66,8 @@ class ServiceProxy:
         Args:
             name: One of the descriptor's methods.
             request: The argument of the method.
-                        on_reply: Called with each reply and whether more replies follow, or with
-                            None if the
-                            request is rejected. If `on_reply` is None, the host sends no reply.
+            on_reply: Called with each reply and whether more replies follow, or with None if the
+                request is rejected. If `on_reply` is None, the host sends no reply.
             fd: A descriptor to send with the request, owned by the caller; -1 for none.
 
         Returns:
@@ -122,9 +121,8 @@ class Client(ParkedFd):
             on_bound: Called with a proxy; with None if the host has no such service or has
                 disconnected.
             flow_key: Key of the connection for flow ids, sent with the request; 0 for none. It is
-                            for connections for which the kernel doesn't report a key to both peers.
-                            It adds 11
-                            bytes to the request, which hosts without support for flow keys skip.
+                for connections for which the kernel doesn't report a key to both peers. It adds 11
+                bytes to the request, which hosts without support for flow keys skip.
         """
         if flow_key:
             self.channel.key = flow_key

@@ -107,9 +107,8 @@ class Connection:
             machine: Receives the payload of each frame.
             fast_path: Called with received bytes before they are split into frames, with the number
                 of bytes after which it has to stop, and with a function. The fast path must pass
-                                the size of the frames that it has handled to this function, before
-                                its next step
-                                that can fail.
+                the size of the frames that it has handled to this function, before its next step
+                that can fail.
             on_drained: Called when the peer has read queued data.
         """
         self._machine = machine
@@ -161,7 +160,7 @@ class Connection:
         """Close the connection soon, because the outbox refused a frame.
 
         If the peer has already closed the connection, the data that the peer has sent is handled
-                first.
+        first.
         """
         if self._end is None:
             return

@@ -105,8 +105,7 @@ class ConsumerIPCClient:
             consumer: Receives the callbacks.
             runner: The task runner of the connection.
             timeout_ms: Limit in ms for connecting; a second limit of the same length is for the
-                first
-                            reply.
+                first reply.
 
         Raises:
             TransportError: There is no service, it refuses this user, or it runs as another user.
@@ -321,7 +320,7 @@ class ConsumerIPCClient:
         Args:
             types: Bits of ObservableEvents.Type; 0 to stop.
             callback: Called with events; replaces the previous callback. If the service doesn't
-                            support the request, the callback is called once with an empty event.
+                support the request, the callback is called once with an empty event.
         """
         observer = self._observer = object()
 

@@ -1,6 +1,6 @@
 """The interfaces of producers, consumers and relays, and of the service's endpoints for them.
 
-They decouple the tracing service, the client library and the socket adapters from each other. A
+These interfaces decouple the tracing service, the client library and the socket adapters. A
 *producer* offers data sources and writes trace data; the service calls it back. Within a process
 the client calls the service's endpoint directly; over a socket there is an adapter with the same
 methods on each side::

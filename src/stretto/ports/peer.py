@@ -2,8 +2,7 @@
 
 On a unix socket the kernel reports the identity. Over TCP and vsock the peer sends its identity in
 a SetPeerIdentity frame. Only the first such frame is used; until then the identity is empty. This
-identity is not
-verified: it is written into the trace, but grants no permission.
+identity is not verified: it is written into the trace, but grants no permission.
 
 Source: docs/formats/ipc.md, "Peer identity".
 """

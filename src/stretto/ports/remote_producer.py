@@ -11,10 +11,9 @@ Rules
   without verification (`peer`).
 - A producer may offer its memory with InitializeConnection. This memory is used if it is sealed and
   has a valid size; otherwise the service provides memory. Over a network no memory is shared:
-  chunks
-  arrive inside CommitData.
-- Commands before GetAsyncCommand are lost, as in Perfetto. Only the shared memory is sent later,
-  as soon as the stream exists.
+  chunks arrive inside CommitData.
+- Commands before GetAsyncCommand are lost, as in Perfetto. Only the shared memory is sent later, as
+  soon as the stream exists.
 - A producer that doesn't read, so that its queue gets full, is disconnected: the service never
   waits.
 """
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
             """Return the endpoint of a new producer.
 
             Raises:
-                StrettoError: There are too many producers, or this one is not admitted.
+                StrettoError: There are too many producers, or this producer is not admitted.
             """
 
 

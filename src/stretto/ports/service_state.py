@@ -33,13 +33,13 @@ def encoded_data_source(descriptor: bytes, producer_id: int) -> bytes:
 def split_state(
     encoded: bytes, limit: int, on_shortened: Callable[[str, int], object]
 ) -> Iterator[bytes]:
-    """Split a state into parts of at most `limit` bytes; their concatenation is the state.
+    """Split a state into parts of at most `limit` bytes. Joined, the parts are the state again.
 
     Args:
         encoded: The encoded state.
         limit: Maximum size of a part, in bytes.
-        on_shortened: Called with the name of each data source whose descriptor is reduced to
-            its header, and with the size of the descriptor in bytes.
+        on_shortened: Called with the name of each data source whose descriptor is reduced to its
+            header, and with the size of the descriptor in bytes.
     """
     fitting = bytearray()
     for number, field, content in _fields(encoded):

@@ -4,9 +4,9 @@ The instant is named after the exception (`KeyError: 'qty'`), and is a log messa
 FATAL. If a `concurrent.futures.Future` or an asyncio task keeps the exception, the priority is
 WARN, and the argument `kept_by` is added: the program may never retrieve the exception.
 
-An uncaught exception is recorded in `sys.excepthook` and `threading.excepthook`. If the program
-has set a `sys.excepthook` that doesn't call ours, the uncaught exception of the main thread is
-recorded at exit.
+An uncaught exception is recorded in `sys.excepthook` and `threading.excepthook`. If the program has
+set a `sys.excepthook` that doesn't call ours, the uncaught exception of the main thread is recorded
+at exit.
 """
 
 from __future__ import annotations

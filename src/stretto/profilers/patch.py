@@ -16,8 +16,8 @@ class Patch:
     """Observers around a function in a module that may not be imported yet.
 
     When the observers are removed, the original function is restored, unless the program has
-    wrapped it since.
-    In that case the observers remain, and must check whether their category is enabled.
+    wrapped it since. In that case the observers remain, and must check whether their category is
+    enabled.
 
     Args:
         module: name of the module; it is never imported here.

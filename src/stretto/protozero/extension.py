@@ -1,8 +1,7 @@
 """Extensions: fields that a schema adds to a message of another schema.
 
-A generated module has one `Extension` for each declared extension, in the module or in the
-class of the message that contains the declaration. It is used as a key of value classes and
-decoders::
+A generated module has one `Extension` for each declared extension, in the module or in the class of
+the message that contains the declaration. It is used as a key of value classes and decoders::
 
     event[chrome.latency] = chrome.Latency(trace_id=7)
     if chrome.latency in event: ...
@@ -13,8 +12,8 @@ and it appends values to a writer::
     chrome.frame_number.append(event_writer, 3)
     with chrome.latency.open(event_writer) as latency: ...
 
-An extension is registered when its module is imported. Messages that were decoded earlier keep
-it as an unknown field.
+An extension is registered when its module is imported. Messages that were decoded earlier keep it
+as an unknown field.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ class Field:
     """A singular field.
 
     Attributes:
-        name: attribute name: the name in the schema, followed by `_` if Python reserves it. For
-            an extension, the full name in brackets, as in the text format.
+        name: attribute name: the name in the schema, followed by `_` if Python reserves it. For an
+            extension, the full name in brackets, as in the text format.
         proto_name: name in the .proto file.
         json_name: name in JSON.
         path: name in error messages, such as `TraceConfig.duration_ms`.
@@ -103,7 +103,7 @@ class Field:
         out += self.codec.pack(value)
 
     def read(self, values: dict[str, Any], data: bytes, raw: RawField, depth: int) -> bool:
-        """Decode a field from `read_field`; return False if its wire type is wrong."""
+        """Decode a field from `read_field`; return False if the field has the wrong wire type."""
         _, wire_type, value, end = raw
         codec = self.codec
         if wire_type != codec.wire_type:

@@ -158,7 +158,8 @@ class Table:
         made: Extension[Any, Any] = Extension(
             name, extendee, self._field(message, f"[{name}] {rest}")
         )
-        # The extension is registered first: another thread may be creating the class.
+        # Register the extension before the look-up of the class, which another thread may be
+        # creating now.
         _extensions.setdefault(extendee, []).append(made)
         if extendee in _messages:
             try:

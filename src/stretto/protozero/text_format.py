@@ -5,14 +5,14 @@
 
 The parser accepts Perfetto's dialect, a part of protobuf's: `field: value` or `field { … }`; an
 optional colon; comments from `#`; an optional `;` after a value or message; strings in double
-quotes, of which consecutive ones are joined; decimal numbers; `true` and `false`; enum values by
+quotes, where consecutive strings are joined; decimal numbers; `true` and `false`; enum values by
 name; extensions as `[package.name]`. Lists, commas, `<>`, single quotes, hexadecimal numbers and
 exponents are not supported. Integers are truncated to their width, negative ones wrap around, and
 an integer ends at a decimal point, as in Perfetto. In addition `inf`, `-inf` and `nan` are
 accepted.
 
-The output can be parsed again, also by google.protobuf. Unknown fields, and enum values without
-a name, can't be expressed in the dialect: they are written as comments.
+The output can be parsed again, also by google.protobuf. Unknown fields, and enum values without a
+name, can't be expressed in the dialect: they are written as comments.
 """
 
 from __future__ import annotations

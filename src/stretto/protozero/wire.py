@@ -97,7 +97,7 @@ def read_varint(data: bytes | memoryview, pos: int, end: int) -> tuple[int, int]
 
 
 def read_value(data: bytes | memoryview, pos: int, end: int, wire_type: int) -> tuple[int, int]:
-    """Read an element of a packed field; return it and the next position.
+    """Read an element of a packed field; return the element and the next position.
 
     Raises:
         DecodeError: the element is truncated.
@@ -114,9 +114,9 @@ def read_field(data: bytes | memoryview, pos: int, end: int) -> RawField:
     """Read the field at `pos`.
 
     Returns:
-        Field number, wire type, value, and the position after the field. The value is unsigned.
-        For a delimited field the value is the position of the first byte of the content, which
-                ends at the position after the field.
+        Field number, wire type, value, and the position after the field. The value is unsigned. For
+        a delimited field the value is the position of the first byte of the content, which ends at
+        the position after the field.
 
     Raises:
         DecodeError: the field is malformed or extends beyond `end`.

@@ -64,7 +64,7 @@ class Workspace:
         return options
 
     def note(self, lines: list[str]) -> None:
-        """Append messages of this process for the summary; ignored if the folder is removed."""
+        """Append messages of this process for the summary. No effect if the folder is removed."""
         _append(os.path.join(self.notes, str(os.getpid())), lines)
 
     def note_failure(self, pid: int, reason: str) -> None:

@@ -73,7 +73,7 @@ class PriorityBoosts:
             ) from error
 
     def remove(self, session_id: int) -> None:
-        """Remove the boost of an ended session. No effect if it had none."""
+        """Remove the boost of an ended session. No effect if the session had no boost."""
         if self._boosts.pop(session_id, None) is None:
             return
         try:

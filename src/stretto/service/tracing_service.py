@@ -144,9 +144,9 @@ class TracingService:
         Args:
             producer: Receives the callbacks; an OutOfProcessProducer unless `identity.in_process`.
             identity: The producer's process and machine, and the requested memory.
-            shm_fd: Memory that the producer offers, with pages of `identity.page_size_hint`;
-                owned by the caller. `producer_provided_shm` of the endpoint is True if this memory
-                is used.
+            shm_fd: Memory that the producer offers, with pages of `identity.page_size_hint`; owned
+                by the caller. `producer_provided_shm` of the endpoint is True if this memory is
+                used.
 
         Raises:
             SessionError: 65535 producers are connected, or the service is locked down.

@@ -83,10 +83,9 @@ class MockProducer:
         Args:
             name: Name of the data source.
             ack_start: Whether the data source confirms its start (`started`).
-                        ack_stop: Whether the data source confirms its end (`stopped`).
-                        clears_state: Whether the data source handles the clearing of incremental
-                            state.
-                        no_flush: Whether the data source is excluded from flushes.
+            ack_stop: Whether the data source confirms its end (`stopped`).
+            clears_state: Whether the data source handles the clearing of incremental state.
+            no_flush: Whether the data source is excluded from flushes.
             ident: Id of the data source, for updates.
         """
         descriptor = DataSourceDescriptor(name=name)

@@ -203,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_OPTIONS = do_GET  # noqa: N815 – the names that http.server looks up
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answers a request that http.server refuses: malformed, or with an unknown method."""
+        """Answers a request that http.server refuses: it is malformed, or its method is unknown."""
         self.close_connection = True
         self._respond(Response.of(HttpError(code, message or HTTPStatus(code).phrase)))
 
@@ -245,8 +245,8 @@ def _check_body(fields: RequestFields) -> None:
 def _await_end(connection: socket) -> None:
     """Discards received data until the client disconnects, or the deadline passes.
 
-    If the connection were closed while the client is sending, the kernel would reset it, and
-            the client would lose the response.
+    If the connection were closed while the client is sending, the kernel would reset it, and the
+    client would lose the response.
     """
     connection.shutdown(SHUT_WR)
     while connection.recv(RECEIVE_BYTES):

@@ -1,8 +1,8 @@
 """Finds the user at the other end of a TCP connection over 127.0.0.1.
 
 A unix socket has SO_PEERCRED for this. For TCP, the kernel reports the owner of each socket, and
-the peer's socket is on this machine, too. Without this check every user of the machine could read
-through a port the traces that the permissions of the service's socket protect.
+the peer's socket is on this machine, too. The permissions of the service's socket protect the
+traces. Without this check every user of the machine could read them through a TCP port.
 
 The kernel is queried over netlink. If the query fails, the kernel's table of all sockets is read:
 

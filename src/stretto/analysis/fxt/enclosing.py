@@ -1,7 +1,7 @@
 """Finds the slice to which each point of a flow belongs.
 
-In FXT a point is a record of its own, somewhere within its duration. In Perfetto's packets a
-point belongs to the BEGIN or the END of the slice, and these events define the order of the flow's
+In FXT a point is a record of its own, somewhere within its duration. In Perfetto's packets a point
+belongs to the BEGIN or the END of the slice, and these events define the order of the flow's
 points:
 
     S  [..... begin .....]              BEGIN of S
@@ -10,9 +10,8 @@ points:
 
 So a point is put on its slice's BEGIN, unless that BEGIN is before the flow's previous point. Then
 the point is put on the slice's END. A flow may have several points in one slice: an arrow from the
-slice to
-itself. Events are identified by their position in the order of time. The resulting points are
-sorted by that position.
+slice to itself. Events are identified by their position in the order of time. The resulting points
+are sorted by that position.
 """
 
 from __future__ import annotations
@@ -68,9 +67,8 @@ class EnclosingSlices:
 
     Args:
         points: Receives an entry for each point. The key of the entry is the position of the event.
-                    The value of the entry is the flow's id, whether the flow ends at the event, and
-                    the
-                    role and kind of a channel's message.
+            The value of the entry is the flow's id, whether the flow ends at the event, and the
+            role and kind of a channel's message.
         outcome: Counts the points whose slice is not found.
     """
 

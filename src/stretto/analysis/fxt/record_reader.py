@@ -128,7 +128,7 @@ class RecordReader:
                 end = position + self._size(header)
                 if end > len(data):
                     if header & 0xF == fxt.LARGE:
-                        # A large record is skipped, as it may not fit into memory.
+                        # A large record is skipped, because it may not fit into memory.
                         over, position = end - len(data), len(data)
                         self.skipped[_KINDS[fxt.LARGE]] += 1
                     break

@@ -56,7 +56,7 @@ class Snapshot:
 
         Returns:
             A message for the user. If the service refuses the copy, the command doesn't fail, just
-                        as it doesn't fail if the service refuses a session.
+            as it doesn't fail if the service refuses a session.
 
         Raises:
             CommandError: the copy can't be read or written.

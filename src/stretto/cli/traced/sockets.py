@@ -64,8 +64,8 @@ def open_sockets(
             sockets for consumers.
 
     Raises:
-        CommandError: a socket can't be opened, or there is no address. The opened sockets
-                    are closed.
+        CommandError: a socket can't be opened, or there is no address. The opened sockets are
+            closed.
     """
     sockets = Sockets()
     sockets.producers += activated.get("producer", [])

@@ -1,9 +1,8 @@
 """The built-in categories: events of the interpreter, recorded only if a session names them.
 
-A module of a higher layer implements each category; it is loaded when a session first enables the
-category. The categories have the tag `slow`, so that a system-wide session without tags in its
-config doesn't enable function
-tracing in every process.
+A module of a higher layer implements each category. The module is loaded when a session first
+enables its category. The categories have the tag `slow`, so that a system-wide session without tags
+in its config doesn't enable function tracing in every process.
 """
 
 from __future__ import annotations

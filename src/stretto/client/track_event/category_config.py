@@ -1,10 +1,9 @@
 """The rules of TrackEventConfig: which categories a session records.
 
 Patterns are compared in three rounds: first exact names, then patterns with a trailing `*`, then
-`*` alone. Within a round, `enabled_categories` have precedence over `disabled_categories`, and
-both have precedence over tags. If the config names no tags, `slow` and `debug` are disabled tags. A
-category without any
-match is enabled. So a tag has precedence over `*`, and a name over a tag.
+`*` alone. Within a round, `enabled_categories` have precedence over `disabled_categories`, and both
+have precedence over tags. If the config names no tags, `slow` and `debug` are disabled tags. A
+category without any match is enabled. So a tag has precedence over `*`, and a name over a tag.
 
 Source: docs/formats/track_events.md, "Categories".
 """

@@ -146,7 +146,7 @@ def _thread_name(known_name: str | None) -> str:
     """Return the calling thread's name, without making a dummy thread or taking a lock.
 
     `threading.current_thread()` would make a dummy thread, `threading.enumerate()` would take a
-        lock, and an event may be recorded while one of these functions runs.
+    lock, and an event may be recorded while one of these functions runs.
     """
     threading = sys.modules.get("threading")
     thread = getattr(threading, "_active", {}).get(get_ident()) or _starting_thread(threading)

@@ -132,8 +132,7 @@ class TrackEventSource(DataSource):
         self.counts[1] += lost
 
     def _name_process(self) -> None:
-        """Write this process's name: `linux.process_stats` may write another name for the
-        process."""
+        """Write this process's name, because `linux.process_stats` may write another name."""
         time = wire.varint_field(_TIMESTAMP, _native.boottime_ns())
         self.write(time + process.process_tree(self._parent_pid))
 

@@ -45,10 +45,9 @@ class FilterString(Annotation):
     Args:
         semantic_type: Type of its content (see `strings`); 0 if unspecified.
         allow_in_v1: Whether readers that can't rewrite strings keep this string; otherwise these
-            readers
-                    drop the string.
-                allow_in_v2: Whether readers without support for semantic types apply the rules for
-                    unspecified strings; otherwise these readers drop the string.
+            readers drop the string.
+        allow_in_v2: Whether readers without support for semantic types apply the rules for
+            unspecified strings; otherwise these readers drop the string.
     """
 
     __slots__ = ("allow_in_v1", "allow_in_v2", "semantic_type")

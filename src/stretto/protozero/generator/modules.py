@@ -25,9 +25,8 @@ class Module:
     """One generated module and its definitions.
 
     `homes` maps the outermost types of all modules to their modules. `extensions` are the
-    extensions
-    declared outside of messages, each with its package. `public` are modules whose types this
-    module exports, too.
+    extensions declared outside of messages, each with its package. `public` are modules whose types
+    this module exports, too.
     """
 
     name: str
@@ -113,8 +112,7 @@ def split(schema: Schema, plan: list[tuple[str, str, list[str]]]) -> list[Module
     Args:
         schema: all types.
         plan: for each module its name, its docstring, and the full names of its messages. The types
-            of
-                    their fields are added, unless an earlier module defines these types.
+            of their fields are added, unless an earlier module defines these types.
     """
     homes: dict[str, str] = {}
     modules = []

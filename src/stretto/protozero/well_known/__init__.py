@@ -6,6 +6,6 @@ these modules, so nothing else has to be generated or installed:
     google/protobuf/timestamp.proto  -->  stretto.protozero.well_known.timestamp_pbzero
 
 The modules are generated (`make generate`) from the descriptors in the `protobuf` distribution.
-`descriptors` contains these descriptors; the generator uses it for imports that aren't found in
-any folder.
+`descriptors` contains these descriptors; the generator uses it for imports that aren't found in any
+folder.
 """

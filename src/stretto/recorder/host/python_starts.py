@@ -2,8 +2,7 @@
 
 inotify reports when any process of this machine opens an interpreter's file, as execve does.
 inotify doesn't slow the program down, but doesn't report which process opened the file. So the
-process tree
-is scanned soon afterwards, several times, because an execve takes time to complete.
+process tree is scanned soon afterwards, several times, because an execve takes time to complete.
 
     execve --> inotify --> scan . scan . scan . . .     for WINDOW_MS after the last start
 

@@ -82,7 +82,7 @@ class Recording(Protocol):
         """
 
     def stop(self) -> None:
-        """Flush the producers and end the session; then the file of a stream is complete."""
+        """Flush the producers and end the session. A streamed trace is then complete."""
 
     def read(self, on_data: Callable[[bytes], object]) -> None:
         """Deliver the trace of the ring, piece by piece.

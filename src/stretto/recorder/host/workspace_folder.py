@@ -3,8 +3,7 @@
 A recorder holds a lock on its folder. If the recorder is killed, its folder is no longer locked,
 and the next recorder removes the folder. A recorder that is killed before it has the lock leaves a
 folder without a lock file, which is removed when it is older than CREATION_S. Only folders of the
-same user are removed, and
-symbolic links are not followed.
+same user are removed, and symbolic links are not followed.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def _write_totals(workspace: Workspace) -> None:
 def _lost_events() -> int:
     """Return the number of events lost because no chunk was free.
 
-    The trace contains only a part of this number."""
+    The trace itself doesn't report all of these losses."""
     from stretto.client.track_event.source import TrackEventSource
 
     return TrackEventSource.counts[1]

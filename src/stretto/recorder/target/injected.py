@@ -34,8 +34,7 @@ class ForkGuard:
         os.register_at_fork(before=self._before, after_in_child=self._after_in_child)
 
     def begin(self) -> bool:
-        """Delay forks until `end`; return False if another thread is still attaching or
-        detaching."""
+        """Delay forks until `end`; return False if another thread still attaches or detaches."""
         return self._working.acquire(timeout=TIMEOUT_S)
 
     def end(self) -> None:

@@ -239,7 +239,7 @@ class ConsumerEndpoint:
         self._post(lambda: callback(decode_state(state)))
 
     def encoded_service_state(self, *, sessions_only: bool = False) -> bytes:
-        """Return the encoded service state; descriptors are encoded as by their producers."""
+        """Return the encoded service state. It contains descriptors as producers sent them."""
         return self._service.encoded_state(self.uid, sessions_only=sessions_only)
 
     def query_capabilities(self, callback: Callable[[TracingServiceCapabilities], None]) -> None:

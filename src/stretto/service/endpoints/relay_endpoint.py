@@ -50,7 +50,7 @@ class RelayEndpoint:
         Args:
             clocks: The clocks as the other machine read them just before sending.
             update: Whether the call is the second half of an exchange. The argument isn't stored,
-                            because readers of a trace distinguish the halves by their order.
+                because readers of a trace distinguish the halves by their order.
         """
         del update
         self.synced_clocks.append((list(clocks), self._clock.snapshot()))

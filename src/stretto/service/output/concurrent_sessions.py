@@ -1,8 +1,7 @@
 """Events in a session's trace about other sessions that run at the same time.
 
 Such events are recorded only if the config sets `enable_concurrent_session_events`: other sessions
-may be
-private.
+may be private.
 """
 
 from __future__ import annotations

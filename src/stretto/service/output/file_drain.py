@@ -142,8 +142,8 @@ class FileDrain:
     def make_room(self) -> None:
         """Write data if a buffer is half full, before more is committed.
 
-        With `waits_for_disk` the service waits for a slow disk, so that data is written before
-        it is overwritten. Otherwise the service doesn't wait.
+        With `waits_for_disk` the service waits for a slow disk, so that data is written before it
+        is overwritten. Otherwise the service doesn't wait.
         """
         while self.open and self._rest is None and self._half_full():
             if not self._writer.has_room and not self._wait_for_disk():

@@ -209,7 +209,7 @@ class FileWriter:
             self._fail(error)
 
     def _step(self) -> bool:
-        """Do one step; return False if the thread has to end."""
+        """Write, fetch or take one piece; return False if the thread has to end."""
         if self.abandoned:
             self._fail(self._file.give_up("it was given up"))
             return False

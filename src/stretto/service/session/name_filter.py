@@ -1,6 +1,6 @@
 """Filters for the names of producers: lists of names and regular expressions of a config.
 
-Expressions are compiled when the config arrives, so that an invalid one is refused at once.
+Expressions are compiled when the config arrives, so that an invalid expression is refused at once.
 Matching a name takes bounded time.
 """
 

@@ -49,7 +49,7 @@ def create_session(
     Raises:
         ConfigError: The config is malformed or invalid.
         SessionError: The session conflicts with another session, or memory, a file or a permission
-                    is missing.
+            is missing.
     """
     config = decode_config(config_bytes)
     _apply_lockdown(sessions, config)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
             """Called when a session has entered a state."""
 
         def forget_session(self, session_id: int) -> None:
-            """Called when a session was freed; its buffers are freed when its file is complete."""
+            """Called when a session was freed. Its buffers are freed when its file is complete."""
 
         def on_file_complete(self, session_id: int) -> None:
             """Called when the file of a freed session is complete or has failed."""

@@ -100,8 +100,7 @@ class SessionRegistry:
         return [each for each in self.by_id.values() if each.session_id != session_id]
 
     def on_session_state(self, session_id: int) -> None:
-        """Write a session's new state into the traces of other sessions that request such
-        events."""
+        """Write a session's new state into the traces of other sessions that request this."""
         session = self.by_id[session_id]
         for other in self.sessions_other_than(session_id):
             if other.concurrent and other.started:

@@ -68,7 +68,7 @@ class ConfiguredTrigger:
 
         Args:
             producer_name: Name of the producer that activates the trigger.
-                        count: Number of the trigger's effective activations in the last 24 hours.
+            count: Number of the trigger's effective activations in the last 24 hours.
             random: Returns a random number in [0, 1).
         """
         if self._producers is not None and not self._producers.full_match(producer_name):
