@@ -6,14 +6,16 @@
 
 enum {
   MAX_STALLS = 300,
-  /* A brief stall sleeps 0 + 8 + 72 + 584 + 4680 + 37448 us in total. */
+  /* The number of sleeps of the policy "stall briefly".  They add up to 0 + 8 +
+   * 72 + 584 + 4680 + 37448 us. */
   BRIEF_STALLS = 6,
   MAX_STALL_US = 100000,
   EXHAUSTED_SEARCH_PAGES = 256,
   FIRST_WRITERS_CAPACITY = 64,
 };
 
-/* The low bit of each of the 14 two-bit chunk states. */
+/* A page's bitmap has two bits for each of its 14 chunks.  This mask selects
+ * the lower bit of each pair. */
 #define STATE_LOW_BITS 0x05555555u
 
 bool st_arbiter_init(struct st_arbiter* a, const struct st_shm* shm,
@@ -50,7 +52,7 @@ static bool is_disabled(struct st_arbiter* a) {
   return atomic_load_explicit(&a->disabled, memory_order_relaxed);
 }
 
-/* Enlarges both arrays of writers until `id` is a valid index. */
+/* Enlarges next_chunk_id and writer_in_use until `id` is a valid index. */
 static bool grow_writers(struct st_arbiter* a, uint32_t id) {
   if (id < a->writers_capacity)
     return true;
@@ -76,7 +78,8 @@ static bool id_in_use(const struct st_arbiter* a, uint16_t id) {
   return id < a->writers_capacity && a->writer_in_use[id];
 }
 
-/* Returns the first free writer id after the last allocated one, or 0. */
+/* Returns the first free writer id after the id that was allocated last.
+ * Returns 0 if no writer id is free. */
 static uint16_t allocate_id(struct st_arbiter* a) {
   if (a->live_writers == ST_MAX_WRITER_ID)
     return 0;
@@ -110,8 +113,8 @@ void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
                               uint32_t next_chunk_id) {
   if (writer_id == 0 || is_disabled(a))
     return;
-  /* The writer is unregistered before its id is free.  Otherwise a new owner of
-   * the id could be unregistered instead. */
+  /* The sink unregisters the writer before the writer id becomes free.
+   * Otherwise the call could unregister the next writer with this id. */
   a->sink->unregister_writer(a->sink_self, writer_id);
   pthread_mutex_lock(&a->mutex);
   if (id_in_use(a, writer_id)) {
@@ -122,8 +125,8 @@ void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
   pthread_mutex_unlock(&a->mutex);
 }
 
-/* Returns the coarsest layout in which the writers use at most a quarter of the
- * chunks. */
+/* Returns the page layout with the fewest chunks in which the registered
+ * writers use at most a quarter of all chunks of the memory. */
 static enum st_page_layout choose_layout(const struct st_arbiter* a) {
   uint32_t layout = ST_PAGE_DIV1;
   while (layout < ST_PAGE_DIV14 &&
@@ -160,7 +163,7 @@ static bool take_from_page(struct st_arbiter* a, uint32_t page,
   return false;
 }
 
-/* Searches for a free chunk.  The caller holds the mutex. */
+/* Searches the shared memory for a free chunk.  The caller holds the mutex. */
 static bool search(struct st_arbiter* a, uint16_t writer_id, uint32_t chunk_id,
                    uint16_t packets, struct st_chunk* out) {
   uint32_t pages = a->shm.num_pages;
@@ -183,8 +186,8 @@ static void sleep_us(uint32_t us) {
   nanosleep(&t, NULL);
 }
 
-/* Sleeps once.  Flushes the sink before, because the service can free only
- * chunks that were committed to it. */
+/* Makes the calling writer sleep once, after the sink has sent its batched
+ * commits: the service can free only chunks that were committed to it. */
 static void stall(struct st_arbiter* a, uint32_t us) {
   const struct st_wait_hooks* hooks = &a->wait_hooks;
   a->sink->flush(a->sink_self);
@@ -211,8 +214,8 @@ void st_arbiter_wait_for_reader(struct st_arbiter* a, uint32_t target_buffer) {
   }
 }
 
-/* Returns whether a writer stops waiting for a chunk after this many stalls.
- * The caller holds the mutex. */
+/* Returns whether a writer stops waiting for a chunk after this number of
+ * sleeps.  The caller holds the mutex. */
 static bool gives_up(struct st_arbiter* a, enum st_exhausted_policy policy,
                      unsigned stalls) {
   if (policy == ST_DROP)
@@ -265,7 +268,7 @@ void st_arbiter_return_chunk(struct st_arbiter* a, const struct st_chunk* chunk,
     atomic_fetch_add(&a->chunks_lost, 1);
 }
 
-/* Sends all ready patches of one chunk: the chunk of the first patch in the
+/* Sends the ready patches of one chunk, the chunk of the first patch in the
  * list. */
 static void send_front(struct st_arbiter* a, uint16_t writer_id,
                        uint32_t target_buffer, struct st_patch_list* patches) {

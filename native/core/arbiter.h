@@ -1,5 +1,5 @@
 /* Shared memory arbiter: hands chunks of one shared memory buffer to the trace
- * writers of one producer, and passes completed ones on.
+ * writers of one producer, and passes completed chunks to a sink.
  *
  * Problem: many threads take chunks at the same time, and none may wait for
  * another thread's Python code.  A completed chunk has to be sent to the
@@ -60,9 +60,10 @@
 #include "patch_list.h"
 #include "shm_abi.h"
 
-/* The service assigns buffer ids up to 65535. A startup writer starts before
- * any service has answered, so its target is a reservation, encoded as number
- * << 16. A reservation is bound later to a buffer, or to none (0). */
+/* A target buffer id.  Ids that the service assigns are at most 65535.  A
+ * startup writer starts before a service has answered, so it has no such id.
+ * Its target is a reservation, encoded as number << 16.  Later the reservation
+ * is bound to a buffer, or to no buffer (0). */
 enum { ST_RESERVATION_SHIFT = 16, ST_MAX_RESERVATION = 65535 };
 
 static inline bool st_is_reservation(uint32_t target_buffer) {
@@ -73,60 +74,62 @@ enum st_exhausted_policy {
   ST_STALL = 0,
   ST_DROP = 1,
   ST_STALL_THEN_DROP = 2,
-  /* The policy of a writer's first chunk (trace_writer.h).  A session cannot
-   * choose it. */
+  /* The exhaustion policy for a writer's first chunk (trace_writer.h).  A
+   * session's config cannot choose this policy. */
   ST_STALL_BRIEFLY = 3,
 };
 
-/* Ready patches of one chunk, as in Perfetto's ChunkToPatch message. */
+/* The ready patches of one chunk, as in Perfetto's ChunkToPatch message. */
 struct st_chunk_patches {
   uint16_t writer_id;
   uint32_t chunk_id;
   uint32_t target_buffer;
-  bool has_more; /* Whether more patches for this chunk will follow. */
+  /* Whether more patches of the same chunk will be sent later. */
+  bool has_more;
   uint32_t count;
-  /* The first of `count` patches, which are linked by `next`. */
+  /* The first of `count` patches.  Their member `next` links them. */
   const struct st_patch* first;
 };
 
-/* The sink of completed chunks.  Called on the writing thread without any lock
- * of the arbiter; several threads may call it at the same time. */
+/* The sink that receives completed chunks.  The writing threads call its
+ * functions without holding a lock of the arbiter; several threads may call
+ * them at the same time. */
 struct st_commit_sink {
   void (*chunk_complete)(void* self, const struct st_chunk* chunk,
                          uint32_t target_buffer);
   void (*patch)(void* self, const struct st_chunk_patches* patches);
-  /* Sends all batched commits, without blocking. */
+  /* Sends all batched commits to the service, without blocking. */
   void (*flush)(void* self);
   void (*register_writer)(void* self, uint16_t writer_id,
                           uint32_t target_buffer);
   void (*unregister_writer)(void* self, uint16_t writer_id);
-  /* Returns whether the reader of a buffer is so far behind that more chunks
-   * would overwrite unread data.  If this function is NULL, no reader is ever
-   * behind. */
+  /* Returns whether more chunks for a buffer would overwrite data that the
+   * buffer's reader has not read.  NULL means: never. */
   bool (*congested)(void* self, uint32_t target_buffer);
-  /* Takes a chunk, still BeingWritten, for which patches will follow.  Returns
-   * false if the chunk has to be Complete first.  If this function is NULL,
-   * every chunk has to be Complete first. */
+  /* Takes a chunk that is still BeingWritten because its patches will follow.
+   * Returns false if the sink needs the chunk to be Complete first.  If this
+   * function is NULL, the sink needs every chunk to be Complete. */
   bool (*chunk_unpatched)(void* self, const struct st_chunk* chunk,
                           uint32_t target_buffer);
 };
 
-/* The functions by which the arbiter marks losses of ended writers in the trace
+/* The loss marker: functions that mark the losses of ended writers in the trace
  * (loss_marks.h). */
 struct st_arbiter;
 struct st_loss_marker {
-  /* Marks a loss for a writer of this buffer that has ended. */
+  /* Marks in the trace that an ended writer of this buffer has lost packets. */
   void (*add)(struct st_arbiter* a, uint32_t target_buffer);
-  /* Frees all memory of the loss marker, without writing marks. */
+  /* Frees the memory of the loss marks, without writing marks to the trace. */
   void (*destroy)(struct st_arbiter* a);
 };
 
-/* The functions that are called around each wait of a stalling policy, or
- * NULL. */
+/* The functions that the arbiter calls before, during and after each wait of a
+ * stalling policy.  Each may be NULL. */
 struct st_wait_hooks {
   void* (*wait_begin)(void);
   void (*wait_end)(void* token);
-  void (*sleep_us)(uint32_t us); /* Sleeps; if NULL, nanosleep is called. */
+  /* Sleeps for this number of microseconds.  If NULL, nanosleep is called. */
+  void (*sleep_us)(uint32_t us);
 };
 
 struct st_arbiter {
@@ -134,31 +137,38 @@ struct st_arbiter {
   const struct st_commit_sink* sink;
   void* sink_self;
   struct st_wait_hooks wait_hooks;
-  /* Never cleared. Writers load it relaxed: who reads false fills one more
-   * chunk, which is as if it had come earlier. */
+  /* Whether the arbiter is disabled.  The flag is never cleared.  Writers load
+   * it relaxed: a writer that misses the change fills at most one more
+   * chunk. */
   _Atomic bool disabled;
 
-  /* If NULL, losses of ended writers are not marked in the trace. */
-  /* The functions are constants; what they use is guarded by `loss_mutex`. */
+  /* The functions of the loss marker: constants, whose data is guarded by
+   * `loss_mutex`.  If NULL, losses of ended writers are not marked in the
+   * trace. */
   _Atomic(const struct st_loss_marker*) loss_marker;
-  pthread_mutex_t loss_mutex; /* This mutex guards `loss_marks`. */
+  /* This mutex guards the state of the loss marker, `loss_marks`. */
+  pthread_mutex_t loss_mutex;
   struct st_loss_marks* loss_marks;
 
-  pthread_mutex_t mutex; /* This mutex guards the members below. */
+  /* This mutex guards the members from here to the statistics. */
+  pthread_mutex_t mutex;
   uint32_t next_page;
   bool exhausted; /* Whether the last search found no free chunk. */
-  /* Whether the last brief stall found no free chunk. */
+  /* Whether the last writer with the policy "stall briefly" got no chunk. */
   bool brief_stall_failed;
   uint16_t last_writer_id;
   uint32_t live_writers;
-  /* The next chunk id of each writer id; grows on demand. */
+  /* The next chunk id of each writer, by writer id.  The array grows on
+   * demand. */
   uint32_t* next_chunk_id;
-  /* Whether each writer id is in use; has the length of `next_chunk_id`. */
+  /* Whether each writer id is in use.  As long as `next_chunk_id`. */
   uint8_t* writer_in_use;
   uint32_t writers_capacity;
-  /* Statistics, which order nothing. */
+  /* The atomic counters below are statistics.  They order no other memory
+   * access. */
   _Atomic uint64_t stalls_exhausted;
-  /* Number of chunks that were lost because the peer corrupted their page. */
+  /* The number of chunks that were lost because the peer corrupted their
+   * page. */
   _Atomic uint64_t chunks_lost;
 };
 
@@ -166,7 +176,8 @@ bool st_arbiter_init(struct st_arbiter* a, const struct st_shm* shm,
                      const struct st_commit_sink* sink, void* sink_self);
 void st_arbiter_destroy(struct st_arbiter* a);
 
-/* From now on the arbiter hands out no chunk and takes none back. */
+/* Disables the arbiter: from now on it hands out no chunk and takes no chunk
+ * back. */
 void st_arbiter_disable(struct st_arbiter* a);
 
 /* Allocates a writer id and registers it with the sink.  Returns 0 if all 32767
@@ -174,27 +185,28 @@ void st_arbiter_disable(struct st_arbiter* a);
  * chunk. */
 uint16_t st_arbiter_add_writer(struct st_arbiter* a, uint32_t target_buffer,
                                uint32_t* chunk_id);
-/* Frees a writer id.  next_chunk_id is the first chunk id of its next owner. */
+/* Frees a writer id.  A later writer that gets this id starts with the chunk id
+ * next_chunk_id. */
 void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
                               uint32_t next_chunk_id);
 
-/* Marks a loss for a writer that ends before its next packet.  Without a loss
- * marker the loss stays unmarked. */
+/* Marks that a writer has lost packets and ends, so that it cannot mark the
+ * loss itself.  Without a loss marker the loss stays unmarked. */
 void st_arbiter_report_loss(struct st_arbiter* a, uint32_t target_buffer);
 
-/* Makes a stalling writer wait while the reader of the buffer is behind, with
- * the sleeps of a wait for a chunk.  Returns at the latest when such a wait
- * would give up. */
+/* Makes a stalling writer wait while the buffer's reader is behind.  The writer
+ * sleeps as in a wait for a chunk, and for no longer than such a wait. */
 void st_arbiter_wait_for_reader(struct st_arbiter* a, uint32_t target_buffer);
 
-/* Returns a chunk in state BeingWritten, or one of size 0 when the policy gives
- * up.  `packets` is the initial u16 of the chunk header. */
+/* Returns a chunk in state BeingWritten.  If the policy gives up, returns a
+ * chunk of size 0.  `packets` is the initial u16 of that name in the chunk
+ * header. */
 struct st_chunk st_arbiter_get_chunk(struct st_arbiter* a, uint16_t writer_id,
                                      uint32_t chunk_id, uint16_t packets,
                                      enum st_exhausted_policy policy);
 
-/* Makes the chunk Complete and passes it to the sink, then sends ready patches
- * from the front of the list. */
+/* Makes the chunk Complete and passes the chunk to the sink.  Then sends ready
+ * patches from the front of the patch list. */
 void st_arbiter_return_chunk(struct st_arbiter* a, const struct st_chunk* chunk,
                              uint32_t target_buffer);
 void st_arbiter_send_patches(struct st_arbiter* a, uint16_t writer_id,

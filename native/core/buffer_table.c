@@ -8,7 +8,8 @@ enum { BUFFER_IDS = 65536 };
 struct entry {
   struct st_trace_buffer* buffer;
   uint32_t users;
-  /* Whether the session removed the buffer; the last user destroys it. */
+  /* Whether the session removed the buffer.  Then the last release destroys the
+   * buffer. */
   bool removed;
 };
 
@@ -18,7 +19,7 @@ struct st_buffer_table {
 };
 
 struct st_buffer_table* st_buffer_table_create(void) {
-  /* The table is so large that calloc maps zero pages: unused entries cost no
+  /* calloc maps zero pages for a table of this size, so unused entries cost no
    * memory. */
   struct st_buffer_table* t = calloc(1, sizeof *t);
   if (t)
@@ -47,7 +48,8 @@ bool st_buffer_table_add(struct st_buffer_table* t, uint16_t id,
   return added;
 }
 
-/* Removes the buffer from the table if it has no users and was removed. */
+/* Removes the buffer from the table if its session removed it and it has no
+ * users.  Returns the buffer, or NULL. */
 static struct st_trace_buffer* take_unused(struct entry* entry) {
   struct st_trace_buffer* buffer = entry->buffer;
   if (!entry->removed || entry->users)

@@ -20,18 +20,18 @@
 struct st_buffer_table;
 
 struct st_buffer_table* st_buffer_table_create(void);
-/* Destroys the table.  All producer endpoints must have been destroyed
+/* Destroys the table.  The caller has to destroy all producer endpoints
  * before. */
 void st_buffer_table_destroy(struct st_buffer_table* t);
 
-/* Adds a buffer and takes ownership of it.  Returns false if the id is 0 or in
- * use. */
+/* Adds a buffer to the table, which then owns the buffer.  Returns false if the
+ * id is 0 or in use. */
 bool st_buffer_table_add(struct st_buffer_table* t, uint16_t id,
                          struct st_trace_buffer* buffer);
 void st_buffer_table_remove(struct st_buffer_table* t, uint16_t id);
 
 /* Returns the buffer with this id, or NULL if there is none.  The caller must
- * release it later. */
+ * call st_buffer_table_release for the buffer later. */
 struct st_trace_buffer* st_buffer_table_acquire(struct st_buffer_table* t,
                                                 uint16_t id);
 void st_buffer_table_release(struct st_buffer_table* t, uint16_t id);

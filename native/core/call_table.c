@@ -6,8 +6,8 @@ static uint32_t capacity_of(const struct st_call_table* t) {
   return t->slots ? t->mask + 1 : 0;
 }
 
-/* Returns the first empty slot in the search order of the code object, or
- * NULL. */
+/* Returns the first empty slot among those where the code object may be stored.
+ * Returns NULL if none of them is empty. */
 static struct st_call_slot* empty_place(const struct st_call_table* t,
                                         const void* code) {
   uint32_t home = st_identity_hash(code) & t->mask;

@@ -25,19 +25,20 @@
 enum { ST_MIN_CALLS = 64, ST_MAX_CALLS = 4096, ST_CALL_GROUP = 8 };
 
 struct st_call_slot {
-  void* code; /* The code object; NULL if the slot is empty. */
-  /* The epoch in which the interning ids of `block` are valid. */
+  void* code; /* The address of the code object; NULL if the slot is empty. */
+  /* The interning ids in `block` are valid in this epoch of the sequence. */
   uint32_t epoch;
   struct st_event_block block;
 };
 
-/* A table of encoded BEGINs.  A zeroed struct is an empty table. */
+/* A table of encoded BEGIN events.  A zeroed struct is an empty table. */
 struct st_call_table {
   struct st_call_slot* slots;
   uint32_t mask, count;
 };
 
-/* Returns the slot of the code object, whatever its epoch, or NULL. */
+/* Returns the slot of the code object, even if the slot's epoch is over.
+ * Returns NULL if the code object has no slot. */
 static inline struct st_call_slot* st_call_table_find(
     const struct st_call_table* t, const void* code) {
   if (__builtin_expect(!t->slots, 0))
@@ -53,9 +54,10 @@ static inline struct st_call_slot* st_call_table_find(
   return NULL;
 }
 
-/* Returns the slot of the code.  If it has none, returns an empty slot, or one
- * that holds another code, for the caller to fill.  NULL when out of memory. */
+/* Returns the slot of the code object.  If it has none, returns the slot that
+ * the caller has to fill: an empty one, or one that holds another code object.
+ * Returns NULL when out of memory. */
 struct st_call_slot* st_call_table_place(struct st_call_table* t,
                                          const void* code);
-/* Frees the slots of the call table. */
+/* Frees the memory of the call table. */
 void st_call_table_destroy(struct st_call_table* t);

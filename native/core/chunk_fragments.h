@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies the first `fragments` fragments of a payload of `size` bytes.  Reads
- * no bytes after them, because their writer may be changing these.  Each
- * fragment is `varint size, bytes`; the size is checked.  Returns the number of
- * valid fragments. */
+/* Copies the first `fragments` fragments of a payload of `size` bytes.  Each
+ * fragment is `varint size, bytes`, and its size is checked.  Reads no bytes
+ * after these fragments, because the writer may be changing those bytes.
+ * Returns the number of valid fragments. */
 uint32_t st_copy_fragments(const uint8_t* from, size_t size, uint32_t fragments,
                            uint8_t* to);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Ids of ClockSnapshot.Clock (clock_snapshot.proto). */
+/* Clock ids of ClockSnapshot.Clock (clock_snapshot.proto). */
 enum {
   ST_CLOCK_REALTIME = 1,
   ST_CLOCK_REALTIME_COARSE = 2,
@@ -19,11 +19,12 @@ enum {
   ST_CLOCK_MONOTONIC_RAW = 5,
   ST_CLOCK_BOOTTIME = 6,
   ST_CLOCK_TSC = 9,
-  /* The first of the ids that have a meaning only within one sequence. */
+  /* The lowest id of a sequence-scoped clock: clock ids from 64 on have a
+   * meaning only within one packet sequence. */
   ST_CLOCK_SEQUENCE_INCREMENTAL = 64,
 };
 
-/* Returns CLOCK_BOOTTIME in nanoseconds. */
+/* Returns the time of CLOCK_BOOTTIME in nanoseconds. */
 static inline uint64_t st_boottime_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_BOOTTIME, &t);

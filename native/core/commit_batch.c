@@ -16,12 +16,14 @@ enum {
   ONE_PATCH_OFFSET = 1,
   ONE_PATCH_DATA = 2,
 
-  /* Fields of RegisterTraceWriterRequest and UnregisterTraceWriterRequest. */
+  /* Field numbers of RegisterTraceWriterRequest and
+   * UnregisterTraceWriterRequest. */
   WRITER_ID = 1,
   WRITER_BUFFER = 2,
 
   MAX_ONE_PATCH = 2 + 6 + 2 + ST_PATCH_SIZE,
-  /* The number of newest moves that are searched for the chunk of a patch. */
+  /* The chunk of a patch is searched only among this number of the newest
+   * moves. */
   MAX_DIRECT_SEARCH = 256,
 };
 
@@ -38,9 +40,9 @@ static bool invoke(struct st_commit_batch* b, uint32_t method,
                               size, true, -1) != 0;
 }
 
-/* Returns whether the queue has room for a request.  Checked before the request
- * is built: building makes chunks Complete that could still be patched
- * directly. */
+/* Returns whether the send queue has room for a request.  The check comes
+ * before the request is built, because building a request makes chunks
+ * Complete, and Complete chunks can no longer be patched directly. */
 static bool may_leave(struct st_commit_batch* b, size_t limit) {
   return !b->pending.shm ||
          st_send_queue_has_room(b->queue, limit + ST_IPC_INVOKE_OVERHEAD);
@@ -48,7 +50,7 @@ static bool may_leave(struct st_commit_batch* b, size_t limit) {
 
 enum sent { SENT_NOTHING, SENT_SOME, SENT_ALL };
 
-/* Sends one CommitDataRequest with as many entries as fit. */
+/* Sends one CommitDataRequest with as many of the pending commits as fit. */
 static enum sent send_request(struct st_commit_batch* b) {
   uint8_t bytes[ST_COMMIT_MAX_REQUEST];
   struct st_commit_request request = {.bytes = bytes, .limit = sizeof bytes};
@@ -68,7 +70,8 @@ static enum sent send_request(struct st_commit_batch* b) {
   return request.is_last ? SENT_ALL : SENT_SOME;
 }
 
-/* Sends all pending commits.  Returns false if some could not be sent. */
+/* Sends all pending commits.  Returns false if some commits could not be
+ * sent. */
 static bool send_commits(struct st_commit_batch* b) {
   enum sent sent = SENT_ALL;
   if (b->pending.moves.size || b->pending.patches.size ||
@@ -96,7 +99,7 @@ static bool send_change(struct st_commit_batch* b, uint16_t writer_id,
   return method == 0 || invoke(b, method, args, (size_t)(p - args));
 }
 
-/* Sends one registration or unregistration of a writer.  Returns false if the
+/* Registers or unregisters a writer at the service.  Returns false if the send
  * queue is full.  Sets *keep if the writer's target buffer is not bound yet. */
 static bool send_resolved_change(struct st_commit_batch* b,
                                  struct st_writer_change change, bool* keep) {
@@ -152,10 +155,9 @@ bool st_commit_batch_bind_target(struct st_commit_batch* b,
   return done;
 }
 
-/* --- scraping, under emulation --- */
-
 /* Sends the finished fragments of a chunk that is being written.  No chunk
- * becomes free while the mutex is held.  Returns false if the queue is full. */
+ * becomes free while the mutex is held.  Returns false if the send queue is
+ * full. */
 static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
                             uint32_t index) {
   uint32_t bitmap = st_page_bitmap(b->pending.shm, page);
@@ -176,7 +178,7 @@ static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
       !buffer)
     return true;
 
-  /* b->request holds the copy of the chunk, followed by the request. */
+  /* The memory b->request holds the copy of the chunk, then the request. */
   uint8_t* copy = b->request;
   memset(copy, 0, chunk.size);
   struct st_chunk_header start = {atomic_load(&header->chunk_id), writer,
@@ -189,8 +191,9 @@ static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
   return invoke(b, b->methods.commit_data, request.bytes, request.size);
 }
 
-/* Sends the finished fragments of all chunks that are being written.  Batched
- * chunks are sent first, to keep each sequence in order. */
+/* Sends the finished fragments of all chunks that are being written.  Before
+ * that, sends the batched chunks, so that the chunks of a sequence stay in
+ * order. */
 static void send_unfinished_chunks(struct st_commit_batch* b) {
   if (!b->writer_buffer || !b->queue || !send_commits(b))
     return;
@@ -206,7 +209,8 @@ void st_commit_batch_notify_flush_complete(struct st_commit_batch* b,
                                            uint64_t id) {
   pthread_mutex_lock(&b->mutex);
   send_unfinished_chunks(b);
-  /* An acknowledgement of this id acknowledges all earlier flushes, too. */
+  /* An acknowledgement of this flush id also acknowledges all earlier
+   * flushes. */
   if (id > b->pending.flush_request_id)
     b->pending.flush_request_id = id;
   send_all(b);
@@ -257,7 +261,7 @@ static bool chunk_unpatched(void* self, const struct st_chunk* chunk,
   return stays;
 }
 
-/* Returns the batched chunk that the patches belong to, or NULL. */
+/* Returns the batched chunk that the patches change, or NULL. */
 static struct st_pending_move* find_unpatched(
     struct st_commit_batch* b, const struct st_chunk_patches* patches) {
   size_t count;
@@ -293,7 +297,7 @@ static uint8_t* put_one_patch(uint8_t* p, const struct st_patch* patch) {
 }
 
 /* Appends one entry with `count` patches, starting with `patch`.  Returns the
- * first patch that is not in the entry. */
+ * first patch after these. */
 static const struct st_patch* append_patches(
     struct st_commit_batch* b, const struct st_chunk_patches* chunk,
     const struct st_patch* patch, uint32_t count, bool has_more) {
@@ -345,8 +349,8 @@ static void flush(void* self) {
   st_commit_batch_flush(self);
 }
 
-/* Removes the pending registration of a writer.  Returns false if there is
- * none, because it was sent already. */
+/* Removes the pending registration of a writer.  Returns false if there is none
+ * because the registration was already sent. */
 static bool cancel_registration(struct st_commit_batch* b, uint16_t writer_id) {
   struct st_writer_change change;
   for (size_t at = 0; at < b->changes.size; at += sizeof change) {
@@ -427,8 +431,9 @@ bool st_commit_batch_init(struct st_commit_batch* b,
 void st_commit_batch_bind(struct st_commit_batch* b,
                           struct st_send_queue* queue,
                           const struct st_producer_methods* methods) {
-  /* The queue's mutex is taken under the batch's, so the batch must be
-   * registered after the queue (fork_guard.h). */
+  /* The batch locks the queue's mutex while it holds its own mutex.  So the
+   * batch must be registered with the fork guard after the queue
+   * (fork_guard.h). */
   st_fork_unregister(&b->fork);
   st_fork_register(&b->fork);
   pthread_mutex_lock(&b->mutex);

@@ -63,7 +63,8 @@ bool st_commit_pending_bind(struct st_commit_pending* pending,
     uint8_t* p = st_commit_pending_reserve(pending, list, added);
     if (!p)
       return false;
-    /* The bytes ff ff ff ff are -1: the reservation is not bound yet. */
+    /* The bytes ff ff ff ff are the number -1: this reservation is not bound
+     * yet. */
     memset(p, 0xff, added);
     list->size = end;
   }

@@ -17,7 +17,7 @@ enum {
 
   PATCH_BUFFER = 1,
 
-  /* The largest size of an encoded entry, without the chunk in it. */
+  /* The largest size of an encoded chunks_to_move entry, without its chunk. */
   MAX_MOVE = 32,
   MAX_PATCH_HEAD = 2 * ST_MAX_TAG + ST_MAX_VARINT + 6,
   MAX_FLUSH_ID = 1 + ST_MAX_VARINT,
@@ -30,8 +30,6 @@ static_assert((int)ST_COMMIT_MAX_PATCH_ENTRY + (int)MAX_PATCH_HEAD <=
 static bool fits(const struct st_commit_request* r, size_t size) {
   return r->limit - r->size >= size;
 }
-
-/* --- chunks_to_move --- */
 
 static uint8_t* put_data(uint8_t* p, const uint8_t* data, size_t size,
                          uint16_t buffer, bool incomplete) {
@@ -69,8 +67,8 @@ static void put_move(struct st_commit_pending* pending,
   r->size = (size_t)(p - r->bytes);
 }
 
-/* Encodes the moves that fit into the request.  Returns false if some did
- * not. */
+/* Encodes the pending moves that fit into the request.  Returns false if some
+ * moves did not fit. */
 static bool put_moves(struct st_commit_pending* pending,
                       struct st_commit_request* r) {
   size_t count;
@@ -87,8 +85,8 @@ static bool put_moves(struct st_commit_pending* pending,
   return true;
 }
 
-/* Removes moves that were sent or have no buffer.  Under emulation their chunks
- * become free. */
+/* Removes the moves that were sent, and the moves that have no buffer.  Under
+ * emulation the chunks of these moves become free. */
 static void take_out_moves(struct st_commit_pending* pending) {
   size_t count, kept = 0;
   struct st_pending_move* moves = st_commit_pending_moves(pending, &count);
@@ -108,8 +106,6 @@ void st_commit_request_put_incomplete(struct st_commit_request* r,
   r->size = (size_t)(p - r->bytes);
 }
 
-/* --- chunks_to_patch --- */
-
 static uint8_t* put_patch_entry(uint8_t* p, uint16_t buffer,
                                 const uint8_t* rest, size_t size) {
   uint8_t* size_field = st_put_tag(p, COMMIT_PATCH, ST_WIRE_DELIMITED);
@@ -121,8 +117,8 @@ static uint8_t* put_patch_entry(uint8_t* p, uint16_t buffer,
   return p;
 }
 
-/* Encodes the patches that fit into the request.  Returns false if some did
- * not. */
+/* Encodes the pending patches that fit into the request.  Returns false if some
+ * patches did not fit. */
 static bool put_patches(struct st_commit_pending* pending,
                         struct st_commit_request* r) {
   struct st_pending_patches head;

@@ -13,22 +13,24 @@
 #include "commit_pending.h"
 
 enum {
-  /* The largest size of a request that contains no chunks.  It is built on the
+  /* The largest size of a request without chunks.  The request is built on the
    * stack. */
   ST_COMMIT_MAX_REQUEST = 8192,
   /* The largest size of a request that contains chunks. */
   ST_COMMIT_MAX_EMULATED_REQUEST = 128 * 1024 - 512,
-  /* The largest number of patches in an entry, so that an entry fits into a
-   * request.  More ready patches of one chunk become several entries. */
+  /* The largest number of patches in a ChunkToPatch entry, so that an entry
+   * fits into a request.  If a chunk has more ready patches, they become
+   * several entries. */
   ST_COMMIT_MAX_PATCHES_PER_ENTRY = 256,
-  /* The largest size of the encoded fields after struct st_pending_patches. */
+  /* The largest size of the encoded fields that follow a struct
+   * st_pending_patches. */
   ST_COMMIT_MAX_PATCH_ENTRY = 32 + ST_COMMIT_MAX_PATCHES_PER_ENTRY * 14,
 };
 
 struct st_commit_request {
   uint8_t* bytes;
   size_t size, limit;
-  /* Whether the request contains all entries that can be sent. */
+  /* Whether the request contains all pending commits that can be sent now. */
   bool is_last;
 };
 
@@ -38,7 +40,7 @@ void st_commit_request_sent(struct st_commit_pending* pending,
                             const struct st_commit_request* r);
 void st_commit_request_kept(struct st_commit_pending* pending);
 
-/* Encodes a chunk that is still being written: a copy of its finished
+/* Encodes a chunk that is still being written, as a copy of its finished
  * fragments. */
 void st_commit_request_put_incomplete(struct st_commit_request* r,
                                       const uint8_t* data, size_t size,

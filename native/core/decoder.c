@@ -2,8 +2,9 @@
 
 #define ST_MAX_FIELD_NUMBER ((1u << 24) - 1)
 
-/* Decodes the varint in the 8 bytes at p, if it ends there: finds the first
- * byte in which bit 7 is 0, then joins the groups of 7 bits, pair by pair. */
+/* Decodes the varint in the 8 bytes at p, if the varint ends within them.
+ * Finds the first byte in which bit 7 is 0.  Then joins the groups of 7 bits,
+ * pair by pair. */
 static const uint8_t* get_short_varint(const uint8_t* p, uint64_t* out) {
   uint64_t v;
   memcpy(&v, p, sizeof v);
@@ -61,8 +62,8 @@ static inline const uint8_t* read_value(const uint8_t* p, const uint8_t* end,
   }
 }
 
-/* Returns whether the decoder returns the field to the caller, rather than
- * skipping it. */
+/* Returns whether the decoder returns this field to its caller.  The decoder
+ * skips all other fields. */
 static bool is_in_range(const struct st_field* f) {
   return f->number <= ST_MAX_FIELD_NUMBER &&
          (f->wire_type != ST_WIRE_DELIMITED || f->size <= ST_MAX_MESSAGE_SIZE);

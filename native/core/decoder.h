@@ -28,7 +28,7 @@ struct st_field {
   uint32_t wire_type;
   uint64_t value;      /* The value of a varint, fixed32 or fixed64 field. */
   const uint8_t* data; /* The payload of a delimited field. */
-  size_t size;         /* The size of the payload in bytes. */
+  size_t size;         /* The size of a delimited field's payload in bytes. */
 };
 
 struct st_decoder {
@@ -48,7 +48,8 @@ static inline size_t st_decoder_left(const struct st_decoder* d) {
 
 bool st_decoder_next(struct st_decoder* d, struct st_field* out);
 
-/* Reads one element of a packed field.  Returns the position after it; NULL if
- * it is incomplete, or if its wire type cannot be packed. */
+/* Reads one element of a packed field.  Returns the position after the element.
+ * Returns NULL if the element is incomplete, or if its wire type cannot be
+ * packed. */
 const uint8_t* st_get_element(const uint8_t* p, const uint8_t* end,
                               uint32_t wire_type, uint64_t* out);

@@ -8,14 +8,15 @@
 #include <cpuid.h>
 #define CLOCK_SOURCE "tsc\n"
 #else
-#define CLOCK_SOURCE "arch_sys_counter\n" /* aarch64 */
+#define CLOCK_SOURCE "arch_sys_counter\n"
 #endif
 
 enum {
   SPAN_NS = 100000,
-  /* The shortest window in which the rate is measured. */
+  /* The clock rate is measured over a window of at least this length. */
   MIN_WINDOW_NS = 10000000,
-  /* The longest window; after it a new window starts. */
+  /* The clock rate is measured over a window of about this length at most.
+   * Then a new window starts. */
   MAX_WINDOW_NS = 1000000000,
   ATTEMPTS = 4,
 };
@@ -25,11 +26,12 @@ _Thread_local struct st_clock_pair st_clock_pair;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool available;
 
-/* The window over which the rate is measured. */
+/* The window over which the rate of the counter is measured. */
 static pthread_mutex_t window_mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t window_counter, window_ns;
-/* Nanoseconds per count, shifted; 0 if not measured yet.  Relaxed: the number
- * is complete in itself, and an older one is as valid. */
+/* Nanoseconds per count, shifted left by ST_RATE_SHIFT; 0 if not measured yet.
+ * The variable is accessed relaxed: a thread that reads an older rate computes
+ * the time correctly, too. */
 static _Atomic uint64_t current_rate;
 
 static bool clock_source_is_counter(void) {
@@ -51,12 +53,13 @@ static bool counter_is_invariant(void) {
 }
 #else
 static bool counter_is_invariant(void) {
-  return ST_HAS_COUNTER; /* the architecture's timer always is */
+  /* The timer of the aarch64 architecture is always invariant. */
+  return ST_HAS_COUNTER;
 }
 #endif
 
-/* Returns the longest duration of a valid pair of reads, in counts: about a
- * microsecond. */
+/* Returns how many counts may pass while counter and clock are read as a pair:
+ * about a microsecond. */
 static uint64_t max_read_counts(void) {
 #if defined(__aarch64__)
   uint64_t hertz;
@@ -76,8 +79,8 @@ bool st_fast_clock_available(void) {
   return available;
 }
 
-/* Reads counter and clock as a pair.  Returns false if every attempt was
- * interrupted. */
+/* Reads the counter and the clock as a pair.  Returns false if each attempt was
+ * interrupted between the two reads. */
 static bool read_pair(uint64_t* counter, uint64_t* ns) {
   for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
     uint64_t before = st_counter();
@@ -90,8 +93,8 @@ static bool read_pair(uint64_t* counter, uint64_t* ns) {
   return false;
 }
 
-/* Measures the rate over the window, and starts a new window when it is
- * long. */
+/* Measures the counter's rate over the window.  Starts a new window when the
+ * old one is long. */
 static void update_rate(uint64_t counter, uint64_t ns) {
   uint64_t counts = counter - window_counter, elapsed = ns - window_ns;
   if (window_ns && elapsed < MIN_WINDOW_NS)
@@ -120,7 +123,8 @@ uint64_t st_fast_clock_sync(void) {
   }
   uint64_t rate = atomic_load_explicit(&current_rate, memory_order_relaxed);
   if (ns < p->last)
-    /* The previous pair may have been some ns ahead of the clock. */
+    /* The time computed from the previous pair may have been some ns ahead of
+     * the clock.  Time must not decrease. */
     ns = p->last;
   p->last = ns;
   if (!good || !rate)

@@ -46,7 +46,8 @@ static inline uint64_t st_counter(void) {
 #define ST_HAS_COUNTER 1
 static inline uint64_t st_counter(void) {
   uint64_t counter;
-  /* Without the barrier two reads may be executed in reverse order. */
+  /* Without this barrier the processor may execute two reads of the counter in
+   * reverse order. */
   __asm__ volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(counter)::"memory");
   return counter;
 }
@@ -61,19 +62,20 @@ enum { ST_RATE_SHIFT = 24 };
 
 struct st_clock_pair {
   uint64_t base; /* The value of the counter when the pair was read. */
-  /* The counts for which the pair is valid; 0 if there is no pair. */
+  /* The pair is valid for this number of counts; 0 if there is no pair. */
   uint64_t span;
   uint64_t rate; /* Nanoseconds per count, shifted left by ST_RATE_SHIFT. */
   uint64_t ns;
-  uint64_t last; /* The time that was returned last, in ns. */
+  uint64_t last; /* The time that st_fast_now() returned last, in ns. */
 };
 
 extern _Thread_local struct st_clock_pair st_clock_pair;
 
-/* Reads the clock, and starts a new span if possible. */
+/* Reads the kernel's clock, and starts a new span if the rate is known. */
 uint64_t st_fast_clock_sync(void);
 
-/* Returns CLOCK_BOOTTIME in nanoseconds. */
+/* Returns the time of CLOCK_BOOTTIME in nanoseconds, computed from the
+ * processor's counter where possible. */
 static inline uint64_t st_fast_now(void) {
   struct st_clock_pair* p = &st_clock_pair;
   uint64_t elapsed = st_counter() - p->base;
@@ -82,5 +84,6 @@ static inline uint64_t st_fast_now(void) {
   return p->last = p->ns + ((elapsed * p->rate) >> ST_RATE_SHIFT);
 }
 
-/* Returns whether the kernel's clock is based on the counter. */
+/* Returns whether the kernel's clock is based on the processor's counter, so
+ * that the fast clock can be used. */
 bool st_fast_clock_available(void);

@@ -11,8 +11,8 @@ static bool contains(const struct st_heap_slice* slice, const uint8_t* p) {
          (uintptr_t)p < (uintptr_t)slice->bytes + slice->capacity;
 }
 
-/* Returns the size field of the outermost message whose length is not known
- * yet, or NULL. */
+/* Returns the size field of the outermost open message, whose length is not
+ * known yet.  Returns NULL if no message is open. */
 static const uint8_t* first_size_field(const struct st_stream_writer* w) {
   const uint8_t* first = NULL;
   for (const struct st_message* m = w->innermost; m; m = m->parent) {

@@ -29,8 +29,8 @@ struct st_file_stream {
 void st_file_stream_init(struct st_file_stream* f, struct st_stream_writer* w,
                          bool (*write)(void*, const void*, size_t), void* self);
 
-/* Writes the bytes that are still in memory.  Returns false if some bytes could
- * not be written. */
+/* Writes the bytes of the stream that are still in memory.  Returns false if
+ * some bytes could not be written. */
 bool st_file_stream_finish(struct st_file_stream* f,
                            struct st_stream_writer* w);
 

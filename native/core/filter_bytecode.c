@@ -6,7 +6,7 @@
 #include "wire.h"
 
 enum {
-  /* Fields with smaller numbers have one rule word each, in a table. */
+  /* A table holds one rule for each field with a number below this limit. */
   DIRECT_LIMIT = 128,
   RANGE_WORDS = 3,
   TRIPLET_WORDS = 3,
@@ -16,8 +16,6 @@ enum {
 };
 
 static const char kOutOfMemory[] = "there is no memory for it";
-
-/* --- decoding words --- */
 
 static bool push(struct st_filter_words* w, uint32_t word) {
   if (w->count == w->capacity) {
@@ -40,7 +38,8 @@ static uint64_t hash_word(uint64_t hash, uint32_t word) {
   return hash;
 }
 
-/* Decodes the varints of the bytecode into words, and removes the checksum. */
+/* Decodes the varints of the bytecode into words.  Checks the last word, the
+ * checksum, and removes it. */
 static const char* read_words(const uint8_t* p, size_t size,
                               struct st_filter_words* out) {
   const uint8_t* end = p + size;
@@ -60,8 +59,6 @@ static const char* read_words(const uint8_t* p, size_t size,
   return (uint32_t)hash == checksum ? NULL : "its checksum is wrong";
 }
 
-/* --- the message that is being read --- */
-
 struct loader {
   struct st_filter_bytecode* out;
   struct st_filter_words code;
@@ -71,7 +68,7 @@ struct loader {
   uint32_t direct[DIRECT_LIMIT];
   uint32_t direct_count;
   struct st_filter_words ranges;
-  /* The highest message number to which a nested field refers. */
+  /* The highest number of a message that a nested field refers to. */
   uint32_t highest_nested;
 };
 
@@ -95,8 +92,9 @@ static const char* add_field(struct loader* l, uint32_t field, uint32_t rule) {
   return NULL;
 }
 
-/* Adds a rule for a range, which may begin below the table's limit and end
- * above it.  A range whose end would exceed 2^32 is empty. */
+/* Adds a rule for a range of field numbers.  The range may begin below the
+ * limit of the table and end above it.  A range whose end would exceed 2^32 is
+ * empty. */
 static const char* add_fields(struct loader* l, uint32_t first,
                               uint32_t count) {
   uint32_t end = first + count;
@@ -119,9 +117,9 @@ static const char* end_message(struct loader* l) {
   return ok ? NULL : kOutOfMemory;
 }
 
-/* Limits the type to MAX_SEMANTIC_TYPE. The two highest 16-bit types would turn
- * the rule into ST_FILTER_RULE_STRING or _SIMPLE; all types above 127 are
- * handled the same, so the limit changes no result. */
+/* Limits the semantic type to MAX_SEMANTIC_TYPE.  The two highest 16-bit types
+ * would turn the rule into ST_FILTER_RULE_STRING or _SIMPLE.  All types above
+ * 127 are handled alike, so the limit changes no result. */
 static uint32_t semantic_type(uint32_t argument) {
   uint32_t type = argument & SEMANTIC_TYPE_MASK;
   return type < MAX_SEMANTIC_TYPE ? type : MAX_SEMANTIC_TYPE;
@@ -140,8 +138,8 @@ static uint32_t rule_of(uint32_t opcode, uint32_t argument) {
   }
 }
 
-/* Returns the key by which the overlay's triplets are sorted: message and
- * field. */
+/* Returns the sort key of an overlay triplet: its message number and field
+ * number. */
 static uint64_t triplet_key(const uint32_t* triplet) {
   return (uint64_t)triplet[0] << 32 | triplet[1] >> 3;
 }
@@ -159,8 +157,9 @@ static const char* check_overlay(const struct st_filter_words* overlay) {
   return NULL;
 }
 
-/* Applies the overlay's fields of the current message up to `field`. If there
- * is one for `field` itself, it replaces *rule. */
+/* Applies the overlay's rules for the current message, for fields up to
+ * `field`. If the overlay has a rule for `field`, the rule is stored in
+ * *rule. */
 static const char* merge_overlay(struct loader* l, uint32_t field,
                                  uint32_t* rule) {
   uint32_t message = (uint32_t)l->out->offsets.count;

@@ -50,12 +50,14 @@ struct st_filter_words {
 
 struct st_filter_bytecode {
   struct st_filter_words words;
-  /* The offset of each message in `words`, and the end of the last. */
+  /* The start of each message's table in `words`, then the end of the last
+   * table. */
   struct st_filter_words offsets;
 };
 
-/* Loads bytecode, and an overlay unless its size is 0. Returns NULL, or the
- * reason for the failure as a phrase ("..."); then there is nothing to free. */
+/* Loads the bytecode, and the overlay unless the overlay's size is 0.  Returns
+ * NULL on success.  On failure returns the reason as a phrase ("..."), and
+ * there is nothing to free. */
 const char* st_filter_bytecode_load(struct st_filter_bytecode* b,
                                     const uint8_t* data, size_t size,
                                     const uint8_t* overlay,
@@ -65,14 +67,16 @@ void st_filter_bytecode_free(struct st_filter_bytecode* b);
 size_t st_filter_bytecode_messages(const struct st_filter_bytecode* b);
 
 #define ST_FILTER_DENIED 0u
-/* A bit that is set in each rule except ST_FILTER_DENIED. */
+/* The bit that marks a field as allowed: set in each rule except
+ * ST_FILTER_DENIED. */
 #define ST_FILTER_ALLOWED 0x80000000u
 #define ST_FILTER_RULE_SIMPLE 0xFFFFFFFFu
 #define ST_FILTER_RULE_STRING 0xFFFFFFFEu
-/* Combined with the string's semantic type by a bitwise or. */
+/* The rule of a string with a semantic type: this constant | semantic type. */
 #define ST_FILTER_RULE_TYPED_STRING 0xFFFF0000u
 
-/* Returns the rule of a field.  The fields of unknown messages are denied. */
+/* Returns the rule of a message's field.  If there is no such message, the
+ * field is denied. */
 uint32_t st_filter_bytecode_query(const struct st_filter_bytecode* b,
                                   uint32_t message, uint32_t field);
 

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* This mutex guards the list of entries. */
+/* This mutex guards the list of registered entries. */
 static pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct st_fork_entry* g_newest;
 static struct st_fork_entry* g_oldest;

@@ -25,14 +25,18 @@
 #include <stdint.h>
 
 struct st_fork_entry {
-  pthread_mutex_t* mutexes[2]; /* Locked in this order; NULL: none. */
-  void (*child)(void* self);   /* Runs with the mutexes locked; or NULL. */
+  /* The mutexes that are locked before a fork, in this order.  NULL: no
+   * mutex. */
+  pthread_mutex_t* mutexes[2];
+  /* The handler that runs in the child with the mutexes locked.  May be
+   * NULL. */
+  void (*child)(void* self);
   void* self;
   struct st_fork_entry* newer;
   struct st_fork_entry* older;
 };
 
-/* Registers an entry.  It is a member of its object, and has to be unregistered
- * before the object is freed. */
+/* Registers an entry.  The entry is a member of an object, and must be
+ * unregistered before the object is freed. */
 void st_fork_register(struct st_fork_entry* entry);
 void st_fork_unregister(struct st_fork_entry* entry);

@@ -10,11 +10,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* The lowest high number, below 1024, the usual limit of descriptors. */
+/* The lowest "high" descriptor number.  It is below 1024, the usual limit of a
+ * process's descriptors. */
 enum { ST_HIGH_FD = 768 };
 
-/* Moves the descriptor to a high number.  Returns the new one, or the old one
- * if no high number is free. */
+/* Moves the descriptor to a high number.  Returns the new number, or the old
+ * one if no high number is free. */
 static inline int st_move_fd_up(int fd) {
   int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, ST_HIGH_FD);
   if (high < 0)

@@ -10,8 +10,8 @@ static struct st_identity_slot* slot_of(const struct st_identity_cache* c,
   return &c->slots[st_identity_hash(key) & c->mask];
 }
 
-/* No collision is possible while the cache grows: keys of two old slots differ
- * in the bits of their hashes that the old mask selects. */
+/* Two entries cannot collide while the cache grows: the hashes of keys from two
+ * old slots differ in the bits that the old mask selects. */
 static bool resize(struct st_identity_cache* c, uint32_t capacity) {
   struct st_identity_slot* slots = calloc(capacity, sizeof *slots);
   if (!slots)

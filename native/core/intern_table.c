@@ -40,8 +40,8 @@ static uint32_t hash_of(enum st_intern_kind kind, const uint8_t* data,
   word = 0;
   if (size > 0)
     memcpy(&word, data, size);
-  /* The last multiplication moves differences in the last bytes of a word to all
-   * bits of the result. */
+  /* The last multiplication makes all bits of the hash depend on the last bytes
+   * of the word. */
   return (uint32_t)(mix(hash, word) * 0x9E3779B97F4A7C15u >> 32);
 }
 
@@ -52,7 +52,8 @@ static bool matches(const struct st_intern_table* t,
          (size == 0 || memcmp(t->arena + slot->offset, data, size) == 0);
 }
 
-/* Returns the string's slot, or the empty slot where it belongs. */
+/* Returns the slot of the string.  If the string is not stored, returns the
+ * empty slot in which it can be stored. */
 static struct st_intern_slot* find(const struct st_intern_table* t,
                                    uint32_t hash, enum st_intern_kind kind,
                                    const void* data, size_t size) {
@@ -63,7 +64,8 @@ static struct st_intern_slot* find(const struct st_intern_table* t,
   return &t->slots[i];
 }
 
-/* Keeps at least half of the slots empty, so that find() is short. */
+/* Doubles the slots when more than half of them are used, so that find() needs
+ * few steps. */
 static bool grow_slots(struct st_intern_table* t) {
   if (t->capacity > 0 && t->count * 2 <= t->capacity)
     return true;

@@ -41,7 +41,7 @@ struct st_intern_slot {
   uint32_t hash;
   uint32_t offset;
   uint16_t length;
-  uint16_t iid; /* The interning id; 0 if the slot is empty. */
+  uint16_t iid; /* The interning id of the string; 0 if the slot is empty. */
   uint8_t kind;
 };
 
@@ -56,19 +56,20 @@ struct st_intern_table {
 void st_intern_init(struct st_intern_table* t);
 void st_intern_destroy(struct st_intern_table* t);
 
-/* Returns the id of the string; 0 if it must be written inline.  If *is_new is
- * set, the caller has to write the entry into the packet's interned_data. */
+/* Returns the interning id of the string.  Returns 0 if the caller must write
+ * the string inline.  If *is_new is set, the caller has to write the string and
+ * its id into the packet's interned_data. */
 uint32_t st_intern(struct st_intern_table* t, enum st_intern_kind kind,
                    const void* data, size_t size, bool* is_new);
 
-/* Returns the id of the string, or 0 if it is not stored.  *hash depends on the
- * string only. */
+/* Returns the interning id of the string, or 0 if the string is not stored.
+ * Stores a hash of the string alone in *hash. */
 uint32_t st_intern_find(const struct st_intern_table* t,
                         enum st_intern_kind kind, const void* data, size_t size,
                         uint32_t* hash);
 
-/* Returns a new id for a string that the caller stores and writes itself; 0 if
- * no id is left. */
+/* Returns an unused interning id for a string that is not stored in this table,
+ * but by the caller.  Returns 0 if no id is left. */
 uint32_t st_intern_take_id(struct st_intern_table* t, enum st_intern_kind kind);
 
 void st_intern_clear(struct st_intern_table* t);

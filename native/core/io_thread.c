@@ -13,27 +13,32 @@ enum { SOCKET, WAKE, FD_COUNT };
 
 struct st_io_thread {
   int socket;
-  struct st_send_queue* queue; /* The queue that the thread drains, or NULL. */
+  /* The send queue that the thread drains, or NULL. */
+  struct st_send_queue* queue;
   st_on_readable on_readable;
   void* self;
   struct st_wake_pipe wake;
   struct st_fork_entry fork;
-  /* Set before the thread is woken by its pipe, which orders them. */
+  /* Whether the thread has to stop.  The flag is set before a byte is written
+   * to the wake pipe, and the pipe orders the two. */
   _Atomic bool stopping;
-  /* Written only under the mutex; read without it as a hint, which orders
-   * nothing. */
+  /* Whether the thread runs.  The flag is written only under the mutex.  It is
+   * also read without the mutex, as a hint that orders no other memory
+   * access. */
   _Atomic bool running;
 
-  pthread_mutex_t mutex; /* Allows only one start or stop at a time. */
+  /* This mutex allows only one start or stop at a time. */
+  pthread_mutex_t mutex;
   pthread_t thread;
-  pid_t kernel_id; /* Written by the thread itself. */
+  pid_t kernel_id; /* The thread's gettid(), which the thread itself stores. */
 
-  /* Only the thread itself accesses the members below. */
+  /* The members below are accessed only by the thread itself. */
   bool reading;
-  bool orphaned; /* Whether the thread was destroyed by its own callback. */
+  /* Whether the thread's own callback has destroyed the thread object. */
+  bool orphaned;
 };
 
-/* The st_io_thread that runs on the calling thread, or NULL. */
+/* The IPC thread object that runs on the calling thread, or NULL. */
 static _Thread_local struct st_io_thread* t_current;
 
 static void release(struct st_io_thread* t) {
@@ -46,8 +51,8 @@ static void release(struct st_io_thread* t) {
 static void wait_for_events(struct st_io_thread* t, struct pollfd* fds) {
   bool writing = t->queue && st_send_queue_pending(t->queue) > 0;
   short events = (short)((t->reading ? POLLIN : 0) | (writing ? POLLOUT : 0));
-  /* Does not poll a descriptor without events: poll would report a closed peer
-   * again and again. */
+  /* A descriptor without requested events is left out: poll would report a
+   * closed peer again and again. */
   fds[SOCKET] = (struct pollfd){events ? t->socket : -1, events, 0};
   fds[WAKE] = (struct pollfd){t->wake.polled.fd, POLLIN, 0};
   pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
@@ -57,16 +62,18 @@ static void wait_for_events(struct st_io_thread* t, struct pollfd* fds) {
     fds[SOCKET].revents = fds[WAKE].revents = 0;
 }
 
-/* The program has closed a descriptor.  With it, poll would return at once each
- * time, or report events of another file. */
+/* Handles that the program has closed a descriptor of this thread.  With such a
+ * descriptor poll would return at once each time, or report events of another
+ * file. */
 static bool call_back_closed(struct st_io_thread* t) {
   if (t->reading)
     t->on_readable(t->self);
   return false;
 }
 
-/* Returns false if the thread has to end: its owner was destroyed, it was
- * stopped, or no descriptor is left to poll. */
+/* Handles the events that poll has reported.  Returns false if the thread has
+ * to end: its object was destroyed, it was stopped, or no descriptor is left to
+ * poll. */
 static bool handle_events(struct st_io_thread* t, const struct pollfd* fds) {
   bool closed = fds[WAKE].revents && !st_wake_pipe_read(&t->wake);
   if (atomic_load(&t->stopping))
@@ -86,7 +93,7 @@ static bool handle_events(struct st_io_thread* t, const struct pollfd* fds) {
 static void* run(void* arg) {
   struct st_io_thread* t = arg;
   struct pollfd fds[FD_COUNT];
-  /* A stop may cancel the thread only while it polls. */
+  /* A stop may cancel the thread only while the thread polls. */
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
   t_current = t;
   t->kernel_id = (pid_t)syscall(SYS_gettid);
@@ -101,8 +108,8 @@ static void* run(void* arg) {
   return NULL;
 }
 
-/* Sets the queue's wake pipe while a thread polls.  A push that leaves bytes in
- * the queue then wakes the thread. */
+/* Installs the wake pipe in the send queue while the thread polls.  A push that
+ * leaves bytes in the queue then wakes the thread. */
 static void set_wake(struct st_io_thread* t, const struct st_wake_pipe* wake) {
   if (t->queue)
     st_send_queue_set_wake(t->queue, wake);
@@ -154,8 +161,8 @@ bool st_io_thread_running(struct st_io_thread* t) {
   return atomic_load(&t->running);
 }
 
-/* The child of a fork has no IPC thread.  If this thread itself called fork, it
- * ends in the child when its callback returns. */
+/* The child of a fork has no IPC thread.  If the IPC thread itself called fork,
+ * it ends in the child when its callback returns. */
 static void forget_in_child(void* self) {
   struct st_io_thread* t = self;
   if (t_current == t)

@@ -39,10 +39,12 @@
 
 #include "send_queue.h"
 
-/* The callback for a readable descriptor.  Returns false to stop reading. */
+/* The callback that the thread calls when the descriptor is readable.  It
+ * returns false to stop reading. */
 typedef bool (*st_on_readable)(void* self);
 
-struct st_io_thread; /* The members are private to io_thread.c. */
+/* An IPC thread.  The members are private to io_thread.c. */
+struct st_io_thread;
 
 /* Creates a stopped thread.  It borrows the socket and the queue, which may be
  * NULL. Returns NULL with errno when out of resources. */
@@ -51,8 +53,8 @@ struct st_io_thread* st_io_thread_create(int socket,
                                          st_on_readable on_readable,
                                          void* self);
 
-/* Starts the thread.  Returns 0 or an errno; 0 also if the thread already
- * runs. */
+/* Starts the thread.  Returns 0 if the thread runs, even if it ran before.
+ * Otherwise returns an errno. */
 int st_io_thread_start(struct st_io_thread* t);
 
 /* Stops and joins the thread if it runs.  Returns EDEADLK if called from the

@@ -45,8 +45,8 @@ size_t st_ipc_frame_put_invoke(uint8_t* out,
   return (size_t)(p - out);
 }
 
-/* *out is not reset: protobuf merges the occurrences of a repeated
- * submessage. */
+/* *out keeps the values of an earlier occurrence: protobuf merges the
+ * occurrences of a submessage that is not repeated. */
 static bool get_invoke_method(const uint8_t* data, size_t size,
                               struct st_ipc_invoke* out) {
   struct st_decoder d;
@@ -85,7 +85,7 @@ static bool get_frame(const uint8_t* data, size_t size,
         return false;
     } else if (f.number != FRAME_DATA_FOR_TESTING &&
                f.number <= FRAME_LAST_KNOWN) {
-      /* The frame's oneof contains another member than InvokeMethod. */
+      /* The member that is set in the frame's oneof is not InvokeMethod. */
       return false;
     }
   }

@@ -20,9 +20,10 @@
 
 enum {
   ST_IPC_HEADER_SIZE = 4,
-  /* The largest size of a frame, with its header. */
+  /* The largest size of a frame, including its header. */
   ST_IPC_MAX_FRAME = 131072,
-  /* The largest size of an InvokeMethod frame without its arguments. */
+  /* The largest size of an InvokeMethod frame, not counting the method's
+   * arguments. */
   ST_IPC_INVOKE_OVERHEAD = 48,
 };
 
@@ -35,12 +36,13 @@ struct st_ipc_invoke {
   bool drop_reply;
 };
 
-/* Writes a whole frame to `out`, which has room for args_size +
+/* Writes an InvokeMethod frame to `out`, which has room for args_size +
  * ST_IPC_INVOKE_OVERHEAD bytes.  Returns the frame's size. */
 size_t st_ipc_frame_put_invoke(uint8_t* out,
                                const struct st_ipc_invoke* invoke);
 
-/* Parses the frame at the start of data.  Returns its size, with the header, if
- * it is a complete InvokeMethod frame, else 0. args points into data. */
+/* Parses the frame at the start of data.  If it is a complete InvokeMethod
+ * frame, returns its size, including the header.  Otherwise returns 0.  `args`
+ * of the result points into data. */
 size_t st_ipc_frame_get_invoke(const uint8_t* data, size_t size,
                                struct st_ipc_invoke* out);

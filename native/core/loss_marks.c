@@ -6,14 +6,14 @@
 #include "setters.h"
 #include "trace_writer.h"
 
-/* The largest size of the first packet and one mark together. */
+/* The largest size of the sequence's first packet together with one mark. */
 enum { MARK_ROOM = 64 };
 
 struct st_loss_marks {
   struct st_loss_marks* next;
   uint32_t target_buffer;
   uint32_t users;
-  uint64_t owed; /* The number of losses that are not marked yet. */
+  uint64_t owed; /* The number of losses that have no mark in the trace yet. */
   struct st_trace_writer writer;
 };
 
@@ -26,7 +26,8 @@ static struct st_loss_marks** find(struct st_arbiter* a,
 }
 
 /* Keeps the writer in drop mode, in which it never waits for a chunk.  A wait
- * would hold the mutex, and the thread that could free a chunk may need it. */
+ * would hold the mutex, and another thread may need the mutex to free a
+ * chunk. */
 static void stay_in_drop_mode(struct st_loss_marks* m) {
   m->writer.dropping = m->writer.needs_prefix = true;
 }
@@ -68,7 +69,8 @@ static bool add_buffer(struct st_arbiter* a, uint32_t target_buffer) {
 
 static void close_writer(struct st_loss_marks* m) {
   write_mark(m);
-  /* Otherwise destroy would report this mark itself as a loss. */
+  /* Without this line, st_trace_writer_destroy would report the mark as a new
+   * loss. */
   m->writer.dropping = false;
   st_trace_writer_destroy(&m->writer);
 }

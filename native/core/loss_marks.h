@@ -31,8 +31,9 @@
 
 #include "arbiter.h"
 
-/* Reserves a chunk for the buffer.  Returns false when out of memory or out of
- * writer ids. */
+/* Reserves a chunk for the loss marks of a buffer.  Returns false when out of
+ * memory or out of writer ids. */
 bool st_loss_marks_open(struct st_arbiter* a, uint32_t target_buffer);
-/* Ends one use of the buffer.  The end of the last use returns the chunk. */
+/* Ends one use of the buffer.  When the last use ends, the chunk that was
+ * reserved for its loss marks is returned. */
 void st_loss_marks_close(struct st_arbiter* a, uint32_t target_buffer);

@@ -1,6 +1,6 @@
 #include "message.h"
 
-/* The largest size of a nested message whose length takes one byte. */
+/* The largest payload of a nested message whose length takes one byte. */
 enum { MAX_COMPACT_SIZE = 127 };
 
 void st_message_init_root(struct st_message* m,
@@ -10,7 +10,7 @@ void st_message_init_root(struct st_message* m,
   stream->innermost = m;
 }
 
-/* Returns whether the message, with its size field, is the last part of the
+/* Returns whether the message, from its size field on, is the last part of the
  * current buffer.  Only such a message can be moved. */
 static bool lies_whole_at_end(const struct st_message* m) {
   const struct st_stream_writer* s = m->stream;
@@ -19,8 +19,8 @@ static bool lies_whole_at_end(const struct st_message* m) {
              (uintptr_t)s->cur;
 }
 
-/* Writes the message's length.  Returns the number of bytes saved by a compact
- * length. */
+/* Writes the length of a message into its size field.  Returns how many bytes a
+ * compact length has saved. */
 static uint32_t write_length(struct st_message* m) {
   if (m->size > MAX_COMPACT_SIZE || !lies_whole_at_end(m)) {
     st_put_size_field(m->size_field, m->size);
@@ -59,8 +59,8 @@ uint32_t st_message_finalize(struct st_message* m) {
   return m->size;
 }
 
-/* Prepares the message for `size` more bytes.  Returns false if they must not
- * be written. */
+/* Prepares the message for `size` more bytes.  Returns false if the bytes must
+ * be discarded. */
 static bool admit(struct st_message* m, size_t size) {
   if (m->finalized) {
     m->misuse++;
@@ -102,8 +102,9 @@ void st_message_begin_nested_slow(struct st_message* parent,
   uint8_t tag[ST_MAX_TAG];
   size_t tag_size = (size_t)(st_put_tag(tag, field, ST_WIRE_DELIMITED) - tag);
   bool admitted = admit(parent, tag_size + ST_SIZE_FIELD);
-  /* The child is cleared after admit(), because it may be the parent's open
-   * child, which the caller uses again. */
+  /* The child is cleared only now, after admit().  The caller may reuse the
+   * struct of a child that is still open, and admit() has to finalize that
+   * child. */
   memset(child, 0, sizeof *child);
   child->stream = parent->stream;
   child->finalized = !admitted;

@@ -48,27 +48,24 @@ void st_message_init_root(struct st_message* m,
  * payload. */
 uint32_t st_message_finalize(struct st_message* m);
 
-/* --- room in the current buffer --- */
-
 /* Returns n contiguous bytes in the current buffer, which the caller must write
- * at once.  NULL if m is not the innermost open message, or the buffer is too
- * full. */
+ * at once.  Returns NULL if m is not the innermost open message, or if the
+ * buffer has less room. */
 static inline uint8_t* st_message_room(const struct st_message* m, size_t n) {
   const struct st_stream_writer* s = m->stream;
   return s->innermost == m && (size_t)(s->end - s->cur) >= n ? s->cur : NULL;
 }
 
-/* Commits the bytes between st_message_room()'s result and `end`. */
+/* Appends the bytes from st_message_room()'s result to `end`, which the caller
+ * has written, to the message. */
 static inline void st_message_advance(struct st_message* m, uint8_t* end) {
   m->size += (uint32_t)(end - m->stream->cur);
   m->stream->cur = end;
 }
 
-/* --- fields: written inline if they fit, else by a call --- */
-
 enum { ST_MAX_SIMPLE_FIELD = ST_MAX_TAG + ST_MAX_VARINT };
 
-/* Appends bytes that may have to be split over several buffers. */
+/* Appends bytes to a message, over several buffers if needed. */
 void st_message_append_slow(struct st_message* m, const void* data,
                             size_t size);
 void st_message_append_bytes_slow(struct st_message* m, uint32_t field,
@@ -76,7 +73,7 @@ void st_message_append_bytes_slow(struct st_message* m, uint32_t field,
 void st_message_begin_nested_slow(struct st_message* parent,
                                   struct st_message* child, uint32_t field);
 
-/* Appends encoded fields as they are, without adding a tag. */
+/* Appends fields that the caller has encoded with their tags. */
 static inline void st_message_append_raw(struct st_message* m, const void* data,
                                          size_t size) {
   uint8_t* p = st_message_room(m, size);

@@ -19,15 +19,16 @@
 struct st_arena_message {
   struct st_message message;
   uint64_t serial;
-  struct st_arena_message* deeper; /* The struct of the next depth, or NULL. */
+  /* The struct for the messages one level deeper, or NULL. */
+  struct st_arena_message* deeper;
 };
 
-/* Allocates the struct of the next depth below `parent`.  Returns false when
- * out of memory. */
+/* Allocates the struct for messages nested in `parent`.  Returns false when out
+ * of memory. */
 bool st_arena_deepen(struct st_arena_message* parent);
 
-/* Opens a message below `parent`, which must not be stale.  Returns NULL when
- * out of memory. */
+/* Opens a message nested in `parent`, whose handle must not be stale.  Returns
+ * NULL when out of memory. */
 static inline struct st_arena_message* st_arena_begin_nested(
     struct st_arena_message* parent, uint32_t field) {
   if (!parent->deeper && !st_arena_deepen(parent))
@@ -37,5 +38,5 @@ static inline struct st_arena_message* st_arena_begin_nested(
   return parent->deeper;
 }
 
-/* Frees all structs below the root.  The caller owns the root. */
+/* Frees all structs of the arena except the root, which the caller owns. */
 void st_arena_free(struct st_arena_message* root);

@@ -4,14 +4,16 @@
 
 #include "wire.h"
 
-enum { PACKET_TAG = 0x0A }; /* The tag of Trace.packet, a delimited field. */
+/* The encoded tag of the delimited field Trace.packet. */
+enum { PACKET_TAG = 0x0A };
 
-/* A message that is being filtered. */
+/* A message whose fields are being filtered. */
 struct frame {
-  const uint8_t* end; /* The current position and the end, in the input. */
+  /* The current position in the input, and the end of the message there. */
+  const uint8_t* end;
   uint32_t message;
   uint32_t length_width;
-  /* The position of the message's length field; NULL for the outermost
+  /* The position of the message's length in the output; NULL for the outermost
    * message. */
   uint8_t* length;
 };
@@ -25,8 +27,8 @@ struct run {
   struct frame frames[ST_FILTER_MAX_DEPTH];
 };
 
-/* Decodes a varint.  Most varints have one byte, so that case is the
- * fastest. */
+/* Decodes a varint.  Varints of one byte are tested first, because most varints
+ * have one byte. */
 static inline const uint8_t* get_varint(const uint8_t* p, const uint8_t* end,
                                         uint64_t* out) {
   if (p == end || *p >= 0x80)
@@ -161,7 +163,8 @@ bool st_message_filter_set_root(struct st_message_filter* f,
 enum st_filter_result st_message_filter_run(const struct st_message_filter* f,
                                             const uint8_t* data, size_t size,
                                             uint8_t* out, size_t* out_size) {
-  /* Not initialised: each entry is written before it is read. */
+  /* The struct is not initialised, because each entry is written before it is
+   * read. */
   struct run run;
   run.filter = f;
   run.in = data;
@@ -180,7 +183,8 @@ enum st_filter_result st_message_filter_run(const struct st_message_filter* f,
   return ST_FILTER_DONE;
 }
 
-/* Returns the payload of the packet that begins at p, or NULL. */
+/* Returns the start of the payload of the packet at p.  Returns NULL if there
+ * is no complete packet at p. */
 static const uint8_t* open_packet(const uint8_t* p, const uint8_t* end,
                                   size_t* size) {
   uint64_t value;
@@ -193,8 +197,8 @@ static const uint8_t* open_packet(const uint8_t* p, const uint8_t* end,
   return p;
 }
 
-/* Moves a packet that is `room` bytes after `out` behind its tag and length,
- * which are written at `out`. */
+/* Writes the tag and length of a packet at `out`, and moves the packet's
+ * payload, which begins `room` bytes after `out`, directly behind them. */
 static uint8_t* close_packet(uint8_t* out, size_t room, size_t size) {
   const uint8_t* packet = out + room;
   *out++ = PACKET_TAG;

@@ -36,31 +36,33 @@
 
 enum { ST_FILTER_MAX_DEPTH = 512 };
 
-/* Overwrites a string in place; its length must not change.  Returns false to
- * stop the whole run. */
+/* Rewrites a string in place without changing its length.  Returns false to
+ * stop the filter. */
 typedef bool (*st_string_filter)(void* context, uint8_t* data, size_t size,
                                  uint32_t semantic_type);
 
 struct st_message_filter {
   const struct st_filter_bytecode* bytecode;
-  uint32_t root; /* The message number of the outermost message. */
-  /* Overwrites strings; NULL if strings stay unchanged. */
+  uint32_t root; /* The number of the outermost message in the bytecode. */
+  /* The function that rewrites strings.  If NULL, strings stay unchanged. */
   st_string_filter string_filter;
-  void* context; /* The first argument of `string_filter`. */
+  void* context; /* The first argument of each call of `string_filter`. */
 };
 
-/* Makes the nested message at this path of field numbers the root.  Returns
- * false, and changes nothing, if one of the fields is not a nested message. */
+/* Makes a nested message the root of the filter.  `path` holds the field
+ * numbers from the old root to it.  Returns false, and changes nothing, if one
+ * of these fields is no nested message. */
 bool st_message_filter_set_root(struct st_message_filter* f,
                                 const uint32_t* fields, size_t count);
 
 enum st_filter_result {
   ST_FILTER_DONE,
   ST_FILTER_MALFORMED,
-  ST_FILTER_STOPPED, /* The string filter has stopped the run. */
+  ST_FILTER_STOPPED, /* The result if the string filter has stopped the run. */
 };
 
-/* Filters one message into `out`, which has room for `size` bytes. */
+/* Filters one message and writes the result to `out`, which has room for `size`
+ * bytes. */
 enum st_filter_result st_message_filter_run(const struct st_message_filter* f,
                                             const uint8_t* data, size_t size,
                                             uint8_t* out, size_t* out_size);
@@ -68,9 +70,10 @@ enum st_filter_result st_message_filter_run(const struct st_message_filter* f,
 struct st_filter_counts {
   uint64_t packets;
   uint64_t malformed;
-  /* Total size of the packets before filtering, without tag and length. */
+  /* The size of all packets before filtering, without their tags and
+   * lengths. */
   uint64_t packet_bytes;
-  /* Total size of the packets after filtering, without tag and length. */
+  /* The size of all packets after filtering, without their tags and lengths. */
   uint64_t filtered_bytes;
   size_t out_size;
 };

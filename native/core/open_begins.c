@@ -30,8 +30,8 @@ static void drop(struct st_open_tracks* t, struct st_open_track** at) {
   t->count--;
 }
 
-/* Returns the track's entry, a new one if needed.  Returns the shared entry if
- * the limit of tracks is reached or memory is out. */
+/* Returns the entry of the track.  Makes the entry if the track has none.
+ * Returns the shared entry if there are too many tracks or memory is out. */
 static struct st_open_track* find_or_make(struct st_open_tracks* t,
                                           uint64_t uuid) {
   struct st_open_track** at = find(t, uuid);

@@ -31,11 +31,13 @@ enum {
 };
 
 struct st_open_begins {
-  /* The generation of the slot's session when the BEGINs were recorded.  If the
-   * slot has another generation now, these BEGINs no longer count. */
+  /* The generation of the session that got these BEGINs.  If the slot now has
+   * another generation, that session has ended, and these BEGINs no longer
+   * count. */
   uint32_t generation;
   uint32_t depth;
-  /* One bit per open BEGIN, the newest in bit 0: whether it was written. */
+  /* One bit for each open BEGIN, with the newest in bit 0: whether the BEGIN
+   * was written. */
   uint64_t bits;
 };
 
@@ -45,29 +47,31 @@ struct st_open_track {
   struct st_open_begins sessions[ST_BEGIN_SESSIONS];
 };
 
-/* A table of tracks with open BEGINs.  A zeroed struct is an empty table. */
+/* A table of the tracks that have open BEGINs.  A zeroed struct is an empty
+ * table. */
 struct st_open_tracks {
   struct st_open_track* buckets[ST_BEGIN_BUCKETS];
-  /* The entry that all tracks above the limit share. */
+  /* The entry that all tracks beyond the limit of tracks share. */
   struct st_open_track others;
   uint32_t count;
 };
 
-/* The generation of the session in each slot; 0 if no session runs there. */
+/* For each slot the generation of the session that runs there; 0 if no session
+ * runs there. */
 struct st_begin_sessions {
   uint32_t generations[ST_BEGIN_SESSIONS];
 };
 
-/* Records a begin() on the track for the sessions in mask.  Its BEGIN was
- * written to the sessions in `written`. */
+/* Records a call of begin() on the track for the sessions in `mask`.  The event
+ * BEGIN was written only to the sessions in `written`. */
 void st_open_begins_push(struct st_open_tracks* t,
                          const struct st_begin_sessions* now, uint64_t uuid,
                          uint32_t mask, uint32_t written);
-/* Removes the innermost begin() of the track.  Returns the sessions in mask
- * that got its BEGIN. */
+/* Removes the innermost open begin() call of the track.  Returns which of the
+ * sessions in `mask` got its BEGIN. */
 uint32_t st_open_begins_pop(struct st_open_tracks* t,
                             const struct st_begin_sessions* now, uint64_t uuid,
                             uint32_t mask);
-/* Removes the entries of ended sessions. */
+/* Removes the BEGINs of sessions that have ended. */
 void st_open_begins_forget_ended(struct st_open_tracks* t,
                                  const struct st_begin_sessions* now);

@@ -18,15 +18,15 @@
 #include <unistd.h>
 
 struct st_own_fd {
-  int fd; /* The descriptor; -1 if there is none. */
+  int fd; /* The number of the file descriptor; -1 if there is none. */
   dev_t device;
   ino_t inode;
 };
 
 #define ST_NO_FD ((struct st_own_fd){.fd = -1})
 
-/* Stores the identity of an open descriptor.  Returns ST_NO_FD if it is not
- * open. */
+/* Returns a struct with the device and inode of an open descriptor.  Returns
+ * ST_NO_FD if the descriptor is not open. */
 static inline struct st_own_fd st_own_fd_from(int fd) {
   struct stat s;
   if (fd < 0 || fstat(fd, &s) != 0)

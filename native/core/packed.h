@@ -27,7 +27,8 @@ enum { ST_PACKED_INLINE = 8192 - 32 };
 struct st_packed {
   uint8_t* cur;
   uint8_t* end;
-  uint8_t* begin; /* Points to inline_bytes, or to a heap array. */
+  /* The array of encoded elements: inline_bytes, or an array on the heap. */
+  uint8_t* begin;
   uint8_t inline_bytes[ST_PACKED_INLINE];
 };
 
@@ -40,8 +41,8 @@ static inline size_t st_packed_size(const struct st_packed* p) {
   return (size_t)(p->cur - p->begin);
 }
 
-/* Makes room for n more bytes.  Returns false when out of memory or above the
- * limit. */
+/* Makes room for n more bytes of elements.  Returns false when out of memory or
+ * above the size limit. */
 bool st_packed_grow(struct st_packed* p, size_t n);
 
 static inline bool st_packed_add_varint(struct st_packed* p, uint64_t value) {
@@ -52,7 +53,8 @@ static inline bool st_packed_add_varint(struct st_packed* p, uint64_t value) {
   return true;
 }
 
-/* Appends the low `size` bytes (4 or 8) of a value in little-endian order. */
+/* Appends an element: the low `size` bytes (4 or 8) of a value in little-endian
+ * order. */
 static inline bool st_packed_add_fixed(struct st_packed* p, uint64_t value,
                                        size_t size) {
   if ((size_t)(p->end - p->cur) < size && !st_packed_grow(p, size))

@@ -23,7 +23,8 @@ enum { ST_PATCH_SIZE = 4 };
 struct st_patch {
   struct st_patch* next;
   uint32_t chunk_id;
-  uint16_t offset; /* Position of the size field in the chunk's payload. */
+  /* The position of the message's size field in the payload of the chunk. */
+  uint16_t offset;
   uint8_t size_field[ST_PATCH_SIZE];
 };
 
@@ -40,13 +41,13 @@ static inline bool st_patch_list_has_ready(const struct st_patch_list* list) {
   return list->front && st_patch_is_ready(list->front);
 }
 
-/* Appends an empty patch.  Returns NULL when out of memory: the caller then
- * drops the packet. */
+/* Appends an empty patch to the list.  Returns NULL when out of memory; the
+ * caller then drops the packet. */
 struct st_patch* st_patch_list_add(struct st_patch_list* list,
                                    uint32_t chunk_id, uint16_t offset);
 
-/* Removes and frees the patch at the front. */
+/* Removes the patch at the front of the list, and frees it. */
 void st_patch_list_pop(struct st_patch_list* list);
 
-/* Frees all patches, whether ready or not. */
+/* Frees all patches of the list, whether ready or not. */
 void st_patch_list_clear(struct st_patch_list* list);

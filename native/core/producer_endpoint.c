@@ -37,8 +37,6 @@ void st_producer_endpoint_set_shm(struct st_producer_endpoint* e,
   e->shm = *shm;
 }
 
-/* --- permissions: the buffers that a writer may write to --- */
-
 void st_producer_endpoint_allow_buffer(struct st_producer_endpoint* e,
                                        uint16_t buffer, bool allow) {
   uint8_t bit = (uint8_t)(1u << (buffer & 7));
@@ -106,9 +104,9 @@ void st_endpoint_trust_finished(struct st_chunk_copy* copy) {
   copy->flags &= ST_CHUNK_FIRST_CONTINUES;
 }
 
-/* Returns the target buffer if the writer may write to it: it is allowed for
- * the producer, and the writer is registered for it or not registered at all.
- * Called with the mutex held. */
+/* Returns the target buffer if the writer may write to it.  The producer must
+ * be allowed to use that buffer.  If the writer is registered, it must be
+ * registered for that buffer.  Called with the mutex held. */
 static struct st_trace_buffer* acquire_target(struct st_producer_endpoint* e,
                                               uint16_t writer,
                                               uint16_t target) {
@@ -137,22 +135,22 @@ void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
   struct st_chunk c;
   if (page >= e->shm.num_pages || chunk >= ST_MAX_CHUNKS_PER_PAGE ||
       !st_chunk_try_acquire_for_reading(&e->shm, page, chunk, &c))
-    return; /* There is no chunk to move, so no data is lost. */
+    return; /* There is no chunk to move to a buffer, so no data is lost. */
   struct st_chunk_copy copy = st_endpoint_read_header(e, st_chunk_header(&c));
   copy.complete = true;
   copy.payload = c.begin + ST_CHUNK_HEADER_SIZE;
   copy.payload_size = c.size - ST_CHUNK_HEADER_SIZE;
-  /* The mutex keeps scrapers from copying this chunk meanwhile.  Otherwise a
-   * scraper's older copy could reach the buffer after this one, or hold bytes
-   * of the chunk's next writer. */
+  /* The mutex keeps scrapers from copying this chunk now.  Without it an older
+   * copy by a scraper could reach the buffer after this copy, or could hold
+   * bytes of the chunk's next writer. */
   pthread_mutex_lock(&e->mutex);
   st_endpoint_copy_chunk(e, &copy, target_buffer);
   st_chunk_release_as_free(&e->shm, &c);
   pthread_mutex_unlock(&e->mutex);
 }
 
-/* Copies one chunk for a scrape, and returns its target buffer; 0 if it has
- * none.  No chunk is freed while the mutex is held. */
+/* Copies one chunk for a scrape.  Returns the chunk's target buffer, or 0 if
+ * there is none.  No chunk becomes free while the mutex is held. */
 static uint16_t scrape_chunk(struct st_producer_endpoint* e, uint32_t page,
                              uint32_t index, struct st_chunk_copy* copy,
                              uint8_t* scratch) {
@@ -210,7 +208,7 @@ void st_producer_endpoint_scrape(struct st_producer_endpoint* e,
   free(scratch);
 }
 
-/* --- the sink of writers in this process --- */
+/* The sink of the arbiter if the service and its writers are in one process. */
 
 static void sink_chunk_complete(void* self, const struct st_chunk* chunk,
                                 uint32_t target_buffer) {
@@ -243,7 +241,8 @@ static void sink_patch(void* self, const struct st_chunk_patches* patches) {
 }
 
 static void sink_flush(void* self) {
-  /* A flush sends nothing here: each chunk is moved when it is complete. */
+  /* The sink of this process has nothing to flush: each chunk is moved as soon
+   * as it is complete. */
   (void)self;
 }
 

@@ -37,8 +37,9 @@
 #include "trace_buffer.h"
 
 struct st_endpoint_stats {
-  /* The number of chunks whose target buffer is unknown, not allowed, or not
-   * the buffer for which their writer is registered. */
+  /* The number of discarded chunks.  Their target buffer was unknown, was not
+   * allowed for the producer, or was not the one for which the writer is
+   * registered. */
   uint64_t chunks_discarded;
   uint64_t patches_discarded;
   uint64_t malformed_requests;
@@ -46,17 +47,20 @@ struct st_endpoint_stats {
 
 struct st_producer_endpoint {
   uint16_t producer_id;
-  /* The mapping; num_pages is 0 until memory is attached. */
+  /* The mapping of the shared memory.  Its num_pages is 0 until memory is
+   * attached. */
   struct st_shm shm;
   struct st_buffer_table* buffers;
 
-  pthread_mutex_t mutex; /* This mutex guards the members below. */
-  /* The bitmap of the 65536 buffer ids that the producer may write to. */
+  pthread_mutex_t mutex; /* This mutex guards the members below it. */
+  /* The set of buffers that the producer may write to: a bitmap of the 65536
+   * buffer ids. */
   uint8_t* allowed;
-  /* The buffer of each writer id, plus 1; 0 for an unregistered writer. */
+  /* For each writer id its buffer id + 1, or 0 if the writer is not
+   * registered. */
   uint32_t* writer_buffer;
-  /* The buffer into which unregistered writers are scraped; 0 if there is
-   * none. */
+  /* The buffer that receives scraped chunks of unregistered writers; 0 if there
+   * is none. */
   uint16_t adoptive_buffer;
   struct st_endpoint_stats stats;
 };
@@ -64,41 +68,43 @@ struct st_producer_endpoint {
 bool st_producer_endpoint_init(struct st_producer_endpoint* e,
                                uint16_t producer_id,
                                struct st_buffer_table* buffers);
-/* Destroys the endpoint, without unmapping the shared memory. */
+/* Destroys the endpoint.  The shared memory stays mapped. */
 void st_producer_endpoint_destroy(struct st_producer_endpoint* e);
 void st_producer_endpoint_set_shm(struct st_producer_endpoint* e,
                                   const struct st_shm* shm);
 void st_producer_endpoint_allow_buffer(struct st_producer_endpoint* e,
                                        uint16_t buffer, bool allow);
-/* Registers a writer.  A registered writer may write to no other buffer.  Ids
- * are truncated to 16 bits. */
+/* Registers a writer for a buffer.  The writer may then write to no other
+ * buffer.  Both ids are truncated to 16 bits. */
 void st_producer_endpoint_register_writer(struct st_producer_endpoint* e,
                                           uint32_t writer_id, uint32_t buffer);
 void st_producer_endpoint_unregister_writer(struct st_producer_endpoint* e,
                                             uint32_t writer_id);
 
-/* Sets the buffer into which unregistered writers are scraped.  It is used for
- * a producer that died, perhaps before it could register all its writers. */
+/* Sets the buffer that receives scraped chunks of unregistered writers.  It is
+ * used for a producer that died, perhaps before it had registered all
+ * writers. */
 void st_producer_endpoint_adopt_writers(struct st_producer_endpoint* e,
                                         uint16_t buffer);
 
-/* Moves one Complete chunk to its buffer, and makes it Free. */
+/* Moves one Complete chunk to its target buffer, and makes the chunk Free. */
 void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
                                      uint32_t page, uint32_t chunk,
                                      uint32_t target_buffer);
 
-/* Handles one request.  *flush_request_id becomes 0 if the request has none.
- * Returns false if the bytes are no CommitDataRequest; entries that could be
- * parsed were handled. */
+/* Handles one CommitDataRequest.  *flush_request_id becomes 0 if the request
+ * has none.  Returns false if the bytes are no valid CommitDataRequest; the
+ * entries before the invalid bytes are still handled. */
 bool st_producer_endpoint_commit(struct st_producer_endpoint* e,
                                  const uint8_t* request, size_t size,
                                  uint64_t* flush_request_id);
 
-/* Copies the unfinished and Complete chunks of registered writers whose target
- * is one of `buffers[count]` (global ids). Chunk states do not change. */
+/* Copies the unfinished and the Complete chunks of registered writers whose
+ * target buffer is one of `buffers[count]` (global ids).  Chunk states do not
+ * change. */
 void st_producer_endpoint_scrape(struct st_producer_endpoint* e,
                                  const uint16_t* buffers, size_t count);
 
-/* The arbiter's sink when service and writers share a process.  Its `self` is
- * the endpoint. */
+/* The arbiter's sink when the service and the writers are in one process.  The
+ * `self` of its functions is the endpoint. */
 extern const struct st_commit_sink st_in_process_sink;

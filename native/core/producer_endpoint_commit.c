@@ -9,7 +9,7 @@
 /* The largest number of patches for one chunk in one request. */
 enum { MAX_PATCHES = 1024 };
 
-/* Fields of CommitDataRequest and its submessages. */
+/* Field numbers of CommitDataRequest and its submessages. */
 enum {
   REQUEST_CHUNKS_TO_MOVE = 1,
   REQUEST_CHUNKS_TO_PATCH = 2,
@@ -31,15 +31,16 @@ enum {
   PATCH_DATA = 2,
 };
 
-/* Returns the low 32 bits of a value, as protobuf defines for a uint32
- * field. */
+/* Returns the low 32 bits of a field's value, as protobuf defines for
+ * uint32. */
 static uint32_t number_of(const struct st_field* f) {
   return f->wire_type == ST_WIRE_VARINT ? (uint32_t)f->value : 0;
 }
 
 struct move {
   uint32_t page, chunk, target_buffer;
-  /* The chunk with its header, under emulation; else NULL. */
+  /* The chunk and its header, which the request contains under emulation; else
+   * NULL. */
   const uint8_t* data;
   size_t size;
   bool incomplete;
@@ -67,8 +68,8 @@ static bool parse_move(const struct st_field* message, struct move* m) {
   return !st_decoder_left(&d);
 }
 
-/* Copies a chunk that the request itself contains, usually from a producer
- * without shared memory.  The entry's page number is ignored. */
+/* Copies a chunk that the request itself contains, usually because the producer
+ * has no shared memory.  The page number in this entry is ignored. */
 static void move_data(struct st_producer_endpoint* e, const struct move* m) {
   if (m->size < ST_CHUNK_HEADER_SIZE || m->size >= ST_MAX_PAGE_SIZE)
     return;
@@ -102,8 +103,10 @@ static bool handle_move(struct st_producer_endpoint* e,
 struct to_patch {
   uint32_t target_buffer, writer_id, chunk_id;
   bool has_more;
-  uint32_t refused; /* The number of patches with a wrong size. */
-  uint32_t count;   /* The number of valid patches; may exceed MAX_PATCHES. */
+  /* The number of patches that were refused because of a wrong size. */
+  uint32_t refused;
+  /* The number of valid patches.  It may exceed MAX_PATCHES. */
+  uint32_t count;
   struct st_patch_data patches[MAX_PATCHES];
 };
 
@@ -163,8 +166,8 @@ static bool handle_patches(struct st_producer_endpoint* e,
   struct to_patch t;
   if (!parse_to_patch(message, &t))
     return false;
-  /* No permission check is needed: patches change only chunks of the same
-   * producer, whichever buffer they are in. */
+  /* A patch needs no permission check: it changes only chunks of its own
+   * producer, in any buffer. */
   struct st_trace_buffer* buffer = NULL;
   uint16_t writer = (uint16_t)t.writer_id, target = (uint16_t)t.target_buffer;
   if (t.count + t.refused <= MAX_PATCHES && st_is_writer_id(writer))
@@ -179,8 +182,8 @@ static bool handle_patches(struct st_producer_endpoint* e,
   return true;
 }
 
-/* Handles all entries that have this field number.  Returns false if one is
- * malformed. */
+/* Handles all entries of the request that have this field number.  Returns
+ * false if an entry is malformed. */
 static bool handle_entries(struct st_producer_endpoint* e,
                            const uint8_t* request, size_t size, uint32_t number,
                            bool (*handle)(struct st_producer_endpoint*,

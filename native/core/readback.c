@@ -5,7 +5,7 @@
 
 #include "wire.h"
 
-/* The fields of TracePacket that the service writes. */
+/* Field numbers of the TracePacket fields that the service writes. */
 enum {
   FIELD_UID = 3,
   FIELD_SEQUENCE_ID = 10,
@@ -16,34 +16,39 @@ enum {
 };
 
 enum {
-  TRACE_PACKET_TAG = 0x0A, /* The tag of Trace.packet. */
-  /* The largest size of the trusted fields without the loss mask. */
+  TRACE_PACKET_TAG = 0x0A, /* The encoded tag of the field Trace.packet. */
+  /* The largest encoded size of the trusted fields, without the loss mask. */
   SUFFIX_SIZE = 48,
   LOSS_SIZE = 8,
-  COPY_SIZE = 64, /* Number of bytes that are copied for each short packet. */
+  /* A packet of at most this size is copied as a block of exactly this size. */
+  COPY_SIZE = 64,
   FIRST_SEQUENCE_ID = 2,
   GROWTH_STEP = 64 * 1024,
 };
 
-/* The encoded trusted fields of one sequence. */
+/* The encoded trusted fields of one packet sequence. */
 struct trusted {
-  uint32_t key; /* The sequence: producer << 16 | writer. */
+  uint32_t key; /* The key of the sequence: producer << 16 | writer. */
   uint32_t sequence_id;
-  uint32_t hash_next; /* Index + 1 of the next sequence in the hash bucket. */
+  /* Index + 1 of the next sequence in the same hash bucket. */
+  uint32_t hash_next;
   uint32_t uid;
   int32_t pid;
   uint32_t machine_id;
-  uint32_t suffix_size; /* Size of the encoded fields; 0 if not encoded yet. */
+  /* The size of the encoded trusted fields; 0 if they are not encoded yet. */
+  uint32_t suffix_size;
   uint8_t suffix[SUFFIX_SIZE];
 };
 
 struct st_readback {
   struct trusted* sequences;
-  uint32_t* buckets; /* A hash table of keys: index + 1 in `sequences`. */
-  /* Capacity of both arrays: a power of two, or 0. */
+  /* A hash table from keys to sequences: each entry is an index in `sequences`,
+   * plus 1. */
+  uint32_t* buckets;
+  /* `capacity` is the capacity of both arrays: a power of two, or 0. */
   uint32_t count, capacity;
   uint32_t machine_id;
-  uint32_t latest; /* Index of the sequence that was used last. */
+  uint32_t latest; /* The index of the sequence that was used last. */
   uint64_t packets, invalid_packets;
 };
 
@@ -104,9 +109,9 @@ void st_readback_destroy(struct st_readback* r) {
   free(r);
 }
 
-/* Returns the hash bucket of a key.  The high bits of multiples of the golden
- * ratio are evenly spread, so a producer cannot choose many writer ids that
- * share a bucket. */
+/* Returns the hash bucket of a key, from the high bits of key times golden
+ * ratio.  These are evenly spread, so a producer cannot choose many writer ids
+ * that share a bucket. */
 static uint32_t* bucket_of(struct st_readback* r, uint32_t key) {
   unsigned shift = (unsigned)__builtin_clz(r->capacity) + 1;
   return &r->buckets[key * 0x9E3779B1u >> shift];
@@ -146,8 +151,8 @@ static struct trusted* add_sequence(struct st_readback* r, uint32_t key) {
   return t;
 }
 
-/* Returns the sequence of a key, a new one if needed; NULL when out of
- * memory. */
+/* Returns the sequence with this key.  Adds the sequence if there is none.
+ * Returns NULL when out of memory. */
 static struct trusted* find_sequence(struct st_readback* r, uint32_t key) {
   uint32_t i = r->capacity ? *bucket_of(r, key) : 0;
   while (i && r->sequences[i - 1].key != key)
@@ -169,7 +174,7 @@ uint64_t st_readback_packets(const struct st_readback* r) {
   return r->packets;
 }
 
-/* Bit n is set for each field n that only the service may write. */
+/* A bitmap in which bit n is set if only the service may write field n. */
 static const uint64_t reserved_fields[3] = {
     1ull << 3 | 1ull << 10 | 1ull << 33 | 1ull << 35 | 1ull << 36 | 1ull << 50,
     1ull << (69 - 64) | 1ull << (79 - 64) | 1ull << (98 - 64) |
@@ -177,9 +182,9 @@ static const uint64_t reserved_fields[3] = {
     1ull << (133 - 128),
 };
 
-/* Returns whether a producer may write the field with this tag.  Field 0 and
- * tags above 32 bits are refused: parsers disagree about them, so they could
- * hide a reserved field. */
+/* Returns whether a producer may write a field with this tag.  Field 0 and tags
+ * above 32 bits are refused: some parsers might read such a tag as that of a
+ * reserved field. */
 static bool is_allowed(uint64_t tag) {
   uint64_t field = tag >> 3;
   if (!field || tag > UINT32_MAX)
@@ -235,7 +240,7 @@ bool st_packet_is_valid(const uint8_t* data, size_t size) {
   return true;
 }
 
-/* Writes an int32 field.  Negative values take ten bytes. */
+/* Writes an int32 field.  A negative value takes ten bytes. */
 static uint8_t* put_int32_field(uint8_t* p, uint32_t field, int32_t value) {
   return st_put_u64_field(p, field, (uint64_t)(int64_t)value);
 }
@@ -272,7 +277,7 @@ static struct trusted* trusted_fields(struct st_readback* r,
   return t;
 }
 
-/* Appends a packet with its trusted fields.  Returns false when out of
+/* Appends a packet and its trusted fields.  Returns false when out of
  * memory. */
 static bool append_packet(struct st_bytes* out, const struct trusted* t,
                           const struct st_packet* packet) {
@@ -289,7 +294,7 @@ static bool append_packet(struct st_bytes* out, const struct trusted* t,
   *p++ = TRACE_PACKET_TAG;
   p = st_put_varint(p, size);
   /* memcpy with a constant size is much faster.  The surplus bytes are
-   * overwritten later, or are after the end of the output. */
+   * overwritten later, or stay after the end of the output. */
   if (packet->size <= COPY_SIZE)
     memcpy(p, packet->data, COPY_SIZE);
   else

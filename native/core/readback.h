@@ -26,19 +26,22 @@
 
 #include "trace_buffer.h"
 
-/* A growing output.  `data` is malloc'ed and belongs to the caller. */
+/* A growing array of output bytes.  `data` is malloc'ed, and the caller frees
+ * it. */
 struct st_bytes {
   uint8_t* data;
   size_t size, capacity;
 };
-/* Returns room for n more bytes, or NULL when out of memory. */
+/* Returns room for n more bytes of output, or NULL when out of memory. */
 uint8_t* st_bytes_reserve(struct st_bytes* out, size_t n);
 
-struct st_readback; /* The sequence ids and counters of one session. */
-/* Creates a read-back.  machine_id is written for producers without one. */
+/* A read-back: the sequence ids and counters of one session. */
+struct st_readback;
+/* Creates a read-back.  `machine_id` is written for producers that have no
+ * machine id. */
 struct st_readback* st_readback_create(uint32_t machine_id);
-/* Returns a copy that continues the same sequence ids and counters; NULL when
- * out of memory. */
+/* Returns a copy of a read-back, which continues its sequence ids and counters.
+ * Returns NULL when out of memory. */
 struct st_readback* st_readback_copy(const struct st_readback* r);
 void st_readback_destroy(struct st_readback* r);
 
@@ -49,8 +52,8 @@ uint64_t st_readback_packets(const struct st_readback* r);
 
 bool st_packet_is_valid(const uint8_t* data, size_t size);
 
-/* Appends packets of the buffer's current pass as trace bytes until `limit`
- * bytes are reached.  Returns true if there may be more in this pass.  Call
- * st_trace_buffer_begin_read before. */
+/* Appends packets of the buffer's current read pass as trace bytes, until the
+ * output has `limit` bytes.  Returns true if the pass may have more packets.
+ * Call st_trace_buffer_begin_read before. */
 bool st_readback_run(struct st_readback* r, struct st_trace_buffer* buffer,
                      struct st_bytes* out, size_t limit);

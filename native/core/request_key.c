@@ -4,13 +4,14 @@
 
 enum {
   NUMBER_DIGITS = 16,
-  TRACE = 3, /* Offsets of the fields in the text of a traceparent. */
+  TRACE = 3, /* Offsets of the traceparent's parts in its text. */
   SPAN = 36,
   FLAGS = 53,
   SIZE = 55,
 };
 
-/* 2^64 divided by the golden ratio; its multiples are evenly spread. */
+/* 2^64 divided by the golden ratio, an odd number.  Its multiples are evenly
+ * spread. */
 static const uint64_t kOdd = 0x9E3779B97F4A7C15;
 
 static bool read_hex(const char* text, size_t digits, uint64_t* number) {
@@ -40,9 +41,9 @@ uint64_t st_traceparent_key(const char* text, size_t size) {
     return 0;
   if (!(high | low) || !span)
     return 0;
-  /* Some tracers use the trace id's low half as the first span id, and some
-   * number their spans.  Multiplying one of the two keeps such keys
-   * distinct. */
+  /* The key combines the trace id and the span id.  Some tracers use the low
+   * half of the trace id as the first span id, and some number their spans.
+   * Multiplying one of the two parts keeps their keys distinct. */
   uint64_t key = low * kOdd ^ high ^ span;
   return key ? key : 1;
 }

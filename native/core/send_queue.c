@@ -27,8 +27,8 @@ static void mark_broken(struct st_send_queue* q) {
   atomic_store(&q->broken, true);
 }
 
-/* Makes room for `size` bytes at bytes[tail].  The caller has checked the
- * limit. */
+/* Makes room for `size` bytes at bytes[tail].  The caller has checked that the
+ * limit allows them. */
 static bool reserve(struct st_send_queue* q, size_t size) {
   if (q->capacity - q->tail >= size)
     return true;
@@ -81,9 +81,9 @@ static void drop_front_fd(struct st_send_queue* q) {
   memmove(q->fds, q->fds + 1, q->fd_count * sizeof *q->fds);
 }
 
-/* Sends pending bytes up to the next frame with a file descriptor.  If the
- * first pending frame has one, sends the frame with it.  Returns false when the
- * socket takes no more. */
+/* Sends pending bytes up to the next frame that has a file descriptor.  If the
+ * first pending frame has one, sends that frame with its descriptor.  Returns
+ * false when the socket takes no more bytes. */
 static bool send_run(struct st_send_queue* q) {
   unsigned next = q->fd_count > 0 && q->fds[0].offset == 0;
   int fd = next ? q->fds[0].fd.fd : -1;
@@ -103,9 +103,9 @@ static bool send_run(struct st_send_queue* q) {
   return true;
 }
 
-/* Checks only whether the socket's descriptor is still ours.  A program that
- * closes descriptors it did not open closes all of ours, which are few and
- * close together. */
+/* Checks whether the socket's descriptor still refers to our socket.  This one
+ * check is enough: a program that closes descriptors it did not open closes all
+ * of ours, which are few and close together. */
 static void send_pending(struct st_send_queue* q) {
   if (pending(q) > 0 && !st_own_fd_is_ours(&q->socket))
     mark_broken(q);
@@ -122,8 +122,6 @@ static void wake_poller(const struct st_send_queue* q) {
     st_wake_pipe_write(q->wake);
 }
 
-/* --- queueing frames --- */
-
 static bool fits(struct st_send_queue* q, size_t size, int fd) {
   if (atomic_load(&q->broken))
     return false;
@@ -132,7 +130,7 @@ static bool fits(struct st_send_queue* q, size_t size, int fd) {
   return pending(q) + size <= q->limit;
 }
 
-/* Sends pending bytes if there is no room for the frame. */
+/* Sends pending bytes if the queue has no room for a new frame. */
 static bool make_room(struct st_send_queue* q, size_t size, int fd) {
   if (!fits(q, size, fd))
     send_pending(q);
@@ -149,8 +147,8 @@ bool st_send_queue_has_room(struct st_send_queue* q, size_t size) {
   return has_room;
 }
 
-/* Returns whether a frame of at most `size` bytes is accepted, and makes room
- * for it. */
+/* Returns whether the queue accepts a frame of at most `size` bytes.  Makes
+ * room for the frame. */
 static bool admit(struct st_send_queue* q, size_t size, int fd) {
   return size <= ST_IPC_MAX_FRAME && make_room(q, size, fd) && reserve(q, size);
 }
@@ -262,8 +260,8 @@ static void break_in_child(void* self) {
   struct st_send_queue* q = self;
   mark_broken(q);
   q->wake = NULL;
-  /* In the child this mutex may be locked, if another thread was calling the
-   * listener during the fork. */
+  /* In the child of a fork this mutex may be locked: another thread of the
+   * parent may have been calling the listener. */
   pthread_mutex_init(&q->listener_mutex, NULL);
   q->listener = NULL;
 }

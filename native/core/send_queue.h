@@ -53,7 +53,8 @@ enum {
 };
 
 struct st_queued_fd {
-  /* Position of the frame's first byte, counted from the queue's head. */
+  /* The position of the frame's first byte, as an offset from the queue's
+   * head. */
   size_t offset;
   struct st_own_fd fd;
 };
@@ -61,23 +62,29 @@ struct st_queued_fd {
 typedef void (*st_room_listener)(void* self);
 
 struct st_send_queue {
-  struct st_own_fd socket; /* The socket, which the queue does not close. */
+  /* The socket of the connection.  The queue does not close it. */
+  struct st_own_fd socket;
   struct st_fork_entry fork;
-  /* Never cleared, and set under the mutex. Loaded without it to refuse early;
-   * who reads false is refused under the mutex, so no order is needed. */
+  /* Whether the connection is broken.  The flag is never cleared, and is set
+   * under the mutex.  A load without the mutex needs no order: it only refuses
+   * a frame early, and a thread that reads false is refused under the mutex. */
   _Atomic bool broken;
-  /* A statistic, which orders nothing. */
+  /* The number of refused frames, a statistic that orders no other memory
+   * access. */
   _Atomic uint64_t frames_refused;
 
-  pthread_mutex_t mutex; /* This mutex guards the members below. */
-  uint8_t* bytes;        /* Bytes [head, tail) have to be sent. */
+  /* This mutex guards the members below it, except the listener. */
+  pthread_mutex_t mutex;
+  /* The queue's memory.  The bytes in [head, tail) have to be sent. */
+  uint8_t* bytes;
   size_t head, tail, capacity, limit;
   struct st_queued_fd fds[ST_SEND_QUEUE_MAX_FDS];
   unsigned fd_count;
   uint64_t last_request_id;
-  /* The wake pipe, which belongs to another object, or NULL. */
+  /* The wake pipe of the polling thread, or NULL.  Another object owns it. */
   const struct st_wake_pipe* wake;
-  /* Whether a frame was refused since the last call of the listener. */
+  /* Whether the queue has refused a frame since the listener was last
+   * called. */
   bool wants_room;
 
   pthread_mutex_t listener_mutex; /* This mutex guards the room listener. */
@@ -85,44 +92,44 @@ struct st_send_queue {
   void* listener_self;
 };
 
-/* Initialises an empty queue.  Returns false when out of memory. */
+/* Initialises an empty send queue.  Returns false when out of memory. */
 bool st_send_queue_init(struct st_send_queue* q, int socket, size_t limit);
 void st_send_queue_destroy(struct st_send_queue* q);
 
-/* Appends a complete frame (with header) and sends as much as the socket takes.
- * `fd` is duplicated, if it is not -1.  If the queue is full or broken, returns
- * false and queues nothing. */
+/* Appends a complete frame (with its header) and sends as much as the socket
+ * takes.  If `fd` is not -1, a duplicate of that descriptor is sent with the
+ * frame.  If the queue is full or broken, returns false and queues nothing. */
 bool st_send_queue_push(struct st_send_queue* q, const void* frame, size_t size,
                         int fd);
 
-/* Builds and pushes an InvokeMethod frame.  Returns its request id, or 0 if the
- * queue refused the frame. */
+/* Builds an InvokeMethod frame and appends it to the queue.  Returns the
+ * frame's request id, or 0 if the queue refused the frame. */
 uint64_t st_send_queue_invoke(struct st_send_queue* q, uint32_t service_id,
                               uint32_t method_id, const void* args, size_t size,
                               bool drop_reply, int fd);
 
 /* Returns a new request id, for a frame that the caller builds (BindService).
- * No other thread may push before the caller has pushed this frame, so it is
- * used only while a connection is set up. */
+ * Until the caller has pushed that frame, no other thread may push a frame.  So
+ * this function is used only while a connection is set up. */
 uint64_t st_send_queue_next_request_id(struct st_send_queue* q);
 
-/* Sends as much as the socket takes, and calls the listener if there is room
- * afterwards. */
+/* Sends as many pending bytes as the socket takes.  Then calls the room
+ * listener if the queue has room. */
 void st_send_queue_drain(struct st_send_queue* q);
 
-/* Returns the number of unsent bytes.  Above 0 the poller has to wait for
- * POLLOUT. */
+/* Returns the number of unsent bytes.  If it is not 0, the polling thread has
+ * to wait for POLLOUT. */
 size_t st_send_queue_pending(struct st_send_queue* q);
 
-/* Returns whether a frame of `size` bytes would be accepted now.  If not, the
- * listener is called when there is room. */
+/* Returns whether the queue would accept a frame of `size` bytes now.  If not,
+ * the queue calls the room listener when there is room. */
 bool st_send_queue_has_room(struct st_send_queue* q, size_t size);
 
-/* Sets the pipe that wakes the polling thread; NULL for none. */
+/* Sets the wake pipe of the thread that polls the socket.  NULL: no pipe. */
 void st_send_queue_set_wake(struct st_send_queue* q,
                             const struct st_wake_pipe* wake);
 
-/* Sets the room listener; NULL for none.  A queue has at most one listener.
+/* Sets the room listener, of which a queue has at most one.  NULL: no listener.
  * The listener must not call this function. */
 void st_send_queue_set_room_listener(struct st_send_queue* q,
                                      st_room_listener listener, void* self);

@@ -1,10 +1,10 @@
 #include "shm_abi.h"
 
-/* The largest number of attempts to change a page's bitmap.  A compare-and-swap
- * fails when another chunk of the page has changed meanwhile.  Correct peers
- * cause a few failures; a hostile peer could cause them without end.  No sleep
- * is needed between attempts: the thread that was faster has finished, and a
- * sleeping service would delay other producers. */
+/* The largest number of attempts to change the bitmap of a page.  An attempt, a
+ * compare-and-swap, fails if another chunk of the page has changed meanwhile.
+ * Correct peers cause a few failures; a hostile peer could cause endless ones.
+ * No sleep is needed between attempts: the other thread has finished its
+ * change, and a sleeping service would delay other producers. */
 enum { CAS_ATTEMPTS = 64 };
 
 static const uint8_t kLayoutChunks[8] = {0, 1, 2, 4, 7, 14, 0, 0};
@@ -69,8 +69,8 @@ bool st_page_try_partition(const struct st_shm* shm, uint32_t page,
       memory_order_relaxed);
 }
 
-/* Returns the page's bitmap after a chunk has changed to state `to`.  A page
- * whose last chunk becomes free is unpartitioned. */
+/* Returns the bitmap of a page after a chunk has changed to state `to`.  A page
+ * becomes unpartitioned when its last chunk becomes free. */
 static uint32_t bitmap_with(uint32_t bitmap, uint32_t index,
                             enum st_chunk_state to) {
   uint32_t next = (bitmap & ~(3u << (2 * index))) | (uint32_t)to << (2 * index);
@@ -80,7 +80,7 @@ static uint32_t bitmap_with(uint32_t bitmap, uint32_t index,
 }
 
 /* Changes the state of a chunk.  Fails at once if there is no such chunk, or if
- * it is not in state `from`. On success *layout is the page's layout. */
+ * its state is not `from`.  On success *layout is the layout of the page. */
 static bool transition(const struct st_shm* shm, uint32_t page, uint32_t index,
                        enum st_chunk_state from, enum st_chunk_state to,
                        uint32_t* layout) {
@@ -128,8 +128,9 @@ bool st_chunk_try_acquire_for_reading(const struct st_shm* shm, uint32_t page,
   return acquire(shm, page, index, ST_CHUNK_COMPLETE, ST_CHUNK_BEING_READ, out);
 }
 
-/* Returns whether the page still holds `chunk`, as it was acquired, in state
- * `state`.  A page that the peer corrupted must not lead to another chunk. */
+/* Returns whether the page still contains `chunk`, with the layout that it had
+ * when the chunk was acquired, and in state `state`.  If the peer has corrupted
+ * the page, the same index could mean another chunk. */
 static bool still_holds(const struct st_shm* shm, const struct st_chunk* chunk,
                         enum st_chunk_state state) {
   if (chunk->page >= shm->num_pages)
@@ -149,8 +150,8 @@ bool st_chunk_release_as_complete(const struct st_shm* shm,
                     ST_CHUNK_COMPLETE, &layout);
 }
 
-/* Clears the header before the state is changed: a scraper must not see an old
- * header in a chunk that was acquired again. */
+/* The header is cleared before the state changes.  Otherwise a scraper could
+ * see an old header in a chunk that was acquired again. */
 static bool release_free(const struct st_shm* shm, const struct st_chunk* chunk,
                          enum st_chunk_state from) {
   if (!still_holds(shm, chunk, from))

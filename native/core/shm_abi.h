@@ -64,7 +64,8 @@ enum st_page_layout {
   ST_PAGE_DIV4 = 3,
   ST_PAGE_DIV7 = 4,
   ST_PAGE_DIV14 = 5,
-  /* Layouts 6 and 7 are reserved; such a page holds no chunk. */
+  /* The number of layouts.  Layouts 6 and 7 are reserved; a page with a
+   * reserved layout holds no chunk. */
   ST_PAGE_LAYOUTS = 6,
 };
 
@@ -75,11 +76,11 @@ enum st_chunk_state {
   ST_CHUNK_COMPLETE = 3,
 };
 
-/* Flags of the chunk header, as values of its 6-bit field. */
+/* Flags of a chunk header, as values of its 6-bit field. */
 enum st_chunk_flags {
-  /* The first fragment continues a packet of the previous chunk. */
+  /* The chunk's first fragment continues a packet of the previous chunk. */
   ST_CHUNK_FIRST_CONTINUES = 1,
-  /* The last fragment continues in the next chunk. */
+  /* The chunk's last fragment continues in the next chunk. */
   ST_CHUNK_LAST_CONTINUES = 2,
   ST_CHUNK_NEEDS_PATCHING = 4,
 };
@@ -90,19 +91,19 @@ enum st_chunk_flags {
 #define ST_BITMAP_LAYOUT_MASK 0x70000000u
 #define ST_BITMAP_LAYOUT_SHIFT 28
 
-/* The peer's processes share these. A change of a chunk's state acquires what
- * the chunk's last owner wrote and releases what this one has written: the
- * bitmap is exchanged with acquire and release order, and loaded with acquire
- * order. */
+/* The bitmap of a page, which producer and service share.  A change of a
+ * chunk's state acquires what the chunk's last owner wrote, and releases what
+ * the changing thread wrote.  So the bitmap is exchanged with acquire and
+ * release order, and loaded with acquire order. */
 struct st_page_header {
   _Atomic uint32_t bitmap;
   uint32_t reserved;
 };
 
-/* `packets` is stored last, with release order, when a fragment is complete.
- * Who scrapes a chunk that is being written loads it first, with acquire order,
- * and so sees that many complete fragments.  The other two are constant before
- * that: relaxed. */
+/* A chunk header.  `packets` is stored with release order whenever a fragment
+ * is complete.  A scraper of an unfinished chunk loads it first, with acquire
+ * order, and so sees that number of complete fragments.  The other two members
+ * are constant before that store, so they are accessed relaxed. */
 struct st_chunk_header {
   _Atomic uint32_t chunk_id;
   _Atomic uint16_t writer_id;
@@ -116,18 +117,20 @@ static_assert(offsetof(struct st_chunk_header, chunk_id) == 0, "ABI");
 static_assert(offsetof(struct st_chunk_header, writer_id) == 4, "ABI");
 static_assert(offsetof(struct st_chunk_header, packets) == 6, "ABI");
 
-/* One mapping of a shared memory buffer.  Does not own the memory. */
+/* One mapping of a shared memory buffer.  The struct does not own the
+ * memory. */
 struct st_shm {
   uint8_t* start;
   uint32_t page_size;
   uint32_t num_pages;
 };
 
-/* A chunk's position in the buffer.  begin and size include the chunk header.
- * They are computed from indices, never read from shared memory. */
+/* A chunk's position in the shared memory.  `begin` and `size` include the
+ * chunk header.  They are computed from indices, never read from shared
+ * memory. */
 struct st_chunk {
   uint8_t* begin;
-  uint32_t size; /* The size with its header; 0 if there is no chunk. */
+  uint32_t size; /* The chunk's size with its header; 0 if there is no chunk. */
   uint32_t page;
   uint8_t index;
 };
@@ -137,20 +140,20 @@ static inline struct st_chunk_header* st_chunk_header(
   return (struct st_chunk_header*)chunk->begin;
 }
 
-/* Fills *shm.  start must be 4096-aligned, size a multiple of page_size, and
- * page_size a multiple of 4096 up to 65536. Returns false otherwise. */
+/* Fills *shm.  `start` must be 4096-aligned, `size` a multiple of page_size,
+ * and `page_size` a multiple of 4096 up to 65536.  Returns false if not. */
 bool st_shm_init(struct st_shm* shm, void* start, size_t size,
                  size_t page_size);
 
-/* Returns the number of chunks of a layout; 0 for unpartitioned and reserved
- * layouts. */
+/* Returns how many chunks a page of this layout has; 0 for unpartitioned and
+ * reserved layouts. */
 uint32_t st_layout_chunks(uint32_t layout);
 
-/* Returns floor((page_size - 8) / n) rounded down to a multiple of 4, for a
- * layout of n chunks; 0 if n is 0. */
+/* Returns the size of a chunk in a layout of n chunks: floor((page_size - 8) /
+ * n), rounded down to a multiple of 4.  Returns 0 if n is 0. */
 uint32_t st_chunk_size(uint32_t page_size, uint32_t layout);
 
-/* Returns the page's bitmap, read with acquire order. */
+/* Returns the bitmap of a page, loaded with acquire order. */
 uint32_t st_page_bitmap(const struct st_shm* shm, uint32_t page);
 
 static inline uint32_t st_bitmap_layout(uint32_t bitmap) {
@@ -167,32 +170,33 @@ static inline enum st_chunk_state st_bitmap_state(uint32_t bitmap,
 bool st_chunk_at(const struct st_shm* shm, uint32_t page, uint32_t layout,
                  uint32_t index, struct st_chunk* out);
 
-/* Divides an unpartitioned page.  Returns false if another thread was
- * faster. */
+/* Divides an unpartitioned page into chunks.  Returns false if another thread
+ * has done so before. */
 bool st_page_try_partition(const struct st_shm* shm, uint32_t page,
                            enum st_page_layout layout);
 
-/* Changes the chunk from Free to BeingWritten, then fills the header (packets
- * last, with release order).  `packets` is the u16 of the header. */
+/* Changes a chunk from Free to BeingWritten, then fills the chunk's header.
+ * `packets` is the u16 of that name in the header; it is stored last, with
+ * release order. */
 bool st_chunk_try_acquire_for_writing(const struct st_shm* shm, uint32_t page,
                                       uint32_t index, uint16_t writer_id,
                                       uint32_t chunk_id, uint16_t packets,
                                       struct st_chunk* out);
 
-/* Changes the chunk from BeingWritten to Complete.  Returns false if the peer
+/* Changes a chunk from BeingWritten to Complete.  Returns false if the peer has
  * corrupted the page. */
 bool st_chunk_release_as_complete(const struct st_shm* shm,
                                   const struct st_chunk* chunk);
 
-/* Changes the chunk from Complete to BeingRead. */
+/* Changes a chunk from Complete to BeingRead. */
 bool st_chunk_try_acquire_for_reading(const struct st_shm* shm, uint32_t page,
                                       uint32_t index, struct st_chunk* out);
 
-/* Zeroes the header, then changes the chunk from BeingRead to Free. */
+/* Zeroes a chunk's header, then changes the chunk from BeingRead to Free. */
 bool st_chunk_release_as_free(const struct st_shm* shm,
                               const struct st_chunk* chunk);
 
-/* Zeroes the header, then changes the chunk from Complete to Free.  For the
- * producer under emulation. */
+/* Zeroes a chunk's header, then changes the chunk from Complete to Free.  The
+ * producer calls it under emulation. */
 bool st_chunk_release_complete_as_free(const struct st_shm* shm,
                                        const struct st_chunk* chunk);

@@ -17,8 +17,8 @@ static bool in_current_buffer(const struct st_stream_writer* w,
          (uintptr_t)p < (uintptr_t)w->end;
 }
 
-/* Cuts the buffer where the stream reaches its maximal size, so that a write
- * that fits into the buffer need not check the size. */
+/* Ends the buffer where the stream would reach its maximal size.  Then a write
+ * that fits into the buffer need not check the size of the stream. */
 static void cut_at_limit(struct st_stream_writer* w) {
   uint64_t left = w->written_before < ST_MAX_MESSAGE_SIZE
                       ? ST_MAX_MESSAGE_SIZE - w->written_before
@@ -71,8 +71,6 @@ uint8_t* st_stream_reserve(struct st_stream_writer* w, size_t n) {
 static void no_more_room(struct st_stream_writer* w) {
   w->begin = w->cur = w->end = NULL;
 }
-
-/* --- delegates over memory that stays valid until the stream ends --- */
 
 static uint8_t* keep_size_field(void* self, uint8_t* size_field) {
   (void)self;

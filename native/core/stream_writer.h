@@ -26,26 +26,29 @@ enum { ST_MIN_BUFFER = 16 };
 struct st_stream_writer;
 
 struct st_stream_delegate {
-  /* Replaces begin, cur and end of w by a new buffer.  The bytes of the old
-   * buffer stay valid. */
+  /* Replaces `begin`, `cur` and `end` of w by those of a new buffer.  The bytes
+   * in the old buffer stay valid. */
   void (*new_buffer)(void* self, struct st_stream_writer* w);
-  /* Called for each open message when the current buffer is about to be left:
-   * the four bytes at size_field, in this buffer, will be written later.
-   * Returns where to write them instead (a patch), size_field itself if the
-   * memory stays valid, or NULL to drop them. */
+  /* Called for each open message before the stream leaves the current buffer,
+   * which contains the message's size field.  The size, four bytes, will be
+   * written later. Returns where: the address of a patch, or size_field if its
+   * memory stays valid. Returns NULL to drop the size. */
   uint8_t* (*redirect_size_field)(void* self, uint8_t* size_field);
 };
 
-/* An open message.  The stream tracks its size field from buffer to buffer.
- * The functions are in message.h. */
+/* An open message.  The stream tracks the message's size field from buffer to
+ * buffer.  The functions on messages are in message.h. */
 struct st_message {
   struct st_stream_writer* stream;
-  struct st_message* parent; /* The enclosing message; NULL for a root. */
-  struct st_message* child;  /* The open nested message, or NULL. */
-  /* The reserved bytes for the length; NULL for a root, or if their buffer is
-   * no longer accessible. */
+  /* The message that contains this one; NULL for a root. */
+  struct st_message* parent;
+  /* The open message that is nested directly in this one, or NULL. */
+  struct st_message* child;
+  /* The four bytes that are reserved for the message's length.  NULL for a
+   * root, or if the buffer with these bytes is no longer accessible. */
   uint8_t* size_field;
-  uint32_t size; /* Size of the payload so far, with nested headers. */
+  /* The size of the message's payload so far, with nested tags and lengths. */
+  uint32_t size;
   bool finalized;
   uint32_t misuse;
 };
@@ -54,9 +57,11 @@ struct st_stream_writer {
   uint8_t* begin;
   uint8_t* cur;
   uint8_t* end;
-  uint64_t written_before; /* Number of bytes in earlier buffers. */
+  /* The number of bytes of the stream in earlier buffers. */
+  uint64_t written_before;
   uint64_t overflowed;
-  struct st_message* innermost; /* List of open messages, innermost first. */
+  /* The list of the open messages of the stream, innermost first. */
+  struct st_message* innermost;
   const struct st_stream_delegate* delegate;
   void* self;
 };
@@ -64,12 +69,12 @@ struct st_stream_writer {
 void st_stream_init(struct st_stream_writer* w,
                     const struct st_stream_delegate* delegate, void* self);
 
-/* Returns the number of bytes written so far. */
+/* Returns the number of bytes that were written to the stream. */
 static inline uint64_t st_stream_written(const struct st_stream_writer* w) {
   return w->written_before + (uint64_t)(w->cur - w->begin);
 }
 
-/* Ends the current buffer; the delegate provides the next one. */
+/* Leaves the current buffer.  The delegate provides the next buffer. */
 void st_stream_extend(struct st_stream_writer* w);
 
 void st_stream_write_slow(struct st_stream_writer* w, const void* data,
@@ -85,18 +90,16 @@ static inline void st_stream_write(struct st_stream_writer* w, const void* data,
   w->cur += size;
 }
 
-/* Reserves n <= ST_MIN_BUFFER contiguous bytes, in the next buffer if needed.
- * Returns NULL when no buffer has room. */
+/* Reserves n <= ST_MIN_BUFFER contiguous bytes of the stream, in the next
+ * buffer if needed.  Returns NULL when no buffer has room. */
 uint8_t* st_stream_reserve(struct st_stream_writer* w, size_t n);
 
-/* --- delegates over plain memory --- */
-
-/* Makes a stream into one array, which the caller owns. */
+/* Initialises a stream that writes into one array of the caller. */
 void st_stream_init_fixed(struct st_stream_writer* w, void* buffer,
                           size_t size);
 
-/* A stream into a growing heap: a chain of slices, each twice as large as the
- * one before, up to 128 KiB. */
+/* A stream into memory of the heap that grows: a chain of slices.  Each slice
+ * is twice as large as the one before, up to 128 KiB. */
 struct st_heap_slice {
   struct st_heap_slice* next;
   size_t used, capacity;
@@ -107,16 +110,17 @@ struct st_heap_stream {
   struct st_heap_slice* last;
 };
 enum { ST_FIRST_SLICE = 128 };
-/* Starts a new stream in the first slice of an old one, and frees its other
- * slices.  Allocates a slice of `capacity` bytes if there is none. */
+/* Starts a new stream in the first slice of an old heap stream, and frees the
+ * other slices.  If there is no slice, allocates one of `capacity` bytes. */
 void st_stream_reset_heap(struct st_stream_writer* w,
                           struct st_heap_stream* heap, size_t first_capacity);
-/* Adds one slice to the stream's chain.  Returns NULL when out of memory. */
+/* Appends one slice to the chain of a heap stream.  Returns NULL when out of
+ * memory. */
 struct st_heap_slice* st_heap_stream_add(struct st_heap_stream* heap,
                                          size_t capacity);
 size_t st_heap_stream_size(const struct st_heap_stream* heap,
                            const struct st_stream_writer* w);
-/* Copies the bytes of all slices, in order, to `out`. */
+/* Copies the bytes of all slices of a heap stream, in order, to `out`. */
 void st_heap_stream_copy(const struct st_heap_stream* heap,
                          const struct st_stream_writer* w, uint8_t* out);
 void st_heap_stream_free(struct st_heap_stream* heap);

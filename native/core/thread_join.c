@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Returns whether the kernel still has the thread.  False also if a seccomp
- * filter refuses the call. */
+/* Returns whether the kernel still has a thread with this id.  Returns false
+ * also if a seccomp filter refuses the system call. */
 static bool exists(pid_t kernel_id) {
   return syscall(SYS_tgkill, getpid(), kernel_id, 0) == 0;
 }

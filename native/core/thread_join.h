@@ -17,6 +17,6 @@
 
 enum { ST_JOIN_LIMIT_MS = 5000 };
 
-/* Joins the thread, and waits for its removal.  *kernel_id is the result of
- * gettid() on the thread, which the thread itself may store there. */
+/* Joins the thread, and waits until the kernel has removed it.  *kernel_id is
+ * the thread's gettid().  The thread itself may store it there. */
 void st_thread_join(pthread_t thread, const pid_t* kernel_id);

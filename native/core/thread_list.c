@@ -10,7 +10,7 @@ static void on_fork_child(void* object) {
 
 static void end(struct st_thread_record* record) {
   struct st_thread_list* list = record->list;
-  /* Another thread may free the record from now on. */
+  /* From now on another thread may free the record. */
   atomic_store(&record->ended, true);
   atomic_store(&list->some_ended, true);
 }
@@ -46,8 +46,8 @@ void st_thread_list_claim(struct st_thread_record* record) {
   pthread_setspecific(record->list->key, record);
 }
 
-/* Frees the records of ended threads.  They are removed from the list first,
- * because freeing one may change the list. */
+/* Frees the records of ended threads.  The records are removed from the list
+ * first, because freeing a record may change the list. */
 void st_thread_list_reap(struct st_thread_list* list) {
   bool forked = list->forked;
   list->forked = false;

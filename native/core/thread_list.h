@@ -28,40 +28,44 @@ struct st_thread_list;
 struct st_thread_record {
   struct st_thread_record* next;
   struct st_thread_list* list;
-  uint64_t thread_id; /* No other thread ever has this id. */
-  /* A thread that reads `true` also sees all writes of the ended thread
-   * (release and acquire). */
+  uint64_t thread_id; /* The thread's id, which no other thread ever gets. */
+  /* Whether the thread has ended.  A thread that reads `true` also sees all
+   * writes of the ended thread (release and acquire). */
   _Atomic bool ended;
   bool claimed;
 };
 
 struct st_thread_list {
-  /* Clears the ending thread's own pointer to its record. */
+  /* Clears the ending thread's own pointer to its record.  Called on that
+   * thread. */
   void (*on_exit)(void);
-  /* Frees a record that was removed from the list.  If `ended` is false, its
-   * thread belongs to the parent process.  May change the list. */
+  /* Frees a record that was removed from the list.  If the record's `ended` is
+   * false, its thread exists only in the parent process.  May change the
+   * list. */
   void (*free_record)(struct st_thread_record* record, bool ended);
   struct st_thread_record* first;
-  /* The record of the thread that called fork. */
+  /* In the child of a fork: the record of the thread that called fork. */
   struct st_thread_record* survivor;
-  /* Set after the member `ended` of a record, and cleared before the records
-   * are read. */
+  /* Whether some record has `ended` set.  It is set after that member, and
+   * cleared before the records are read. */
   _Atomic bool some_ended;
-  bool forked; /* Set in the child of a fork. */
+  /* Whether this process is the child of a fork.  A reap clears it. */
+  bool forked;
   pthread_key_t key;
   struct st_fork_entry fork;
 };
 
-/* Initialises a list whose `on_exit` and `free_record` are set.  A second call
- * has no effect. */
+/* Initialises a list.  The caller has set its `on_exit` and `free_record`.  A
+ * second call has no effect. */
 void st_thread_list_init(struct st_thread_list* list);
 void st_thread_list_add(struct st_thread_list* list,
                         struct st_thread_record* record, uint64_t thread_id);
 void st_thread_list_claim(struct st_thread_record* record);
-/* Has no effect on a claimed record. */
+/* Marks the record of a thread as ended, unless the thread has claimed it. */
 void st_thread_list_mark_ended(struct st_thread_record* record);
 void st_thread_list_reap(struct st_thread_list* list);
 
-/* Returns the record of a thread that has not ended, or NULL. */
+/* Returns the record of the thread with this id, or NULL if that thread has
+ * ended or has no record. */
 struct st_thread_record* st_thread_list_find(const struct st_thread_list* list,
                                              uint64_t thread_id);

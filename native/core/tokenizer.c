@@ -4,9 +4,9 @@
 
 #include "wire.h"
 
-/* The first field in some bytes. */
+/* The extent of the first field in a range of bytes. */
 struct extent {
-  size_t total; /* The field's size with its tag; 0 if not known yet. */
+  size_t total; /* The size of the field with its tag; 0 if not known yet. */
   const uint8_t* payload;
   size_t size;
   bool is_message;
@@ -14,8 +14,8 @@ struct extent {
 
 enum measure { WHOLE, CUT, BROKEN };
 
-/* Returns CUT if the bytes end within the varint, BROKEN if the varint is too
- * long. */
+/* Returns why the bytes hold no valid varint: CUT if they end within the
+ * varint, BROKEN if the varint is too long. */
 static enum measure no_varint(const uint8_t* p, const uint8_t* end) {
   return end - p < ST_MAX_VARINT ? CUT : BROKEN;
 }
@@ -69,8 +69,6 @@ static enum measure measure(const struct st_tokenizer* t, const uint8_t* begin,
   }
 }
 
-/* --- kept bytes: the start of a field that is not complete yet --- */
-
 static size_t kept_left(const struct st_tokenizer* t) {
   return t->kept_size - t->kept_pos;
 }
@@ -102,7 +100,7 @@ static void move_kept_to_front(struct st_tokenizer* t) {
   t->kept_size = size;
 }
 
-/* Moves up to n bytes of the piece to the kept bytes.  Returns false if the
+/* Moves up to n bytes from the piece to the kept bytes.  Returns false if the
  * piece is empty, or when out of memory. */
 static bool keep(struct st_tokenizer* t, size_t n) {
   size_t left = (size_t)(t->end - t->cur);
@@ -118,10 +116,9 @@ static bool keep(struct st_tokenizer* t, size_t n) {
   return true;
 }
 
-/* --- recovery after a malformed field --- */
-
-/* Returns the size of the longest proper prefix of the marker that is also a
- * suffix of its first n bytes (the failure function of Knuth-Morris-Pratt). */
+/* Considers the first n bytes of the marker.  Returns the size of their longest
+ * proper suffix that is also a beginning of the marker (the failure function of
+ * Knuth-Morris-Pratt). */
 static size_t border(const uint8_t* marker, size_t n) {
   size_t size = n - 1;
   while (size && memcmp(marker, marker + n - size, size) != 0)
@@ -129,8 +126,7 @@ static size_t border(const uint8_t* marker, size_t n) {
   return size;
 }
 
-/* Returns how many bytes of the marker match, with this byte as the last
- * one. */
+/* Returns how many bytes of the marker are matched after this input byte. */
 static size_t match(const struct st_tokenizer* t, uint8_t byte) {
   size_t matched = t->marker_matched;
   while (matched && t->marker[matched] != byte)
@@ -138,8 +134,8 @@ static size_t match(const struct st_tokenizer* t, uint8_t byte) {
   return t->marker[matched] == byte ? matched + 1 : 0;
 }
 
-/* Returns the position after the marker, or NULL if [p, end) does not contain
- * it. */
+/* Returns the position after the marker in [p, end), or NULL if the marker does
+ * not end there. */
 static const uint8_t* seek(struct st_tokenizer* t, const uint8_t* p,
                            const uint8_t* end) {
   while (p < end) {
@@ -153,8 +149,8 @@ static const uint8_t* seek(struct st_tokenizer* t, const uint8_t* p,
   return NULL;
 }
 
-/* Skips to the end of the next marker.  Returns false if the piece has no
- * marker. */
+/* Skips input up to the end of the next marker.  Returns false if the piece has
+ * no marker. */
 static bool find_marker(struct st_tokenizer* t) {
   if (!t->marker_size) {
     t->skipped += (uint64_t)(t->end - t->cur);

@@ -40,29 +40,34 @@ struct st_token {
 };
 
 struct st_tokenizer {
-  const uint8_t* cur; /* The unread bytes of the piece. */
+  /* The unread bytes of the current piece: from `cur` to `end`. */
+  const uint8_t* cur;
   const uint8_t* end;
-  uint8_t* kept; /* The start of an incomplete field. */
+  /* The kept bytes: the start of a field that is not complete yet. */
+  uint8_t* kept;
   size_t kept_pos, kept_size, kept_capacity;
   uint32_t field;
   size_t max_size;
   const uint8_t* marker;
   size_t marker_size, marker_matched;
-  bool lost;  /* Whether the tokenizer is searching for the marker. */
-  bool ended; /* Whether the stream has ended. */
+  /* Whether the tokenizer is searching for the marker, after a malformed
+   * field. */
+  bool lost;
+  /* Whether the end of the stream was announced, so that no piece follows. */
+  bool ended;
   bool out_of_memory;
   uint64_t errors;
-  uint64_t skipped; /* Number of skipped bytes. */
+  uint64_t skipped; /* The number of skipped bytes of the stream. */
 };
 
-/* Initialises the tokenizer.  The caller owns the marker's bytes. */
+/* Initialises the tokenizer.  The bytes of the marker stay the caller's. */
 void st_tokenizer_init(struct st_tokenizer* t, uint32_t field, size_t max_size,
                        const void* marker, size_t marker_size);
 void st_tokenizer_append(struct st_tokenizer* t, const void* data, size_t size);
 void st_tokenizer_end(struct st_tokenizer* t);
 bool st_tokenizer_next(struct st_tokenizer* t, struct st_token* out);
 
-/* Returns the number of bytes that have arrived and belong to no message
+/* Returns the number of arrived bytes that belong to no complete message
  * yet. */
 static inline size_t st_tokenizer_left(const struct st_tokenizer* t) {
   return t->kept_size - t->kept_pos + (size_t)(t->end - t->cur);

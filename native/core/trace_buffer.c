@@ -39,8 +39,8 @@ struct st_trace_buffer* st_trace_buffer_adopt(void* mapping,
   return b;
 }
 
-/* Allocates the file's space at once.  A full disk then causes an error here,
- * rather than a SIGBUS at a later store. */
+/* Maps the memory of a buffer.  A file gets all its disk space at once, so a
+ * full disk causes an error here, rather than a SIGBUS at a later store. */
 static void* map(size_t size, int fd) {
   int protection = PROT_READ | PROT_WRITE;
   if (fd < 0)
@@ -58,7 +58,8 @@ static void* map(size_t size, int fd) {
 struct st_trace_buffer* st_trace_buffer_create(size_t size,
                                                enum st_fill_policy policy,
                                                int fd) {
-  /* The index stores positions as 32-bit numbers of 16-byte blocks. */
+  /* The index stores a position in the ring as a 32-bit number of 16-byte
+   * blocks, which limits the size. */
   if (!size || size > (size_t)UINT32_MAX * ST_RECORD_ALIGN - ST_RING_PAGE) {
     errno = EINVAL;
     return NULL;

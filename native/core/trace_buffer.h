@@ -67,9 +67,10 @@
 
 enum st_fill_policy { ST_RING = 1, ST_DISCARD = 2 };
 
-/* Bits of TracePacket.previous_packet_dropped. */
+/* The bits of TracePacket.previous_packet_dropped, the reasons of a loss. */
 enum st_data_loss {
-  ST_LOSS_PRESENT = 1, /* Set whenever another bit is set. */
+  /* This bit is set whenever another bit of the mask is set. */
+  ST_LOSS_PRESENT = 1,
   ST_LOSS_READ_GAP = 2,
   ST_LOSS_CHUNK_CORRUPTED = 4,
   ST_LOSS_ORPHAN_CONTINUATION = 8,
@@ -80,7 +81,8 @@ enum st_data_loss {
   ST_LOSS_SMB_FULL = 256,
 };
 
-/* TraceStats.BufferStats.  All sizes include record headers. */
+/* The statistics of TraceStats.BufferStats.  All sizes include record
+ * headers. */
 struct st_buffer_stats {
   uint64_t bytes_written, chunks_written;
   uint64_t bytes_overwritten, chunks_overwritten;
@@ -93,49 +95,52 @@ struct st_buffer_stats {
   uint64_t padding_bytes_written, padding_bytes_cleared;
   uint64_t abi_violations;
   uint64_t trace_writer_packet_loss;
-  /* Number of packets returned with a loss mask. */
+  /* The number of packets that were returned with a loss mask. */
   uint64_t sequence_packet_loss;
 };
 
-struct st_trace_buffer; /* The members are in trace_buffer_internal.h. */
+/* A trace buffer.  Its members are in trace_buffer_internal.h. */
+struct st_trace_buffer;
 
-/* Creates a buffer.  size is rounded up to a multiple of 4096. fd >= 0 is a
- * file to map, which is grown to fit; otherwise the memory is anonymous.
- * Returns NULL when out of memory. */
+/* Creates a buffer.  `size` is rounded up to a multiple of 4096.  If `fd` is
+ * not -1, the buffer maps this file, which is enlarged if needed; otherwise the
+ * memory is anonymous.  Returns NULL when out of memory. */
 struct st_trace_buffer* st_trace_buffer_create(size_t size,
                                                enum st_fill_policy policy,
                                                int fd);
 void st_trace_buffer_destroy(struct st_trace_buffer* b);
 
-/* Opens the file of a dead process and rebuilds the index from its records,
- * up to the first incomplete record.  Returns NULL if the file is no trace
- * buffer. */
+/* Opens a trace buffer in the file of a dead process.  Rebuilds the index from
+ * the file's records, up to the first incomplete record.  Returns NULL if the
+ * file is no trace buffer. */
 struct st_trace_buffer* st_trace_buffer_recover(int fd);
 
-/* Sets the identity of a producer, for the trusted fields of its packets. */
+/* Sets the identity of a producer.  It is written to the trusted fields of the
+ * producer's packets. */
 void st_trace_buffer_set_producer(struct st_trace_buffer* b, uint16_t producer,
                                   uint32_t uid, int32_t pid);
 
-/* Sets the producer's machine.  0, the default, is this machine. */
+/* Sets the machine id of a producer.  0, the default, means this machine. */
 void st_trace_buffer_set_machine(struct st_trace_buffer* b, uint16_t producer,
                                  uint32_t machine_id);
 
-/* One chunk as it was in shared memory.  The payload may change at any time, so
- * it is copied first, and the copy is validated. */
+/* The parts of a chunk in shared memory.  The payload may change at any time,
+ * so it is copied first, and then the copy is validated. */
 struct st_chunk_copy {
   uint16_t producer_id;
   uint16_t writer_id;
   uint32_t chunk_id;
-  /* In an incomplete chunk: the number of finished fragments. */
+  /* The number of finished fragments, if the chunk is incomplete. */
   uint16_t fragments;
-  uint8_t flags; /* Flags of enum st_chunk_flags. */
+  /* The flags of the chunk header, as bits of enum st_chunk_flags. */
+  uint8_t flags;
   bool complete;
   const uint8_t* payload;
   size_t payload_size;
 };
 
-/* Copies a chunk into the buffer.  Returns false if it was refused, which is
- * counted (discarded, violation, ignored re-commit). */
+/* Copies a chunk into the buffer.  Returns false if the chunk was refused, and
+ * counts the reason (discarded, violation, ignored re-commit). */
 bool st_trace_buffer_copy_chunk(struct st_trace_buffer* b,
                                 const struct st_chunk_copy* chunk);
 
@@ -148,48 +153,53 @@ bool st_trace_buffer_patch(struct st_trace_buffer* b, uint16_t producer_id,
                            const struct st_patch_data* patches, size_t count,
                            bool has_more);
 
-/* A complete packet.  data stays valid until the next call.  64 more bytes
- * after it are readable, with undefined content, so that short packets can be
- * copied with a constant size. */
+/* A complete packet.  `data` stays valid until the next call.  The 64 bytes
+ * after the packet are readable, too, with undefined content.  So short packets
+ * can be copied with a constant size. */
 struct st_packet {
   uint16_t producer_id;
   uint16_t writer_id;
   uint32_t uid;
   int32_t pid;
   uint32_t machine_id;
-  uint32_t loss; /* Flags of enum st_data_loss. */
+  /* The losses before this packet, as bits of enum st_data_loss. */
+  uint32_t loss;
   const uint8_t* data;
   size_t size;
 };
 
-/* Starts a read pass.  A buffer has one reader at a time. */
+/* Starts a read pass over the buffer.  A buffer has one reader at a time. */
 void st_trace_buffer_begin_read(struct st_trace_buffer* b);
-/* Returns the next packet, or false if this pass has no more packets. */
+/* Stores the next packet.  Returns false if this read pass has no more
+ * packets. */
 bool st_trace_buffer_read_packet(struct st_trace_buffer* b,
                                  struct st_packet* out);
 
 void st_trace_buffer_stats(struct st_trace_buffer* b,
                            struct st_buffer_stats* out);
-/* Copies the statistics of the writers into `out`, which is empty.  Returns
- * false when out of memory. */
+/* Copies the statistics of the buffer's writers into `out`, which is empty.
+ * Returns false when out of memory. */
 bool st_trace_buffer_writers(struct st_trace_buffer* b,
                              struct st_writer_stats* out);
 size_t st_trace_buffer_size(const struct st_trace_buffer* b);
-/* Returns the size of all unread records in bytes, without taking the lock. */
+/* Returns the size of all unread records of the buffer in bytes, without taking
+ * the lock. */
 uint64_t st_trace_buffer_unread(const struct st_trace_buffer* b);
 
-/* Returns whether a buffer with a watermark is about to overwrite unread data.
- * That is so if three times the watermark, or 3/4 of the buffer's size if that
- * is less, is unread.  Does not take the lock. */
+/* Returns whether a buffer with a watermark is about to overwrite unread data:
+ * three times the watermark is unread, or 3/4 of the buffer's size if that is
+ * less. Does not take the lock. */
 bool st_trace_buffer_congested(const struct st_trace_buffer* b);
 
-/* Sets the watermark: 8 bytes are written to the eventfd each time the unread
- * bytes rise above it, so that the service drains the buffer to its file before
- * the next timer.  fd is borrowed; -1 switches the watermark off. */
+/* Sets the watermark.  Each time the unread bytes rise above the watermark, 8
+ * bytes are written to the eventfd `fd`: the service then drains the buffer to
+ * its file, before its next timer.  The caller closes `fd`; -1 switches the
+ * watermark off. */
 void st_trace_buffer_set_watermark(struct st_trace_buffer* b, int eventfd,
                                    uint64_t watermark);
 
-/* Returns a copy with the same read position, for cloned sessions. */
+/* Returns a copy of the buffer with the same read position, for a cloned
+ * session. */
 struct st_trace_buffer* st_trace_buffer_clone(struct st_trace_buffer* b);
 
 /* Exchanges the contents of two buffers: memory, index, read position, stats.

@@ -21,7 +21,7 @@ bool st_is_streamed(const struct st_trace_buffer* b) {
              UINT64_MAX;
 }
 
-/* Returns whether the reader's last pass had to skip the oldest record. */
+/* Returns whether the last read pass had to skip the buffer's oldest record. */
 static bool oldest_waits(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   const struct st_record* r = st_record_at(x, x->head);
@@ -31,9 +31,9 @@ static bool oldest_waits(struct st_trace_buffer* b) {
   return st_sequence_of(x, r)->stalled == b->reader.pass;
 }
 
-/* Returns whether the oldest record has to be moved now: more than an eighth of
- * the buffer is in use, and the record, with its padding, fits without
- * eviction. */
+/* Returns whether the oldest record has to be moved now.  More than an eighth
+ * of the buffer must be in use, and the record with its padding must fit
+ * without an eviction. */
 static bool is_due(const struct st_trace_buffer* b) {
   uint64_t used = st_write_position(b) - st_oldest(b);
   return used > b->size / CARRIED_SHARE &&
@@ -57,7 +57,7 @@ static void carry_oldest(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   struct st_record* was = st_record_at(x, x->head);
   uint32_t size = st_record_size(was);
-  /* There is room, so no record is evicted. */
+  /* The buffer has room for the record, so no record is evicted here. */
   uint8_t* place = st_make_place(b, size);
   memcpy(place, st_record_bytes(b, was), ST_RECORD_HEADER + was->end);
   struct st_record* r = st_append_record(b, size);

@@ -1,7 +1,7 @@
 #include "trace_buffer_internal.h"
 
-/* The role of a later record's next fragment in a packet: missing, a middle
- * fragment, the last fragment, or a fragment of another packet. */
+/* What a later record contributes to a packet: no fragment (it is missing), a
+ * middle fragment, the last fragment, or a fragment of another packet. */
 enum link { LINK_NONE, LINK_MORE, LINK_END, LINK_OTHER };
 
 static enum link link_of(const struct st_record* r) {
@@ -12,8 +12,8 @@ static enum link link_of(const struct st_record* r) {
   return st_goes_on(r) ? LINK_MORE : LINK_END;
 }
 
-/* Examines the record after `before` for the next fragment of a packet.
- * Returns false when the packet is complete or cannot be completed. */
+/* Examines the record after `before` for the packet's next fragment.  Returns
+ * false when the packet is complete or can never be completed. */
 static bool follow(const struct st_record* before, const struct st_record* r,
                    bool gap, struct st_chain* chain, enum link* link) {
   *link = LINK_NONE;

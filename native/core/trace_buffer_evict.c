@@ -15,8 +15,8 @@ static bool was_never_written(const struct st_record* r) {
   return (r->flags & ST_RECORD_VIRGIN) == ST_RECORD_VIRGIN;
 }
 
-/* Returns whether the complete fragments after the read position contain a
- * packet. */
+/* Returns whether the complete fragments after the record's read position
+ * contain a packet. */
 static bool has_packet(const struct st_trace_buffer* b,
                        const struct st_record* r) {
   const uint8_t* payload = st_record_payload(b, r);
@@ -31,8 +31,8 @@ static bool has_packet(const struct st_trace_buffer* b,
   return false;
 }
 
-/* Evicts a packet that begins in the sequence's first record and continues in
- * later ones. */
+/* Evicts a packet that begins in the first record of a sequence and continues
+ * in later records. */
 static void evict_chain(struct st_trace_buffer* b, struct st_sequence* s,
                         bool gap) {
   struct st_chain chain;
@@ -64,7 +64,7 @@ static void evict_first(struct st_trace_buffer* b, struct st_sequence* s,
   st_erase_first_in_ring(b, s);
 }
 
-/* Evicts the records of a sequence up to and including this one. */
+/* Evicts a record, and before it all earlier records of the same sequence. */
 static void evict_record(struct st_trace_buffer* b, uint32_t number) {
   struct st_index* x = &b->index;
   struct st_sequence* s = st_sequence_of(x, st_record_at(x, number));
@@ -79,7 +79,7 @@ static void evict_record(struct st_trace_buffer* b, uint32_t number) {
   }
 }
 
-/* Removes the entry of the oldest record from the index. */
+/* Removes the index entry of the oldest record. */
 static void drop_oldest(struct st_trace_buffer* b) {
   const struct st_record* r = st_record_at(&b->index, b->index.head);
   atomic_store_explicit(&b->header->oldest, st_oldest(b) + st_record_size(r),
@@ -87,7 +87,7 @@ static void drop_oldest(struct st_trace_buffer* b) {
   b->index.head++;
 }
 
-/* Turns the oldest record into padding.  A record that is padding already is
+/* Turns the oldest record into padding.  If it is padding already, it is only
  * counted as cleared. */
 static void clear_oldest(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
@@ -104,8 +104,8 @@ void st_evict_oldest(struct st_trace_buffer* b) {
 }
 
 /* The fence keeps the compiler from moving the next store before the update of
- * `oldest`: if the process dies in between, recovery must not read a half
- * overwritten record. */
+ * `oldest`.  If the process dies between the two, recovery must not find a half
+ * overwritten record in use. */
 static void before_store(void) {
   atomic_signal_fence(memory_order_seq_cst);
 }
@@ -157,8 +157,9 @@ static void append_padding(struct st_trace_buffer* b, uint32_t size,
   r->flags = virgin ? ST_RECORD_VIRGIN : ST_RECORD_PADDING;
 }
 
-/* Turns the records before the end of the ring into padding of the same sizes,
- * so that the next record begins at the start of the ring. */
+/* Turns the records between the write position and the end of the ring into
+ * padding of the same sizes.  The next record then begins at the start of the
+ * ring. */
 static void pad_to_end(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   uint64_t free = st_free_bytes(b);

@@ -40,7 +40,8 @@ void st_trace_buffer_exchange(struct st_trace_buffer* a,
                               struct st_trace_buffer* b) {
   if (a == b)
     return;
-  /* Locks in the order of addresses, so that two exchanges cannot deadlock. */
+  /* The two mutexes are locked in the order of their addresses, so that two
+   * exchanges cannot deadlock. */
   struct st_trace_buffer* first = (uintptr_t)a < (uintptr_t)b ? a : b;
   struct st_trace_buffer* second = first == a ? b : a;
   pthread_mutex_lock(&first->mutex);

@@ -5,8 +5,8 @@
 #include "clock.h"
 #include "trace_buffer_internal.h"
 
-/* The largest distance of a late chunk from the newest chunk of its sequence,
- * counted in records, and the first capacity of the arrays. */
+/* Two limits, both counted in entries: how far a late chunk may be behind the
+ * newest record of its sequence, and the first capacity of the arrays. */
 enum { ST_MAX_OUT_OF_ORDER = 4096, ST_FIRST_CAPACITY = 64 };
 
 static uint32_t hash(const struct st_index* x, uint64_t key) {
@@ -50,8 +50,6 @@ bool st_index_copy(struct st_index* to, const struct st_index* from) {
   return to->records && to->record_buckets && to->sequences &&
          to->sequence_buckets;
 }
-
-/* --- lookup of records by sequence and chunk id --- */
 
 static uint32_t* record_bucket(const struct st_index* x, uint32_t sequence,
                                uint32_t chunk_id) {
@@ -128,8 +126,6 @@ struct st_record* st_index_push(struct st_index* x) {
   return r;
 }
 
-/* --- lookup of sequences by key --- */
-
 static uint32_t* sequence_bucket(const struct st_index* x, uint32_t key) {
   return &x->sequence_buckets[hash(x, key) & (x->sequence_capacity - 1)];
 }
@@ -149,7 +145,7 @@ static void hash_sequence(struct st_index* x, uint32_t i) {
   *bucket = i;
 }
 
-/* Doubles the array of sequences.  Called only when all its entries are in
+/* Doubles the array of sequences.  Called when all entries of the array are in
  * use. */
 static bool grow_sequences(struct st_index* x) {
   uint32_t capacity =
@@ -169,8 +165,6 @@ static bool grow_sequences(struct st_index* x) {
     hash_sequence(x, i);
   return true;
 }
-
-/* --- list of the sequences without records --- */
 
 static void add_empty(struct st_index* x, struct st_sequence* s) {
   uint32_t i = (uint32_t)(s - x->sequences) + 1;
@@ -226,8 +220,6 @@ struct st_sequence* st_sequence_add(struct st_index* x, uint32_t key) {
   add_empty(x, s);
   return s;
 }
-
-/* --- a sequence's list of records --- */
 
 static void insert_after(struct st_index* x, struct st_sequence* s,
                          uint32_t place, uint32_t number) {

@@ -8,18 +8,21 @@
  * it returns packets from the copy.  A packet with fragments in several records
  * is assembled record by record. */
 
-/* The largest number of records that are examined under one lock. */
+/* The reader examines at most this number of records before it releases the
+ * lock. */
 enum { RECORDS_AT_ONCE = 1024 };
 
 enum look {
-  LOOK_AGAIN, /* The state has changed; examine it again. */
-  LOOK_END,   /* The read pass has ended. */
-  LOOK_COPY,  /* The reader's scratch holds new fragments. */
-  LOOK_CHAIN, /* A packet continues in later records. */
+  /* The reader's position has changed, so the caller has to look again. */
+  LOOK_AGAIN,
+  LOOK_END,  /* The read pass has reached its end. */
+  LOOK_COPY, /* The scratch of the reader holds new fragments. */
+  /* The next packet begins in this record and continues in later records. */
+  LOOK_CHAIN,
 };
 
-/* Frees the records that a stream's reader has read.  Returns false if more
- * records can be freed. */
+/* Frees the records that the reader of a streamed buffer has read.  Returns
+ * false if more records can be freed by another call. */
 static bool reclaim(struct st_trace_buffer* b, uint64_t* carried) {
   struct st_index* x = &b->index;
   if (!st_is_streamed(b))
@@ -52,16 +55,14 @@ void st_trace_buffer_begin_read(struct st_trace_buffer* b) {
   pthread_mutex_unlock(&b->mutex);
 }
 
-/* --- functions that are called under the lock --- */
-
 static uint32_t take_loss(struct st_sequence* s) {
   uint32_t loss = s->loss;
   s->loss = 0;
   return loss;
 }
 
-/* Adds the counters that were collected without the lock to the stats.  A loss
- * that was not returned with a packet goes back to its sequence. */
+/* Adds the counters that the reader collected without the lock to the stats.  A
+ * loss that was not returned with a packet is given back to its sequence. */
 static void settle(struct st_trace_buffer* b) {
   struct st_reader* reader = &b->reader;
   struct st_packet* p = &reader->packet;
@@ -87,20 +88,21 @@ static void set_writer(struct st_trace_buffer* b, uint32_t key, uint32_t loss) {
   p->loss = loss;
 }
 
-/* Moves the cursor to the next record in the buffer. */
+/* Moves the reader's cursor to the next record in the buffer. */
 static enum look step(struct st_trace_buffer* b) {
   b->reader.in_sequence = false;
   b->reader.cursor++;
   return LOOK_AGAIN;
 }
 
-/* Skips the sequence until the end of this read pass. */
+/* Skips a sequence until the end of this read pass. */
 static enum look stall(struct st_trace_buffer* b, struct st_sequence* s) {
   s->stalled = b->reader.pass;
   return step(b);
 }
 
-/* Copies the record's fragments in [read, limit) to scratch. */
+/* Copies the record's fragments from `read` to `limit` to the reader's
+ * scratch. */
 static enum look copy_out(struct st_trace_buffer* b, struct st_sequence* s,
                           struct st_record* r, uint32_t limit) {
   struct st_reader* reader = &b->reader;
@@ -113,9 +115,9 @@ static enum look copy_out(struct st_trace_buffer* b, struct st_sequence* s,
   return LOOK_COPY;
 }
 
-/* Leaves a record that is read to its end.  Continues with the next record of
- * its sequence, or after the cursor's record.  An incomplete record stays,
- * because it may still grow. */
+/* Leaves a record that was read to its end.  The reader continues with the next
+ * record of the sequence, or after the record at the cursor.  An incomplete
+ * record stays in the sequence, because it may still grow. */
 static enum look leave_record(struct st_trace_buffer* b,
                               struct st_sequence* s) {
   struct st_index* x = &b->index;
@@ -137,8 +139,8 @@ static enum look leave_record(struct st_trace_buffer* b,
   return LOOK_AGAIN;
 }
 
-/* Handles a packet that begins in the first record of the sequence and
- * continues in later ones. */
+/* Handles a packet that begins in the first record of its sequence and
+ * continues in later records. */
 static enum look look_for_chain(struct st_trace_buffer* b,
                                 struct st_sequence* s, struct st_chain* chain) {
   if (st_find_chain(&b->index, s, b->reader.gap, chain)) {
@@ -154,7 +156,7 @@ static enum look look_for_chain(struct st_trace_buffer* b,
   return LOOK_AGAIN;
 }
 
-/* Makes one step of reading in a sequence's first record. */
+/* Makes one step of reading in the first record of a sequence. */
 static enum look look_at_sequence(struct st_trace_buffer* b,
                                   struct st_sequence* s,
                                   struct st_chain* chain) {
@@ -171,8 +173,7 @@ static enum look look_at_sequence(struct st_trace_buffer* b,
   return look_for_chain(b, s, chain);
 }
 
-/* Examines the record at the cursor, or an earlier record of the same
- * sequence. */
+/* Examines the record at the cursor, or an earlier record of its sequence. */
 static enum look look_at_cursor(struct st_trace_buffer* b,
                                 struct st_chain* chain) {
   struct st_index* x = &b->index;
@@ -206,9 +207,7 @@ static enum look look(struct st_trace_buffer* b, struct st_chain* chain) {
   return result;
 }
 
-/* --- packets in several records --- */
-
-/* Returns record `i` of the chain, or NULL if it was evicted. */
+/* Returns record `i` of a chain, or NULL if that record was evicted. */
 static struct st_record* chain_record(struct st_trace_buffer* b,
                                       const struct st_chain* chain,
                                       uint32_t number, uint32_t i) {
@@ -235,8 +234,8 @@ static bool reserve_whole(struct st_reader* reader, size_t size) {
   return true;
 }
 
-/* Appends the record's next fragment to the packet, unless there is no room.
- * An empty record inside a chain has no fragment. */
+/* Consumes the next fragment of a record, and appends it to the assembled
+ * packet if `room` is true.  An empty record inside a chain has no fragment. */
 static bool append_fragment(struct st_trace_buffer* b, struct st_record* r,
                             bool room, size_t* size) {
   if (st_nothing_left(r))
@@ -253,8 +252,8 @@ static bool append_fragment(struct st_trace_buffer* b, struct st_record* r,
   return data && room;
 }
 
-/* Moves the fragment of record `i` of the chain into the packet.  *number
- * becomes the next record. */
+/* Moves the fragment of record `i` of a chain into the assembled packet.
+ * *number becomes the number of the next record. */
 static bool take_fragment(struct st_trace_buffer* b,
                           const struct st_chain* chain, uint32_t i,
                           uint32_t* number, size_t* size) {
@@ -270,9 +269,9 @@ static bool take_fragment(struct st_trace_buffer* b,
   return taken;
 }
 
-/* Assembles a packet.  Returns false if one of its records was evicted
- * meanwhile.  The fragments in its other records are then skipped as
- * orphans. */
+/* Assembles a packet from the fragments of a chain.  Returns false if a record
+ * of the chain was evicted meanwhile.  The fragments in the remaining records
+ * are then skipped as orphans. */
 static bool reassemble(struct st_trace_buffer* b, const struct st_chain* chain,
                        struct st_packet* out) {
   struct st_reader* reader = &b->reader;
@@ -293,8 +292,6 @@ static bool reassemble(struct st_trace_buffer* b, const struct st_chain* chain,
   return true;
 }
 
-/* --- functions that are called without the lock --- */
-
 static bool broken_copy(struct st_reader* reader) {
   reader->violations++;
   reader->packet.loss |= ST_LOSS_CHUNK_CORRUPTED;
@@ -302,8 +299,8 @@ static bool broken_copy(struct st_reader* reader) {
   return false;
 }
 
-/* Returns the next packet in scratch.  Checks the sizes again, because a patch
- * may have changed them. */
+/* Returns the next packet in the reader's scratch.  Checks the fragment sizes
+ * again, because a patch may have changed them. */
 static bool next_in_scratch(struct st_reader* reader, struct st_packet* out) {
   while (reader->cur < reader->end) {
     const uint8_t* p = reader->cur;

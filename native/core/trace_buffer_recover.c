@@ -6,9 +6,8 @@
 
 #include "trace_buffer_internal.h"
 
-/* --- recovery of the file of a dead process --- */
-
-/* Maps the whole file as a private copy, so that the file does not change. */
+/* Maps the whole file as a private copy, so that recovery does not change the
+ * file. */
 static void* map_file(int fd, size_t* size) {
   struct stat st;
   if (fstat(fd, &st) || st.st_size < (off_t)(ST_RING_OFFSET + ST_RING_PAGE))
@@ -28,8 +27,8 @@ static bool is_ring(struct st_ring_header* h, size_t mapping_size) {
          write - oldest <= h->ring_size;
 }
 
-/* Reads the record header at a position.  Returns false if there is no valid
- * header.  *size is rounded up to 16. */
+/* Reads the header of the record at a position.  Returns false if the header is
+ * invalid.  *size becomes the record's size, rounded up to 16. */
 static bool read_header(const struct st_trace_buffer* b, uint64_t position,
                         uint64_t end, struct st_record_header* h,
                         uint32_t* size) {
@@ -41,8 +40,8 @@ static bool read_header(const struct st_trace_buffer* b, uint64_t position,
          *size <= end - position;
 }
 
-/* Removes the older copy of a relocated chunk.  Both copies exist if the
- * process died before it marked the older one as padding. */
+/* A relocated chunk has two records if the process died before it marked the
+ * older record as padding.  Removes the older one. */
 static void replace_older(struct st_index* x, const struct st_sequence* s,
                           uint32_t chunk_id) {
   uint32_t number;
@@ -77,9 +76,9 @@ static bool restore_record(struct st_trace_buffer* b,
   return true;
 }
 
-/* Ends all records that were waiting for more data.  The finished fragments of
- * an incomplete chunk are kept.  If the chunk needs patches, its last packet,
- * which continues in the next chunk, is lost. */
+/* Ends all records that were waiting for more data.  An incomplete chunk keeps
+ * its finished fragments.  A chunk that needs patches loses its last packet,
+ * which continues in the next chunk. */
 static void settle_waiting(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   for (uint32_t n = x->head; n != x->tail; n++) {
@@ -94,7 +93,7 @@ static void settle_waiting(struct st_trace_buffer* b) {
   }
 }
 
-/* Sets a loss for each sequence whose older chunks were overwritten. */
+/* Sets a loss for each sequence whose oldest chunks were overwritten. */
 static void mark_overwritten(struct st_trace_buffer* b) {
   struct st_index* x = &b->index;
   if (!st_stats(b)->chunks_overwritten)
@@ -139,8 +138,6 @@ struct st_trace_buffer* st_trace_buffer_recover(int fd) {
   return b;
 }
 
-/* --- clone of a buffer --- */
-
 enum { COPY_STEP = ST_MAX_RECORD + 1 };
 
 static struct st_trace_buffer* new_like(const struct st_trace_buffer* from) {
@@ -172,7 +169,7 @@ static void copy_producers(struct st_trace_buffer* to,
   }
 }
 
-/* Copies all state of a buffer except the bytes of the ring. */
+/* Copies all state of a buffer except the bytes of its ring. */
 static bool copy_state(struct st_trace_buffer* to,
                        struct st_trace_buffer* from) {
   pthread_mutex_lock(&from->mutex);
@@ -193,8 +190,8 @@ static bool copy_state(struct st_trace_buffer* to,
   return copied;
 }
 
-/* Copies `size` bytes of the ring, starting at `position`.  Returns the
- * position up to which the source had overwritten them. */
+/* Copies `size` bytes of the ring, from `position` on.  Returns the position up
+ * to which the source buffer had already overwritten them. */
 static uint64_t copy_bytes(struct st_trace_buffer* to,
                            struct st_trace_buffer* from, uint64_t position,
                            size_t size) {

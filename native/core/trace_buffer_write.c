@@ -3,8 +3,6 @@
 
 #include "trace_buffer_internal.h"
 
-/* --- the count of unread bytes --- */
-
 static bool has_unread(const struct st_record* r) {
   return r->read < r->end || (r->flags & ST_RECORD_BROKEN);
 }
@@ -82,7 +80,7 @@ static uint8_t chunk_flags(const struct st_chunk_copy* c) {
 }
 
 /* Returns whether `size` bytes fit at the write position without evicting
- * unread data or passing the end of the ring. */
+ * unread data and without passing the end of the ring. */
 static bool has_room(const struct st_trace_buffer* b, uint32_t size) {
   const struct st_index* x = &b->index;
   uint64_t room = st_free_bytes(b);
@@ -95,8 +93,8 @@ static bool has_room(const struct st_trace_buffer* b, uint32_t size) {
   return room >= size && st_bytes_to_end(b) >= size;
 }
 
-/* Copies the payload to its final place if there is room, else to the bounce
- * memory. */
+/* Copies the payload of a chunk to its final place in the ring if there is
+ * room, else to the bounce memory. */
 static uint8_t* copy_payload(struct st_trace_buffer* b,
                              const struct st_chunk_copy* c) {
   uint32_t most = st_align_record(ST_RECORD_HEADER + (uint32_t)c->payload_size);
@@ -108,7 +106,7 @@ static uint8_t* copy_payload(struct st_trace_buffer* b,
   return copy;
 }
 
-/* Writes the record's state both to its header and to its index entry. */
+/* Writes the state of a record to its header and to its index entry. */
 static void describe(struct st_trace_buffer* b, struct st_record* r,
                      uint32_t size, uint8_t flags,
                      const struct st_fragments* f) {
@@ -142,8 +140,8 @@ static void note_commit(struct st_trace_buffer* b, const struct st_sequence* s,
     stats->chunks_committed_out_of_order++;
 }
 
-/* Adds a chunk that has no record.  Its first `skip` bytes were read
- * earlier. */
+/* Adds a record for a chunk that has none.  The first `skip` bytes of the chunk
+ * were read earlier. */
 static bool add_chunk(struct st_trace_buffer* b, const struct st_chunk_copy* c,
                       const uint8_t* copy, const struct st_fragments* f,
                       uint32_t skip) {
@@ -153,15 +151,15 @@ static bool add_chunk(struct st_trace_buffer* b, const struct st_chunk_copy* c,
   if (!st_index_reserve(x, 2))
     return discard(b);
   uint8_t* place = st_make_place(b, st_align_record(size));
-  /* The sequence is looked up after st_make_place(), which may drop
+  /* The sequence is looked up after st_make_place(), because that may drop
    * sequences. */
   struct st_sequence* s = place ? st_sequence_add(x, chunk_key(c)) : NULL;
   if (!s)
     return discard(b);
   if (copy != place + ST_RECORD_HEADER)
     memcpy(place + ST_RECORD_HEADER, copy, f->end);
-  /* The record is padding at first: recovery must not read it before it is
-   * linked. */
+  /* The record is padding until it is linked: recovery must not read it
+   * before. */
   st_write_header(place, chunk_key(c), c->chunk_id, 0, size, ST_RECORD_PADDING);
   struct st_record* r = st_append_record(b, st_align_record(size));
   r->chunk_id = c->chunk_id;
@@ -175,7 +173,7 @@ static bool add_chunk(struct st_trace_buffer* b, const struct st_chunk_copy* c,
   return true;
 }
 
-/* Returns whether a re-commit may replace the record. */
+/* Returns whether a re-committed chunk may replace its record. */
 static bool may_become(const struct st_trace_buffer* b,
                        const struct st_record* r, uint8_t flags,
                        const struct st_fragments* f) {
@@ -187,7 +185,8 @@ static bool may_become(const struct st_trace_buffer* b,
          (had & flags) == had;
 }
 
-/* Rewrites the record in place.  The record's read position stays. */
+/* Rewrites a record in place with a longer version of its chunk.  The record's
+ * read position stays. */
 static bool rewrite(struct st_trace_buffer* b, struct st_record* r,
                     const struct st_chunk_copy* c, const uint8_t* copy,
                     const struct st_fragments* f) {
@@ -211,9 +210,9 @@ static bool rewrite(struct st_trace_buffer* b, struct st_record* r,
   return true;
 }
 
-/* Handles the commit of a scraped chunk that has a record.  A record that was
- * read to its end would soon be overwritten, so the new fragments of such a
- * chunk are added at the write position instead. */
+/* Handles the re-commit of a scraped chunk that has a record.  If that record
+ * was read to its end, it would soon be overwritten; so the chunk's new
+ * fragments are added as a record at the write position instead. */
 static bool recommit(struct st_trace_buffer* b, struct st_sequence* s,
                      uint32_t number, const struct st_chunk_copy* c,
                      const uint8_t* copy, const struct st_fragments* f) {
@@ -242,9 +241,10 @@ static void note_abort(struct st_trace_buffer* b, struct st_sequence* s) {
   s->loss |= ST_LOSS_WRITER_ABORT;
 }
 
-/* Returns whether later chunks of the sequence were read or evicted before.  A
- * chunk that was incomplete when it was removed may be committed again with
- * more data; *skip is then the size that was read the first time. */
+/* Returns whether later chunks of the sequence were read or evicted before this
+ * chunk.  A chunk that was removed while incomplete may be committed again with
+ * more data; *skip is then the number of bytes that were read the first
+ * time. */
 static bool has_passed(const struct st_sequence* s,
                        const struct st_chunk_copy* c,
                        const struct st_fragments* f, uint32_t* skip) {
@@ -293,8 +293,8 @@ static bool copy_chunk(struct st_trace_buffer* b,
 static void signal_watermark(struct st_trace_buffer* b) {
   pthread_mutex_lock(&b->signal_mutex);
   uint64_t one = 1;
-  /* The write fails only if the eventfd's counter is full, and then the eventfd
-   * is readable anyway. */
+  /* This write fails only if the counter of the eventfd is full, and then the
+   * eventfd is readable anyway. */
   if (st_own_fd_is_ours(&b->eventfd) &&
       write(b->eventfd.fd, &one, sizeof one) < 0)
     one = 0;

@@ -4,7 +4,7 @@
 #include "fields.h"
 #include "trace_buffer.h"
 
-enum { PACKET_TAG = 0x0a }; /* The tag of Trace.packet: field 1, delimited. */
+enum { PACKET_TAG = 0x0a }; /* The encoded tag of the field Trace.packet. */
 
 static void scan_packet(struct st_trace_scan* s, const uint8_t* data,
                         size_t size) {

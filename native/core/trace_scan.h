@@ -18,12 +18,13 @@ struct st_trace_scan {
   uint64_t packets;
   uint64_t track_events;
   uint64_t drops;
-  /* The oldest time at which a sequence's state begins, that is from which on
-   * its events can be read: boot time in ns, UINT64_MAX without such a packet. */
+  /* The earliest start of a sequence's incremental state, from which on the
+   * events of that sequence can be read.  It is a boot time in ns, or
+   * UINT64_MAX if no packet starts a state. */
   uint64_t first_ns;
   void (*on_descriptor)(void* context, const uint8_t* data, size_t size);
   void* context;
 };
 
-/* Counts the complete packets in `data`.  Returns their total size. */
+/* Counts the complete packets in `data`.  Returns their total size in bytes. */
 size_t st_trace_scan(struct st_trace_scan* s, const uint8_t* data, size_t size);

@@ -10,11 +10,12 @@ enum {
   SLICE_TAG = 0x12,
   LAST_TAG = 0x10,
   LAST_MARK_SIZE = 2,
-  MAX_LENGTH_SIZE = 4, /* The size of a varint up to ST_MAX_MESSAGE_SIZE. */
+  /* The size of a varint whose value is at most ST_MAX_MESSAGE_SIZE. */
+  MAX_LENGTH_SIZE = 4,
 };
 
-/* Returns the content of the delimited field at p, and its end.  NULL if p is
- * not at such a field, or the field ends after `end`. */
+/* Returns the content of the delimited field at p, and stores its end.  Returns
+ * NULL if there is no such field at p, or if the field ends after `end`. */
 static const uint8_t* open_field(const uint8_t* p, const uint8_t* end,
                                  uint8_t tag, const uint8_t** field_end) {
   uint64_t size = 0;
@@ -27,7 +28,8 @@ static const uint8_t* open_field(const uint8_t* p, const uint8_t* end,
   return p;
 }
 
-/* Writes a slice.  `field` is the packet with its tag and length. */
+/* Writes a slice that contains one packet.  `field` is the packet with its tag
+ * and length. */
 static uint8_t* put_slice(uint8_t* out, const uint8_t* field, size_t size) {
   *out++ = SLICE_TAG;
   out = st_put_varint(out, size + LAST_MARK_SIZE);
@@ -58,8 +60,8 @@ size_t st_slices_pack(const uint8_t* trace, size_t size, size_t limit,
   return (size_t)(p - trace);
 }
 
-/* Returns whether the slice in [p, end) consists of a complete packet and
- * last_slice_for_packet. */
+/* Returns whether the slice in [p, end) consists of a complete packet and the
+ * field last_slice_for_packet. */
 static bool is_packet(const uint8_t* p, const uint8_t* end) {
   if (end - p < LAST_MARK_SIZE)
     return false;
@@ -69,15 +71,15 @@ static bool is_packet(const uint8_t* p, const uint8_t* end) {
          open_field(p, end, PACKET_TAG, &packet_end) && packet_end == end;
 }
 
-/* One slice, which contains a part of a packet. */
+/* One slice of a reply, which contains a part of a packet. */
 struct slice {
   const uint8_t* data;
   size_t size;
   bool is_last;
 };
 
-/* Reads the content of a slice.  Returns false if it is not encoded as `data`,
- * then last_slice_for_packet, in the form of Perfetto's service. */
+/* Reads the content of a slice.  Returns false unless the content is encoded as
+ * Perfetto's service does: `data`, then last_slice_for_packet. */
 static bool read_slice(const uint8_t* p, const uint8_t* end,
                        struct slice* slice) {
   const uint8_t* data_end = p;
@@ -92,8 +94,8 @@ static bool read_slice(const uint8_t* p, const uint8_t* end,
          data_end[1] <= 1;
 }
 
-/* Returns the end of the packet whose first slice is at p, and the packet's
- * size.  NULL if the packet's last slice is missing. */
+/* Returns the end of the packet whose first slice is at p, and stores the
+ * packet's size.  Returns NULL if the packet's last slice is missing. */
 static const uint8_t* find_end(const uint8_t* p, const uint8_t* end,
                                size_t* packet_size) {
   struct slice slice = {0};
@@ -109,7 +111,8 @@ static const uint8_t* find_end(const uint8_t* p, const uint8_t* end,
   return p;
 }
 
-/* Writes the packet of the slices in [p, end), which find_end() has found. */
+/* Writes the packet whose slices are in [p, end), a range that find_end() has
+ * returned. */
 static uint8_t* put_packet(uint8_t* out, const uint8_t* p, const uint8_t* end,
                            size_t packet_size) {
   *out++ = PACKET_TAG;

@@ -23,18 +23,18 @@
 #include <stdint.h>
 
 enum {
-  /* The largest size, in bytes, that a slice adds to its packet. */
+  /* The largest number of bytes by which a slice is larger than its packet. */
   ST_SLICE_OVERHEAD = 16,
 };
 
-/* Writes slices for the next packets of the trace, as many as fit into `limit`
- * bytes with ST_SLICE_OVERHEAD each; `out` has room for `limit` bytes.  Sets
- * *written.  Returns how many bytes of the trace were converted. */
+/* Converts packets of the trace to slices in `out`, which has room for `limit`
+ * bytes.  Converts as many packets as fit with ST_SLICE_OVERHEAD bytes each.
+ * Sets *written.  Returns how many bytes of the trace were converted. */
 size_t st_slices_pack(const uint8_t* trace, size_t size, size_t limit,
                       uint8_t* out, size_t* written);
 
-/* Writes the packets whose slices are complete in the reply; `out` has room for
- * `size` bytes.  Sets *written.  Returns how many bytes of the reply were
- * converted. */
+/* Converts the packets whose slices are complete in the reply to trace bytes in
+ * `out`, which has room for `size` bytes.  Sets *written.  Returns how many
+ * bytes of the reply were converted. */
 size_t st_slices_join(const uint8_t* reply, size_t size, uint8_t* out,
                       size_t* written);

@@ -3,17 +3,18 @@
 #include <string.h>
 
 enum {
-  /* A chunk with less room than this gets no further packet. */
+  /* A chunk that has less room than this gets no further packet. */
   MIN_PACKET_ROOM = ST_SIZE_FIELD + 8,
   MAX_COMPACT_FRAGMENT = 127,
 
-  /* The fields of TracePacket that the writer sets. */
+  /* Field numbers of the TracePacket fields that the writer sets. */
   FIELD_PREVIOUS_PACKET_DROPPED = 42,
   FIELD_FIRST_PACKET_ON_SEQUENCE = 87,
   LOSS_PRESENT_SMB_FULL = 1 | 256,
 };
 
-/* A fragment of this size means that its packet was cut here. */
+/* The drop sentinel: a fragment with this size marks that its packet was cut
+ * there. */
 #define DROP_SENTINEL ST_MAX_MESSAGE_SIZE
 
 #define FLAG(flag) ((uint16_t)((flag) << ST_PACKETS_FLAGS_SHIFT))
@@ -27,9 +28,10 @@ static uint8_t* payload(const struct st_chunk* chunk) {
   return chunk->begin + ST_CHUNK_HEADER_SIZE;
 }
 
-/* Returns the policy for the next chunk.  A writer is in drop mode from a loss
- * until it has a chunk again.  A writer that has written no packet yet waits
- * briefly, because a short thread may lose all of its packets. */
+/* Returns the exhaustion policy for the next chunk.  From a loss until its next
+ * chunk a writer is in drop mode.  A writer that has written no packet yet
+ * waits briefly, because otherwise a short thread might lose all of its
+ * packets. */
 static enum st_exhausted_policy policy_now(const struct st_trace_writer* w) {
   bool drop_mode = w->dropping && !w->chunk.size;
   if (w->policy == ST_STALL_THEN_DROP && drop_mode)
@@ -55,7 +57,7 @@ static void install(struct st_trace_writer* w, struct st_chunk chunk,
   w->packets = packets;
 }
 
-/* Makes the chunk's bytes from `cur` on available to the next packet. */
+/* Makes the chunk's payload from `cur` on available to the next packet. */
 static void open_room(struct st_trace_writer* w, uint8_t* cur) {
   w->cur = cur;
   w->end = w->chunk.begin + w->chunk.size;
@@ -85,16 +87,16 @@ void st_trace_writer_return_full_chunk(struct st_trace_writer* w) {
   return_chunk(w);
 }
 
-/* Returns the current chunk between two packets.  The header counts one packet
- * more than was written, so an empty packet is added, for which there is
- * room. */
+/* Returns the current chunk, between two packets, to the arbiter.  The chunk's
+ * header counts one packet more than was written, so an empty packet is added,
+ * for which there is room. */
 static void return_chunk_early(struct st_trace_writer* w) {
   *w->cur = 0;
   return_chunk(w);
 }
 
-/* Returns whether a chunk with room for `bytes` is available.  Called between
- * packets.  May take a new chunk. */
+/* Returns whether a chunk with room for `bytes` is available, and takes a new
+ * chunk if needed.  Called between packets. */
 static bool have_room(struct st_trace_writer* w, size_t bytes) {
   bool full =
       (w->packets & ST_PACKETS_COUNT_MASK) >= ST_MAX_PACKETS_PER_CHUNK - 1;
@@ -116,7 +118,7 @@ static void enter_drop_mode(struct st_trace_writer* w) {
   w->drop_count++;
 }
 
-/* Notes the loss of a packet before any byte of it was written. */
+/* Counts a packet as lost of which no byte was written. */
 static void lose_whole_packet(struct st_trace_writer* w) {
   if (!w->dropping)
     enter_drop_mode(w);
@@ -127,8 +129,8 @@ static bool count_dropped(struct st_trace_writer* w) {
   return false;
 }
 
-/* Cuts the open packet.  Readers ignore bytes after the sentinel, so the chunk
- * is returned as well. */
+/* Cuts the open packet in its current fragment.  Then returns the chunk,
+ * because readers ignore all bytes after the drop sentinel. */
 static void cut_packet(struct st_trace_writer* w) {
   st_put_size_field(w->fragment_size, DROP_SENTINEL);
   w->packet_lost = true;
@@ -140,8 +142,6 @@ static void discard_rest(struct st_stream_writer* s) {
   s->begin = s->cur = s->end = NULL;
 }
 
-/* --- fragments of a streamed packet --- */
-
 static void begin_fragment(struct st_trace_writer* w, uint8_t* at) {
   w->fragment_size = at;
   w->stream.begin = w->stream.cur = at + ST_SIZE_FIELD;
@@ -149,7 +149,7 @@ static void begin_fragment(struct st_trace_writer* w, uint8_t* at) {
 }
 
 /* Takes the next chunk for the open packet.  Returns false if no chunk is free;
- * the packet will then be cut. */
+ * the caller then has to cut the packet. */
 static bool take_next_chunk(struct st_trace_writer* w) {
   if (w->next_chunk.size)
     return true;
@@ -184,8 +184,8 @@ static void new_buffer(void* self, struct st_stream_writer* s) {
   discard_rest(s);
 }
 
-/* Returns where to write the size of an open message whose buffer the stream
- * leaves: a new patch. */
+/* Returns where to write the size of an open message when the stream leaves the
+ * message's buffer: in a new patch. */
 static uint8_t* redirect_size_field(void* self, uint8_t* size_field) {
   struct st_trace_writer* w = self;
   if (!take_next_chunk(w))
@@ -252,8 +252,8 @@ static void end_last_fragment(struct st_trace_writer* w) {
   packet_written(w, end);
 }
 
-/* If a lost packet took a next chunk but did not use it, uses that chunk for
- * the next packet. */
+/* If the lost packet has taken a next chunk without using it, that chunk
+ * becomes the current one, for the next packet. */
 static void keep_next_chunk(struct st_trace_writer* w) {
   if (!w->next_chunk.size)
     return;
@@ -309,7 +309,7 @@ static uint64_t total_size(const struct st_iovec* pieces, size_t count) {
   return size;
 }
 
-/* Appends a packet that fits into the current chunk. */
+/* Appends a packet that fits into the current chunk as a whole. */
 static void append_whole(struct st_trace_writer* w,
                          const struct st_iovec* pieces, size_t count,
                          uint64_t size) {
@@ -355,7 +355,8 @@ bool st_trace_writer_init(struct st_trace_writer* w, struct st_arbiter* a,
   w->policy = policy;
   w->first_packet = w->needs_prefix = true;
   if (st_is_reservation(target_buffer))
-    /* A reservation may never get a reader, so a wait could last for ever. */
+    /* The writer of a reservation never waits: its buffer may never get a
+     * reader, so the wait could last for ever. */
     w->policy = ST_DROP;
   w->writer_id = st_arbiter_add_writer(a, target_buffer, &w->chunk_id);
   return w->writer_id != 0;

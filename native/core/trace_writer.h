@@ -59,63 +59,70 @@ struct st_iovec {
 };
 
 struct st_trace_writer {
-  /* `cur` is the position of the next fragment's size, `end` the end of the
-   * payload.  Both are NULL if there is no chunk, or while a streamed packet is
-   * open. */
+  /* `cur` is where the next fragment's size will be written, and `end` is the
+   * end of the payload.  Both are NULL if there is no chunk, or while a
+   * streamed packet is open. */
   uint8_t* cur;
   uint8_t* end;
   struct st_chunk_header* header;
-  uint16_t packets;  /* Copy of header->packets: count and flags. */
-  bool needs_prefix; /* Whether the next packet carries field 42 or 87. */
+  /* The writer's copy of the chunk header's `packets`: count and flags. */
+  uint16_t packets;
+  /* Whether the next packet gets field 42 (a loss) or 87 (the first packet). */
+  bool needs_prefix;
 
   uint16_t writer_id;
   uint32_t target_buffer;
-  /* The id of the current chunk; if there is none (chunk.size == 0), the id of
-   * the next one. */
+  /* The id of the current chunk.  If there is no chunk (chunk.size == 0), the
+   * id of the next chunk. */
   uint32_t chunk_id;
   enum st_exhausted_policy policy;
   struct st_arbiter* arbiter;
   struct st_chunk chunk;
 
-  bool first_packet;   /* Whether no packet was written yet. */
-  bool dropping;       /* Drop mode: the last packet was lost. */
-  uint32_t drop_count; /* Number of times the writer entered drop mode. */
+  bool first_packet; /* Whether the writer has written no packet yet. */
+  /* Whether the writer is in drop mode: its last packet was lost. */
+  bool dropping;
+  uint32_t drop_count; /* How often the writer has entered drop mode. */
   uint64_t packets_written;
   uint64_t packets_dropped;
 
-  /* The members below describe the open streamed packet, if there is one. */
+  /* The members from here on describe the open streamed packet, if there is
+   * one. */
   struct st_stream_writer stream;
   struct st_message root;
   struct st_patch_list patches;
-  uint8_t* fragment_size; /* The 4-byte size field of the current fragment. */
-  struct st_chunk next_chunk; /* A chunk that was taken but not used yet. */
+  /* The size field, of 4 bytes, of the current fragment. */
+  uint8_t* fragment_size;
+  /* The next chunk, which was taken but is not used yet. */
+  struct st_chunk next_chunk;
   bool in_packet;
-  bool packet_lost; /* The open packet's bytes are discarded. */
+  bool packet_lost; /* Whether the bytes of the open packet are discarded. */
 };
 
-/* Initialises the writer.  Returns false when out of writer ids. */
+/* Initialises a writer.  Returns false when out of writer ids. */
 bool st_trace_writer_init(struct st_trace_writer* w, struct st_arbiter* a,
                           uint32_t target_buffer,
                           enum st_exhausted_policy policy);
 
-/* Ends the writer: returns the chunk, sends patches, reports an unmarked loss
- * to the arbiter, and frees the writer id. */
+/* Ends the writer: returns its chunk, sends its patches, reports an unmarked
+ * loss to the arbiter, and frees the writer id. */
 void st_trace_writer_destroy(struct st_trace_writer* w);
 
-/* Returns the current chunk, even if it is not full, and sends ready patches
- * and batched commits.  Ends an open packet. */
+/* Ends an open packet and returns the current chunk, even if it is not full.
+ * Then sends ready patches and batched commits. */
 void st_trace_writer_flush(struct st_trace_writer* w);
 
-/* Disables the writer in the child of a fork, after its arbiter was disabled:
- * it drops its chunk, which belongs to the parent, and all later packets. */
+/* Disables the writer in the child of a fork.  The arbiter was disabled before.
+ * The writer drops its chunk, which belongs to the parent, and all later
+ * packets. */
 void st_trace_writer_disable_after_fork(struct st_trace_writer* w);
 
-/* Returns the payload bytes left in the current chunk. */
+/* Returns the number of payload bytes that are left in the current chunk. */
 static inline size_t st_trace_writer_room(const struct st_trace_writer* w) {
   return (size_t)(w->end - w->cur);
 }
 
-/* --- A: packets of a known maximal size, at most 127 bytes --- */
+/* Way A of writing: packets of a known maximal size, at most 127 bytes. */
 
 /* Returns room for a packet of at most `max` (<= 127) bytes in the current
  * chunk.  If it returns NULL, call st_trace_writer_append instead. */
@@ -130,7 +137,8 @@ static inline uint8_t* st_trace_writer_reserve(struct st_trace_writer* w,
 
 void st_trace_writer_return_full_chunk(struct st_trace_writer* w);
 
-/* Ends the packet whose size field is at `cur`, by writing its size. */
+/* Ends the packet whose size field is at `cur`, by writing the packet's
+ * size. */
 static inline void st_trace_writer_end_packet_at(struct st_trace_writer* w,
                                                  uint8_t* end) {
   w->cur = end;
@@ -143,7 +151,7 @@ static inline void st_trace_writer_end_packet_at(struct st_trace_writer* w,
   atomic_store_explicit(&w->header->packets, w->packets, memory_order_release);
 }
 
-/* Ends the packet whose payload is between st_trace_writer_reserve's result and
+/* Ends a packet.  Its payload is from the result of st_trace_writer_reserve to
  * `end`. */
 static inline void st_trace_writer_commit(struct st_trace_writer* w,
                                           uint8_t* end) {
@@ -166,23 +174,23 @@ static inline void st_trace_writer_commit_wide(struct st_trace_writer* w,
   st_trace_writer_end_packet_at(w, end);
 }
 
-/* --- B: a finished packet of any size up to ST_MAX_PACKET_SIZE --- */
+/* Way B of writing: a finished packet of any size up to ST_MAX_PACKET_SIZE. */
 
-/* Makes sure that `bytes` more bytes, including their sizes, fit into one
+/* Makes sure that `bytes` more bytes, including fragment sizes, fit into one
  * chunk; takes a new chunk if needed.  Returns false if there is no chunk (the
  * writer then enters drop mode), or if chunks are too small (the smallest have
- * 284 bytes). No packet is counted as dropped here. */
+ * 284 bytes).  Counts no packet as dropped. */
 bool st_trace_writer_ensure_room(struct st_trace_writer* w, size_t bytes);
 
-/* Appends a packet.  Returns false if it was dropped, which is counted. */
+/* Appends a packet.  Returns false if the packet was dropped, and counts it. */
 bool st_trace_writer_append(struct st_trace_writer* w,
                             const struct st_iovec* pieces, size_t count);
 
-/* --- C: a packet of unknown size --- */
+/* Way C of writing: a stream for a packet of unknown size. */
 
-/* Begins a packet.  Never returns NULL: the bytes of a packet that will be
- * dropped are discarded.  Ends an open packet before. */
+/* Ends an open packet, then begins a packet.  Never returns NULL: if the packet
+ * will be dropped, its bytes are discarded. */
 struct st_message* st_trace_writer_begin_packet(struct st_trace_writer* w);
-/* Ends the open packet, if any.  Returns false if it was dropped, which is
- * counted. */
+/* Ends the open packet, if there is one.  Returns false if the packet was
+ * dropped, and counts it. */
 bool st_trace_writer_end_packet(struct st_trace_writer* w);

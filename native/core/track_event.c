@@ -9,7 +9,7 @@ enum {
   SEQ_CLEARED = 1,
   SEQ_NEEDS_STATE = 2,
 
-  /* The largest size of the bytes that precede an event's fields. */
+  /* The largest size of a packet's bytes before the fields of the event. */
   HEAD_SIZE = 96,
   MAX_NAMED_CALL = 3 * ST_INTERN_MAX_LENGTH + 2 * HEAD_SIZE,
 };
@@ -54,8 +54,8 @@ void st_sequence_owe_end(struct st_sequence* s, uint64_t timestamp,
   s->owed[s->owed_count++] = (struct st_owed_end){timestamp, track_uuid};
 }
 
-/* Writes a snapshot of the trace clock and of the sequence's own clock, which
- * starts at this time. */
+/* Writes a clock snapshot that starts the sequence's own clock: the two clocks'
+ * times at this moment. */
 static uint8_t* put_clock_snapshot(uint8_t* p, uint64_t now) {
   uint8_t clocks[64], one[32];
   uint8_t* o = st_clock_snapshot_clock_put_clock_id(one, ST_CLOCK_BOOTTIME);
@@ -100,8 +100,8 @@ static bool append_state(struct st_sequence* s, uint64_t now) {
   return append_one(s, packet, (size_t)(p - packet));
 }
 
-/* Writes the ENDs that are owed.  Their times are absolute, because they are
- * earlier than the time at which the new state begins. */
+/* Writes the owed ENDs.  Their timestamps are absolute, because they are
+ * earlier than the start of the new incremental state. */
 static void append_owed_ends(struct st_sequence* s) {
   uint32_t done = 0;
   for (; done < s->owed_count; done++) {
@@ -123,8 +123,9 @@ static void append_owed_ends(struct st_sequence* s) {
   memmove(s->owed, s->owed + done, s->owed_count * sizeof *s->owed);
 }
 
-/* Announces the state in the current chunk.  Returns false if the state was
- * lost, or continued in the next chunk, where it has to be announced again. */
+/* Announces the incremental state in the current chunk.  Returns false if the
+ * packets were lost, or if they continued in the next chunk, where the state
+ * has to be announced again. */
 static bool announce(struct st_sequence* s, uint64_t now) {
   s->epoch++;
   st_intern_clear(&s->interned);
@@ -144,8 +145,8 @@ bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
                          size_t room) {
   if (room > s->room_limit)
     room = s->room_limit;
-  /* A second round is needed only if owed ENDs or long descriptors fill a
-   * chunk. */
+  /* Only if owed ENDs or long descriptors fill a chunk, a second round is
+   * needed. */
   for (int round = 0; round < 8; round++) {
     uint32_t drops = s->writer.drop_count;
     if (!st_trace_writer_ensure_room(&s->writer, room)) {
@@ -180,9 +181,9 @@ void st_sequence_declare_track(struct st_sequence* s,
   s->seen_tracks[slot].epoch = s->epoch;
 }
 
-/* Writes the event's time: as a difference to the last one, or, if it is
- * earlier than that, as an absolute time, which leaves the sequence's own clock
- * unchanged. */
+/* Writes the timestamp of the event, as a difference to the last timestamp.  A
+ * time before the last one is written as an absolute timestamp, which leaves
+ * the sequence's own clock unchanged. */
 static uint8_t* put_time(struct st_sequence* s, const struct st_event* e,
                          uint8_t* p) {
   if (e->explicit_timestamp || e->timestamp < s->last_timestamp)
@@ -233,10 +234,8 @@ bool st_sequence_write(struct st_sequence* s, const struct st_event* e) {
   return false;
 }
 
-/* --- blocks: events without their time --- */
-
-/* Encodes sequence_flags = SEQ_NEEDS_INCREMENTAL_STATE, track_event { type =
- * END }. */
+/* The encoded fields sequence_flags = SEQ_NEEDS_INCREMENTAL_STATE and
+ * track_event { type = END }. */
 const struct st_event_block st_end_block = {
     6,
     {13 << 3, 2, 11 << 3 | ST_WIRE_DELIMITED, 2, 9 << 3, ST_SLICE_END}};
@@ -246,12 +245,14 @@ bool st_make_call_block(struct st_event_block* block, uint32_t category_iid,
   uint8_t bytes[ST_SMALL_EVENT] = {13 << 3, 2,      11 << 3 | ST_WIRE_DELIMITED,
                                    0,       9 << 3, ST_SLICE_BEGIN};
   uint8_t* p = st_put_small_ids(bytes + 6, category_iid, name_iid, 0);
-  p = st_put_tag(p, 34, ST_WIRE_VARINT); /* The field source_location_iid. */
+  /* The field TrackEvent.source_location_iid. */
+  p = st_put_tag(p, 34, ST_WIRE_VARINT);
   p = st_put_varint(p, location_iid);
   size_t size = (size_t)(p - bytes);
   if (size > ST_BLOCK_BYTES)
     return false;
-  bytes[3] = (uint8_t)(size - 4); /* The length of the field track_event. */
+  /* The length of the field TracePacket.track_event. */
+  bytes[3] = (uint8_t)(size - 4);
   memcpy(block->bytes, bytes, ST_BLOCK_BYTES);
   block->size = (uint8_t)size;
   return true;
@@ -304,7 +305,7 @@ bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
   struct st_iovec pieces[] = {{head, (size_t)(p - head)},
                               {interned, interned_size}};
   s->last_timestamp = timestamp;
-  /* Cannot fail: room was checked above. */
+  /* This append cannot fail, because the room was checked above. */
   st_trace_writer_append(&s->writer, pieces, 2);
   s->events_written++;
   return true;

@@ -51,43 +51,48 @@ enum st_event_type {
   ST_COUNTER = 4,
 };
 
-/* A track: its id and its encoded TrackDescriptor; parents are described first.
- * Must outlive the call. */
+/* A track: its id and its encoded TrackDescriptor.  Its parents are described
+ * before it.  The struct must outlive the call that gets it. */
 struct st_track {
   uint64_t uuid;
   const uint8_t* descriptor;
   size_t descriptor_size;
-  /* The parent; NULL if it need not be described. */
+  /* The parent track; NULL if the parent need not be described. */
   const struct st_track* parent;
 };
 
 enum {
-  /* The size of a direct-mapped cache.  A track that another one replaced there
-   * is described again. */
+  /* The number of entries in the direct-mapped cache of described tracks.  A
+   * track that another track has replaced in the cache is described again. */
   ST_SEEN_TRACKS = 64,
   ST_MAX_OWED_ENDS = 4096,
-  ST_SMALL_EVENT = 64, /* The largest size of an event that has only ids. */
-  /* An event starts only if at least this many bytes are left in the chunk. */
+  /* The largest size of an event whose fields are only ids. */
+  ST_SMALL_EVENT = 64,
+  /* An event starts in a chunk only if at least this number of bytes is
+   * left. */
   ST_EVENT_ROOM = 512,
-  ST_MIN_STATE_CHUNK = 1024, /* Smaller chunks cannot hold state and events. */
+  /* A chunk below this size cannot hold the incremental state and events. */
+  ST_MIN_STATE_CHUNK = 1024,
 };
 
 struct st_owed_end {
   uint64_t timestamp;
-  uint64_t track_uuid; /* The track; 0 for the default track. */
+  /* The uuid of the END's track; 0 for the default track. */
+  uint64_t track_uuid;
 };
 
 struct st_sequence {
   struct st_trace_writer writer;
   uint64_t last_timestamp;
   uint32_t epoch;
-  uint32_t state_chunk_id; /* The chunk in which the state was announced. */
-  /* The number of further chunks in which the state is valid: 0, unless chunks
-   * are too small to hold a state each. */
+  /* The id of the chunk in which the incremental state was announced. */
+  uint32_t state_chunk_id;
+  /* For how many further chunks the incremental state is valid: 0, unless
+   * chunks are too small to hold a state each. */
   uint32_t state_span;
-  size_t room_limit; /* The largest room that an event may request. */
+  size_t room_limit; /* The largest room in bytes that an event may request. */
   bool state_valid;
-  /* The thread's track, which outlives the sequence. */
+  /* The track of the thread.  It outlives the sequence. */
   const struct st_track* thread_track;
   struct st_intern_table interned;
   struct {
@@ -99,36 +104,40 @@ struct st_sequence {
   uint64_t events_written, events_lost, ends_forgotten;
 };
 
-/* One event.  Ids that are 0 and fields that are empty are not written. */
+/* One event.  An id of 0 and an empty field are not written. */
 struct st_event {
   enum st_event_type type;
   uint64_t timestamp;
-  /* The caller chose the time, perhaps an earlier one. */
+  /* Whether the caller chose the timestamp, which may be an earlier time. */
   bool explicit_timestamp;
   uint32_t category_iid;
   uint32_t name_iid;
-  const char* name; /* The name to write inline if name_iid is 0. */
+  /* The event's name, which is written inline if name_iid is 0. */
+  const char* name;
   size_t name_size;
   uint64_t track_uuid;
-  const uint8_t* fields; /* More encoded fields of TrackEvent. */
+  const uint8_t* fields; /* Further encoded fields of the TrackEvent message. */
   size_t fields_size;
-  const uint8_t* interned; /* Encoded entries of InternedData. */
+  const uint8_t* interned; /* Encoded entries of the packet's InternedData. */
   size_t interned_size;
 };
 
-/* Initialises a sequence.  Returns false when out of writer ids. */
+/* Initialises a sequence of track events.  Returns false when out of writer
+ * ids. */
 bool st_sequence_init(struct st_sequence* s, struct st_arbiter* arbiter,
                       uint32_t target_buffer, enum st_exhausted_policy policy,
                       const struct st_track* thread_track);
-/* Returns the sequence's chunk and frees all memory. */
+/* Returns the sequence's chunk to the arbiter and frees the sequence's
+ * memory. */
 void st_sequence_destroy(struct st_sequence* s);
 
-/* Returns the index of a track in the cache seen_tracks. */
+/* Returns the index of a track in the cache `seen_tracks`. */
 static inline size_t st_seen_slot(uint64_t uuid) {
   return (uuid * 0x9E3779B97F4A7C15u) >> 58;
 }
 
-/* Returns whether the track was described since the state was announced. */
+/* Returns whether the track was described since the incremental state was
+ * announced. */
 static inline bool st_sequence_has_track(const struct st_sequence* s,
                                          uint64_t uuid) {
   size_t slot = st_seen_slot(uuid);
@@ -142,39 +151,41 @@ static inline bool st_sequence_is_current(const struct st_sequence* s) {
          s->writer.cur != NULL;
 }
 
-/* Returns whether st_sequence_prepare() would take another chunk, or announce
- * the state, for an event of usual size. */
+/* Returns whether an event of usual size would make st_sequence_prepare() take
+ * another chunk or announce the incremental state. */
 static inline bool st_sequence_will_announce(struct st_sequence* s) {
   return !st_sequence_is_current(s) ||
          !st_trace_writer_reserve(&s->writer, s->room_limit);
 }
 
-/* Makes sure that `room` more bytes fit into the current chunk and that its
- * state has been announced there.  Returns false if nothing can be written
- * now. */
+/* Makes sure that `room` more bytes fit into the current chunk, and that the
+ * incremental state was announced in this chunk.  Returns false if no event can
+ * be written now. */
 bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
                          size_t room);
 
-/* Drops the incremental state.  The next event announces it again. */
+/* Drops the incremental state of the sequence.  The next event announces it
+ * again. */
 static inline void st_sequence_clear_state(struct st_sequence* s) {
   s->state_valid = false;
 }
 
-/* Describes a track and its parents, unless that was done in this epoch. */
+/* Describes a track and its parents, unless they were described in this
+ * epoch. */
 void st_sequence_declare_track(struct st_sequence* s,
                                const struct st_track* track);
 
-/* Writes an event of any size.  Returns false if it was lost.  A loss is
- * counted, and an END that was lost becomes owed. */
+/* Writes an event of any size.  Returns false if the event was lost, and counts
+ * the loss.  A lost END becomes owed. */
 bool st_sequence_write(struct st_sequence* s, const struct st_event* event);
 
-/* Stores an END that could not be written, to be written later. */
+/* Stores an END that cannot be written now.  It will be written later. */
 void st_sequence_owe_end(struct st_sequence* s, uint64_t timestamp,
                          uint64_t track_uuid);
 
-/* Writes the common part of all small events, TracePacket { timestamp,
+/* Writes the beginning of a small event, TracePacket { timestamp,
  * sequence_flags, track_event { ... up to `type`.  *size becomes the position
- * of track_event's size. */
+ * of track_event's length. */
 static inline uint8_t* st_put_small_head(struct st_sequence* s, uint8_t* p,
                                          enum st_event_type type,
                                          uint64_t timestamp, uint8_t** size) {
@@ -198,7 +209,7 @@ static inline void st_finish_small(struct st_sequence* s, uint8_t* size,
 }
 
 /* Completes an event that was reserved by st_trace_writer_reserve_wide.  `size`
- * is the position of track_event's size, which has two bytes. */
+ * is the position of track_event's length, which takes two bytes. */
 static inline void st_finish_wide(struct st_sequence* s, uint8_t* size,
                                   uint8_t* end) {
   size_t event = (size_t)(end - size - 2);
@@ -208,28 +219,28 @@ static inline void st_finish_wide(struct st_sequence* s, uint8_t* size,
   s->events_written++;
 }
 
-/* Writes the ids of a small event.  An id of 0 is left out. */
+/* Writes the ids of a small event.  An id of 0 is not written. */
 static inline uint8_t* st_put_small_ids(uint8_t* p, uint32_t category_iid,
                                         uint32_t name_iid,
                                         uint64_t track_uuid) {
   if (category_iid) {
-    *p++ = 3 << 3; /* The field category_iids. */
+    *p++ = 3 << 3; /* The field TrackEvent.category_iids. */
     p = st_put_varint(p, category_iid);
   }
   if (name_iid) {
-    *p++ = 10 << 3; /* The field name_iid. */
+    *p++ = 10 << 3; /* The field TrackEvent.name_iid. */
     p = st_put_varint(p, name_iid);
   }
   if (track_uuid) {
-    *p++ = 11 << 3; /* The field track_uuid. */
+    *p++ = 11 << 3; /* The field TrackEvent.track_uuid. */
     p = st_put_varint(p, track_uuid);
   }
   return p;
 }
 
-/* Writes an event of ids only, in time order, to a chunk whose state is
- * announced: the hot path.  Returns false, with nothing written, if
- * st_sequence_write() is needed. */
+/* Writes an event that has only ids, whose time is not before the last one, to
+ * a chunk in which the state was announced: the hot path.  Returns false, with
+ * nothing written, if the caller has to use st_sequence_write(). */
 static inline bool st_sequence_write_small(
     struct st_sequence* s, enum st_event_type type, uint64_t timestamp,
     uint32_t category_iid, uint32_t name_iid, uint64_t track_uuid) {
@@ -245,14 +256,15 @@ static inline bool st_sequence_write_small(
   return true;
 }
 
-/* The BEGIN of a call: the ids of its names, and its track, 0 for the default
- * track. */
+/* The ids in the BEGIN of a call: of its names and of its track, which is 0 for
+ * the default track. */
 struct st_small_call {
   uint32_t category_iid, name_iid, location_iid;
   uint64_t track_uuid;
 };
 
-/* Writes the BEGIN of a call as st_sequence_write_small writes an event. */
+/* Writes the BEGIN of a call.  Conditions and result are those of
+ * st_sequence_write_small. */
 static inline bool st_sequence_write_call(struct st_sequence* s,
                                           uint64_t timestamp,
                                           const struct st_small_call* call) {
@@ -264,13 +276,14 @@ static inline bool st_sequence_write_call(struct st_sequence* s,
   uint8_t* size;
   p = st_put_small_head(s, p, ST_SLICE_BEGIN, timestamp, &size);
   p = st_put_small_ids(p, call->category_iid, call->name_iid, call->track_uuid);
-  p = st_put_varint(p, 34 << 3); /* The field source_location_iid. */
+  p = st_put_varint(p, 34 << 3); /* The field TrackEvent.source_location_iid. */
   p = st_put_varint(p, call->location_iid);
   st_finish_small(s, size, p);
   return true;
 }
 
-/* A block: an event without its time, encoded once for many calls. */
+/* The size of a block.  A block is an event without its time, encoded once for
+ * many calls. */
 enum { ST_BLOCK_BYTES = 23 };
 
 struct st_event_block {
@@ -278,32 +291,33 @@ struct st_event_block {
   uint8_t bytes[ST_BLOCK_BYTES];
 };
 
-/* Encodes the BEGIN of a call, with the ids of its name and source location.
- * Returns false if it is too long for a block. */
+/* Encodes the BEGIN of a call as a block, with the ids of the call's name and
+ * source location.  Returns false if the BEGIN is too long for a block. */
 bool st_make_call_block(struct st_event_block* block, uint32_t category_iid,
                         uint32_t name_iid, uint32_t location_iid);
 
-/* The function to which the ids in a call's block refer. */
+/* A function: the texts to which the ids in the block of its calls refer. */
 struct st_function {
   const char *name, *file;
   size_t name_size, file_size;
   uint32_t line;
 };
 
-/* Writes a call's BEGIN together with the interned entries of its ids, and
- * makes the block for the function's next calls in this chunk.  Returns false,
- * with nothing written, if the state, room or ids are missing, or if the names
- * are too long. */
+/* Writes the BEGIN of a call, and the interned entries of the ids in it.  Makes
+ * the block for the function's next calls in this chunk.  Returns false, with
+ * nothing written, if the state, room or ids are missing, or if the names are
+ * too long. */
 bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
                                   uint32_t category_iid,
                                   const struct st_function* function,
                                   struct st_event_block* block);
 
-/* The block of an END on the default track. */
+/* The block for an END event on the default track. */
 extern const struct st_event_block st_end_block;
 
-/* Writes a block as st_sequence_write_small writes an event.  Copies all bytes
- * of the block, used or not, because a copy of constant size is faster. */
+/* Writes a block.  Conditions and result are those of st_sequence_write_small.
+ * Copies all bytes of the block's array, because a copy of constant size is
+ * faster. */
 static inline bool st_sequence_write_block(struct st_sequence* s,
                                            uint64_t timestamp,
                                            const struct st_event_block* block) {

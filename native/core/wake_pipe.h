@@ -21,7 +21,7 @@ static inline void st_wake_pipe_close(struct st_wake_pipe* p) {
   st_own_fd_close(&p->written);
 }
 
-/* Opens the pipe.  Returns false with errno when out of descriptors. */
+/* Opens a wake pipe.  Returns false with errno when out of descriptors. */
 static inline bool st_wake_pipe_open(struct st_wake_pipe* p) {
   int fds[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
@@ -31,12 +31,12 @@ static inline bool st_wake_pipe_open(struct st_wake_pipe* p) {
   return true;
 }
 
-/* Wakes the polling thread.  Returns false if the program has closed the
+/* Wakes the polling thread.  Returns false if the program has closed the pipe's
  * descriptor. */
 static inline bool st_wake_pipe_write(const struct st_wake_pipe* p) {
   if (!st_own_fd_is_ours(&p->written))
     return false;
-  /* If the pipe is full, the thread wakes up anyway. */
+  /* If the pipe is full, the polling thread wakes up anyway. */
   (void)!send(p->written.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   return true;
 }

@@ -40,12 +40,13 @@ enum {
 
   ST_MAX_VARINT = 10,
   ST_MAX_TAG = 5,
-  /* Size of the bytes reserved for a length that is written later. */
+  /* The number of bytes that are reserved for a length that is written
+   * later. */
   ST_SIZE_FIELD = 4,
 };
 
-/* The largest length in a four-byte size field.  A fragment with this size is
- * not a length but the drop sentinel (trace_writer.h). */
+/* The largest length in a four-byte size field.  As the size of a fragment this
+ * value is no length, but the drop sentinel (trace_writer.h). */
 #define ST_MAX_MESSAGE_SIZE 0x0FFFFFFFu
 
 static inline uint32_t st_tag(uint32_t field, uint32_t wire_type) {
@@ -100,7 +101,7 @@ static inline uint8_t* st_put_double_field(uint8_t* p, uint32_t field,
   return st_put_fixed64_field(p, field, bits);
 }
 
-/* Writes a delimited field: tag, length and the bytes. */
+/* Writes a delimited field: its tag, its length and its bytes. */
 static inline uint8_t* st_put_bytes_field(uint8_t* p, uint32_t field,
                                           const void* data, size_t size) {
   p = st_put_tag(p, field, ST_WIRE_DELIMITED);
@@ -113,8 +114,9 @@ static inline uint64_t st_zigzag(int64_t v) {
   return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
 }
 
-/* Reads a varint of at most max_bytes bytes (at most ST_MAX_VARINT). Returns
- * the position after it; NULL if it is incomplete or too long. */
+/* Reads a varint of at most max_bytes bytes (at most ST_MAX_VARINT).  Returns
+ * the position after it.  Returns NULL if the varint is incomplete or too
+ * long. */
 static inline const uint8_t* st_get_varint_max(const uint8_t* p,
                                                const uint8_t* end,
                                                unsigned max_bytes,

@@ -9,8 +9,8 @@ const uint32_t st_histogram_thresholds[ST_HISTOGRAM_BUCKETS - 1] = {
     8, 32, 128, 512, 1024, 2048, 4096, 8192, 12288, 16384,
 };
 
-/* Returns the hash bucket of a key.  The high bits of multiples of the golden
- * ratio are evenly spread. */
+/* Returns the hash bucket of a key, from the high bits of key times golden
+ * ratio, which are evenly spread. */
 static uint32_t* bucket_of(const struct st_writer_stats* s, uint32_t key) {
   unsigned shift = (unsigned)__builtin_clz(s->capacity) + 1;
   return &s->buckets[key * 0x9E3779B1u >> shift];

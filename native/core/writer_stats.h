@@ -24,7 +24,7 @@ enum {
   ST_MAX_WRITER_STATS = 16384,
 };
 
-/* The upper bounds of all buckets but the last, in bytes. */
+/* The largest chunk size in bytes of each bucket but the last. */
 extern const uint32_t st_histogram_thresholds[ST_HISTOGRAM_BUCKETS - 1];
 
 struct st_histogram {
@@ -32,33 +32,38 @@ struct st_histogram {
   uint64_t sums[ST_HISTOGRAM_BUCKETS];
 };
 
-/* A writer.  Most writers, of programs with many short threads, write one
- * chunk. */
+/* The histogram of one writer.  In programs with many short threads most
+ * writers write one chunk. */
 struct st_writer_histogram {
-  uint32_t key; /* The sequence: producer << 16 | writer. */
-  /* Index + 1 of the next writer in the hash bucket. */
+  uint32_t key; /* The key of the writer: producer << 16 | writer. */
+  /* Index + 1 of the next writer in the same hash bucket. */
   uint32_t hash_next;
-  uint32_t only;                  /* The size of the only chunk, plus 1. */
-  struct st_histogram* histogram; /* Used from the writer's second chunk on. */
+  /* The size of the writer's first chunk, plus 1; 0 before that chunk. */
+  uint32_t only;
+  /* The writer's histogram; NULL before its second chunk. */
+  struct st_histogram* histogram;
 };
 
 struct st_writer_stats {
   struct st_writer_histogram* writers;
-  uint32_t* buckets; /* A hash table of keys: index + 1 in `writers`. */
-  /* Both grow by a quarter only, because most writers have ended. */
+  /* A hash table from keys to writers: each entry is an index in `writers`,
+   * plus 1. */
+  uint32_t* buckets;
+  /* The number of writers, and the capacity of `writers`.  The capacity grows
+   * by a quarter only, because most writers have ended. */
   uint32_t count, room;
-  uint32_t capacity; /* Number of buckets; grows by doubling. */
-  uint32_t latest;   /* The index of the writer that was added to last. */
+  uint32_t capacity; /* The number of hash buckets, which grows by doubling. */
+  uint32_t latest;   /* The index of the writer whose chunk was added last. */
 };
 
-/* Returns the writer's entry, a new one if needed.  NULL when out of memory, or
- * if too many writers are listed. */
+/* Returns the entry of the writer with this key.  Adds the entry if there is
+ * none.  Returns NULL when out of memory, or if too many writers are listed. */
 struct st_writer_histogram* st_writer_stats_find(struct st_writer_stats* s,
                                                  uint32_t key);
-/* Adds one complete chunk to its writer's histogram. */
+/* Adds one complete chunk to the histogram of its writer. */
 void st_writer_stats_add(struct st_writer_stats* s, uint32_t key,
                          uint32_t payload_size);
-/* Returns the writer's histogram and sum of chunk sizes. */
+/* Returns the histogram of a writer's chunk sizes, with their sums. */
 struct st_histogram st_writer_histogram_of(const struct st_writer_histogram* w);
 /* Copies the statistics to `to`, which is empty.  Returns false when out of
  * memory. */
