@@ -113,7 +113,7 @@ class MessageFilter:
     def messages(self) -> int:
         """The number of messages that the bytecode describes."""
     def filter(self, data: bytes | bytearray | memoryview, /) -> bytes | None:
-        """Filter one message; None if it is malformed."""
+        """Filter one message; return None if the message is malformed."""
     def filter_trace(
         self, trace: bytes | bytearray | memoryview, /
     ) -> tuple[bytes, int, int, int, int]:
@@ -877,7 +877,7 @@ def set_hooks(
 def set_current_task(
     function: Callable[[], object], python_function: Callable[[], object] | None, /
 ) -> None:
-    """Set asyncio's functions: then the hook `current_track` is called for new tasks only.
+    """Set asyncio's functions. The hook `current_track` is then called for new tasks only.
 
     Args:
         function: `asyncio.current_task`.

@@ -132,7 +132,7 @@ if TYPE_CHECKING:
             data: bytes = b"",
             /,
         ) -> MessageSpan | None:
-            """Record a message that was read. Arguments as for `sent`.
+            """Record a message that was read. The arguments are those of `sent`.
 
             Returns:
                 For a message that is traced, the span of its handling; else None.

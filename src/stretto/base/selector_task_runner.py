@@ -113,7 +113,7 @@ class SelectorTaskRunner:
             self.unwatch(fd)
             return
         watch = _Watch(on_readable, on_writable, urgent=urgent)
-        # The watch is removed first: if modify() fails, the selector has dropped the descriptor.
+        # Remove the watch first: if modify() fails, the selector has dropped the descriptor.
         known = self._watches.pop(fd, None) is not None
         change = self._selector.modify if known else self._selector.register
         change(fd, events, watch)

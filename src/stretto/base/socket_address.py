@@ -1,6 +1,6 @@
 """Socket addresses in Perfetto's notation.
 
-    /run/perfetto/producer.sock    a unix socket         @name    an abstract one
+    /run/perfetto/producer.sock    a unix socket         @name    an abstract socket
     localhost:32278  [::1]:32278   TCP                   vsock://2:32278    cid and port
 
 An address without a slash that ends in `:number` is TCP. A service accepts several addresses,

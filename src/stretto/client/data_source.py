@@ -101,7 +101,7 @@ class DataSource:
     def write(self, packet: TracePacket | bytes) -> bool:
         """Write one TracePacket, on the calling thread's sequence.
 
-        A message that has no timestamp gets the current one.
+        A packet that has no timestamp gets the current time.
 
         Args:
             packet: A `stretto.protos.trace.TracePacket`, or its encoding.

@@ -192,7 +192,7 @@ class Exchange:
         """Record that the reply is being sent, or was received.
 
         Args:
-            stamp: For a server, the result of `stamp()` before it wrote the reply.
+            stamp: For a server, the result of `stamp()` before the server wrote the reply.
             size: The size of the reply in bytes.
         """
         method = self._method

@@ -137,7 +137,7 @@ class Connection:
         end, self._end = self._end, None
         self._runner.unwatch(end.fileno())
         end.close()
-        # The buffer and the references are freed now: the garbage collector may run much later.
+        # Free the buffer and the references now: the garbage collector may run much later.
         self._reader.close()
         machine, on_closed = self._machine, self._on_closed
         self._machine = self._fast_path = self._on_drained = None
@@ -242,7 +242,7 @@ class Connection:
             self._watch()
 
     def _receive(self) -> bool:
-        """Receive once and dispatch; return whether complete frames are left."""
+        """Receive data once and handle its frames; return whether complete frames are left."""
         if self._end is None or self._machine is None:
             return False
         space = self._reader.space()

@@ -73,8 +73,8 @@ class ConsumerIPCClient:
         timeout_ms: Time in ms for the service to offer ConsumerPort.
 
     Attributes:
-        error: The reason why the connection has ended, with advice; empty while it is open, and
-            after `disconnect`.
+        error: The reason why the connection has ended, with advice; empty while the connection is
+        open, and after `disconnect`.
     """
 
     def __init__(

@@ -16,10 +16,10 @@ class ProducerIdentity:
 
     Args:
         name: Name of the producer, chosen by the producer itself.
-        uid: User id of its process, from the kernel.
+        uid: User id of the producer's process, from the kernel.
         pid: Process id, from the kernel; 0 if unknown.
-        machine_id: Id of its machine; 0 for the machine of the service.
-        machine_name: Name of its machine.
+        machine_id: Id of the producer's machine; 0 for the machine of the service.
+        machine_name: Name of the producer's machine.
         sdk_version: Version of the producer's tracing library, sent by the producer.
         in_process: Whether its trace writers run in the service's process; the memory is private.
         shm_emulation: Whether its chunks arrive in messages, because no memory can be shared.

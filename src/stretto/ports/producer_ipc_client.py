@@ -450,7 +450,7 @@ class ProducerIPCClient:
             self._end_connection()
 
     def _receive(self) -> bool:
-        """Receive once and dispatch; return False if there is no more input now."""
+        """Receive data once and handle its frames; return False if no more data is available."""
         received = self._end.recv_into(self._reader.space())
         if received is None:
             return False

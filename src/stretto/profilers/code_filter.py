@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _own_folder() -> str:
-    """Return Stretto's folder, spelled as in code objects: `__file__` may have other links."""
+    """Return Stretto's folder as code objects name it, which may differ from `__file__`."""
     here = _own_folder.__code__.co_filename
     return os.path.dirname(os.path.dirname(here)) + os.sep
 

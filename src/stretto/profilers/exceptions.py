@@ -72,8 +72,7 @@ def _on_uncaught(
 
 
 def on_kept(error: object, kept_by: str) -> None:
-    """Record an exception that was stored instead of raised, unless it was also the last one
-    recorded."""
+    """Record an exception that was stored instead of raised, unless it is recorded already."""
     if isinstance(error, Exception) and category.enabled and id(error) != _seen:
         _record(type(error), error, error.__traceback__, WARN, kept_by=kept_by)
 

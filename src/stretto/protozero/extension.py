@@ -1,7 +1,8 @@
 """Extensions: fields that a schema adds to a message of another schema.
 
 A generated module has one `Extension` for each declared extension, in the module or in the class of
-the message that contains the declaration. It is used as a key of value classes and decoders::
+the message that contains the declaration. The extension is used as a key of value classes and
+decoders::
 
     event[chrome.latency] = chrome.Latency(trace_id=7)
     if chrome.latency in event: ...

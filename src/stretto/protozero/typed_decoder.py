@@ -55,7 +55,7 @@ _PACKED = {VARINT: "packed_varints", FIXED32: "packed_fixed32", FIXED64: "packed
 
 
 class TypedDecoder(IndexedMessage):
-    """Base class of all generated decoders; `data` must not change while one is used."""
+    """Base class of all generated decoders; `data` must not change while the decoder is used."""
 
     __slots__ = ()
 

@@ -124,8 +124,7 @@ class MessageWriter:
         out += value
 
     def nested(self, number: int, writer: type[W], /) -> W:
-        """Open a nested message; it ends with its `with` block, or when this message is appended
-        to."""
+        """Open a nested message; it ends with its block, or when this message gets a field."""
         _check_number(number)
         ended = self._ended
         out = self._open()

@@ -177,8 +177,7 @@ class TracingService:
         )
 
     def note_lack_of_memory(self, pid: int, reason: str) -> None:
-        """Store why the shared memory of a producer can't be created; such a producer is in no
-        session."""
+        """Store why a producer's memory can't be created, so that the producer joins no session."""
         if len(self.memory_failures) < MAX_MEMORY_FAILURES:
             self.memory_failures[pid] = reason
 

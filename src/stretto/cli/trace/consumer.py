@@ -1,6 +1,6 @@
 """A consumer whose requests wait for their replies, so that the command is sequential code.
 
-Several consumers may share a task runner: while one waits, the others' callbacks run.
+Several consumers may share a task runner: while one consumer waits, callbacks of all consumers run.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class TraceConsumer:
         """Detach the session: it continues without this consumer.
 
         Raises:
-            CommandError: the service refuses.
+            CommandError: the service refuses to detach the session.
         """
         answers: list[bool] = []
         self.endpoint.detach(key, answers.append)

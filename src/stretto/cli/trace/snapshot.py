@@ -121,7 +121,7 @@ def bugreport_path() -> str:
 
 
 def distinct_names(names: Iterable[str]) -> list[str]:
-    """Return distinct file names: repeated ones get `_1`, `_2` before their last dot.
+    """Return distinct file names: repeated names get `_1`, `_2` before the last dot.
 
     Folders in the names are dropped, so that a session can't choose a file in another folder.
     """

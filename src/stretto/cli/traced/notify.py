@@ -35,7 +35,7 @@ class Notifier:
                 pass  # The process that started the daemon has stopped waiting.
 
     def stopping(self) -> None:
-        """Notify that the shutdown has begun; it may take some seconds."""
+        """Notify that the shutdown has begun, which may take some seconds."""
         self._send("STOPPING=1")
 
     def _send(self, state: str) -> None:

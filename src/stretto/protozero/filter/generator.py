@@ -82,9 +82,10 @@ class FilterBytecodeGenerator:
         Args:
             field: Field number.
             semantic_type: Type of its content (see `strings`); 0 if unspecified.
-            allow_in_v1: Whether V1 readers pass the string on unchanged; otherwise they drop it.
+            allow_in_v1: Whether V1 readers keep the string unchanged; otherwise V1 readers drop the
+            string.
             allow_in_v2: Whether V2 readers, which don't support semantic types, apply the rules for
-                unspecified strings; otherwise they drop it.
+                unspecified strings; otherwise V2 readers drop the string.
         """
         if not 0 <= semantic_type <= 0xFFFF:
             raise ConfigError(f"semantic type {semantic_type} has more than 16 bits")

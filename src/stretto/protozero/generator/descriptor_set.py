@@ -109,7 +109,7 @@ def read_descriptor_set(data: bytes, field: int = 1) -> list[File]:
     """Read an encoded FileDescriptorSet, or another message with files in `field`.
 
     Raises:
-        SchemaError: it contains no file, or invalid names.
+        SchemaError: the message contains no file, or invalid names.
     """
     try:
         files = [_file(node) for node in Node(data).nodes(field)]
@@ -227,6 +227,6 @@ def _service(node: Node, prefix: str) -> Service:
 
 
 def _trace_option(options: Iterator[Node]) -> str | None:
-    """Return the trace category of options; None if they have none."""
+    """Return the trace category in encoded options; None if there is none."""
     named = [each.text(TRACE_NUMBER) for each in options if each.has(TRACE_NUMBER)]
     return named[-1] if named else None

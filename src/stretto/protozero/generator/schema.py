@@ -29,8 +29,8 @@ class SchemaError(ConfigError):
 class Field:
     """A field, or an extension of the message `extendee`.
 
-    `type_name` is the full name of its message or enum. The default value of a bytes field is a
-    string of characters below 256. `json_name` is empty if the JSON name is the standard one.
+    `type_name` is the full name of the field's message or enum. The default value of a bytes field
+    is a string of characters below 256. `json_name` is empty if the JSON name is the standard one.
     """
 
     name: str
@@ -79,7 +79,7 @@ services and methods; our parser accepts `(stretto.trace)` for services, too."""
 class Method:
     """A method of a service; `streaming` if it sends several replies.
 
-    `trace` is the category in its option `(stretto.trace)`; None without the option.
+    `trace` is the category in the method's option `(stretto.trace)`; None without the option.
     """
 
     name: str

@@ -5,8 +5,8 @@
                 the data sources of --data-source
     buffer 2…   the buffers of --config, for its data sources
 
-The names of the program's producers start with MARK, those of other producers don't. So function
-calls are recorded in the program only.
+The names of the program's producers start with MARK, the names of other producers don't. So
+function calls are recorded in the program only.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def _make() -> str:
     """Create a folder that only this user can enter.
 
     Raises:
-        CommandError: no folder is writable in which a workspace may be created.
+        CommandError: no folder that may contain workspaces is writable.
     """
     reasons = []
     for place in _candidates():

@@ -32,8 +32,8 @@ class ClockSnapshots:
     def take_initial(self) -> None:
         """Take the initial snapshot of a trace.
 
-        Snapshots that triggers have taken before the start are dropped: they would follow this
-        one in the trace, and readers report clocks that go back as an error.
+        Snapshots that triggers have taken before the start are dropped: they would follow the
+        initial snapshot in the trace, and readers report clocks that go back as an error.
         """
         if self._enabled:
             self._queue.clear()

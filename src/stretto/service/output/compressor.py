@@ -58,7 +58,7 @@ def _deflate(data: bytes) -> bytes:
 
 def _zstd(level: int) -> Compressor | None:
     level = min(level or _ZSTD_DEFAULT_LEVEL, _ZSTD_MAX_LEVEL)
-    builtin = _module("compression.zstd")  # This module exists from Python 3.14 on.
+    builtin = _module("compression.zstd")  # a module of Python 3.14 and later
     if builtin is not None:
         return lambda data: bytes(builtin.compress(data, level))
     installed = _module("zstandard")

@@ -83,7 +83,7 @@ class FileWriter:
 
     @property
     def closed(self) -> bool:
-        """Whether all data was written and no more is accepted."""
+        """Whether all data was written and no more data is accepted."""
         return self._file.closed or self.abandoned
 
     @property

@@ -6,8 +6,8 @@ One *pass* takes as many reads as it needs (docs/formats/service.md, "Order of p
     then         buffer 0, buffer 1, ...                     until the limit is hit
     last read    read_tracing_buffers_completed, trace stats if due
 
-If the config has a filter, all packets except the stats are filtered. If it has a codec, the
-packets of each read are compressed into one.
+If the config has a filter, all packets except the stats are filtered. If the config has a codec,
+the packets of each read are compressed into one packet.
 """
 
 from __future__ import annotations

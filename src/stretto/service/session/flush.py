@@ -152,7 +152,7 @@ class Flushes:
             del self._unanswered[producer]
 
     def _finish(self, request_ids: list[int]) -> None:
-        """End flushes; scrape uncommitted chunks once for all of them."""
+        """End flushes; scrape uncommitted chunks only once, not once for each flush."""
         session = self._session
         if request_ids:
             session.scrape()

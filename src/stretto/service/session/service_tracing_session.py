@@ -218,7 +218,7 @@ class ServiceTracingSession:
             self.disable()
 
     def start(self) -> None:
-        """Start all data sources and timers. Does nothing unless CONFIGURED."""
+        """Start all data sources and timers. No effect unless the session is CONFIGURED."""
         if self.state != CONFIGURED:
             return
         self._move_to(STARTED)
