@@ -283,7 +283,8 @@ class TraceWriter:
 
     def __init__(self, arbiter: Arbiter, target_buffer: int, policy: int = ...) -> None: ...
     def write(self, packet: bytes | bytearray | memoryview, /) -> bool:
-        """Append one encoded TracePacket. Returns False if it was dropped, which is counted."""
+        """Append one encoded TracePacket. Returns False if the packet was dropped. Drops are
+        counted."""
     def flush(self) -> None: ...
     def close(self) -> None: ...
     @property
@@ -828,7 +829,8 @@ class MessageTemplates:
     @property
     def owner(self) -> object: ...
     def put(self, outgoing: bool, kind: int, template: EventTemplate, /) -> None:
-        """Set the template for a kind; its values are txid, bytes, handles, body, incoming."""
+        """Set the template for a kind of message, with the values txid, bytes, handles, body,
+        incoming."""
 
 @final
 class MessageHook:

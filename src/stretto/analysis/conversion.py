@@ -85,7 +85,7 @@ def convert(file: BinaryIO, source: str, write: Write, target: str, *, name: str
 
     Args:
         file: The trace.
-        source: Its format, one of `FORMATS`.
+        source: The format of the trace, one of `FORMATS`.
         write: Called with each part of the result.
         target: The format of the result; not `source`.
         name: The name of the file, for error messages.

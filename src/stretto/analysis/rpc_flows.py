@@ -9,8 +9,8 @@
     latency    from send to the reply's arrival; of a message without a reply, the queueing
 
 Every slice or instant with the arguments `role` and `method` is a message. A message is unmatched
-if its sending or its receiving is missing in the trace, or if they have no flow. Times are BOOTTIME
-nanoseconds.
+if its sending or its receiving is missing in the trace, or if the message has no flow. Times are
+BOOTTIME nanoseconds.
 """
 
 from __future__ import annotations

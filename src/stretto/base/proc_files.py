@@ -1,6 +1,7 @@
 """Reads the files of processes in /proc.
 
-A process may end at any time, and belong to another user: a file that can't be read is empty.
+A process may end at any time, and belong to another user: a file that can't be read counts as
+empty.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def stat(pid: int) -> list[bytes]:
 def effective_user(pid: int) -> int:
     """Return the user id that a process runs with; -1 if it isn't known.
 
-    The owner of /proc/PID is not used: it is root after a process has changed its user.
+    The owner of /proc/PID is not used: the owner is root after a process has changed its user.
     """
     for line in read(pid, "status").splitlines():
         if line.startswith(b"Uid:"):

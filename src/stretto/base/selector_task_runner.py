@@ -149,7 +149,7 @@ class SelectorTaskRunner:
         return done
 
     def quit(self) -> None:
-        """End `run` (or the next one) after its current round. Any thread may call this."""
+        """End `run`, or the next `run`, after its current round. Any thread may call this."""
         self._quit = True
         self._wake()
 

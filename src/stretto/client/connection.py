@@ -116,7 +116,7 @@ def _connect(prepare: Prepare) -> Connection:
 
 
 def disconnect() -> None:
-    """Undo `connect`. Without a connection it has no effect."""
+    """Undo `connect`. No effect if there is no connection."""
     connection = _active.pop(_CONNECTION, None)
     if connection is not None:
         connection.stop()
@@ -165,8 +165,8 @@ def setup_startup_tracing(
             encoding, or its text form.
         timeout_ms: How long to wait for a session, in ms.
         on_adopted: Called when a session has adopted every data source.
-        on_aborted: Called when the startup session has ended otherwise. Both functions are called
-            on a thread of Stretto.
+        on_aborted: Called when the startup session has ended without being adopted. Both functions
+            are called on a thread of Stretto.
 
     Returns:
         The startup session: its `state` is "recording", then "adopted" or "aborted".

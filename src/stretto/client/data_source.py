@@ -205,7 +205,7 @@ class DataSource:
 
     def end(self) -> None:
         """Stop: call `on_stop`, then refuse writes. The instance can't be started again."""
-        self._ended = True  # Set this first, so that a concurrent `begin` sees it.
+        self._ended = True  # First set `_ended`, which a concurrent `begin` tests.
         self._leave()
         try:
             self.on_stop()

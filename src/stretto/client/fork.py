@@ -72,7 +72,7 @@ def _is_fork_over() -> bool:
 
 
 def _resume_after_fork() -> None:
-    """Restart the helper threads. It is a pending call, repeated until the fork is over."""
+    """Restart the helper threads. Runs as a pending call, repeated until the fork is over."""
     global _forking
     if not _is_fork_over():
         _native.add_pending_call(_resume_after_fork)

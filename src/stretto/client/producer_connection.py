@@ -39,7 +39,7 @@ class ProducerConnection:
         """The startup sessions of this producer; None before the first one."""
 
     def attach(self, endpoint: ProducerEndpoint) -> None:
-        """Use this endpoint of a service; register the data sources once it is connected."""
+        """Use this endpoint of a service; register the data sources when it is connected."""
         self._connected, self._offered, self.will_update = False, {}, False
         self.endpoint = endpoint
 

@@ -74,7 +74,7 @@ class ConsumerIPCClient:
 
     Attributes:
         error: The reason why the connection has ended, with advice; empty while the connection is
-        open, and after `disconnect`.
+            open, and after `disconnect`.
     """
 
     def __init__(

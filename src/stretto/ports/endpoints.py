@@ -197,7 +197,7 @@ class RemoteConsumerEndpoint(ConsumerEndpoint, Protocol):
         Each step of the iterator reads one piece from the buffers."""
 
     def encoded_service_state(self, *, sessions_only: bool = False) -> bytes:
-        """Return the encoded service state; descriptors are encoded as by their producers."""
+        """Return the encoded service state. It contains descriptors as producers sent them."""
 
 
 class RelayEndpoint(Protocol):

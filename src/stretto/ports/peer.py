@@ -32,14 +32,15 @@ class Peer:
     Args:
         uid: User id.
         pid: Process id; 0 if unknown.
-        address: Local address of a network connection; "" for unix sockets, whose credentials
-            are verified.
+        address: Local address of a network connection; "" for unix sockets, whose credentials are
+            verified.
 
     Attributes:
-        machine_id: Id of its machine; 0 for this machine, and before a SetPeerIdentity frame.
-        machine_name: Name of its machine.
-        is_remote: Whether it is connected over a network: memory can't be shared with it, and
-            its identity is not verified.
+        machine_id: Id of the peer's machine; 0 for this machine, and before a SetPeerIdentity
+            frame.
+        machine_name: Name of the peer's machine.
+        is_remote: Whether the peer is connected over a network: memory can't be shared with such
+            a peer, and its identity is not verified.
     """
 
     def __init__(self, uid: int = 0, pid: int = 0, address: str = "") -> None:

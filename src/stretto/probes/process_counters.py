@@ -110,7 +110,7 @@ class ProcessCounters(stretto.DataSource):
         return self._living.copy()
 
     def sample(self, pids: Iterable[int]) -> None:
-        """Write the counters of processes; zeros for those that have ended."""
+        """Write the counters of processes; zeros for processes that have ended."""
         now = stretto.now()
         pids = sorted(pids)
         memory = {pid: _memory(pid) for pid in pids}

@@ -3,6 +3,6 @@
     page_server (http.server) --> trace_site    `stretto view`
     bridge (websockets)                         `stretto bridge`
 
-Both listen on 127.0.0.1 only. They answer only the user who started them (`peer_user`,
+Both servers listen on 127.0.0.1 only. They answer only the user who started them (`peer_user`,
 `connection_slots`), and only requests of allowed pages (`access`).
 """

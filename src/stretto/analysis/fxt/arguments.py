@@ -29,7 +29,7 @@ _DOUBLE = struct.Struct("<d")
 
 
 def read_arguments(words: Words, count: int) -> tuple[Argument, ...]:
-    """Read the next `count` arguments of a record; those of unknown types are left out.
+    """Read the next `count` arguments of a record; arguments of unknown types are left out.
 
     Raises:
         DecodeError: An argument reaches beyond the record, or is shorter than its type.

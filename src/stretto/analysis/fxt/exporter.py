@@ -10,7 +10,7 @@
     counter                   counter with the argument `value`
     track                     thread, see `track_threads`
 
-The earliest point of a flow begins it. A trace's packets are not in the order of time, so all
+The earliest point of a flow begins the flow. A trace's packets are not in the order of time, so all
 events are sorted first. A flow's record follows the record of its slice, as readers expect. If
 events were lost, the trace gets a provider event "buffer filled".
 """

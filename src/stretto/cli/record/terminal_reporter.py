@@ -60,7 +60,7 @@ class TerminalReporter:
         text = summary(contents, result.stats, result.not_followed, kept, streamed=result.streamed)
         if result.auto_detail:
             text = "\n".join([text, *detail_lines(result)])
-        if result.size is not None:  # None: saving failed, and `error` was called.
+        if result.size is not None:  # If it is None, saving failed.
             text = f"{text}\n{whereabouts(result.path, result.size, result.seconds)}"
         self._print_above(text)
 

@@ -20,7 +20,7 @@ class TraceOutput:
     Attributes:
         path: the absolute path, which remains valid if the working directory changes; or `-`.
         name: the name for messages.
-        error: why writing has failed, else empty. The file has whole packets only.
+        error: why writing has failed, else empty. Even then the file has only whole packets.
 
     Raises:
         CommandError: the file can't be opened.

@@ -83,7 +83,7 @@ class FilterBytecodeGenerator:
             field: Field number.
             semantic_type: Type of its content (see `strings`); 0 if unspecified.
             allow_in_v1: Whether V1 readers keep the string unchanged; otherwise V1 readers drop the
-            string.
+                string.
             allow_in_v2: Whether V2 readers, which don't support semantic types, apply the rules for
                 unspecified strings; otherwise V2 readers drop the string.
         """

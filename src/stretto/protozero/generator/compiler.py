@@ -49,7 +49,7 @@ def parse_options(text: str) -> Options:
 
 
 def checked_prefix(name: str) -> str:
-    """Return the name of a package, which may be empty.
+    """Check the name of a package, which may be empty, and return the name.
 
     Raises:
         SchemaError: the text isn't a valid package name.

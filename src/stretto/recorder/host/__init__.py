@@ -1,4 +1,5 @@
 """The recorder process: runs one recording of one program, from its start to the written trace.
 
-It prints nothing and parses no arguments: `stretto.cli.record` passes options and a reporter to it.
+The package prints nothing and parses no arguments: `stretto.cli.record` passes options and a
+reporter to the recorder.
 """

@@ -86,7 +86,7 @@ class _UnconnectedPython:
 
     @property
     def is_reported(self) -> bool:
-        """Whether the summary lists the process. Processes too young to have connected aren't."""
+        """Whether the summary lists the process. A process that has just started isn't listed."""
         return self.reason != NEVER_CONNECTED or self.lived_s >= STARTUP_S
 
 

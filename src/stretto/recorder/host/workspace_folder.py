@@ -34,7 +34,7 @@ def _temporary_folder() -> str:
 
 
 def _candidates() -> list[str]:
-    """Return the folders that may contain workspaces; the first is removed at logout."""
+    """Return the folders that may contain workspaces. The first folder is removed at logout."""
     places = [os.environ.get("XDG_RUNTIME_DIR", ""), _temporary_folder(), "/tmp"]
     room = len("/" + PREFIX + "12345678/producer.sock")
     return [place for place in places if place and len(os.fsencode(place)) + room <= MAX_PATH_BYTES]

@@ -96,7 +96,7 @@ def configure(options: Options, workspace: Workspace) -> None:
 
 
 def _choose_service(workspace: Workspace, options: Options) -> None:
-    """Set the service that records this process, the recorder's or the machine's, and the name."""
+    """Set this process's producer name, and its service: the recorder's or the machine's."""
     global _service, _name, _is_system
     _is_system = "service" in options
     _service = options.get("service", [workspace.producer_socket])[0]

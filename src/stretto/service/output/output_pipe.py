@@ -34,7 +34,7 @@ class OutputPipe:
             return 0
         try:
             return os.write(self._fd, data if self._own >= 0 else data[: select.PIPE_BUF])
-        except BlockingIOError:  # Another writer has used the room.
+        except BlockingIOError:  # Another writer has filled the pipe.
             return 0
 
     def _interrupted(self, events: dict[int, int]) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class CompiledConfig:
     """The config of a session, decoded and compiled.
 
-    It is created once, by `check_config`, and shared by a session and its clones.
+    The object is created once, by `check_config`, and shared by a session and its clones.
 
     Attributes:
         config: The decoded config.
