@@ -32,8 +32,7 @@ static inline uint64_t next_random(uint64_t* state) {
   return *state;
 }
 
-/* Returns a random number whose width, from 1 to `bits` bits, is also
- * random. */
+/* Returns a random number of 1 to `bits` bits; the number of bits is random. */
 static inline uint64_t random_of_width(uint64_t* state, unsigned bits) {
   uint64_t value = next_random(state) >> (64 - bits);
   return value >> next_random(state) % bits;
@@ -59,7 +58,7 @@ static inline double now_ns(void) {
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* Prints `"name": ns per message`. */
+/* Measures `write`; prints the name and the ns per message as JSON. */
 static inline void measure(const char* name, write_message write,
                            const char* separator) {
   uint64_t bytes = 0;

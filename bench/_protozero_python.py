@@ -267,7 +267,7 @@ def main() -> None:
             timed(body)
         figures[name] = {"ours": timed(ours) / count, "peer": timed(peer) / count}
     seconds = timed(tokenize(trace)) / 1e9
-    # The peer is a limit: one second per gigabyte.
+    # Instead of a peer's time, compare with a limit of one second per gigabyte.
     figures["tokenizer"] = {"ours": seconds * 1e3, "peer": len(trace) / 1e9 * 1e3}
     print(json.dumps(figures))
 

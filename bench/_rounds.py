@@ -1,10 +1,10 @@
 """Compares states of a program whose difference is smaller than the machine's noise.
 
 Threads, sockets, connections and their cores stay the same; only the compared state is switched,
-after every few calls. A round consists of many such blocks, in random order; a state's figure for
-the round is the median of its calls. The cost that one state adds to another is the median, over
-the rounds, of the difference within a round. Each round creates its objects again, because their
-memory addresses change the figures by some us, too.
+after a few calls. A round consists of many blocks of calls, in random order. The figure of a state
+in a round is the median of the state's calls. The cost that one state adds to another is the
+median, over the rounds, of the difference between the figures of both. Each round creates all
+objects again, because the memory addresses of objects change the figures by some us.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class State(NamedTuple):
 
 
 def timed(call: Callable[[], object]) -> Callable[[int], list[int]]:
-    """Return a `measure` function that times single calls."""
+    """Return a function that makes `count` calls and returns the time of each call in ns."""
 
     def measure(count: int) -> list[int]:
         clock = time.perf_counter_ns
@@ -46,7 +46,7 @@ def timed(call: Callable[[], object]) -> Callable[[int], list[int]]:
 
 
 class Rounds:
-    """The figures of all rounds for each state."""
+    """Runs rounds, and keeps the time per call of each state and round."""
 
     def __init__(self) -> None:
         self._us: dict[str, list[float]] = {}
@@ -66,9 +66,9 @@ class Rounds:
             self._us.setdefault(name, []).append(median(ns) / 1000)
 
     def us(self, name: str) -> float:
-        """Return the median time of a call in a state, in us."""
+        """Return the median over all rounds of a state's time per call, in us."""
         return median(self._us[name])
 
     def added(self, name: str, base: str) -> float:
-        """Return the time that a state adds to a call in another state, in us."""
+        """Return how many us a call takes longer in the state `name` than in `base`."""
         return median(a - b for a, b in zip(self._us[name], self._us[base], strict=True))

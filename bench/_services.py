@@ -60,7 +60,7 @@ def missing_v56() -> str:
 
 
 def v56_command(folder: str, program: str, *arguments: str) -> list[str]:
-    """Return the command of a native program of Perfetto, which finds `folder` at the same path."""
+    """Return the command that runs a native program of Perfetto with access to `folder`."""
     return ["env", f"BIND={folder}", str(NEWER_DEBIAN), "run", str(DEBIAN), program, *arguments]
 
 
@@ -72,9 +72,10 @@ def innermost(pid: int) -> int:
 
 
 class Service:
-    """A tracing service: `stretto` (ours), or Perfetto's: `reference` (Python), `v56` (native).
+    """A tracing service in a process, with its sockets in `folder`.
 
-    Its sockets are in `folder`.
+    The kinds are `stretto` (ours), and Perfetto's services `reference` (in the package
+    perfnetto) and `v56` (native).
     """
 
     def __init__(self, kind: str, folder: str) -> None:

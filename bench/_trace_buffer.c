@@ -49,7 +49,8 @@ static double now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* One implementation. `read` appends all packets and returns their number. */
+/* The functions of one trace buffer implementation. `read` appends all packets
+ * to `out` and returns the number of packets. */
 struct kind {
   bool (*copy)(void* buffer, const struct chunk* c, uint32_t chunk_id);
   size_t (*read)(void* buffer, struct st_bytes* out);
@@ -120,7 +121,8 @@ __attribute__((visibility("default"))) bool measure_ours(
 
 /* --- Perfetto's trace buffer --- */
 
-/* The addresses of Perfetto's functions, stored in this order. */
+/* Perfetto's functions; the Python caller stores their addresses in this
+ * order. */
 struct perfetto {
   void (*create)(void** out, size_t size, int policy);
   void (*destroy)(void* buffer);
@@ -189,7 +191,7 @@ __attribute__((visibility("default"))) bool measure_perfetto(
   bool good = buffer && run(&theirs, buffer, ring_bytes, &c, rounds, figures);
   if (buffer) {
     symbols->destroy(buffer);
-    /* Perfetto allocates it by operator new, which uses malloc. */
+    /* Perfetto allocates the buffer with operator new, which calls malloc. */
     free(buffer);
   }
   return good;

@@ -3,8 +3,8 @@
     python bench/_trace_buffer.py
 
 prints {"copy_...": {"stretto": MB/s, "reference": MB/s}, ...} of chunk payload. Each round
-measures both; the figures are medians. Perfetto's buffer is that of the package perfnetto;
-without the package its figures are left out.
+measures both buffers; the figures are medians. Perfetto's buffer comes from the package
+perfnetto; if the package isn't installed, Perfetto's figures are missing.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def perfetto_symbols() -> ctypes.Array[ctypes.c_void_p] | None:
 
 
 def measure(library: ctypes.CDLL, chunk: int, packet: int) -> dict[str, dict[str, float]]:
-    """Return MB/s by kind for the keys "copy", "read" and "both" (copy, then read)."""
+    """Return the MB/s of each library for "copy", "read" and "both" (copy, then read)."""
     symbols = perfetto_symbols()
     sizes = [ctypes.c_size_t(size) for size in (RING_BYTES, chunk, packet)]
     calls = {"stretto": (library.measure_ours, *sizes)}

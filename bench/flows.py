@@ -49,7 +49,7 @@ from stretto_fidl.transport.stubs import stub_class
 
 sys.path.append(str(Path(__file__).parents[1] / "stretto-fidl" / "bench"))
 
-from _fidl_ends import Fidl, FidlAsync, bench  # the line above makes this module importable
+from _fidl_ends import Fidl, FidlAsync, bench  # importable because of sys.path above
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,7 +133,7 @@ def make_rows(rounds: int) -> list[dict[str, object]]:
     ipc, loop, blocking, grpc = measured = [Rounds() for _ in kinds]
     for _ in range(rounds):
         checks.run()
-        # One session for all kinds; the ring may wrap, which does not change the cost.
+        # One session records all kinds of calls. Its ring buffer may wrap at no additional cost.
         with stretto.TracingSession(recording_config(buffer_bytes=64 << 20)):
             for kind, each in zip(kinds, measured, strict=True):
                 ends: Any = kind()

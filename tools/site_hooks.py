@@ -88,7 +88,7 @@ def linked_files(sources: list[str]) -> Iterator[str]:
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Adds the pages from outside of docs/ and the files that pages link to."""
-    from mkdocs.structure.files import File  # here, because the tests run without mkdocs
+    from mkdocs.structure.files import File  # the tests of this module run without mkdocs
 
     added = outside_pages()
     inside = [f"docs/{file.src_uri}" for file in files.documentation_pages()]

@@ -48,7 +48,7 @@ class Load:
             if self._ended.is_set():
                 break
             if number % VISIT == 0:
-                connection.close()  # the next request opens the connection again
+                connection.close()  # the next request opens a new connection
             try:
                 connection.request("GET", PAGES[number % len(PAGES)])
                 answer = connection.getresponse()

@@ -197,7 +197,7 @@ class TestFuchsiaTraces:
 
     @pytest.mark.parametrize("seed", range(3))
     def test_random_slices_and_flows_are_equal_after_conversion(self, seed: int) -> None:
-        """The trace has complete-duration records, written at the slice's end, with flow points."""
+        """The record of each slice is written at the slice's end; some slices have flow points."""
         draw = random.Random(seed)
         trace = FxtTrace()
         threads = [Thread(10 * process, 10 * process + 1) for process in (1, 2, 3)]

@@ -108,7 +108,7 @@ def test_ui_shows_log_records_and_uncaught_exceptions(ui: PerfettoUi, tmp_path: 
 
 @pytest.fixture
 def bridge_port() -> Iterator[int]:
-    """The fixed port that the UI connects to; a lock lets one test at a time use it."""
+    """The fixed port that the UI connects to; a file lock reserves it for one test at a time."""
     with open("/tmp/stretto-bridge-port.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield PORT

@@ -86,7 +86,7 @@ def check(rows):
             assert (thread, depth) == ("rare", 1)
         elif name == "inner":
             assert category == "test.flood"
-            assert parent in (number, None)  # None if the BEGIN of the outer slice was overwritten
+            assert parent in (number, None)  # None: the outer BEGIN was overwritten
         else:
             assert (name, category, depth) == ("outer", "test.flood", 0)
     assert set(counts) == {"rare slice", "rare instant", "inner", "outer"}

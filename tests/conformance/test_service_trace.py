@@ -159,7 +159,7 @@ def test_session_with_triggers_and_a_remote_machine_is_a_valid_trace(oracle):
     setup.read(consumer)
     processor = check(
         consumer.data, oracle, 32
-    )  # 31 events, and the slice by which the trace processor shows the trigger
+    )  # 31 events, and the slice that the trace processor makes for the trigger
     assert processor.query("select count(*) from slice where name = 'now'") == [(1,)]
     assert processor.query("select count(*) from machine") == [(2,)]
 

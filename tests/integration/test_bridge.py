@@ -150,12 +150,12 @@ def test_connections_above_the_limit_are_closed(service: Echo, bridge: Command) 
     ends = [dial(port) for _ in range(MAX_CONNECTIONS)]
     try:
         with dial(port) as one_more:
-            one_more.settimeout(HANDSHAKE_S / 2)  # below the bridge's limit for idle connections
+            one_more.settimeout(HANDSHAKE_S / 2)  # shorter than the limit for idle pages
             assert one_more.recv(1) == b""
     finally:
         for end in ends:
             end.close()
-    # The bridge accepts new connections when it has noticed that the old ones are closed.
+    # The bridge accepts a new connection as soon as it notices that old connections are closed.
     deadline = time.monotonic() + DEADLINE_S
     while True:
         try:
@@ -176,7 +176,7 @@ def test_connections_of_another_user_do_not_use_up_the_limit(
         with page(port) as connected:
             connected.send(b"here")
             assert receive(connected, 4) == b"here"
-        # Connections without a handshake are closed much earlier than those of idle pages.
+        # The bridge closes a connection without a handshake much earlier than one of an idle page.
         for stranger in strangers:
             stranger.settimeout(HANDSHAKE_S / 2)
             assert stranger.recv(1) == b""

@@ -34,7 +34,7 @@ def switches():
 
 def settled():
     before = switches()
-    time.sleep(0.05)  # sleep: the program must stay idle during it
+    time.sleep(0.05)  # sleep: the program must be idle for this time
     return switches() == before
 """
 
@@ -132,7 +132,7 @@ class TestConnectedProgram:
             program.wait_for("connection.connected")
             program.wait_for("len(switches()) == 1 and settled()")
             before = program.run("switches()")
-            time.sleep(0.5)  # sleep: the program must stay idle during it
+            time.sleep(0.5)  # sleep: the program must be idle for this time
             assert program.run("switches()") == before
 
     def test_program_retries_a_service_that_closes_every_connection(self, address: str) -> None:
@@ -213,7 +213,7 @@ class TestDataSourcesOfConnectedPrograms:
             service.start("one", source_config("test.odd"))
             service.wait_for_producers(0)
             program.wait_for("not connection.connected")
-            service.stop("one")  # a running session would call the callback again
+            service.stop("one")  # a session that still runs would call the callback
             program.run("connection = stretto.connect()")
             service.wait_for_producers(1)
             assert program.finish() == ""
@@ -358,7 +358,7 @@ class TestFunctionTracing:
         program.run("thread = start(spin)")
         for _ in range(3):
             self.record(service, program)
-            program.run("time.sleep(0.05)")  # sleep: the threads are recorded during it
+            program.run("time.sleep(0.05)")  # sleep: the session records calls in this time
             trace = service.stop("functions")
             program.wait_for("not hooks()")
             threads = [each for each in calls_by_thread(trace) if INNER in each]
@@ -378,7 +378,7 @@ class TestFunctionTracing:
         whole = 0
         for _ in range(5):
             self.record(service, program)
-            program.run("time.sleep(0.05)")  # sleep: the threads are recorded during it
+            program.run("time.sleep(0.05)")  # sleep: the session records calls in this time
             trace = service.stop("functions")
             program.wait_for("not hooks()")
             for calls in calls_by_thread(trace):
@@ -462,7 +462,7 @@ class TestBuiltInCategories:
     ) -> None:
         program.run(
             "import asyncio\n"
-            "async def step(): await asyncio.sleep(0.001)\n"  # sleep: the recorded task waits
+            "async def step(): await asyncio.sleep(0.001)\n"  # sleep: each recorded task waits
             "async def serve():\n"
             "    while not done.is_set():\n"
             "        await asyncio.create_task(step())\n"
@@ -470,7 +470,7 @@ class TestBuiltInCategories:
         program.run("thread = start(lambda: asyncio.run(serve()))")
         service.start("one", session_config("python.asyncio"))
         program.wait_for("stretto.Category('python.asyncio').enabled")
-        program.run("time.sleep(0.05)")  # sleep: the event loop is recorded during it
+        program.run("time.sleep(0.05)")  # sleep: the session records the event loop in this time
         found = names(service.stop("one"))
         assert {"create task", "step", "serve"} <= set(found)
         program.run("done.set(); thread.join()")

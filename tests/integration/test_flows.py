@@ -74,9 +74,9 @@ def service(
 
 
 def record(flushes: int, idle_s: float = 0) -> list[Event]:
-    """Record an idle session with this number of flushes; return its messages to the service."""
+    """Record a session without events; return the messages that its flushes sent to the service."""
     with stretto.TracingSession(config(enabled=["stretto.ipc"]), backend="system") as session:
-        time.sleep(idle_s)  # sleep: the session must stay idle during it
+        time.sleep(idle_s)  # sleep: the session must be idle for this time
         for _ in range(flushes):
             session.flush()
         session.stop()
@@ -91,7 +91,7 @@ def test_tracing_messages_to_the_service_does_not_cause_endless_messages() -> No
     methods = {event.args["method"] for event in many if event.kind != END}
     assert {"GetAsyncCommand", "Flush"} & methods
     assert not {"CommitData", "ReadBuffers"} & methods
-    # Each flush causes a few events; an event causes no further one.
+    # Each flush causes a few messages; a traced message causes no further message.
     assert 0 < len(few) < 40
     assert len(many) < 40 * 8
 

@@ -65,7 +65,7 @@ class Service:
 
     async def wait(self, request: bytes, _context: Any) -> bytes:
         try:
-            await asyncio.sleep(60)  # sleep: the call is cancelled during it
+            await asyncio.sleep(60)  # sleep: the call is cancelled before the end of this time
         finally:
             self.cancelled.set()
         return request

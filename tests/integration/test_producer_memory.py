@@ -1,4 +1,4 @@
-"""Shared memory of producers: created by service or producer, its size; TCP works without it."""
+"""Either side may create a producer's shared memory; producers over TCP use none."""
 
 from __future__ import annotations
 

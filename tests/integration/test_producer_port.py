@@ -504,7 +504,7 @@ def fork_and_exit(function: Callable[[], object]) -> int:
     import warnings
 
     with warnings.catch_warnings():
-        # The fork warns of the service's thread in this process; the child does not use it.
+        # CPython warns of a fork while the service's thread runs; the child doesn't use the thread.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:

@@ -122,7 +122,7 @@ class TestUnchangedBehaviour:
         path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *python_path()])}
         expected = alone(sys.executable, "-c", "pass", **path)
         assert "mine" in expected.stderr
-        # The recorder is a Python process with the same PYTHONPATH: it prints the error, too.
+        # The recorder, a Python process with the same PYTHONPATH, also prints the error.
         assert expected.stderr in record(trace, "-q", "-c", "pass", **path).stderr
 
     def test_recorder_causes_no_python_warnings(self, tmp_path, trace):
@@ -345,7 +345,7 @@ f()
 
 def test_sub_interpreters_are_not_recorded(oracle, trace):
     run = record_code(trace, SUB_INTERPRETER)
-    # A sitecustomize of the system may print something: compare with a bare run.
+    # The system's sitecustomize may print text, so compare with a run without the recorder.
     plain = alone(sys.executable, "-c", SUB_INTERPRETER)
     assert (run.status, run.stdout) == (0, plain.stdout)
     assert "not followed" not in run.stderr

@@ -190,7 +190,7 @@ def recorded(folder: Path, program: dict[str, Any], *options: str) -> Run:
 @settings(
     max_examples=5,
     deadline=None,
-    # Phase.shrink would take too long: each program runs for up to 1 s.
+    # Shrinking a failing example would take too long: each program runs for up to 1 s.
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -275,7 +275,7 @@ def test_calls_that_wait_for_seconds_without_an_event_are_shown(folder: Path, or
     script = folder / "waits.py"
     script.write_text(
         "import time\ndef outer():\n    inner()\n"
-        "def inner():\n    time.sleep(2.5)\n"  # sleep: the recorder writes the trace during it
+        "def inner():\n    time.sleep(2.5)\n"  # sleep: the recorder writes in this time
         "outer()\n"
     )
     trace = Trace(record(folder / "waits.pftrace", "--auto", str(script)), oracle)
@@ -309,8 +309,8 @@ def test_forked_children_are_recorded_with_auto_detail(folder: Path, oracle: Any
     script = folder / "forks.py"
     script.write_text(
         "import os, time\n"
-        "def in_child():\n    time.sleep(0.05)\n"  # sleep: the duration of the call
-        "def in_parent():\n    time.sleep(0.05)\n"  # sleep: the duration of the call
+        "def in_child():\n    time.sleep(0.05)\n"  # sleep: the call takes this time
+        "def in_parent():\n    time.sleep(0.05)\n"  # sleep: the call takes this time
         "for _ in range(3):\n"
         "    pid = os.fork()\n"
         "    if not pid:\n        in_child(); break\n"
@@ -318,7 +318,7 @@ def test_forked_children_are_recorded_with_auto_detail(folder: Path, oracle: Any
         "else:\n    in_parent()\n"
     )
     run = record(folder / "forks.pftrace", "--auto", "-W", "always", str(script))
-    if run.status == 2:  # other versions accept Python's options only after the interpreter's name
+    if run.status == 2:  # `record` accepts Python's options only after an interpreter
         run = record(
             folder / "forks.pftrace", "--auto", "--", sys.executable, "-W", "always", str(script)
         )

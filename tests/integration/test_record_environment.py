@@ -1,4 +1,4 @@
-"""`stretto record` without environment variables, HOME, standard descriptors or a folder."""
+"""`stretto record` works without variables, HOME, standard descriptors or a working folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def program(tmp_path: Path) -> list[str]:
 
 
 def bare_environment() -> dict[str, str]:
-    """Return an environment without variables, except PYTHONPATH for a build in place."""
+    """Return an environment with PYTHONPATH, if it is set, and without other variables."""
     return {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
 
 

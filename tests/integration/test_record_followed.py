@@ -1,4 +1,4 @@
-"""`stretto record` names programs that it can't record, and records all others."""
+"""`stretto record` reports programs that it can't record, and records all other programs."""
 
 from __future__ import annotations
 

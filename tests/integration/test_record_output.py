@@ -225,7 +225,7 @@ class TestRecordingLimits:
 
     @pytest.mark.parametrize("options", [("--buffer", "1mb"), ("--stream",)])
     def test_file_size_limit_does_not_apply_to_shared_memory(self, oracle, trace, options):
-        """The kernel applies RLIMIT_FSIZE to memfds; the recorder must cope without raising it."""
+        """The kernel applies RLIMIT_FSIZE also to memfds. The recorder doesn't raise the limit."""
         run = self.on_a_small_disk(trace, *options, size=2 << 20, calls=1000)
         assert (run.status, run.stdout) == (0, "end\n")
         loaded = check_trace(oracle, trace.read_bytes())
@@ -289,7 +289,7 @@ class TestSnapshots:
         self, oracle, trace, start, options
     ):
         process = start(*options, *works_for(5))
-        time.sleep(1.5)  # sleep: the program's events are recorded during it
+        time.sleep(1.5)  # sleep: the recorder records calls in this time
         process.send_signal(signal.SIGUSR2)
         snapshot = trace.with_name("trace.snapshot-1.pftrace")
         wait_until(snapshot.exists)

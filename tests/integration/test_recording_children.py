@@ -102,7 +102,7 @@ with stretto.recording(sys.argv[1], children=True):
 
 
 def test_no_second_thread_runs_until_all_at_fork_hooks_have_run(tmp_path):
-    """CPython 3.12 and later warn if a second thread runs after the at-fork hooks."""
+    """CPython 3.12 and later warn of a fork if a second thread runs after the at-fork hooks."""
     run = alone(sys.executable, "-W", "always", "-c", FORKING, str(tmp_path / "trace"))
     assert (run.status, run.stderr) == (0, "")
 

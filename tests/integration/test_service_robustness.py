@@ -115,7 +115,7 @@ select count(text), sum(length(text)) from texts
 
 
 def events_of(packets):
-    """Return, per producer index, the (number, loss mask) of its events in trace order."""
+    """Return the events of each producer index as (number, loss mask), in trace order."""
     found = {}
     for packet in packets:
         if packet.has("track_event"):
@@ -208,7 +208,7 @@ def test_lost_events_are_marked_while_the_service_process_is_stopped(daemon, sta
     for role in (small, large):
         role.read_report()
     daemon.stop()
-    # Events have about 130 bytes: 4000 fill the small memory twice, an eighth of the large one.
+    # 4000 events of about 130 bytes fill the small memory twice and an eighth of the large one.
     write_more((small, large), 4000)
     daemon.signal(signal.SIGCONT)
     write_more((small, large), 2000)
@@ -221,7 +221,7 @@ def test_lost_events_are_marked_while_the_service_process_is_stopped(daemon, sta
         check_losses(found[index])
     assert found[1] == [(number, 0) for number in range(facts[1]["number"])]
     assert facts[0]["dropped"] > 1000
-    assert found[0][-1][0] == facts[0]["number"] - 1  # the last event has arrived
+    assert found[0][-1][0] == facts[0]["number"] - 1  # the last written event is in the trace
     losses = {name for name, *_ in oracle(trace).errors()}
     assert losses
     assert losses <= {"traced_buf_trace_writer_packet_loss", "traced_buf_sequence_packet_loss"}

@@ -102,7 +102,7 @@ def test_thread_renamed_between_sessions_has_the_new_name():
 
 
 def test_thread_starts_a_new_sequence_in_each_session():
-    """Each session's trace starts with the first packets of the thread's sequence."""
+    """The trace of each session starts with the first packets of a new sequence of the thread."""
     turns = threading.Barrier(2)
 
     def work():
@@ -141,7 +141,7 @@ def test_event_written_while_a_thread_ends_is_recorded():
     with record() as recorded:
         in_thread(first_event_at_the_end)
         in_thread(last_event)
-    # join() doesn't wait for a commit: the first thread's chunk may come after the second's.
+    # join() doesn't wait for commits, so the second thread's chunk may be committed first.
     events = sorted(recorded.events, key=lambda event: event.timestamp)
     assert [event.kind for event in events] == [BEGIN, END, INSTANT, BEGIN, END]
 
@@ -174,7 +174,7 @@ def test_threads_can_trace_while_sessions_start_and_stop():
                     CATEGORY.begin("inner", args={"n": [number]})
                     CATEGORY.instant("instant")
                     CATEGORY.end(result=[number])
-                sleep(0.0001)  # sleep: other threads write during it
+                sleep(0.0001)  # sleep: other threads write in this time
         except Exception as error:
             failures.append(error)
 
@@ -184,7 +184,7 @@ def test_threads_can_trace_while_sessions_start_and_stop():
     traces = []
     for _ in range(10):
         with record() as outer, record() as inner:
-            sleep(0.002)  # sleep: the threads write during it
+            sleep(0.002)  # sleep: the threads write in this time
         traces += [outer, inner]
     stop.set()
     for thread in threads:

@@ -144,7 +144,7 @@ def test_folders_include_only_lower_folders() -> None:
 
 
 def test_extensions_include_headers_by_their_path() -> None:
-    """Paths are necessary: `core/arbiter.h` and `bind/data_path/arbiter.h` share a name."""
+    """A file name can be ambiguous: `core/arbiter.h` and `bind/data_path/arbiter.h` exist."""
     report(
         [
             where(path, 1, f'"{name}" is no path below native')
@@ -157,7 +157,7 @@ def test_extensions_include_headers_by_their_path() -> None:
 
 
 def test_every_source_of_an_extension_has_a_header() -> None:
-    """Exempt are `module.c`, implementations of another header, and parts of the module."""
+    """`module.c`, parts of the module, and implementations of another header need no header."""
     implementations = {unit for units in IMPLEMENTED_BY.values() for unit in units}
     report(
         [

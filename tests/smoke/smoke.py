@@ -85,7 +85,7 @@ def check_pure() -> None:
 
 
 def check_without_fidl() -> None:
-    """Check that `stretto fidl` and `stretto.fidl` report what to install."""
+    """Check that `stretto fidl` and `stretto.fidl` name the missing distribution stretto-fidl."""
     hint = "pip install stretto-fidl"
     command = [str(Path(sys.executable).with_name("stretto")), "fidl", "--help"]
     ended = subprocess.run(command, check=False, capture_output=True, text=True)

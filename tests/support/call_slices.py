@@ -117,7 +117,7 @@ class Recorded:
         return track_events(self.trace)
 
     def calls(self, sequence: int | None = None) -> list[Call]:
-        """Return the slices of one packet sequence, by default of the only one with events."""
+        """Return the slices of one packet sequence; by default, the trace has a single sequence."""
         by_sequence: dict[int, list[Event]] = {}
         for event in self.events:
             by_sequence.setdefault(event.sequence, []).append(event)
@@ -147,7 +147,7 @@ def recorded(*categories: str) -> Iterator[Recorded]:
 
 
 def expected_calls(function: Callable[[], object]) -> list[Call]:
-    """Call `function` under sys.setprofile; return the nested calls of code in PROFILED."""
+    """Call `function` under sys.setprofile; return its nested calls of code in PROFILED files."""
     roots: list[Call] = []
     stack: list[list[Call]] = [roots]
 

@@ -50,7 +50,7 @@ class Command:
         with pipe:
             for line in pipe:
                 self._lines.put(line)
-        self._lines.put("")  # the command has ended: wakes `line_with`
+        self._lines.put("")  # the empty line ends a wait in `line_with`
 
     def line_with(self, text: str) -> str:
         """Wait for the next line that contains `text`, on either stream."""

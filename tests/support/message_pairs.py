@@ -128,7 +128,7 @@ def write(writer: Any, ours: type[Message], values: dict[str, Any]) -> None:
 
 
 def decoded(decoder: TypedDecoder) -> dict[str, Any]:
-    """Return the values in a typed decoder, by field name."""
+    """Return the value of each field that a typed decoder has, by field name."""
     assert decoder.bytes_left == 0
     return {
         field.proto_name: _plain(getattr(decoder, name))

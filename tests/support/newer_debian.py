@@ -27,7 +27,7 @@ def missing() -> str | None:
         return "only root enters the newer Debian"
     DEBIAN.parent.mkdir(exist_ok=True)
     with open(f"{DEBIAN}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # The lock makes one of several test processes install it.
+        fcntl.flock(lock, fcntl.LOCK_EX)  # only one test process installs
         return _make()
 
 

@@ -167,7 +167,7 @@ class Runner:
     async def track(
         self, _parent: int | None, category: int, name: str, track: int, inner: list[Any]
     ) -> None:
-        """Run steps between BEGIN and END on a new track; the steps use the thread's track."""
+        """Write BEGIN on a new track, run the steps on the thread's track, and write END."""
         where = f"{self.where} track {track} {next(self.program.numbers)}"
         row = stretto.Track(where)
         elsewhere = Runner(self.program, where)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Mutant(NamedTuple):
-    """A mistake to make: a text in a source file, and the text that replaces it."""
+    """A deliberate mistake: a text in a source file, and the text that replaces it."""
 
     name: str
     file: str

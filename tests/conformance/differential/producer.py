@@ -70,7 +70,7 @@ class Producer:
             self.memory = None
 
     def sync(self) -> None:
-        """Wait until the service has handled all requests, then handle its commands."""
+        """Wait until the service has handled all requests; then handle the service's commands."""
         self.connection.call("Sync")
         self.handle_commands()
 
@@ -80,7 +80,7 @@ class Producer:
             self._handle(self.connection.next_of_stream(self._commands)[2])
 
     def wait_for_memory(self) -> None:
-        """Handle commands until the service has handed over the shared memory."""
+        """Handle the service's commands until one of them passes the shared memory."""
         while self.memory is None:
             self._handle(self.connection.next_of_stream(self._commands)[2])
 
@@ -142,7 +142,10 @@ class Producer:
 def move(
     page: int, index: int, target: int, data: bytes | None = None, *, part: bool = False
 ) -> bytes:
-    """Return an entry of chunks_to_move; `part` marks the chunk in `data` as incomplete."""
+    """Return an encoded entry of CommitDataRequest.chunks_to_move.
+
+    `part` marks the chunk in `data` as incomplete.
+    """
     entry = number(1, page) + number(2, index) + number(3, target)
     if data is not None:
         entry += blob(4, data)

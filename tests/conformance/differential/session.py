@@ -104,7 +104,7 @@ class Session:
     # Methods that run operations of producers.
 
     def _of(self, index: int) -> Producer | None:
-        """Wait until the requests of other producers were handled; return the producer."""
+        """Wait until the service has handled all requests of others; return the producer."""
         producer = self.producers[index]
         if producer is not self._latest:
             self.settle()
@@ -126,7 +126,7 @@ class Session:
     def do_commit(
         self, p: int, layout: int, target: int, chunk: list[Any], patches: list[Any] | None = None
     ) -> None:
-        """Write a chunk into free memory and commit it, with patches of earlier ones."""
+        """Write a chunk into a free page; commit it, together with patches for other chunks."""
         producer = self._of(p)
         if producer is None:
             return
@@ -154,7 +154,7 @@ class Session:
         producer.commit(b"".join(raw.move(page, i, where) for i in range(len(chunks))))
 
     def do_commit_data(self, p: int, target: int, chunk: list[Any], part: bool, size: int) -> None:
-        """Commit a chunk whose bytes are in the request."""
+        """Send a chunk's bytes in the commit request, without shared memory."""
         producer = self._of(p)
         if producer is None:
             return
@@ -167,7 +167,7 @@ class Session:
         producer = self._of(p)
         if producer is not None:
             producer.commit(raw.move(page, index, self._target(producer, target)))
-            producer.sync()  # A later operation writes to the same chunk.
+            producer.sync()  # wait, because a later operation may write to the same chunk
 
     def do_patch(self, p: int, patches: list[Any]) -> None:
         """Send patches for chunks; some of the chunks are not committed."""
@@ -202,7 +202,7 @@ class Session:
             producer.connection.send("UnregisterTraceWriter", request, reply=False)
 
     def do_hold(self, p: int, slot: int, layout: int, chunk: list[Any], complete: bool) -> None:
-        """Leave a chunk in memory uncommitted, where a scrape finds it."""
+        """Write a chunk into the shared memory without a commit, so that a scrape reads it."""
         producer = self._of(p)
         if producer is not None:
             producer.sync()
@@ -283,7 +283,7 @@ class Session:
         return self.statistics()
 
     def statistics(self) -> dict[str, Any]:
-        """Return the statistics; counters of the whole service exclude earlier sessions."""
+        """Return the trace statistics; subtract what earlier sessions added to service counters."""
         return self._statistics_of(self.consumer)
 
     def _statistics_of(self, consumer: Connection) -> dict[str, Any]:
@@ -387,7 +387,7 @@ def parse_stats(data: bytes) -> dict[str, Any]:
 
 
 TIMESTAMP_CLOCK_ID = (
-    58  # Field of service packets that Perfetto v58 and Stretto write, but v56 doesn't.
+    58  # A field that Perfetto v58 and Stretto write into service packets; v56 doesn't.
 )
 SERVICE_COUNTERS = ("chunks_discarded", "patches_discarded")
 SERVICE = 1  # Sequence id of the packets that the service writes.
