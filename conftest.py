@@ -23,7 +23,7 @@ pytest_plugins = ["tests.support.run_table"]
 
 ROOT = Path(__file__).parent
 
-# Examples have no deadline, because any example may be slow on a shared machine.
+# Hypothesis sets no deadline, because any example may be slow on a shared machine.
 hypothesis.settings.register_profile(
     "stretto",
     deadline=None,

@@ -105,7 +105,7 @@ def slow_pipe() -> None:
 
 
 def triggers() -> None:
-    """Send 66,000 triggers with a known name, then 15,000 with unknown names once a second."""
+    """Send 66,000 triggers with a known name once; then send 15,000 unknown names each second."""
     known = _Triggers.Trigger(name="k", stop_delay_ms=1)
     wanted = _Triggers(
         trigger_mode=_Triggers.START_TRACING, triggers=[known], trigger_timeout_ms=3_600_000

@@ -3,8 +3,8 @@
     python bench/_cost.py
 
 prints {"in_process": ns, "system": ns}, the CPU time of the whole process per event. Each round
-measures both; the figures are medians of the rounds. The environment names the service. All
-events must be in the traces, so dropping events gives no advantage.
+measures both; the figures are medians of the rounds. Environment variables name the service's
+sockets. The program fails if a trace lacks events, so dropping events gives no advantage.
 """
 
 from __future__ import annotations

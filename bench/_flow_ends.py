@@ -36,7 +36,7 @@ def off() -> None:
 
 
 def on() -> None:
-    """Install the hooks of flow tracing, while a session records the calls."""
+    """Install the hooks of flow tracing, and enable the category of the calls."""
     flows.install()
     flows.enable(CATEGORY)
 

@@ -42,7 +42,7 @@ def burst(events: int) -> None:
 
 
 def write(megabytes_a_second: float, seconds: float) -> int:
-    """Write events at a steady rate, also after a delay; return the number of events."""
+    """Write events at a steady rate; return the number of written events."""
     rate = megabytes_a_second * 1e6 / EVENT_BYTES
     most = rate * LONGEST_BURST_S
     written, owed, last = 0, 0.0, time.monotonic()

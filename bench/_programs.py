@@ -2,8 +2,8 @@
 
     python _programs.py NAME COUNT
 
-Each is three phases: `load` imports and prepares, `work` repeats the same step COUNT times, and
-`finish` waits for 50 ms, so that the end of the run has a function of its own in the trace.
+Each program has three phases: `load` imports and prepares, `work` repeats the same step COUNT
+times, and `finish` waits for 50 ms, so that the trace shows the end of the run as a function.
 """
 
 from __future__ import annotations

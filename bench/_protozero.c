@@ -44,7 +44,7 @@ static size_t write_nested(const struct values* v) {
   return size;
 }
 
-/* --- the hard-coded loop, a lower bound --- */
+/* The hard-coded loop, whose time is a lower bound. */
 
 static uint8_t* put_fields(uint8_t* p, const struct values* v) {
   *p++ = 0x08;

@@ -65,7 +65,7 @@ def v56_command(folder: str, program: str, *arguments: str) -> list[str]:
 
 
 def innermost(pid: int) -> int:
-    """Return the id of the native program, the innermost child of the command's shells."""
+    """Return the process id of the native program, which nested shells have started."""
     while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         pid = int(children[0])
     return pid

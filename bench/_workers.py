@@ -149,7 +149,7 @@ def stretto_enabled() -> Figures:
 
 @contextlib.contextmanager
 def _checked_recordings(count: int = 1, events: int = 1) -> Iterator[None]:
-    """Record in `count` sessions; exit unless each has all events of per_event(body)."""
+    """Record in `count` sessions; exit with an error if events are missing in one of them."""
     import stretto
 
     with tempfile.TemporaryDirectory() as folder:
@@ -269,7 +269,7 @@ data_sources { config {
 
 
 def stretto_saving() -> Figures:
-    """Return, per call: the bytes in the file, plain and compressed; the ns to write the file."""
+    """Return the bytes per call, without and with compression, and the ns per call of saving."""
     import stretto
 
     with tempfile.TemporaryDirectory() as folder:

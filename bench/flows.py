@@ -88,7 +88,7 @@ class NullClient:
 
 
 class Checks:
-    """Measure the cost of tracing in stubs while it is off."""
+    """Measures what disabled flow tracing adds to the time of a stub."""
 
     def __init__(self) -> None:
         stubs = stub_class(NullClient, bench.Bench, (TWO_WAY,))

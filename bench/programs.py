@@ -11,7 +11,7 @@
 
 Figures are medians of wall time, start and saving included, of interleaved rounds; on a busy
 machine the CPU times are more reliable. Each program runs bare for at least `--seconds`. The
-benchmark opens each trace, and fails if it lacks a phase of the program.
+benchmark opens each trace, and fails if the trace lacks a phase of the program.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Run(NamedTuple):
 
 
 def command(state: str, folder: Path) -> list[str]:
-    """Return the arguments that precede the script in the command line."""
+    """Return the part of the command line before the script."""
     python = sys.executable
     return {
         "bare": [python],

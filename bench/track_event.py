@@ -139,7 +139,7 @@ def make_rows(figures: dict[str, dict[str, float]]) -> Rows:
 
 
 def main() -> int:
-    """Measure and print all rows; return 1 if ours could not be measured."""
+    """Measure and print all rows; return 1 if Stretto could not be measured."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="one JSON object per row")
     parser.add_argument("--rounds", type=int, default=5, help="rounds through all libraries")

@@ -111,7 +111,7 @@ def customer(path: str) -> None:
 
 
 def shop() -> None:
-    """Runs the shop, in the first process, which starts the second one and ends with it."""
+    """Runs the shop in the first process, which also starts the customer in a second process."""
     runner = ipc.SelectorTaskRunner()
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/shop"

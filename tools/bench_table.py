@@ -40,7 +40,7 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def cell(value: object) -> str:
-    """Format a number with three digits, anything else unchanged."""
+    """Return a float as text with three digits, None as an empty text, and other values as text."""
     return f"{value:,.3g}" if isinstance(value, float) else "" if value is None else str(value)
 
 

@@ -51,7 +51,7 @@ FLOW_PROCESS = "flow_demo.py"
 
 
 def record(example: str, trace: Path, *options: str) -> None:
-    """Records an example."""
+    """Runs an example program under `stretto record`."""
     command = [sys.executable, "-m", "stretto", "record", "--no-counters", *options]
     subprocess.run([*command, "-o", str(trace), str(ROOT / "examples" / example)], check=True)
 

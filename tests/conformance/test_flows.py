@@ -50,7 +50,7 @@ def read(trace: bytes, *, by_ordinal: bool) -> tuple[dict[Point, int], list[tupl
 
 
 def make_random_calls(greeter: TracedGreeter, draw: random.Random, steps: int) -> None:
-    """Make random calls, concurrent and sequential, with errors and replies in parts."""
+    """Make random calls; some are concurrent, some fail, and some have replies in several parts."""
     for _ in range(steps):
         choice = draw.randrange(8)
         if choice < 3:

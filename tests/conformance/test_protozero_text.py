@@ -69,7 +69,7 @@ def test_config_compiler_of_perfetto_reads_text_written_by_stretto(
     try:
         data = compiler.to_proto(text)
     except ValueError as error:
-        # v52 rejects fields and enum values that were added later.
+        # Perfetto's compiler (v52) rejects newer fields and enum values.
         known = re.search(r"No field (named|with name)|Unexpected value .* for enum", str(error))
         assume(known is None)
         raise
@@ -83,9 +83,9 @@ def test_stretto_reads_text_written_by_the_config_compiler_of_perfetto(
 ) -> None:
     config = make(TraceConfig, values)
     text = compiler.to_text(config.encode())
-    # The compiler writes fields and enum values that were added after v52 as numbers.
+    # Perfetto's compiler (v52) writes newer fields and enum values as numbers.
     assume(not re.search(r"^ *\d+[: ]", text, re.MULTILINE))
-    # The compiler rounds doubles to six decimals, and writes exponents differently.
+    # Perfetto's compiler rounds doubles to six decimals, and writes exponents differently.
     assume(not re.search(r": -?(\d+\.\d|\d+e|inf|nan)", text))
     assert parse_text(text, TraceConfig) == config
 

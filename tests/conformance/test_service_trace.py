@@ -64,7 +64,7 @@ def test_session_streamed_into_a_file_is_a_valid_trace(setup, oracle, tmp_path):
     config = make_config("ds", write_into_file=True, output_path=str(path))
     config.file_write_period_ms = 200
     config.flush_period_ms = (
-        5000  # Newer trace processors imply this period; the tested one requires it.
+        5000  # older trace processors need a flush period; newer ones assume 5 s
     )
     consumer = setup.enable(config)
     writer = producer.writer("ds")

@@ -211,7 +211,7 @@ REFUSED_NUMBER = "a word that is no number, which perfetto takes for 0, is refus
 
 
 class Difference(NamedTuple):
-    """A command line with a different effect, listed in docs/trace.md."""
+    """A command line whose effect differs between the commands; docs/trace.md lists it."""
 
     line: str
     why: str

@@ -237,7 +237,7 @@ def test_counters_accept_all_numbers(oracle):
     with record() as recorded:
         for value in values:
             CATEGORY.counter("c", value)
-        CATEGORY.counter("c", "5")  # a string is no counter value: omitted
+        CATEGORY.counter("c", "5")  # ignored: not a number
     found = good(oracle, recorded).query("select value from counter order by ts")
     assert [value for (value,) in found] == [0, -5, 2**40, 1.5, 1, float("inf")]
 

@@ -22,7 +22,7 @@ STRETTO = Path(stretto.__file__).parent.parent
 
 
 class Environment:
-    """A virtual environment; `has_stretto` adds Stretto to it or removes it."""
+    """A virtual environment; `has_stretto` adds or removes Stretto."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

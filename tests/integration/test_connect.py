@@ -363,7 +363,7 @@ class TestFunctionTracing:
             program.wait_for("not hooks()")
             threads = [each for each in calls_by_thread(trace) if INNER in each]
             assert len(threads) == 1
-            # The session may cut off one call where it starts and one where it ends.
+            # One call may be cut off at the start of the session, and one at the end.
             whole = [call for call in threads[0] if call == INNER]
             assert len(whole) > 3
             assert len([call for call in threads[0] if call[0] == "inner"]) <= len(whole) + 2

@@ -172,7 +172,7 @@ def test_writer_ids_are_reused_without_collision():
     core = _native.ProducerEndpointCore(table, 1)
     core.allow_buffer(1, True)
     arbiter = _native.Arbiter.in_process(core, 1 << 20, 4096)
-    count = 70_000  # so that each writer id is used at least twice
+    count = 70_000  # more writers than ids, so each id is used at least twice
     for number in range(count):
         writer = _native.TraceWriter(arbiter, 1)
         assert writer.write(TracePacket(timestamp=number).encode())

@@ -105,7 +105,7 @@ def test_messages_to_the_service_are_not_traced_by_default() -> None:
 
 @pytest.mark.usefixtures("service")
 def test_idle_process_sends_a_bounded_number_of_messages() -> None:
-    """If each traced commit caused another one, there would be thousands of messages."""
+    """If each traced commit caused another commit, there would be thousands of messages."""
     with flows_installed(own_ports=True):
         record(1)  # excludes the messages for connecting from the next records
         short, long = record(1), record(1, idle_s=0.4)

@@ -164,7 +164,7 @@ def test_expired_deadline_is_not_recorded_as_a_reply(address: str, service: Serv
             channel.unary_unary("/test.Service/Wait")(b"x", timeout=0.2)
         service.done.set()
         assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-        # The server's two threads have both handled a further call: the expired one has ended.
+        # The server has two threads. After one more call on each, the expired call has ended.
         for _ in range(2):
             assert channel.unary_unary("/test.Service/One")(b"x") == b"X"
     (points,) = arrows(recorded.events, "Wait")

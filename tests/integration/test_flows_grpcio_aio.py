@@ -20,7 +20,7 @@ CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receiv
 
 
 class Service:
-    """Handlers of each kind that gRPC distinguishes."""
+    """A service with a handler for each kind of gRPC method."""
 
     def __init__(self) -> None:
         self.metadata: list[dict[str, Any]] = []

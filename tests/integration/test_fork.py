@@ -125,7 +125,7 @@ def test_inherited_slice_adds_no_event_to_the_session_of_the_child(run):
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_child_that_leaves_the_recording_block_does_not_end_the_recording(run, stream):
-    """Leaving the block in the child neither ends the parent's session nor changes its file."""
+    """If the child leaves the block, the parent's session continues and its file is unchanged."""
     parent, child = run(f"""
         with stretto.recording(path, stream={stream}) as session:
             stretto.instant("before")

@@ -374,7 +374,7 @@ class TestDisconnect:
         trace_writer.write(packet("in a chunk that is still open"))
         number = client_of(producer)._end.fileno()
         client_of(producer).disconnect()
-        # A thread may be in the arbiter at this moment: the broken queue refuses its commit.
+        # If a thread is in the arbiter at the disconnect, the broken send queue refuses its commit.
         assert client_of(producer)._queue.broken
         near, far = socket.socketpair()
         os.dup2(near.fileno(), number)  # `near` reuses the number of the closed descriptor

@@ -49,7 +49,7 @@ def names(trace: bytes) -> list[str]:
 
 
 def record(service: ServiceProcess, program: LiveProgram, name: str, *, whole: bool) -> None:
-    """Write events in a session; if `whole`, stop the session and check its trace."""
+    """Start a session, and write events; if `whole`, stop the session and check its trace."""
     service.start("one", session_config("app"))
     program.wait_for("app.enabled")
     program.run(f"write_in_threads({name!r})")
@@ -84,8 +84,8 @@ def test_killed_services_leave_no_threads_memory_or_descriptors(
             program.wait_for("not app.enabled and not connection.connected")
             program.run("write_in_threads('nowhere')")
         program.run("stretto.disconnect()")
-        # The session slot keeps its last arbiter with its memory until its next use. The
-        # program's `connection` object keeps two sockets, for a thread that it may start again.
+        # Until the next session, the client keeps the last arbiter and the arbiter's memory. The
+        # program's `connection` object keeps two sockets, because its thread may start again.
         program.wait_for("left_at_most(['pipe:'] * 3 + ['socket:'] * 2, 1, 1)")
 
 

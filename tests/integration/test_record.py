@@ -140,14 +140,14 @@ files = [os.open(f"{sys.argv[1]}/{n}", os.O_RDWR | os.O_CREAT) for n in range(30
 for _ in range(100_000): f()
 if os.fork() == 0: os._exit(0)
 os.wait()
-before = time.process_time(); time.sleep(0.5)  # sleep: Stretto must use no CPU during it
+before = time.process_time(); time.sleep(0.5)  # sleep: Stretto must not use CPU time
 spent = time.process_time() - before
 print(files[0], sum(os.fstat(fd).st_size for fd in files), spent < 0.2)
 """
 
 
 def test_program_is_recorded_until_it_closes_all_descriptors(oracle, tmp_path, trace):
-    """Daemons close all descriptors. Stretto must not write into reused ones or loop busily."""
+    """A daemon may close all descriptors. Stretto must not write into new ones or use CPU time."""
     (tmp_path / "files").mkdir()
     run = record(trace, "-c", CLOSES_EVERYTHING, str(tmp_path / "files"))
     assert (run.status, run.stdout) == (0, "3 0 True\n")
@@ -169,7 +169,7 @@ for end in ends: end.send(b"x")
 for _ in range(100_000): f()
 if os.fork() == 0: os._exit(0)
 os.wait()
-before = time.process_time(); time.sleep(0.5)  # sleep: Stretto must use no CPU during it
+before = time.process_time(); time.sleep(0.5)  # sleep: Stretto must not use CPU time
 spent = time.process_time() - before
 print(len(ends), all(end.recv(100) == b"x" for end in ends), spent < 0.2)
 """

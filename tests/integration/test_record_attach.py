@@ -318,7 +318,7 @@ class TestRefusedAttach:
     @needs_remote_exec
     @pytest.mark.thorough
     def test_attach_fails_if_the_main_thread_runs_no_python_code(self, tmp_path):
-        """The recorder withdraws its request, and the program continues unchanged."""
+        """The recorder cancels its request to the program, which continues unchanged."""
         code = "import sys; print(1, flush=True); sys.stdin.read(); print(2)"
         pipe = subprocess.PIPE
         with subprocess.Popen(

@@ -82,7 +82,7 @@ sys.exit(main(sys.argv[1:]))
 """
 ENDS = """
 import os, time
-if (pid := os.fork()) == 0: time.sleep(60)  # sleep: the test kills it during it
+if (pid := os.fork()) == 0: time.sleep(60)  # sleep: the test kills the child
 print(os.getpid(), pid, flush=True)
 """
 

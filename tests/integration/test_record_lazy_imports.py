@@ -1,4 +1,7 @@
-"""Programs with lazy imports, which CPython 3.15 has: a module's body runs at its first use."""
+"""`stretto record` records programs with the lazy imports of CPython 3.15.
+
+A lazily imported module runs when the program first uses it.
+"""
 
 from __future__ import annotations
 

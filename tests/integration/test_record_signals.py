@@ -42,7 +42,7 @@ def listener(tmp_path, request):
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     yield process
-    if process.poll() is None:  # after a failed test: kill recorder and program
+    if process.poll() is None:  # a test failed and left the recorder and the program running
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
@@ -141,9 +141,7 @@ class TestProgramOnTerminal:
         assert terminal.said.count("SIGINT") == 1
 
     def test_ctrl_c_kills_the_program_and_writes_the_trace(self, tmp_path):
-        text = (
-            "import time; print('ready', flush=True); time.sleep(20)"  # sleep: Ctrl-C interrupts it
-        )
+        text = "import time; print('ready', flush=True); time.sleep(20)"  # sleep: until Ctrl-C
         terminal = self.recorded(tmp_path, "-c", text)
         terminal.read_until(says("ready"))
         terminal.type("\x03")

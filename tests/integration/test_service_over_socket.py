@@ -20,7 +20,7 @@ def machine(tmp_path):
 
 
 def test_flush_delivers_all_packets(machine):
-    # A stop time-out longer than this test: the service must get the producer's confirmation.
+    # The stop time-out is longer than this test, so the producer must acknowledge the stop.
     patient = 2 * TIMEOUT_MS
     config = make_config("ds", size_kb=8192, data_source_stop_timeout_ms=patient)
     machine.consumer.enable(config)

@@ -93,7 +93,7 @@ class TestAdoptedStartupSession:
 
                 service.start(
                     "two", session_config()
-                )  # a session after the adopted one works as usual
+                )  # after the adopted session, a second session records
                 program.wait_for("app.enabled")
                 program.run("app.instant('second')")
                 assert names(service.stop("two")) == ["second"]
@@ -300,7 +300,7 @@ def fork():
 def test_program_with_startup_tracing_can_be_recorded(
     tmp_path: Path, oracle: Any, system: bool
 ) -> None:
-    """A startup session is unnecessary, so aborted, if the machine's service already records."""
+    """If the machine's service already records the program, the startup session is aborted."""
     (tmp_path / "sockets").mkdir()
     state = "aborted" if system else "recording"
     program = tmp_path / "app.py"

@@ -433,7 +433,9 @@ class TestDaemonStart:
         daemon.signal(signal.SIGTERM)
         assert daemon.wait() == 0
         assert manager.recv(100) == b"STOPPING=1"
-        assert (tmp_path / "activated-c").exists()  # the daemon doesn't delete the manager's socket
+        assert (
+            tmp_path / "activated-c"
+        ).exists()  # the daemon doesn't delete the socket of the service manager
 
 
 ACTIVATE = f"""

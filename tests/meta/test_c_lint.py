@@ -21,7 +21,7 @@ COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
 def code_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Return the numbered lines of a file without comments."""
+    """Return (number, line) for each line of a file, with the comments removed."""
     text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), path.read_text())
     return enumerate(text.splitlines(), 1)
 

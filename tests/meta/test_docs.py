@@ -58,7 +58,7 @@ CITATION = re.compile(r"""docs/formats/(\w+\.md)((?:,[\s*#]+"[^"]+")*)""")
 
 
 def cited_headings(text: str) -> Iterator[tuple[str, str | None]]:
-    """Yield (page, heading) for each citation of docs/formats; None for a whole page."""
+    """Yield (page, heading) for each citation of docs/formats; citations of pages have None."""
     for page, quoted in CITATION.findall(text):
         headings: list[str | None] = [
             re.sub(r"[\s*#]+", " ", name) for name in re.findall(r'"([^"]+)"', quoted)
@@ -125,8 +125,8 @@ def find_path(named: str) -> Path | None:
 
 
 def bad_reference(named: str, names: str) -> str | None:
-    """Return why a reference `file:Class.method` is wrong, or None."""
-    if named == "Python.h":  # Python.h belongs to CPython
+    """Return why a reference such as `file:Class.method` is wrong; None if it is right."""
+    if named == "Python.h":  # Python.h is a file of CPython, not of this repository
         return None
     path = find_path(named)
     if path is None:

@@ -111,5 +111,5 @@ def test_import_of_a_name_is_resolved_to_its_module() -> None:
     assert "stretto.protozero.wire" in graph["stretto.protozero.codec"]
     assert (
         "stretto.protozero.field" in graph["stretto.protozero.layout"]
-    )  # imported only under TYPE_CHECKING
+    )  # `layout` imports `field` only under TYPE_CHECKING
     assert all("stretto._native" not in imported for imported in graph.values())

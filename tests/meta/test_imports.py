@@ -1,6 +1,6 @@
 """Imports follow the layers of ARCHITECTURE.md: a module imports only lower layers.
 
-Imports inside of functions and imports for the type checker count, too.
+The rule also holds for imports inside of functions and for imports for the type checker.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ VERB_INTERFACE = (
 
 
 def layer(module: str) -> str:
-    """Return a module's layer: `base` for `stretto.base.clock`, the façade for `stretto`.
+    """Return the layer of a module, such as `base` for the module `stretto.base.clock`.
 
-    A folder with its own rank is a layer: `recorder.host` is above `recorder`.
+    A folder with a rank of its own is a layer: `recorder.host` is above `recorder`.
     """
     parts = module.split(".")
     if parts[1:] == ["__main__"]:

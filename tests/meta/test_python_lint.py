@@ -54,7 +54,7 @@ def top_level_package(path: Path) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the lines of a file after an empty one, so that line 1 has index 1."""
+    """Return an empty text and the lines of a file, so that line 1 has index 1."""
     return ["", *path.read_text().splitlines()]
 
 

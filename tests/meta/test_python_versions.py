@@ -1,8 +1,8 @@
 """A table lists each private or version-specific CPython name that the C sources use.
 
-Each row has the CPython versions that the name is used with. The headers of the interpreter that
-runs the tests must have the names of its version. So a new CPython needs `make newest`, and a row
-for each name that is new or gone.
+Each row has the CPython versions in which the sources use the name. The tests check that the
+headers of the running interpreter have all names of its version. For a new CPython, `make newest`
+runs them; rows are then needed for new and for removed names.
 """
 
 from __future__ import annotations

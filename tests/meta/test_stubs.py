@@ -41,7 +41,7 @@ def stub_names(body: list[ast.stmt]) -> dict[str, ast.stmt]:
 
 
 def holds(condition: ast.expr) -> bool:
-    """Return whether a condition `sys.version_info >= …` is true here."""
+    """Return whether a condition `sys.version_info >= …` is true for this interpreter."""
     return bool(eval(ast.unparse(condition), {"sys": sys}))
 
 

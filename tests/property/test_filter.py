@@ -70,7 +70,7 @@ def padded(value: int, width: int) -> bytes:
 
 
 def model(rules: Rules, data: bytes, message: int = 0) -> bytes:
-    """Return the expected filtered message; raise DecodeError if it is malformed."""
+    """Return the expected filtered message; raise DecodeError if `data` is malformed."""
     out, pos = b"", 0
     while pos < len(data):
         if read_varint(data, pos, len(data))[0] >= 1 << 32:

@@ -22,7 +22,7 @@ steps = st.lists(
     st.tuples(
         st.integers(1, 3),  # uuid of the track
         st.sampled_from([BEGIN, END, INSTANT]),
-        st.integers(0, 2),  # nanoseconds since the previous step
+        st.integers(0, 2),  # nanoseconds between the previous step and this one
         st.lists(st.integers(1, 4), max_size=2, unique=True),
         st.lists(st.integers(1, 4), max_size=2, unique=True),
     ),
@@ -159,7 +159,7 @@ def test_argument_names_of_foreign_fxt_are_not_split_at_dots_or_brackets(
     )
     data, _ = imported(trace.data)
     assert annotations_of(data) == wanted
-    # The names stay literal when Stretto writes FXT and reads it again.
+    # The annotation names stay the same after conversion to FXT and back.
     assert annotations_of(imported(exported(data)[0])[0]) == wanted
 
 

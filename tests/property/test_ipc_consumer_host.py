@@ -27,7 +27,7 @@ MAX_QUEUE_BYTES = 1 << 20
 
 
 def rarely(strategy: st.SearchStrategy[Any], usual: object) -> st.SearchStrategy[Any]:
-    """Return a strategy that mostly draws the usual value, so that most sessions start."""
+    """Return a strategy that draws the usual value in three of four cases."""
     return st.one_of(st.just(usual), st.just(usual), st.just(usual), strategy)
 
 

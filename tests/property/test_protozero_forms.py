@@ -40,7 +40,7 @@ def check_json(pair: Pair, values: dict[str, Any]) -> None:
     assert parse_json(named, pair[0]) == ours
     same = google_json.MessageToDict(theirs)
     if "3.4028235e+38" in repr(same):
-        return  # Google rounds the largest float up, and then refuses it as too large
+        return  # google.protobuf rounds the largest float up, and then refuses the result
     assert to_value(ours) == same
     assert json.loads(named) == google_json.MessageToDict(theirs, preserving_proto_field_name=True)
 

@@ -42,7 +42,7 @@ class Program:
         config = make_config("ds", size_kb=4096, flush_period_ms=5000)
         moved = make_config("ds", size_kb=4096, flush_period_ms=5000)
         moved.buffers[0].transfer_on_clone = True
-        # Chunks are large enough for all packets of a program; only steps commit them.
+        # All packets of a writer fit into one chunk, so only the steps commit chunks.
         size = {"shm_size_hint": 1 << 20, "page_size_hint": 32 << 10}
         self.producers = [self.setup.producer("ds", **size) for _ in range(PRODUCERS)]
         self.sessions = [self.setup.enable(each) for each in (config, moved)]
@@ -112,8 +112,8 @@ def run(native, steps):
         return Program(steps).log
 
 
-# Steps that scrape a chunk into a buffer, which a clone then takes away. When the chunk's writer
-# commits it, or when it is scraped again, the session's new buffer gets the whole chunk.
+# Steps that scrape a chunk into a buffer, which a clone then takes. If the writer commits the
+# chunk later, or if a second scrape reads it, the session's new buffer gets the whole chunk.
 SCRAPED_THEN_MOVED = [("write", 0, 0), ("disable", 1), ("clone", 1)]
 
 

@@ -14,7 +14,7 @@ def open_descriptors() -> set[tuple[str, str]]:
         try:
             found.add((number, os.readlink(f"/proc/self/fd/{number}")))
         except FileNotFoundError:
-            pass  # `listdir` or another thread has closed the descriptor
+            pass  # the descriptor was closed by `listdir` or another thread
     return found
 
 

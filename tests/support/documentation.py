@@ -223,7 +223,7 @@ def parses(verb: str, arguments: list[str]) -> bool:
 
 
 def _ending(name: str) -> Callable[..., None]:
-    """Wrap a method of `ArgumentParser` so that it ends the verb after parsing."""
+    """Return a method for `ArgumentParser` that parses, then raises `_Parsed` to end the verb."""
     original = getattr(argparse.ArgumentParser, name)
 
     def parse(parser: argparse.ArgumentParser, *args: object, **options: object) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class InlineFileThreads:
-    """A substitute that writes immediately, on the thread of the service."""
+    """A substitute for file writer threads that writes at once, on the service's thread."""
 
     paused = False
 
@@ -21,7 +21,7 @@ class InlineFileThreads:
 
 
 class HeldFileThreads(InlineFileThreads):
-    """A substitute that writes only when a test calls `release`, as if files were blocked."""
+    """A substitute that simulates blocked files: it writes only when a test calls `release`."""
 
     def __init__(self) -> None:
         self.held: list[Callable[[], object]] = []
@@ -30,7 +30,7 @@ class HeldFileThreads(InlineFileThreads):
         self.held.append(work)
 
     def release(self) -> None:
-        """Write all data that was held back."""
+        """Do all the work that `run` has stored."""
         held, self.held = self.held, []
         for work in held:
             work()

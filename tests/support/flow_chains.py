@@ -9,7 +9,7 @@ CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receiv
 
 
 def arrows(events: list[Event], method: str) -> list[list[tuple[str, str]]]:
-    """Return the (role, kind) of the messages on each flow of a method, ordered by time."""
+    """Return, for each flow of a method, the (role, kind) of its messages, ordered by time."""
     chains: dict[int, list[tuple[str, str]]] = {}
     for event in sorted(events, key=lambda event: event.timestamp):
         if event.kind != END and event.args.get("role") and event.args["method"] == method:

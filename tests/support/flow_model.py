@@ -21,7 +21,7 @@ REPLY = 3
 
 
 def names(messages: list[Sent]) -> list[tuple[object, ...]]:
-    """Return the model name of each message of one direction, in order."""
+    """Return the model names of the messages of one direction, in the order of the messages."""
     result: list[tuple[object, ...]] = []
     for at, message in enumerate(messages):
         if message.kind == REPLY and message.answer == 0:

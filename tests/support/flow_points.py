@@ -1,4 +1,7 @@
-"""A model of the flow arrows between RPC messages; a point is a message at one end."""
+"""A model of the flow arrows between RPC messages.
+
+A point is the sending or the receiving of one message.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ CALL = [("send", "request"), ("receive", "request"), ("send", "reply"), ("receiv
 
 
 def expected(points: Iterable[Point]) -> list[tuple[Point, Point]]:
-    """Return the expected arrows between recorded points, as pairs."""
+    """Return the expected arrows as pairs of points."""
     there = set(points)
     arrows = []
     for number in {point[2] for point in points}:

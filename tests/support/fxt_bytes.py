@@ -21,7 +21,7 @@ def text(value: str | bytes) -> bytes:
 
 
 def record(kind: int, high: int = 0, *parts: bytes) -> bytes:
-    """Return a record; `high` are the bits above the size in its first word."""
+    """Return an FXT record; `high` goes into its first word, above the type and the size."""
     body = b"".join(parts)
     return words(kind | (1 + len(body) // 8) << 4 | high << 16) + body
 

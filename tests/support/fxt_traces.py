@@ -72,7 +72,7 @@ class FxtTrace:
     def message(
         self, time: int, thread: Thread, flow: tuple[int, int], ordinal: int = 0xABC
     ) -> None:
-        """Add a message as Fuchsia's kernel traces it; `flow` is (type, id) of its flow point."""
+        """Add the events of a kernel message; `flow` is the type and the id of its flow point."""
         here = {"category": "kernel:ipc"}
         ordinal_argument = Argument("ordinal", fxt.UINT64, ordinal)
         self.records.event(

@@ -14,7 +14,7 @@ from stretto.protozero.generator.schema import File, Schema
 
 
 def module_of(proto: Path, name: str) -> tuple[File, Module]:
-    """Parse a .proto file; return it and the plan of the module `name` with its types."""
+    """Return the parsed .proto file, and a plan of the Python module `name` with its messages."""
     (file,) = proto_parser.parse([proto])
     (module,) = split(Schema([file]), [(name, "A sample.", file.type_names())])
     return file, module

@@ -1,7 +1,7 @@
 """Raises an exception at each place in the code where a signal handler could raise one.
 
-CPython runs signal handlers when a call has returned, when a function begins, and when a loop
-jumps back, and between no other instructions. An exception of a handler propagates from that place.
+CPython runs a signal handler only when a call has returned, when a function begins, or when a loop
+jumps back. An exception that the handler raises propagates from there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def interrupted(call: Callable[[], Any], place: int, within: str) -> bool:
     Args:
         call: The function to call.
         place: Number of the place, counted from 0 during the call.
-        within: Text in the path of each file whose places are counted.
+        within: A text; only places in files whose path contains this text are counted.
 
     Returns:
         Whether the place exists and the call raised `Interrupt`.

@@ -62,7 +62,7 @@ class Host:
         connection.start(machine)
 
     def echo(self, request: Raw, deferred: Deferred) -> None:
-        """Reply to this call, and also to one deferred call."""
+        """Reply to this call and to one earlier call that still waits for its reply."""
         self._count()
         deferred.resolve(request)
         if self._waiting:

@@ -67,7 +67,7 @@ class LiveProgram:
         )
 
     def run(self, order: str) -> Any:
-        """Run statements, or evaluate an expression and return its value, a literal."""
+        """Run statements, or evaluate an expression, whose value must be a literal."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(repr(order) + "\n")

@@ -1,7 +1,7 @@
 """A simple model of the native data path: lists of packets, without memory, limits and threads.
 
-The service can run on this module instead of `stretto._native`. With both, the same program must
-produce the same trace, as long as no buffer overflows.
+The service can use this module instead of `stretto._native`. As long as no buffer overflows, a
+program must produce the same trace with both modules.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counts bytecode operations and comparisons of a call, which are equal on every machine."""
+"""Counts the bytecode operations and comparisons of a call. All machines give the same counts."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def can_be_another_user() -> bool:
 
 @contextmanager
 def as_user(uid: int) -> Iterator[None]:
-    """Run the block as another user, who owns the sockets created in it."""
+    """Run the block as another user; sockets created in the block belong to that user."""
     libc = ctypes.CDLL(None)
     libc.setfsuid(uid)
     try:

@@ -33,7 +33,7 @@ PAGE_SIZE = 4096
 
 
 class PlainEndpoint:
-    """The endpoint of a producer: its first registration starts tracing; it logs other requests."""
+    """The endpoint of a producer. It starts tracing at the first registration of a data source."""
 
     def __init__(
         self, service: PlainService, producer: OutOfProcessProducer, producer_id: int

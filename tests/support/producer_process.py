@@ -278,7 +278,7 @@ def write_long_event(writer: _native.TraceWriter, index: int, number: int, size:
 
 
 def layouts(address: str, page_size: str) -> None:
-    """Add writers until the pages have been divided by all layouts."""
+    """Add writers until every page layout has been in use."""
     size = int(page_size)
     producer = RawMemoryProducer(address, page_size=size, shm_size=16 * size)
     seen: set[int] = set()

@@ -32,7 +32,7 @@ ALLOW, FAIL_WITH = 0x7FFF0000, 0x00050000
 
 
 def available() -> bool:
-    """Returns whether this kernel takes filters, and the numbers of its system calls are known."""
+    """Returns whether the kernel has seccomp filters, and this module knows the call numbers."""
     return os.path.exists("/proc/sys/kernel/seccomp/actions_avail") and platform.machine() in (
         "x86_64",
         "aarch64",

@@ -11,7 +11,7 @@ CATEGORY = stretto.Category("test.arguments")
 
 
 def shown(value: object) -> Any:
-    """Record an argument with each function that accepts one; return its value in the trace."""
+    """Record a value as argument of all kinds of events; return the value that the trace has."""
     with record() as recorded:
         CATEGORY.instant("keyword", value=value)
         CATEGORY.instant("args", args={"value": value})

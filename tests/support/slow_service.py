@@ -1,7 +1,7 @@
 """Track events over shared memory to a service that reads only when a test calls it.
 
-Shared memory, socket, commit frames and trace buffer are real. Only `catch_up` frees chunks, so a
-small buffer overflows at a predictable place between two calls of it.
+Shared memory, socket, commit frames and trace buffer are real. Only `catch_up` frees chunks, so
+the event at which a small shared memory overflows is predictable.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SlowService:
             self._received = self._received[self._handle_frames() :]
 
     def _handle_frames(self) -> int:
-        """Handle all leading commit frames or one other frame; return their size in bytes."""
+        """Handle all commit frames at the front, or one other frame; return the handled size."""
         consumed, _, _ = self.core.commit_frames(self._received, SERVICE, COMMIT)
         if consumed:
             return consumed

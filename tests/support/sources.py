@@ -75,7 +75,7 @@ def _imports(node: ast.AST, package: str, in_function: bool, typing_only: bool) 
         in_function = True
     guarded = node.body if isinstance(node, ast.If) and _is_type_checking(node.test) else ()
     for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.expr):  # expressions contain no imports
+        if not isinstance(child, ast.expr):  # import statements are never inside of an expression
             yield from _imports(child, package, in_function, typing_only or child in guarded)
 
 

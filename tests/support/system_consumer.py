@@ -68,7 +68,7 @@ class SystemConsumer:
         return state
 
     def wait_for_producers(self, *names: str) -> None:
-        """Wait until producers of these names offer track events."""
+        """Wait until producers with these names offer track events."""
 
         def there() -> bool:
             state = self.state()

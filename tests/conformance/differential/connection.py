@@ -1,7 +1,7 @@
 """A client connection to a port of a tracing service: frames, binding, calls, streams.
 
-A call waits for its reply, so its effect is complete when it returns. Stream replies that
-arrive before it are kept for `next_of_stream`.
+A call waits for its reply, so the service has handled the request when the call returns. Replies
+of a stream that arrive during the wait are kept for `next_of_stream`.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ def is_refused_by_us(packet: bytes) -> bool:
 def first_relocation(stats: list[dict[str, Any]]) -> int | None:
     """Return the index of the first statistics with relocated chunks, or None.
 
-    When a scraped chunk that was read is committed, v58 and Stretto move it to the write
-    position. v56 leaves it in place, so the buffers differ from then on.
+    If a chunk was scraped and read before its commit, v58 and Stretto move the chunk to the write
+    position at the commit. v56 doesn't move the chunk, so all later contents of the buffer differ.
     """
     for index, each in enumerate(stats):
         if any(buffer["chunks_relocated"] for buffer in each["buffers"]):

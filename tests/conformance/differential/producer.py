@@ -39,7 +39,7 @@ class Chunk:
 
 
 def chunk_size(layout: int) -> int:
-    """Return the size of a chunk of a page with this layout, including its header."""
+    """Return the size of each chunk of a page with this layout, including the chunk header."""
     return (PAGE - 8) // CHUNKS[layout] & ~3
 
 

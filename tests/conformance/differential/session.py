@@ -293,7 +293,7 @@ class Session:
         return stats
 
     def do_clone(self) -> list[Any]:
-        """Clone the session from a second consumer, read the clone and its statistics."""
+        """Clone the session from a second consumer; return the clone's packets and statistics."""
         self.settle()
         state = b"".join(blobs(b"".join(self.consumer.stream("QueryServiceState")), 1))
         sessions = [last_number(each, 1) for each in blobs(state, 6)]
@@ -406,7 +406,7 @@ def read_packets(consumer: Connection) -> list[Any]:
 
 
 def describe_packet(packet: bytes) -> list[Any]:
-    """Return the fields of a service packet, or the bytes and added fields of another one."""
+    """Return the fields of a service packet; of other packets, the bytes and the added fields."""
     parts = list(fields(packet))
     trusted: dict[int, Any] = {}
     while parts and parts[-1][0] in (3, 10, 79, 98, 42):
