@@ -238,9 +238,9 @@ class RpcMethod:
     Args:
         service: The name of the protocol or service; "" if unknown.
         name: The name of the method; "" if unknown.
-        ordinal: Its number on the wire.
-        category: The category of its messages; "" if they are not traced.
-        describe: Returns plain values for a message, without sensitive ones
+        ordinal: The number of the method on the wire.
+        category: The category of the method's messages; "" if they are not traced.
+        describe: Returns plain values for a message, without sensitive values
             (`stretto.base.excerpts`), from the message's kind, its bytes and the number of its
             descriptors. It may raise a StrettoError. None if messages can't be decoded here.
     """

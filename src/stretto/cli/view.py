@@ -127,7 +127,7 @@ class _Viewing:
     def _on_fetched(self) -> None:
         _tell(f"the page has {self._trace.name}.")
         if not self._keep:
-            # This is the thread of a connection: in that of `serve_forever`, `shutdown` would
+            # This thread serves a connection. In the thread of `serve_forever`, `shutdown` would
             # block.
             self._server.shutdown()
 

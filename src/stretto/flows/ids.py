@@ -30,8 +30,8 @@ would not depend on the channel.
 
 All ids are 64 bits; 0 means: no flow.
 
-At run time `stretto.flows.native.FlowIds` counts, in C. `AnchoredIds` and `NumberedIds`
-compute the same ids in Python: the tests compare both.
+At run time `stretto.flows.native.FlowIds` counts, in C. `AnchoredIds` and `NumberedIds` compute the
+same ids in Python: the tests compare both.
 """
 
 from __future__ import annotations

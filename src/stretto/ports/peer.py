@@ -39,8 +39,8 @@ class Peer:
         machine_id: Id of the peer's machine; 0 for this machine, and before a SetPeerIdentity
             frame.
         machine_name: Name of the peer's machine.
-        is_remote: Whether the peer is connected over a network: memory can't be shared with such
-            a peer, and its identity is not verified.
+        is_remote: Whether the peer is connected over a network: memory can't be shared with such a
+            peer, and its identity is not verified.
     """
 
     def __init__(self, uid: int = 0, pid: int = 0, address: str = "") -> None:

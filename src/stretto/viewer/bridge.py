@@ -10,8 +10,8 @@ Rules
 - The service checks the user id of its consumers, which is the bridge's user id. So the bridge
   itself answers only its own user (`peer_user`), and only the UI's pages (`access`).
 - If one side doesn't read, the bridge stops reading from the other side.
-- When one side closes the connection, the data that it sent before is delivered, and then the
-  other connection is closed.
+- When one side closes its connection, the data that this side sent before is delivered, and then
+the other connection is closed.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _SILENT_S, _INTERVAL_S = 1.0, 0.2
 
 
 class Progress:
-    """Counts the bytes read and written. Shows both after a second, if enabled.
+    """Counts the bytes read and written. Shows both counts after a second, if enabled.
 
     Args:
         file: The trace.

@@ -30,7 +30,7 @@ class TraceConsumer:
     """A connection to the service as consumer.
 
     Args:
-        runner: the task runner of the callbacks; it runs while a method waits.
+        runner: the task runner of the callbacks, which runs while a method waits.
         address: the service's consumer socket.
 
     Attributes:
@@ -39,7 +39,7 @@ class TraceConsumer:
         error: the service's reason if it ended the session.
 
     Raises:
-        CommandError: there is no service, or it refuses this user.
+        CommandError: there is no service, or the service refuses this user.
     """
 
     def __init__(self, runner: SelectorTaskRunner, address: str) -> None:

@@ -47,7 +47,7 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
         track_event_config=TrackEventConfig(enabled_categories=["*", *options.categories]),
     )
     if options.stream and to_file:
-        # If the buffer is full, writers wait until it has been written into the file, so that no
+        # If the buffer is full, writers wait until its data is in the file, so that no
         # data is lost. With a pipe they don't wait, because its reader may stop reading.
         track_event.buffer_exhausted_policy = STALL_THEN_DROP
     sources = [TraceConfig.DataSource(config=track_event)]

@@ -1,7 +1,7 @@
 """Auto detail, on the recorder's side: raises the threshold as the trace grows.
 
 Recorded processes show the calls whose duration is at least a threshold, and only count shorter
-calls. They read the threshold from a file of the workspace, which they have mapped.
+calls. They read the threshold from a mapped file of the workspace.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Recording(Protocol):
         """Connect a producer of the recorder itself.
 
         Raises:
-            StrettoError: the service refuses it.
+            StrettoError: the service refuses the producer.
         """
 
     @property

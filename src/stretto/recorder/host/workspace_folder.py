@@ -113,7 +113,7 @@ _locks: dict[str, int] = {}
 
 
 def create(options: Options) -> Workspace:
-    """Create a workspace, after removing those of killed recorders.
+    """Create a workspace, after removing the workspaces of killed recorders.
 
     Args:
         options: the options of the recorded processes.

@@ -173,7 +173,7 @@ class PendingClone:
             return None
         if self._fd is None:
             raise SessionError("This session writes into a file: pass a descriptor for its copy.")
-        assert self._source.drain is not None  # A source that writes into a file has a drain.
+        assert self._source.drain is not None  # The source writes into a file.
         self._context.file_threads.check()
         fd = os.dup(self._fd)
         try:
