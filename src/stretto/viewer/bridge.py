@@ -11,7 +11,7 @@ Rules
   itself answers only its own user (`peer_user`), and only the UI's pages (`access`).
 - If one side doesn't read, the bridge stops reading from the other side.
 - When one side closes its connection, the data that this side sent before is delivered, and then
-the other connection is closed.
+  the other connection is closed.
 """
 
 from __future__ import annotations
