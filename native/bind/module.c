@@ -26,7 +26,8 @@
  */
 #include "bind/common/module_state.h"
 
-/* The parts of the module.  Later parts use types that earlier parts added. */
+/* The parts of the module, in the order in which they are added: later parts
+ * use types that earlier parts have added. */
 #define PARTS(X)                                                         \
   X(clock), X(descriptors), X(untraced_calls), X(pending_calls),         \
       X(buffer_table), X(readback), X(producer_endpoint), X(send_queue), \
@@ -62,7 +63,7 @@ static bool is_main_interpreter(void) {
 /* A free-threaded CPython enables the GIL before it executes the module, unless
  * its options forbid that.  Then the pure Python package is used, too. */
 static bool has_gil(void) {
-  /* CPython 3.13 and later have this function. */
+  /* Only CPython 3.13 and later have the function sys._is_gil_enabled. */
   PyObject* function = Py_XNewRef(PySys_GetObject("_is_gil_enabled"));
   PyObject* enabled =
       function ? PyObject_CallNoArgs(function) : Py_NewRef(Py_True);

@@ -103,7 +103,8 @@ bool st_bind_id16(PyObject* value, const char* name, uint16_t* out) {
 bool st_bind_target_buffer(PyObject* value, uint32_t* out) {
   long long v = PyLong_Check(value) ? PyLong_AsLongLong(value) : 0;
   if (v <= UINT16_MAX || v > UINT32_MAX || (v & UINT16_MAX) != 0) {
-    /* The int is no startup reservation, so it is checked as a buffer id. */
+    /* The int is no startup reservation, so it is then checked as a buffer
+     * id. */
     PyErr_Clear();
     uint16_t id = 0;
     if (!st_bind_id16(value, "target_buffer", &id))

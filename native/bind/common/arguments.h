@@ -18,7 +18,8 @@
 struct st_bind_signature {
   const char* function;
   int required, max;
-  const char* names[9]; /* The first `max` entries are argument names. */
+  /* The names of the arguments.  The first `max` entries are used. */
+  const char* names[9];
 };
 
 /* Stores the positional and keyword arguments of a FASTCALL function in
@@ -28,24 +29,25 @@ bool st_bind_arguments(const struct st_bind_signature* signature,
                        PyObject* const* args, Py_ssize_t count,
                        PyObject* kwnames, PyObject** out);
 
-/* Stores the arguments of a tp_new slot as st_bind_arguments does. */
+/* Stores the arguments of a tp_new slot in `out`, as st_bind_arguments does. */
 bool st_bind_new_arguments(const struct st_bind_signature* signature,
                            PyObject* args, PyObject* kwargs, PyObject** out);
 
-/* Converts an int from min to max.  Sets ValueError, which names the argument
- * and the range, or TypeError for other types.  A NULL value leaves *out
- * unchanged. */
+/* Converts an int from min to max.  A wrong value sets a ValueError that names
+ * the argument and the range; another type sets TypeError.  If the value is
+ * NULL, *out stays unchanged. */
 bool st_bind_integer(PyObject* value, const char* name, int64_t min,
                      int64_t max, int64_t* out);
 
-/* Converts an id from 1 to 65535, like st_bind_int. */
+/* Converts an id from 1 to 65535.  Errors are those of st_bind_int. */
 bool st_bind_id16(PyObject* value, const char* name, uint16_t* out);
 
-/* Converts the id of a buffer, or a startup reservation (number << 16, see
- * core/arbiter.h). */
+/* Converts a target buffer: a buffer id, or a startup reservation (number <<
+ * 16, see core/arbiter.h). */
 bool st_bind_target_buffer(PyObject* value, uint32_t* out);
 
-/* Converts a file descriptor.  -1 means "none" and is allowed if `optional`. */
+/* Converts a file descriptor.  If `optional`, the value -1 is allowed, which
+ * means "no descriptor". */
 bool st_bind_fd(PyObject* value, const char* name, bool optional, int* out);
 
 /* Fills a Py_buffer from a contiguous bytes-like object.  The caller releases

@@ -14,9 +14,10 @@ struct bytes_builder {
   size_t size, capacity;
 };
 
-/* Makes room for n more bytes after the end and returns a pointer to them; the
- * size stays as it is.  Returns NULL when out of memory. */
+/* Makes room for n more bytes at the end, and returns a pointer to that room.
+ * The builder's size does not change.  Returns NULL when out of memory. */
 uint8_t* builder_room(struct bytes_builder* b, size_t n);
 
-/* Appends bytes.  Returns false, with nothing appended, when out of memory. */
+/* Appends bytes to the builder.  Returns false, with nothing appended, when out
+ * of memory. */
 bool builder_append(struct bytes_builder* b, const void* data, size_t n);

@@ -45,7 +45,7 @@ static PyObject* set_timer_fd(PyObject* Py_UNUSED(module), PyObject* args) {
                  ms);
     return NULL;
   }
-  /* timerfd_settime disarms the timer when the time is 0, hence the extra
+  /* timerfd_settime would disarm the timer if the time were 0, hence the extra
    * nanosecond. */
   struct itimerspec when = {
       .it_value = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L + 1}};

@@ -7,6 +7,6 @@
 
 #include "bind/common/python.h"
 
-/* Returns 1 if Python runs with -X dev, else 0; -1 with an exception set on
- * failure. */
+/* Returns 1 if Python runs in development mode (-X dev), else 0.  Returns -1
+ * with an exception set on failure. */
 int st_bind_dev_mode(void);

@@ -2,8 +2,8 @@
  * those of PyErr_Format. */
 #pragma once
 
-/* Sets DecodeError, the exception for damaged encoded input. */
+/* Raises DecodeError, the exception for damaged encoded input. */
 void set_decode_error(const char* format, ...);
-/* Sets LocalProtocolError, the exception for wrong use of an object by the
- * caller. */
+/* Raises LocalProtocolError, the exception for an object that its caller uses
+ * wrongly. */
 void set_protocol_error(const char* format, ...);

@@ -6,18 +6,19 @@
 
 #include "bind/common/python.h"
 
-/* The largest number of wrappers that are followed, enough for a
- * functools.partial of a callable object with a bound method. */
+/* The largest number of wrappers around a function that are unwrapped.  It is
+ * enough for a functools.partial of a callable object with a bound method. */
 enum { MAX_WRAPPERS = 4 };
 
-/* Returns whether the calling thread is the process's main thread, the only one
- * that runs signal handlers.  Works also right after a fork. */
+/* Returns whether the calling thread is the main thread of the process, the
+ * only thread that runs signal handlers.  The answer is right even directly
+ * after a fork. */
 static bool is_main_thread(void) {
   return syscall(SYS_gettid) == getpid();
 }
 
-/* Returns the code object that a callable runs, a new reference; NULL if it is
- * not written in Python.  Leaves no exception set. */
+/* Returns a new reference to the code object that a callable runs.  Returns
+ * NULL if the callable is not written in Python.  Leaves no exception set. */
 static PyObject* code_of(PyObject* callable) {
   PyObject* code = NULL;
   Py_INCREF(callable);
@@ -35,8 +36,8 @@ static PyObject* code_of(PyObject* callable) {
   return code;
 }
 
-/* Returns a new list of the code objects of all signal handlers; NULL when out
- * of memory. */
+/* Returns a new list with the code objects of all signal handlers.  Returns
+ * NULL when out of memory. */
 static PyObject* handler_codes(void) {
   PyObject* module = PyImport_ImportModule("_signal");
   PyObject* codes = module ? PyList_New(0) : NULL;
@@ -62,8 +63,8 @@ static bool holds(PyObject* codes, PyObject* code) {
   return false;
 }
 
-/* Returns the part of a traceback that begins with a signal handler's frame, a
- * new reference; NULL if no handler is in the traceback. */
+/* Returns a new reference to the part of a traceback that begins with a signal
+ * handler's frame.  Returns NULL if the traceback contains no handler. */
 static PyObject* from_handler(PyObject* traceback) {
   PyObject* codes = handler_codes();
   PyObject* trace = Py_NewRef(traceback ? traceback : Py_None);

@@ -22,10 +22,11 @@
 
 #include <stdbool.h>
 
-/* Postpones the current exception if a signal handler raised it: clears it, and
- * raises it again at the program's next instruction.  Returns false if no
- * exception is set, or if no handler raised it; it then stays set. */
+/* Postpones the current exception if a signal handler raised it: clears the
+ * exception, and raises it again at the program's next instruction.  Returns
+ * false, and leaves the exception set, if no handler raised it.  Returns false
+ * also if no exception is set. */
 bool st_postpone_handler_error(void);
-/* Postpones the current exception if a signal handler raised it; else clears
- * it. */
+/* Postpones the current exception if a signal handler raised it.  Clears any
+ * other exception. */
 void st_drop_own_error(void);

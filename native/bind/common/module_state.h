@@ -9,11 +9,12 @@
 struct st_ipc_thread_object;
 
 struct st_bind_state {
-  /* The head of a list linked by `next`. */
+  /* The first object in the list of running IPC threads.  Their member `next`
+   * links them. */
   struct st_ipc_thread_object* running_threads;
 };
 
-/* Returns the state of the module that the heap type `type` belongs to. */
+/* Returns the state of the module in which the heap type `type` is defined. */
 static inline struct st_bind_state* st_bind_state(PyTypeObject* type) {
   return PyType_GetModuleState(type);
 }

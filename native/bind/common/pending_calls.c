@@ -5,8 +5,9 @@
 #include "bind/common/handler_errors.h"
 #include "bind/common/python.h"
 
-/* Runs on the main thread, between any two instructions of the program.  An
- * error must not reach the program, so it goes to sys.unraisablehook. */
+/* Makes a scheduled call.  It runs on the main thread, between two instructions
+ * of the program.  An error of the call must not reach the program, so it goes
+ * to sys.unraisablehook. */
 static int run_pending_call(void* callable) {
   PyObject* result = PyObject_CallNoArgs(callable);
   if (!result && !st_postpone_handler_error())

@@ -11,15 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Hints for the compiler: the condition is usually true, or usually false. */
-/* ALWAYS_INLINE for parts of a hot path; RARE for what a hot path seldom calls,
- * so that it stays short. */
+/* Hints for the compiler that a condition is usually true, or usually false. */
+/* ALWAYS_INLINE marks functions that are parts of a hot path.  RARE marks
+ * functions that a hot path seldom calls: they are not inlined, so that the
+ * path stays short. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define RARE __attribute__((noinline))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* The public API of CPython 3.13 that the bindings use, for earlier versions. */
+/* Definitions of functions of CPython 3.13 that the bindings use, for earlier
+ * versions. */
 #if PY_VERSION_HEX < 0x030D0000
 #define Py_BEGIN_CRITICAL_SECTION(object) {
 #define Py_END_CRITICAL_SECTION() }
@@ -32,30 +34,32 @@ static inline int PyDict_GetItemRef(PyObject* dict, PyObject* key,
 }
 #endif
 
-/* Whether freed objects are kept for reuse, in lists that the GIL guards.  The
- * allocator of free-threaded builds has such lists itself, one per thread. */
+/* Whether freed objects are kept for reuse, in lists that the GIL guards.  A
+ * free-threaded build does not need them: its allocator has such lists, one per
+ * thread. */
 #ifdef Py_GIL_DISABLED
 enum { ST_FREE_LISTS = false };
 #else
 enum { ST_FREE_LISTS = true };
 #endif
 
-/* Defines a row of a method table for a FASTCALL function with keywords. */
+/* Defines a row in a method table, for a FASTCALL function with keywords. */
 #define ST_BIND_KEYWORDS(name, function, doc)      \
   {                                                \
     name, (PyCFunction)(void (*)(void))(function), \
         METH_FASTCALL | METH_KEYWORDS, doc         \
   }
 
-/* The spec of a heap type: its name in the module, its struct, its flags besides
- * the default ones, its slots. */
+/* Defines the spec of a heap type: name in the module, struct of its objects,
+ * additional flags, slots. */
 #define ST_BIND_SPEC(name, object, flags, slots)                              \
   {                                                                           \
     "stretto._native." name, sizeof(object), 0, Py_TPFLAGS_DEFAULT | (flags), \
         slots                                                                 \
   }
 
-/* Ends a deallocator: frees the object and drops its reference to its type. */
+/* Frees an object and drops the reference to its type.  The last call of a
+ * deallocator. */
 static inline void st_bind_free(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   type->tp_free(object);

@@ -2,7 +2,7 @@
 
 const char* st_bind_escaped_utf8(PyObject* string, Py_ssize_t* size,
                                  PyObject** release) {
-  PyErr_Clear(); /* Clears the error of the strict UTF-8 encoder. */
+  PyErr_Clear(); /* Clears the error that the strict UTF-8 encoder has set. */
   *release = PyUnicode_AsEncodedString(string, "utf-8", "backslashreplace");
   if (!*release) {
     PyErr_Clear();

@@ -7,14 +7,14 @@
 
 #include "bind/common/python.h"
 
-/* Encodes a str that has lone surrogates as UTF-8, with an escape sequence for
+/* Encodes a str with lone surrogates as UTF-8.  An escape sequence replaces
  * each surrogate. */
 const char* st_bind_escaped_utf8(PyObject* string, Py_ssize_t* size,
                                  PyObject** release);
 
-/* Returns the UTF-8 of any str, valid while `string` and *release are alive;
- * *release becomes a new reference or NULL. Returns NULL without an exception
- * when out of memory. */
+/* Returns the UTF-8 text of any str.  The text is valid while `string` and
+ * *release are alive; *release becomes a new reference or NULL.  Returns NULL,
+ * without an exception, when out of memory. */
 static inline const char* utf8_of(PyObject* string, Py_ssize_t* size,
                                   PyObject** release) {
   *release = NULL;
@@ -22,6 +22,6 @@ static inline const char* utf8_of(PyObject* string, Py_ssize_t* size,
   return LIKELY(data) ? data : st_bind_escaped_utf8(string, size, release);
 }
 
-/* Returns the largest size, up to `size`, at which `data` can be cut without
- * splitting a character. */
+/* Returns the largest size, at most `size`, at which UTF-8 `data` can be cut
+ * without splitting a character. */
 size_t cut_utf8(const char* data, size_t size);

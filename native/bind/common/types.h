@@ -8,14 +8,14 @@
 
 #include "bind/common/python.h"
 
-/* Makes a heap type from its spec and adds it to the module under its name.
- * Returns -1 with an exception set on failure. */
+/* Makes a heap type from its spec, and adds the type to the module under the
+ * name in the spec.  Returns -1 with an exception set on failure. */
 int st_bind_add_type(PyObject* module, PyType_Spec* spec);
 
-/* Makes and adds a heap type like st_bind_add_type, and stores the type in
- * *type, which is NULL on failure. */
+/* Makes and adds a heap type like st_bind_add_type.  Stores the type in *type,
+ * or NULL on failure. */
 int st_bind_keep_type(PyObject* module, PyType_Spec* spec, PyTypeObject** type);
 
-/* Returns whether `object` was made by the type whose deallocator is `dealloc`.
+/* Returns whether `object` belongs to the type whose deallocator is `dealloc`.
  * If not, sets TypeError: "expected a `expected`, not a ...". */
 bool st_bind_check(PyObject* object, destructor dealloc, const char* expected);

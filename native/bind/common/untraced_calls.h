@@ -11,10 +11,12 @@
 
 #include "bind/common/python.h"
 
-/* Number of untraced calls that the calling thread has entered and not left. */
+/* The number of untraced calls that the calling thread has entered and not
+ * left. */
 extern _Thread_local uint32_t st_untraced_depth;
 
-/* Calls function(*args) as an untraced call. */
+/* Calls function(*args) as an untraced call, so that function tracing leaves it
+ * out. */
 static inline PyObject* st_call_untraced(PyObject* function,
                                          PyObject* const* args, size_t count) {
   st_untraced_depth++;

@@ -21,12 +21,16 @@
 
 struct arbiter {
   PyObject_HEAD
-  PyObject* sink; /* ProducerEndpointCore or SendQueue; None if unbound. */
+  /* The sink, a ProducerEndpointCore or a SendQueue.  None if the arbiter is
+   * unbound. */
+  PyObject* sink;
   bool is_initialized;
   bool has_batch;
   struct st_arbiter arbiter;
-  struct st_commit_batch batch; /* Used over IPC only. */
-  struct st_shm mapping;        /* The mapping over IPC; zero in process. */
+  /* The commit batch, which is used only over IPC. */
+  struct st_commit_batch batch;
+  /* The shared memory mapping over IPC.  It is zero in process. */
+  struct st_shm mapping;
   struct st_fork_entry fork;
 };
 
@@ -42,7 +46,8 @@ static struct st_arbiter* arbiter_of(PyObject* self) {
   return &((struct arbiter*)self)->arbiter;
 }
 
-/* --- waits: release the GIL, unless the thread is ending without it --- */
+/* The wait hooks: they release the GIL, unless the thread is ending and has no
+ * GIL. */
 
 static void* wait_begin(void) {
   return PyGILState_Check() ? PyEval_SaveThread() : NULL;
@@ -72,8 +77,8 @@ static struct arbiter* new_arbiter(PyObject* type, PyObject* sink) {
   return self;
 }
 
-/* Initialises the core arbiter as the last step of every constructor.  Releases
- * `self` on failure. */
+/* Initialises the core arbiter.  Each constructor calls this function last.  On
+ * failure it releases `self`. */
 static PyObject* finish(struct arbiter* self, const struct st_shm* shm,
                         const struct st_commit_sink* sink, void* sink_self) {
   if (!st_arbiter_init(&self->arbiter, shm, sink, sink_self)) {
@@ -129,8 +134,8 @@ static PyObject* arbiter_in_process(PyObject* type, PyObject* const* args,
   return finish(self, shm, &st_in_process_sink, endpoint);
 }
 
-/* Maps the memory of the file `fd`, or private memory of `size` bytes if it is
- * -1. */
+/* Maps the memory of the file `fd`.  If `fd` is -1, maps private memory of
+ * `size` bytes. */
 static bool map_memory(struct arbiter* self, int fd, size_t size,
                        size_t page_size) {
   struct stat file = {.st_size = (off_t)size};
@@ -212,9 +217,9 @@ static PyObject* arbiter_bind(PyObject* object, PyObject* const* args,
   if (in[PATCH_DIRECTLY] && PyObject_IsTrue(in[PATCH_DIRECTLY]) > 0)
     st_commit_batch_patch_directly(&self->batch, &self->arbiter.shm);
   st_commit_batch_bind(&self->batch, queue, &methods);
-  /* The arbiter is registered with the fork guard after the batch, because
-   * writers call the batch under the arbiter's locks: the guard must prepare
-   * the arbiter first (core/fork_guard.h). */
+  /* The arbiter is registered with the fork guard after the batch.  Writers
+   * call the batch under the arbiter's locks, so the guard must lock the
+   * arbiter before the batch (core/fork_guard.h). */
   st_fork_unregister(&self->fork);
   st_fork_register(&self->fork);
   Py_RETURN_NONE;
@@ -247,8 +252,8 @@ static PyObject* arbiter_flush(PyObject* self, PyObject* Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
-/* Does nothing in process: there the service's endpoint object is notified
- * directly. */
+/* Does nothing in process: there the service's endpoint is notified by a direct
+ * call. */
 static PyObject* arbiter_notify_flush_complete(PyObject* object,
                                                PyObject* request_id) {
   struct arbiter* self = (struct arbiter*)object;

@@ -11,6 +11,6 @@
 #include "bind/common/python.h"
 #include "core/arbiter.h"
 
-/* Returns the core struct of an Arbiter; NULL with TypeError for other
- * objects. */
+/* Returns the core struct of an Arbiter.  For other objects returns NULL with
+ * TypeError set. */
 struct st_arbiter* st_bind_arbiter(PyObject* object);

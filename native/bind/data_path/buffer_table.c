@@ -13,7 +13,8 @@
 struct buffer_table {
   PyObject_HEAD
   struct st_buffer_table* table;
-  pthread_mutex_t reader; /* The lock of st_bind_table_lock_reader(). */
+  /* The reader lock of the table (st_bind_table_lock_reader). */
+  pthread_mutex_t reader;
   struct st_fork_entry fork;
 };
 
@@ -43,8 +44,8 @@ void st_bind_table_unlock_reader(PyObject* table) {
   pthread_mutex_unlock(&((struct buffer_table*)table)->reader);
 }
 
-/* Runs in the child of a fork: unlocks its copy of the reader lock, which a
- * thread of the parent may have held. */
+/* Runs in the child of a fork.  Unlocks the child's copy of the reader lock,
+ * which another thread of the parent may have held. */
 static void forget_reader_in_child(void* self) {
   pthread_mutex_init(&((struct buffer_table*)self)->reader, NULL);
 }
@@ -149,8 +150,8 @@ static PyObject* table_remove(PyObject* self, PyObject* buffer_id) {
   Py_RETURN_NONE;
 }
 
-/* Acquires the buffer whose id is an argument.  The caller releases the buffer
- * by its id. */
+/* Finds the buffer with the id that Python has passed, and acquires it.  The
+ * caller releases the buffer by its id. */
 static struct st_trace_buffer* acquire(PyObject* self, PyObject* buffer_id,
                                        uint16_t* id) {
   if (!st_bind_id16(buffer_id, "buffer_id", id))
@@ -226,7 +227,7 @@ static PyObject* table_set_producer(PyObject* self, PyObject* const* args,
   PyObject* in[5];
   uint16_t id, producer;
   int64_t uid, pid, machine_id = 0;
-  /* The kernel reports an unknown uid as -1. */
+  /* The kernel reports a uid that it cannot map as -1. */
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
       !st_bind_id16(in[1], "producer_id", &producer) ||
       !st_bind_integer(in[2], "uid", -1, UINT32_MAX, &uid) ||

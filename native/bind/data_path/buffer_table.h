@@ -11,12 +11,12 @@
 #include "bind/common/python.h"
 #include "core/buffer_table.h"
 
-/* Returns the core struct of a BufferTable; NULL with TypeError for other
- * objects. */
+/* Returns the core struct of a BufferTable.  For other objects returns NULL
+ * with TypeError set. */
 struct st_buffer_table* st_bind_buffer_table(PyObject* object);
 
-/* Locks the table for its only reader.  Called with the GIL, which is released
- * only if the lock has to wait: getting the GIL back from a busy thread costs
+/* Takes the reader lock of the table.  Called with the GIL, which is released
+ * only if the lock is not free: getting the GIL back from a busy thread costs
  * the switch interval, 5 ms.  No thread waits for this lock while it holds the
  * GIL. */
 void st_bind_table_lock_reader(PyObject* table);

@@ -28,13 +28,13 @@ struct st_ipc_thread_object {
   PyObject* queue;
   PyObject* on_readable;
   bool dying;
-  /* Whether the module's list of running threads contains it. */
+  /* Whether the object is in the module's list of running threads. */
   bool is_listed;
   struct st_ipc_thread_object* next;
 };
 
-/* Calls on_readable with the GIL held.  The last Py_DECREF may destroy the
- * object. */
+/* Calls the Python callback on_readable.  The GIL is held.  The last Py_DECREF
+ * may destroy the IpcThread object. */
 static bool call_python(struct st_ipc_thread_object* self) {
   if (self->dying || !self->on_readable)
     return false;
@@ -63,7 +63,7 @@ static bool on_readable(void* arg) {
   return go_on;
 }
 
-/* --- the list of running threads, which are stopped before Python ends --- */
+/* The list of running IPC threads, which are stopped before Python ends. */
 
 static void list(struct st_ipc_thread_object* self) {
   if (self->is_listed)
@@ -153,7 +153,8 @@ static int thread_traverse(PyObject* object, visitproc visit, void* arg) {
   return 0;
 }
 
-/* Does not drop the queue, because the native thread may still use it. */
+/* Keeps the reference to the queue, because the native thread may still use the
+ * queue. */
 static int thread_clear(PyObject* object) {
   Py_CLEAR(((struct st_ipc_thread_object*)object)->on_readable);
   return 0;
@@ -232,8 +233,8 @@ static PyType_Spec kSpec =
 static PyMethodDef kStopAll = {"stop_ipc_threads", stop_all, METH_NOARGS,
                                "Stop all IPC threads of this interpreter."};
 
-/* Registers stop_all with atexit.  atexit runs functions in reverse order, so
- * stop_all, registered at import, runs after the client's own clean-up. */
+/* Registers stop_all with atexit, at import.  atexit calls functions in reverse
+ * order, so stop_all runs after the client's own clean-up. */
 static int stop_at_exit(PyObject* module) {
   PyObject* function = PyCFunction_NewEx(&kStopAll, module, NULL);
   PyObject* atexit = function ? PyImport_ImportModule("atexit") : NULL;

@@ -15,11 +15,12 @@
 
 struct endpoint {
   PyObject_HEAD
-  PyObject* table; /* The BufferTable with the producer's buffers. */
+  PyObject* table; /* The BufferTable that contains the producer's buffers. */
   bool is_initialized;
   struct st_producer_endpoint endpoint;
   struct st_fork_entry fork;
-  struct st_shm mapping; /* Zero before memory is attached. */
+  /* The mapping of the shared memory.  It is zero before memory is attached. */
+  struct st_shm mapping;
 };
 
 static void endpoint_dealloc(PyObject* object);
@@ -88,15 +89,15 @@ static bool map(struct endpoint* self, int fd, size_t size, size_t page_size) {
 const struct st_shm* st_bind_endpoint_make_memory(PyObject* object, size_t size,
                                                   size_t page_size) {
   struct endpoint* self = cast(object);
-  /* The mapping is private: a forked child has its own copy and cannot change
-   * its parent's. */
+  /* The mapping is private.  A forked child has its own copy and cannot change
+   * the parent's memory. */
   if (!self || !map(self, -1, size, page_size))
     return NULL;
   return &self->endpoint.shm;
 }
 
-/* Checks that the file is a memfd sealed against shrinking: shrinking a mapped
- * file would kill the service with SIGBUS. */
+/* Checks that the file is a memfd with a seal against shrinking.  If a mapped
+ * file shrank, the service would die of SIGBUS. */
 static bool check_file(int fd, int64_t size) {
   struct stat file;
   if (fstat(fd, &file) < 0) {
@@ -147,7 +148,7 @@ static PyObject* endpoint_allow_buffer(PyObject* self, PyObject* const* args,
   Py_RETURN_NONE;
 }
 
-/* Accepts every uint32 for both ids: the peer chooses them, and the core checks
+/* Both ids may be any uint32: the peer chooses them, and the core checks
  * them. */
 static PyObject* endpoint_register_writer(PyObject* self, PyObject* const* args,
                                           Py_ssize_t count, PyObject* kwnames) {
@@ -234,8 +235,9 @@ static PyObject* endpoint_commit_frames(PyObject* self, PyObject* const* args,
                        (unsigned long long)run.flush_id);
 }
 
-/* Converts a list of ids to a malloc'ed array of `*count` ids, which may be
- * empty.  Returns NULL with an exception set on failure. */
+/* Converts a Python list of ids to a malloc'ed array.  `*count` becomes the
+ * number of ids, which may be 0.  Returns NULL with an exception set on
+ * failure. */
 static uint16_t* id_list(PyObject* list, size_t* count) {
   PyObject* items = PySequence_List(list);
   if (!items)

@@ -9,13 +9,13 @@
 #include "bind/common/python.h"
 #include "core/producer_endpoint.h"
 
-/* Returns the core struct of the object; NULL with TypeError if it is no
- * ProducerEndpointCore. */
+/* Returns the core struct of a ProducerEndpointCore.  For other objects returns
+ * NULL with TypeError set. */
 struct st_producer_endpoint* st_bind_producer_endpoint(PyObject* object);
 
-/* Maps private memory of `size` bytes, in pages of `page_size` bytes, for the
- * endpoint, which unmaps it at its end.  Returns NULL with an exception set on
- * failure. */
+/* Maps private memory of `size` bytes, in pages of `page_size` bytes, for a
+ * producer endpoint, which unmaps the memory at its end.  Returns NULL with an
+ * exception set on failure. */
 const struct st_shm* st_bind_endpoint_make_memory(PyObject* endpoint,
                                                   size_t size,
                                                   size_t page_size);

@@ -9,12 +9,12 @@
 #include "bind/common/types.h"
 #include "bind/data_path/buffer_table.h"
 
-/* Scratch memory up to this size is kept between two reads. */
+/* Scratch memory up to this size is kept from one read to the next. */
 enum { MAX_KEPT_BYTES = 4 << 20 };
 
 struct readback {
   PyObject_HEAD
-  /* The BufferTable.  Its reader lock guards the members below. */
+  /* The BufferTable.  Its reader lock guards the members below this one. */
   PyObject* table;
   struct st_readback* readback;
   struct st_bytes scratch;
@@ -91,8 +91,9 @@ static PyObject* take_scratch(struct readback* self) {
   return bytes;
 }
 
-/* The reader lock stays held while this thread waits for the GIL.  That cannot
- * deadlock: other threads release the GIL before they wait for the lock. */
+/* This thread keeps the reader lock while it waits for the GIL.  No deadlock
+ * can follow, because other threads release the GIL before they wait for the
+ * reader lock. */
 static PyObject* readback_read(PyObject* object, PyObject* const* args,
                                Py_ssize_t count, PyObject* kwnames) {
   static const struct st_bind_signature signature = {
@@ -128,7 +129,7 @@ static PyObject* readback_sequence_id(PyObject* object, PyObject* const* args,
   struct readback* self = (struct readback*)object;
   PyObject* in[2];
   uint16_t producer;
-  int64_t writer; /* The writer id; 0 in a malformed chunk. */
+  int64_t writer; /* The writer id of a chunk; 0 if the chunk is malformed. */
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
       !st_bind_id16(in[0], "producer_id", &producer) ||
       !st_bind_integer(in[1], "writer_id", 0, UINT16_MAX, &writer))

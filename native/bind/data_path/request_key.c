@@ -21,8 +21,9 @@ static bool is_name(const char* text, size_t size, const char* name) {
   return size == strlen(name) && memcmp(text, name, size) == 0;
 }
 
-/* Sets *key if a (name, value) pair contains a key.  Returns whether later
- * pairs cannot change it: x-stretto-flow takes precedence over traceparent. */
+/* Sets *key if a (name, value) pair contains a flow key.  Returns true if no
+ * later pair can change *key: the header x-stretto-flow takes precedence over
+ * traceparent. */
 static bool take_pair(PyObject* pair, uint64_t* key) {
   const char *name, *value;
   size_t name_size, value_size;

@@ -7,6 +7,6 @@
 #include "bind/common/python.h"
 #include "core/send_queue.h"
 
-/* Returns the core struct of a SendQueue; NULL with TypeError for other
- * objects. */
+/* Returns the core struct of a SendQueue.  For other objects returns NULL with
+ * TypeError set. */
 struct st_send_queue* st_bind_send_queue(PyObject* object);

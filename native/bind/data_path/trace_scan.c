@@ -8,10 +8,10 @@
 #include "bind/common/arguments.h"
 #include "core/wire.h"
 
-/* Returns the position after the packet at p, or NULL if the packet is not
- * complete. */
+/* Returns the position after the packet at p.  Returns NULL if the packet is
+ * not complete. */
 static const uint8_t* skip_packet(const uint8_t* p, const uint8_t* end) {
-  /* The tag of Trace.packet: field 1, delimited. */
+  /* The encoded tag of the field Trace.packet. */
   enum { PACKET_TAG = 0x0a };
   if (p == end || *p++ != PACKET_TAG)
     return NULL;

@@ -7,8 +7,8 @@
 typedef size_t (*convert)(const uint8_t* data, size_t size, size_t limit,
                           uint8_t* out, size_t* written);
 
-/* Converts data[start:]. Returns the tuple (converted bytes, position of the
- * first unconverted byte). */
+/* Converts the bytes of `data` from `start` on.  Returns the tuple (converted
+ * bytes, position of the first unconverted byte). */
 static PyObject* convert_rest(convert function, const Py_buffer* data,
                               int64_t start, size_t limit) {
   uint8_t* out = PyMem_Malloc(limit);
@@ -43,7 +43,8 @@ static PyObject* pack_slices(PyObject* Py_UNUSED(module), PyObject* const* args,
 
 static size_t join(const uint8_t* reply, size_t size, size_t limit,
                    uint8_t* out, size_t* written) {
-  /* No limit is needed: the output is never longer than the reply. */
+  /* The argument `limit` is unused: the output is never longer than the
+   * reply. */
   (void)limit;
   return st_slices_join(reply, size, out, written);
 }

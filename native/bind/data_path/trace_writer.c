@@ -20,7 +20,8 @@ struct trace_writer {
   PyObject* arbiter;
   enum writer_state state;
   bool is_busy;
-  /* Packets dropped because the writer was closed or busy. */
+  /* The number of packets that were dropped because the writer was closed or
+   * busy. */
   uint64_t refused;
   struct st_trace_writer writer;
 };
@@ -52,8 +53,8 @@ static PyObject* writer_new(PyTypeObject* type, PyObject* args,
     return NULL;
   Py_INCREF(in[0]);
   self->arbiter = in[0];
-  /* Without a writer id the writer is closed from the start, and counts each
-   * packet as refused. */
+  /* If no writer id is free, the writer is closed from the start, and counts
+   * each packet as refused. */
   if (st_trace_writer_init(&self->writer, arbiter, target,
                            (enum st_exhausted_policy)policy))
     self->state = OPEN;
@@ -73,7 +74,8 @@ static void writer_dealloc(PyObject* object) {
   st_bind_free(object);
 }
 
-/* Marks the writer as busy.  Returns false if it is closed or busy already. */
+/* Marks the writer as busy.  Returns false if the writer is closed or already
+ * busy. */
 static bool enter(struct trace_writer* self) {
   if (self->state != OPEN || self->is_busy)
     return false;

@@ -8,13 +8,14 @@
 #include "bind/common/python.h"
 #include "core/trace_writer.h"
 
-/* Returns the core struct of a TraceWriter; NULL with TypeError for other
- * objects. */
+/* Returns the core struct of a TraceWriter.  For other objects returns NULL
+ * with TypeError set. */
 struct st_trace_writer* st_bind_trace_writer(PyObject* object);
 bool st_bind_is_trace_writer(PyObject* object);
 
-/* Begin or end a packet whose size is not known in advance.  In between, the
- * writer is busy and drops other packets.  Begin returns NULL, without an
- * exception, if the writer is closed or already busy.  Both may stall. */
+/* Begin or end a packet whose size is not known in advance.  Between the two
+ * calls the writer is busy and drops other packets.  Begin returns NULL,
+ * without an exception, if the writer is closed or already busy.  Both calls
+ * may stall. */
 struct st_message* st_bind_trace_writer_begin(PyObject* object);
 void st_bind_trace_writer_end(PyObject* object);

@@ -41,7 +41,7 @@ static uint64_t numbered_id(const FlowIdsObject* ids,
   return m->answer ? flow_stream(flow_mix(request), m->answer) : request;
 }
 
-/* Returns the id of a message that flow_ids_skip() has counted. */
+/* Returns the flow id of a message that flow_ids_skip() has counted before. */
 static uint64_t anchored_id(const FlowIdsObject* ids,
                             const struct flow_message* m) {
   const struct flow_direction* d = &ids->directions[m->outgoing];
@@ -72,8 +72,8 @@ static uint64_t sub_key(uint64_t key, uint64_t direction) {
   return sub ? sub : 1;
 }
 
-/* Calls find_key() and stores the two keys.  Returns false with an exception
- * set on failure. */
+/* Calls the Python function find_key() and stores the keys of the two
+ * directions.  Returns false with an exception set on failure. */
 static bool find_key(FlowIdsObject* ids) {
   PyObject* found = PyObject_CallNoArgs(ids->find_key);
   if (!found)
@@ -89,8 +89,9 @@ static bool find_key(FlowIdsObject* ids) {
   return true;
 }
 
-/* Reads the arguments (outgoing, kind, txid, ...), of which number `answer_at`
- * is `answer`.  Returns false with an exception set on failure. */
+/* Reads a message from a hook's arguments (outgoing, kind, txid, ...), in which
+ * `answer` is at index `answer_at`.  Returns false with an exception set on
+ * failure. */
 static bool take_message(struct flow_message* m, PyObject* const* args,
                          Py_ssize_t count, Py_ssize_t answer_at) {
   if (count < 3) {

@@ -11,7 +11,7 @@
 
 #include "bind/common/python.h"
 
-/* Kinds of messages, with the same numbers as in stretto.base.rpc_hooks. */
+/* Kinds of messages.  The numbers are the same as in stretto.base.rpc_hooks. */
 enum message_kind {
   MESSAGE_REQUEST,
   MESSAGE_ONE_WAY,
@@ -28,14 +28,16 @@ struct flow_direction {
 
 typedef struct {
   PyObject_HEAD
-  PyObject* owner;    /* The tracer to which this channel state belongs. */
-  PyObject* find_key; /* A callable that returns the key as an int, or 0. */
+  /* The message tracer that made this object for a channel. */
+  PyObject* owner;
+  /* A Python callable that returns the channel's key as an int, or 0. */
+  PyObject* find_key;
   bool numbered, is_server, disabled;
-  /* Whether messages were counted, or may have been lost. */
+  /* Whether messages of the channel were counted, or may have been lost. */
   char used;
-  /* The key of each direction; 0 if it is not known yet. */
+  /* The keys of the two directions of the channel; 0 if not known yet. */
   uint64_t to_server, to_client;
-  /* The incoming and the outgoing direction. */
+  /* The state of each direction: incoming messages, then outgoing messages. */
   struct flow_direction directions[2];
 } FlowIdsObject;
 
@@ -47,10 +49,10 @@ struct flow_message {
 
 extern PyTypeObject* st_flow_ids_type;
 
-/* Returns whether flow_ids_next() would return an id.  Does not count a
- * message. */
+/* Returns whether flow_ids_next() would return an id for this message.  Does
+ * not count the message. */
 bool flow_ids_know(const FlowIdsObject* ids, const struct flow_message* m);
-/* Counts a message without computing its id. */
+/* Counts a message without computing its flow id. */
 void flow_ids_skip(FlowIdsObject* ids, const struct flow_message* m);
 /* Counts a message and returns its flow id; 0 if the id is not known. */
 uint64_t flow_ids_next(FlowIdsObject* ids, const struct flow_message* m);

@@ -35,7 +35,8 @@
 typedef struct {
   PyObject_HEAD
   PyObject* owner;
-  /* The templates by [received, sent][kind].  NULL if a kind has none. */
+  /* The templates of a method, by [received, sent][kind of message].  An entry
+   * is NULL if there is no template for that kind. */
   PyObject* templates[2][MESSAGE_KINDS];
 } TemplatesObject;
 
@@ -94,25 +95,29 @@ typedef struct {
   PyObject_HEAD
   vectorcallfunc vectorcall;
   PyObject* owner;
-  PyObject* otherwise; /* The Python function for all other messages. */
-  /* A context variable: the flow of the message that is being handled. */
+  /* The Python function that handles all messages that this hook does not
+   * handle. */
+  PyObject* otherwise;
+  /* A context variable: the flow of the message that the program is
+   * handling. */
   PyObject* incoming;
-  /* The category of messages whose method's own category is off. */
+  /* The category for messages of methods whose own category is off. */
   CategoryObject* transport;
   bool outgoing;
 } HookObject;
 
-/* The positions of a hook's arguments, counted from `method`. */
+/* The positions of a hook's arguments, counted from the argument `method`. */
 enum { METHOD, KIND, TXID, SIZE, HANDLES, ANSWER, DATA, MESSAGE_ARGUMENTS };
 
 struct message {
   PyObject* channel;
   PyObject* const* arguments;
-  Py_ssize_t count; /* The number of entries in `arguments`. */
+  Py_ssize_t count; /* The number of entries that are used in `arguments`. */
   uint64_t stamp;
   struct flow_message flow;
-  FlowIdsObject* ids;         /* A strong reference. */
-  TemplatesObject* templates; /* A strong reference. */
+  FlowIdsObject* ids; /* A strong reference to the channel's FlowIds. */
+  /* A strong reference to the method's MessageTemplates. */
+  TemplatesObject* templates;
   EventTemplateObject* template;
 };
 
@@ -124,8 +129,8 @@ static uint64_t integer(PyObject* value, bool* ok) {
   return PyLong_AsUnsignedLongLongMask(value);
 }
 
-/* Converts the hook's arguments.  Returns false if their number or a type is
- * not as expected. */
+/* Converts the arguments of a hook.  Returns false if there are too few or too
+ * many, or if one has an unexpected type. */
 static bool read_arguments(struct message* m, const HookObject* h,
                            PyObject* const* args, Py_ssize_t count) {
   bool ok = true;
@@ -144,8 +149,8 @@ static bool read_arguments(struct message* m, const HookObject* h,
   return ok && kind < MESSAGE_CONTROL;
 }
 
-/* Returns a new reference to an attribute; NULL, without an exception, if it is
- * missing. */
+/* Returns a new reference to an attribute of an object.  Returns NULL, without
+ * an exception, if the object has no such attribute. */
 static PyObject* attribute(PyObject* object, PyObject* name) {
   PyObject* found = PyObject_GetAttr(object, name);
   if (!found)
@@ -166,13 +171,15 @@ static bool find_ids(struct message* m, PyObject* owner) {
   return true;
 }
 
-/* Returns method.switch.enabled as a borrowed reference: Py_True or Py_False.
- * Any other result means that `method` is not a method object. */
+/* Returns the attribute method.switch.enabled as a borrowed reference: Py_True
+ * or Py_False.  If the result is another object, `method` is not a method
+ * object. */
 static PyObject* is_on(PyObject* method) {
   PyObject* on = attribute(method, switch_name);
   PyObject* enabled = on ? attribute(on, enabled_name) : NULL;
   Py_XDECREF(on);
-  /* The reference may be dropped: Py_True and Py_False are never freed. */
+  /* This reference may be dropped, because Py_True and Py_False are never
+   * freed. */
   Py_XDECREF(enabled);
   return enabled;
 }
@@ -190,9 +197,9 @@ static bool find_template(struct message* m, PyObject* owner) {
   return m->template != NULL;
 }
 
-/* Returns the value of the argument `incoming` for a sent message: the flow of
- * the message that this thread or task is handling, or None.  The number is
- * signed, as in column trace_id of the trace processor's table `flow`. */
+/* Returns the value of the event argument `incoming` for a sent message: the
+ * flow of the message that this thread or task is handling, or None.  The value
+ * is signed, like column trace_id in the trace processor's table `flow`. */
 static PyObject* cause_of(const HookObject* h, const struct message* m) {
   PyObject* value = NULL;
   if (!h->outgoing || m->flow.kind == MESSAGE_REPLY)
@@ -209,8 +216,8 @@ static PyObject* given(const struct message* m, int at) {
   return m->count > at ? m->arguments[at] : Py_None;
 }
 
-/* Records the event of a message.  Returns the value for the caller of the
- * hook: a slice or None; NULL with an exception set on failure. */
+/* Records the event of a message.  Returns what the hook returns to its caller:
+ * a slice or None.  Returns NULL with an exception set on failure. */
 static PyObject* show(const HookObject* h, const struct message* m,
                       PyObject* flow, PyObject* cause) {
   PyObject* handles = given(m, HANDLES);
@@ -222,8 +229,8 @@ static PyObject* show(const HookObject* h, const struct message* m,
                             .has_timestamp = h->outgoing,
                             .timestamp = m->stamp};
   template_request(&r, m->template, values, cause == Py_None ? 3 : 5);
-  /* A reply continues the flow of its request; all other flows end at the
-   * receiver. */
+  /* Only a received message other than a request ends its flow: the flow of a
+   * request continues with the reply. */
   if (h->outgoing || m->flow.kind == MESSAGE_REQUEST)
     r.flow = flow;
   else
@@ -241,7 +248,7 @@ static PyObject* show(const HookObject* h, const struct message* m,
   Py_XDECREF(r.within);
   if (!shown || !h->outgoing || m->flow.kind == MESSAGE_REQUEST)
     return shown;
-  /* Nothing runs inside the slice, so it is left at once. */
+  /* Nothing runs inside this slice, so it is left at once. */
   bool ok = slice_pass(shown);
   Py_DECREF(shown);
   return ok ? Py_NewRef(Py_None) : NULL;

@@ -9,16 +9,18 @@
 #include "bind/common/python.h"
 
 struct byte_range {
-  PyObject* owner; /* A strong reference; NULL if the range is empty. */
+  /* A strong reference to the owner of the bytes; NULL if the range is
+   * empty. */
+  PyObject* owner;
   const uint8_t* data;
   size_t size;
 };
 
-/* Makes the range of all bytes of an object.  Returns false with an exception
- * set on failure. */
+/* Makes a range of all bytes of a Python object.  Returns false with an
+ * exception set on failure. */
 bool byte_range_from(PyObject* object, struct byte_range* out);
 
-/* Returns a part of a range, with a reference of its own to the owner. */
+/* Returns a part of a range.  The part has its own reference to the owner. */
 static inline struct byte_range byte_range_part(const struct byte_range* whole,
                                                 const uint8_t* data,
                                                 size_t size) {
@@ -31,5 +33,5 @@ static inline void byte_range_clear(struct byte_range* range) {
   range->size = 0;
 }
 
-/* Returns a new memoryview of the range. */
+/* Returns a new memoryview of the bytes in the range. */
 PyObject* byte_range_view(const struct byte_range* range);

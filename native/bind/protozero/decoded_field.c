@@ -8,7 +8,8 @@ enum { MAX_FREE = 256 };
 
 typedef struct {
   PyObject_HEAD
-  struct byte_range range; /* The bytes of a delimited field; else empty. */
+  /* The payload of a delimited field.  Empty for other fields. */
+  struct byte_range range;
   uint32_t number;
   uint32_t wire_type;
   uint64_t value;
@@ -55,8 +56,6 @@ static void field_dealloc(PyObject* self) {
     type->tp_free(self);
   Py_DECREF(type);
 }
-
-/* --- conversions to Python types --- */
 
 #define AS_NUMBER(name, kind)                                        \
   static PyObject* name(PyObject* self, PyObject* Py_UNUSED(none)) { \

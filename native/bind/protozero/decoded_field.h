@@ -8,7 +8,7 @@
 #include "bind/protozero/byte_range.h"
 #include "core/decoder.h"
 
-/* Returns a new DecodedField for a field of the message in `range`.  NULL with
- * an exception set on failure. */
+/* Returns a new DecodedField for a field of the message whose bytes are
+ * `range`.  Returns NULL with an exception set on failure. */
 PyObject* decoded_field_new(const struct byte_range* range,
                             const struct st_field* field);

@@ -15,9 +15,9 @@ struct decoder_object {
   struct st_decoder decoder;
 };
 
-/* The Python type Decoder, set when the module adds it. */
+/* The Python type Decoder.  It is set when the module adds the type. */
 extern PyTypeObject* st_decoder_type;
 
-/* Returns a new decoder of the range, and takes ownership of the range, also on
- * failure.  NULL with an exception set on failure. */
+/* Returns a new decoder of the bytes in a range.  Takes ownership of the range,
+ * also on failure.  Returns NULL with an exception set on failure. */
 PyObject* decoder_new_for(struct byte_range range);

@@ -53,8 +53,9 @@ static PyObject* get_bytes_left(PyObject* self, void* Py_UNUSED(closure)) {
   return PyLong_FromSize_t(st_decoder_left(&cast(self)->decoder));
 }
 
-/* Sets the exception for the malformed field at which this decoder stopped: has
- * the Python decoder parse the field, because its messages are detailed. */
+/* Sets the exception for the malformed field at which this decoder stopped. The
+ * Python decoder parses the field again, because its error messages are
+ * detailed. */
 static void explain(const struct decoder_object* d) {
   PyObject* wire = PyImport_ImportModule("stretto.protozero.wire");
   PyObject* view = byte_range_view(&d->range);

@@ -38,7 +38,7 @@ static PyObject* append_slowly(struct message_writer* w, const uint8_t* bytes,
 /* The largest size of a tag and a varint together. */
 enum { NUMBER_ROOM = 16 };
 
-/* Writes the field's tag and its value at p. */
+/* Writes the tag of a field and a varint as its value at p. */
 static inline uint8_t* put_varint(const struct message_field* f, uint8_t* p,
                                   uint64_t bits) {
   memcpy(p, f->tag, sizeof f->tag);
@@ -86,8 +86,8 @@ static PyObject* none_if(bool done) {
   return done ? Py_NewRef(Py_None) : NULL;
 }
 
-/* Encodes a str with surrogate escapes, which PyUnicode_AsUTF8AndSize
- * rejects. */
+/* Encodes a str that PyUnicode_AsUTF8AndSize rejects because it contains
+ * surrogate escapes. */
 static bool append_checked_string(const struct message_field* f,
                                   struct message_writer* w, PyObject* value) {
   PyObject* checked = PyObject_CallOneArg(f->helper, value);
@@ -155,8 +155,8 @@ static bool add_element(const struct message_field* f, struct st_packed* packed,
   return added;
 }
 
-/* A helper may change the list during the conversion, so the list's size is
- * read again for each element, and each element is held. */
+/* The helper `check` may change the list.  So the list's size is read again for
+ * each element, and a reference to each element is held. */
 static bool add_elements(const struct message_field* f,
                          struct st_packed* packed, PyObject* values) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
@@ -171,8 +171,8 @@ static bool add_elements(const struct message_field* f,
   return true;
 }
 
-/* Returns the elements of the value as a list or tuple.  A str or bytes would
- * be a sequence, too; the helper raises the error for it. */
+/* Returns the elements of a repeated field's value as a list or tuple.  A str
+ * or bytes is a sequence, too, but is refused: the helper raises the error. */
 static PyObject* elements_of(const struct message_field* f, PyObject* values) {
   bool is_text = PyUnicode_Check(values) || PyBytes_Check(values);
   return is_text ? PyObject_CallOneArg(f->helper, values)

@@ -7,21 +7,27 @@
 
 struct message_field {
   PyObject_HEAD
-  /* Appends `value`, or opens a nested message (kind VALUE_MESSAGE). */
+  /* Appends `value` to a message, or opens a nested message (kind
+   * VALUE_MESSAGE). */
   PyObject* (*append)(struct message_field* f, struct message_writer* w,
                       PyObject* value);
   PyObject* name;
-  /* check(value); for a nested message, a function that returns its writer
-   * class. */
+  /* A Python function: check(value), or, for a nested message, one that returns
+   * its writer class. */
   PyObject* helper;
-  /* The nested message's writer class; NULL until it is used first. */
+  /* The writer class of the nested message; NULL until it is used first. */
   PyTypeObject* writer;
-  PyMethodDef method; /* The field's method in the writer class. */
+  /* The row of the writer class's method table that appends this field. */
+  PyMethodDef method;
   enum value_kind kind;
   uint32_t number;
-  uint64_t small_max; /* Ints from 0 to this are written as varints at once. */
+  /* An int from 0 to this limit is written as a varint at once, without the
+   * helper. */
+  uint64_t small_max;
   uint8_t tag_size;
-  uint8_t tag[8]; /* Copied as a whole; `tag_size` bytes of it count. */
+  /* The encoded tag.  All eight bytes are copied, of which `tag_size` are
+   * used. */
+  uint8_t tag[8];
 };
 
 /* Returns a new field from the tuple (method, number, kind, is packed, helper).

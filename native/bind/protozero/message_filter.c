@@ -9,18 +9,18 @@
 #include "bind/common/types.h"
 #include "core/message_filter.h"
 
-/* Larger messages are filtered without the GIL.  For a smaller one, getting the
- * GIL back from a busy thread would take longer than the filtering. */
+/* A message above this size is filtered without the GIL.  For a smaller one,
+ * getting the GIL back from a busy thread would take longer than the
+ * filtering. */
 enum { MIN_BYTES_WITHOUT_GIL = 128 * 1024, MAX_ROOT_FIELDS = 16 };
 
 struct message_filter {
   PyObject_HEAD
   struct st_filter_bytecode bytecode;
   struct st_message_filter filter;
-  PyObject* string_filter; /* A Python callable, or NULL. */
+  /* The Python callable that rewrites strings, or NULL. */
+  PyObject* string_filter;
 };
-
-/* --- strings: rewritten by Python, with the GIL --- */
 
 static bool is_same_size(PyObject* result, size_t size) {
   if (PyBytes_Check(result) && (size_t)PyBytes_Size(result) == size)
@@ -106,8 +106,8 @@ static int filter_traverse(PyObject* object, visitproc visit, void* arg) {
   return 0;
 }
 
-/* Drops the callable, but keeps `rewrite` as the string filter: a later call
- * then fails instead of letting strings pass unfiltered. */
+/* Drops the Python callable.  The C string filter `rewrite` stays installed: a
+ * later run then fails, rather than letting strings pass unfiltered. */
 static int filter_clear(PyObject* object) {
   struct message_filter* self = (struct message_filter*)object;
   Py_CLEAR(self->string_filter);
@@ -120,8 +120,6 @@ static void filter_dealloc(PyObject* object) {
   st_filter_bytecode_free(&((struct message_filter*)object)->bytecode);
   st_bind_free(object);
 }
-
-/* --- root message and allowed fields --- */
 
 static PyObject* filter_set_root(PyObject* object, PyObject* path) {
   struct message_filter* self = (struct message_filter*)object;

@@ -8,9 +8,9 @@ enum { FIRST_SLICE = 4096, MAX_FREE = 8 };
 static struct output* free_outputs;
 static int free_count;
 
-/* Calls write() and returns how many bytes it wrote: a raw file or a socket may
- * write only a part.  A result that is not an int counts as all bytes.  Returns
- * -1 with an exception set on failure. */
+/* Calls the file's write() and returns how many bytes were written: a raw file
+ * or a socket may write only a part.  If write() does not return an int, all
+ * bytes count as written.  Returns -1 with an exception set on failure. */
 static Py_ssize_t write_some(PyObject* write, const char* data, size_t size) {
   PyObject* result = PyObject_CallFunction(write, "y#", data, (Py_ssize_t)size);
   if (!result)
@@ -27,8 +27,8 @@ static Py_ssize_t write_some(PyObject* write, const char* data, size_t size) {
   return -1;
 }
 
-/* Writes all bytes to the file.  Called while a message is open, so a pending
- * exception stays set. */
+/* Writes all bytes to the file.  Called while a message is open, so an
+ * exception that is already set stays set. */
 static bool write_to_file(void* self, const void* data, size_t size) {
   struct output* output = self;
   PyObject *type, *value, *traceback;
@@ -103,7 +103,8 @@ static struct output* output_alloc(void) {
   return output;
 }
 
-/* Keeps the heap's first slice and the arena's memory for the next output. */
+/* Frees an output.  The first slice of its heap and the memory of its arena are
+ * kept for the next output. */
 static void output_free(struct output* output) {
   if (output->heap.first != output->heap.last)
     st_stream_reset_heap(&output->stream, &output->heap, FIRST_SLICE);
@@ -118,8 +119,8 @@ static void output_free(struct output* output) {
   PyMem_Free(output);
 }
 
-/* Returns the stream of the open packet: the trace writer's, else the output's
- * own. */
+/* Returns the stream of the open packet if the destination is a trace writer.
+ * Otherwise returns the output's own stream. */
 static struct st_stream_writer* stream_of(struct output* output) {
   return output->kind == TO_TRACE_WRITER
              ? &st_bind_trace_writer(output->target)->stream
@@ -161,7 +162,7 @@ static bool hand_over(struct output* output) {
     case TO_FILE:
       return complete_file(output);
     case TO_TRACE_WRITER:
-      /* A lost packet is no error: the trace writer counts it. */
+      /* A lost packet is no error here: the trace writer has counted it. */
       st_bind_trace_writer_end(output->target);
       return true;
   }

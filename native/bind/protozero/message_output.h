@@ -25,12 +25,14 @@ struct output {
   struct st_arena_message root;
   enum output_kind kind;
   bool busy;
-  bool is_complete; /* Whether the destination has received all bytes. */
+  /* Whether the destination has received all bytes of the message. */
+  bool is_complete;
   Py_ssize_t writers;
   struct st_heap_stream heap;
   struct st_file_stream file;
   Py_buffer buffer;
-  PyObject* target; /* The write method of a file, or a TraceWriter. */
+  /* The destination: the write method of a file, or a TraceWriter. */
+  PyObject* target;
   struct output* next_free;
 };
 
@@ -38,20 +40,21 @@ struct output {
  * on failure. */
 struct output* output_new(PyObject* destination);
 
-/* Drops one writer's reference.  The last call completes the output and frees
- * it.  A pending exception stays set; an error of the destination goes to
- * sys.unraisablehook. */
+/* Drops a writer's reference to the output.  The last call completes the output
+ * and frees it.  A pending exception stays set; an error of the destination
+ * goes to sys.unraisablehook. */
 void output_release(struct output* output);
 
-/* Ends the root message and writes the remaining bytes.  Returns false with an
- * exception set on failure. */
+/* Ends the root message and writes the remaining bytes to the destination.
+ * Returns false with an exception set on failure. */
 bool output_complete(struct output* output);
 
-/* Returns the bytes of a complete heap output. */
+/* Returns the bytes of an output on the heap, which must be complete. */
 PyObject* output_bytes(struct output* output);
 
-/* The functions below append data, and may call the destination.  They return
- * false (or NULL) with an exception set on failure. */
+/* The functions below append data to a message, and may call the output's
+ * destination.  They return false (or NULL) with an exception set on
+ * failure. */
 bool output_append(struct output* output, struct st_message* message,
                    const void* data, size_t size);
 bool output_append_bytes(struct output* output, struct st_message* message,

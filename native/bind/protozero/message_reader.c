@@ -20,24 +20,35 @@
 
 enum {
   NAME,
-  KIND,     /* The kind of value, as one character. */
-  REPEATED, /* Whether the field is repeated, a bool. */
-  RIVALS,   /* A tuple: the names of the other fields of its oneof. */
-  CODEC,    /* The object whose message_class a message field has, else None. */
-  CLASS,    /* The class of a message field; None until first used. */
-  /* The plan of a message field's class; None until first used. */
+  /* Item of a plan: the kind of the field's value, as one character. */
+  KIND,
+  REPEATED, /* Item of a plan: whether the field is repeated, as a bool. */
+  /* Item of a plan: a tuple with the names of the other fields of the same
+   * oneof. */
+  RIVALS,
+  /* Item of a plan: for a message field the object that has its message_class,
+   * else None. */
+  CODEC,
+  /* Item of a plan: the class of a message field; None until it is used
+   * first. */
+  CLASS,
+  /* Item of a plan: the plan for the class of a message field; None until it is
+   * used first. */
   PLAN,
 };
 
 enum {
-  MAX_DEPTH = 100, /* The limit that stretto.protozero.message has, too. */
-  /* The largest number of fields of the outermost message in one call, so that
-   * other threads can run between two calls. */
+  /* The largest depth of nested messages, the same as in
+   * stretto.protozero.message. */
+  MAX_DEPTH = 100,
+  /* One call handles at most this number of fields of the outermost message, so
+   * that other threads can run between two calls. */
   FIELDS_PER_CALL = 1000,
 };
 
 struct wire_field {
-  /* The value; for a delimited field, the position of its first byte. */
+  /* The field's value.  For a delimited field, the position of the payload's
+   * first byte. */
   uint64_t tag, value;
   Py_ssize_t end;
 };
@@ -83,8 +94,8 @@ static Py_ssize_t merge(PyObject* values, PyObject* plan,
                         const struct source* in, Py_ssize_t at, Py_ssize_t end,
                         long depth, long fields);
 
-/* Stores the class of a message field in its plan entry, and the plan of that
- * class. */
+/* Stores two items in the plan of a message field: its class, and the plan for
+ * that class. */
 static int resolve(PyObject* entry) {
   PyObject* made =
       PyObject_GetAttrString(PyList_GetItem(entry, CODEC), "message_class");
@@ -105,7 +116,7 @@ static int resolve(PyObject* entry) {
   return 0;
 }
 
-/* Makes a message like Message.__init__ without arguments. */
+/* Makes an empty message, as Message.__init__ does without arguments. */
 static PyObject* new_message(PyObject* type) {
   PyObject* none = PyTuple_New(0);
   PyObject* empty = PyBytes_FromStringAndSize(NULL, 0);
@@ -148,7 +159,7 @@ static PyObject* read_message(PyObject* entry, const struct source* in,
 static PyObject* read_value(PyObject* entry, const struct source* in,
                             const struct wire_field* field, long depth) {
   const char* text = (const char*)in->data + field->value;
-  /* The size of a delimited field. */
+  /* The size of the delimited field's payload. */
   Py_ssize_t size = field->end - (Py_ssize_t)field->value;
   switch (PyUnicode_READ_CHAR(PyList_GetItem(entry, KIND), 0)) {
     case 'b':
@@ -193,8 +204,9 @@ static int append(PyObject* values, PyObject* name, PyObject* value) {
   return result;
 }
 
-/* Stores a field in the dict.  Returns 1 if it was stored; 0 if the Python
- * caller has to handle it; -1 with an exception set on failure. */
+/* Stores the value of a field in the dict.  Returns 1 if it was stored, or 0 if
+ * the Python caller has to handle the field.  Returns -1 with an exception set
+ * on failure. */
 static int take(PyObject* values, PyObject* entry, const struct source* in,
                 const struct wire_field* field, long depth) {
   PyObject* name = PyList_GetItem(entry, NAME);
@@ -215,8 +227,9 @@ static int take(PyObject* values, PyObject* entry, const struct source* in,
   return result < 0 ? -1 : 1;
 }
 
-/* Merges fields until the caller has to handle one.  Returns the position of
- * that field; -1 with an exception set on failure. */
+/* Merges fields into the dict until the Python caller has to handle one.
+ * Returns the position of that field.  Returns -1 with an exception set on
+ * failure. */
 static Py_ssize_t merge(PyObject* values, PyObject* plan,
                         const struct source* in, Py_ssize_t at, Py_ssize_t end,
                         long depth, long fields) {

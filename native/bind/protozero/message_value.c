@@ -7,7 +7,7 @@
 static const struct {
   const char* name;
   uint32_t wire_type;
-  int64_t min; /* The smallest value of an integer kind. */
+  int64_t min; /* The smallest value that an integer kind allows. */
   uint64_t max;
 } kKinds[VALUE_KINDS] = {
     [VALUE_INT32] = {"int32", ST_WIRE_VARINT, INT32_MIN, INT32_MAX},

@@ -24,18 +24,18 @@ enum value_kind {
   VALUE_KINDS
 };
 
-/* Returns the kind whose name in .proto files this is; VALUE_KINDS if there is
- * none. */
+/* Returns the kind of scalar with this name in .proto files.  Returns
+ * VALUE_KINDS if there is no such kind. */
 enum value_kind value_kind_named(const char* name);
 
-/* Returns the wire type of one value of the kind, when it is not packed. */
+/* Returns the wire type of an unpacked value of this kind. */
 uint32_t value_wire_type(enum value_kind kind);
 
-/* Returns the largest value of an integer kind. */
+/* Returns the largest value that an integer kind allows. */
 uint64_t value_max(enum value_kind kind);
 
-/* Converts a small non-negative int in a few instructions.  Returns false for
- * all other values, larger and negative ints among them. */
+/* Converts a small non-negative Python int in a few instructions.  Returns
+ * false for every other value, including larger and negative ints. */
 static inline bool value_small_int(PyObject* value, uint64_t* out) {
   const PyLongObject* number = (const PyLongObject*)value;
   if (!PyLong_CheckExact(value))
@@ -53,15 +53,16 @@ static inline bool value_small_int(PyObject* value, uint64_t* out) {
   return small >= 0;
 }
 
-/* Converts a number to its bits on the wire: a varint, or the low bytes of a
- * fixed value.  Returns false, without an exception, if the value is out of
- * range or not of the exact Python type for the kind.  Runs no Python code. */
+/* Converts a Python number to its bits on the wire: a varint, or the low bytes
+ * of a fixed value.  Returns false, without an exception, if the value is out
+ * of range or does not have the exact Python type of the kind.  Runs no Python
+ * code. */
 bool value_to_bits(enum value_kind kind, PyObject* value, uint64_t* bits);
 
-/* Returns the Python number for bits from the wire.  Integers are cut to the
- * width of their kind. */
+/* Converts bits from the wire to a Python number.  An integer is cut to the
+ * width of its kind. */
 PyObject* value_from_bits(enum value_kind kind, uint64_t bits);
 
-/* Returns the bytes as a str; bytes that are not UTF-8 become surrogate
+/* Converts bytes to a str.  Bytes that are not UTF-8 become surrogate
  * escapes. */
 PyObject* value_string(const uint8_t* data, size_t size);

@@ -23,8 +23,8 @@ static bool misuse_raises;
 
 static void writer_dealloc(PyObject* self);
 
-/* Returns whether the type is one of ours.  Objects of a subclass made in
- * Python may be larger. */
+/* Returns whether the type is MessageWriter or a class of make_writer_class().
+ * Objects of a subclass made in Python may be larger. */
 static bool is_plain(const PyTypeObject* type) {
   return type->tp_dealloc == writer_dealloc;
 }
@@ -94,8 +94,8 @@ static bool is_current(const struct message_writer* w) {
   return w->at->serial == w->serial && !w->at->message.finalized;
 }
 
-/* Counts the misuse, and sets an exception where misuse raises.  Returns
- * false. */
+/* Counts a misuse of the writer.  Sets an exception if misuse raises (-X dev).
+ * Always returns false. */
 static bool misused(const struct message_writer* w) {
   misuse_count++;
   if (!misuse_raises)
@@ -118,8 +118,8 @@ bool message_writer_is_open(const struct message_writer* w) {
   return (is_current(w) && !w->output->busy) || misused(w);
 }
 
-/* The serial of a writer that was opened in an ended message: this writer
- * counts as ended, too. */
+/* The serial of a writer that was opened in an ended message.  No message has
+ * this serial, so the writer counts as ended, too. */
 enum { NEVER_CURRENT = 0 };
 
 PyObject* message_writer_open(PyTypeObject* type, struct message_writer* parent,
@@ -192,7 +192,7 @@ static bool field_and_value(const char* function, PyObject* const* args,
   return true;
 }
 
-/* Converts an int to its low 64 bits. */
+/* Converts a Python int to its low 64 bits. */
 static bool low_bits(PyObject* value, uint64_t* bits) {
   PyObject* integer = PyNumber_Index(value);
   if (!integer)
@@ -291,7 +291,7 @@ static bool is_root(const struct message_writer* w) {
 
 static bool end_message(struct message_writer* w) {
   if (!is_current(w))
-    return true; /* Ending a message twice is no error. */
+    return true; /* It is no error to end a message twice. */
   if (!message_writer_is_open(w))
     return !PyErr_Occurred();
   if (is_root(w))
@@ -308,8 +308,8 @@ static PyObject* writer_enter(PyObject* self, PyObject* Py_UNUSED(none)) {
   return Py_NewRef(self);
 }
 
-/* The exception of the `with` block is raised rather than our own, because it
- * is the reason why the message is incomplete. */
+/* If the `with` block has raised an exception, that exception is raised rather
+ * than our own, because it is the reason why the message is incomplete. */
 static PyObject* writer_exit(PyObject* self, PyObject* const* args,
                              Py_ssize_t count) {
   bool ended = end_message(self_of(self));

@@ -4,8 +4,8 @@
 #include "bind/common/python.h"
 #include "bind/protozero/message_output.h"
 
-/* A handle on a message.  If its serial differs from the message's, the handle
- * is stale (message_arena.h). */
+/* A handle on a message.  The handle is stale if its serial differs from the
+ * serial of the message (message_arena.h). */
 struct message_writer {
   PyObject_HEAD
   struct output* output;
@@ -15,29 +15,30 @@ struct message_writer {
 
 extern PyTypeObject* message_writer_type;
 
-/* Protobuf's largest field number. */
+/* The largest field number that protobuf allows. */
 enum { ST_MAX_NUMBER = (1 << 29) - 1 };
 
-/* Opens a message nested in `parent`. Returns NULL with an exception set on
- * failure. */
+/* Opens a message nested in `parent`, and returns its writer.  Returns NULL
+ * with an exception set on failure. */
 PyObject* message_writer_open(PyTypeObject* type, struct message_writer* parent,
                               uint32_t field);
 
 /* Returns true if the message is open and no write to its output is in
- * progress.  Otherwise counts misuse, and sets an exception where misuse
- * raises. */
+ * progress.  Otherwise counts a misuse, and sets an exception if misuse raises
+ * (-X dev). */
 bool message_writer_is_open(const struct message_writer* w);
 
-/* Appends encoded fields like st_message_append_raw.  Returns false with an
- * exception set on failure. */
+/* Appends encoded fields to the message, as st_message_append_raw does.
+ * Returns false with an exception set on failure. */
 bool message_writer_append(struct message_writer* w, const void* data,
                            size_t size);
-/* Appends a delimited field with its tag, like message_writer_append. */
+/* Appends a delimited field with its tag to the message.  Errors are those of
+ * message_writer_append. */
 bool message_writer_append_bytes(struct message_writer* w, uint32_t field,
                                  const void* data, size_t size);
 
-/* Returns room in the message's current buffer; NULL if only the slow path can
- * append. */
+/* Returns room in the current buffer of the message.  Returns NULL if the
+ * caller has to use the slow path. */
 static inline uint8_t* message_writer_room(const struct message_writer* w,
                                            size_t size) {
   return w->at->serial == w->serial && !w->output->busy
@@ -45,5 +46,5 @@ static inline uint8_t* message_writer_room(const struct message_writer* w,
              : NULL;
 }
 
-/* Installs the fast constructor in a type made from MessageWriter. */
+/* Installs the fast constructor in a subclass of MessageWriter. */
 void message_writer_finish_type(PyTypeObject* type);

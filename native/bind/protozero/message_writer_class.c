@@ -21,7 +21,7 @@
 
 enum { MAX_METHODS = 256 };
 
-/* A writer class with its field table. */
+/* A writer class, followed by the table of its fields. */
 struct writer_class {
   PyHeapTypeObject heap_type;
   PyObject** fields;
@@ -79,7 +79,7 @@ static PyObject* make_fields(PyObject* rows) {
 
 static bool add_method(PyTypeObject* type, PyObject* field, Py_ssize_t place) {
   struct message_field* f = (struct message_field*)field;
-  /* The text belongs to f->name. */
+  /* This text belongs to the str `f->name`. */
   const char* name = PyUnicode_AsUTF8(f->name);
   if (!name)
     return false;
@@ -102,9 +102,9 @@ static bool add_methods(PyTypeObject* type, PyObject* fields) {
   return PyObject_SetAttrString((PyObject*)type, "__fields__", fields) == 0;
 }
 
-/* Removes garbage collection and subclassing from a class made in Python:
- * writers hold no references that could form a cycle, and their fixed size lets
- * them share one free list. */
+/* Removes garbage collection and subclassing from a class made in Python.
+ * Writers need neither: they hold no references that could form a cycle, and
+ * with a fixed size they share one free list. */
 static void close_class(PyTypeObject* type) {
   type->tp_dealloc = message_writer_type->tp_dealloc;
   type->tp_traverse = NULL;
@@ -116,7 +116,8 @@ static void close_class(PyTypeObject* type) {
   PyType_Modified(type);
 }
 
-/* Checks that instances have the size of the free list's objects. */
+/* Checks that instances of the class are as large as the objects of the free
+ * list. */
 static bool has_our_layout(const PyTypeObject* type) {
   if (type->tp_basicsize == message_writer_type->tp_basicsize &&
       !type->tp_dictoffset)

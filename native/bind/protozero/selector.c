@@ -13,7 +13,8 @@ struct node {
   enum value_kind kind;
   uint32_t wire_type;
   bool is_repeated;
-  int column; /* The index of the value in the result, or NO_COLUMN. */
+  /* The index of the field's value in the result tuple, or NO_COLUMN. */
+  int column;
   int child_count;
   struct node* children;
 };
@@ -25,8 +26,6 @@ typedef struct {
 } SelectorObject;
 
 static PyTypeObject* selector_type;
-
-/* --- the tree of (number, kind, is repeated, column, children) --- */
 
 static void node_free(struct node* node) {
   for (int i = 0; i < node->child_count; i++)
@@ -110,7 +109,8 @@ static bool add_packed(PyObject* list, const struct node* node,
     uint64_t bits;
     p = st_get_element(p, end, node->wire_type, &bits);
     if (!p)
-      /* An element is incomplete; the elements before it count. */
+      /* The next element of the packed field is incomplete.  The elements
+       * before it count. */
       return true;
     if (!add_value(list, value_from_bits(node->kind, bits)))
       return false;
@@ -138,7 +138,7 @@ static PyObject* list_of(const struct node* node, const uint8_t* data,
   return list;
 }
 
-/* Finds the last field in the message for each child of `node`. */
+/* Finds for each child of `node` its last field in the message. */
 static void find_fields(const struct node* node, const uint8_t* data,
                         size_t size, struct st_field* last) {
   struct st_decoder decoder;

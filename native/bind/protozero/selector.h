@@ -17,6 +17,6 @@
 #include "bind/common/python.h"
 
 bool is_selector(PyObject* object);
-/* Returns the tuple for a message of `size` bytes, a new reference.  NULL with
- * an exception set on failure. */
+/* Returns a new tuple with the chosen fields of a message of `size` bytes.
+ * Returns NULL with an exception set on failure. */
 PyObject* selector_row(PyObject* selector, const uint8_t* data, size_t size);

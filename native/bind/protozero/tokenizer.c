@@ -19,7 +19,8 @@ typedef struct {
   PyObject_HEAD
   struct st_tokenizer tokenizer;
   struct byte_range piece;
-  /* Makes the result for a message; if NULL, messages are returned as bytes. */
+  /* The callable that makes the result for a message.  If NULL, messages are
+   * returned as bytes. */
   PyObject* make;
   PyObject* marker;
   bool busy;
@@ -136,7 +137,7 @@ static PyObject* made_from(const TokenizerObject* t,
   return made;
 }
 
-/* Releases the piece, whose owner may change it from now on. */
+/* Releases the piece.  From now on the owner of the piece may change it. */
 static PyObject* exhausted(TokenizerObject* t) {
   if (t->tokenizer.cur == t->tokenizer.end) {
     st_tokenizer_append(&t->tokenizer, NULL, 0);

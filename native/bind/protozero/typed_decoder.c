@@ -24,7 +24,8 @@ typedef struct {
   struct byte_range range;
   size_t left;
   size_t count, capacity;
-  struct st_field* fields; /* Points to inline_fields, or to a heap array. */
+  /* The noted fields: inline_fields, or an array on the heap. */
+  struct st_field* fields;
   struct st_field inline_fields[INLINE_FIELDS];
 } DecoderObject;
 
@@ -32,10 +33,11 @@ typedef struct {
   PyObject_HEAD
   uint32_t number;
   enum value_kind kind;
-  PyObject* fallback; /* The value of the attribute if the field is missing. */
-  /* A function that returns the decoder class of a nested message. */
+  /* The value of the attribute if the message does not contain the field. */
+  PyObject* fallback;
+  /* The Python function that returns the decoder class of a nested message. */
   PyObject* helper;
-  /* The nested message's decoder class; NULL until it is used first. */
+  /* The decoder class of a nested message; NULL until it is used first. */
   PyTypeObject* decoder;
 } FieldObject;
 
@@ -111,7 +113,8 @@ static bool note_fields(DecoderObject* d) {
   return true;
 }
 
-/* Returns a new decoder.  Takes ownership of the range, also on failure. */
+/* Returns a new decoder of the bytes in a range.  Takes ownership of the range,
+ * also on failure. */
 static PyObject* decoder_for(PyTypeObject* type, struct byte_range range) {
   DecoderObject* d = decoder_alloc(type);
   if (!d) {
@@ -162,8 +165,8 @@ static const struct st_field* last_field(const DecoderObject* d,
   return NULL;
 }
 
-/* Converts a field number.  A number out of range becomes 0, which no field
- * has. */
+/* Converts a Python int to a field number.  A number out of range becomes 0,
+ * which no field has. */
 static bool to_number(PyObject* value, uint32_t* number) {
   if (!PyLong_Check(value)) {
     PyErr_Format(PyExc_TypeError, "a field's number is an int, not %R",

@@ -21,8 +21,8 @@ enum {
   DICT_ENTRIES = ST_FIELD_DEBUG_ANNOTATION_DICT_ENTRIES,
   ARRAY_VALUES = ST_FIELD_DEBUG_ANNOTATION_ARRAY_VALUES,
 
-  /* The largest number of items of a container.  Each item takes at least five
-   * bytes. */
+  /* The largest number of items of a container that are written.  Each item
+   * takes at least five bytes. */
   MAX_ITEMS = 1024,
   MAX_DECIMAL_DIGITS = 2048,
 };
@@ -39,8 +39,8 @@ bool argument_is_plain(PyObject* value) {
          (PyLong_CheckExact(value) && fits_in_64_bits(value));
 }
 
-/* Appends a string value.  If it was truncated, appends a mark with its full
- * size: `total`, counted in `unit`. */
+/* Appends a string value.  If the string was truncated, appends a mark with the
+ * full size, which is `total`, counted in `unit`. */
 static void append_text(struct bytes_builder* out, const char* data,
                         size_t size, Py_ssize_t total, const char* unit) {
   char mark[64] = "";
@@ -65,7 +65,8 @@ static void append_short_text(struct bytes_builder* out, const char* text) {
   append_text(out, text, strlen(text), 0, "");
 }
 
-/* Appends a str.  A long string is encoded only as far as it is written. */
+/* Appends a str as a value.  Only the part of a long str that is written is
+ * encoded. */
 static void append_string(struct bytes_builder* out, PyObject* string,
                           Py_ssize_t total, const char* unit) {
   PyObject* part = PyUnicode_GetLength(string) > MAX_ARGUMENT_BYTES
@@ -110,9 +111,9 @@ static void append_failure(struct bytes_builder* out, const char* what) {
   append_short_text(out, text);
 }
 
-/* Appends an int that exceeds int64, as text.  Ints of more than a few thousand
- * digits are written in hexadecimal: decimal conversion takes quadratic time,
- * and sys.set_int_max_str_digits() may forbid it. */
+/* Appends an int that exceeds int64, as text.  An int of more than a few
+ * thousand digits is written in hexadecimal: a decimal conversion takes
+ * quadratic time, and sys.set_int_max_str_digits() may forbid it. */
 static void append_big_int(struct bytes_builder* out, PyObject* value) {
   PyObject* text = PyNumber_ToBase(value, 16);
   if (text && PyUnicode_GetLength(text) < MAX_DECIMAL_DIGITS) {
@@ -129,8 +130,8 @@ static void append_big_int(struct bytes_builder* out, PyObject* value) {
   Py_XDECREF(text);
 }
 
-/* Appends an int.  Returns false, and appends nothing, if the value exceeds
- * int64. */
+/* Appends an int as a value.  Returns false, with nothing appended, if the int
+ * exceeds int64. */
 static bool append_small_int(struct bytes_builder* out, PyObject* value) {
   int overflow;
   long long v = PyLong_AsLongLongAndOverflow(value, &overflow);
@@ -180,8 +181,8 @@ static void append_bytes(struct bytes_builder* out, PyObject* value) {
   Py_XDECREF(part);
 }
 
-/* Opens a nested message, with four bytes for its size.  Returns an offset for
- * close_nested(), which fills in the size. */
+/* Opens a nested message and reserves four bytes for its size.  Returns the
+ * offset that close_nested() needs to fill in the size. */
 static size_t open_nested(struct bytes_builder* out, uint32_t field) {
   uint8_t* p = builder_room(out, 16);
   if (!p)
@@ -218,8 +219,8 @@ static void append_entry_name(struct bytes_builder* out, PyObject* key) {
   Py_XDECREF(text);
 }
 
-/* Appends one more entry, whose text is the number of entries that were left
- * out. */
+/* Appends an entry to a container's value, with the number of entries that were
+ * left out. */
 static void append_more(struct bytes_builder* out, uint32_t field,
                         Py_ssize_t left) {
   char text[64];
@@ -235,11 +236,11 @@ static void append_more(struct bytes_builder* out, uint32_t field,
   close_nested(out, opened);
 }
 
-/* A container is copied before its items are converted, because a repr may
- * change it.  At most MAX_ITEMS are copied.  The copies bypass the methods of
- * subclasses, which may run any Python code. */
+/* A container is copied before its items are converted, because the repr of an
+ * item may change the container.  At most MAX_ITEMS items are copied.  The copy
+ * bypasses the methods of subclasses, which may run any Python code. */
 
-/* Returns the entries of a dict as the list [key, value, key, value, ...]. */
+/* Returns the entries of a dict as a new list [key, value, key, value, ...]. */
 static PyObject* copy_of_dict(PyObject* dict) {
   Py_ssize_t room = Py_MIN(PyDict_Size(dict), MAX_ITEMS);
   PyObject* pairs = PyList_New(2 * room);
@@ -335,8 +336,8 @@ static void append_array(struct bytes_builder* out, PyObject* values,
   Py_DECREF(copy);
 }
 
-/* Appends a number whose type is from another library.  Returns false if the
- * value is no number. */
+/* Appends a number of a type from another library.  Returns false if the value
+ * is no number. */
 static bool append_foreign_number(struct bytes_builder* out, PyObject* value) {
   if (PyFloat_Check(value)) {
     append_double(out, PyFloat_AsDouble(value));
@@ -378,8 +379,8 @@ void convert_argument(struct bytes_builder* scratch, PyObject* value,
   out->size = 0;
   if (argument_is_plain(value))
     return;
-  /* The conversion may record events of its own, which use the scratch from its
-   * current size on and restore the size.  So this value is built in a buffer
+  /* The conversion may record other events.  They use the scratch from its
+   * current size on, and restore that size.  So this value is built in a buffer
    * of its own and then copied. */
   struct bytes_builder built = {NULL, 0, 0};
   Py_INCREF(value);

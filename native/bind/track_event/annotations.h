@@ -22,18 +22,20 @@
 enum { MAX_ARGUMENT_BYTES = 4096 };
 
 struct converted_argument {
-  /* Position in the scratch.  If the size is 0, the value is plain. */
+  /* The position of a converted argument in the scratch.  If its size is 0, the
+   * argument is plain. */
   size_t offset, size;
 };
 
-/* Returns whether the value is plain: append_plain_value() can encode it. */
+/* Returns whether an argument is plain, so that append_plain_value() can encode
+ * it. */
 bool argument_is_plain(PyObject* value);
 
-/* Appends the encoding of a value that is not plain to the scratch; *out is its
- * position.  May run Python code that records events; these use the scratch
- * after its current end.  Never raises. */
+/* Appends the encoding of an argument that is not plain to the scratch.  *out
+ * becomes its position.  May run Python code that records other events; these
+ * use the scratch after its current end.  Never raises. */
 void convert_argument(struct bytes_builder* scratch, PyObject* value,
                       struct converted_argument* out);
 
-/* Appends the encoding of a plain value.  Runs no Python code. */
+/* Appends the encoding of a plain argument.  Runs no Python code. */
 void append_plain_value(struct bytes_builder* out, PyObject* value);

@@ -8,7 +8,7 @@
 
 extern uint64_t st_argument_errors;
 
-/* Counts and clears the current exception.  A KeyboardInterrupt is meant for
- * the program, so it is not lost: it is raised again after the event is
- * written. */
+/* Counts the current exception as an argument error, and clears it.  A
+ * KeyboardInterrupt is meant for the program: it is raised again after the
+ * event is written. */
 void swallow_error(void);

@@ -30,9 +30,9 @@ void call_cache_put(struct thread_sequence* s, CategoryObject* category,
   Py_XDECREF(old);
 }
 
-/* Returns the UTF-8 text that is cached in the str.  Returns false if the str
- * has none (lone surrogates); then clears the current exception, so the caller
- * must have none set. */
+/* Stores the UTF-8 text that the str has cached.  Returns false if the str has
+ * none (lone surrogates).  In this case it clears the current exception, so the
+ * caller must have none set. */
 static bool text_of(PyObject* string, const char** text, size_t* size) {
   Py_ssize_t signed_size = 0;
   *text = PyUnicode_AsUTF8AndSize(string, &signed_size);

@@ -18,7 +18,7 @@
 bool call_cache_begin_anew(struct thread_sequence* s, CategoryObject* category,
                            struct st_call_slot* slot, uint64_t timestamp);
 
-/* Caches a call whose names the sequence has interned.  May drop the last
- * reference to another code object, so no packet may be open. */
+/* Puts a call into the cache.  The sequence has interned its names.  May drop
+ * the last reference to another code object, so no packet may be open. */
 void call_cache_put(struct thread_sequence* s, CategoryObject* category,
                     PyObject* code);

@@ -15,12 +15,14 @@
 #include "core/call_table.h"
 
 struct call_cache {
-  /* No reference is needed: categories are never freed. */
+  /* The category of the calls.  No strong reference is needed, because
+   * categories are never freed. */
   CategoryObject* category;
   struct st_call_table table;
 };
 
-/* Returns the cache slot of a call, whatever its epoch, or NULL. */
+/* Returns the cache slot of a call, even if the slot's epoch is over.  Returns
+ * NULL if the call has no slot. */
 static inline struct st_call_slot* call_cache_find(const struct call_cache* c,
                                                    CategoryObject* category,
                                                    PyObject* code) {
@@ -29,5 +31,6 @@ static inline struct st_call_slot* call_cache_find(const struct call_cache* c,
   return st_call_table_find(&c->table, code);
 }
 
-/* Frees the cache and drops its references.  The cache may be NULL. */
+/* Frees the call cache and drops its references to code objects.  The cache may
+ * be NULL. */
 void call_cache_free(struct call_cache* c);

@@ -12,11 +12,12 @@
 
 PyTypeObject* st_category_type;
 
-static PyObject* categories; /* A dict from name to Category. */
+static PyObject* categories; /* All categories: a dict from name to Category. */
 static PyObject* new_category_hook;
 static uint32_t category_count;
 
-/* The Python function (category, target) -> decorated target, for @traced. */
+/* The Python function behind @traced: (category, target) -> decorated
+ * target. */
 static PyObject* trace_function;
 
 static PyObject* category_traced(PyObject* self, PyObject* target) {

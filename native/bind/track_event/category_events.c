@@ -36,8 +36,8 @@ PyObject* category_instant(PyObject* self, PyObject* const* args,
   Py_RETURN_NONE;
 }
 
-/* Converts the arguments of log_message().  Returns false if one is of a wrong
- * type. */
+/* Converts the arguments of log_message().  Returns false if an argument has a
+ * wrong type. */
 static bool take_log_message(struct log_message* log, PyObject* const* args) {
   log->message = args[1];
   log->priority = (uint32_t)PyLong_AsUnsignedLongMask(args[2]);
@@ -100,8 +100,8 @@ static bool is_number(PyObject* value) {
   return PyNumber_Check(value) && !PyComplex_Check(value);
 }
 
-/* Checks the arguments of counter(). Returns false if no counter can be
- * written, with an exception set where misuse raises. */
+/* Checks the arguments of counter().  Returns false if no counter event can be
+ * written.  An exception is then set if misuse raises (-X dev). */
 static bool check_counter(struct event_request* r, PyObject* const* args,
                           Py_ssize_t count) {
   if (count < 2)
@@ -118,8 +118,8 @@ static bool check_counter(struct event_request* r, PyObject* const* args,
                        (PyObject*)Py_TYPE(args[0]));
 }
 
-/* Returns the counter's track, a new reference.  If the name's __str__ fails,
- * counts that and returns NULL. */
+/* Returns a new reference to the track of a counter.  If the __str__ of its
+ * name fails, counts an argument error and returns NULL. */
 static TrackObject* track_of_counter(PyObject* name, TrackObject* parent) {
   PyObject* text = PyUnicode_Check(name) ? Py_NewRef(name) : PyObject_Str(name);
   TrackObject* track = text ? counter_track(text, (PyObject*)parent) : NULL;
@@ -161,8 +161,8 @@ PyObject* category_template(PyObject* self, PyObject* const* args,
   return template_new((CategoryObject*)self, args, count, kwnames);
 }
 
-/* Returns the uuid of the track of begin() and end(): the given track, else the
- * current task's, else the thread's. */
+/* Returns the uuid of the track that begin() and end() use: the track that was
+ * passed, else the track of the current task, else that of the thread. */
 static uint64_t begin_track(struct thread_state* t, TrackObject* track) {
   if (track)
     return track_resolve(track)->uuid;
@@ -207,8 +207,8 @@ PyObject* category_end(PyObject* self, PyObject* const* args, Py_ssize_t count,
   Py_RETURN_NONE;
 }
 
-/* --- calls with an empty body: the benchmarks' baseline for disabled events
- * --- */
+/* Methods with an empty body: the benchmarks compare disabled events with
+ * them. */
 
 PyObject* category_empty(PyObject* Py_UNUSED(self),
                          PyObject* const* Py_UNUSED(args),

@@ -24,8 +24,8 @@ PyObject* category_end(PyObject* self, PyObject* const* args, Py_ssize_t count,
                        PyObject* kwnames);
 PyObject* category_slice_for_code(PyObject* self, PyObject* code);
 
-/* The methods above with an empty body: the benchmarks' baseline for disabled
- * events. */
+/* The methods above with an empty body: the benchmarks compare disabled events
+ * with them. */
 PyObject* category_empty(PyObject* self, PyObject* const* args,
                          Py_ssize_t count, PyObject* kwnames);
 PyObject* category_empty_slice(PyObject* self, PyObject* const* args,

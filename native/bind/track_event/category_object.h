@@ -17,12 +17,13 @@ enum { MAX_CATEGORIES = 65535 };
 
 typedef struct {
   PyObject_HEAD
-  /* One bit per slot: whether the slot records the category. */
+  /* One bit for each slot: whether the session in that slot records the
+   * category. */
   _Atomic uint32_t enabled;
   uint32_t index;
   PyObject* name;
   PyObject* description;
-  PyObject* tags; /* A tuple of str. */
+  PyObject* tags; /* The tags of the category, a tuple of str. */
   PyObject* weakrefs;
 } CategoryObject;
 

@@ -18,20 +18,23 @@
 
 enum {
   MAX_ARGUMENTS = 128,
-  /* The deepest nesting of events that the reprs of arguments record. */
+  /* Reprs of arguments may record events, whose arguments have reprs, too.
+   * This is the largest depth. */
   MAX_NESTING = 16,
   MAX_NAME_BYTES = 4096,
-  MAX_MARK = 104, /* The length of all names in st_part_names together. */
+  MAX_MARK = 104, /* The total length of all names in st_part_names. */
 
-  /* The field numbers of TrackEvent. */
+  /* Field numbers of TrackEvent. */
   EVENT_DEBUG_ANNOTATIONS = ST_FIELD_TRACK_EVENT_DEBUG_ANNOTATIONS,
   EVENT_FLOW_IDS = ST_FIELD_TRACK_EVENT_FLOW_IDS,
   EVENT_TERMINATING_FLOW_IDS = ST_FIELD_TRACK_EVENT_TERMINATING_FLOW_IDS,
 };
 
 struct argument {
-  PyObject* name;    /* The argument's name, a str. */
-  PyObject* release; /* `name` if add_argument() made it, else NULL. */
+  PyObject* name; /* The name of the argument, a str. */
+  /* The argument's name if add_argument() made it and it has to be released,
+   * else NULL. */
+  PyObject* release;
   PyObject* value;
   struct converted_argument converted;
 };
@@ -42,20 +45,22 @@ struct event {
   PyObject* name; /* The event's name, a str, or NULL. */
   const struct st_track* track;
   uint64_t track_uuid;
-  /* Position of the encoded flows and counter value in the scratch. */
+  /* The position of the encoded flows and the encoded counter value in the
+   * scratch. */
   size_t fields_offset, fields_size;
   struct argument* arguments;
   unsigned argument_count, argument_capacity, arguments_left_out;
-  /* The parts that were wrong, as bits of enum event_part. */
+  /* The wrong parts of the event, as bits of enum event_part. */
   unsigned left_out;
-  /* A copy of the dict `args`, because a repr may change the dict. */
+  /* A copy of the dict `args`.  The event uses the copy because a repr may
+   * change the dict. */
   PyObject* more_arguments;
 };
 
-/* ---- conversion of the arguments, which may run Python code ---- */
+/* From here on: conversion of the arguments, which may run Python code. */
 
-/* Converts a key of `args`, which may be any object, to text; "?" if its
- * __str__ fails. */
+/* Converts a key of the dict `args` to text.  The key may be any object.  If
+ * its __str__ fails, the text is "?". */
 static PyObject* name_as_text(PyObject* name) {
   PyObject* text = PyObject_Str(name);
   if (text)
@@ -101,8 +106,7 @@ static void convert_arguments(struct thread_state* t, struct event* e) {
     add_argument(t, e, name, value);
 }
 
-/* Converts a number to double.  An int too large for a double becomes
- * infinity. */
+/* Converts a number to double.  An int that is too large becomes infinity. */
 static bool as_double(PyObject* value, double* out) {
   *out = PyFloat_AsDouble(value);
   if (*out != -1.0 || !PyErr_Occurred())
@@ -110,14 +114,14 @@ static bool as_double(PyObject* value, double* out) {
   if (!PyLong_Check(value) || !PyErr_ExceptionMatches(PyExc_OverflowError))
     return false;
   PyErr_Clear();
-  int sign; /* Becomes -1 or 1, the sign of the int. */
+  int sign; /* The sign of the large int, -1 or 1. */
   PyLong_AsLongLongAndOverflow(value, &sign);
   *out = sign < 0 ? -Py_HUGE_VAL : Py_HUGE_VAL;
   return true;
 }
 
-/* Appends the counter's value: as an int if it is one or has __index__, else as
- * a double. */
+/* Appends the value of a counter.  A value that is an int or has __index__ is
+ * written as an int, any other as a double. */
 static bool append_counter_value(struct bytes_builder* out, PyObject* value) {
   PyObject* number =
       PyIndex_Check(value) ? PyNumber_Index(value) : Py_NewRef(value);
@@ -150,11 +154,11 @@ static void convert_flows(struct event* e, struct bytes_builder* out,
   e->left_out |= 1u << part;
 }
 
-/* Converts flows and counter value into the scratch.  A conversion may run
- * Python code that records events; these use the scratch from its current size
- * on and restore the size.  So each field is appended right after its
- * conversion.  Returns false if the value of a counter cannot be converted;
- * then no event is written. */
+/* Converts the flows and the counter value into the scratch.  Returns false if
+ * the counter value cannot be converted; then no event is written.  A
+ * conversion may record other events, which use the scratch from its current
+ * size on and restore that size.  So each field is appended directly after its
+ * conversion. */
 static bool convert_fields(struct thread_state* t, struct event* e) {
   const struct event_request* r = e->request;
   struct bytes_builder* out = &t->scratch;
@@ -182,7 +186,7 @@ static void choose_track(struct thread_state* t, struct event* e) {
   }
 }
 
-/* ---- encoding of the event, which runs no Python code ---- */
+/* From here on: encoding of the event, which runs no Python code. */
 
 static uint32_t category_iid(struct thread_state* t, struct thread_sequence* s,
                              CategoryObject* category) {
@@ -218,7 +222,7 @@ static uint32_t code_name_iid(struct thread_state* t, struct thread_sequence* s,
   return iid;
 }
 
-/* Appends debug_annotations { name_iid or name, value }. */
+/* Appends one argument as debug_annotations { name_iid or name, value }. */
 static void append_annotation(struct thread_state* t, struct thread_sequence* s,
                               const struct argument* a) {
   struct st_identity_cache* cache = a->release ? NULL : &s->argument_names;
@@ -229,7 +233,7 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
     return;
   *p++ = EVENT_DEBUG_ANNOTATIONS << 3 | ST_WIRE_DELIMITED;
   size_t size_field = (size_t)(p - out->data);
-  /* If the value is long, the size field grows at the end of this function. */
+  /* A long value enlarges this size field at the end of this function. */
   p += iid && !a->converted.size ? 1 : ST_SIZE_FIELD;
   size_t start = (size_t)(p - out->data);
   if (iid)
@@ -261,7 +265,8 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
     st_put_size_field(out->data + size_field, (uint32_t)size);
   } else if (size < 0x80) {
     out->data[size_field] = (uint8_t)size;
-    /* A long string has to be shifted, to make room for a four-byte size. */
+    /* A long string has to be moved, because its size field needs four
+     * bytes. */
   } else {
     if (!builder_room(out, 3))
       return;
@@ -271,8 +276,8 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
   }
 }
 
-/* Appends debug_annotations { name "...", string_value }, which marks an
- * incomplete event. */
+/* Appends the annotation { name "...", string_value }, which marks an event as
+ * incomplete. */
 static void append_mark(struct bytes_builder* out, const char* text) {
   uint8_t fields[MAX_MARK + 24];
   uint8_t* f = st_debug_annotation_put_name(fields, "...", 3);
@@ -290,8 +295,8 @@ static void append_truncated(struct bytes_builder* out, unsigned more) {
   append_mark(out, text);
 }
 
-/* Appends the mark of an event's wrong parts, such as "[left out: timestamp,
- * args]". */
+/* Appends an annotation that names the wrong parts of an event, such as "[left
+ * out: timestamp, args]". */
 static void append_left_out(struct bytes_builder* out, unsigned parts) {
   char text[MAX_MARK];
   int size = 0;
@@ -317,7 +322,7 @@ static void append_inline_category(struct thread_state* t,
   Py_XDECREF(release);
 }
 
-/* Appends the converted flows and the counter value. */
+/* Appends the converted flows and the converted counter value. */
 static void append_fields(struct thread_state* t, const struct event* e) {
   uint8_t* p = builder_room(&t->scratch, e->fields_size);
   if (!p || !e->fields_size)
@@ -372,8 +377,9 @@ static bool write_to(struct thread_state* t, struct thread_sequence* s,
   return ok;
 }
 
-/* Makes the sequence ready for the event: describes its track, in a chunk whose
- * state is announced.  Repeats that if the description has filled the chunk. */
+/* Makes the sequence ready for an event: describes the event's track in a chunk
+ * where the state was announced.  If this description fills the chunk, the next
+ * chunk needs it again. */
 static bool prepare(struct thread_sequence* s, const struct event* e,
                     uint64_t now) {
   for (int round = 0; round < 3; round++) {
@@ -420,7 +426,8 @@ static PyObject* name_as_str(PyObject* name) {
   return text;
 }
 
-/* Returns the event's name as text.  It is written if it has no interned id. */
+/* Returns the name of the event as text if it has no interned id and must be
+ * written inline. */
 static const char* inline_name(const struct event* e, struct st_event* out,
                                PyObject** release) {
   PyObject* name = e->request->code
@@ -436,7 +443,8 @@ static const char* inline_name(const struct event* e, struct st_event* out,
   return data;
 }
 
-/* Writes the packets of a converted event.  Runs no Python code. */
+/* Writes the packets of an event whose arguments were converted.  Runs no
+ * Python code. */
 static uint32_t write_to_slots(struct thread_state* t, const struct event* e,
                                uint32_t mask) {
   const struct event_request* r = e->request;
@@ -472,7 +480,7 @@ static uint32_t emit(const struct event_request* r, uint32_t mask) {
   struct thread_state* t = thread_state_get();
   if (!t || t->busy)
     return 0;
-  /* The exception that the program is handling, if any. */
+  /* The exception that the program is handling, if there is one. */
   PyObject *error, *error_value, *traceback;
   PyErr_Fetch(&error, &error_value, &traceback);
   if (context_changed(t, PyThreadState_Get()))
@@ -514,7 +522,8 @@ uint32_t st_emit(const struct event_request* r, uint32_t mask) {
   return written;
 }
 
-static PyObject* exception_names; /* The tuple ("exception",). */
+/* The argument names of an END with an exception: the tuple ("exception",). */
+static PyObject* exception_names;
 
 void st_emit_raised_end(struct event_request* r, uint32_t mask,
                         PyObject* type) {

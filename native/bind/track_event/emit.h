@@ -18,16 +18,17 @@
 
 #include "bind/track_event/event_request.h"
 
-/* Writes the event to the slots in `mask`. Returns the slots that got the
- * event.  Never raises: failed conversions are counted.  A pending exception
- * stays set. */
+/* Writes the event to the slots in `mask`.  Returns the slots to which the
+ * event was written.  Never raises: failed conversions are counted.  A pending
+ * exception stays set. */
 uint32_t st_emit(const struct event_request* request, uint32_t mask);
 
-/* Writes the END of a slice that an exception of this type left.  The request
- * says where. */
+/* Writes the END of a slice, which an exception of this type has left.  The
+ * request holds the track of the slice. */
 void st_emit_raised_end(struct event_request* request, uint32_t mask,
                         PyObject* type);
 
-/* Number of nested events that the calling thread is recording.  Above 0, the
- * running Python code was called by the conversion of an argument. */
+/* The number of nested events that the calling thread is recording.  If it is
+ * above 0, the conversion of an argument has called the Python code that is
+ * running. */
 extern _Thread_local unsigned st_events_underway;

@@ -8,7 +8,7 @@ static struct counter_entry* counter_slot(struct thread_sequence* s,
   return &s->counters[st_identity_hash(name) & (COUNTER_ENTRIES - 1)];
 }
 
-/* Encodes an exact int or float.  Returns NULL for another value. */
+/* Encodes an exact int or float.  Returns NULL for a value of another type. */
 static uint8_t* put_number(uint8_t* p, PyObject* value) {
   if (PyFloat_CheckExact(value))
     return st_track_event_put_double_counter_value(p, PyFloat_AS_DOUBLE(value));
@@ -31,7 +31,7 @@ static bool write_value(struct st_sequence* s, uint64_t track_uuid,
   p = st_put_small_head(s, p, ST_COUNTER, timestamp, &size);
   p = put_number(st_put_small_ids(p, 0, 0, track_uuid), value);
   if (!p) {
-    /* Nothing was written, so the time of the last event is restored. */
+    /* The event was not written, so last_timestamp is restored. */
     s->last_timestamp = last;
     return false;
   }

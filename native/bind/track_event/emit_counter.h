@@ -10,10 +10,11 @@
 
 #include "bind/track_event/thread_state.h"
 
-/* Writes a counter below the process.  Returns false, with nothing written, if
- * the caller has to use st_emit. */
+/* Writes an event of a counter below the process.  Returns false, with nothing
+ * written, if the caller has to use st_emit. */
 bool emit_counter(CategoryObject* category, PyObject* name, PyObject* value,
                   uint32_t mask);
 
-/* Caches the track of a counter that st_emit has written to one slot. */
+/* Caches the track of a counter.  st_emit has written the counter to one slot
+ * before. */
 void remember_counter(PyObject* name, uint64_t track_uuid, uint32_t mask);

@@ -9,19 +9,21 @@
 #include "bind/track_event/task_track.h"
 #include "core/fast_clock.h"
 
-/* The cached values that a hot path needs. */
+/* The cached ids and the sequence that a hot path needs for an event. */
 struct current {
   struct thread_sequence* sequence;
   int slot;
   uint32_t category_iid, name_iid;
-  uint64_t track_uuid; /* The track; 0 for the thread's own track. */
-  const char* name;    /* The name if it is written inline, else NULL. */
+  /* The uuid of the event's track; 0 for the thread's own track. */
+  uint64_t track_uuid;
+  /* The event's name if it has to be written inline, else NULL. */
+  const char* name;
   size_t name_size;
 };
 
-/* Fills *out if only one slot records the event, its ids are cached and the
- * current track is described.  Returns false if the caller has to use st_emit.
- * A name of NULL means an event without category and name (END). */
+/* Fills *out if only one slot records the event, its ids are cached, and the
+ * current track was described.  Returns false if the caller has to use st_emit.
+ * If `name` is NULL, the event has no category and no name (END). */
 static inline bool find_current(struct current* c, CategoryObject* category,
                                 PyObject* name, uint32_t mask) {
   struct thread_state* t = st_thread;

@@ -15,17 +15,22 @@ enum {
   FIELD_DOUBLE = 5 << 3 | ST_WIRE_FIXED64,
   FIELD_STRING = 6 << 3 | ST_WIRE_DELIMITED,
 
-  NEEDS_STATE = 2, /* A value of TracePacket.sequence_flags. */
+  /* The value SEQ_NEEDS_INCREMENTAL_STATE of TracePacket.sequence_flags. */
+  NEEDS_STATE = 2,
 
-  /* Bytes of each size field.  A small packet has at most 127 bytes. */
+  /* The size of each length field in a small packet, which has at most 127
+   * bytes. */
   SMALL = 1,
   WIDE = 2,
   MAX_PACKET = 127,
-  /* The largest size of a value other than a string, with its tag. */
+  /* The largest size of an argument's value other than a string, with its
+   * tag. */
   MAX_FIXED_VALUE = 16,
-  MAX_FLOW_FIELD = 11,   /* The size of a tag and a fixed64. */
-  MAX_WIDE_HEAD = 48,    /* The largest size before options and arguments. */
-  MAX_WIDE_ARGUMENT = 32 /* The largest size without the text of a string. */
+  MAX_FLOW_FIELD = 11, /* The largest size of a flow: a tag and a fixed64. */
+  /* The largest size of an event before its options and arguments. */
+  MAX_WIDE_HEAD = 48,
+  /* The largest size of an argument without the text of a string. */
+  MAX_WIDE_ARGUMENT = 32
 };
 
 static inline void put_size(uint8_t* p, size_t size, int size_bytes) {
@@ -52,7 +57,8 @@ static ALWAYS_INLINE uint8_t* put_string(uint8_t* p, const uint8_t* limit,
   return p + size_bytes + size;
 }
 
-/* Encodes a value.  Returns NULL if it is not plain, or does not fit. */
+/* Encodes a value.  Returns NULL if the value is not plain, or if it does not
+ * fit. */
 static ALWAYS_INLINE uint8_t* put_value(uint8_t* p, const uint8_t* limit,
                                         PyObject* value, int size_bytes) {
   if (PyUnicode_CheckExact(value))
@@ -116,7 +122,8 @@ uint8_t* put_plain_flow(uint8_t* p, const uint8_t* limit, enum event_part part,
                               id);
 }
 
-/* Encodes arguments and flows.  The track is among the ids of the event. */
+/* Encodes arguments and flows.  The option `track` is not encoded here: the
+ * event has its id. */
 static ALWAYS_INLINE uint8_t* put_keywords(uint8_t* p, const uint8_t* limit,
                                            const struct keyword_entry* k,
                                            PyObject* const* values,
@@ -130,14 +137,13 @@ static ALWAYS_INLINE uint8_t* put_keywords(uint8_t* p, const uint8_t* limit,
   return p;
 }
 
-/* ---- keywords of call sites ---- */
-
 static struct keyword_entry* keyword_slot(struct thread_sequence* s,
                                           PyObject* names) {
   return &s->keywords[st_identity_hash(names) & (KEYWORD_ENTRIES - 1)];
 }
 
-/* Stores what the keyword at an index is.  Returns false if it needs st_emit. */
+/* Stores whether the keyword at an index is an argument or an option.  Returns
+ * false if the caller has to use st_emit. */
 static bool find_keyword(const struct thread_sequence* s,
                          struct keyword_entry* k, Py_ssize_t index) {
   PyObject* name = PyTuple_GET_ITEM(k->names, index);
@@ -171,9 +177,7 @@ void remember_keywords(struct thread_state* t, struct thread_sequence* s,
   *slot = found;
 }
 
-/* ---- events ---- */
-
-/* Writes TrackEvent.name.  Returns NULL if it does not fit. */
+/* Writes the field TrackEvent.name.  Returns NULL if it does not fit. */
 RARE static uint8_t* put_name(uint8_t* p, const uint8_t* limit,
                               const struct current* now, int size_bytes) {
   if ((size_t)(limit - p) < now->name_size + 2 + (size_t)size_bytes)
@@ -184,7 +188,7 @@ RARE static uint8_t* put_name(uint8_t* p, const uint8_t* limit,
   return p + size_bytes + now->name_size;
 }
 
-/* Writes what follows the type in an event. */
+/* Writes those fields of an event that follow `type`. */
 static ALWAYS_INLINE uint8_t* put_event(uint8_t* p, const uint8_t* limit,
                                         const struct current* now,
                                         const struct keyword_entry* k,
@@ -196,8 +200,8 @@ static ALWAYS_INLINE uint8_t* put_event(uint8_t* p, const uint8_t* limit,
   return p ? put_keywords(p, limit, k, values, size_bytes) : NULL;
 }
 
-/* Replaces the current track by the caller's.  Returns false if that track is
- * not described yet, or the value is no Track. */
+/* Makes the track that the caller has passed the event's track.  Returns false
+ * if that track was not described yet, or if the value is no Track. */
 static bool use_track(struct current* now, PyObject* value) {
   if (value == Py_None)
     return true;
@@ -208,8 +212,8 @@ static bool use_track(struct current* now, PyObject* value) {
   return !now->track_uuid || st_sequence_has_track(&now->sequence->core, uuid);
 }
 
-/* Returns the largest size of the event, or 0 if a string cannot be encoded, or
- * has to be cut. */
+/* Returns the largest size that the event may have.  Returns 0 if one of its
+ * strings cannot be encoded or has to be truncated. */
 static size_t wide_bound(const struct current* now,
                          const struct keyword_entry* k,
                          PyObject* const* values) {
@@ -228,7 +232,8 @@ static size_t wide_bound(const struct current* now,
   return bound;
 }
 
-/* Writes an event of more than 127 bytes.  It has to fit into the chunk. */
+/* Writes an event of more than 127 bytes.  The event has to fit into the
+ * chunk. */
 RARE static bool write_wide(const struct current* now, enum st_event_type type,
                             uint64_t timestamp, const struct keyword_entry* k,
                             PyObject* const* values) {
@@ -265,7 +270,7 @@ static ALWAYS_INLINE bool write_small(const struct current* now,
   uint8_t* p = st_put_small_head(s, start, type, timestamp, &size);
   p = put_event(p, start + MAX_PACKET, now, k, values, SMALL);
   if (!p) {
-    /* Nothing was written, so the time of the last event is restored. */
+    /* The event was not written, so last_timestamp is restored. */
     s->last_timestamp = last;
     return false;
   }
@@ -273,7 +278,8 @@ static ALWAYS_INLINE bool write_small(const struct current* now,
   return true;
 }
 
-/* Writes an event whose ids are known.  NULL `names` means no keywords. */
+/* Writes an event whose ids are known.  If `names` is NULL, the event has no
+ * keywords. */
 static ALWAYS_INLINE bool write_event(struct current* now,
                                       enum st_event_type type, PyObject* names,
                                       PyObject* const* values) {
@@ -300,9 +306,9 @@ bool emit_plain(enum st_event_type type, CategoryObject* category,
          write_event(&now, type, names, values);
 }
 
-/* Finds the name by its value.  A name that is used for the first time is
- * written inline, because many such names are never used again.  Returns false
- * at the second use: st_emit interns the name then. */
+/* Finds the id of a name by the name's value.  At its first use a name is
+ * written inline, because many names are never used again.  At the second use
+ * returns false: st_emit then interns the name. */
 static bool find_name(struct current* now, PyObject* name) {
   struct thread_sequence* s = now->sequence;
   Py_ssize_t size;

@@ -20,24 +20,25 @@ bool emit_plain(enum st_event_type type, CategoryObject* category,
                 PyObject* name, uint32_t mask, PyObject* names,
                 PyObject* const* values);
 
-/* Writes an event like emit_plain whose name is a new object, such as an
- * f-string: the name is found by its value, or written inline at its first use.
- * NULL `names` means no keywords. */
+/* Writes an event like emit_plain.  Its name is a new object, such as an
+ * f-string, so the name is found by its value, or written inline at its first
+ * use.  If `names` is NULL, the event has no keywords. */
 bool emit_new_name(enum st_event_type type, CategoryObject* category,
                    PyObject* name, uint32_t mask, PyObject* names,
                    PyObject* const* values);
 
-/* Caches the ids of the argument names of a call, after the sequence has
- * interned them. */
+/* Caches the ids of the argument names of a call site.  The sequence has
+ * interned these names before. */
 void remember_keywords(struct thread_state* t, struct thread_sequence* s,
                        PyObject* names);
 
-/* Writes a Flow or an id.  Returns NULL if the value is something else, or does
- * not fit before `limit`. */
+/* Writes a flow, given as a Flow or an id.  Returns NULL if the value is
+ * something else, or if the flow does not fit before `limit`. */
 uint8_t* put_plain_flow(uint8_t* p, const uint8_t* limit, enum event_part part,
                         PyObject* flow);
 
-/* Writes an annotation with an exact int, float, bool or str.  Returns NULL if
- * the value has another type or does not fit before `limit`. */
+/* Writes an argument whose value is an exact int, float, bool or str.  Returns
+ * NULL if the value has another type, or if the argument does not fit before
+ * `limit`. */
 uint8_t* put_plain_argument(uint8_t* p, const uint8_t* limit, uint32_t name_iid,
                             PyObject* value);

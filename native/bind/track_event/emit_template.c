@@ -12,9 +12,11 @@
 #include "core/setters.h"
 
 enum {
-  MAX_HEAD = 48,    /* The largest size before values and block. */
-  MAX_VALUES = 144, /* The largest size of values and flows. */
-  NEEDS_STATE = 2,  /* A value of TracePacket.sequence_flags. */
+  /* The largest size of an event before its values and its block. */
+  MAX_HEAD = 48,
+  MAX_VALUES = 144, /* The largest size of an event's values and flows. */
+  /* The value SEQ_NEEDS_INCREMENTAL_STATE of TracePacket.sequence_flags. */
+  NEEDS_STATE = 2,
 };
 
 static uint8_t* put_time(struct st_sequence* s, uint8_t* p,
@@ -59,8 +61,8 @@ static uint8_t* put_rest(uint8_t* p, const uint8_t* limit,
   return p + e->size;
 }
 
-/* Writes the template's event in place.  Returns false, with nothing written,
- * if the caller has to use st_emit. */
+/* Writes an event of a template into the chunk.  Returns false, with nothing
+ * written, if the caller has to use st_emit. */
 static bool write_event(struct st_sequence* s, const struct template_entry* e,
                         const struct event_request* r, uint64_t track_uuid) {
   uint64_t last = s->last_timestamp, now = st_fast_now();
@@ -78,7 +80,7 @@ static bool write_event(struct st_sequence* s, const struct template_entry* e,
   p = st_put_small_ids(p, 0, 0, track_uuid);
   p = put_rest(p, start + room - e->size, e, r);
   if (!p) {
-    /* Nothing was written, so the time of the last event is restored. */
+    /* The event was not written, so last_timestamp is restored. */
     s->last_timestamp = last;
     return false;
   }
@@ -86,9 +88,9 @@ static bool write_event(struct st_sequence* s, const struct template_entry* e,
   return true;
 }
 
-/* Returns the calling thread's sequence, and the track of its task, if the
- * event can be written at once; else NULL.  May run Python code to find the
- * task. */
+/* Stores the track of the calling thread's task, and returns the thread's
+ * sequence.  Returns NULL if the event cannot be written at once.  May run
+ * Python code to find the task. */
 static struct thread_sequence* ready_sequence(uint32_t mask, uint64_t* track) {
   struct thread_state* t = st_thread;
   if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))

@@ -15,6 +15,6 @@
 
 #include "bind/track_event/event_request.h"
 
-/* Writes an event of request->template to the slots in `mask`, with the results
- * of st_emit. */
+/* Writes an event of request->template to the slots in `mask`.  The result is
+ * that of st_emit. */
 uint32_t emit_template(const struct event_request* request, uint32_t mask);

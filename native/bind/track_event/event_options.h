@@ -9,23 +9,24 @@
 
 #include "bind/track_event/event_request.h"
 
-/* Returns whether a keyword is an option, rather than an argument of the
+/* Returns whether a keyword is an option.  If not, it is an argument of the
  * event. */
 bool is_event_option(PyObject* name);
-/* Returns the index of the option with this name; -1 for any other keyword. */
+/* Returns the index of the option with this name.  Returns -1 if the keyword is
+ * no option. */
 int find_event_option(PyObject* name);
 /* Stores an option in the request.  Returns false with an exception set if the
- * value is wrong and misuse raises. */
+ * option's value is wrong and misuse raises (-X dev). */
 bool take_event_option(struct event_request* request, enum event_part option,
                        PyObject* value);
 
 /* Stores the keyword arguments of a call in the request.  `skip_names` marks
- * the options among the first 32 names; st_emit tests later names by
- * is_event_option().  Returns like take_event_option(). */
+ * which of the first 32 names are options; st_emit tests later names by
+ * is_event_option().  The result is that of take_event_option(). */
 bool take_event_keywords(struct event_request* request, PyObject* const* values,
                          PyObject* kwnames);
 
-/* Reports a wrong number of positional arguments as misuse. */
+/* Reports as misuse that a call has a wrong number of positional arguments. */
 __attribute__((cold)) bool forgive_count(struct event_request* request,
                                          const char* function,
                                          Py_ssize_t positional,

@@ -21,37 +21,45 @@ enum event_part {
   EVENT_OPTIONS,
   PART_POSITIONAL = EVENT_OPTIONS,
   EVENT_PARTS,
-  /* A wrong part for which the event needs no mark. */
+  /* A wrong part of a call that leaves no mark in the event. */
   PART_NONE = EVENT_PARTS,
 };
 
 struct event_request {
   enum st_event_type type;
-  /* In an END: st_start_counter at its BEGIN.  Sessions that started later do
-   * not get the END. */
+  /* For an END: the value of st_start_counter at the BEGIN.  Sessions that were
+   * started later do not get this END. */
   uint32_t since;
-  uint32_t skip_names; /* Bit i < 32: name i is an option. */
-  uint8_t left_out;    /* Wrong parts, as bits of enum event_part. */
+  uint32_t skip_names; /* Bit i is set if name i is an option, for i < 32. */
+  /* The wrong parts of the call, as bits of enum event_part. */
+  uint8_t left_out;
   bool has_timestamp;
-  /* Whether to use the thread's track, even inside a task. */
+  /* Whether the event goes to the thread's track, even inside a task. */
   bool on_thread_track;
   CategoryObject* category;
-  /* The template that provides category, name and args, or NULL. */
+  /* The template that provides category, name and args of the event, or
+   * NULL. */
   EventTemplateObject* template;
-  PyObject* name; /* The event's name, a str. */
-  /* A code object that names and locates the event, instead of `name`. */
+  PyObject* name; /* The name of the event, a str. */
+  /* The code object that provides name and location of the event, instead of
+   * `name`. */
   PyObject* code;
-  const struct log_message* log_message; /* A log record, or NULL. */
-  TrackObject* track;                    /* The track passed by the caller. */
-  /* The uuid of a track that is described elsewhere, instead of `track`. */
+  /* The log record of the event, or NULL. */
+  const struct log_message* log_message;
+  /* The track that the caller has passed. */
+  TrackObject* track;
+  /* The uuid of the event's track, instead of `track`.  That track is described
+   * elsewhere. */
   uint64_t track_uuid;
   uint64_t timestamp;
   PyObject* flow;
   PyObject* terminating_flow;
-  PyObject* value; /* The value of a counter event. */
+  PyObject* value; /* The value of a counter event, not yet converted. */
   PyObject* const* argument_values;
-  PyObject* argument_names; /* A tuple of str, one for each value. */
-  PyObject* more_arguments; /* More arguments, a dict. */
-  /* The tuple (context variable, its value in the slice). */
+  /* The names of the arguments: a tuple with a str for each value. */
+  PyObject* argument_names;
+  PyObject* more_arguments; /* The dict `args`: further arguments by name. */
+  /* The option `within`: a tuple of a context variable and its value inside the
+   * slice. */
   PyObject* within;
 };

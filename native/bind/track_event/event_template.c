@@ -110,8 +110,8 @@ static PyObject* template_instant_at(PyObject* self, PyObject* const* args,
   return prepared((EventTemplateObject*)self, ST_INSTANT, args, count, kwnames);
 }
 
-/* Returns a constant's value as it is written: a plain value itself, any other
- * converted to str.  Runs Python code. */
+/* Returns the value with which a constant is written: a plain value as it is,
+ * any other converted to str.  Runs Python code. */
 static PyObject* constant_of(PyObject* value) {
   if (argument_is_plain(value))
     return Py_NewRef(value);
@@ -148,8 +148,8 @@ static bool add_constants(EventTemplateObject* t, PyObject* from) {
   return ok;
 }
 
-/* Stores the constants of a template: the entries of `args`, then the other
- * keywords. */
+/* Stores the constants of a template: first the entries of `args`, then the
+ * remaining keyword arguments. */
 static bool take_constants(EventTemplateObject* t, PyObject* const* values,
                            PyObject* names) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
@@ -170,8 +170,8 @@ static bool take_constants(EventTemplateObject* t, PyObject* const* values,
   return true;
 }
 
-/* Stores the names of a template's values: names[n] is the tuple of the first n
- * names. */
+/* Stores the names of a template's values.  names[n] becomes the tuple of the
+ * first n names. */
 static bool take_names(EventTemplateObject* t, PyObject* const* names,
                        Py_ssize_t count) {
   if (count > MAX_TEMPLATE_VALUES) {
@@ -219,7 +219,7 @@ PyObject* template_new(CategoryObject* category, PyObject* const* args,
   t->category = (CategoryObject*)Py_NewRef((PyObject*)category);
   t->name = Py_NewRef(args[0]);
   t->constants = PyDict_New();
-  /* The __str__ of a constant counts as part of an event. */
+  /* Calling the __str__ of a constant counts as recording an event. */
   st_events_underway++;
   bool ok = t->constants && take_names(t, args + 1, count - 1) &&
             (!kwnames || take_constants(t, args + count, kwnames));

@@ -19,13 +19,13 @@
 
 extern PyTypeObject* st_event_template_type;
 
-/* Returns a new template from the arguments of Category.template(). NULL with
- * an exception set on failure. */
+/* Returns a new template.  The arguments are those of Category.template().
+ * Returns NULL with an exception set on failure. */
 PyObject* template_new(CategoryObject* category, PyObject* const* args,
                        Py_ssize_t count, PyObject* kwnames);
 
-/* Fills the request for an event of the template with its first `count` values.
- * The request borrows them. */
+/* Fills the request for an event of the template, with `count` values for the
+ * first `count` names.  The request borrows these values. */
 void template_request(struct event_request* request,
                       EventTemplateObject* template, PyObject* const* values,
                       Py_ssize_t count);

@@ -6,16 +6,18 @@
 
 #include "bind/track_event/category_object.h"
 
-/* The largest number of values of one template. */
+/* The largest number of values that a template has. */
 enum { MAX_TEMPLATE_VALUES = 6 };
 
 typedef struct {
   PyObject_HEAD
-  uint64_t number; /* A unique number, never used again. */
+  /* The unique number of the template.  It is never used again. */
+  uint64_t number;
   CategoryObject* category;
-  PyObject* name;      /* An exact str. */
-  PyObject* constants; /* A dict of plain values; never changed. */
-  unsigned count;      /* Number of values. */
-  /* names[n] is the tuple of the first n names. */
+  PyObject* name; /* The name of the event, an exact str. */
+  /* The constant arguments: a dict of plain values that is never changed. */
+  PyObject* constants;
+  unsigned count; /* The number of values that the template takes. */
+  /* The names of the values: names[n] is the tuple of the first n names. */
   PyObject* names[MAX_TEMPLATE_VALUES + 1];
 } EventTemplateObject;

@@ -17,7 +17,8 @@ typedef struct {
 } FlowObject;
 
 static uint64_t next_flow_id(void) {
-  /* Only has to give each caller another number, in any order. */
+  /* The counter from which flow ids are made.  Each caller must get another
+   * number; the order does not matter. */
   static _Atomic uint64_t counter;
   uint64_t id;
   do {
@@ -60,8 +61,8 @@ static bool is_iterable(PyObject* value) {
   return Py_TYPE(value)->tp_iter || PySequence_Check(value);
 }
 
-/* Returns whether the value is a single flow.  An int-like object of another
- * library that is iterable is an array, which means several flows. */
+/* Returns whether the value is a single flow.  If an int-like object of another
+ * library is iterable, it is an array, which means several flows. */
 static bool is_one(PyObject* value) {
   return Py_TYPE(value) == st_flow_type || PyLong_Check(value) ||
          (PyIndex_Check(value) && !is_iterable(value));

@@ -14,11 +14,11 @@
  * recorded. */
 bool may_be_flows(PyObject* value);
 
-/* Appends a fixed64 field for a Flow or int, or one for each flow of an
- * iterable. May run Python code.  Returns false with an exception set on
- * failure. */
+/* Appends a fixed64 field for a Flow or an int.  For an iterable of flows
+ * appends one field for each flow.  May run Python code.  Returns false with an
+ * exception set on failure. */
 bool append_flows(struct bytes_builder* out, uint32_t field, PyObject* flows);
 
-/* Stores the id of `flow` if it is one Flow or an exact int; else returns
+/* Stores the id of `flow` if it is a Flow or an exact int.  Otherwise returns
  * false. */
 bool single_flow(PyObject* flow, uint64_t* id);

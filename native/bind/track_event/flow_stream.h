@@ -6,13 +6,14 @@
 
 #include <stdint.h>
 
-static inline uint64_t flow_mix(uint64_t x) { /* The finalizer of splitmix64. */
+/* Mixes the bits of a number: the finalizer of splitmix64. */
+static inline uint64_t flow_mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return x ^ (x >> 31);
 }
 
-/* Returns the index-th id of the stream of `key`. */
+/* Returns the id with this index in the stream of `key`. */
 static inline uint64_t flow_stream(uint64_t key, uint64_t index) {
   return flow_mix(key + 0x9E3779B97F4A7C15u * index);
 }

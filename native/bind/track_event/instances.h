@@ -19,22 +19,22 @@ enum { MAX_INSTANCES = 8 };
 
 struct instance {
   bool active;
-  /* The value of st_start_counter when the slot was started. */
+  /* The value that st_start_counter had when the slot was started. */
   uint32_t generation;
   PyObject* arbiter_object;
   struct st_arbiter* arbiter;
   uint32_t target_buffer;
   enum st_exhausted_policy policy;
   bool filter_annotations;
-  /* The counts of sequences that have been freed. */
+  /* The sum of the event counts of all freed sequences of the slot. */
   uint64_t events_written, events_lost;
 };
 
 extern struct instance st_instances[MAX_INSTANCES];
 extern uint32_t st_start_counter;
 
-/* Returns whether the slot still records for the same session as when
- * st_start_counter had the value `generation`. */
+/* Returns whether the slot records for the same session as when
+ * st_start_counter was `generation`. */
 static inline bool instance_runs_since(int slot, uint32_t generation) {
   return st_instances[slot].active &&
          (int32_t)(generation - st_instances[slot].generation) >= 0;

@@ -9,12 +9,13 @@
 #include "bind/track_event/thread_state.h"
 
 struct log_message {
-  PyObject *message, *file, *function; /* Borrowed; each is a str. */
+  /* Three borrowed references, each to a str. */
+  PyObject *message, *file, *function;
   uint32_t line;
-  uint32_t priority; /* A value of LogMessage.Priority. */
+  uint32_t priority; /* The priority, a value of LogMessage.Priority. */
 };
 
-/* Appends the message and its source location to the event.  Runs no Python
+/* Appends a log message and its source location to an event.  Runs no Python
  * code. */
 void append_log_message(struct thread_state* t, struct thread_sequence* s,
                         const struct log_message* log);

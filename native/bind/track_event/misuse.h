@@ -12,8 +12,8 @@
 
 extern const char* const st_part_names[EVENT_PARTS];
 
-/* Counts misuse of an event call, and marks `part` as left out of the event.
- * Returns false with an exception set where misuse raises. */
+/* Counts the misuse of an event call, and marks `part` as left out of the
+ * event.  Returns false with an exception set if misuse raises (-X dev). */
 __attribute__((cold)) bool report_misuse(struct event_request* request,
                                          enum event_part part, PyObject* error,
                                          const char* format, ...);

@@ -7,12 +7,12 @@
 
 #include "bind/common/python.h"
 
-/* Records a call of begin() on the track, for the slots in `mask`. Its BEGIN
- * was written to the slots in `written`. */
+/* Records a call of begin() on the track for the slots in `mask`.  The event
+ * BEGIN was written only to the slots in `written`. */
 void open_begins_push(uint64_t uuid, uint32_t mask, uint32_t written);
 
-/* Removes the innermost open begin() of the track.  Returns the slots of `mask`
- * to which its BEGIN was written. */
+/* Removes the innermost open begin() call of the track.  Returns the slots in
+ * `mask` to which its BEGIN was written. */
 uint32_t open_begins_pop(uint64_t uuid, uint32_t mask);
 
 void open_begins_forget_ended_sessions(void);

@@ -5,7 +5,6 @@
 #include "bind/track_event/thread_state.h"
 #include "bind/track_event/track.h"
 
-/* Returns the calling thread's track as a Track object. */
 static PyObject* thread_track(PyObject* Py_UNUSED(module),
                               PyObject* Py_UNUSED(unused)) {
   struct thread_state* t = thread_state_get();

@@ -17,26 +17,31 @@ typedef struct {
   TrackObject* track;
   PyObject* flow;
   PyObject* terminating_flow;
-  /* The names of all keyword arguments, options included, a tuple. */
+  /* The names of all keyword arguments, including options: a tuple of str. */
   PyObject* names;
-  PyObject* values; /* The values of the keyword arguments, a tuple. */
+  PyObject* values; /* The values of all keyword arguments: a tuple. */
   PyObject* more_arguments;
   uint64_t timestamp;
   uint32_t skip_names;
   bool has_timestamp;
-  uint8_t left_out; /* Wrong parts, as bits of enum event_part. */
+  /* The wrong parts of the call, as bits of enum event_part. */
+  uint8_t left_out;
   /* Whether the slice has only a name and plain arguments, so that the fast
    * path may apply. */
   bool may_be_quick;
   uint32_t depth;
   struct slice_entry first;
   struct slice_entry*
-      deeper; /* Entries 2 and up of the stack of open entries. */
-  EventTemplateObject* template; /* If NULL, the members below are unused. */
-  /* ST_SLICE_BEGIN; or ST_INSTANT, for one event on entry and no END. */
+      deeper; /* The stack of open entries from the second entry on. */
+  /* The template of the slice.  If it is NULL, the members below are unused. */
+  EventTemplateObject* template;
+  /* The type of the event: ST_SLICE_BEGIN, or ST_INSTANT for one event on entry
+   * without an END. */
   uint8_t type;
-  PyObject* within; /* The tuple (context variable, value), or NULL. */
-  /* The token that resets the context variable; NULL if it is not set. */
+  /* The option `within`: a tuple (context variable, value), or NULL. */
+  PyObject* within;
+  /* The token with which the context variable is reset; NULL if the variable is
+   * not set. */
   PyObject* token;
 } SliceObject;
 
@@ -154,10 +159,11 @@ static struct slice_entry pop_entry(SliceObject* s) {
   return s->depth == 0 ? s->first : s->deeper[s->depth - 1];
 }
 
-/* Stores the code of a @traced function and the slots that got its slice, until
- * the function is entered or the slice ends: function tracing must not add
- * another slice for the same call.  The slice of a coroutine covers all of its
- * steps; function tracing records these as well. */
+/* Stores the code of a @traced function, and the slots that got the function's
+ * slice, until the function is entered or the slice ends.  Function tracing
+ * reads both: it must not add another slice for the same call.  Nothing is
+ * stored for a coroutine function: its slice covers all steps of the coroutine,
+ * and function tracing records these steps as well. */
 static inline void remember_traced(PyObject* code, uint32_t written) {
   int flags = ((PyCodeObject*)code)->co_flags;
   struct thread_state* t = st_thread;
@@ -195,8 +201,8 @@ RARE static uint32_t write_begin(SliceObject* s, uint32_t mask) {
   return s->template ? emit_template(&r, mask) : st_emit(&r, mask);
 }
 
-/* Returns the uuid of the BEGIN's track.  The END has to name this track,
- * because the END may be written on another thread or task. */
+/* Returns the uuid of the track of the BEGIN.  The END has to name this track,
+ * because another thread or task may write the END. */
 static uint64_t effective_track(TrackObject* track) {
   const struct thread_state* t = st_thread;
   if (track)
@@ -218,24 +224,24 @@ static bool begin_quickly(SliceObject* s, uint32_t mask) {
                                   s->names, values);
 }
 
-/* Begins entry number `index`.  The entry is looked up after the event, because
- * the repr of an argument may have entered the same slice, which moves the
- * stack. */
+/* Begins entry number `index` of a slice.  The entry is looked up after the
+ * event: the repr of an argument may have entered the same slice, which moves
+ * the stack of entries. */
 static void begin(SliceObject* s, uint32_t mask, uint32_t index) {
   uint32_t written = begin_quickly(s, mask) ? mask : write_begin(s, mask);
   if (index >= s->depth)
     return;
   struct slice_entry* e = index == 0 ? &s->first : &s->deeper[index - 1];
-  /* The start counter is read after the event, because a session may have
-   * started during the conversion of the arguments. */
+  /* The start counter is read after the event, because a session may have been
+   * started while the arguments were converted. */
   *e = (struct slice_entry){written, st_start_counter,
                             effective_track(s->track)};
   if (UNLIKELY(s->code))
     remember_traced(s->code, written);
 }
 
-/* Sets the context variable.  Only the first entry does so, and its exit resets
- * the variable. */
+/* Sets the context variable of the slice.  Only the first of nested entries
+ * sets the variable, and its exit resets the variable. */
 static bool set_variable(SliceObject* s) {
   if (!s->token)
     s->token = PyContextVar_Set(PyTuple_GET_ITEM(s->within, 0),
@@ -246,15 +252,15 @@ static bool set_variable(SliceObject* s) {
 RARE static void reset_variable(SliceObject* s) {
   PyObject* token = s->token;
   s->token = NULL;
-  /* The reset fails in another context, in which a generator may be closed.
-   * That error is ignored. */
+  /* The reset fails in another context, for example if a generator is closed
+   * there.  That error is ignored. */
   if (token && PyContextVar_Reset(PyTuple_GET_ITEM(s->within, 0), token) < 0)
     PyErr_Clear();
   Py_XDECREF(token);
 }
 
-/* Enters a slice of a template.  Returns false with an exception set on
- * failure. */
+/* Enters a slice that was made from a template.  Returns false with an
+ * exception set on failure. */
 RARE static bool enter_template(SliceObject* s) {
   uint32_t mask = category_mask(s->category);
   if (s->within && !set_variable(s))
@@ -282,8 +288,8 @@ static PyObject* slice_enter(PyObject* self, PyObject* Py_UNUSED(unused)) {
   return Py_NewRef(self);
 }
 
-/* Ends a slice; `type` is the type of the exception that left its block, or
- * NULL. */
+/* Ends a slice.  `type` is the type of the exception that left the slice's
+ * block, or NULL. */
 static void end(const struct slice_entry* e, PyObject* type) {
   uint32_t mask = 0;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {

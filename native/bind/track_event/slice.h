@@ -12,29 +12,30 @@
 
 #include "bind/track_event/event_request.h"
 
-/* Returns a new Slice with references to the request's objects.  NULL with an
- * exception set on failure. */
+/* Returns a new Slice, which keeps references to the objects of the request.
+ * Returns NULL with an exception set on failure. */
 PyObject* slice_new(const struct event_request* request);
-/* Returns a new Slice for an event of a template.  It may write an instant when
- * entered, or set a context variable while open. */
+/* Returns a new Slice for an event of a template.  Such a Slice may write an
+ * instant when it is entered, or set a context variable while it is open. */
 PyObject* template_slice_new(const struct event_request* request);
 
-/* An entry of a slice: the slots that got its BEGIN, st_start_counter at that
- * time, and the track. */
+/* An entry of a slice: the slots that got the BEGIN, the value of
+ * st_start_counter at that time, and the BEGIN's track. */
 struct slice_entry {
   uint32_t mask;
   uint32_t start_counter;
   uint64_t track_uuid;
 };
 
-/* Begins a slice that is named and located by the code of a function, which is
- * called next, and ends it.  The END names a pending exception, and keeps it set. */
+/* Begins a slice for a call, and ends that slice.  The code of the called
+ * function gives the slice its name and location.  The END names a pending
+ * exception, and keeps it set. */
 struct slice_entry slice_begin_code(CategoryObject* category, PyObject* code);
 void slice_end_code(const struct slice_entry* entry, PyObject* code);
 
-/* Enters and leaves the slice at once.  Returns false with an exception set on
+/* Enters a slice and leaves it at once.  Returns false with an exception set on
  * failure. */
 bool slice_pass(PyObject* slice);
 
-/* An empty context manager, which all disabled categories share. */
+/* An empty context manager.  All disabled categories share it. */
 extern PyObject* st_empty_slice;

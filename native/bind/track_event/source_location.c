@@ -33,7 +33,7 @@ uint32_t source_location_iid(struct thread_state* t, struct thread_sequence* s,
       utf8_of(function, &function_size, &release_function);
   uint32_t iid = 0;
   if (file_data && function_data) {
-    /* Two locations are the same if their lines and file names are. */
+    /* Two locations are the same if they have the same line and file name. */
     char key[ST_INTERN_MAX_LENGTH + 1];
     int size = snprintf(key, sizeof key, "%u:%.*s", line, ST_INTERN_MAX_LENGTH,
                         file_data);

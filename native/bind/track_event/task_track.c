@@ -4,12 +4,14 @@
 #include "bind/common/untraced_calls.h"
 #include "core/identity_cache.h"
 
-static PyObject* current_track_hook; /* A callable () -> Track | None. */
-/* asyncio.current_task, a callable () -> Task
- *  None that may raise RuntimeError. */
+/* The Python hook that returns the current task's track: a callable () -> Track
+ * | None. */
+static PyObject* current_track_hook;
+/* The function asyncio.current_task.  It returns a Task or None, and may raise
+ * RuntimeError. */
 static PyObject* current_task;
-/* A function like current_task for tasks of asyncio's Python class, which
- * CPython 3.14 and later track separately; else NULL. */
+/* A function like current_task, for tasks of asyncio's Python class: CPython
+ * 3.14 and later track those separately.  Otherwise NULL. */
 static PyObject* current_python_task;
 
 static void set_task_track(struct thread_state* t, PyObject* track) {
@@ -40,7 +42,8 @@ static void use_track_of(struct thread_state* t, PyObject* task) {
     Py_DECREF(reference);
     return;
   }
-  PyErr_Clear(); /* The task does not support weak references. */
+  /* A task that does not support weak references is not cached. */
+  PyErr_Clear();
   find_task_track(t);
   if (!reference || !t->task_track) {
     Py_XDECREF(reference);
@@ -51,8 +54,8 @@ static void use_track_of(struct thread_state* t, PyObject* task) {
   Py_XSETREF(known->track, t->task_track);
 }
 
-/* Returns the running task, None, or NULL if no event loop runs in this
- * thread. */
+/* Returns the running task, or None if no task runs.  Returns NULL if no event
+ * loop runs in this thread. */
 static PyObject* running_task(void) {
   PyObject* task = st_call_untraced(current_task, NULL, 0);
   if (task == Py_None && current_python_task) {
@@ -64,8 +67,8 @@ static PyObject* running_task(void) {
   return task;
 }
 
-/* Finds the task's track by asyncio.current_task().  Returns false if that
- * function is not set. */
+/* Finds the track of the task that asyncio.current_task() returns.  Returns
+ * false if that function is not set. */
 static bool use_track_of_current_task(struct thread_state* t) {
   if (!current_task)
     return false;

@@ -18,6 +18,6 @@ static inline bool context_changed(const struct thread_state* t,
          python->context != t->context;
 }
 
-/* Finds the running task by running Python code, and stores its track.  Called
- * after the thread's context has changed.  A pending exception stays set. */
+/* Finds the running task and stores its track; runs Python code.  Called after
+ * the thread's context has changed.  A pending exception stays set. */
 void thread_state_refresh_task(struct thread_state* t);

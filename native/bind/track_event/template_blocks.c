@@ -6,12 +6,12 @@
 #include "core/fields.h"
 #include "core/setters.h"
 
-/* The largest size of a block.  Events of templates with larger blocks use
- * st_emit. */
+/* The largest size of a template's block.  The events of a template with a
+ * larger block are written by st_emit. */
 enum { MAX_BLOCK = 768 };
 
-/* Appends a constant as debug_annotations { name_iid, value }.  Returns false
- * if the name has no id. */
+/* Appends a constant argument as debug_annotations { name_iid, value }.
+ * Returns false if the argument's name has no id. */
 static bool append_constant(struct bytes_builder* out,
                             struct thread_sequence* s, PyObject* name,
                             PyObject* value) {
@@ -20,7 +20,8 @@ static bool append_constant(struct bytes_builder* out,
   if (!p)
     return false;
   size_t tag = out->size;
-  out->size += 3; /* Leaves room for the tag and a two-byte size. */
+  /* Three bytes are reserved: the tag, and a size of two bytes. */
+  out->size += 3;
   p = st_debug_annotation_put_name_iid(p + 3, iid);
   out->size = (size_t)(p - out->data);
   append_plain_value(out, value);
@@ -52,8 +53,8 @@ static bool append_block(struct bytes_builder* out, struct thread_sequence* s,
   return true;
 }
 
-/* Looks up the ids of the value names.  A name that is not interned yet gets
- * 0. */
+/* Looks up the ids of the names of a template's values.  The id of a name that
+ * is not interned yet becomes 0. */
 static void find_names(struct template_entry* e, struct thread_sequence* s,
                        PyObject* names) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {

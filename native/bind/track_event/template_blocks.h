@@ -8,6 +8,7 @@
 #include "bind/track_event/event_template_object.h"
 #include "bind/track_event/thread_sequence.h"
 
-/* Encodes the block of a template whose names the sequence has interned. */
+/* Encodes the block of a template.  The sequence has interned the template's
+ * names before. */
 void remember_template(struct thread_sequence* s,
                        const EventTemplateObject* template);

@@ -13,7 +13,8 @@
 enum { TEMPLATE_CACHE_ENTRIES = 256 };
 
 struct template_entry {
-  uint64_t number; /* The template's number; 0 if the entry is empty. */
+  /* The number of the cached template; 0 if the entry is empty. */
+  uint64_t number;
   uint32_t epoch;
   uint32_t size, capacity;
   uint8_t* block;
@@ -24,12 +25,12 @@ struct template_cache {
   struct template_entry entries[TEMPLATE_CACHE_ENTRIES];
 };
 
-/* Returns the cache entry for a template.  The caller has to compare its
- * number, because another template may occupy the entry. */
+/* Returns the cache entry where the template belongs.  Another template may
+ * occupy the entry, so the caller has to compare the numbers. */
 static inline struct template_entry* template_cache_entry(
     struct template_cache* c, const EventTemplateObject* template) {
   return &c->entries[template->number & (TEMPLATE_CACHE_ENTRIES - 1)];
 }
 
-/* Frees the template cache, which may be NULL. */
+/* Frees a template cache, which may be NULL. */
 void template_cache_free(struct template_cache* cache);

@@ -25,47 +25,56 @@ enum {
 struct call_cache;
 struct template_cache;
 
-/* The keywords of a call site: names of arguments, with their ids, and the
- * options track, flow and terminating_flow. */
+/* The keywords of a call site: argument names with their ids, and the options
+ * track, flow and terminating_flow. */
 struct keyword_entry {
-  PyObject* names; /* A strong reference to a tuple of str. */
+  /* The names of the keywords: a strong reference to a tuple of str. */
+  PyObject* names;
   uint32_t epoch;
   uint8_t count;
-  int8_t track;                       /* Index of the option; -1: absent. */
-  uint8_t parts[MAX_PLAIN_ARGUMENTS]; /* enum event_part of each option. */
-  uint32_t iids[MAX_PLAIN_ARGUMENTS]; /* 0 for an option. */
+  /* The index of the option `track` among the keywords; -1 if absent. */
+  int8_t track;
+  /* For each keyword: which option it is, as a value of enum event_part. */
+  uint8_t parts[MAX_PLAIN_ARGUMENTS];
+  /* For each keyword: the id of its name; 0 for an option. */
+  uint32_t iids[MAX_PLAIN_ARGUMENTS];
 };
 
-/* A counter below the process, by the name object that the caller passes. */
+/* A counter below the process, cached by the name object that the caller
+ * passes. */
 struct counter_entry {
-  PyObject* name; /* A strong reference to a str. */
+  PyObject* name; /* The name of the counter: a strong reference to a str. */
   uint32_t epoch;
   uint64_t track_uuid;
 };
 
 struct thread_sequence {
   struct st_sequence core;
-  PyObject* arbiter; /* A strong reference, because `core` writes to it. */
-  /* The next in a list of sequences to be freed. */
+  /* A strong reference to the Arbiter, because `core` writes to it. */
+  PyObject* arbiter;
+  /* The next sequence in a list of sequences that have to be freed. */
   struct thread_sequence* next;
   int slot;
-  /* The generation of the instance when the sequence was made. */
+  /* The generation that the slot's instance had when the sequence was made. */
   uint32_t generation;
-  /* The epoch in which the thread's name was last checked. */
+  /* The epoch in which the name of the thread was last checked. */
   uint32_t described_epoch;
-  uint32_t log_messages; /* The id of the last log message. */
+  /* The last interning id that was given to a log message. */
+  uint32_t log_messages;
   struct st_identity_cache names;
   struct st_identity_cache argument_names;
-  struct st_identity_cache codes; /* The name id of each code object. */
-  /* The location id of each code object. */
+  /* A cache from code objects to the ids of their names. */
+  struct st_identity_cache codes;
+  /* A cache from code objects to the ids of their source locations. */
   struct st_identity_cache locations;
-  struct call_cache* calls; /* The call cache; NULL until needed. */
-  /* The template cache; NULL until needed. */
+  /* The call cache of the thread; NULL until it is needed. */
+  struct call_cache* calls;
+  /* The template cache of the thread; NULL until it is needed. */
   struct template_cache* templates;
   struct keyword_entry keywords[KEYWORD_ENTRIES];
   struct counter_entry counters[COUNTER_ENTRIES];
-  /* Names that were written inline, by the low bits of their hash: hash ^
-   * epoch. */
+  /* The names that were written inline once: an entry is hash ^ epoch, at the
+   * index given by the low bits of the name's hash. */
   uint32_t inline_names[INLINE_NAME_ENTRIES];
   struct {
     uint32_t epoch, iid;
@@ -73,23 +82,23 @@ struct thread_sequence {
   uint32_t category_capacity;
 };
 
-/* Returns a new sequence for the slot's current session.  NULL when out of
- * memory or out of writer ids; in the second case the event is counted as
- * lost. */
+/* Returns a new sequence for the current session of the slot.  Returns NULL
+ * when out of memory or out of writer ids; if writer ids have run out, the
+ * event is counted as lost. */
 struct thread_sequence* thread_sequence_new(int slot,
                                             const struct st_track* track);
 
-/* Returns the sequence's chunk and writer id, and frees its native memory.
- * Needs no GIL. */
+/* Returns the chunk and the writer id of the sequence to the arbiter, and frees
+ * the sequence's native memory.  Needs no GIL. */
 void thread_sequence_close(struct thread_sequence* s);
 
-/* Puts a closed sequence on a list, to be freed when Python code may run.  The
- * sequence may be NULL. */
+/* Puts a closed sequence, which may be NULL, on a list.  It is freed later,
+ * when Python code may run. */
 void thread_sequence_free_later(struct thread_sequence** list,
                                 struct thread_sequence* s);
 void thread_sequences_free(struct thread_sequence** list);
 
-/* Returns the category's cached interning id, or 0. */
+/* Returns the interning id of the category if it is cached, else 0. */
 static inline uint32_t known_category(const struct thread_sequence* s,
                                       const CategoryObject* category) {
   uint32_t index = category->index;

@@ -11,25 +11,26 @@
 
 _Thread_local struct thread_state* st_thread;
 
-/* Set while thread_state_get() makes a state. */
+/* Whether thread_state_get() is making a state for this thread. */
 static _Thread_local bool making;
 static struct thread_state* all_threads;
-/* Increased after `dead` of a state was set, so that who sees the number finds
- * that many dead states; both are sequentially consistent. */
+/* The number of dead thread states.  It is increased after `dead` of a state
+ * was set, so a thread that reads the number finds that many dead states.  Both
+ * accesses are sequentially consistent. */
 static _Atomic uint32_t dead_threads;
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 
-/* A callable (last name) -> (uuid, descriptor, name); None if the name is the
- * same. */
+/* The Python hook that describes a thread: (last name) -> (uuid, descriptor,
+ * name), or None if the name is unchanged. */
 static PyObject* describe_thread_hook;
 
 void thread_state_set_hook(PyObject* describe_thread) {
   Py_XSETREF(describe_thread_hook, Py_XNewRef(describe_thread));
 }
 
-/* Removes the sequence from its thread's state and closes it.  The caller frees
- * it, which may run Python code. */
+/* Removes a sequence from the state of its thread, and closes the sequence.
+ * The caller has to free it, which may run Python code. */
 static struct thread_sequence* sequence_detach(struct thread_state* t,
                                                int slot) {
   struct thread_sequence* s = t->sequences[slot];
@@ -51,8 +52,8 @@ struct thread_sequence* thread_state_sequence(struct thread_state* t,
   return t->sequences[slot];
 }
 
-/* Closes the thread's sequences.  Runs on the ending thread, possibly without
- * the GIL. */
+/* Closes the sequences of the ending thread.  Runs on that thread, perhaps
+ * without the GIL. */
 static void on_thread_exit(void* value) {
   struct thread_state* t = value;
   st_thread = NULL;
@@ -79,8 +80,9 @@ static void unlink_state(struct thread_state* t) {
     all_threads = t->next;
 }
 
-/* Frees a thread's state, which was removed from the list of states before,
- * because this may run Python code, which may change the list. */
+/* Frees the state of a thread.  The caller has removed the state from the list
+ * of states, because freeing it may run Python code, which may change the
+ * list. */
 static void thread_state_free(struct thread_state* t) {
   for (int slot = 0; slot < MAX_INSTANCES; slot++)
     thread_sequence_free_later(&t->done, sequence_detach(t, slot));
@@ -118,8 +120,8 @@ void thread_states_reap(void) {
   }
 }
 
-/* Stores the description of a thread that the hook returned.  Returns false
- * with an exception set on failure. */
+/* Stores the thread description that the Python hook has returned.  Returns
+ * false with an exception set on failure. */
 static bool use_description(struct thread_state* t, PyObject* description) {
   PyObject *bytes, *name;
   unsigned long long uuid;
@@ -139,7 +141,7 @@ static bool use_description(struct thread_state* t, PyObject* description) {
   return true;
 }
 
-/* Describes the thread without the hook: by the kernel's ids, and without a
+/* Describes the thread without the Python hook: by the kernel's ids, without a
  * name. */
 static bool describe_plainly(struct thread_state* t) {
   uint64_t tid = (uint64_t)syscall(SYS_gettid);
@@ -158,8 +160,8 @@ static bool describe_plainly(struct thread_state* t) {
   return true;
 }
 
-/* Calls the hook to describe the thread.  Returns false if the hook failed or
- * the name is unchanged. */
+/* Calls the Python hook to describe the thread.  Returns false if the hook
+ * failed or the thread's name is unchanged. */
 static bool describe_by_hook(struct thread_state* t) {
   if (!describe_thread_hook)
     return false;
@@ -168,7 +170,8 @@ static bool describe_by_hook(struct thread_state* t) {
   bool ok =
       description && description != Py_None && use_description(t, description);
   Py_XDECREF(description);
-  st_drop_own_error(); /* A failed hook costs only the thread's name. */
+  /* If the hook fails, only the thread's name is missing. */
+  st_drop_own_error();
   return ok;
 }
 
@@ -206,7 +209,8 @@ struct thread_state* thread_state_get(void) {
 }
 
 /* Returns whether the next event of a slot in `mask` will announce the
- * sequence's state, and the thread's name was not checked yet in that epoch. */
+ * incremental state in an epoch in which the thread's name was not checked
+ * yet. */
 static bool will_announce(struct thread_state* t, uint32_t mask) {
   bool announces = false;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
@@ -225,7 +229,8 @@ static bool will_announce(struct thread_state* t, uint32_t mask) {
 }
 
 void thread_state_refresh_name(struct thread_state* t, uint32_t mask) {
-  /* Set while the hook runs, because it may record events. */
+  /* Whether the Python hook is running on this thread.  The hook may record
+   * events. */
   static _Thread_local bool refreshing;
   if (refreshing || !will_announce(t, mask))
     return;
@@ -238,7 +243,8 @@ void thread_state_refresh_name(struct thread_state* t, uint32_t mask) {
   }
 }
 
-/* Stops all writes in the child of a fork: the chunks belong to the parent. */
+/* Disables the writers of a thread in the child of a fork: their chunks belong
+ * to the parent. */
 static void disable_writers(struct thread_state* t) {
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
     if (t->sequences[slot])
@@ -247,7 +253,8 @@ static void disable_writers(struct thread_state* t) {
 }
 
 /* Runs in the child of each fork, even if C code forks without Python's hooks.
- * Only the forking thread exists there, so only its writers can still write. */
+ * In the child only the forking thread exists, so only its writers could still
+ * write. */
 static void on_native_fork(void) {
   if (st_thread)
     disable_writers(st_thread);
@@ -261,14 +268,14 @@ void thread_states_install_fork_handler(void) {
 }
 
 void thread_states_after_fork(void) {
-  /* The threads of all states but one do not exist in the child. */
+  /* These states belong to threads that do not exist in the child. */
   for (struct thread_state* t = all_threads; t; t = t->next)
     disable_writers(t);
   while (all_threads) {
     struct thread_state* t = all_threads;
     unlink_state(t);
-    /* A locked mutex means that the thread was ending during the fork.  Its
-     * state is half destroyed, so the memory is leaked. */
+    /* If the mutex is locked, its thread was ending during the fork.  Its state
+     * is half destroyed, so the memory is leaked. */
     if (pthread_mutex_trylock(&t->lock) != 0)
       continue;
     pthread_mutex_unlock(&t->lock);
@@ -289,7 +296,8 @@ void thread_state_release_discarded(struct thread_state* t) {
 typedef struct thread_sequence* (*visitor)(struct thread_state*, int);
 
 /* Calls `visit` for each sequence of a slot, except sequences that their owner
- * is writing.  Then frees the sequences that `visit` returned. */
+ * thread is writing.  `visit` returns a sequence that has to be freed, or
+ * NULL. */
 static void for_each(int slot, visitor visit) {
   struct thread_sequence* done = NULL;
   for (struct thread_state* t = all_threads; t; t = t->next) {

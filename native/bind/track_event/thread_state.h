@@ -27,10 +27,10 @@
 
 enum { MAX_DISCARDED = 64, TASK_TRACKS = 32 };
 
-/* An entry of a direct-mapped cache.  A new task at the same address has
- * another weak reference. */
+/* A cached task track.  The cache is direct-mapped by the task's address.  A
+ * new task at the same address has another weak reference. */
 struct task_track {
-  PyObject* task; /* A weak reference, or NULL. */
+  PyObject* task; /* A weak reference to the task, or NULL. */
   TrackObject* track;
 };
 
@@ -38,61 +38,74 @@ struct thread_state {
   struct thread_sequence* sequences[MAX_INSTANCES];
   struct st_track track;
   uint8_t* descriptor;
-  PyObject* name; /* The name in the thread's descriptor. */
-  /* The track of the running asyncio task, or NULL. */
+  PyObject* name; /* The thread's name in the thread's descriptor. */
+  /* The track of the asyncio task that the thread is running, or NULL. */
   TrackObject* task_track;
   struct task_track tasks[TASK_TRACKS];
-  PyObject* context; /* The thread's last context; only compared. */
+  /* The context that the thread had last.  It is only compared. */
+  PyObject* context;
   uint64_t context_version;
-  struct bytes_builder scratch; /* Used as a stack, because events may nest. */
-  /* Entries of the event that is being written. */
+  /* Memory for converted arguments, used as a stack because events may nest. */
+  struct bytes_builder scratch;
+  /* The encoded interned entries of the event that is being written. */
   struct bytes_builder interned;
-  PyObject* discarded[MAX_DISCARDED]; /* References to drop after the event. */
+  /* References that are dropped after the current event. */
+  PyObject* discarded[MAX_DISCARDED];
   unsigned discarded_count;
-  struct thread_sequence* done; /* Sequences to free after the event. */
-  /* The number of events whose arguments are being converted. */
+  /* A list of sequences that are freed after the current event. */
+  struct thread_sequence* done;
+  /* The number of nested events whose arguments the thread is converting. */
   unsigned converting;
-  PyObject* traced_code; /* A code object, only compared (slice.c). */
+  /* The code object of a @traced function that is about to be called; only
+   * compared (slice.c). */
+  PyObject* traced_code;
   uint32_t traced_mask;
-  bool busy; /* Whether the owner is writing, or waits without the GIL. */
+  /* Whether the owner thread is writing, or waits without the GIL. */
+  bool busy;
 
-  /* The list of all states, guarded by the GIL. */
+  /* The neighbours in the list of all thread states.  The GIL guards the
+   * list. */
   struct thread_state *next, *prev;
-  /* The mutex that the thread's destructor holds, or a visitor with the GIL. */
+  /* A mutex.  It is held by the thread's destructor, or by another thread with
+   * the GIL that visits the state. */
   pthread_mutex_t lock;
-  /* Stored last by the ending thread. Store and load are sequentially
-   * consistent: who reads true sees all that the thread has written. */
+  /* Whether the thread has ended.  The ending thread stores it last.  Store and
+   * load are sequentially consistent: a thread that reads true sees all that
+   * the ended thread has written. */
   _Atomic bool dead;
 };
 
 extern _Thread_local struct thread_state* st_thread;
 
-/* Returns the calling thread's state, and makes it on first use, which runs
- * Python code to get the thread's name.  NULL when out of memory, or when
- * called while the state is being made. */
+/* Returns the state of the calling thread.  Makes the state on first use, which
+ * runs Python code to get the thread's name.  Returns NULL when out of memory,
+ * or when called while the state is being made. */
 struct thread_state* thread_state_get(void);
 
-/* Returns the thread's sequence for a slot, and makes it on first use.  NULL
- * when the slot does not record, or when out of memory. */
+/* Returns the thread's sequence for a slot.  Makes the sequence on first use.
+ * Returns NULL if the slot does not record, or when out of memory. */
 struct thread_sequence* thread_state_sequence(struct thread_state* t, int slot);
 
 /* Describes the thread again if its name has changed.  Called before an event
- * that may announce the state of a sequence.  Runs Python code. */
+ * that may announce the incremental state of a sequence.  Runs Python code. */
 void thread_state_refresh_name(struct thread_state* t, uint32_t mask);
 
 /* Sets the hook that describes threads: hook(last name) returns (uuid,
  * descriptor, name), or None if the name is unchanged. */
 void thread_state_set_hook(PyObject* describe_thread);
 
-/* Drops the references kept by discard_later(). May run Python code. */
+/* Drops the references that discard_later() has stored.  May run Python
+ * code. */
 void thread_state_release_discarded(struct thread_state* t);
 
-/* Drops a reference after the current event.  The reference may be NULL. */
+/* Stores a reference that has to be dropped after the current event.  The
+ * reference may be NULL. */
 static inline void discard_later(struct thread_state* t, PyObject* object) {
   if (!object)
     return;
   if (t->discarded_count == MAX_DISCARDED) {
-    /* Freeing a str or a code object runs no Python code. */
+    /* The reference is dropped at once: freeing a str or a code object runs no
+     * Python code. */
     Py_DECREF(object);
     return;
   }
@@ -106,7 +119,7 @@ void thread_states_count(int slot, uint64_t* written, uint64_t* lost);
 /* Frees the states of threads that have ended. */
 void thread_states_reap(void);
 
-/* Resets all thread states in the child of a fork: only the calling thread
- * exists, and it must not write to the parent's memory. */
+/* Resets all thread states in the child of a fork.  Only the calling thread
+ * exists there, and it must not write to the parent's memory. */
 void thread_states_after_fork(void);
 void thread_states_install_fork_handler(void);

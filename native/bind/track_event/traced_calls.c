@@ -30,18 +30,20 @@ PyObject* category_trace_calls(PyObject* Py_UNUSED(self), PyObject* wrapper) {
 #else
 
 enum {
-  /* The free variables of the wrapper, in alphabetical order. */
+  /* The closure cells of the wrapper, in the alphabetical order of its free
+   * variables. */
   CELL_CATEGORY,
   CELL_FUNCTION,
   CELLS,
-  /* The largest number of native calls inside each other, because each of them
-   * takes a part of the C stack. */
+  /* The largest number of nested native calls.  Each of them takes a part of
+   * the C stack. */
   MAX_DEPTH = 50,
 };
 
 static _Thread_local int depth;
 static PyTypeObject* category_type;
-static vectorcallfunc python_call; /* The vectorcall of a Python function. */
+/* The original vectorcall function of Python functions. */
+static vectorcallfunc python_call;
 
 static PyObject* cell_content(PyObject* wrapper, int index) {
   PyObject* closure = PyFunction_GET_CLOSURE(wrapper);
@@ -57,7 +59,8 @@ static bool has_cells(PyObject* wrapper) {
          PyFunction_Check(function);
 }
 
-/* Calls the wrapper's body, now and from now on: it needs no C stack. */
+/* Calls the Python body of the wrapper, for this call and all later ones: that
+ * needs no C stack. */
 RARE static PyObject* call_in_python(PyObject* wrapper, PyObject* const* args,
                                      size_t count, PyObject* kwnames) {
   PyFunction_SetVectorcall((PyFunctionObject*)wrapper, python_call);

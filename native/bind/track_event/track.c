@@ -13,7 +13,7 @@
 enum { MAX_COUNTERS = 4096 };
 
 PyTypeObject* st_track_type;
-/* A dict from a name, or (name, parent), to its Track. */
+/* The cached counter tracks: a dict from name, or (name, parent), to Track. */
 static PyObject* counter_tracks;
 
 uint64_t st_fnv1a(const void* data, size_t size) {
@@ -108,7 +108,8 @@ static TrackObject* make_counter_track(PyObject* name, PyObject* parent) {
       track_alloc(name, parent, hash_name(name) ^ COUNTER_TRACK_MAGIC);
   if (!t)
     return NULL;
-  t->extra = PyMem_RawMalloc(2); /* Memory for an empty CounterDescriptor. */
+  /* The memory for an encoded CounterDescriptor that is empty. */
+  t->extra = PyMem_RawMalloc(2);
   if (!t->extra) {
     Py_DECREF(t);
     return (TrackObject*)PyErr_NoMemory();
@@ -123,7 +124,7 @@ TrackObject* counter_track(PyObject* name, PyObject* parent) {
     return make_counter_track(name, parent);
   PyObject* known;
   if (PyDict_GetItemRef(counter_tracks, name, &known) != 0)
-    return (TrackObject*)known; /* If it is NULL, an exception is set. */
+    return (TrackObject*)known; /* If the track is NULL, an exception is set. */
   TrackObject* t = make_counter_track(name, NULL);
   if (!t)
     return NULL;
@@ -133,8 +134,6 @@ TrackObject* counter_track(PyObject* name, PyObject* parent) {
     PyErr_Clear();
   return t;
 }
-
-/* ---- tracks with a fixed uuid: thread, process, task ---- */
 
 PyObject* fixed_track_new(uint64_t uuid, const void* data, size_t size,
                           PyObject* parent) {

@@ -20,12 +20,15 @@
 typedef struct {
   PyObject_HEAD
   struct st_track core;
-  uint8_t* descriptor; /* Owns the memory of core.descriptor. */
-  PyObject* parent;    /* A Track; NULL for the process or a root track. */
+  /* The memory of core.descriptor, which the track owns. */
+  uint8_t* descriptor;
+  /* The parent Track; NULL for a root track or if the parent is the process. */
+  PyObject* parent;
   PyObject* name;
-  uint64_t own_id; /* The own part of uuid = own_id ^ uuid of the parent. */
-  uint8_t kind;    /* A value of enum track_kind. */
-  uint8_t* extra;  /* More encoded fields of TrackDescriptor. */
+  /* The track's own part of its uuid: uuid = own_id ^ uuid of the parent. */
+  uint64_t own_id;
+  uint8_t kind;   /* The kind of the track, a value of enum track_kind. */
+  uint8_t* extra; /* Further encoded fields of the TrackDescriptor. */
   size_t extra_size;
   uint32_t process_generation;
 } TrackObject;
@@ -37,13 +40,13 @@ extern PyTypeObject* st_track_type;
 /* Updates the track's uuid and descriptor if the process has changed. */
 const struct st_track* track_resolve(TrackObject* track);
 
-/* Returns a new reference to the counter track with that name (a str) below the
- * parent; a NULL parent means the process.  NULL with an exception set on
- * failure. */
+/* Returns a new reference to the counter track with this name (a str) and
+ * parent.  If `parent` is NULL, the parent is the process.  Returns NULL with
+ * an exception set on failure. */
 TrackObject* counter_track(PyObject* name, PyObject* parent);
 
-/* Returns a new track with a given descriptor (of a thread, process or task),
- * which stays the same in another process.  NULL with an exception set on
- * failure. */
+/* Returns a new track with a given descriptor, for a thread, a process or a
+ * task. The track stays the same after a fork.  Returns NULL with an exception
+ * set on failure. */
 PyObject* fixed_track_new(uint64_t uuid, const void* descriptor, size_t size,
                           PyObject* parent);

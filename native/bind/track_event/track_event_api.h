@@ -26,46 +26,51 @@
  * happened. */
 struct st_past_event {
   uint64_t timestamp;
-  PyObject* track;     /* A stretto.Track; NULL for the calling thread's. */
-  PyObject* arguments; /* A dict, or NULL. */
+  /* The track of the event, a stretto.Track; NULL for the calling thread's
+   * track. */
+  PyObject* track;
+  PyObject* arguments; /* The arguments of the event, a dict, or NULL. */
 };
 
 struct st_track_event_api {
-  /* Returns the slots that record the category (a stretto.Category) now. */
+  /* Returns the slots that now record the category, a stretto.Category. */
   uint32_t (*enabled)(PyObject* category);
-  /* Writes the BEGIN of a slice named and located by a code object, and returns
-   * the slots that got it.  Writes nothing inside untraced calls
-   * (untraced_calls.h). Leaves out the slots in `except`; without a timestamp
-   * also those where the call has a slice by @traced. */
+  /* Writes the BEGIN of a slice for the call of a code object, which gives the
+   * slice its name and location.  Returns the slots that got the BEGIN.  Writes
+   * nothing inside untraced calls (untraced_calls.h), and nothing to the slots
+   * in `except`.  Without a timestamp it also leaves out the slots where the
+   * call already has a slice by @traced. */
   uint32_t (*begin_code)(PyObject* category, PyObject* code, uint64_t timestamp,
                          uint32_t except);
-  /* Returns the slots where the call of `code` that begins now has a slice
-   * already, because it is @traced.  A second call returns 0. */
+  /* Returns the slots where the call of `code` that begins now already has a
+   * slice, because the function is @traced.  A second query for the same call
+   * returns 0. */
   uint32_t (*take_traced)(PyObject* code);
-  /* Writes the BEGIN of a slice named by a str. */
+  /* Writes the BEGIN of a slice whose name is a str. */
   uint32_t (*begin_name)(PyObject* category, PyObject* name,
                          uint64_t timestamp);
-  /* Writes the END of a slice to the slots of `mask`, except slots that were
-   * restarted after its BEGIN. */
+  /* Writes the END of a slice to the slots in `mask`.  Leaves out slots that
+   * were started again after the BEGIN. */
   void (*end)(uint32_t mask, uint32_t start_counter, uint64_t timestamp);
-  /* Like end, of a call that an exception of this type left. */
+  /* Writes the END of a call that an exception of this type has left. */
   void (*end_raised)(uint32_t mask, uint32_t start_counter, uint64_t timestamp,
                      PyObject* type);
-  /* Like begin_code, end and an instant event, but for any thread's track, and
-   * with arguments. */
+  /* Write a BEGIN, an END and an instant event that happened earlier, on the
+   * track of any thread and with arguments. */
   uint32_t (*begin_past)(PyObject* category, PyObject* code, uint32_t except,
                          const struct st_past_event* event);
   void (*end_past)(uint32_t mask, uint32_t start_counter,
                    const struct st_past_event* event);
   void (*instant_past)(PyObject* category, PyObject* name,
                        const struct st_past_event* event);
-  /* Returns the track of a thread of this process, even of one that has ended.
-   * A new reference, or NULL with an error set. */
+  /* Returns a new reference to the track of a thread of this process, even of a
+   * thread that has ended.  Returns NULL with an error set on failure. */
   PyObject* (*thread_track)(uint64_t native_id);
   /* Returns whether the calling thread is inside an untraced call. */
   bool (*is_untraced)(void);
   const uint32_t* start_counter;
   uint64_t (*now)(void);
-  /* Drops the current exception, by st_drop_own_error() of handler_errors.h. */
+  /* Drops the current exception, as st_drop_own_error() of handler_errors.h
+   * does. */
   void (*drop_own_error)(void);
 };

@@ -21,8 +21,9 @@ static uint64_t api_now(void) {
   return st_fast_now();
 }
 
-/* Returns the calling thread's sequence if only one slot records the event and
- * it can be written at once; else NULL. */
+/* Returns the calling thread's sequence for the only slot that records the
+ * event.  Returns NULL if several slots record it, or if it cannot be written
+ * at once. */
 static inline struct thread_sequence* only_sequence(uint32_t mask) {
   struct thread_state* t = st_thread;
   if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
@@ -143,8 +144,6 @@ static void api_end_raised(uint32_t mask, uint32_t start_counter,
   if (running)
     st_emit_raised_end(&r, running, type);
 }
-
-/* ---- events that happened earlier, on any thread's track ---- */
 
 static struct event_request past(const struct st_past_event* e,
                                  enum st_event_type type) {
