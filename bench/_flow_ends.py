@@ -42,7 +42,7 @@ def on() -> None:
 
 
 def states(measure: Any) -> dict[str, State]:
-    """Return the states to compare, for calls whose methods have this category."""
+    """Return how to measure calls without flow tracing, with it disabled, and with it enabled."""
     return {
         "untraced": State(measure, untraced),
         "off": State(measure, off),

@@ -35,7 +35,8 @@ void st_auto_stop(void);
  * innermost frame.  Returns false if the interpreter need not report this code
  * location again. */
 bool st_auto_enter(PyObject* code);
-/* `raised` is the type of the exception that left the call, or NULL. */
+/* `raised` is the type of the exception that left the call, or NULL.  Returns
+ * the same as st_auto_enter. */
 bool st_auto_leave(PyObject* code, PyObject* raised);
 
 /* Returns a dict with the counts and times since the start; NULL with an

@@ -50,7 +50,7 @@ def pair_up(modules: tuple[Any, ...], package: str, theirs: dict[str, Any]) -> l
 
 @cache
 def all_pairs() -> list[Pair]:
-    """Yield each message class of Stretto with Google's class for the same message."""
+    """Return each message class of Stretto with Google's class for the same message."""
     pairs = pair_up((config, trace), "perfetto.protos.", perfetto_messages())
     pairs += pair_up((ipc,), "perfetto.protos.", messages_of(ipc_schema(), perfetto=True))
     for name in ("sample", "sample3"):

@@ -66,7 +66,7 @@ class TraceFile:
             raise TransportError(f"{path!r} {what}: give a trace")
 
     def fileno(self) -> int:
-        """Returns the descriptor, which this object closes."""
+        """Returns the file descriptor of the trace; the caller must not close it."""
         return self._fd
 
     def body(self) -> FileBody:

@@ -434,7 +434,9 @@ class TestListener:
 class TestExceptionsInHandlers:
     """An exception in a handler does not delay later frames."""
 
-    def test_frames_after_a_failed_frame_are_handled_at_once(self, runner: FakeTaskRunner) -> None:
+    def test_frames_after_a_failed_frame_are_handled_without_delay(
+        self, runner: FakeTaskRunner
+    ) -> None:
         host = HostEnd(runner)
         host.far.send(invoke("Fail", 1) + hello(b"a", 2) + invoke("Fail", 3) + hello(b"b", 4))
         errors = 0

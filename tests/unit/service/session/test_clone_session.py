@@ -201,7 +201,7 @@ def test_clone_fails_if_its_source_ends_during_the_flush(setup):
     assert not setup.service.buffers.ids_in_use
 
 
-def test_transferred_buffers_are_flushed_and_cloned_separately(setup):
+def test_buffer_with_transfer_on_clone_has_a_flush_of_its_own(setup):
     """A buffer is cloned when its own flush completes, even if other flushes are pending."""
     producer = setup.producer("a", "b", answers_flushes=False)
     source = setup.enable(two_buffers(first={"transfer_on_clone": True}))
