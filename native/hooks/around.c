@@ -8,8 +8,10 @@ struct around {
   PyObject_HEAD
   vectorcallfunc call;
   PyObject* function;
-  PyObject* before; /* The observer that runs before, or None. */
-  PyObject* after;  /* The observer that runs after, or None. */
+  /* The observer that is called before the function, or None. */
+  PyObject* before;
+  /* The observer that is called after the function, or None. */
+  PyObject* after;
 };
 
 static PyObject* around_call(PyObject* self, PyObject* const* args,
@@ -32,8 +34,8 @@ static PyObject* around_new(PyTypeObject* type, PyObject* args,
   return (PyObject*)a;
 }
 
-/* Calls after(first, ...).  Drops the exception of the observer; a pending
- * exception of the program stays set. */
+/* Calls the observer: after(first, ...).  Drops an exception of the observer.
+ * A pending exception of the program stays set. */
 static void tell_after(PyObject* after, PyObject* first, PyObject* rest) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);

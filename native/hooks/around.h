@@ -23,5 +23,6 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* Adds the type to the module.  Returns -1 with an exception set on failure. */
+/* Adds the type Around to the module.  Returns -1 with an exception set on
+ * failure. */
 int st_add_around(PyObject* module);

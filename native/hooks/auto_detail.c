@@ -47,8 +47,9 @@ static void write_threshold(uint64_t now) {
   Py_XDECREF(name);
 }
 
-/* Returns the calling thread's shown calls, with all sightings merged.  NULL
- * when out of memory, or if another event is being handled. */
+/* Merges all sightings, and returns the shown calls of the calling thread.
+ * Returns NULL when out of memory, or if the thread is handling another
+ * event. */
 static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
   struct st_shown_calls* s = st_shown_get();
   if (ST_UNLIKELY(!s || s->busy))
@@ -62,7 +63,8 @@ static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
 }
 
 /* Returns whether a call of a switched-off function was reported because the
- * function was armed.  The function is then on until its next short call. */
+ * function was armed.  The function is then switched on until its next short
+ * call. */
 static bool wakes(struct st_code_record* r) {
   if (!atomic_load_explicit(&r->armed, memory_order_relaxed))
     return false;

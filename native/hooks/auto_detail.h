@@ -24,21 +24,22 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* Starts auto detail, before the events are switched on. */
+/* Starts auto detail, before the interpreter's events are switched on. */
 void st_auto_start(const char* threshold_file);
-/* Starts the looks again after a fork. */
+/* Starts the look thread of auto detail again after a fork (look.h). */
 void st_auto_resume(void);
-/* Ends the looks and all slices, after the events were switched off. */
+/* Ends the looks and all slices of auto detail, after the interpreter's events
+ * were switched off. */
 void st_auto_stop(void);
 
-/* Handles the begin or the end of a call of the code, at the calling thread's
- * innermost frame.  Returns false if the interpreter need not report this code
- * location again. */
+/* Handles the begin or the end of a call of the code.  The call's frame is the
+ * innermost one of the calling thread.  Returns false if the interpreter need
+ * not report events at this code location again. */
 bool st_auto_enter(PyObject* code);
 /* `raised` is the type of the exception that left the call, or NULL.  Returns
  * the same as st_auto_enter. */
 bool st_auto_leave(PyObject* code, PyObject* raised);
 
-/* Returns a dict with the counts and times since the start; NULL with an
- * exception set on failure. */
+/* Returns a dict with the counts and times of auto detail since its start.
+ * Returns NULL with an exception set on failure. */
 PyObject* st_auto_totals(void);

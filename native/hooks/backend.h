@@ -7,15 +7,15 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* Registers callbacks on all threads, including those that start later.
+/* Registers the callbacks on all threads, including threads that start later.
  * Returns false, with an exception set and nothing registered, on failure. */
 bool st_backend_start(void);
 void st_backend_stop(void);
 
-/* Finds the threads on which the program has replaced the callbacks, and counts
- * them. */
+/* Finds the threads on which the program has replaced our callbacks, and counts
+ * these threads. */
 void st_backend_check(void);
 
-/* Adds the back end's types and functions to the module.  Returns -1 with an
- * exception set on failure. */
+/* Adds the types and functions of the back end to the module.  Returns -1 with
+ * an exception set on failure. */
 int st_backend_add(PyObject* module);

@@ -4,7 +4,7 @@ enum { SIZE = 4096, PROBES = 8 };
 
 static struct {
   const PyMethodDef* definition;
-  /* The value of the definition's ml_name when the name was made. */
+  /* The ml_name that the method definition had when its name was made. */
   const char* text;
   PyObject* name;
 } table[SIZE];
@@ -27,8 +27,8 @@ static bool defines(PyTypeObject* type, const PyMethodDef* definition) {
   return m && m->ml_name;
 }
 
-/* Returns the name of the class that defines the method; if there is none, the
- * name of the type of `self`. */
+/* Returns the name of the class that defines a method.  If no class does,
+ * returns the name of the type of `self`. */
 static const char* class_of(PyObject* self, const PyMethodDef* definition) {
   PyTypeObject* type = PyType_Check(self) ? (PyTypeObject*)self : Py_TYPE(self);
   PyObject* mro = type->tp_mro;

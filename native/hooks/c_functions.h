@@ -11,9 +11,10 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* Returns whether calls of this object are traced as C functions. */
+/* Returns whether calls of this callable are traced as calls of a C
+ * function. */
 bool st_is_c_function(PyObject* callable);
-/* Returns the name of a C function as a borrowed str, valid until
- * st_c_names_clear.  NULL when out of memory. */
+/* Returns the name of a C function as a borrowed str, which is valid until
+ * st_c_names_clear.  Returns NULL when out of memory. */
 PyObject* st_c_function_name(PyObject* callable);
 void st_c_names_clear(void);

@@ -6,8 +6,6 @@ enum { FIRST_CAPACITY = 64 };
 
 _Thread_local struct st_call_stack* st_thread_stack;
 
-/* ---- life cycle ---- */
-
 static void forget_frames(struct st_call_stack* s) {
   while (s->depth) {
     PyObject* subject = s->frames[--s->depth].subject;
@@ -21,7 +19,7 @@ static void forget_own(void) {
   st_thread_stack = NULL;
 }
 
-/* Frees a call stack.  May run Python code. */
+/* Frees the call stack of a thread.  May run Python code. */
 static void free_stack(struct st_thread_record* record, bool ended) {
   (void)ended;
   struct st_call_stack* s = (struct st_call_stack*)record;
@@ -69,8 +67,6 @@ struct st_call_stack* st_call_stack_find(uint64_t thread_id) {
   return s && s->generation == st_hooks.generation ? s : NULL;
 }
 
-/* ---- entering a call ---- */
-
 static bool make_room(struct st_call_stack* s) {
   if (s->depth < s->capacity)
     return true;
@@ -94,7 +90,7 @@ static void begin(struct st_frame* f, PyObject* subject) {
           ? api->begin_code(st_hooks.category, subject, f->timestamp, f->mask)
           : api->begin_name(st_hooks.category, subject, f->timestamp);
   f->since =
-      /* The start counter is read after the call, which may run Python code
+      /* The start counter is read after begin_code(), which may run Python code
        * that starts a session. */
       *api->start_counter;
 }
@@ -106,7 +102,8 @@ static void begin_waiting(struct st_frame* f) {
   Py_DECREF(subject);
 }
 
-/* Writes the waiting BEGINs whose calls have reached the minimal duration. */
+/* Writes the waiting BEGINs of those calls that have reached the minimal
+ * duration. */
 static void begin_all_due(struct st_call_stack* s, uint64_t now) {
   while (s->begun < s->depth &&
          now - s->frames[s->begun].timestamp >= st_hooks.min_duration_ns)
@@ -143,8 +140,6 @@ void st_call_stack_enter_c(PyObject* callable) {
   Py_XDECREF(name);
 }
 
-/* ---- leaving a call ---- */
-
 static void drop_waiting(struct st_frame* f) {
   st_hooks.counts.too_short++;
   Py_CLEAR(f->subject);
@@ -169,8 +164,8 @@ static void close_innermost(struct st_call_stack* s, PyObject* raised) {
     st_hooks.api->end(f->mask, f->since, now);
 }
 
-/* Returns the depth of the innermost frame with that key; 0 if there is
- * none. */
+/* Returns the depth of the innermost frame with this key.  Returns 0 if no
+ * frame has the key. */
 static uint32_t depth_of(const struct st_call_stack* s, const void* key) {
   uint32_t depth = s->depth;
   while (depth && s->frames[depth - 1].key != key)

@@ -30,10 +30,12 @@
 
 struct st_frame {
   const void* key;
-  PyObject* subject; /* A strong reference while the BEGIN waits; else NULL. */
+  /* A strong reference to the code object or name while the BEGIN waits; else
+   * NULL. */
+  PyObject* subject;
   uint64_t timestamp;
-  /* The slots that got the BEGIN.  While the BEGIN waits: the slots that must
-   * not get it. */
+  /* The slots that got the BEGIN of the call.  While the BEGIN waits: the slots
+   * that must not get it. */
   uint32_t mask;
   uint32_t since;
 };
@@ -43,31 +45,33 @@ struct st_call_stack {
   struct st_frame* frames;
   uint32_t depth, capacity, begun;
   uint32_t generation;
-  uint64_t beyond; /* Number of open calls deeper than max_depth. */
-  bool replaced;   /* Set if the program has its own profiler on the thread. */
+  /* The number of open calls that are deeper than max_depth. */
+  uint64_t beyond;
+  /* Whether the program has set its own profiler on the thread. */
+  bool replaced;
 };
 
 extern _Thread_local struct st_call_stack* st_thread_stack;
 
-/* Returns the calling thread's stack, made on first use and emptied for a new
- * generation.  NULL when out of memory. */
+/* Returns the call stack of the calling thread.  Makes it on first use, and
+ * empties it for a new generation.  Returns NULL when out of memory. */
 struct st_call_stack* st_call_stack_prepare(void);
 
-/* Enter and leave a call, like the inline functions below, in all cases that
- * those do not handle.  `subject` is the code object, or the name of the C
- * function. */
+/* Enter and leave a call in all cases that the inline functions below do not
+ * handle.  `subject` is the code object, or the name of the C function. */
 void st_call_stack_enter_slowly(struct st_call_stack* s, const void* key,
                                 PyObject* subject);
-/* Leaves a call; `raised` is the type of the exception that left it, or
- * NULL. */
+/* Leaves a call.  `raised` is the type of the exception that has left the call,
+ * or NULL. */
 void st_call_stack_leave_slowly(struct st_call_stack* s, const void* key,
                                 PyObject* raised);
 
-/* Writes the waiting BEGINs of the calling thread whose calls have reached the
- * minimal duration. */
+/* Writes the waiting BEGINs of those calls of the calling thread that have
+ * reached the minimal duration. */
 void st_call_stack_flush(void);
 struct st_call_stack* st_call_stack_find(uint64_t thread_id);
-/* Registers the fork handler: a child keeps only the calling thread's stack. */
+/* Registers the fork handler, which keeps only the calling thread's stack in a
+ * child. */
 void st_call_stacks_watch_forks(void);
 
 static inline struct st_call_stack* st_call_stack_get(void) {

@@ -24,7 +24,7 @@ bool st_code_filter_start(void) {
   return extra_index >= 0;
 }
 
-/* Returns the name of the module whose code is running: a borrowed str, or
+/* Returns the name of the module whose code is running, as a borrowed str, or
  * None. */
 static PyObject* running_module(void) {
   PyObject* globals = PyEval_GetGlobals();
@@ -32,13 +32,14 @@ static PyObject* running_module(void) {
   return name && PyUnicode_Check(name) ? name : Py_None;
 }
 
-/* Returns whether the Python function `accepts` accepts the code.  If it
+/* Returns whether the Python function `accepts` accepts the code.  If `accepts`
  * raises, the code is traced: a trace with too much is better than one with too
  * little. */
 static bool call_accepts(PyObject* code) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  /* A new reference is needed, because the call may stop the tracer. */
+  /* The call needs a new reference to `accepts`, because the call may stop the
+   * tracer, which drops its reference. */
   PyObject* accepts = Py_NewRef(st_hooks.accepts);
   PyObject* module = Py_NewRef(running_module());
   PyObject* answer =
@@ -63,8 +64,8 @@ bool st_code_accepted(PyObject* code) {
   bool accepted = call_accepts(code);
   if (set_extra(code, extra_index,
                 (void*)(generation << 1 | (uintptr_t)accepted)) < 0)
-    /* Out of memory: `accepts` is called again for the next call of this
-     * code. */
+    /* When out of memory, the result is not stored: the next call of this code
+     * calls `accepts` again. */
     PyErr_Clear();
   return accepted;
 }

@@ -15,9 +15,9 @@
 #include <Python.h>
 #include <stdbool.h>
 
-/* Reserves a slot in the "extra" data of code objects.  Returns false with an
- * exception set on failure. */
+/* Reserves a slot for the results in the "extra" data of code objects.  Returns
+ * false with an exception set on failure. */
 bool st_code_filter_start(void);
-/* Returns whether calls of this code are traced.  Calls `accepts` once for each
- * code object. */
+/* Returns whether calls of this code object are traced.  Calls the Python
+ * function `accepts` once for each code object. */
 bool st_code_accepted(PyObject* code);

@@ -18,7 +18,7 @@ static struct st_code_record* _Atomic chunks[ST_MAX_CODE_RECORDS / CHUNK];
 static _Atomic uint32_t count;
 static _Atomic uint32_t* _Atomic slots;
 
-/* ---- functions that need no GIL ---- */
+/* From here on: functions that need no GIL. */
 
 struct st_code_record* st_code_record_at(uint32_t index) {
   if (index >= atomic_load_explicit(&count, memory_order_acquire))
@@ -45,7 +45,7 @@ struct st_code_record* st_code_record_find(uint64_t code) {
   }
 }
 
-/* ---- functions that need the GIL ---- */
+/* From here on: functions that need the GIL. */
 
 static bool takes_time(uint8_t opcode) {
   switch (opcode) {
@@ -80,8 +80,8 @@ static bool is_leaf(PyObject* code) {
   const uint8_t* b = (const uint8_t*)PyBytes_AS_STRING(bytes);
   Py_ssize_t size = PyBytes_GET_SIZE(bytes), i = 0;
   while (i < size && !takes_time(b[i]))
-    /* Inline caches between instructions count as instructions that take no
-     * time. */
+    /* Inline caches, which follow instructions, are skipped like instructions
+     * that take no time. */
     i += 2;
   Py_DECREF(bytes);
   return i >= size;
@@ -124,7 +124,7 @@ struct st_code_record* st_code_record_get(PyObject* code) {
   struct st_code_record* r = st_code_record_find(address);
   if (ST_LIKELY(r))
     return r;
-  enum st_code_state state = first_state(code); /* May run Python code. */
+  enum st_code_state state = first_state(code); /* This may run Python code. */
   r = st_code_record_find(address);
   if (r || !make_table())
     return r;
@@ -144,8 +144,8 @@ uint32_t st_code_records_count(void) {
   return atomic_load(&count);
 }
 
-/* Removes all records.  Drops the references to code last, because that may run
- * Python code. */
+/* Removes all records.  The references to code objects are dropped last,
+ * because that may run Python code. */
 void st_code_records_clear(void) {
   uint32_t size = atomic_exchange(&count, 0);
   PyMem_RawFree((void*)atomic_exchange(&slots, NULL));

@@ -23,38 +23,46 @@ enum { ST_MAX_CODE_RECORDS = 1 << 16 };
 
 enum st_code_state { ST_CODE_ON, ST_CODE_OFF, ST_CODE_NEVER };
 
-/* The atomics are for the look thread, which reads and writes without the GIL.
- * Each is complete in itself: relaxed order suffices, also where the code uses
- * the default.  Who reads an old `state` or `armed` acts one look later. */
+/* The members are atomic for the look thread, which reads and writes them
+ * without the GIL.  Each value is complete in itself, so relaxed order
+ * suffices, also where the code uses the default order.  A thread that reads an
+ * old `state` or `armed` acts one look later. */
 struct st_code_record {
-  PyObject* code; /* A strong reference. */
+  PyObject* code; /* A strong reference to the code object. */
   _Atomic uint8_t state;
-  _Atomic bool armed; /* OFF, but the interpreter reports the next call. */
-  bool was_off;       /* It was OFF, so its number of calls is not known. */
-  uint32_t short_row; /* Number of short calls since the last long one. */
-  uint32_t open;  /* Number of its frames in the shown calls of all threads. */
-  uint64_t calls; /* Number of reported calls that have returned. */
-  uint64_t total_ns; /* Total duration of the reported calls. */
-  /* Estimated time as innermost call; written by the look thread. */
+  /* The code is OFF, but armed: the interpreter reports its next call. */
+  _Atomic bool armed;
+  /* The code was OFF at some time, so its number of calls is not known. */
+  bool was_off;
+  uint32_t short_row; /* The number of short calls since the last long call. */
+  /* The number of frames of this code in the shown calls of all threads. */
+  uint32_t open;
+  uint64_t calls; /* The number of reported calls that have returned. */
+  /* The total duration of the reported calls of this code. */
+  uint64_t total_ns;
+  /* The estimated time in which this code was the innermost call; written by
+   * the look thread. */
   _Atomic uint64_t own_ns;
-  /* Estimated time on any stack; written by the look thread. */
+  /* The estimated time in which this code was on some stack; written by the
+   * look thread. */
   _Atomic uint64_t time_ns;
-  /* Number of the last look that counted it; look thread only. */
+  /* The number of the last look that counted this code.  Only the look thread
+   * uses it. */
   uint64_t look;
 };
 
-/* Returns the record of the code object at this address, or NULL if there is
- * none. May be called without the GIL. */
+/* Returns the record of the code object at this address.  Returns NULL if it
+ * has no record.  May be called without the GIL. */
 struct st_code_record* st_code_record_find(uint64_t code);
-/* Returns the record of a code object, a new one if needed.  Calls the code
- * filter for new code, which may run Python code.  NULL if there are too many
- * records. */
+/* Returns the record of a code object.  A new code object gets a record after a
+ * call of the code filter, which may run Python code.  Returns NULL if there
+ * are too many records. */
 struct st_code_record* st_code_record_get(PyObject* code);
 
 uint32_t st_code_records_count(void);
-/* Returns record number `index`, in the order in which they were made, or NULL.
- * May be called without the GIL. */
+/* Returns the record with this index, in the order in which records were made,
+ * or NULL.  May be called without the GIL. */
 struct st_code_record* st_code_record_at(uint32_t index);
 
-/* Removes all records, after the looks have stopped. */
+/* Removes all code records.  Called after the looks have stopped. */
 void st_code_records_clear(void);

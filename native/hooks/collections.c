@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The track of the thread that is collecting, or NULL. */
+/* The track of the thread on which the garbage collector runs, or NULL. */
 static PyObject* track;
 
 /* Calls category.method([name,] **fields). */
@@ -34,7 +34,9 @@ static void on_stop(PyObject* category, PyObject* info) {
   PyObject* collected = PyDict_GetItemString(info, "collected");
   PyObject* uncollectable = PyDict_GetItemString(info, "uncollectable");
   if (!track || !collected || !uncollectable)
-    return; /* The collection began before the callback was registered. */
+    /* There is no BEGIN: this collection began before the callback was
+     * registered. */
+    return;
   PyObject* fields = Py_BuildValue("{sOsOsO}", "track", track, "collected",
                                    collected, "uncollectable", uncollectable);
   Py_CLEAR(track);
@@ -54,7 +56,8 @@ static PyObject* on_phase(PyObject* self, PyObject* args) {
     on_start(category, PyTuple_GET_ITEM(self, 1), info);
   else
     on_stop(category, info);
-  PyErr_Clear(); /* Out of memory.  Events raise no exceptions. */
+  /* The dict could not be made: out of memory.  Events raise no exceptions. */
+  PyErr_Clear();
   Py_RETURN_NONE;
 }
 

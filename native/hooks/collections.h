@@ -12,6 +12,6 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* Returns the callable for gc.callbacks.  Python signature:
- * gc_callback(category, thread_track). */
+/* The Python function gc_callback(category, thread_track).  Returns a callable
+ * for gc.callbacks. */
 PyObject* st_collections_callback(PyObject* module, PyObject* args);

@@ -18,44 +18,46 @@ enum {
   MAX_THREADS = 4096,
   BUCKETS = 256,
   LOOK_SHARE = 50,
-  ARMED_IN_TURN = 1, /* Number of functions that each look arms in turn. */
+  /* The number of functions that each look arms in turn, although their calls
+   * were not found on a stack. */
+  ARMED_IN_TURN = 1,
   NS = 1000000000,
 };
 
-/* The state of a thread at the last look. */
+/* What the last look has found on a thread. */
 struct known_thread {
   struct known_thread* next;
   struct st_looked_at shared;
   uint64_t native_id;
   uint64_t cpu_ns, time;
-  uint64_t pass; /* Number of the last look that found it. */
-  int depth;     /* Depth of the stack; below 0 if it was unreadable. */
+  uint64_t pass; /* The number of the last look that found this thread. */
+  /* The depth of the thread's stack; below 0 if the stack could not be read. */
+  int depth;
   int capacity;
-  unsigned looks;  /* Number of sightings of this stack, at most 2. */
-  uint64_t events; /* The thread's event count at the last look. */
+  unsigned looks;  /* The number of sightings of this stack, counted up to 2. */
+  uint64_t events; /* The thread's number of events at the last look. */
   struct st_stack_frame* frames;
 };
 
 static struct {
   pthread_t thread;
-  pid_t kernel_id; /* Written by the look thread. */
+  /* The look thread's gettid(), which the thread itself stores. */
+  pid_t kernel_id;
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool running, stopping;
 } look = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A hash table of threads by their ids.  Structs of ended threads are kept in
- * the list `unused`.  None is ever freed. */
+/* A hash table of threads by their ids.  The structs of ended threads are kept
+ * in the list `unused`; no struct is ever freed. */
 static struct known_thread* known[BUCKETS];
 static struct known_thread* unused;
 static int known_count;
 struct st_look_totals st_look_totals;
 static uint64_t pass, next_to_arm;
-/* Another process writes the number.  It is all that is read there, so the
- * order of loads does not matter. */
+/* The threshold, a number that another process writes.  No other data depends
+ * on it, so the order of loads does not matter. */
 static const _Atomic uint64_t* threshold_file;
-
-/* ---- a look at one thread ---- */
 
 static uint64_t cpu_time_of(uint64_t native_id) {
   clockid_t clock = (clockid_t)(~(uint32_t)native_id << 3 | 6);
@@ -74,8 +76,8 @@ static struct known_thread* take_unused(void) {
   return k;
 }
 
-/* Returns the state of a thread, a new one if needed.  NULL if there are too
- * many threads. */
+/* Returns the state of the thread with this id.  A new thread gets a new state.
+ * Returns NULL if there are too many threads. */
 static struct known_thread* get_known(uint64_t thread_id) {
   struct known_thread** chain = &known[thread_id % BUCKETS];
   for (struct known_thread* k = *chain; k; k = k->next) {
@@ -112,7 +114,7 @@ static void arm(struct st_code_record* r) {
   st_python_rearm(r->code);
 }
 
-/* Adds to a sum that no other thread writes. */
+/* Adds to a sum that only the look thread writes. */
 static void add(_Atomic uint64_t* sum, uint64_t value) {
   atomic_store_explicit(sum,
                         atomic_load_explicit(sum, memory_order_relaxed) + value,
@@ -127,7 +129,7 @@ static void add_times(const struct known_thread* k, uint64_t ns) {
     struct st_code_record* r = st_code_record_find(k->frames[i].code);
     if (!r || r->look == count)
       continue;
-    r->look = count; /* A recursive function counts once. */
+    r->look = count; /* A recursive function is counted once for each look. */
     add(&r->time_ns, ns);
     if (i == 0)
       add(&r->own_ns, ns);
@@ -174,8 +176,8 @@ static bool is_kept(const struct known_thread* k,
           memcmp(frames, k->frames, (size_t)depth * sizeof *frames) == 0);
 }
 
-/* Reads the stack of a thread that has run since the last look.  Returns false,
- * and keeps the stack of the last look, if it could not be read. */
+/* Reads the stack of a thread that has run since the last look.  If the stack
+ * cannot be read, keeps the stack of the last look and returns false. */
 static bool read_stack(struct known_thread* k,
                        const struct st_stack_thread* thread) {
   static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
@@ -211,8 +213,6 @@ static void look_at(struct known_thread* k,
   atomic_store(&k->shared.until, time);
 }
 
-/* ---- a look at all threads ---- */
-
 static void drop_ended(void) {
   for (int i = 0; i < BUCKETS; i++) {
     for (struct known_thread** p = &known[i]; *p;) {
@@ -234,8 +234,8 @@ static void look_at_all(void) {
     struct st_stack_thread thread;
     if (!st_stack_read_thread(&st_python_layout, &st_own_memory, address,
                               &thread))
-      /* The list of threads is changing, so a thread that is missing may still
-       * run. */
+      /* The list of threads is changing, so a thread that was not found may
+       * still run. */
       return;
     address = thread.next;
     struct known_thread* k =
@@ -263,15 +263,14 @@ static void follow_threshold(void) {
     atomic_store(&st_hooks.threshold_ns, ns);
 }
 
-/* ---- the look thread ---- */
-
 static uint64_t own_cpu_time(void) {
   struct timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec;
 }
 
-/* Waits for `ns` nanoseconds.  Returns false if the looks have to stop. */
+/* Sleeps for `ns` nanoseconds.  Returns false if the look thread has to
+ * stop. */
 static bool wait_for(uint64_t ns) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

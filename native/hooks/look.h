@@ -26,10 +26,10 @@
 
 enum { ST_LOOK_PERIOD_NS = 1250000 };
 
-/* The number of looks, and the times that they found, summed over all threads
- * since the process began.  Only the look thread writes them.  Other threads
- * read them for the summary, each independently of the others, so relaxed
- * access suffices. */
+/* The number of looks since the process began, and the sums of the times that
+ * they found on all threads.  Only the look thread writes these.  Other threads
+ * read them for the summary.  Each value is used independently of the others,
+ * so relaxed access suffices. */
 struct st_look_totals {
   _Atomic uint64_t looks, running_ns, waiting_ns, longest_gap_ns;
 };
@@ -39,10 +39,10 @@ extern struct st_look_totals st_look_totals;
 /* Starts the look thread.  Returns false if the system lets no process read its
  * own memory, or if no thread can be started. */
 bool st_look_start(void);
-/* Stops and joins the look thread, if it runs. */
+/* Stops the look thread and joins it.  Does nothing if it does not run. */
 void st_look_stop(void);
 
 /* Maps a file that contains the threshold, a u64 in ns, which may rise later.
- * If the path is NULL, the threshold stays as it is.  May be called only while
- * no look thread runs.  Returns false if the file cannot be mapped. */
+ * If `path` is NULL, the threshold stays as it is.  May be called only while no
+ * look thread runs.  Returns false if the file cannot be mapped. */
 bool st_look_use_threshold(const char* path);

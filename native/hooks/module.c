@@ -9,8 +9,9 @@
 #include "hooks/look.h"
 #include "hooks/tracer.h"
 
-/* Perfetto's trace processor nests at most 512 slices on a track, and shows
- * deeper ones wrongly.  The limit leaves room for the program's own slices. */
+/* The default of the largest depth of traced calls.  Perfetto's trace processor
+ * nests at most 512 slices on a track and shows deeper slices wrongly.  This
+ * limit leaves room for the program's own slices. */
 enum { DEFAULT_MAX_DEPTH = 400, MAX_MAX_DEPTH = 1 << 20 };
 
 struct options {
@@ -25,8 +26,8 @@ static const struct st_track_event_api* find_api(void) {
   return PyCapsule_Import(ST_TRACK_EVENT_API, 0);
 }
 
-/* The type of the category is not checked by the capsule's functions, so it is
- * checked here. */
+/* The type of the argument `category` is checked here, because the functions of
+ * the capsule do not check it. */
 static bool check_category(PyObject* category) {
   PyObject* module = PyImport_ImportModule("stretto._native");
   PyObject* type = module ? PyObject_GetAttrString(module, "Category") : NULL;

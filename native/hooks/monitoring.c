@@ -20,7 +20,7 @@
 #include <structmember.h>
 
 struct event {
-  const char* name; /* The name of the event in sys.monitoring.events. */
+  const char* name; /* The name that the event has in sys.monitoring.events. */
   vectorcallfunc callback;
 };
 
@@ -28,8 +28,6 @@ static PyObject* disable; /* The constant sys.monitoring.DISABLE. */
 static PyObject* monitoring;
 static PyTypeObject* callback_type;
 static int tool = -1;
-
-/* ---- callbacks, whose arguments are (code, offset, ...) ---- */
 
 #define CALLBACK(name)                                                    \
   static PyObject* name(PyObject* Py_UNUSED(self), PyObject* const* args, \
@@ -66,13 +64,11 @@ CALLBACK(on_unwind) {
   Py_RETURN_NONE;
 }
 
-/* ---- the same callbacks, for auto detail ---- */
-
 CALLBACK(on_auto_enter) {
   return Py_NewRef(st_auto_enter(args[0]) ? Py_None : disable);
 }
 
-/* Handles an exception that is thrown into a generator, in auto detail.  This
+/* Handles an exception that is thrown into a generator, for auto detail.  This
  * event cannot be disabled. */
 CALLBACK(on_auto_throw) {
   st_auto_enter(args[0]);
@@ -196,8 +192,8 @@ static long event_bit(const char* name) {
   return value;
 }
 
-/* Registers the events' callbacks.  Returns the bits of the events; -1 with an
- * exception set on failure. */
+/* Registers a callback for each event.  Returns a mask with the bits of these
+ * events.  Returns -1 with an exception set on failure. */
 static long add_callbacks(const struct event* events, int count, bool active) {
   long bits = 0;
   for (int i = 0; i < count; i++) {
@@ -224,8 +220,8 @@ static bool set_events(long bits) {
   return result != NULL;
 }
 
-/* Enables the code locations again that an earlier filter disabled.  Other
- * tools are not affected. */
+/* Enables the code locations that an earlier filter has disabled.  Other tools
+ * are not affected. */
 static bool restart_events(void) {
   PyObject* result = PyObject_CallMethod(monitoring, "restart_events", NULL);
   Py_XDECREF(result);
@@ -265,7 +261,8 @@ void st_backend_stop(void) {
   tool = -1;
 }
 
-/* Does nothing: the program cannot replace these callbacks. */
+/* Does nothing here, because the program cannot replace the callbacks of
+ * sys.monitoring. */
 void st_backend_check(void) {}
 
 #endif

@@ -21,8 +21,8 @@
 
 #if PY_VERSION_HEX < 0x030C0000
 
-/* Private structures of CPython.  With them, the code of a frame is read
- * without a function call and without reference counts. */
+/* These headers define private structures of CPython.  With them, the code of a
+ * frame is read without a function call and without reference counts. */
 #define Py_BUILD_CORE 1
 #include "hooks/backend.h"
 
@@ -33,7 +33,8 @@
 
 enum { CALLS_BETWEEN_CHECKS = 1024 };
 
-static PyObject* rehook; /* The object that sys.getprofile() returns. */
+/* The object that sys.getprofile() returns while our hook is set. */
+static PyObject* rehook;
 static PyCFunction start_new_thread;
 static uint32_t calls_until_check;
 
@@ -98,7 +99,8 @@ static void set_hook(PyThreadState* thread, Py_tracefunc hook) {
   thread->c_profilefunc = hook;
   bool tracing = thread->tracing == 0 && (hook || thread->c_tracefunc);
   thread->cframe->use_tracing = tracing ? 255 : 0;
-  Py_XDECREF(old); /* This is `rehook` or NULL, so no Python code runs. */
+  /* The dropped object is `rehook` or NULL, so no Python code runs. */
+  Py_XDECREF(old);
 }
 
 static void count_replaced(PyThreadState* thread) {
@@ -111,8 +113,8 @@ static void count_replaced(PyThreadState* thread) {
   }
 }
 
-/* Returns the first thread of the list.  While the GIL is held no thread leaves
- * the list, and new threads are added at its head. */
+/* Returns the first thread in the interpreter's list.  While the GIL is held,
+ * no thread leaves the list, and new threads are added at its head. */
 static PyThreadState* first_thread(void) {
   return PyInterpreterState_ThreadHead(PyInterpreterState_Main());
 }
@@ -131,17 +133,17 @@ void st_backend_check(void) {
   }
 }
 
-/* ---- our definition of sys.setprofile() ---- */
-
-/* A strong reference; NULL if not replaced. */
+/* A strong reference to the original sys.setprofile(); NULL if it is not
+ * replaced. */
 static PyCFunctionObject* setprofile;
 static PyMethodDef* original_setprofile;
 static PyMethodDef our_setprofile;
 /* The C function that the original sys.setprofile() installs. */
 static Py_tracefunc program_hook;
 
-/* A hook that is installed instead of the program's until its first event, so
- * that the program's hook does not get the return of sys.setprofile(). */
+/* A profile function that is installed instead of the program's hook until the
+ * first event.  So the program's hook does not get the return of
+ * sys.setprofile(). */
 static int skip_return(PyObject* self, PyFrameObject* frame, int what,
                        PyObject* arg) {
   PyThreadState_Get()->c_profilefunc = program_hook;
@@ -162,7 +164,7 @@ static PyObject* set_profile(PyObject* module, PyObject* function) {
   return result;
 }
 
-/* Replaces the definition of sys.setprofile, if it is the expected C
+/* Replaces the definition of sys.setprofile() if that is the expected C
  * function. */
 static void follow_setprofile(void) {
   PyObject* function = PySys_GetObject("setprofile");
@@ -182,8 +184,8 @@ static void unfollow_setprofile(void) {
   Py_CLEAR(setprofile);
 }
 
-/* Sets our hook again.  Called when the program has restored the object from
- * sys.getprofile(). */
+/* Sets our hook again.  Called when the program passes the object that it got
+ * from sys.getprofile(). */
 static PyObject* set_again(PyObject* Py_UNUSED(self), PyObject* const* args,
                            Py_ssize_t count) {
   bool running = st_hooks.running;

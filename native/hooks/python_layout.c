@@ -1,4 +1,5 @@
-/* CPython shows the structures below only to sources that define this macro. */
+/* CPython declares the structures below only for sources that define this
+ * macro. */
 #define Py_BUILD_CORE 1
 #include "hooks/python_layout.h"
 
@@ -77,8 +78,8 @@ struct st_stack_frame st_python_caller(struct st_stack_frame frame) {
 
 void st_python_rearm(PyObject* code) {
 #if PY_VERSION_HEX >= 0x030C0000
-  /* The thread that reads the version compares nothing else with it, and the
-   * GIL orders what follows: relaxed. */
+  /* The store may be relaxed: the thread that reads the version uses no other
+   * data with it, and the GIL orders all that follows. */
   __atomic_store_n(&((PyCodeObject*)code)->_co_instrumentation_version, 0,
                    __ATOMIC_RELAXED);
 #else

@@ -11,20 +11,21 @@
 
 extern const struct st_stack_layout st_python_layout;
 
-/* Returns the address of the pointer to the main interpreter's first thread
- * state. */
+/* Returns the address of the pointer to the first thread state of the main
+ * interpreter. */
 uint64_t st_python_threads(void);
 
-/* Returns the innermost frame of a thread: its address, and, for a Python call,
- * its code.  The thread must not be running bytecode, and the caller holds the
- * GIL. */
+/* Returns the innermost frame of a thread: the frame's address and, if it is a
+ * Python call, its code.  The thread must not be running bytecode.  The caller
+ * holds the GIL. */
 struct st_stack_frame st_python_frame(PyThreadState* thread);
-/* Returns the frame that called this one; its address is 0 if there is none. */
+/* Returns the frame of the caller of this frame.  The address is 0 if there is
+ * none. */
 struct st_stack_frame st_python_caller(struct st_stack_frame frame);
 
-/* Makes the interpreter switch the events of a code object on again at its next
- * call, by a change of the code's event version.  At each call the interpreter
- * compares it with the version of the last change of events, and instruments
- * the code anew if they differ.  This is one store, which needs no GIL.  The
+/* Makes the interpreter report events of a code object again from its next call
+ * on, by changing the event version of the code.  At each call the interpreter
+ * compares this version with that of the last change of events; if they differ,
+ * it instruments the code anew.  This is one store, which needs no GIL.  The
  * caller keeps the code alive. */
 void st_python_rearm(PyObject* code);

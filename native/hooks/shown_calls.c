@@ -8,16 +8,15 @@
 
 enum {
   FIRST_CAPACITY = 64,
-  /* The number of innermost frames that are searched for a return. */
+  /* A returning call's frame is searched only among this number of innermost
+   * frames. */
   MAX_SEARCH = 64,
-  /* The number of callers that are searched for a frame. */
+  /* A frame is searched only among this number of its callers. */
   MAX_CALLERS = 1024,
 };
 
 _Thread_local struct st_shown_calls* st_thread_shown;
 struct st_shown_counts st_shown_counts;
-
-/* ---- life cycle ---- */
 
 static void forget_own(void) {
   st_thread_shown = NULL;
@@ -54,7 +53,8 @@ static void begin_generation(struct st_shown_calls* s, uint64_t native_id) {
   if (s->generation == st_hooks.generation)
     return;
   forget(s);
-  s->native_id = native_id; /* A fork changes the id. */
+  /* A fork changes the thread id, so it is stored again here. */
+  s->native_id = native_id;
   s->last_event = s->last_look = 0;
   s->looked_at = NULL;
   s->busy = false;
@@ -109,14 +109,12 @@ static bool make_room(struct st_shown_calls* s) {
   return true;
 }
 
-/* ---- writing slices ---- */
-
 static uint64_t threshold(void) {
   return atomic_load_explicit(&st_hooks.threshold_ns, memory_order_relaxed);
 }
 
-/* Sets *track to the track to write to, or to NULL for the calling thread's
- * own. Returns false if the thread has no track. */
+/* Sets *track to the track of a thread.  NULL means the own track of the
+ * calling thread.  Returns false if the thread has no track. */
 static bool choose_track(struct st_shown_calls* s, PyObject** track) {
   *track = NULL;
   if (s == st_thread_shown)
@@ -164,8 +162,9 @@ static void write_begin(struct st_shown_calls* s, struct st_shown_frame* f) {
   f->since = *api->start_counter;
 }
 
-/* Returns the arguments of a slice, a dict: the counts of its short calls, and
- * the accuracy of its times.  NULL if it has no arguments. */
+/* Returns the arguments of a slice as a dict: the counts of the short calls in
+ * it, and the accuracy of its times.  Returns NULL if the slice has no
+ * arguments. */
 static PyObject* end_arguments(const struct st_shown_frame* f,
                                PyObject* raised) {
   if (!f->short_calls && !f->by_look && !raised)
@@ -222,8 +221,6 @@ void st_shown_write_due(struct st_shown_calls* s, uint64_t now) {
   }
 }
 
-/* ---- ending calls ---- */
-
 static void count_call(struct st_code_record* r, uint64_t duration) {
   r->calls++;
   r->total_ns += duration;
@@ -233,7 +230,7 @@ static void count_call(struct st_code_record* r, uint64_t duration) {
     st_shown_switch_off(r);
 }
 
-/* Removes the innermost frame, whose call ended at the time `end`. */
+/* Removes the innermost frame.  Its call has ended at the time `end`. */
 static void close_innermost(struct st_shown_calls* s, uint64_t end) {
   struct st_shown_frame f = s->frames[--s->depth];
   if (s->begun > s->depth)
@@ -301,8 +298,6 @@ void st_shown_end_all(uint64_t now) {
   }
 }
 
-/* ---- events of the interpreter ---- */
-
 static void note_event(struct st_shown_calls* s, uint64_t now) {
   s->last_event = now;
   if (s->looked_at)
@@ -319,7 +314,9 @@ static bool calls(uint64_t caller, uint64_t code, uint64_t frame,
     if (!f.address || f.address == stop)
       return false;
   }
-  return true; /* Not known; a later look will find out. */
+  /* It is not known whether this frame is a caller.  It counts as one, and a
+   * later look will correct that. */
+  return true;
 }
 
 /* Closes innermost frames that cannot be open any more, because a call begins
@@ -358,7 +355,8 @@ void st_shown_enter(struct st_shown_calls* s, uint64_t address,
       .except = st_hooks.api->take_traced(record->code)};
 }
 
-/* Returns the depth of a frame; 0 if it is not among the innermost ones. */
+/* Returns the depth of a frame.  Returns 0 if the frame is not among the
+ * innermost ones. */
 static uint32_t depth_of(const struct st_shown_calls* s, uint64_t address,
                          const struct st_code_record* record) {
   uint32_t depth = s->depth;

@@ -28,39 +28,45 @@
 #include "hooks/tracer.h"
 
 enum {
-  ST_SHORT_CALLS = 100,  /* Short calls in a row that switch a function off. */
-  ST_SHOWN_CALLS = 4096, /* The maximal depth of shown calls. */
+  /* After this number of short calls in a row a function is switched off. */
+  ST_SHORT_CALLS = 100,
+  ST_SHOWN_CALLS = 4096, /* The maximal depth of the shown calls of a thread. */
 };
 
 struct st_shown_frame {
-  uint64_t address; /* The address of the interpreter's frame. */
+  uint64_t address; /* The address of the interpreter's frame for this call. */
   struct st_code_record* record;
   uint64_t begin;
-  uint64_t last;        /* The last time at which it was certainly open. */
-  uint64_t child_end;   /* The end of the last call that it made. */
-  uint64_t short_calls; /* The number of calls in it that are not shown. */
+  /* The last time at which the call was certainly open. */
+  uint64_t last;
+  /* The time at which the last call that this call made has ended. */
+  uint64_t child_end;
+  /* The number of calls made by this call that are not shown. */
+  uint64_t short_calls;
   uint64_t short_ns;
-  uint64_t unsure_ns; /* How much earlier the call may have begun. */
+  uint64_t unsure_ns; /* How much earlier this call may have begun. */
   uint32_t mask, since, except;
-  uint32_t looks; /* Number of looks that found it. */
-  bool by_look;   /* A look found it, so it may end without an event. */
-  bool found;     /* A look found it first: it began without an event. */
-  bool confirmed; /* The frame is certainly one call, not several. */
-  bool written;   /* The BEGIN was written. */
+  uint32_t looks; /* The number of looks that found this call. */
+  bool by_look;   /* A look found this call, so it may end without an event. */
+  /* A look was the first to find this call: it began without an event. */
+  bool found;
+  /* This frame is certainly one call, not several calls at the same address. */
+  bool confirmed;
+  bool written; /* The BEGIN of this call was written. */
 };
 
-/* The result of the last look at a thread.  It is never freed.
- *
- * The look thread writes `thread_id` and `until`, the thread itself `events`.
- * Stores of the first two are sequentially consistent: who sees an `until` for
- * its id sees no older one, since it is cleared before the id is set. `events`
- * is relaxed: it orders nothing, and a look that misses the last event treats
- * the stack as unchanged for one more period. */
+/* The result of the last look at a thread.  The struct is never freed. The look
+ * thread writes `thread_id` and `until`; the thread itself writes `events`.
+ * Stores of the first two are sequentially consistent, and `until` is cleared
+ * before `thread_id` is set: a thread that sees an `until` for its id sees none
+ * of an older owner.  `events` is relaxed and orders nothing: a look that
+ * misses the last event treats the stack as unchanged for one more period. */
 struct st_looked_at {
   _Atomic uint64_t thread_id;
-  /* The time up to which the thread's stack was unchanged. */
+  /* The time until which the stack of the thread was unchanged. */
   _Atomic uint64_t until;
-  /* Number of the thread's events; each may outdate the last sighting. */
+  /* The number of events of the thread; each event may outdate the last
+   * sighting. */
   _Atomic uint64_t events;
 };
 
@@ -68,62 +74,70 @@ struct st_shown_calls {
   struct st_thread_record thread;
   struct st_shown_frame* frames;
   uint32_t depth, capacity;
-  uint32_t begun; /* Number of first frames whose BEGINs are written. */
+  /* The BEGINs of this number of outermost frames are written. */
+  uint32_t begun;
   uint32_t by_look;
   uint32_t generation;
-  uint64_t last_event; /* The time of the thread's last event. */
-  uint64_t last_look;  /* The time of the last merged sighting. */
+  uint64_t last_event; /* The time of the last event of this thread. */
+  /* The time of the last merged sighting of this thread. */
+  uint64_t last_look;
   uint64_t native_id;
-  struct st_looked_at* looked_at; /* NULL before the first sighting. */
-  PyObject* track;                /* Made when another thread writes to it. */
-  PyObject* raised; /* The argument of st_shown_leave(), borrowed. */
-  /* The thread is handling an event, perhaps waiting without the GIL. */
+  /* The result of the last look at this thread; NULL before the first
+   * sighting. */
+  struct st_looked_at* looked_at;
+  /* The track of this thread, made when another thread first writes to it. */
+  PyObject* track;
+  /* The `raised` argument of st_shown_leave(), a borrowed reference. */
+  PyObject* raised;
+  /* Whether the thread is handling an event, perhaps waiting without the
+   * GIL. */
   bool busy;
 };
 
 struct st_shown_counts {
-  /* The number of slices, of slices found by looks, and of short calls. */
+  /* Three counts: slices, slices that looks found, and short calls. */
   uint64_t shown, found, counted;
 };
 
 extern _Thread_local struct st_shown_calls* st_thread_shown;
 extern struct st_shown_counts st_shown_counts;
 
-/* Returns the calling thread's shown calls, made on first use.  NULL when out
- * of memory. */
+/* Returns the shown calls of the calling thread, made on first use.  Returns
+ * NULL when out of memory. */
 struct st_shown_calls* st_shown_get(void);
-/* Returns a thread's shown calls, made on first use.  NULL when out of
- * memory. */
+/* Returns the shown calls of a thread, made on first use.  Returns NULL when
+ * out of memory. */
 struct st_shown_calls* st_shown_of(uint64_t thread_id, uint64_t native_id);
-/* Ends the shown calls of a thread that has ended, and frees them. */
+/* Ends the shown calls of an ended thread, and frees them. */
 void st_shown_gone(struct st_shown_calls* s);
 void st_shown_watch_forks(void);
 
-/* Adds the call that begins at the frame. */
+/* Adds the call that begins now at this frame to the shown calls. */
 void st_shown_enter(struct st_shown_calls* s, uint64_t address,
                     struct st_code_record* record, uint64_t now);
-/* Closes the call of the frame, which ends; `raised` is the type of the
- * exception that left it, or NULL.  Returns false if it is not among
- * the shown calls. */
+/* Closes the call at this frame, because it ends.  `raised` is the type of the
+ * exception that has left the call, or NULL.  Returns false if the call is not
+ * among the shown calls. */
 bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
                     struct st_code_record* record, uint64_t now,
                     PyObject* raised);
 
-/* Inserts a frame that a look found at `index`.  Returns NULL if there is no
- * room. */
+/* Inserts a frame that a look found, at `index`.  Returns NULL if there is no
+ * room for the frame. */
 struct st_shown_frame* st_shown_insert(struct st_shown_calls* s, uint32_t index,
                                        uint64_t address,
                                        struct st_code_record* record);
-/* Updates `last` of the frames that looks found, from the last look at the
- * thread. No time becomes later than `now`. */
+/* Updates `last` of those frames that looks have found, by the last look at the
+ * thread.  No time becomes later than `now`. */
 void st_shown_refresh(struct st_shown_calls* s, uint64_t now);
 /* Sets `last` of the frames that the last look found to `time`. */
 void st_shown_extend(struct st_shown_calls* s, uint64_t time);
-/* Closes all frames deeper than `depth`, each at its time `last`. */
+/* Closes all frames deeper than `depth`.  Each call ends at the time `last` of
+ * its frame. */
 void st_shown_cut(struct st_shown_calls* s, uint32_t depth);
-/* Writes the BEGINs of all calls that have lasted as long as the threshold. */
+/* Writes the BEGIN of each call that has lasted as long as the threshold. */
 void st_shown_write_due(struct st_shown_calls* s, uint64_t now);
-/* Ends all frames of all threads, at the end of the recording. */
+/* Ends all open calls of all threads, at the end of the recording. */
 void st_shown_end_all(uint64_t now);
 
 /* Switches a function off: the interpreter reports no further calls of its

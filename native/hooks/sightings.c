@@ -7,12 +7,13 @@
 enum { WORDS = 1 << 16, HEAD = 6 };
 
 static uint64_t ring[WORDS];
-/* The look thread puts, a thread with the GIL takes. Each position is stored
- * with release order and loaded by the other side with acquire order: words are
- * read after they were written, and overwritten after they were read. */
+/* The look thread puts sightings into the ring; a thread with the GIL takes
+ * them out.  Each of the two positions is stored with release order, and the
+ * other side loads it with acquire order.  So words are read only after they
+ * were written, and overwritten only after they were read. */
 static _Atomic uint64_t put_at, taken_at;
 static bool taking;
-/* Statistics, which order nothing. */
+/* The counters below are statistics, which order no other memory access. */
 _Atomic uint64_t st_sightings_lost, st_sightings_torn;
 
 static void put_word(uint64_t* at, uint64_t word) {
@@ -62,8 +63,8 @@ static bool is_call(const struct st_shown_frame* f,
          (uint64_t)(uintptr_t)f->record->code == frame->code;
 }
 
-/* Returns the index of the frame in seen[0 .. below), searched from the
- * outermost frame, or -1. */
+/* Returns the index of the frame in seen[0 .. below), or -1.  The search begins
+ * at the outermost frame. */
 static int find_call(const struct st_shown_frame* f,
                      const struct st_stack_frame* seen, int below) {
   while (--below >= 0 && !is_call(f, &seen[below])) {
@@ -71,8 +72,8 @@ static int find_call(const struct st_shown_frame* f,
   return below;
 }
 
-/* Closes the frames that are not on the stack.  Returns false, and changes
- * nothing, if the stack contradicts the events. */
+/* Closes the shown frames that are not on the stack.  Returns false, and
+ * changes nothing, if the stack contradicts the events. */
 static bool close_missing(struct st_shown_calls* s,
                           const struct st_stack_frame* seen, int depth,
                           bool certain) {
@@ -103,8 +104,8 @@ static void see_again(struct st_shown_frame* f, uint64_t time) {
   f->confirmed = f->confirmed || f->looks >= 2;
 }
 
-/* Inserts a call that no event reported at `index`.  Returns false if its
- * function is not switched off, or there is no room. */
+/* Inserts a call that no event has reported, at `index`.  Returns false if the
+ * called function is not switched off, or if there is no room. */
 static bool add_call(struct st_shown_calls* s, uint32_t index,
                      const struct st_stack_frame* frame,
                      const struct st_sighting* from) {
@@ -131,8 +132,9 @@ static bool add_call(struct st_shown_calls* s, uint32_t index,
   return true;
 }
 
-/* Inserts the frames of the stack between the frames that are already known,
- * and confirms those that are on the stack again. */
+/* Inserts the stack's new frames between the frames that are already known.
+ * Confirms the frames that were found by an earlier look and are still on the
+ * stack. */
 static void add_seen(struct st_shown_calls* s,
                      const struct st_stack_frame* seen, int depth,
                      const struct st_sighting* from) {
@@ -146,8 +148,6 @@ static void add_seen(struct st_shown_calls* s,
     }
   }
 }
-
-/* ---- the present stack of a thread ---- */
 
 static PyThreadState* thread_of(const struct st_shown_calls* s) {
   PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
@@ -174,9 +174,9 @@ static bool was_seen(const struct st_sighting* from,
   return false;
 }
 
-/* Copies the frames of the thread's present stack that are in the sighting or
- * were reported by events.  Returns their number, or -1 if the stack cannot be
- * read. */
+/* Copies those frames of the thread's present stack that are in the sighting,
+ * or that events have reported.  Returns the number of frames, or -1 if the
+ * stack cannot be read. */
 static int real_stack(const struct st_shown_calls* s,
                       const struct st_sighting* from, bool entering,
                       struct st_stack_frame* out) {

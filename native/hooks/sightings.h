@@ -33,21 +33,21 @@ struct st_sighting {
   struct st_looked_at* thread;
   uint64_t thread_id, native_id;
   uint64_t time, before;
-  bool gone; /* Whether the thread has ended. */
+  bool gone; /* Whether the thread of this sighting has ended. */
   int depth;
   const struct st_stack_frame* frames;
 };
 
-/* Puts a sighting into the ring; called by the look thread.  Returns false if
+/* Puts a sighting into the ring.  Called by the look thread.  Returns false if
  * the ring is full. */
 bool st_sightings_put(const struct st_sighting* sighting);
 bool st_sightings_waiting(void);
 
-/* The functions below need the GIL. */
+/* The functions from here on need the GIL. */
 
 void st_sightings_start(void);
-/* Merges all sightings in the ring into the shown calls.  `entering` means that
- * the call of the calling thread's innermost frame is about to begin. */
+/* Merges all sightings in the ring into the shown calls.  `entering`: the call
+ * of the calling thread's innermost frame is about to begin. */
 void st_sightings_take(bool entering);
 
 extern _Atomic uint64_t st_sightings_lost, st_sightings_torn;

@@ -35,39 +35,47 @@
 #define ST_LIKELY(x) __builtin_expect(!!(x), 1)
 #define ST_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-enum { ST_DEFAULT_THRESHOLD_NS = 50000 }; /* For auto detail. */
+/* The threshold of auto detail at its start. */
+enum { ST_DEFAULT_THRESHOLD_NS = 50000 };
 
 /* Counts of calls without a slice and of threads without the hook, by
  * reason. */
 struct st_hook_counts {
-  uint64_t too_deep;   /* Calls deeper than max_depth. */
-  uint64_t too_short;  /* Calls shorter than min_duration_ns. */
-  uint64_t unfinished; /* Calls that the return of a caller closed. */
-  /* Threads on which the program set its own profiler during tracing. */
+  uint64_t too_deep;  /* The number of calls deeper than max_depth. */
+  uint64_t too_short; /* The number of calls shorter than min_duration_ns. */
+  /* The number of open calls that were closed by the return of a caller. */
+  uint64_t unfinished;
+  /* The number of threads on which the program has set its own profiler during
+   * tracing. */
   uint64_t threads_replaced;
-  /* Threads on which the program had its own profiler before tracing. */
+  /* The number of threads on which the program had its own profiler before
+   * tracing. */
   uint64_t threads_occupied;
 };
 
 struct st_hooks {
   const struct st_track_event_api* api;
   PyObject* category;
-  /* A callable (code, module name) -> bool; NULL if all code is traced. */
+  /* The code filter, a Python callable (code, module name) -> bool.  NULL if
+   * all code is traced. */
   PyObject* accepts;
   uint64_t min_duration_ns;
   uint32_t max_depth;
   bool c_functions;
   bool running;
   bool auto_detail;
-  bool may_switch_off; /* Looks run, which find long calls (look.h). */
-  bool some_off;       /* Whether any function is switched off. */
+  /* Whether the look thread runs, which finds long calls (look.h). */
+  bool may_switch_off;
+  /* Whether any function is switched off by auto detail. */
+  bool some_off;
   /* The time between two looks.  The look thread writes it, other threads read
    * it. Relaxed access suffices, because nothing else depends on it. */
   _Atomic uint64_t look_period_ns;
-  /* Shorter calls are only counted.  The look thread raises it; relaxed like the
-   * period. */
+  /* The threshold: calls shorter than this are only counted.  The look thread
+   * raises it.  Accesses are relaxed, because nothing else depends on it. */
   _Atomic uint64_t threshold_ns;
-  uint32_t generation; /* The number of the last start. */
+  /* The generation of the tracer: the number of its last start. */
+  uint32_t generation;
   struct st_hook_counts counts;
 };
 

@@ -6,9 +6,11 @@
 
 enum {
   WINDOW = 4096,
-  /* The part of a frame that contains all offsets of a layout. */
+  /* The number of bytes of a frame that contain all members named by any
+   * layout. */
   FRAME_BYTES = 96,
-  /* The part of a thread state that contains all offsets of a layout. */
+  /* The number of bytes of a thread state that contain all members named by any
+   * layout. */
   THREAD_BYTES = 320,
 };
 
@@ -28,7 +30,7 @@ bool st_own_memory_works(void) {
          to == from;
 }
 
-/* A copy of the memory at [start, start + size). */
+/* A window: a copy of the memory at [start, start + size). */
 struct window {
   const struct st_memory* memory;
   uint64_t start;
@@ -42,8 +44,8 @@ static bool fetch(struct window* w, uint64_t start, size_t size) {
   return w->size != 0;
 }
 
-/* Returns the bytes of a frame, in a window that also contains most of its
- * callers. */
+/* Returns the bytes of a frame.  They are in a window that also contains most
+ * of the frame's callers. */
 static const uint8_t* frame_bytes(struct window* w, uint64_t address) {
   bool inside = address >= w->start &&
                 address - w->start + FRAME_BYTES <= w->size &&

@@ -27,32 +27,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The offsets, in bytes, of the members that the reader uses. */
+/* The layout of one CPython version: the offsets, in bytes, of the members that
+ * the reader uses. */
 struct st_stack_layout {
-  uint16_t thread_next;      /* In a thread state: the next thread state. */
-  uint16_t thread_id;        /* In a thread state: its number, never reused. */
-  uint16_t thread_native_id; /* In a thread state: the kernel's tid. */
-  uint16_t thread_frame;  /* In a thread state: the frame or control frame. */
-  uint16_t control_frame; /* In a control frame: the frame. */
-  /* Whether the version has control frames, as 3.11 and 3.12. */
+  /* Offset in a thread state: the next thread state. */
+  uint16_t thread_next;
+  /* Offset in a thread state: its number, which is never reused. */
+  uint16_t thread_id;
+  /* Offset in a thread state: the kernel's thread id. */
+  uint16_t thread_native_id;
+  /* Offset in a thread state: the pointer to the frame or control frame. */
+  uint16_t thread_frame;
+  /* Offset in a control frame: the pointer to the frame. */
+  uint16_t control_frame;
+  /* Whether this CPython version has control frames, as 3.11 and 3.12 have. */
   bool has_control_frame;
   uint16_t frame_code;
   uint16_t frame_previous;
   uint16_t frame_owner;
-  /* Frames with this owner or a greater one are no Python calls. */
+  /* A frame whose owner is this number or a greater one is no Python call. */
   uint8_t first_foreign_owner;
-  uint8_t last_owner; /* The greatest valid owner of a frame. */
-  uint64_t code_tag;  /* Bits of the pointer to the code that are no address. */
+  uint8_t last_owner; /* The greatest valid number of a frame's owner. */
+  /* The bits of the code pointer that are not part of the address. */
+  uint64_t code_tag;
 };
 
-/* A source of memory.  `read` copies `size` bytes from an address; returns
- * false if not all of them are mapped. */
+/* A source of memory.  `read` copies `size` bytes from an address.  It returns
+ * false if some of these bytes are not mapped. */
 struct st_memory {
   bool (*read)(void* self, uint64_t address, void* to, size_t size);
   void* self;
 };
 
-/* Reads this process's own memory, by process_vm_readv. */
+/* A source that reads this process's own memory, by process_vm_readv. */
 extern const struct st_memory st_own_memory;
 /* Returns whether the system allows st_own_memory. */
 bool st_own_memory_works(void);
@@ -61,7 +68,8 @@ struct st_stack_thread {
   uint64_t next, id, native_id, frame;
 };
 
-/* A frame identifies a call: two open calls never have the same address. */
+/* A frame of a thread.  Its address identifies the call: two open calls never
+ * have the same address. */
 struct st_stack_frame {
   uint64_t address, code;
 };
@@ -72,14 +80,15 @@ enum {
   ST_STACK_TOO_DEEP = -2,
 };
 
-/* Reads a thread state.  Returns false if it is not in memory. */
+/* Reads a thread state.  Returns false if the thread state is not in mapped
+ * memory. */
 bool st_stack_read_thread(const struct st_stack_layout* layout,
                           const struct st_memory* memory, uint64_t address,
                           struct st_stack_thread* thread);
 
-/* Reads the frames of a thread, the innermost first, into `frames`, which has
- * room for ST_STACK_MAX_DEPTH.  Returns their number, or a negative ST_STACK_
- * error. */
+/* Reads the frames of a thread into `frames`, the innermost first.  `frames`
+ * has room for ST_STACK_MAX_DEPTH.  Returns the number of frames, or a negative
+ * ST_STACK_ error. */
 int st_stack_read(const struct st_stack_layout* layout,
                   const struct st_memory* memory,
                   const struct st_stack_thread* thread,

@@ -49,7 +49,7 @@ static void make_chunk(size_t payload, size_t packet) {
 }
 
 /* Runs one round: writes `bytes` into a ring that was used before, and reads
- * them back. */
+ * these bytes back. */
 static void run_round(struct st_trace_buffer* b, struct st_bytes* out,
                       size_t bytes, double* in_rate, double* out_rate) {
   struct st_readback* r = st_readback_create(0);
@@ -81,7 +81,8 @@ static void measure(size_t megabytes, size_t payload, size_t packet) {
   struct st_bytes out = {0};
   double in[ROUNDS], back[ROUNDS];
   make_chunk(payload, packet);
-  /* The first round touches all of the memory; it is not counted. */
+  /* The first round touches all memory for the first time, so it is not
+   * counted. */
   run_round(b, &out, bytes, in, back);
   for (int i = 0; i < ROUNDS; i++)
     run_round(b, &out, bytes, &in[i], &back[i]);

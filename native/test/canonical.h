@@ -29,8 +29,8 @@ static inline uint8_t* canonical_delimited(const uint8_t* p, size_t size,
       memcpy(out, p, size);
     return out + size;
   }
-  /* Reserves the longest length and writes the content after it.  Then the
-   * content is moved. */
+  /* Writes the content of a nested message after room for the longest length.
+   * Then moves the content to its length. */
   uint8_t* body = out + ST_MAX_VARINT;
   size_t body_size = canonicalise(p, p + size, body);
   out = st_put_varint(out, body_size);
@@ -38,8 +38,9 @@ static inline uint8_t* canonical_delimited(const uint8_t* p, size_t size,
   return out + body_size;
 }
 
-/* Writes the message with minimal lengths, and checks that it is well-formed.
- * `out` needs as many bytes as the input, plus ST_MAX_VARINT per level. */
+/* Writes a message in its canonical form, with minimal lengths, and checks that
+ * the message is well-formed.  `out` needs as many bytes as the input, plus
+ * ST_MAX_VARINT for each level. */
 static inline size_t canonicalise(const uint8_t* p, const uint8_t* end,
                                   uint8_t* out) {
   uint8_t* start = out;

@@ -27,11 +27,12 @@ struct chunk_reader {
   struct st_shm shm;
   struct chunk_copy* chunks;
   size_t count, capacity;
-  size_t freed; /* The chunks [0, freed) of the list are free again. */
+  /* The number of chunks at the start of the list that are free again. */
+  size_t freed;
   bool free_at_once;
   unsigned patches, flushes, registered, unregistered;
   bool last_has_more;
-  /* The number of further calls of congested() that return true. */
+  /* How many further calls of congested() return true. */
   unsigned behind;
 };
 
@@ -66,7 +67,7 @@ static const struct st_commit_sink kReaderSink = {
     .congested = reader_congested,
 };
 
-/* Frees the oldest chunk that is still Complete. */
+/* Frees the oldest chunk that is still in state Complete. */
 static inline bool reader_free_one(struct chunk_reader* r) {
   if (r->freed == r->count)
     return false;
@@ -145,8 +146,6 @@ static inline void reader_destroy(struct chunk_reader* r) {
     free(r->chunks[i].payload);
   free(r->chunks);
 }
-
-/* --- packets --- */
 
 typedef void (*packet_callback)(void* context, const uint8_t* packet,
                                 size_t size);

@@ -21,7 +21,8 @@ static struct st_send_queue g_queue;
 static struct st_commit_batch g_batch;
 static uint8_t g_received[1 << 21];
 static size_t g_have;
-static size_t g_used; /* Bytes of the frames returned so far. */
+/* The number of bytes in the frames that were returned so far. */
+static size_t g_used;
 
 static inline void open_batch(uint32_t batch_bytes) {
   g_have = g_used = 0;
@@ -35,8 +36,6 @@ static inline void close_batch(void) {
   st_send_queue_destroy(&g_queue);
   socket_pair_close(&g_pair);
 }
-
-/* --- functions that call the sink --- */
 
 static inline void complete(uint32_t page, uint8_t index, uint32_t buffer) {
   struct st_chunk chunk = {.size = 4088, .page = page, .index = index};
@@ -71,9 +70,8 @@ static inline void patch(uint32_t chunk_id, uint32_t count, bool has_more) {
   }
 }
 
-/* --- the service that receives requests --- */
-
-/* Returns the next complete frame; its bytes stay valid until the next call. */
+/* Returns the next complete frame.  The frame's bytes stay valid until the next
+ * call. */
 static inline bool next_frame(struct st_ipc_invoke* out) {
   size_t used = g_used;
   memmove(g_received, g_received + used, g_have - used);
@@ -90,8 +88,8 @@ static inline bool next_frame(struct st_ipc_invoke* out) {
   return true;
 }
 
-/* Parses a flat message of varints.  The value of field n is stored in
- * out[n]. */
+/* Parses a message that has only varint fields.  The value of field n is stored
+ * in out[n]. */
 static inline void get_varints(const uint8_t* data, size_t size, uint64_t* out,
                                unsigned count) {
   struct st_decoder d;
@@ -115,7 +113,8 @@ struct request {
 static inline void count_move(struct request* r, const struct st_field* f) {
   uint64_t fields[4];
   get_varints(f->data, f->size, fields, 4);
-  CHECK_EQ(r->patch_entries, 0); /* In a request, moves precede patches. */
+  /* The moves of a request come before its patches. */
+  CHECK_EQ(r->patch_entries, 0);
   CHECK_EQ(fields[2], fields[1] % 14);
   CHECK_EQ(fields[3], 3);
   if (r->moves++ == 0)
@@ -193,8 +192,6 @@ static inline void expect_writer(uint32_t method, uint64_t writer,
   CHECK_EQ(fields[2], buffer);
 }
 
-/* --- a full send queue --- */
-
 /* Fills the send queue with frames of 1000 bytes, so that it refuses any
  * further frame of that size. */
 static inline void block_queue(void) {
@@ -205,13 +202,13 @@ static inline void block_queue(void) {
   memcpy(frame + 4, filler, sizeof filler);
   while (st_send_queue_push(&g_queue, frame, sizeof frame, -1)) {
   }
-  /* Smaller frames fill the remaining space, so that no commit fits. */
+  /* Smaller frames fill the rest of the queue, so that no commit fits. */
   while (st_send_queue_push(&g_queue, "\0\0\0\0", 4, -1)) {
   }
 }
 
-/* Receives the frames of block_queue(), so that the room listener sends the
- * batch. */
+/* Receives the frames of block_queue().  The queue then calls the room
+ * listener, which sends the batch. */
 static inline void unblock_queue(void) {
   do {
     g_have += socket_pair_receive_all(&g_pair, g_received + g_have, 1 << 16);

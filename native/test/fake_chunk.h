@@ -26,7 +26,7 @@ enum {
 
 static uint8_t fake_payload[65536];
 static struct st_chunk_copy fake;
-static struct st_packet got; /* The packet that was read last. */
+static struct st_packet got; /* The packet that the test has read last. */
 
 static inline void chunk(uint16_t producer, uint16_t writer, uint32_t id) {
   memset(fake_payload, 0, sizeof fake_payload);
@@ -42,8 +42,8 @@ static inline void flags(uint8_t chunk_flags) {
   fake.flags = chunk_flags;
 }
 
-/* Appends bytes unchanged, and adds `fragments` to the chunk's number of
- * fragments. */
+/* Appends bytes to the chunk unchanged, and adds `fragments` to the chunk's
+ * number of fragments. */
 static inline void add_raw(const void* data, size_t size, uint16_t fragments) {
   memcpy(fake_payload + fake.payload_size, data, size);
   fake.payload_size += size;
@@ -57,7 +57,8 @@ static inline void add(size_t size, char fill) {
   fake.payload_size += size;
 }
 
-/* Sets the payload's size.  The bytes after the fragments are unused. */
+/* Sets the size of the chunk's payload.  The bytes after the fragments are
+ * unused. */
 static inline void pad_to(size_t size) {
   fake.payload_size = size;
 }
@@ -67,8 +68,9 @@ static inline bool commit(struct st_trace_buffer* b) {
   return st_trace_buffer_copy_chunk(b, &fake);
 }
 
-/* Commits the chunk as a scraper sees it.  The scraper does not count the last
- * fragment, so the test's chunks contain only counted ones. */
+/* Commits the chunk as a scraper does.  A scraper does not count the last
+ * fragment of an unfinished chunk, so the chunks here contain only counted
+ * fragments. */
 static inline bool scrape(struct st_trace_buffer* b) {
   fake.complete = false;
   return st_trace_buffer_copy_chunk(b, &fake);
@@ -92,8 +94,8 @@ static inline void begin_read(struct st_trace_buffer* b) {
   st_trace_buffer_begin_read(b);
 }
 
-/* Reads the next packet into `got`, and checks its size and content, but not
- * its loss mask. */
+/* Reads the next packet into `got`.  Checks the packet's size and content, but
+ * not its loss mask. */
 static inline void expect_lossy(struct st_trace_buffer* b, size_t size,
                                 char fill) {
   CHECK(st_trace_buffer_read_packet(b, &got));

@@ -6,10 +6,12 @@
 
 enum { STITCHED_LIMIT = 2 << 20 };
 
-/* A stream whose buffers become inaccessible when the stream leaves them, like
- * chunks.  Their bytes change only by patches, which are applied at the end. */
+/* A stream whose buffers, like chunks, become inaccessible when the stream
+ * leaves them.  After that their bytes change only by patches, which are
+ * applied at the end. */
 struct stitcher {
-  struct script* sizes; /* The script that gives the buffers' sizes. */
+  /* The script from which the sizes of the buffers are read. */
+  struct script* sizes;
   uint8_t* out;
   size_t out_size;
   uint8_t buffer[512];
@@ -26,7 +28,7 @@ static inline void stitch(struct stitcher* s, struct st_stream_writer* w) {
   if (used > 0)
     memcpy(s->out + s->out_size, s->buffer, used);
   s->out_size += used;
-  /* Overwrites the old buffer: the message must not write to it any more. */
+  /* Overwrites the old buffer, to which the message must not write any more. */
   memset(s->buffer, 0xEE, sizeof s->buffer);
 }
 
@@ -50,7 +52,7 @@ static inline void stitcher_finish(struct stitcher* s,
                                    struct st_stream_writer* w) {
   stitch(s, w);
   for (size_t i = 0; i < s->patch_count; i++) {
-    /* Byte 0 with bit 7 marks the patch as ready. */
+    /* In a ready patch, byte 0 has bit 7 set. */
     CHECK(s->patches[i].bytes[0] & 0x80);
     CHECK(s->patches[i].at + ST_SIZE_FIELD <= s->out_size);
     memcpy(s->out + s->patches[i].at, s->patches[i].bytes, ST_SIZE_FIELD);
@@ -100,8 +102,8 @@ static inline void check_message(const uint8_t* data, size_t size) {
   CHECK_EQ(stitcher.out_size, root.size);
   check_same(out, stitcher.out_size, &plain);
 
-  /* An array that is too small: bytes must be counted, and none written outside
-   * of it. */
+  /* Writes into an array that is too small.  The bytes beyond it must be
+   * counted, and not written. */
   static uint8_t small[300];
   size_t room = plain.levels[0].size < sizeof small ? 8 : sizeof small;
   struct script third = {data, data + size};

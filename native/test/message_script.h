@@ -26,8 +26,8 @@ static inline uint32_t script_u16(struct script* s) {
 
 enum { PLAIN_LEVELS = 12, PLAIN_LIMIT = 1 << 20, SCRIPT_BYTES_LIMIT = 8192 };
 
-/* The bytes of one open level.  Its memory grows on demand and is never freed,
- * so keep the struct static. */
+/* The encoded bytes of one open level.  Their memory grows on demand and is
+ * never freed, so the struct must be static. */
 struct plain_level {
   uint8_t* data;
   size_t size;
@@ -72,8 +72,8 @@ static const uint8_t* script_payload(void) {
   return bytes;
 }
 
-/* Appends one field to the message, and to the plain encoder's level
- * `depth`. */
+/* Appends one field to the message, and the same field to level `depth` of the
+ * plain encoder. */
 static inline void script_append(struct script* s, struct st_message* m,
                                  struct plain_message* plain, unsigned depth,
                                  unsigned what) {

@@ -17,7 +17,7 @@ struct socket_pair {
 static inline struct socket_pair socket_pair_open(void) {
   int fds[2];
   CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-  int small = 4096; /* The kernel raises this size to its minimum. */
+  int small = 4096; /* The kernel raises this buffer size to its minimum. */
   setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
   return (struct socket_pair){fds[0], fds[1]};
 }
@@ -28,7 +28,8 @@ static inline void socket_pair_close(struct socket_pair* p) {
     close(p->theirs);
 }
 
-/* Receives the available bytes.  *fd becomes a received descriptor, or -1. */
+/* Receives all available bytes.  *fd becomes the descriptor that came with
+ * them, or -1. */
 static inline size_t socket_pair_receive(struct socket_pair* p, void* out,
                                          size_t size, int* fd) {
   struct iovec iov = {out, size};

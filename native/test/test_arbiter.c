@@ -36,7 +36,7 @@ static struct st_chunk get(uint32_t id) {
 
 static void test_returned_chunks_reach_the_sink(void) {
   start();
-  /* With so many writers the finest layout is selected. */
+  /* With this number of writers the finest layout is selected. */
   arbiter.live_writers = 1000;
   struct st_chunk chunks[30];
   for (uint32_t i = 0; i < 30; i++) {
@@ -63,7 +63,8 @@ static void test_layout_gets_finer_with_more_live_writers(void) {
   } kCases[] = {{0, 4088},  {3, 4088}, {4, 2044}, {7, 2044}, {8, 1020},
                 {14, 1020}, {15, 584}, {24, 584}, {25, 292}, {30000, 292}};
   for (size_t i = 0; i < sizeof kCases / sizeof kCases[0]; i++) {
-    /* A quarter of the chunks of 14 pages is 3.5, 7, 14, 24.5 or 49. */
+    /* A quarter of the chunks of 14 pages: 3.5, 7, 14, 24.5 or 49, depending on
+     * the layout. */
     start();
     arbiter.live_writers = kCases[i].live;
     CHECK_EQ(get(0).size, kCases[i].size);
@@ -117,20 +118,20 @@ static void test_searches_after_an_unsuccessful_one_are_short(void) {
   for (uint32_t i = 0; i < BIG_PAGES; i++)
     CHECK(get(i).size > 0);
   CHECK_EQ(get(0).size, 0);
-  CHECK_EQ(arbiter.next_page, 0); /* The first search read all pages. */
+  CHECK_EQ(arbiter.next_page, 0); /* The first search has read all pages. */
   CHECK_EQ(get(0).size, 0);
-  /* The second search ended after 256 pages. */
+  /* The second search has ended after 256 pages. */
   CHECK_EQ(arbiter.next_page, 256);
   end();
 }
 
-/* --- stalls; the wait hooks replace the clock --- */
+/* From here on: stalls.  Wait hooks replace the clock. */
 
 static uint32_t sleeps[512];
 static unsigned sleep_count, begins, ends, free_after;
 
 static void fake_sleep(uint32_t us) {
-  /* Called only between wait_begin and wait_end. */
+  /* The arbiter calls this hook only between wait_begin and wait_end. */
   CHECK_EQ(begins, ends + 1);
   sleeps[sleep_count++] = us;
   if (sleep_count == free_after)
@@ -165,7 +166,7 @@ static void test_stall_policy_waits_until_a_chunk_is_free(void) {
   CHECK_EQ(chunk.size, 4088);
   CHECK_EQ(sleep_count, 8);
   CHECK(memcmp(sleeps, kSleeps, sizeof kSleeps) == 0);
-  /* The sink is flushed, so that the service can free the chunks. */
+  /* The arbiter flushes the sink, so that the service can free the chunks. */
   CHECK_EQ(reader.flushes, 8);
   CHECK_EQ(arbiter.stalls_exhausted, 0);
   end();
@@ -179,8 +180,6 @@ static void test_stall_policy_gives_up_after_the_maximum(void) {
   CHECK_EQ(arbiter.stalls_exhausted, 1);
   end();
 }
-
-/* --- allocation of writer ids --- */
 
 static void test_writer_ids_are_unique(void) {
   static uint8_t seen[ST_MAX_WRITER_ID + 1];
@@ -198,7 +197,8 @@ static void test_writer_ids_are_unique(void) {
   st_arbiter_remove_writer(&arbiter, 1234, 55);
   CHECK_EQ(reader.unregistered, 1);
   CHECK_EQ(st_arbiter_add_writer(&arbiter, 3, &chunk_id), 1234);
-  CHECK_EQ(chunk_id, 55); /* Continues the chunk ids of its last owner. */
+  /* The new writer continues the chunk ids of the last owner of its id. */
+  CHECK_EQ(chunk_id, 55);
   end();
 }
 
@@ -209,14 +209,12 @@ static void test_writer_ids_are_round_robin(void) {
     CHECK_EQ(st_arbiter_add_writer(&arbiter, 3, &chunk_id), i);
     CHECK_EQ(arbiter.live_writers, 1);
     st_arbiter_remove_writer(&arbiter, (uint16_t)i, 0);
-    /* A second removal has no effect. */
+    /* A second removal of the same writer id has no effect. */
     st_arbiter_remove_writer(&arbiter, (uint16_t)i, 0);
     CHECK_EQ(arbiter.live_writers, 0);
   }
   end();
 }
-
-/* --- sending patches --- */
 
 static void ready(struct st_patch* p) {
   memcpy(p->size_field, "\x81\x80\x80", 4);
@@ -237,12 +235,12 @@ static void test_ready_patches_are_sent_from_the_front_of_the_list(void) {
   ready(p[1]);
   ready(p[3]);
   st_arbiter_send_patches(&arbiter, 1, 3, &list);
-  /* The first patch is not ready, so none is sent. */
+  /* The first patch in the list is not ready, so no patch is sent. */
   CHECK_EQ(reader.patches, 0);
   ready(p[0]);
   st_arbiter_send_patches(&arbiter, 1, 3, &list);
   CHECK_EQ(reader.patches, 2);
-  CHECK(reader.last_has_more); /* p[2] belongs to the same chunk. */
+  CHECK(reader.last_has_more); /* The patch p[2] belongs to the same chunk. */
   CHECK(list.front == p[2]);
   ready(p[2]);
   st_arbiter_send_patches(&arbiter, 1, 3, &list);

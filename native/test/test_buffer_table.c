@@ -23,16 +23,17 @@ static void removed_buffer_exists_until_its_last_release(void) {
   CHECK(st_buffer_table_acquire(t, 3) == b);
   st_buffer_table_remove(t, 3);
   CHECK(!st_buffer_table_acquire(t, 3));
-  CHECK(commit_one(b, 1, 0, 10, 'a')); /* The buffer is still in use. */
+  CHECK(commit_one(b, 1, 0, 10, 'a')); /* The removed buffer is still in use. */
   struct st_trace_buffer* next = st_trace_buffer_create(4096, ST_RING, -1);
-  CHECK(!st_buffer_table_add(t, 3, next)); /* The id is not free yet. */
+  /* The id of the removed buffer is not free yet. */
+  CHECK(!st_buffer_table_add(t, 3, next));
   st_buffer_table_release(t, 3);
   CHECK(st_buffer_table_add(t, 3, next));
   st_buffer_table_destroy(t);
 }
 
-/* Compares with a model of the table: its buffers, their users, and which were
- * removed. */
+/* Compares the table with a model: its buffers, the number of users of each,
+ * and which buffers were removed. */
 static void random_operations_match_a_model(void) {
   enum { IDS = 500, OPERATIONS = 100000 };
   static struct {

@@ -9,13 +9,13 @@
 
 enum { CODES = 50000, ROUNDS = 20 };
 
-/* Returns the address that stands for code number i.  It is never
- * dereferenced. */
+/* Returns the address that stands for code object number i.  The address is
+ * never dereferenced. */
 static void* code_at(uint32_t i) {
   return (void*)(uintptr_t)(0x7f0000000000 + 16ull * (i + 1));
 }
 
-/* Returns codes whose hashes are equal under any mask. */
+/* Finds code addresses whose hashes are equal under any mask. */
 static void* colliding_code(uint64_t* seed, uint32_t hash) {
   for (;;) {
     void* code = (void*)(uintptr_t)(random_next(seed) & 0x7ffffffffff0);
@@ -40,8 +40,8 @@ static uint32_t slots_in_use(const struct st_call_table* t) {
   return used;
 }
 
-/* Stores the code, with its own address as the block's content.  Returns the
- * replaced code. */
+/* Stores a code object in the table, with its own address as the content of its
+ * block.  Returns the code object that was replaced. */
 static void* put(struct st_call_table* t, void* code) {
   struct st_call_slot* slot = st_call_table_place(t, code);
   CHECK(slot);

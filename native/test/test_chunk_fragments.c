@@ -26,10 +26,12 @@ static void redundant_and_zero_sizes_are_valid(void) {
 }
 
 static void fragments_with_wrong_sizes_are_not_copied(void) {
-  /* The second size exceeds the remaining bytes. */
+  /* The size of the second fragment exceeds the remaining bytes. */
   CHECK_EQ(copy("\3one\4two", 8, 2), 1);
-  CHECK_EQ(copy("\3one\x83", 5, 2), 1); /* The second size is unterminated. */
-  CHECK_EQ(copy("\3one", 4, 2), 1);     /* Only one fragment is present. */
+  /* The size of the second fragment is unterminated. */
+  CHECK_EQ(copy("\3one\x83", 5, 2), 1);
+  /* The payload contains only one fragment. */
+  CHECK_EQ(copy("\3one", 4, 2), 1);
   CHECK_EQ(copy("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 11, 1), 0);
   CHECK_EQ(copy("\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 10, 1), 0);
 }

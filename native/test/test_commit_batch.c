@@ -4,8 +4,6 @@
 
 #include "commit_service.h"
 
-/* --- test cases --- */
-
 static void each_chunk_is_sent_at_once_without_batching(void) {
   struct request r;
   open_batch(0);
@@ -28,7 +26,8 @@ static void batch_is_sent_when_it_is_full(void) {
   complete(2, 2, 3);
   CHECK(next_commit(&r));
   CHECK_EQ(r.moves, 3);
-  complete(3, 3, 3); /* The sum of the batch starts at 0 again. */
+  /* The batch was sent, so the sum of its chunk sizes starts at 0 again. */
+  complete(3, 3, 3);
   expect_nothing();
   close_batch();
 }
@@ -154,7 +153,7 @@ static void long_backlog_is_split_into_several_requests(void) {
   while (next_commit(&r)) {
     if (r.moves > 0)
       CHECK_EQ(r.first_page, moves);
-    CHECK_EQ(flush_id, 0); /* The acknowledgement comes last. */
+    CHECK_EQ(flush_id, 0); /* The acknowledgement of the flush comes last. */
     moves += r.moves;
     flush_id = r.flush_id;
     requests++;
@@ -169,12 +168,12 @@ static void long_backlog_is_split_into_several_requests(void) {
 static void memory_is_bounded_if_the_service_never_reads(void) {
   open_batch(UINT32_MAX);
   block_queue();
-  /* The page numbers are large, because they make entries longer, so that fewer
-   * fit. */
+  /* Large page numbers make the entries longer, so that fewer entries fit into
+   * a request. */
   for (uint32_t i = 0; g_batch.pending.lost_commits < 100; i++) {
     CHECK(i < ST_COMMIT_MAX_PENDING / 8);
     complete(UINT32_MAX - i, 13, UINT16_MAX);
-    if (i % 20000 == 0) /* Checks all pending moves. */
+    if (i % 20000 == 0) /* Compares all pending moves with the expected ones. */
       st_commit_batch_flush(&g_batch);
   }
   CHECK(g_batch.pending.moves.capacity <= ST_COMMIT_MAX_PENDING);

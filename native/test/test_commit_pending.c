@@ -32,7 +32,7 @@ static void test_reservation_resolves_after_it_is_bound(void) {
 static void test_second_binding_has_no_effect(void) {
   struct st_commit_pending pending = {0};
   uint16_t buffer = 1;
-  /* Binds the reservation to no buffer. */
+  /* This call binds the reservation to no buffer. */
   CHECK(st_commit_pending_bind(&pending, 1, 0));
   CHECK(st_commit_pending_bind(&pending, 1, 5));
   CHECK(st_commit_pending_resolve(&pending, reservation(1), &buffer));
@@ -78,7 +78,8 @@ static void test_commit_beyond_the_bound_is_counted_as_lost(void) {
   pending.patches.size = ST_COMMIT_MAX_PENDING;
   CHECK(!st_commit_pending_reserve(&pending, &pending.patches, 1));
   CHECK_EQ(pending.lost_commits, 1);
-  append_move(&pending, 1); /* The other lists are not affected. */
+  /* The other lists of pending commits are not affected. */
+  append_move(&pending, 1);
   st_commit_pending_destroy(&pending);
 }
 

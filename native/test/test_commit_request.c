@@ -20,7 +20,8 @@ static void open_memory(bool emulated, bool scrapable) {
     st_commit_batch_patch_directly(&g_batch, &g_shm);
 }
 
-/* Makes a chunk of writer 9 with two packets, of which the second is open. */
+/* Makes a chunk of writer 9 with two packets.  The second packet is not
+ * finished. */
 static struct st_chunk write_chunk(uint32_t page, uint32_t chunk_id,
                                    uint16_t flags) {
   struct st_chunk chunk;
@@ -87,15 +88,13 @@ static bool next_data(struct data_move* m, uint64_t* flush_id) {
   return true;
 }
 
-/* --- emulation --- */
-
 static void emulated_chunks_are_sent_inside_requests(void) {
   struct data_move m;
   uint64_t flush_id;
   open_memory(true, false);
   struct st_chunk chunk = write_chunk(1, 77, 0);
   complete_chunk(&chunk);
-  CHECK_EQ(st_page_bitmap(&g_shm, 1), 0); /* The chunk is free at once. */
+  CHECK_EQ(st_page_bitmap(&g_shm, 1), 0); /* The chunk becomes free at once. */
   CHECK(next_data(&m, &flush_id));
   CHECK_EQ(m.header.chunk_id, 77);
   CHECK_EQ(m.header.writer_id, 9);
@@ -122,7 +121,7 @@ static void emulated_chunks_stay_pending_while_the_queue_is_full(void) {
   unblock_queue();
   CHECK(next_data(&m, &flush_id));
   CHECK_EQ(flush_id, 5);
-  /* One request contains all chunks. */
+  /* One request contains all of the chunks. */
   CHECK_EQ(m.header.chunk_id, PAGES - 1);
   for (uint32_t page = 0; page < PAGES; page++)
     CHECK_EQ(st_page_bitmap(&g_shm, page), 0);
@@ -148,7 +147,7 @@ static void emulated_requests_fit_into_a_frame(void) {
     struct st_decoder d;
     struct st_field f;
     CHECK(invoke.args_size <= 128 * 1024 - 512);
-    CHECK_EQ(flush_id, 0); /* The acknowledgement comes last. */
+    CHECK_EQ(flush_id, 0); /* The acknowledgement of the flush comes last. */
     requests++;
     st_decoder_init(&d, invoke.args, invoke.args_size);
     while (st_decoder_next(&d, &f)) {
@@ -176,7 +175,7 @@ static void flush_sends_finished_fragments_of_unfinished_chunks(void) {
   CHECK_EQ(m.header.chunk_id, 77);
   CHECK_EQ(m.header.packets, 2);
   CHECK_EQ(m.size, 4088);
-  /* The second packet, which is not finished, was not copied. */
+  /* The copy does not contain the second packet, which is not finished. */
   CHECK_EQ(memcmp(m.payload, "\3one\0\0\0\0", 8), 0);
   CHECK_EQ(flush_id, 0);
   CHECK(next_data(&m, &flush_id));
@@ -206,8 +205,6 @@ static void flush_skips_unfinished_chunks_without_a_buffer_or_permission(void) {
     close_batch();
   }
 }
-
-/* --- patching chunks directly --- */
 
 /* Returns a chunk that needs patches to the sink, as the arbiter does. */
 static void hand_over_unpatched(const struct st_chunk* chunk) {
@@ -244,7 +241,7 @@ static void late_patches_are_sent_to_the_service(void) {
   struct request r;
   open_memory(false, false);
   struct st_chunk chunk = write_chunk(0, 77, ST_CHUNK_NEEDS_PATCHING);
-  /* The queue has room, so the chunk is sent at once. */
+  /* The send queue has room, so the chunk is sent at once. */
   hand_over_unpatched(&chunk);
   CHECK_EQ(state_of(0), ST_CHUNK_COMPLETE);
   CHECK_EQ(flags_of(&chunk), ST_CHUNK_NEEDS_PATCHING);

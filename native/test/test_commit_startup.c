@@ -64,12 +64,10 @@ static enum st_chunk_state state_of(uint32_t page) {
   return st_bitmap_state(st_page_bitmap(&g_arbiter.shm, page), 0);
 }
 
-/* --- the service that receives requests --- */
-
 struct seen {
   uint32_t method;
   unsigned moves, patches;
-  /* Page and target buffer of each move. */
+  /* The page number and the target buffer of each move. */
   uint64_t page[MAX_MOVES], buffer[MAX_MOVES];
   bool has_data;
   uint64_t patch_buffer, flush_id;
@@ -120,8 +118,6 @@ static bool see(struct seen* s) {
   return true;
 }
 
-/* --- test cases --- */
-
 static void chunks_wait_until_service_and_buffer_are_bound(void) {
   struct seen s;
   start();
@@ -138,7 +134,8 @@ static void chunks_wait_until_service_and_buffer_are_bound(void) {
   CHECK_EQ(s.page[1], 1);
   CHECK_EQ(s.buffer[0], 5);
   CHECK_EQ(s.buffer[1], 5);
-  expect_nothing(); /* The writer has ended, so it is not registered. */
+  /* The writer has ended, so it is not registered at the service. */
+  expect_nothing();
   end();
 }
 
@@ -218,7 +215,7 @@ static void chunks_of_a_reservation_without_buffer_are_freed_by_the_service(
   write_one(&w);
   CHECK(st_commit_batch_bind_target(&g_batch, 1, 0));
   connect_service();
-  expect_nothing(); /* The writer is not registered, either. */
+  expect_nothing(); /* The writer is not registered at the service, either. */
   st_trace_writer_destroy(&w);
   CHECK(see(&s));
   CHECK_EQ(s.method, COMMIT);
@@ -226,7 +223,7 @@ static void chunks_of_a_reservation_without_buffer_are_freed_by_the_service(
   CHECK_EQ(s.buffer[0], 0);
   CHECK(see(&s));
   CHECK_EQ(s.method, UNREGISTER);
-  /* A second binding has no effect. */
+  /* A second binding of the reservation has no effect. */
   CHECK(st_commit_batch_bind_target(&g_batch, 1, 5));
   write_into(FIRST);
   CHECK(see(&s));
@@ -250,7 +247,8 @@ static void reservations_are_bound_independently(void) {
   end();
 }
 
-/* Writes a message longer than a chunk, whose size is patched when it ends. */
+/* Writes a message that is longer than a chunk.  The message's size is patched
+ * when it ends. */
 static void write_long(uint32_t target_buffer) {
   struct st_trace_writer w;
   struct st_message nested;
@@ -321,12 +319,12 @@ static void service_without_shared_memory_gets_chunks_inside_requests(void) {
   CHECK(see(&s));
   CHECK(s.has_data);
   CHECK_EQ(s.buffer[0], 5);
-  /* The chunk is free at once. */
+  /* The chunk becomes free at once. */
   CHECK_EQ(st_page_bitmap(&g_arbiter.shm, 0), 0);
   expect_writer(REGISTER, 2, 5);
   st_commit_batch_notify_flush_complete(&g_batch, 1);
-  /* The request contains the chunk of the writer that started before
-   * emulation. */
+  /* The request contains the chunk of the writer that started before emulation
+   * was switched on. */
   CHECK(see(&s));
   CHECK(s.has_data);
   st_trace_writer_destroy(&w);
@@ -363,7 +361,7 @@ static void batch_without_a_service_frees_its_memory(void) {
   write_into(FIRST);
   write_long(SECOND);
   st_arbiter_destroy(&g_arbiter);
-  /* The leak sanitizer finds chunks that are not freed. */
+  /* The leak sanitizer reports chunks that are not freed. */
   st_commit_batch_destroy(&g_batch);
 }
 

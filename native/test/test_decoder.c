@@ -41,8 +41,8 @@ static void fields_of_every_wire_type_are_decoded(void) {
   CHECK_EQ(st_decoder_left(&d), 0);
 }
 
-/* Passes a copy in a heap block of the exact size, so that ASan detects reads
- * after its end. */
+/* Decodes a copy of the input in a heap block of its exact size, so that ASan
+ * detects reads after its end. */
 static void expect_malformed(const void* data, size_t size) {
   uint8_t* copy = malloc(size);
   memcpy(copy, data, size);
@@ -51,7 +51,7 @@ static void expect_malformed(const void* data, size_t size) {
   }
   CHECK(st_decoder_left(&d) > 0);
   size_t left = st_decoder_left(&d);
-  /* A second call fails, too: the position stays. */
+  /* A second call fails, too, because the decoder keeps its position. */
   CHECK(!st_decoder_next(&d, &f));
   CHECK_EQ(st_decoder_left(&d), left);
   free(copy);
@@ -116,8 +116,8 @@ static void very_large_fields_are_skipped(void) {
   free(m);
 }
 
-/* Checks varints of each length, also redundant ones, followed by any number of
- * bytes. */
+/* Checks varints of each length, with redundant bytes or without, each followed
+ * by any number of bytes. */
 static void varints_of_every_length_are_decoded(void) {
   for (unsigned size = 1; size <= ST_MAX_VARINT; size++) {
     for (unsigned room = 0; room < 10; room++) {

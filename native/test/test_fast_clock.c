@@ -7,8 +7,9 @@
 
 enum { TOLERANCE_NS = 2000, READS = 300000, THREADS = 4 };
 
-/* Compares one read of the fast clock with the kernel's clock before and after
- * it, with a tolerance.  Preemption only widens the interval. */
+/* Compares one read of the fast clock with two reads of the kernel's clock,
+ * before and after it, with a tolerance.  Preemption only widens the
+ * interval. */
 static void check_one(uint64_t* previous) {
   uint64_t before = st_boottime_ns();
   uint64_t now = st_fast_now();
@@ -45,10 +46,12 @@ static void jump_of_the_counter_ends_the_span(void) {
   uint64_t previous = 0;
   check_one(&previous);
   st_clock_pair.base +=
-      /* With this base the counter seems to have decreased. */
+      /* With this base, the counter seems to have decreased since the last
+       * read. */
       st_clock_pair.span * 1000;
   check_one(&previous);
-  /* With this base the counter seems to have jumped ahead. */
+  /* With this base, the counter seems to have jumped ahead since the last
+   * read. */
   st_clock_pair.base -= st_clock_pair.span * 1000;
   check_one(&previous);
 }

@@ -66,9 +66,9 @@ static void slices_after_an_open_length_stay_in_memory(void) {
   struct st_message outer, inner;
   start();
   st_message_append_raw(&root, data, SLICE - 2);
-  /* The tag is in this slice, the size in the next. */
+  /* The tag of the message is in this slice, its size field in the next. */
   st_message_begin_nested(&root, &outer, 1);
-  /* The size field does not fit in this slice. */
+  /* The message's size field does not fit in this slice. */
   CHECK_EQ(file_size, SLICE - 1);
   for (int i = 0; i < 5; i++) {
     st_message_begin_nested(&outer, &inner, 2);

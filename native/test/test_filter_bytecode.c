@@ -45,10 +45,9 @@ static void unload(void) {
   st_filter_bytecode_free(&loaded);
 }
 
-/* --- the encoding of bytecode --- */
-
 static void checksum_is_the_low_half_of_fnv1a_64(void) {
-  /* The low half of FNV-1a-64 over 0b 00 00 00, 01 00 00 00, 00 00 00 00. */
+  /* The checksum: the low half of FNV-1a-64 over 0b 00 00 00, 01 00 00 00, 00
+   * 00 00 00. */
   struct code code = CODE(NESTED(1, 1), END, END);
   CHECK_EQ(code.data[0], 0x0B);
   load(code, no_overlay);
@@ -81,8 +80,6 @@ static void words_are_truncated_to_32_bits(void) {
   CHECK_EQ(rule(0, 2), ST_FILTER_RULE_SIMPLE);
   unload();
 }
-
-/* --- rules of fields --- */
 
 static void each_message_needs_its_end(void) {
   LOAD(END);
@@ -185,8 +182,6 @@ static void no_semantic_type_allows_a_string_unfiltered(void) {
   unload();
 }
 
-/* --- overlays --- */
-
 #define TRIPLET(message, instruction, argument) \
   (message), (instruction), (argument)
 #define TYPE_OPCODE(field) ((uint32_t)(field) << 3 | ST_FILTER_STRING_WITH_TYPE)
@@ -208,8 +203,8 @@ static void overlay_replaces_and_adds_rules(void) {
 }
 
 static void overlay_is_not_merged_at_ranges(void) {
-  /* The overlay's rule of field 5 is applied when field 10 is read, after the
-   * range, and so replaces the range's rule. */
+  /* The overlay's rule for field 5 is applied when field 10 is read, that is
+   * after the range.  So it replaces the rule of the range. */
   load(CODE(RANGE(3, 4), SIMPLE(10), END), CODE(TRIPLET(0, STRING(5), 0)));
   CHECK_EQ(rule(0, 4), ST_FILTER_RULE_SIMPLE);
   CHECK_EQ(rule(0, 5), ST_FILTER_RULE_STRING);

@@ -10,7 +10,7 @@
 
 #include "check.h"
 
-/* An object with two mutexes, which its handler finds locked. */
+/* An object with two mutexes.  Its handler checks that both are locked. */
 struct object {
   char name;
   pthread_mutex_t outer, inner;
@@ -53,7 +53,7 @@ static void wait_for(pid_t pid) {
   CHECK_EQ(status, 0);
 }
 
-/* Forks, and compares the handlers called in the child. */
+/* Forks, and checks which handlers were called in the child. */
 static void expect(const char* in_child) {
   g_log[0] = 0;
   pid_t pid = fork();

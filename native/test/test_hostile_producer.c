@@ -51,7 +51,8 @@ struct side {
 static struct st_buffer_table* table;
 static struct st_trace_buffer *buffer, *forbidden;
 static struct side hostile, honest;
-static _Atomic uint32_t* rewrites; /* Number of rounds of the child so far. */
+/* The number of rounds that the child has made so far. */
+static _Atomic uint32_t* rewrites;
 static uint64_t random_state;
 
 static uint32_t below(uint32_t limit) {
@@ -101,11 +102,9 @@ static void tear_down(void) {
   munmap(rewrites, MEMORY);
 }
 
-/* --- the child process, which rewrites the memory --- */
-
 static void rewrite_bitmap(uint8_t* page) {
   uint32_t bitmap = (uint32_t)random_next(&random_state);
-  if (below(4)) /* A valid layout, and chunks that can be moved. */
+  if (below(4)) /* A layout that is valid, with chunks that can be moved. */
     bitmap = (1 + below(5)) << ST_BITMAP_LAYOUT_SHIFT |
              (bitmap & ST_BITMAP_CHUNKS_MASK) | 0x03333333;
   atomic_store((_Atomic uint32_t*)page, bitmap);
@@ -145,15 +144,13 @@ static _Noreturn void rewrite_for_ever(void) {
   }
 }
 
-/* Waits for a round of the other process, because there may be fewer than two
- * idle processors. */
+/* Waits until the other process has made a round, because there may be fewer
+ * than two idle processors. */
 static void wait_for_rewrites(uint32_t* seen) {
   while (atomic_load(rewrites) == *seen)
     usleep(10);
   *seen = atomic_load(rewrites);
 }
-
-/* --- the service that reads the memory --- */
 
 static uint8_t* put_move(uint8_t* p) {
   static const uint32_t targets[] = {BUFFER,    BUFFER, BUFFER, BUFFER,
@@ -218,7 +215,8 @@ static uint32_t commit_honest_chunk(uint32_t chunk_id, uint32_t number) {
   return number;
 }
 
-/* Reads the buffer.  Returns the number of the hostile producer's packets. */
+/* Reads the buffer.  Returns how many packets of the hostile producer it
+ * contained. */
 static uint64_t read_all(uint32_t* expected) {
   uint64_t hostile_packets = 0;
   begin_read(buffer);
@@ -256,7 +254,7 @@ static void service_survives_a_producer_that_rewrites_its_memory(void) {
   }
   kill(child, SIGKILL);
   CHECK(waitpid(child, NULL, 0) == child);
-  /* With fewer packets, the attack would have had no effect. */
+  /* With fewer packets the attack would have had no effect. */
   CHECK(hostile_packets > 100);
   CHECK(hostile.endpoint.stats.chunks_discarded > 100);
   CHECK_EQ(honest.endpoint.stats.chunks_discarded, 0);
@@ -265,10 +263,8 @@ static void service_survives_a_producer_that_rewrites_its_memory(void) {
   tear_down();
 }
 
-/* --- a page whose bitmap changes all the time --- */
-
-/* Binds the process to one processor.  Otherwise both processes may stay on the
- * same one and never conflict. */
+/* Binds the process to one processor.  Without this both processes may stay on
+ * the same one and never conflict. */
 static void pin(int processor) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -287,7 +283,8 @@ static _Noreturn void toggle_for_ever(void) {
   }
 }
 
-/* The compare-and-swap fails each time, so the service gives up this chunk. */
+/* The service's compare-and-swap fails each time, so the service gives up this
+ * chunk. */
 static void service_gives_up_a_page_whose_bitmap_never_settles(void) {
   set_up();
   pid_t child = fork();

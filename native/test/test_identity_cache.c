@@ -9,13 +9,13 @@
 
 enum { KEYS = 50000, OPERATIONS = 400000 };
 
-/* Returns the address that stands for key number i.  It is never
+/* Returns the address that stands for key number i.  The address is never
  * dereferenced. */
 static void* key_at(uint64_t i) {
   return (void*)(uintptr_t)(0x7f0000000000 + 16 * (i + 1));
 }
 
-/* Stores a key.  Returns the key that it replaced. */
+/* Stores a key in the cache.  Returns the key that was replaced. */
 static void* put(struct st_identity_cache* c, uint32_t epoch, void* key,
                  uint32_t iid) {
   struct st_identity_slot* s = st_identity_place(c, epoch, key);
@@ -41,8 +41,8 @@ static void ids_are_valid_in_their_epoch_only(void) {
   st_identity_destroy(&c);
 }
 
-/* Compares with a model: a key has the id of its last put until it is
- * replaced. */
+/* Compares the cache with a model: a key has the id of its last put until
+ * another key replaces it. */
 static void random_puts_and_look_ups(uint64_t seed, uint64_t distance) {
   static uint32_t ids[KEYS];
   for (uint32_t i = 0; i < KEYS; i++)

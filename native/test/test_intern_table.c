@@ -44,7 +44,7 @@ static void test_each_kind_of_string_has_its_own_ids(void) {
 static void test_ids_restart_at_1_after_clear(void) {
   struct st_intern_table t;
   st_intern_init(&t);
-  st_intern_clear(&t); /* The table is empty, so this has no effect. */
+  st_intern_clear(&t); /* The table is empty, so clearing it has no effect. */
   CHECK_EQ(intern(&t, ST_INTERN_CATEGORY, "one", true), 1);
   CHECK_EQ(intern(&t, ST_INTERN_CATEGORY, "two", true), 2);
   st_intern_clear(&t);
@@ -57,7 +57,7 @@ static void test_ids_without_a_string_are_unique(void) {
   struct st_intern_table t;
   st_intern_init(&t);
   CHECK_EQ(st_intern_take_id(&t, ST_INTERN_EVENT_NAME), 1);
-  /* The table has no strings, so only the ids are cleared. */
+  /* The table has no strings, so clearing it only restarts the ids. */
   st_intern_clear(&t);
   CHECK_EQ(intern(&t, ST_INTERN_EVENT_NAME, "paint", true), 1);
   CHECK_EQ(st_intern_take_id(&t, ST_INTERN_EVENT_NAME), 2);
@@ -162,8 +162,8 @@ static uint32_t only_hash(const struct st_intern_table* t) {
   return t->slots[i].hash;
 }
 
-/* Makes a string with a given hash.  Only the bits that the largest table uses
- * are compared. */
+/* Makes a string whose hash has a given value in the bits that the largest
+ * table uses. */
 static void find_colliding(char* text, size_t size, uint32_t* number) {
   struct st_intern_table t;
   st_intern_init(&t);

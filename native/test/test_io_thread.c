@@ -87,7 +87,7 @@ static void start(void) {
   CHECK_EQ(st_io_thread_start(g_thread), 0);
 }
 
-/* Receives exactly `size` bytes; blocks until they arrive. */
+/* Receives exactly `size` bytes.  Blocks until they have arrived. */
 static void receive(size_t size) {
   static char bytes[1 << 16];
   while (size > 0) {
@@ -98,14 +98,12 @@ static void receive(size_t size) {
   }
 }
 
-/* --- test cases --- */
-
 static void callback_runs_with_signals_blocked(void) {
   open_thread();
   CHECK(!st_io_thread_running(g_thread));
   start();
   CHECK(st_io_thread_running(g_thread));
-  /* The signal mask of this thread is unchanged. */
+  /* The signal mask of the test's own thread is unchanged. */
   CHECK(!all_signals_blocked());
   send_byte();
   wait_for_calls(1);
@@ -119,7 +117,7 @@ static void thread_can_be_stopped_and_started_again(void) {
   open_thread();
   for (unsigned i = 0; i < 3; i++) {
     start();
-    start(); /* A second start has no effect. */
+    start(); /* A second start of the thread has no effect. */
     send_byte();
     wait_for_calls(i + 1);
     CHECK_EQ(st_io_thread_stop(g_thread), 0);
@@ -168,7 +166,8 @@ static void closed_peer_is_reported_once(void) {
   g_pair.theirs = -1;
   wait_for_calls(1);
   CHECK(g_saw_end);
-  /* Stopping joins the thread, so no further calls can come. */
+  /* The stop has joined the thread, so no further calls of the callback can
+   * come. */
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
   CHECK_EQ(g_calls, 1);
   close_thread();
@@ -188,7 +187,7 @@ static void thread_still_sends_after_the_callback_returned_false(void) {
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
   CHECK_EQ(g_calls, 1);
   g_action = GO_ON;
-  start(); /* After a new start the thread reads again. */
+  start(); /* After a new start the thread reads from the socket again. */
   wait_for_calls(2);
   close_thread();
 }
@@ -237,12 +236,13 @@ static void thread_without_a_queue_ends_when_the_callback_returns_false(void) {
   close_thread();
 }
 
-/* Runs `body` in a child process, because it breaks the process's
- * descriptors. */
+/* Runs `body` in a child process, because `body` breaks the descriptors of its
+ * process. */
 static void run_in_child(void (*body)(void)) {
   pid_t pid = fork();
   if (pid == 0) {
-    alarm(20); /* The test fails instead of blocking for ever. */
+    /* With this alarm the test fails instead of blocking for ever. */
+    alarm(20);
     body();
     _exit(0);
   }
@@ -260,7 +260,7 @@ static void close_our_descriptors(void) {
 static void stop_without_descriptors(void) {
   start();
   send_byte();
-  wait_for_calls(1); /* The thread polls, or is about to poll. */
+  wait_for_calls(1); /* The thread is polling, or is about to poll. */
   close_our_descriptors();
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
 }
@@ -283,10 +283,11 @@ static void hear_without_descriptors(void) {
     send(g_pair.theirs, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     sched_yield();
   } while (count_threads() > before);
-  CHECK_EQ(st_io_thread_stop(g_thread), 0); /* Joins the ended thread. */
+  /* The stop joins the ended thread. */
+  CHECK_EQ(st_io_thread_stop(g_thread), 0);
   CHECK(g_calls >= 2);
   unsigned calls = g_calls;
-  start(); /* The thread reports the loss again. */
+  start(); /* After a new start the thread reports the loss again. */
   wait_for_calls(calls + 1);
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
   CHECK_EQ(g_calls, calls + 1);
@@ -305,20 +306,20 @@ static void forked_child_has_no_thread(void) {
   if (pid == 0) {
     bool good = !st_io_thread_running(g_thread);
     good = good && st_io_thread_stop(g_thread) == 0;
-    /* The child must not join the parent's thread. */
+    /* The child must not join the thread of its parent. */
     st_io_thread_destroy(g_thread);
     _exit(good ? 0 : 1);
   }
   int status;
   CHECK_EQ(waitpid(pid, &status, 0), pid);
   CHECK_EQ(status, 0);
-  send_byte(); /* The parent's thread continues. */
+  send_byte(); /* The thread of the parent continues. */
   wait_for_calls(1);
   close_thread();
 }
 
-/* Makes all descriptors of the process, except the standard ones, refer to a
- * file. */
+/* Makes all descriptors of the process refer to a file, except the standard
+ * ones. */
 static void replace_all_descriptors(FILE* file) {
   for (int fd = 3; fd < 2 * ST_HIGH_FD; fd++) {
     if (fd != fileno(file) && fcntl(fd, F_GETFD) >= 0)
@@ -337,7 +338,9 @@ static void stop_ends_a_poll_of_replaced_descriptors(void) {
   replace_all_descriptors(file);
   /* The stop blocks for ever if the poll is not ended. */
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
-  start(); /* The thread detects that the descriptor is the program's file. */
+  /* The thread detects that its descriptor now refers to a file of the
+   * program. */
+  start();
   CHECK_EQ(st_io_thread_stop(g_thread), 0);
   st_io_thread_destroy(g_thread);
   g_thread = NULL;

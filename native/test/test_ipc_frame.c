@@ -62,8 +62,8 @@ static void encoded_frames_are_parsed_again(void) {
 static void incomplete_frames_are_not_parsed(void) {
   struct st_ipc_invoke invoke;
   for (size_t size = 0; size < sizeof kFrame; size++) {
-    /* A heap block of the exact size, so that ASan detects reads after its
-     * end. */
+    /* Parses a copy of the frame in a heap block of its exact size, so that
+     * ASan detects reads after its end. */
     uint8_t* copy = malloc(size + 1);
     memcpy(copy, kFrame, size);
     CHECK_EQ(st_ipc_frame_get_invoke(copy, size, &invoke), 0);
@@ -95,11 +95,14 @@ static void other_frames_are_left_to_the_general_parser(void) {
   CHECK_EQ(PARSE(0x10, 7, 0x1a, 0), 0); /* The message is BindService. */
   /* The message is InvokeMethod, then BindService. */
   CHECK_EQ(PARSE(0x10, 7, 0x2a, 0, 0x1a, 0), 0);
-  /* The args exceed the frame. */
+  /* The length of the args exceeds the frame. */
   CHECK_EQ(PARSE(0x10, 7, 0x2a, 2, 0x1a, 9), 0);
-  CHECK_EQ(PARSE(0x10, 7, 0x2a, 0, 0xff), 0); /* The tag is incomplete. */
-  CHECK_EQ(PARSE(0x10, 7, 0x28, 1), 0);       /* The wire type is wrong. */
-  CHECK_EQ(PARSE(0x10, 7, 0x2a, 0), 8); /* All fields have their defaults. */
+  /* The tag of a field is incomplete. */
+  CHECK_EQ(PARSE(0x10, 7, 0x2a, 0, 0xff), 0);
+  /* The wire type of a field is wrong. */
+  CHECK_EQ(PARSE(0x10, 7, 0x28, 1), 0);
+  /* All fields of the frame have their default values. */
+  CHECK_EQ(PARSE(0x10, 7, 0x2a, 0), 8);
   /* The field data_for_testing is skipped. */
   CHECK_EQ(PARSE(0x0a, 1, 'x', 0x2a, 0), 9);
   /* An unknown field is skipped. */

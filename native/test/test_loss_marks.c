@@ -36,7 +36,7 @@ static void end(void) {
 }
 
 static void take_all_chunks(void) {
-  arbiter.live_writers = 0; /* Each page is one chunk. */
+  arbiter.live_writers = 0; /* Without live writers each page is one chunk. */
   while (st_arbiter_get_chunk(&arbiter, 99, 0, 0, ST_DROP).size)
     continue;
 }
@@ -88,7 +88,8 @@ static void test_mark_can_be_scraped_at_once(void) {
   struct st_chunk chunk;
   CHECK(st_chunk_at(&arbiter.shm, 0, ST_PAGE_DIV1, 0, &chunk));
   struct st_chunk_header* header = st_chunk_header(&chunk);
-  CHECK_EQ(atomic_load(&header->packets), 1); /* No packet is finished yet. */
+  /* The first packet of the chunk is not finished yet. */
+  CHECK_EQ(atomic_load(&header->packets), 1);
   take_all_chunks();
   CHECK(!short_life(BUFFER));
   CHECK_EQ(atomic_load(&header->packets), 3);
@@ -117,7 +118,7 @@ static void test_writer_that_marked_its_own_loss_is_not_marked_again(void) {
   CHECK(st_chunk_at(&arbiter.shm, 1, ST_PAGE_DIV1, 0, &chunk));
   st_arbiter_return_chunk(&arbiter, &chunk, BUFFER);
   CHECK(reader_free_one(&reader));
-  /* The appended packet carries the loss mark itself. */
+  /* The packet that the writer appends carries the loss mark itself. */
   CHECK(st_trace_writer_append(&w, &piece, 1));
   st_trace_writer_destroy(&w);
   st_loss_marks_close(&arbiter, BUFFER);
@@ -126,7 +127,8 @@ static void test_writer_that_marked_its_own_loss_is_not_marked_again(void) {
   end();
 }
 
-/* The chunk and the memory are full, so the losses wait, and share one mark. */
+/* The reserved chunk and the shared memory are full.  So the losses are not
+ * marked yet, and share one mark later. */
 static void test_losses_that_cannot_be_marked_share_a_later_mark(void) {
   enum { DEAD = 4000 };
   start();
@@ -134,7 +136,8 @@ static void test_losses_that_cannot_be_marked_share_a_later_mark(void) {
   take_all_chunks();
   for (int i = 0; i < DEAD; i++)
     CHECK(!short_life(BUFFER));
-  CHECK_EQ(reader.count, 1); /* The reserved chunk was full. */
+  /* The reserved chunk of the loss marks was full. */
+  CHECK_EQ(reader.count, 1);
   read_marks(1);
   unsigned before = got.marks;
   CHECK(before > 100 && before < DEAD);
@@ -154,15 +157,15 @@ static void test_losses_are_marked_in_their_own_buffer(void) {
   CHECK(!short_life(OTHER_BUFFER));
   st_loss_marks_close(&arbiter, BUFFER);
   st_loss_marks_close(&arbiter, OTHER_BUFFER);
-  /* Only BUFFER's chunk was returned, without a mark. */
+  /* Only the chunk reserved for BUFFER was returned, without a mark. */
   CHECK_EQ(reader.count, 1);
-  CHECK(!short_life(OTHER_BUFFER)); /* One use of OTHER_BUFFER is left. */
+  CHECK(!short_life(OTHER_BUFFER)); /* One use of OTHER_BUFFER is still open. */
   st_loss_marks_close(&arbiter, OTHER_BUFFER);
   read_marks(1);
   CHECK_EQ(got.marks, 0);
   read_marks(2);
   CHECK_EQ(got.marks, 2);
-  /* One call too many has no effect. */
+  /* One more close than opens has no effect. */
   st_loss_marks_close(&arbiter, OTHER_BUFFER);
   end();
 }
@@ -173,7 +176,7 @@ static void test_first_packet_of_a_writer_waits_briefly_for_a_chunk(void) {
   take_all_chunks();
   CHECK(!short_life(BUFFER));
   CHECK_EQ(sleeps, 6);
-  /* A writer does not wait after a wait that found no chunk ... */
+  /* After a wait that found no chunk, a writer does not wait ... */
   CHECK(!short_life(BUFFER));
   CHECK_EQ(sleeps, 6);
   struct st_chunk chunk;

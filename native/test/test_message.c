@@ -70,7 +70,7 @@ static void test_parent_append_finalizes_descendants(void) {
   st_message_append_raw(&root, "\x08\x09", 2);
   CHECK(a.finalized && b.finalized && c.finalized);
   st_message_begin_nested(&root, &a, 1);
-  /* Opening a sibling finalizes the message as well. */
+  /* Opening a sibling finalizes the open message, too. */
   st_message_begin_nested(&root, &b, 1);
   CHECK(a.finalized);
   EXPECT("\x0A\x06\x12\x04\x1A\x02\x08\x05\x08\x09\x0A\x00\x0A\x00");
@@ -106,7 +106,8 @@ static void test_append_to_finalized_message_is_discarded_and_counted(void) {
   struct st_message a, b;
   st_message_begin_nested(&root, &a, 1);
   CHECK_EQ(st_message_finalize(&a), 0);
-  CHECK_EQ(st_message_finalize(&a), 0); /* A second call has no effect. */
+  /* A second call of finalize has no effect. */
+  CHECK_EQ(st_message_finalize(&a), 0);
   st_message_append_varint(&a, 1, 1);
   st_message_begin_nested(&a, &b, 1);
   st_message_append_varint(&b, 1, 1);

@@ -42,7 +42,8 @@ static void opening_a_sibling_finalizes_nested_messages(void) {
   uint64_t serial = c->serial;
   st_arena_begin_nested(&root, 4);
   CHECK(b->message.finalized && c->message.finalized);
-  CHECK_EQ(c->serial, serial); /* No other message has reused its struct. */
+  /* No other message has reused the struct of the ended message. */
+  CHECK_EQ(c->serial, serial);
   expect("\x0A\x04\x12\x02\x1A\x00\x22\x00", 8);
 }
 

@@ -41,7 +41,7 @@ static void expect(const void* data, size_t size, const void* wanted,
   CHECK(!memcmp(out, wanted, wanted_size));
 }
 
-/* The arguments are string literals. */
+/* Both arguments of this macro are string literals. */
 #define EXPECT(data, wanted) \
   expect(data, sizeof(data) - 1, wanted, sizeof(wanted) - 1)
 #define MALFORMED(data) expect_malformed(data, sizeof(data) - 1)
@@ -135,15 +135,16 @@ static void malformed_messages_give_no_output(void) {
   MALFORMED("\x0f\x00");
   MALFORMED("\x00\x01");
   MALFORMED("\x02\x01x");
-  MALFORMED("\x88\x80\x80\x80\x10\x01"); /* The tag is above 32 bits. */
+  MALFORMED("\x88\x80\x80\x80\x10\x01"); /* The tag has more than 32 bits. */
   MALFORMED("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
-  /* Malformed fields inside a nested message, and in denied fields. */
+  /* The input has malformed fields inside a nested message and in denied
+   * fields. */
   MALFORMED("\x12\x03\x12\x02\x08\x08\x01");
   MALFORMED("\x12\x01\x08\x01");
   MALFORMED("\x12\x02\x08\x80\x01");
   MALFORMED("\x22\x05hi");
   MALFORMED("\x20");
-  /* The filter still works afterwards. */
+  /* After an error the filter still works. */
   EXPECT("\x08\x01", "\x08\x01");
   drop();
 }
@@ -176,8 +177,6 @@ static void nesting_depth_is_bounded(void) {
   drop();
 }
 
-/* --- string fields --- */
-
 static uint32_t seen_type;
 static int calls;
 
@@ -207,8 +206,6 @@ static void strings_are_passed_to_the_string_filter(void) {
   CHECK_EQ(out_size, 0);
   drop();
 }
-
-/* --- other root messages, and traces --- */
 
 static void root_can_be_a_nested_message(void) {
   USE(NESTED(1, 1), SIMPLE(2), END, NESTED(5, 2), END, SIMPLE(7), END);

@@ -56,7 +56,7 @@ static void outermost_begins_beyond_the_depth_count_as_written(void) {
   clear();
 }
 
-/* Fills `numbers` with the numbers of the tracks, in random order. */
+/* Fills `numbers` with the numbers of all tracks, in random order. */
 static void order(uint64_t* seed, uint32_t* numbers) {
   for (uint32_t i = 0; i < TRACKS; i++)
     numbers[i] = i;
@@ -67,13 +67,16 @@ static void order(uint64_t* seed, uint32_t* numbers) {
   }
 }
 
-/* Returns a uuid; the uuids of different numbers are in different buckets. */
+/* Returns the uuid of a track.  Tracks with different numbers are in different
+ * hash buckets. */
 static uint64_t spread_uuid(uint32_t i) {
   return (i + 1) * 0xD6E8FEB86659FD93u;
 }
 
 static uint64_t colliding_uuid(uint32_t i) {
-  /* The factor is the multiplicative inverse of the hash's factor. */
+  /* The hash multiplies a uuid by a constant.  This factor is the constant's
+   * multiplicative inverse, so the products are small numbers, which share a
+   * bucket. */
   return (i + 1) * 0xF1DE83E19937733Du;
 }
 
@@ -103,7 +106,8 @@ static void tracks_with_equal_hashes_are_distinguished(void) {
   CHECK_EQ(tracks.count, 0);
 }
 
-/* Compares with a model without limits: few tracks, in many orders. */
+/* Compares the table with a model without limits: few tracks, in many
+ * orders. */
 static void random_begins_and_ends_match_a_model(void) {
   enum { FEW = 2000, DEEP = 64 };
   static uint64_t bits[FEW];

@@ -51,7 +51,7 @@ static void field_without_elements_has_length_0(void) {
   CHECK(memcmp(buffer, "\x1A\x00", 2) == 0);
 }
 
-/* Tries sizes around the size of the inline array. */
+/* Tests payloads whose sizes are around the size of the inline array. */
 static void elements_move_to_the_heap_when_the_array_is_full(void) {
   for (uint64_t count = 0; count < 60000; count = count * 2 + 2039) {
     start();

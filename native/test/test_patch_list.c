@@ -28,7 +28,7 @@ static void test_patch_is_ready_when_its_first_byte_is_set(void) {
   CHECK(!st_patch_is_ready(first));
   second->size_field[0] = 0x80;
   CHECK(st_patch_is_ready(second));
-  /* The patch at the front is not ready. */
+  /* The patch at the front of the list is not ready. */
   CHECK(!st_patch_list_has_ready(&list));
   first->size_field[0] = 0x81;
   CHECK(st_patch_list_has_ready(&list));

@@ -41,8 +41,8 @@ static void tear_down(void) {
   free(f.memory);
 }
 
-/* Writes packets of 20 bytes into a chunk.  `unfinished` more packets are
- * counted but not written. */
+/* Writes packets of 20 bytes into a chunk.  The chunk's header counts
+ * `unfinished` more packets, which are not written. */
 static struct st_chunk write_chunk(uint32_t page, uint16_t writer, uint32_t id,
                                    const char* fills, uint16_t unfinished) {
   struct st_chunk c;
@@ -201,7 +201,7 @@ static void ids_are_truncated_to_16_bits(void) {
   struct st_chunk a = write_chunk(0, 5, 0, "a", 0);
   complete(&a);
   st_producer_endpoint_move_chunk(&f.endpoint, 0, 0, BUFFER);
-  /* The writer is registered for OTHER. */
+  /* The writer is registered for the buffer OTHER. */
   CHECK_EQ(f.endpoint.stats.chunks_discarded, 1);
   st_producer_endpoint_unregister_writer(&f.endpoint, 5);
   struct st_chunk b = write_chunk(0, 5, 1, "b", 0);
@@ -273,7 +273,8 @@ static void invalid_patches_are_discarded_and_counted(void) {
   put_patch(BUFFER, 5, 1, 1, 4);  /* A chunk id that is unknown. */
   put_patch(BUFFER, 5, 0, 48, 4); /* A patch that exceeds the chunk. */
   put_patch(BUFFER, 5, 0, UINT32_MAX, 4);
-  /* The buffer is not allowed, and contains no chunk of this producer. */
+  /* The target buffer is not allowed for the producer, and contains no chunk of
+   * this producer. */
   put_patch(OTHER, 5, 0, 1, 4);
   CHECK(send_request());
   CHECK_EQ(f.endpoint.stats.patches_discarded, 5);
@@ -319,7 +320,8 @@ static void malformed_requests_are_counted(void) {
     CHECK_EQ(f.flush_id, 0);
   }
   begin_read(f.buffer);
-  expect(f.buffer, 20, 'a'); /* The valid entries were handled. */
+  /* The valid entries of the request were handled. */
+  expect(f.buffer, 20, 'a');
   tear_down();
 }
 
@@ -357,7 +359,7 @@ static void chunks_in_flight_are_scraped(void) {
   st_producer_endpoint_move_chunk(&f.endpoint, 0, a.index, BUFFER);
   st_producer_endpoint_move_chunk(&f.endpoint, 2, e.index, BUFFER);
   begin_read(f.buffer);
-  expect_nothing(f.buffer); /* The unfinished packet is empty. */
+  expect_nothing(f.buffer); /* The unfinished packet of the chunk is empty. */
   tear_down();
 }
 
@@ -439,15 +441,13 @@ static void chunks_inside_requests_are_copied(void) {
   tear_down();
 }
 
-/* --- tests with trace writers --- */
-
 enum { THREADS = 4, PACKETS = 20000 };
 
 static struct st_arbiter arbiter;
 static _Atomic int running;
 
-/* Writes a nested message larger than two chunks, whose size is sent as a
- * patch. */
+/* Writes a nested message that is larger than two chunks.  Its size is sent as
+ * a patch. */
 enum { LONG_FIELD = 900, LONG_SIZE = 6000 };
 
 static void write_long_packet(struct st_trace_writer* w, uint8_t fill) {

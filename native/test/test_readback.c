@@ -3,10 +3,8 @@
 #include "decoder.h"
 #include "fake_chunk.h"
 
-/* --- validation of packets --- */
-
-/* Passes a copy in a heap block of the exact size, so that ASan detects reads
- * after its end. */
+/* Validates a copy of the packet in a heap block of its exact size, so that
+ * ASan detects reads after its end. */
 static bool is_valid(const void* data, size_t size) {
   uint8_t* copy = malloc(size ? size : 1);
   memcpy(copy, data, size);
@@ -51,11 +49,13 @@ static void reserved_numbers_are_allowed_in_nested_messages(void) {
 }
 
 static void redundantly_encoded_reserved_tags_are_refused(void) {
-  CHECK(!is_valid("\x98\x00\x01", 3)); /* Field 3, with a tag of two bytes. */
-  /* Field 3, with a tag of four bytes. */
+  /* The packet has field 3, with a tag of two bytes. */
+  CHECK(!is_valid("\x98\x00\x01", 3));
+  /* The packet has field 3, with a tag of four bytes. */
   CHECK(!is_valid("\x98\x80\x80\x00\x01", 5));
-  CHECK(is_valid("\xC0\x80\x00\x01", 4)); /* Field 8, which is allowed. */
-  /* A parser that truncates the tag to 32 bits would see field 3. */
+  /* The packet has only field 8, which is allowed. */
+  CHECK(is_valid("\xC0\x80\x00\x01", 4));
+  /* A parser that truncates this tag to 32 bits would see field 3. */
   CHECK(!is_valid("\x98\x80\x80\x80\x80\x01\x01", 7));
 }
 
@@ -93,8 +93,6 @@ static void every_truncated_packet_is_refused(void) {
     CHECK_EQ(is_valid(m, n), whole);
   }
 }
-
-/* --- reading packets as trace bytes --- */
 
 /* Makes a packet with field 8 (timestamp) and field 900 (bytes). */
 static void add_packet(uint64_t timestamp, size_t size, char fill) {
@@ -268,8 +266,10 @@ static void trusted_fields_change_with_the_producers_identity(void) {
 static void invalid_packets_are_counted(void) {
   struct st_trace_buffer* b = ring(65536);
   chunk(1, 1, 0);
-  add(1, 0x18);                /* Field 3, which is incomplete. */
-  add_raw("\x02\x18\0", 3, 1); /* Field 3, which only the service may set. */
+  /* The packet has field 3, which is incomplete. */
+  add(1, 0x18);
+  /* The packet has field 3, which only the service may set. */
+  add_raw("\x02\x18\0", 3, 1);
   add_packet(9, 5, 'a');
   CHECK(commit(b));
   struct st_readback* r = st_readback_create(0);

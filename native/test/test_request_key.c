@@ -17,7 +17,7 @@ static uint64_t of_flow(const char* text) {
   return st_flow_header_key(text, strlen(text));
 }
 
-/* Returns the key of the text with one character replaced. */
+/* Returns the key of a text in which one character is replaced. */
 static uint64_t with(size_t at, char c) {
   char text[sizeof kParent];
   memcpy(text, kParent, sizeof text);
@@ -55,8 +55,8 @@ static void malformed_traceparent_has_no_key(void) {
 }
 
 static void key_of_a_valid_traceparent_is_never_0(void) {
-  /* `low` times the factor is 1, so with a span of 1 the bits would cancel
-   * out. */
+  /* The product of `low` and the factor of the key is 1, so with the span id 1
+   * the bits would cancel out. */
   CHECK_EQ(of_parent("00-0000000000000000f1de83e19937733d-0000000000000001-00"),
            1);
 }

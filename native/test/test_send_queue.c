@@ -34,8 +34,8 @@ static size_t receive_all(void) {
   return socket_pair_receive_all(&g_pair, g_received, sizeof g_received);
 }
 
-/* Pushes frames of 1000 equal bytes, numbered, until one is refused.  Returns
- * their number. */
+/* Pushes frames of 1000 equal bytes, which are numbered, until a frame is
+ * refused. Returns the number of accepted frames. */
 static unsigned fill(void) {
   unsigned count = 0;
   while (push_run((uint8_t)count, 1000))
@@ -134,7 +134,8 @@ static void descriptor_is_sent_with_its_frame(void) {
   CHECK_EQ(pipe2(pipe_fds, O_CLOEXEC), 0);
   ino_t ino = inode(pipe_fds[0]);
   unsigned count = fill();
-  size_t before = receive_all(); /* The queue has room again, at its end. */
+  /* The queue has room again, at the end of its memory. */
+  size_t before = receive_all();
   st_send_queue_drain(&g_queue);
   CHECK(st_send_queue_push(&g_queue, "FD", 2, pipe_fds[0]));
   close(pipe_fds[0]); /* The queue has its own duplicate of the descriptor. */
@@ -178,7 +179,7 @@ static void unsent_descriptors_are_closed(void) {
   close(pipe_fds[1]);
   close_queue();
   char byte;
-  /* End of file shows that all duplicates are closed. */
+  /* The end of file shows that all duplicates of the descriptor are closed. */
   CHECK_EQ(read(pipe_fds[0], &byte, 1), 0);
   close(pipe_fds[0]);
 }
@@ -195,7 +196,7 @@ static void broken_connection_refuses_all_frames(void) {
   fill();
   close(g_pair.theirs);
   g_pair.theirs = -1;
-  /* The write fails with EPIPE, and without a signal. */
+  /* The write to the socket fails with EPIPE, without a signal. */
   st_send_queue_drain(&g_queue);
   CHECK(atomic_load(&g_queue.broken));
   CHECK_EQ(st_send_queue_pending(&g_queue), 0);
@@ -215,7 +216,7 @@ static void unsent_bytes_wake_the_poller(void) {
   CHECK(st_wake_pipe_open(&wake));
   st_send_queue_set_wake(&g_queue, &wake);
   CHECK(push_run('x', 1));
-  CHECK(!was_woken(&wake)); /* No bytes were left in the queue. */
+  CHECK(!was_woken(&wake)); /* The push has left no bytes in the queue. */
   fill();
   CHECK(was_woken(&wake));
   st_send_queue_set_wake(&g_queue, NULL);
@@ -238,7 +239,8 @@ static void room_listener_is_called_after_a_refused_frame(void) {
   CHECK_EQ(g_calls, 0);
   fill();
   st_send_queue_drain(&g_queue);
-  CHECK_EQ(g_calls, 0); /* There is no room yet. */
+  /* The queue has no room yet, so the listener is not called. */
+  CHECK_EQ(g_calls, 0);
   drain_and_receive(g_received);
   CHECK_EQ(g_calls, 1);
   st_send_queue_set_room_listener(&g_queue, NULL, NULL);
@@ -251,7 +253,7 @@ static void push_that_makes_room_wakes_the_poller(void) {
   struct st_wake_pipe wake;
   CHECK(st_wake_pipe_open(&wake));
   st_send_queue_set_wake(&g_queue, &wake);
-  /* Another thread's pushes empty the queue, so POLLOUT will not come. */
+  /* The pushes of another thread empty the queue, so POLLOUT will not come. */
   do {
     receive_all();
     push_run('x', 1);
@@ -262,8 +264,8 @@ static void push_that_makes_room_wakes_the_poller(void) {
   close_queue();
 }
 
-/* Opens another socket with the same number, as in a daemon that closed all
- * descriptors. */
+/* Opens another socket with the same descriptor number, as a daemon may that
+ * closes all descriptors. */
 static void file_that_got_the_sockets_number_gets_no_byte(void) {
   open_queue(1 << 16);
   fill();
@@ -345,7 +347,8 @@ static void* push_frames(void* arg) {
   return NULL;
 }
 
-/* Parses all complete frames.  Returns their size in bytes. */
+/* Parses all complete frames of the input.  Returns the total size of these
+ * frames in bytes. */
 static size_t check_frames(const uint8_t* data, size_t size, uint64_t* last_id,
                            unsigned* counts) {
   struct st_ipc_invoke invoke;

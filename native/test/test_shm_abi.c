@@ -90,7 +90,8 @@ static void walk_all(bool emulated) {
         CHECK(st_page_try_partition(&shm, page, layout));
         CHECK(!st_page_try_partition(&shm, page, layout));
         CHECK_EQ(st_page_bitmap(&shm, page), layout << 28);
-        /* Another chunk keeps the page in use meanwhile. */
+        /* Another chunk of the page is in use meanwhile, so the page stays
+         * divided. */
         struct st_chunk held;
         CHECK(st_chunk_try_acquire_for_writing(&shm, page, 0, 1, 1, 0, &held));
         for (uint32_t i = 1; i < chunks; i++)
@@ -100,7 +101,7 @@ static void walk_all(bool emulated) {
                                                 &held));
         CHECK(st_chunk_release_as_complete(&shm, &held));
         CHECK(st_chunk_release_complete_as_free(&shm, &held));
-        /* The page is unpartitioned again. */
+        /* The page has become unpartitioned again. */
         CHECK_EQ(st_page_bitmap(&shm, page), 0);
       }
     }
@@ -129,7 +130,8 @@ static void test_indices_out_of_range_are_refused(void) {
   CHECK(!st_chunk_at(&shm, 0, 7, 0, &c));
 }
 
-/* A peer changes the layout of a page while a chunk of it is held. */
+/* Another process changes the layout of a page while a writer holds a chunk of
+ * this page. */
 static void test_chunk_on_a_corrupted_page_is_refused(void) {
   struct st_shm shm = make_shm(4096);
   struct st_chunk c;

@@ -1,5 +1,5 @@
-/* Tests of the stack reader: frames in simulated memory: complete, torn and
- * hostile ones. */
+/* Tests of the stack reader, on frames in simulated memory: complete, torn and
+ * hostile stacks. */
 #include "probes/stack_reader.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@ enum { BASE = 0x10000, SIZE = 0x10000 };
 static uint8_t bytes[SIZE];
 static unsigned reads;
 
-/* Reads simulated memory, which starts at BASE.  Nothing else is mapped. */
+/* Reads simulated memory, which starts at the address BASE.  No other address
+ * is mapped. */
 static bool read_fake(void* self, uint64_t address, void* to, size_t size) {
   (void)self;
   reads++;
@@ -25,7 +26,7 @@ static bool read_fake(void* self, uint64_t address, void* to, size_t size) {
 
 static const struct st_memory kMemory = {read_fake, NULL};
 
-/* The layout of CPython 3.12. */
+/* The layout of the structures of CPython 3.12. */
 static const struct st_stack_layout kLayout = {
     .thread_next = 8,
     .thread_id = 224,
@@ -131,7 +132,8 @@ static void fifty_frames_take_few_reads(void) {
   CHECK(reads <= 6);
 }
 
-/* If a window would begin before the mapping, the frame alone is read. */
+/* If the 4 KiB window would begin before the mapping, only the frame is
+ * read. */
 static void a_frame_at_the_start_of_a_mapping_is_read(void) {
   put_thread(BASE);
   put_frame(BASE, 0, CODE, 0);
@@ -161,7 +163,7 @@ static void a_circle_ends(void) {
   put_frame(STACK, STACK + 200, CODE, 0);
   put_frame(STACK + 200, STACK, CODE, 0);
   CHECK_EQ(read_stack(), ST_STACK_TOO_DEEP);
-  /* Frames that are no Python calls. */
+  /* These frames are no Python calls. */
   put_frame(STACK, STACK + 200, CODE, 3);
   put_frame(STACK + 200, STACK, CODE, 3);
   CHECK_EQ(read_stack(), ST_STACK_TOO_DEEP);
@@ -172,7 +174,7 @@ static void a_thread_state_that_is_gone_is_refused(void) {
   CHECK(!st_stack_read_thread(&kLayout, &kMemory, 0, &thread));
   CHECK(!st_stack_read_thread(&kLayout, &kMemory, 0x123456789, &thread));
   put_thread(STACK);
-  put(THREAD + 56, 8); /* The control frame is not mapped. */
+  put(THREAD + 56, 8); /* The control frame of the thread is not mapped. */
   CHECK(!st_stack_read_thread(&kLayout, &kMemory, THREAD, &thread));
 }
 
@@ -192,7 +194,8 @@ static void random_memory_does_no_harm(void) {
 static void own_memory_is_read_and_what_is_not_there_refused(void) {
   uint64_t word = 99, copy = 0;
   if (!st_own_memory_works()) {
-    /* Emulations lack process_vm_readv, seccomp filters may refuse it. */
+    /* Some emulated systems lack process_vm_readv, and seccomp filters may
+     * refuse it. */
     CHECK(errno == ENOSYS || errno == EPERM);
     return;
   }

@@ -45,7 +45,8 @@ static void test_writes_continue_in_the_next_buffer(void) {
   st_stream_init(&w, &kDelegate, &b);
   st_stream_write(&w, data, 10);
   CHECK_EQ(b.used, 1);
-  /* The buffer is exactly full; no new one is taken yet. */
+  /* The buffer is exactly full, and the stream has not taken a new buffer
+   * yet. */
   st_stream_write(&w, data + 10, 6);
   CHECK_EQ(b.used, 1);
   CHECK_EQ(st_stream_written(&w), 16);
@@ -64,7 +65,7 @@ static void test_reserved_bytes_are_contiguous(void) {
   CHECK(st_stream_reserve(&w, 3) == b.bytes + 13);
   CHECK(st_stream_reserve(&w, 4) == b.bytes + 16);
   CHECK_EQ(st_stream_written(&w), 20);
-  /* 12 bytes are left, and there is no further buffer. */
+  /* The buffer has 12 bytes left, and there is no further buffer. */
   CHECK(st_stream_reserve(&w, 13) == NULL);
   CHECK_EQ(w.overflowed, 13);
 }
@@ -78,7 +79,8 @@ static void test_bytes_without_room_are_counted(void) {
   st_stream_write(&w, data, sizeof data);
   CHECK_EQ(w.overflowed, 24);
   CHECK(memcmp(b.bytes, data, 16) == 0);
-  /* The delegate is not called again, even if it had another buffer. */
+  /* The delegate is not called again, even if it could provide another
+   * buffer. */
   b.count = 8;
   st_stream_write(&w, data, 5);
   CHECK(st_stream_reserve(&w, 4) == NULL);
@@ -132,7 +134,7 @@ static void test_open_size_fields_are_redirected_at_the_end_of_a_buffer(void) {
   st_stream_extend(&w);
   CHECK_EQ(b.redirects, 2);
   CHECK(!a.size_field && !inner.size_field);
-  /* The second buffer contains no bytes of these messages. */
+  /* The second buffer contains no bytes of the open messages. */
   st_stream_extend(&w);
   CHECK_EQ(b.redirects, 2);
 }
@@ -147,7 +149,7 @@ static void test_stream_ends_at_the_maximal_size(void) {
   w.cur = w.end - 8;
   struct st_message root;
   st_message_init_root(&root, &w);
-  /* The slow path: less room is left than requested. */
+  /* The slow path is taken: less room is left than requested. */
   st_message_append_varint(&root, 1, 5);
   CHECK_EQ(w.overflowed, 0);
   st_message_append_fixed64(&root, 1, 5);

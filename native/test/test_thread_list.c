@@ -7,7 +7,8 @@
 
 enum { THREADS = 8, ROUNDS = 500 };
 
-/* A record per thread, under a lock, like those of native/hooks. */
+/* A list with a record for each thread, under a lock, like the lists of
+ * native/hooks. */
 struct calls {
   struct st_thread_record thread;
   uint64_t events;
@@ -63,7 +64,7 @@ static void* write_events(void* unused) {
   st_thread_list_claim(&g_own->thread);
   CHECK(st_thread_list_find(&g_list, id) == &g_own->thread);
   pthread_mutex_unlock(&g_lock);
-  /* No lock is needed, because the record is this thread's own. */
+  /* No lock is needed, because only this thread accesses its own record. */
   g_own->events += 3;
   return unused;
 }
@@ -116,7 +117,7 @@ static void record_marked_as_ended_is_not_found_and_is_freed(void) {
   tear_down();
 }
 
-/* The exit handler of its thread writes to it. */
+/* The exit handler of the thread writes to its record. */
 static void claimed_record_is_not_freed_before_its_thread_exits(void) {
   set_up();
   struct calls* calls = make_calls(7);

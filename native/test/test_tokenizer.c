@@ -28,8 +28,8 @@ static void put_raw(const void* data, size_t size) {
   stream_size += size;
 }
 
-/* Counts the messages, and checks their sizes.  Each message contains its own
- * size. */
+/* Counts the messages of the stream, and checks their sizes: each message
+ * contains its own size. */
 struct seen {
   size_t count;
   size_t sizes[64];
@@ -133,16 +133,18 @@ static void broken(const char* bytes, size_t size) {
   CHECK_EQ(seen.count, 1);
   CHECK_EQ(t.errors, 1);
   CHECK(st_tokenizer_left(&t) > 0 || t.lost);
-  feed(&seen, stream, stream_size); /* A broken stream stays broken. */
+  /* The tokenizer returns no more messages from a broken stream. */
+  feed(&seen, stream, stream_size);
   CHECK_EQ(seen.count, 1);
   st_tokenizer_free(&t);
 }
 
 static void reading_stops_at_malformed_bytes_without_a_marker(void) {
-  broken("\x00\x01", 2);     /* A field with number 0. */
-  broken("\x0B\x01", 2);     /* A group (wire type 3). */
-  broken("\x0F\x01", 2);     /* A field of the undefined wire type 7. */
-  broken("\x0A\xE9\x07", 3); /* A length above max_size. */
+  broken("\x00\x01", 2); /* The stream has a field with number 0. */
+  broken("\x0B\x01", 2); /* The stream has a group (wire type 3). */
+  /* The stream has a field of the undefined wire type 7. */
+  broken("\x0F\x01", 2);
+  broken("\x0A\xE9\x07", 3); /* The stream has a length above max_size. */
   broken("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 11);
   broken("\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 12);
 }

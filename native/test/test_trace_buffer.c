@@ -97,10 +97,10 @@ static void end_of_the_ring_is_padded(void) {
   CHECK(commit_record(b, 1, 0, 128, 'a'));
   CHECK(commit_record(b, 2, 0, 512, 'b'));
   CHECK(commit_record(b, 3, 0, 4096 - 640 - 64, 'c'));
-  /* Only 64 bytes are left, so the record is at the start of the ring. */
+  /* The ring has only 64 bytes left, so the record is written at its start. */
   CHECK(commit_record(b, 4, 0, 256, 'd'));
   struct st_buffer_stats s = stats_of(b);
-  /* The padding is what is left of record b. */
+  /* The padding is the rest of record b, which was overwritten. */
   CHECK_EQ(s.padding_bytes_written, 128 + 512 - 256);
   CHECK_EQ(s.write_wrap_count, 1);
   CHECK_EQ(s.chunks_overwritten, 2);
@@ -227,7 +227,7 @@ static void discard_buffer_refuses_chunks_after_it_is_full(void) {
   expect_record(b, 2048, 'a');
   expect_record(b, 1024, 'b');
   expect_nothing(b);
-  /* The record is refused, even though all records were read. */
+  /* The buffer refuses the record, even though all records were read. */
   CHECK(!commit_record(b, 1, 2, 2048, 'c'));
   /* The buffer refuses all further records. */
   CHECK(!commit_record(b, 1, 3, 32, 'd'));
@@ -294,7 +294,8 @@ static void chunk_larger_than_the_buffer_is_refused(void) {
   chunk(1, 1, 0);
   add(10, 'a');
   pad_to(4096 - HEADER + 1);
-  CHECK(!scrape(b)); /* A scraped chunk needs room for its full size. */
+  /* A scraped chunk needs room in the buffer for its full size. */
+  CHECK(!scrape(b));
   pad_to(65536);
   CHECK(!commit(b));
   CHECK_EQ(stats_of(b).abi_violations, 2);
@@ -380,7 +381,7 @@ static void buffer_far_above_its_watermark_is_congested(void) {
   struct st_trace_buffer* b = st_trace_buffer_create(65536, ST_RING, -1);
   for (uint32_t id = 0; id < 13; id++)
     CHECK(commit_one(b, 1, id, 4000, 'a'));
-  CHECK(!st_trace_buffer_congested(b)); /* No watermark was set. */
+  CHECK(!st_trace_buffer_congested(b)); /* The buffer has no watermark. */
   int fd = eventfd(0, EFD_NONBLOCK);
   st_trace_buffer_set_watermark(b, fd, 16384);
   CHECK(st_trace_buffer_congested(b));

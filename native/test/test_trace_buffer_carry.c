@@ -88,7 +88,7 @@ static void moved_chunk_can_be_patched(void) {
   flags(NEEDS_PATCHING | LAST_CONTINUES);
   add(4, 'a');
   CHECK(commit(b));
-  chunk(1, 1, 1); /* A chunk that has to wait for the chunk before it. */
+  chunk(1, 1, 1); /* This chunk cannot be read before the chunk ahead of it. */
   flags(FIRST_CONTINUES);
   add(2, 'x');
   add(20, 'b');
@@ -132,7 +132,8 @@ static void largest_records_are_moved(void) {
   end(b);
 }
 
-/* Chunks that wait for ever must not take room from other chunks. */
+/* Chunks whose missing data never arrives must not take room from other
+ * chunks. */
 static void records_that_wait_for_ever_are_overwritten(void) {
   struct st_trace_buffer* b = streamed();
   for (uint32_t id = 0; id < 60; id++) {
@@ -171,8 +172,8 @@ static void packets_of_many_writers_are_kept_until_they_are_complete(void) {
   uint64_t packets = 0;
   for (int i = 0; i < CHUNKS + WRITERS; i++) {
     random = random * 1664525u + 1013904223u;
-    /* Writers with lower numbers write less often.  At the end all finish their
-     * packets. */
+    /* A writer with a lower number writes less often.  At the end all writers
+     * finish their packets. */
     uint16_t w =
         (uint16_t)(WRITERS - 1 - __builtin_ctz(random >> 12 | 1 << 19));
     bool last = i >= CHUNKS;

@@ -12,7 +12,8 @@ static void contents_are_exchanged(void) {
   CHECK(commit_one(a, 1, 0, 20, 'a'));
   CHECK(commit_one(a, 1, 1, 30, 'b'));
   begin_read(a);
-  expect(a, 20, 'a'); /* The read position is exchanged, too. */
+  /* The read positions of the two buffers are exchanged, too. */
+  expect(a, 20, 'a');
   st_trace_buffer_exchange(a, b);
   CHECK_EQ(st_trace_buffer_size(a), 8192);
   CHECK_EQ(st_trace_buffer_unread(a), 0);
@@ -27,7 +28,8 @@ static void contents_are_exchanged(void) {
   CHECK_EQ(got.pid, 11);
   CHECK_EQ(got.machine_id, 77);
   expect_nothing(b);
-  /* The sequence continues in the other memory, with the same chunk ids. */
+  /* The sequence continues in the memory of the other buffer, with the same
+   * chunk ids. */
   CHECK(commit_one(a, 1, 2, 40, 'c'));
   begin_read(a);
   expect(a, 40, 'c');

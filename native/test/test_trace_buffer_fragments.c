@@ -1,5 +1,5 @@
-/* Tests of packets in several chunks, of patches, and of the loss marks if some
- * are missing. */
+/* Tests of packets in several chunks and of patches, and of the loss marks that
+ * appear if chunks or patches are missing. */
 #include "fake_chunk.h"
 
 /* Makes a chunk of writer 1 with one fragment. */
@@ -148,8 +148,6 @@ static void packet_may_fill_the_ring_exactly(void) {
   st_trace_buffer_destroy(b);
 }
 
-/* --- losses of chunks --- */
-
 static void gap_in_chunk_ids_is_marked(void) {
   struct st_trace_buffer* b = ring(4096);
   /* A gap before the first chunk of a sequence is not marked. */
@@ -168,7 +166,7 @@ static void gap_in_chunk_ids_is_marked(void) {
   expect_loss(b, 10, 'e', ST_LOSS_READ_GAP);
   expect_nothing(b);
   CHECK_EQ(stats_of(b).sequence_packet_loss, 2);
-  /* Later chunks of the sequence were read before. */
+  /* Later chunks of this sequence were already read. */
   CHECK(!commit_one(b, 1, 10, 10, 'x'));
   CHECK_EQ(stats_of(b).chunks_discarded, 1);
   st_trace_buffer_destroy(b);
@@ -291,7 +289,7 @@ static void packet_cut_by_the_drop_sentinel_is_marked(void) {
   CHECK(commit(b));
   CHECK(commit_part(b, 1, 0, 10, 'b'));
   begin_read(b);
-  /* The mark is the same as Perfetto's. */
+  /* The loss mark is the same as Perfetto's. */
   expect_loss(b, 10, 'a', ST_LOSS_WRITER_ABORT);
   expect(b, 10, 'b');
   expect_nothing(b);
@@ -318,8 +316,6 @@ static void packet_cut_in_a_later_fragment_is_marked(void) {
   CHECK_EQ(st_trace_buffer_unread(b), 0);
   st_trace_buffer_destroy(b);
 }
-
-/* --- patches of sizes --- */
 
 static bool patch(struct st_trace_buffer* b, uint32_t id, uint32_t offset,
                   const char* text, bool has_more) {
@@ -385,7 +381,7 @@ static void patches_are_written_into_the_record(void) {
 
 static void patches_out_of_bounds_are_refused(void) {
   struct st_trace_buffer* b = ring(4096);
-  /* The payload has offsets 0 to 12. */
+  /* The payload of the chunk has the offsets 0 to 12. */
   CHECK(commit_part(b, 0, NEEDS_PATCHING, 12, 'a'));
   const uint32_t bad[] = {10,    11,         13,         4096,
                           65535, 0x7FFFFFFF, UINT32_MAX, UINT32_MAX - 3};
@@ -438,8 +434,6 @@ static void late_patch_is_counted_as_failed(void) {
   st_trace_buffer_destroy(b);
 }
 
-/* --- chunks of a malicious producer --- */
-
 static void fragment_sizes_beyond_the_chunk_are_violations(void) {
   static const uint8_t bad[][10] = {
       {0x7F},
@@ -474,7 +468,8 @@ static void packet_count_beyond_the_payload_is_a_violation(void) {
   fake.fragments = 65535;
   CHECK(commit(b));
   chunk(1, 1, 1);
-  fake.fragments = 1; /* A fragment is counted, but the payload is empty. */
+  /* The header counts one fragment, but the payload is empty. */
+  fake.fragments = 1;
   CHECK(commit(b));
   CHECK(commit_one(b, 1, 2, 10, 'b'));
   begin_read(b);

@@ -7,7 +7,7 @@
 
 enum { RECORDS = 20000, SEQUENCES = 3 * ST_MAX_EMPTY_SEQUENCES };
 
-/* The model: the sequence of each record number, or none. */
+/* The model of the index: for each record number its sequence, or none. */
 struct model {
   uint32_t key, chunk_id;
   bool linked;

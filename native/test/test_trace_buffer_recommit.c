@@ -40,7 +40,7 @@ static void recommit_after_a_read_adds_only_new_packets(void) {
   grown(0, "ab");
   CHECK(scrape(b));
   expect_all(b, "ab");
-  CHECK(scrape(b)); /* A commit without a new packet. */
+  CHECK(scrape(b)); /* This commit adds no new packet. */
   expect_all(b, "");
   grown(0, "abc");
   CHECK(scrape(b));
@@ -54,8 +54,8 @@ static void recommit_after_a_read_adds_only_new_packets(void) {
   expect_all(b, "f");
   CHECK_EQ(stats_of(b).chunks_discarded, 1);
   CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
-  /* The counters count whole records: a record that has grown counts each time
-   * it is read to its end. */
+  /* The counters count whole records.  A record that has grown is counted each
+   * time it is read to its end. */
   CHECK_EQ(stats_of(b).chunks_written, 3);
   CHECK_EQ(stats_of(b).chunks_read, 4);
   st_trace_buffer_destroy(b);
@@ -98,7 +98,7 @@ static void shorter_recommit_is_ignored(void) {
   CHECK(!commit(b));
   grown(0, "abcdef");
   pad_to(67);
-  CHECK(commit(b)); /* The payload is shorter, but has more fragments. */
+  CHECK(commit(b)); /* The new payload is shorter, but has more fragments. */
   expect_all(b, "def");
   st_trace_buffer_destroy(b);
 }
@@ -181,8 +181,6 @@ static void recommitted_chunk_may_end_in_half_a_packet(void) {
   st_trace_buffer_destroy(b);
 }
 
-/* --- relocation of read chunks --- */
-
 static void chunk_that_was_read_is_relocated_to_the_write_position(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "ab");
@@ -244,17 +242,15 @@ static void chunk_with_unread_packets_is_rewritten_in_place(void) {
   CHECK(scrape(b));
   expect_all(b, "ab");
   grown(0, "abc");
-  CHECK(scrape(b)); /* The incomplete record is rewritten in place. */
+  CHECK(scrape(b)); /* The record is incomplete, so it is rewritten in place. */
   grown(0, "abcd");
-  /* The record has `c` unread, so it is rewritten in place. */
+  /* Packet `c` of the record is unread, so the record is rewritten in place. */
   CHECK(commit(b));
   expect_all(b, "cd");
   CHECK_EQ(stats_of(b).chunks_relocated, 0);
   CHECK_EQ(stats_of(b).chunks_rewritten, 2);
   st_trace_buffer_destroy(b);
 }
-
-/* --- eviction of scraped chunks --- */
 
 static void flood(struct st_trace_buffer* b) {
   static uint32_t id;
@@ -273,7 +269,7 @@ static void evicted_chunk_can_be_committed_again(void) {
   CHECK(scrape(b));
   expect_all(b, "ab");
   flood(b);
-  /* The evicted record has no unread data, so it does not count. */
+  /* The evicted record has no unread data, so it does not count as a loss. */
   CHECK_EQ(stats_of(b).chunks_overwritten, 0);
   grown(0, "ab");
   CHECK(!scrape(b));
@@ -287,13 +283,13 @@ static void evicted_chunk_can_be_committed_again(void) {
   flood(b);
   CHECK(!commit(b));
   CHECK_EQ(stats_of(b).sequence_packet_loss, 0);
-  /* The commits without new fragments were discarded. */
+  /* The commits that added no fragments were discarded. */
   CHECK_EQ(stats_of(b).chunks_discarded, 2);
   st_trace_buffer_destroy(b);
 }
 
-/* Returns a ring in which the record with `c` was overwritten, while the
- * producer's chunk still has `c`. */
+/* Returns a ring in which the record with packet `c` was overwritten.  The
+ * producer's chunk still contains packet `c`. */
 static struct st_trace_buffer* partly_evicted(void) {
   struct st_trace_buffer* b = ring(4096);
   grown(0, "ab");
@@ -310,7 +306,7 @@ static struct st_trace_buffer* partly_evicted(void) {
 static void recommit_of_an_evicted_chunk_adds_only_new_packets(void) {
   struct st_trace_buffer* b = partly_evicted();
   grown(0, "abc");
-  CHECK(!scrape(b)); /* The packet was already counted and marked as lost. */
+  CHECK(!scrape(b)); /* This packet was already counted and marked as lost. */
   grown(0, "abcd");
   CHECK(commit(b));
   begin_read(b);

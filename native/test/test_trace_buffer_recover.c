@@ -45,13 +45,15 @@ static void buffer_in_a_file_survives_its_process(void) {
   expect(b, 10, 'c');
   expect_nothing(b);
   st_trace_buffer_destroy(b);
-  b = recovered(fd); /* Reading does not change the file. */
+  /* Reading from the recovered buffer does not change the file. */
+  b = recovered(fd);
   expect(b, 10, 'a');
   st_trace_buffer_destroy(b);
   close(fd);
 }
 
-/* Tests the state after a trace was read but could not be written. */
+/* Tests the file of a trace that was read from the buffer but could not be
+ * written. */
 static void records_that_were_read_are_recovered(void) {
   int fd = new_file();
   struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
@@ -106,7 +108,7 @@ static void waiting_records_are_settled_by_recovery(void) {
   add(10, 'x');
   add(10, 'b');
   CHECK(commit(b));
-  chunk(1, 2, 0); /* A chunk that is scraped, then relocated. */
+  chunk(1, 2, 0); /* Commits a chunk that is scraped, and later relocated. */
   add(10, 'c');
   pad_to(500);
   CHECK(scrape(b));
@@ -137,7 +139,8 @@ static void chunks_with_empty_packets_at_the_end_are_recovered(void) {
   int fd = new_file();
   struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
   for (uint32_t id = 0; id < 3; id++) {
-    /* A chunk that was scraped before, so its record has the chunk's size. */
+    /* This chunk was scraped before, so its record has the full size of the
+     * chunk. */
     if (id == 1) {
       chunk(1, 1, id);
       add(10, 'a');
@@ -178,8 +181,8 @@ static void chunk_with_two_records_is_recovered_once(void) {
     expect_nothing(b);
   }
   CHECK_EQ(stats_of(b).chunks_relocated, 1);
-  /* Changes the flags of the first record in the file: it becomes incomplete,
-   * and is no longer padding. */
+  /* Changes the flags of the first record in the file, so that the record is
+   * incomplete and no longer padding. */
   off_t first = lseek(fd, 0, SEEK_END) - 4096;
   CHECK(pwrite(fd, "\x08", 1, first + 12) == 1);
   CHECK(pwrite(fd, "\x01", 1, first + 8) == 1);
@@ -204,7 +207,8 @@ static void files_that_are_no_ring_are_refused(void) {
   close(fd);
 }
 
-/* Recovery must end, and stay inside the file, whichever bytes are wrong. */
+/* Whichever bytes of the file are wrong, recovery must end and must read only
+ * inside the file. */
 static void recovery_survives_damaged_files(void) {
   int fd = new_file();
   struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
@@ -242,8 +246,6 @@ static void recovery_survives_damaged_files(void) {
   close(fd);
 }
 
-/* --- clones of a buffer --- */
-
 static void clone_continues_at_the_read_position_of_its_source(void) {
   struct st_trace_buffer* b = ring(4096);
   st_trace_buffer_set_producer(b, 1, 5, 6);
@@ -257,7 +259,7 @@ static void clone_continues_at_the_read_position_of_its_source(void) {
   struct st_trace_buffer* clone = st_trace_buffer_clone(b);
   CHECK(clone);
   begin_read(clone);
-  /* The packet was copied to scratch, but not returned. */
+  /* The packet was copied to the reader's scratch, but was not returned. */
   expect(clone, 10, 'b');
   expect(clone, 10, 'c');
   CHECK_EQ(got.uid, 5);
@@ -315,8 +317,6 @@ static void clone_of_a_chunk_that_needs_patches_waits_for_them(void) {
   st_trace_buffer_destroy(b);
 }
 
-/* --- the watermark --- */
-
 static uint64_t signalled(int fd) {
   uint64_t n = 0;
   return read(fd, &n, sizeof n) == sizeof n ? n : 0;
@@ -328,7 +328,8 @@ static void eventfd_is_written_when_the_watermark_is_exceeded(void) {
   st_trace_buffer_set_watermark(b, fd, 100);
   uint32_t id = 0;
   for (int round = 0; round < 3; round++) {
-    CHECK(commit_one(b, 1, id++, 60, 'a')); /* The record takes 80 bytes. */
+    /* The record takes 80 bytes in the ring. */
+    CHECK(commit_one(b, 1, id++, 60, 'a'));
     CHECK_EQ(signalled(fd), 0);
     CHECK(commit_one(b, 1, id++, 60, 'a'));
     CHECK(commit_one(b, 1, id++, 60, 'a'));
@@ -347,8 +348,6 @@ static void eventfd_is_written_when_the_watermark_is_exceeded(void) {
   close(fd);
   st_trace_buffer_destroy(b);
 }
-
-/* --- writers and a reader on threads --- */
 
 enum { WRITERS = 3, CHUNKS = 2000, PACKETS = 20 };
 static struct st_trace_buffer* shared;
@@ -390,8 +389,8 @@ static void* write_chunks(void* arg) {
   return NULL;
 }
 
-/* Checks that packets are complete and in order, and that each gap is
- * marked. */
+/* Checks that packets are complete and in order, and that each gap between them
+ * is marked. */
 static void check_packets(uint32_t* next) {
   begin_read(shared);
   while (st_trace_buffer_read_packet(shared, &got)) {
@@ -438,7 +437,7 @@ static void read_while_written(size_t size) {
   st_trace_buffer_destroy(shared);
 }
 
-/* Small rings are overwritten while a packet is assembled. */
+/* A small ring is overwritten while the reader assembles a packet. */
 static void concurrent_writers_and_a_reader_lose_no_packet_unmarked(void) {
   for (int i = 0; i < 20; i++)
     read_while_written(4096);

@@ -4,7 +4,7 @@
 
 #include "check.h"
 
-/* A trace of three packets: "abc", "" and 200 times 'x'. */
+/* A trace of three packets.  Their contents are "abc", "" and 200 times 'x'. */
 static uint8_t trace[5 + 2 + 203];
 
 static void make_trace(void) {

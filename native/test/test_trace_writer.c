@@ -23,7 +23,7 @@ static void start(uint32_t pages, enum st_exhausted_policy policy) {
   reader_init(&reader, &shm);
   CHECK(st_arbiter_init(&arbiter, &shm, &kReaderSink, &reader));
   CHECK(st_trace_writer_init(&writer, &arbiter, 7, policy));
-  /* One chunk per page, although there are few pages. */
+  /* Each page is one chunk, although the memory has few pages. */
   arbiter.live_writers = 0;
   filler(bytes, sizeof bytes, 1);
 }
@@ -53,7 +53,7 @@ static void end(void) {
   reader_destroy(&reader);
 }
 
-/* Ends the writer and reads the packets back.  Returns the number of cut
+/* Ends the writer and reads its packets back.  Returns the number of cut
  * packets. */
 static unsigned finish(void) {
   destroy_writer();
@@ -95,7 +95,7 @@ static void test_only_the_first_packet_has_first_packet_on_sequence(void) {
 
 static void test_chunk_has_the_expected_bytes(void) {
   start(1, ST_DROP);
-  CHECK(append(4)); /* A packet with a prefix, whose size is compacted. */
+  CHECK(append(4)); /* This packet has a prefix, and its size is compacted. */
   uint8_t* p = st_trace_writer_reserve(&writer, 10);
   CHECK(p);
   memcpy(p, "\x08\x01", 2);
@@ -107,7 +107,7 @@ static void test_chunk_has_the_expected_bytes(void) {
   st_trace_writer_flush(&writer);
   CHECK_EQ(reader.flushes, 1);
   CHECK_EQ(reader.count, 1);
-  /* The count includes the empty packet at the end. */
+  /* The header's count includes the empty packet at the end of the chunk. */
   CHECK_EQ(reader.chunks[0].packets, 4);
   CHECK_EQ(reader.chunks[0].target_buffer, 7);
   CHECK(memcmp(reader.chunks[0].payload, "\7" FIRST, 4) == 0);
@@ -136,7 +136,7 @@ static void test_packets_with_a_two_byte_size_are_written(void) {
   CHECK(last);
   memcpy(last, bytes, left - 2);
   st_trace_writer_commit_wide(&writer, last + left - 2);
-  /* The chunk is full, so it was returned at once. */
+  /* The chunk is full, so the writer has returned it at once. */
   CHECK_EQ(writer.chunk.size, 0);
   CHECK_EQ(writer.packets_written, 7);
   CHECK_EQ(finish(), 0);
@@ -152,7 +152,7 @@ static void test_finished_packet_is_scrapable(void) {
   CHECK_EQ(header_packets(), 1);
   CHECK(st_trace_writer_end_packet(&writer));
   CHECK_EQ(header_packets(), 2);
-  /* A second call adds no packet. */
+  /* A second call of flush adds no packet. */
   CHECK(st_trace_writer_end_packet(&writer));
   CHECK_EQ(header_packets(), 2);
   CHECK_EQ(st_bitmap_state(st_page_bitmap(&reader.shm, 0), 0),
@@ -196,7 +196,7 @@ static void test_small_rest_of_a_chunk_stays_unused(void) {
   CHECK_EQ(st_trace_writer_room(&writer), 11);
   CHECK(append(2));
   CHECK_EQ(reader.count, 1);
-  /* The count includes the empty packet; no flag is set. */
+  /* The header's count includes the empty packet.  No flag is set. */
   CHECK_EQ(reader.chunks[0].packets, 2);
   CHECK_EQ(finish(), 0);
   CHECK_EQ(got.count, 2);
@@ -240,7 +240,7 @@ static void test_nested_sizes_become_patches(void) {
   CHECK_EQ(reader.chunks[1].packets >> ST_PACKETS_FLAGS_SHIFT,
            ST_CHUNK_FIRST_CONTINUES | ST_CHUNK_LAST_CONTINUES);
   st_message_finalize(&b);
-  CHECK_EQ(reader.patches, 0); /* Patches are sent when a packet ends. */
+  CHECK_EQ(reader.patches, 0); /* The patches are sent when the packet ends. */
   CHECK(st_trace_writer_end_packet(&writer));
   CHECK_EQ(reader.patches, 2);
   CHECK(!reader.last_has_more);
@@ -253,7 +253,8 @@ static void test_patches_are_sent_with_the_next_chunk(void) {
   struct st_message *root = st_trace_writer_begin_packet(&writer), a, b;
   st_message_begin_nested(root, &a, NESTED_FIELD);
   st_message_append_bytes(&a, 2, bytes, DIV1_PAYLOAD);
-  st_message_begin_nested(root, &b, NESTED_FIELD); /* Opening b finalizes a. */
+  /* Opening message b finalizes message a. */
+  st_message_begin_nested(root, &b, NESTED_FIELD);
   CHECK_EQ(reader.patches, 0);
   st_message_append_bytes(&b, 2, bytes, DIV1_PAYLOAD);
   CHECK_EQ(reader.patches, 1);
@@ -281,11 +282,11 @@ static void test_packet_without_a_next_chunk_is_cut_and_marked(void) {
   CHECK(!st_trace_writer_end_packet(&writer));
   CHECK_EQ(writer.packets_dropped, 1);
   CHECK_EQ(writer.drop_count, 1);
-  /* The only patch is that of chunk 0, which must become readable. */
+  /* The only patch belongs to chunk 0, which must become readable. */
   CHECK_EQ(reader.patches, 1);
   CHECK(!append(3));
   CHECK(!st_trace_writer_reserve(&writer, 0));
-  /* The writer is still in drop mode for the same loss. */
+  /* The writer is still in drop mode because of the same loss. */
   CHECK_EQ(writer.drop_count, 1);
   CHECK_EQ(writer.packets_dropped, 2);
   CHECK(reader_free_one(&reader));
@@ -363,7 +364,8 @@ static void test_too_large_packet_with_open_messages_is_dropped(void) {
     st_message_append_bytes(&a, 2, bytes, 1000);
   }
   CHECK(!st_trace_writer_end_packet(&writer));
-  CHECK_EQ(header_packets(), 1); /* The chunk no longer continues a packet. */
+  /* The flags of the chunk no longer say that it continues a packet. */
+  CHECK_EQ(header_packets(), 1);
   CHECK(append(3));
   CHECK_EQ(finish(), 1);
   CHECK_EQ(got.count, 1);
@@ -374,7 +376,8 @@ static void test_too_large_field_drops_the_packet(void) {
   start(1, ST_DROP);
   CHECK(append(3));
   struct st_message* root = st_trace_writer_begin_packet(&writer);
-  /* Volatile, because gcc 16 warns of constants. */
+  /* The sizes are volatile, because gcc 16 warns of constant sizes that are too
+   * large. */
   volatile size_t large = ST_MAX_MESSAGE_SIZE;
   st_message_append_bytes(root, 2, bytes, large);
   CHECK(!st_trace_writer_end_packet(&writer));
@@ -399,12 +402,12 @@ static void test_stall_then_drop_policy_stalls_once_per_loss(void) {
   st_trace_writer_flush(&writer);
   CHECK(!append(3));
   CHECK_EQ(sleeps, 300);
-  CHECK(!append(3)); /* In drop mode the writer does not wait. */
+  CHECK(!append(3)); /* In drop mode the writer does not wait for a chunk. */
   CHECK_EQ(sleeps, 300);
   CHECK(reader_free_one(&reader));
   CHECK(append(3));
   st_trace_writer_flush(&writer);
-  CHECK(!append(3)); /* The writer has recovered, so it waits again. */
+  CHECK(!append(3)); /* The writer has left drop mode, so it waits again. */
   CHECK_EQ(sleeps, 600);
   finish();
 }
@@ -417,7 +420,7 @@ static void test_stalling_writer_waits_for_the_reader(void) {
   struct st_iovec piece = {bytes, 100};
   CHECK(st_trace_writer_append(&writer, &piece, 1));
   CHECK_EQ(sleeps, 5);
-  reader.behind = 1000; /* The stall is limited, so the writer continues. */
+  reader.behind = 1000; /* The stall has a limit, so the writer continues. */
   for (int i = 0; i < 60; i++)
     CHECK(st_trace_writer_append(&writer, &piece, 1));
   CHECK_EQ(sleeps, 305);
@@ -466,7 +469,7 @@ static void test_ensure_room_takes_a_chunk_or_reports_a_loss(void) {
   CHECK_EQ(reader.count, 1);
   CHECK_EQ(st_trace_writer_room(&writer), DIV1_PAYLOAD);
   CHECK(!st_trace_writer_ensure_room(&writer, PAGE));
-  CHECK(!append(3)); /* Both chunks wait for the service. */
+  CHECK(!append(3)); /* Both chunks are complete and wait for the service. */
   CHECK_EQ(writer.drop_count, 1);
   CHECK(reader_free_one(&reader));
   CHECK(append(3));

@@ -76,7 +76,7 @@ static void* write_packets(void* seed) {
   struct st_trace_writer w;
   uint64_t state = (uint64_t)(uintptr_t)seed;
   uint8_t packet[6000];
-  /* The sum of the bytes of the first packet's prefix. */
+  /* The sum of the bytes of the prefix in the first packet of a writer. */
   uint64_t sum = 0xB8 + 0x05 + 0x01;
   CHECK(st_trace_writer_init(&w, &arbiter, 7, ST_STALL));
   random_fill(&state, packet, sizeof packet);

@@ -31,13 +31,14 @@ static void end(void) {
   reader_destroy(&reader);
 }
 
-/* --- a reader of the sequence --- */
-
 struct model {
-  bool state; /* Announced before any other packet of this chunk. */
+  /* Whether the state was announced before any other packet of the current
+   * chunk. */
+  bool state;
   uint64_t clock;
   unsigned events, begins, ends, announced, tracks;
-  unsigned without_state; /* Number of events without an announced state. */
+  /* The number of events before which no state was announced. */
+  unsigned without_state;
   uint64_t last_timestamp, last_track, default_track;
   bool dropped;
 };
@@ -103,8 +104,8 @@ static void read_packet(void* context, const uint8_t* p, size_t size) {
     read_event(m, p, size, &event);
 }
 
-/* Reads the chunks after and including `first`, like a reader that lost all
- * earlier ones. */
+/* Reads the chunks from `first` on, like a reader that has lost all earlier
+ * chunks. */
 static struct model read_from(size_t first) {
   struct model m = {0};
   struct packet_in_progress packet = {0};
@@ -129,8 +130,6 @@ static bool emit(enum st_event_type type, uint64_t time) {
   return st_sequence_write(&sequence, &event);
 }
 
-/* --- test cases --- */
-
 static void state_is_announced_before_the_first_event(void) {
   start(PAGES, PAGE);
   CHECK(emit(ST_INSTANT, 1000));
@@ -139,7 +138,8 @@ static void state_is_announced_before_the_first_event(void) {
   struct model m = read_from(0);
   CHECK_EQ(m.events, 2);
   CHECK_EQ(m.announced, 1);
-  CHECK_EQ(m.tracks, 2); /* The tracks of the process and the thread. */
+  /* The descriptors of the process track and the thread track. */
+  CHECK_EQ(m.tracks, 2);
   CHECK_EQ(m.without_state, 0);
   CHECK_EQ(m.last_timestamp, 1500);
   CHECK_EQ(m.last_track, 42);
@@ -177,7 +177,8 @@ static void state_is_announced_again_after_clear(void) {
 static void tiny_chunks_share_one_state(void) {
   start(16, 4096);
   reader.free_at_once = true;
-  arbiter.live_writers = 300; /* Each page has 14 chunks. */
+  /* With this page layout each page has 14 chunks. */
+  arbiter.live_writers = 300;
   for (uint64_t i = 1; i <= 3000; i++)
     CHECK(emit(ST_INSTANT, i));
   st_sequence_destroy(&sequence);

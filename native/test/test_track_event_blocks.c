@@ -61,8 +61,8 @@ static bool write_events(struct st_sequence* s, const struct call* c) {
          st_sequence_write_small(s, ST_SLICE_END, c->end, 0, 0, 0);
 }
 
-/* Collects the packets of all calls.  Packets of the state are left out,
- * because they contain the time. */
+/* Collects the packets of all calls.  Leaves out packets that announce the
+ * state, because they contain the time. */
 static struct bytes record(bool (*write)(struct st_sequence*,
                                          const struct call*)) {
   static _Alignas(ST_MIN_PAGE_SIZE) uint8_t memory[PAGES * PAGE];
@@ -120,8 +120,6 @@ static void block_needs_an_announced_state_and_increasing_time(void) {
   s.last_timestamp = 6;
   CHECK(!st_sequence_write_block(&s, 5, &st_end_block));
 }
-
-/* ---- calls written with the name of their function ---- */
 
 static const struct st_function kFunction = {"Oven.bake", "/srv/oven.py", 9, 12,
                                              300};
@@ -198,7 +196,8 @@ static bool fill(struct st_sequence* s, const struct call* c) {
   struct st_event_block block;
   while (st_sequence_write_named_call(s, c->end, 1, &kFunction, &block))
     continue;
-  CHECK(st_sequence_is_current(s)); /* The call has changed no chunk. */
+  /* The refused call has not changed the chunk. */
+  CHECK(st_sequence_is_current(s));
   s->events_written = 2 * (uint64_t)(c - kCalls + 1);
   return true;
 }

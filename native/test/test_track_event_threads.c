@@ -22,7 +22,7 @@ static struct st_producer_endpoint endpoint;
 static struct st_arbiter arbiter;
 static _Atomic int running;
 static _Atomic uint64_t written;
-/* The names that all threads use; like code objects, they are identified by
+/* The names that all threads use.  Like code objects, names are identified by
  * their addresses. */
 static const char names[NAMES][4];
 static const uint8_t kDescriptor[] = {0x08, 0x2A};
@@ -33,8 +33,6 @@ struct session {
   struct st_identity_cache ids;
   struct st_call_table calls;
 };
-
-/* ---- the events of one thread ---- */
 
 /* Writes an event whose name is new in this chunk. */
 static void write_named(struct session* s, uint64_t now, const char* key) {
@@ -73,7 +71,7 @@ static void write_call(struct session* s, const char* key) {
   slot->epoch = s->sequence.epoch;
   if (!st_sequence_write_named_call(&s->sequence, now, 0, &function,
                                     &slot->block)) {
-    slot->epoch = 0; /* The chunk had no room for the names. */
+    slot->epoch = 0; /* The chunk has no room for the names of the event. */
     write_named(s, now, key);
   }
 }
@@ -105,8 +103,6 @@ static void* write_events(void* unused) {
   atomic_fetch_sub(&running, 1);
   return unused;
 }
-
-/* ---- the service ---- */
 
 static uint64_t count_events(const struct st_bytes* trace) {
   struct st_decoder packets, fields;
@@ -140,7 +136,8 @@ static void restart_second_session(void) {
   st_buffer_table_remove(table, CHANGING);
   struct st_trace_buffer* buffer = ring(65536);
   if (!st_buffer_table_add(table, CHANGING, buffer))
-    /* The id is still in use, because a writer holds the old buffer. */
+    /* The id of the buffer is still in use, because a writer holds the old
+     * buffer. */
     st_trace_buffer_destroy(buffer);
   st_producer_endpoint_allow_buffer(&endpoint, CHANGING, true);
 }

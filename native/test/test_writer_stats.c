@@ -62,8 +62,8 @@ static void number_of_writers_is_limited(void) {
   st_writer_stats_destroy(&s);
 }
 
-/* Adds each key twice, in an order that depends on the seed.  The keys below
- * the limit must be listed. */
+/* Adds two chunks for each key, in an order that depends on the seed.  The keys
+ * below the limit must be listed. */
 static void fill(uint32_t count, uint32_t factor, uint64_t seed) {
   static uint32_t keys[ABOVE_LIMIT];
   for (uint32_t i = 0; i < count; i++) {
@@ -96,7 +96,8 @@ static void writers_beyond_the_limit_are_not_listed(void) {
 }
 
 static void writers_with_equal_hashes_are_distinguished(void) {
-  /* Multiples of the inverse of the hash's factor are all in a few buckets. */
+  /* The hash multiplies a key by a constant.  Multiples of that constant's
+   * multiplicative inverse fall into few buckets. */
   fill(2000, 0x0E8B2F51, 1);
 }
 

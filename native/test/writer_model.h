@@ -20,7 +20,7 @@ enum {
 };
 
 struct expected_packet {
-  uint8_t* data; /* The packet in canonical form. */
+  uint8_t* data; /* The packet in its canonical form. */
   size_t size;
   bool after_loss;
 };
@@ -32,10 +32,10 @@ struct model {
   struct st_trace_writer writer;
   struct expected_packet expected[MODEL_MAX_PACKETS];
   size_t accepted, dropped, seen;
-  bool lost; /* Whether a packet was lost since the last accepted one. */
+  bool lost; /* Whether a packet was lost since the last accepted packet. */
 };
 
-/* The model whose service runs during a stall. */
+/* The model whose service runs while the writer stalls. */
 static struct model* stalled_model;
 
 static void model_sleep(uint32_t us) {
@@ -161,8 +161,8 @@ static inline void model_step(struct model* m) {
   check_scrapable(m, before);
 }
 
-/* Reads the fields that the writer itself has written before the packet's
- * own. */
+/* Reads the fields of a packet that the writer itself has added before the
+ * packet's own fields. */
 static inline const uint8_t* expect_prefix(const uint8_t* p, size_t size,
                                            bool after_loss, bool first) {
   static const uint8_t kLoss[] = {0xD0, 0x02, 0x81, 0x02};
@@ -182,7 +182,7 @@ static inline const uint8_t* expect_prefix(const uint8_t* p, size_t size,
 static void model_check_packet(void* self, const uint8_t* packet, size_t size) {
   static uint8_t canonical[2 << 20];
   struct model* m = self;
-  /* The reader skips empty packets, so the model has to skip them, too. */
+  /* The reader skips empty packets, so the model skips them as well. */
   while (m->seen < m->accepted && m->expected[m->seen].size == 0 &&
          m->seen > 0 && !m->expected[m->seen].after_loss)
     m->seen++;

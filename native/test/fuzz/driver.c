@@ -32,7 +32,7 @@ struct input {
   size_t size;
 };
 
-/* Memory shared by child and parent. */
+/* The memory that the child and the parent process share. */
 struct shared {
   bool finished;
   uint64_t executions;
@@ -59,8 +59,6 @@ static _Noreturn void die(const char* what) {
   perror(what);
   exit(2);
 }
-
-/* --- seed inputs --- */
 
 static void add_seed(const void* data, size_t size) {
   if (seed_count == MAX_SEEDS)
@@ -98,7 +96,7 @@ static void add_file(const char* path) {
   fclose(f);
 }
 
-/* --- mutations of an input; its buffer has max_len bytes --- */
+/* From here on: mutations of an input, whose buffer has max_len bytes. */
 
 static void flip_bit(struct input* in) {
   if (in->size)
@@ -120,7 +118,8 @@ static void erase(struct input* in) {
   in->size -= n;
 }
 
-/* Inserts a copy of n bytes at `bytes`, which may be part of `in`. */
+/* Inserts a copy of n bytes into the input.  The n bytes at `bytes` may be a
+ * part of `in`. */
 static void insert_copy(struct input* in, const uint8_t* bytes, size_t n) {
   n = at_most(n, max_len - in->size);
   if (n == 0)
@@ -172,10 +171,8 @@ static void mutate_once(struct input* in) {
   }
 }
 
-/* --- runs of the fuzz target --- */
-
-/* Passes a copy in a heap block of the exact size to the target, so that ASan
- * detects reads after its end. */
+/* Copies the input to a heap block of its exact size, so that ASan detects
+ * reads after its end.  Passes the copy to the fuzz target. */
 static void run(const uint8_t* data, size_t size) {
   shared->size = size;
   memcpy(shared->data, data, size);

@@ -14,7 +14,8 @@ static struct socket_pair g_pair;
 static struct st_send_queue g_queue;
 static struct st_commit_batch g_batch;
 
-/* The numbers of committed (in) and received (out) chunks and patches. */
+/* The numbers of chunks and patches that were committed (in) and received
+ * (out). */
 static uint32_t g_chunks_in, g_chunks_out, g_patches_in, g_patches_out;
 static uint32_t g_changes_in, g_changes_out;
 static uint64_t g_flush_in, g_flush_out;
@@ -51,8 +52,6 @@ static void change_writer(void) {
   else
     st_commit_batch_sink.unregister_writer(&g_batch, id);
 }
-
-/* --- the service that receives requests --- */
 
 static uint64_t varint_field(const struct st_field* message, uint32_t number) {
   struct st_decoder d;
@@ -113,8 +112,6 @@ static void receive(size_t max) {
   memmove(g_received, g_received + used, g_have - used);
   g_have -= used;
 }
-
-/* --- the input as a script --- */
 
 static void step(uint8_t op, uint8_t amount) {
   switch (op % 8) {

@@ -7,8 +7,8 @@
 #include "filter_bytecode.h"
 #include "filter_code.h"
 
-/* Makes bytecode of the input with the right checksum, which mutations would
- * not find. */
+/* Makes bytecode with a right checksum from the input.  Mutations would hardly
+ * find a right checksum. */
 static struct code seal(const uint8_t* data, size_t size) {
   uint32_t words[512];
   size_t count = 0;

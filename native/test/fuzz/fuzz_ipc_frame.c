@@ -11,7 +11,8 @@ static void check_again(const struct st_ipc_invoke* invoke) {
   struct st_ipc_invoke again;
   size_t size = st_ipc_frame_put_invoke(frame, invoke);
   if (size > ST_IPC_MAX_FRAME)
-    /* Our encoding of the ids may be longer, which makes the frame too long. */
+    /* This encoder may write the ids with more bytes than the input did, which
+     * makes the frame too long. */
     return;
   CHECK_EQ(st_ipc_frame_get_invoke(frame, size, &again), size);
   CHECK_EQ(again.request_id, invoke->request_id);
@@ -38,8 +39,8 @@ static void parse_stream(const uint8_t* data, size_t size) {
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   parse_stream(data, size);
-  /* Puts the whole input into one frame as its payload, because mutation rarely
-   * finds a right length. */
+  /* Puts the whole input into one frame as its payload, because mutations
+   * rarely find a right frame length. */
   if (size > ST_IPC_MAX_FRAME - ST_IPC_HEADER_SIZE)
     return 0;
   uint8_t* frame = malloc(size + ST_IPC_HEADER_SIZE);

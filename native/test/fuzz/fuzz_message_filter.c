@@ -65,7 +65,7 @@ static void check_trace(const uint8_t* data, size_t size) {
 }
 
 static void check_filter(const uint8_t* data, size_t size) {
-  /* The buffers have exactly the size that the filter requires. */
+  /* The output buffers have exactly the size that the filter requires. */
   uint8_t *out = malloc(size + !size), *again = malloc(size + !size);
   size_t n, m;
   if (st_message_filter_run(filter(), data, size, out, &n) == ST_FILTER_DONE) {
@@ -84,8 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   enum { COPIES = 16, ROOM = ST_MAX_TAG + ST_MAX_VARINT };
   check_filter(data, size);
   check_trace(data, size);
-  /* Filters the message nested until its length takes more than one byte, then
-   * as two packets of a trace. */
+  /* Nests the message until its length takes more than one byte, and filters
+   * it. Then filters it as two packets of a trace. */
   uint8_t* copies = malloc(COPIES * size + 1);
   uint8_t* wrapped = malloc(COPIES * size + 2 * ROOM);
   for (size_t i = 0; size && i < COPIES; i++)

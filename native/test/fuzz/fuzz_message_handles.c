@@ -22,8 +22,8 @@ static struct st_stream_writer stream;
 static struct st_arena_message root;
 static struct handle handles[HANDLES];
 
-/* Guard bytes surround the only buffer.  Bytes without room are discarded and
- * counted. */
+/* The only buffer of the stream, between guard bytes.  Bytes beyond the
+ * buffer's room are discarded and counted. */
 static void start(size_t size) {
   memset(memory, 0xA5, sizeof memory);
   memset(&root, 0, sizeof root);
@@ -74,7 +74,7 @@ static void step(struct script* s) {
   struct handle* h = &handles[script_byte(s) % HANDLES];
   uint8_t what = script_byte(s);
   if (h->at->serial != h->serial)
-    return; /* A binding does not use a stale handle. */
+    return; /* Like a binding, the fuzz target does not use a stale handle. */
   if (what < 120) {
     append(s, &h->at->message);
   } else if (what < 220) {
@@ -86,7 +86,7 @@ static void step(struct script* s) {
   }
 }
 
-/* Checks that nested fields contain complete messages, each of which ends where
+/* Checks that each nested field contains a complete message, which ends where
  * its length says. */
 static void check_whole(const uint8_t* data, size_t size, unsigned depth) {
   struct st_decoder d;

@@ -8,8 +8,8 @@ enum { PAGES = 4, PAGE = 4096, BUFFER = 1 };
 
 static _Alignas(4096) uint8_t memory[PAGES * PAGE];
 
-/* Fills the pages with repetitions of the input.  Most bitmaps have chunks that
- * can be moved. */
+/* Fills the pages of the shared memory with repetitions of the input.  Most
+ * bitmaps then have chunks that can be moved. */
 static void fill_memory(const uint8_t* data, size_t size) {
   for (size_t i = 0; i < sizeof memory; i++)
     memory[i] = data[i % size];

@@ -13,8 +13,8 @@ static void check_packet(const uint8_t* data, size_t size) {
     CHECK(st_packet_is_valid(data, own));
     return;
   }
-  /* Reads the loss mask at the end of the packet: a tag of two bytes and a
-   * value of one or two. */
+  /* Reads the loss mask at the end of a packet: a tag of two bytes and a value
+   * of one or two bytes. */
   struct st_decoder d;
   struct st_field f;
   uint32_t last = 0;

@@ -37,7 +37,7 @@ static void read_packets(struct st_trace_buffer* b, uint32_t limit) {
     for (size_t i = 0; i < got.size; i++)
       sum += got.data[i];
   }
-  /* Reads all bytes of the packet, so that ASan checks them. */
+  /* Reads all bytes of a packet, so that ASan checks the accesses. */
   CHECK(sum < UINT32_MAX);
 }
 
@@ -48,7 +48,7 @@ static void put_chunk(struct st_trace_buffer* b, struct input* in) {
   flags((uint8_t)(how & 63));
   fake.fragments = (uint16_t)take(in, 1);
   uint32_t kind = how >> 6, size = take(in, 1);
-  if (kind & 1) { /* The chunk has this number of valid fragments. */
+  if (kind & 1) { /* The number of valid fragments in the chunk. */
     uint16_t fragments = fake.fragments % 16;
     fake.fragments = 0;
     for (uint16_t i = 0; i < fragments; i++)
