@@ -114,7 +114,8 @@ void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
   if (writer_id == 0 || is_disabled(a))
     return;
   /* The sink unregisters the writer before the writer id becomes free.
-   * Otherwise the call could unregister the next writer with this id. */
+   * Otherwise unregister_writer() could unregister the next writer with this
+   * id. */
   a->sink->unregister_writer(a->sink_self, writer_id);
   pthread_mutex_lock(&a->mutex);
   if (id_in_use(a, writer_id)) {

@@ -10,8 +10,9 @@ static struct st_identity_slot* slot_of(const struct st_identity_cache* c,
   return &c->slots[st_identity_hash(key) & c->mask];
 }
 
-/* Two entries cannot collide while the cache grows: the hashes of keys from two
- * old slots differ in the bits that the old mask selects. */
+/* When the cache grows, two entries never get the same new slot: they had
+ * different old slots, and the bits of the hash that select an old slot also
+ * select the new one. */
 static bool resize(struct st_identity_cache* c, uint32_t capacity) {
   struct st_identity_slot* slots = calloc(capacity, sizeof *slots);
   if (!slots)

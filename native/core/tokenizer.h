@@ -60,7 +60,8 @@ struct st_tokenizer {
   uint64_t skipped; /* The number of skipped bytes of the stream. */
 };
 
-/* Initialises the tokenizer.  The bytes of the marker stay the caller's. */
+/* Initialises the tokenizer.  It borrows the bytes of the marker from the
+ * caller. */
 void st_tokenizer_init(struct st_tokenizer* t, uint32_t field, size_t max_size,
                        const void* marker, size_t marker_size);
 void st_tokenizer_append(struct st_tokenizer* t, const void* data, size_t size);

@@ -164,8 +164,8 @@ struct st_index {
   uint32_t* record_buckets;
   /* The capacity of `records` and `record_buckets`, a power of two. */
   uint32_t capacity;
-  /* Record numbers, which wrap at 2^32: the oldest record, and the next
-   * record. */
+  /* The number of the oldest record, and the number of the next record.  Record
+   * numbers wrap at 2^32. */
   uint32_t head, tail;
 
   struct st_sequence* sequences;

@@ -182,7 +182,7 @@ static inline void st_trace_writer_commit_wide(struct st_trace_writer* w,
  * 284 bytes).  Counts no packet as dropped. */
 bool st_trace_writer_ensure_room(struct st_trace_writer* w, size_t bytes);
 
-/* Appends a packet.  Returns false if the packet was dropped, and counts it. */
+/* Appends a packet.  If the packet is dropped, counts it and returns false. */
 bool st_trace_writer_append(struct st_trace_writer* w,
                             const struct st_iovec* pieces, size_t count);
 
@@ -191,6 +191,6 @@ bool st_trace_writer_append(struct st_trace_writer* w,
 /* Ends an open packet, then begins a packet.  Never returns NULL: if the packet
  * will be dropped, its bytes are discarded. */
 struct st_message* st_trace_writer_begin_packet(struct st_trace_writer* w);
-/* Ends the open packet, if there is one.  Returns false if the packet was
- * dropped, and counts it. */
+/* Ends the open packet, if there is one.  If the packet was dropped, counts it
+ * and returns false. */
 bool st_trace_writer_end_packet(struct st_trace_writer* w);

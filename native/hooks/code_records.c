@@ -10,10 +10,11 @@ enum { CHUNK = 1024, SLOTS = 4 * ST_MAX_CODE_RECORDS };
 /* The records are in chunks of memory that never move.  The hash table `slots`
  * maps a code object to its record's number + 1, or 0.
  *
- * Threads with the GIL write these, the look thread reads them without it. A
- * record and the pointer to its chunk are complete before `count` is increased
- * with release order; who has loaded `count` with acquire order may read them.
- * The table's zeros and its entries are published in the same way. */
+ * Threads with the GIL write records and table.  The look thread reads both
+ * without the GIL.  A record and the pointer to its chunk are complete before
+ * `count` is increased with release order, so a thread that has loaded `count`
+ * with acquire order may read them.  The zeros and the entries of the table are
+ * published in the same way. */
 static struct st_code_record* _Atomic chunks[ST_MAX_CODE_RECORDS / CHUNK];
 static _Atomic uint32_t count;
 static _Atomic uint32_t* _Atomic slots;
@@ -69,8 +70,8 @@ static bool takes_time(uint8_t opcode) {
   }
 }
 
-/* Returns whether the code contains neither calls nor loops, so that it cannot
- * take long. */
+/* Returns whether a code object contains neither calls nor loops, so that a
+ * call of it cannot take long. */
 static bool is_leaf(PyObject* code) {
   PyObject* bytes = PyCode_GetCode((PyCodeObject*)code);
   if (!bytes) {

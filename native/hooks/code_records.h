@@ -46,8 +46,8 @@ struct st_code_record {
   /* The estimated time in which this code was on some stack; written by the
    * look thread. */
   _Atomic uint64_t time_ns;
-  /* The number of the last look that counted this code.  Only the look thread
-   * uses it. */
+  /* The number of the last look that found this code on a stack.  Only the look
+   * thread uses this number. */
   uint64_t look;
 };
 

@@ -34,7 +34,7 @@ struct known_thread {
   /* The depth of the thread's stack; below 0 if the stack could not be read. */
   int depth;
   int capacity;
-  unsigned looks;  /* The number of sightings of this stack, counted up to 2. */
+  unsigned looks;  /* How many looks have found this stack, counted up to 2. */
   uint64_t events; /* The thread's number of events at the last look. */
   struct st_stack_frame* frames;
 };

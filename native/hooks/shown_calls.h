@@ -39,7 +39,7 @@ struct st_shown_frame {
   uint64_t begin;
   /* The last time at which the call was certainly open. */
   uint64_t last;
-  /* The time at which the last call that this call made has ended. */
+  /* The time at which the last inner call of this call ended. */
   uint64_t child_end;
   /* The number of calls made by this call that are not shown. */
   uint64_t short_calls;
@@ -55,12 +55,13 @@ struct st_shown_frame {
   bool written; /* The BEGIN of this call was written. */
 };
 
-/* The result of the last look at a thread.  The struct is never freed. The look
- * thread writes `thread_id` and `until`; the thread itself writes `events`.
- * Stores of the first two are sequentially consistent, and `until` is cleared
- * before `thread_id` is set: a thread that sees an `until` for its id sees none
- * of an older owner.  `events` is relaxed and orders nothing: a look that
- * misses the last event treats the stack as unchanged for one more period. */
+/* The result of the last look at a thread.  The struct is never freed, but may
+ * pass to another thread.  The look thread writes `thread_id` and `until` with
+ * sequentially consistent stores, and clears `until` before it sets
+ * `thread_id`: a thread that finds its own id there sees no `until` of an
+ * earlier thread.  The thread itself writes `events`, relaxed, because it
+ * orders nothing: a look that misses the last event treats the stack as
+ * unchanged for one more period. */
 struct st_looked_at {
   _Atomic uint64_t thread_id;
   /* The time until which the stack of the thread was unchanged. */
@@ -74,7 +75,7 @@ struct st_shown_calls {
   struct st_thread_record thread;
   struct st_shown_frame* frames;
   uint32_t depth, capacity;
-  /* The BEGINs of this number of outermost frames are written. */
+  /* The number of outermost frames whose BEGINs are written. */
   uint32_t begun;
   uint32_t by_look;
   uint32_t generation;
@@ -127,8 +128,8 @@ bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
 struct st_shown_frame* st_shown_insert(struct st_shown_calls* s, uint32_t index,
                                        uint64_t address,
                                        struct st_code_record* record);
-/* Updates `last` of those frames that looks have found, by the last look at the
- * thread.  No time becomes later than `now`. */
+/* After a look at the thread, updates `last` of the frames that looks have
+ * found.  No time becomes later than `now`. */
 void st_shown_refresh(struct st_shown_calls* s, uint64_t now);
 /* Sets `last` of the frames that the last look found to `time`. */
 void st_shown_extend(struct st_shown_calls* s, uint64_t time);

@@ -144,8 +144,8 @@ static _Noreturn void rewrite_for_ever(void) {
   }
 }
 
-/* Waits until the other process has made a round, because there may be fewer
- * than two idle processors. */
+/* Waits until the other process has made a round.  With fewer than two idle
+ * processors both processes would otherwise not run in turn. */
 static void wait_for_rewrites(uint32_t* seen) {
   while (atomic_load(rewrites) == *seen)
     usleep(10);

@@ -17,6 +17,6 @@
 #include "bind/common/python.h"
 
 bool is_selector(PyObject* object);
-/* Returns a new tuple with the chosen fields of a message of `size` bytes.
+/* Returns a new tuple of the selector's fields in a message of `size` bytes.
  * Returns NULL with an exception set on failure. */
 PyObject* selector_row(PyObject* selector, const uint8_t* data, size_t size);

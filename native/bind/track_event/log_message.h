@@ -1,8 +1,8 @@
 /* Log messages: the field log_message of an event, from which readers make a
  * table of log records.
  *
- * Messages seldom repeat, so that each one gets a new interning id, and the
- * sequence remembers none of them.
+ * Messages seldom repeat.  So each message gets a new interning id, and the
+ * sequence stores no message.
  */
 #pragma once
 

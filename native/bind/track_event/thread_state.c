@@ -274,8 +274,8 @@ void thread_states_after_fork(void) {
   while (all_threads) {
     struct thread_state* t = all_threads;
     unlink_state(t);
-    /* If the mutex is locked, its thread was ending during the fork.  Its state
-     * is half destroyed, so the memory is leaked. */
+    /* If this mutex is locked, the thread of the state was ending during the
+     * fork. The state is half destroyed, so its memory is leaked. */
     if (pthread_mutex_trylock(&t->lock) != 0)
       continue;
     pthread_mutex_unlock(&t->lock);
