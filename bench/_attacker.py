@@ -155,7 +155,7 @@ def trigger_names() -> None:
 
 
 def regexes() -> None:
-    """Start sessions with expensive regexes as producer filters once a second."""
+    """Once a second, start a session whose producer filters are expensive regexes."""
     configs = [make_config(DataSourceConfig(name="track_event")) for _ in REGEXES]
     for config, regex in zip(configs, REGEXES, strict=True):
         config.data_sources[0].producer_name_regex_filter = [regex]

@@ -1,4 +1,4 @@
-"""A client and a host of our own IPC, whose calls bench/flows.py measures, untraced and traced.
+"""A client and a host of our own IPC; bench/flows.py measures their calls with and without tracing.
 
 `Ipc` runs client and host in one thread, so that the noise of thread wakeups does not hide the
 cost of tracing.

@@ -1,5 +1,5 @@
-/* Measures our writer, and as a lower bound ("light") a hard-coded loop that
- * writes the bytes of the same message. */
+/* Measures our writer, and a hard-coded loop that writes the same bytes. The
+ * time of this loop ("light") is a lower bound. */
 #include "_protozero.h"
 
 #include "message.h"

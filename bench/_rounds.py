@@ -22,7 +22,7 @@ CALLS = 5
 
 
 class State(NamedTuple):
-    """A state of the program, which is compared with other states."""
+    """One of the states of the program that are compared, such as traced and untraced."""
 
     measure: Callable[[int], list[int]]
     """Takes a number of calls; makes them and returns the ns of each."""

@@ -141,7 +141,7 @@ def make_rows(rounds: int) -> list[dict[str, object]]:
 
 
 def with_service(rounds: int) -> list[dict[str, object]]:
-    """Measure the rows with a private tracing service."""
+    """Measure all rows, with a tracing service that no other program uses."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["PERFETTO_PRODUCER_SOCK_NAME"] = f"{folder}/producer"
         os.environ["PERFETTO_CONSUMER_SOCK_NAME"] = f"{folder}/consumer"

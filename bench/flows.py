@@ -133,7 +133,7 @@ def make_rows(rounds: int) -> list[dict[str, object]]:
     ipc, loop, blocking, grpc = measured = [Rounds() for _ in kinds]
     for _ in range(rounds):
         checks.run()
-        # One session records all kinds of calls. Its ring buffer may wrap at no additional cost.
+        # One session records all kinds of calls. If its ring buffer wraps, the cost stays the same.
         with stretto.TracingSession(recording_config(buffer_bytes=64 << 20)):
             for kind, each in zip(kinds, measured, strict=True):
                 ends: Any = kind()

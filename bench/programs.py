@@ -90,7 +90,7 @@ def count_for(name: str, seconds: float, folder: Path) -> int:
 
 
 def check_trace(path: Path) -> int:
-    """Return the size of a trace, after a check that it has all phases of the program.
+    """Check that a trace has all phases of the program; return the size of the trace.
 
     Raises:
         SystemExit: A phase is missing, or the last second of the trace is empty.

@@ -13,7 +13,7 @@ needs `flows.install()`, and a category for the methods of the service; in a .pr
       ...
     }
 
-Both ends compute the ids of the arrows; they are not sent.
+Both ends compute the ids of the arrows, so no message contains an id.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Customer:
         self.bought = 0
 
     def begin(self, shop: ipc.ServiceProxy | None) -> None:
-        """Begins the first round, after the service is bound."""
+        """Begins the first round; called when the connection is bound to the shop's service."""
         assert shop is not None
         self._shop = shop
         self.ask()

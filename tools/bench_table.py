@@ -20,7 +20,7 @@ COLUMNS = ("benchmark", "row", "ours", "peer", "unit", "ratio")
 
 
 def benchmarks(names: list[str]) -> list[Path]:
-    """Return the named benchmarks, or all; modules with a leading underscore are helpers."""
+    """Return the named benchmarks, or all. Modules with a leading underscore are no benchmarks."""
     if names:
         return [BENCH / f"{name}.py" for name in names]
     return sorted(path for path in BENCH.glob("*.py") if not path.name.startswith("_"))

@@ -74,7 +74,7 @@ def python_lines(folder: Path) -> list[str]:
 
 
 def counts(tests: Counter[str]) -> str:
-    """Format the counts of outcomes."""
+    """Return the counts as text, such as `812 passed, 0 failed, 3 skipped`."""
     return f"{tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped"
 
 

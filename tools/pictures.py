@@ -99,7 +99,7 @@ def draw_flow_demo(ui: PerfettoUi, folder: Path, out: Path) -> None:
 
 
 def process_region(ui: PerfettoUi, process: str) -> Any:
-    """Returns the region of a process's tracks, as `clip` of a screenshot."""
+    """Returns the region of a process's tracks, for the argument `clip` of a screenshot."""
     tracks = ui.page.locator(".pf-track").filter(has_text=process).all()
     boxes = [box for track in tracks if (box := track.bounding_box())]
     top = min(box["y"] for box in boxes)

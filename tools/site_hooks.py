@@ -39,7 +39,7 @@ CODE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 def site_path(source: str) -> str:
-    """Returns the path in the site of a file of the repository; both are relative POSIX paths."""
+    """Returns the path that a file of the repository has in the site; both paths are relative."""
     if source in PAGES:
         return PAGES[source]
     for folder, place in FOLDERS.items():

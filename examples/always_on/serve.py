@@ -73,7 +73,7 @@ def measure(what, load, seconds):
 
 
 def record(kind, what, load, environment, options):
-    """Records the server with `stretto trace` until a SIGINT, as from another terminal."""
+    """Starts `stretto trace` to record the server, and ends it with SIGINT after the phase."""
     config, trace = HERE / f"{kind}.pbtxt", options.folder / f"{kind}.pftrace"
     command = shlex.join(["stretto", "trace", "-c", str(config), "--txt", "-o", str(trace)])
     with running(command, environment, signal.SIGINT):

@@ -191,7 +191,7 @@ class TestFuchsiaTraces:
         data, _ = imported(trace.data)
         wanted = seen(trace.data, ARROWS)[0]
         assert len(wanted) == 27
-        # Times are equal; names differ, because names of messages contain their ordinals.
+        # Compare only times: the names of messages differ, because they contain ordinals.
         times = [(row[0], row[3]) for row in wanted]
         assert [(row[0], row[3]) for row in seen(data, ARROWS)[0]] == times
 

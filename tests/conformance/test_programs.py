@@ -1,4 +1,4 @@
-"""Third-party programs behave under `stretto record` as without it, with complete traces."""
+"""`stretto record` doesn't change what third-party programs do, and their traces are complete."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def test_cancelled_calls_are_not_recorded_as_replies() -> None:
         call.cancel()
         await service.cancelled.wait()
         call = channel.unary_unary("/test.Service/One")(b"x")
-        call.cancel()  # cancels the call before the interceptor has run
+        call.cancel()  # the call is cancelled before the interceptor runs
         with pytest.raises(asyncio.CancelledError):
             await call
         assert await channel.unary_unary("/test.Service/One")(b"x") == b"X"

@@ -1,4 +1,4 @@
-"""Programs with function tracing behave as without it: forks, exits, recursion, new threads."""
+"""Function tracing doesn't change what a program does: forks, exits, recursion, new threads."""
 
 from __future__ import annotations
 

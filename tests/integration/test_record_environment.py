@@ -48,7 +48,7 @@ def run(command: list[str], close: str = "", **options: object) -> subprocess.Co
 
 
 def same(program: list[str], trace: Path, close: str = "", **options: object) -> str:
-    """Run a program with and without the recorder, compare the output; return the summary."""
+    """Check that the recorder doesn't change a program's output; return the recorder's summary."""
     said = trace.parent / "said"
     run([sys.executable, *program], close, **options)
     expected = said.read_text()

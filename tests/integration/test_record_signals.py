@@ -117,7 +117,7 @@ class Terminal:
         os.write(self._fd, text.encode())
 
     def close(self) -> int:
-        """Read until the program ends, close the terminal; return the exit status."""
+        """Read the program's output to its end, and close the terminal; return the exit status."""
         self.read_until(lambda _: False)
         os.close(self._fd)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])

@@ -76,7 +76,7 @@ class Role(Process):
         return json.loads(self.line())
 
     def request_report(self):
-        """Request a report of the process, such as its numbers of events; return it."""
+        """Request a report from the process, such as its numbers of events; return the report."""
         self.write_line("?")
         return self.read_report()
 

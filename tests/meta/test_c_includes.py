@@ -24,7 +24,7 @@ COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 PROTOTYPE = re.compile(r"^(?!static|typedef|extern|#)[\w*][\w* ]*?[ *](\w+)\([^{}();]*\);", re.M)
 DEFINITION = "(?m)^(?!static)[\\w*(){{}} ]*?\\b{}\\([^;{{}}]*\\)\\s*\\{{"
 
-# Folders below native/: files include only headers of their own folder and of earlier ones.
+# Folders below native/. A file includes only headers of its own folder and of earlier folders.
 LAYERS = (
     "core",
     "probes",

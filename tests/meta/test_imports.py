@@ -207,7 +207,7 @@ def test_paths_are_converted_to_module_names() -> None:
 
 
 def test_rpc_packages_do_not_import_the_tracer_indirectly() -> None:
-    """RPC packages are traced only through the hooks in `stretto.base`."""
+    """RPC packages call the tracer only through the hooks in `stretto.base`."""
     files = {module_name(path): path for path in python_sources(".py")}
     reached = {name for name in files if layer(name) == "ipc"}
     reached |= {name for name in files if name.startswith("stretto_fidl.transport")}

@@ -1,4 +1,4 @@
-"""The FXT reader returns the records that were written, and withstands any bytes."""
+"""The FXT reader returns the records that were written, and reads any bytes without an error."""
 
 from __future__ import annotations
 

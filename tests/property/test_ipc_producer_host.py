@@ -165,7 +165,7 @@ class Consumer:
 
 
 def shared_memory(kind: int) -> int:
-    """Return a descriptor: -1, usable memory, memory that can shrink, or not memory at all."""
+    """Return a descriptor: -1, usable memory, memory that can shrink, or another kind of file."""
     if kind == 0:
         return -1
     if kind == 1:

@@ -79,7 +79,7 @@ def method(kind: int, serial: int) -> RpcMethod:
 
 
 class _EnableLater:
-    """Counts messages, and enables the category after the message with the given number."""
+    """Counts messages; enables the category of the RPC after the message with the given number."""
 
     def __init__(self, at: int) -> None:
         self._left = at

@@ -36,7 +36,7 @@ IN_FLIGHT = 8
 
 
 class EnableLater:
-    """Counts messages, and enables the category after the message with the given number."""
+    """Counts messages; enables the service's category after the message with the given number."""
 
     def __init__(self, at: int) -> None:
         self._left = at

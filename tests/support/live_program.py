@@ -4,7 +4,7 @@
         program.run("thread = threading.Thread(target=work); thread.start()")
         program.wait_for("thread.is_alive()")
 
-Between two commands, the main thread of the program is blocked in a read, like a server's.
+Between two commands, the main thread of the program waits in a read of its standard input.
 """
 
 from __future__ import annotations

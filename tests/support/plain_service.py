@@ -1,4 +1,4 @@
-"""A minimal tracing service with one ring buffer and one session, which checks no requests.
+"""A minimal tracing service with one ring buffer and one session; it checks no requests.
 
 The service has its own thread, so that the thread of a test can block like a traced program.
 """

@@ -53,7 +53,7 @@ def event(index: int, number: int, size: int = 0) -> bytes:
 
 
 def write_report(**facts: Any) -> None:
-    """Write a report for the test to stdout."""
+    """Print a report, which the test reads."""
     os.write(1, json.dumps(facts).encode() + b"\n")
 
 

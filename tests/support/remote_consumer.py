@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Replies(list[Any]):
-    """The replies to one request; None stands for a rejection."""
+    """The replies to one request; None means that the service refused the request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Replies(list[Any]):
 
 
 class RemoteConsumer:
-    """A consumer bound to ConsumerPort, on a runner that the test drives.
+    """A consumer that is bound to ConsumerPort; a test runs the task runner of both ends.
 
     Args:
         runner: Task runner for both ends of the socket.

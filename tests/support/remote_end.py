@@ -21,7 +21,7 @@ class RemoteEnd(StreamSocket):
 
 
 def remote_end(end: StreamSocket) -> RemoteEnd:
-    """Return a connected socket as a RemoteEnd; closes the original."""
+    """Make a RemoteEnd from a connected socket, and close the original socket."""
     remote = RemoteEnd(socket.socket(fileno=os.dup(end.fileno())))
     end.close()
     return remote

@@ -32,7 +32,7 @@ ALLOW, FAIL_WITH = 0x7FFF0000, 0x00050000
 
 
 def available() -> bool:
-    """Returns whether the kernel has seccomp filters, and this module knows the call numbers."""
+    """Returns whether the kernel has seccomp filters, and the processor is x86-64 or ARM64."""
     return os.path.exists("/proc/sys/kernel/seccomp/actions_avail") and platform.machine() in (
         "x86_64",
         "aarch64",

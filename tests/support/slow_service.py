@@ -19,7 +19,7 @@ BUFFER, PRODUCER = 1, 1
 
 
 class SlowService:
-    """A producer in this process and its service, connected by a socket pair."""
+    """A producer and a slow service in this process, connected by a socket pair."""
 
     def __init__(self, *, pages: int = 4, page_size: int = 4096, buffer: int = 16 << 20) -> None:
         size = pages * page_size

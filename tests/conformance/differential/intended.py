@@ -15,20 +15,20 @@ LOSS = 4
 
 
 def mask_packet(ours: list[Any], theirs: list[Any]) -> None:
-    """Mask previous_packet_dropped: v56 writes 1, Stretto the reason of the loss."""
+    """Ignore previous_packet_dropped: v56 writes 1, but Stretto writes the reason of the loss."""
     if len(ours) > LOSS and len(theirs) > LOSS and theirs[LOSS] == 1 and ours[LOSS] & 1:
         ours[LOSS] = 1
 
 
 def mask_buffer(ours: dict[str, int], theirs: dict[str, int]) -> None:
-    """Mask abi_violations of a buffer: v56 also counts aborted packets in it."""
+    """Ignore abi_violations of a buffer, because v56 also counts aborted packets there."""
     aborted = theirs["trace_writer_packet_loss"]
     if aborted == ours["trace_writer_packet_loss"]:
         theirs["abi_violations"] -= aborted
 
 
 def mask_clone(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Mask writer_stats of a clone, which are always empty in v56."""
+    """Ignore writer_stats of a clone, because v56 always leaves this field empty."""
     if not theirs["writer_stats"]:
         ours["writer_stats"] = []
 
