@@ -143,7 +143,7 @@ def registrations() -> None:
 
 
 def trigger_names() -> None:
-    """Start a session with 14,000 trigger names once a second."""
+    """Once a second, start a session whose config has 14,000 trigger names."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     names = itertools.islice(map("".join, itertools.product(letters, repeat=3)), CONFIG_NAMES)
     wanted = _Triggers(

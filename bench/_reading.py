@@ -21,7 +21,7 @@ SHM_KB, PAGE_KB = 4096, 32
 
 
 def measure_reading(command: str, kind: str) -> float:
-    """Return the MB/s that a command reads after the signal that ends its session.
+    """Return how fast a command reads the trace, in MB/s, after a signal has ended the session.
 
     Args:
         command: The command: `stretto` or `perfetto`.

@@ -27,7 +27,7 @@ struct chunk {
   uint16_t packets;
 };
 
-/* Makes a chunk full of packets { timestamp, one delimited field }. */
+/* Makes a chunk full of packets with a timestamp and a delimited field. */
 static void fill(struct chunk* c, size_t size, size_t packet) {
   memset(c, 0, sizeof *c);
   for (size_t at = 0; at + packet + 2 <= size; c->packets++) {
@@ -65,7 +65,7 @@ static bool run(const struct kind* k, void* buffer, size_t ring_bytes,
   double mb = (double)(chunks * c->size) * 1e-6;
   bool good = true;
   for (int i = -1; good && i < rounds;
-       i++) { /* The first round touches the memory; it does not count. */
+       i++) { /* The first round maps the memory; its time is ignored. */
     double start = now();
     for (size_t n = 0; n < chunks; n++)
       good &= k->copy(buffer, c, chunk_id++);

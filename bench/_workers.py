@@ -97,7 +97,7 @@ def _text_bodies(f: Callable[..., None]) -> dict[str, Body]:
 
 
 def _other_bodies(category: Any) -> dict[str, Body]:
-    """Return loops over slices, counters and calls."""
+    """Return loops that write slices and counters or make traced calls, by name."""
 
     def slice_(count: int) -> None:
         f = category.slice
@@ -217,14 +217,14 @@ def _calls(count: int) -> None:
 
 
 def _make_functions(count: int) -> list[Callable[[], None]]:
-    """Return functions at different lines, as many as a small program calls in turn."""
+    """Return `count` functions that are defined at different lines."""
     text = "".join(f"def work_{number}():\n    pass\n" for number in range(count))
     names: dict[str, Any] = {}
     exec(compile(text, __file__, "exec"), names)
     return [names[f"work_{number}"] for number in range(count)]
 
 
-_FUNCTIONS = _make_functions(100)
+_FUNCTIONS = _make_functions(100)  # a small program calls about as many functions in turn
 
 
 def _calls_of_100(count: int) -> None:

@@ -56,7 +56,7 @@ Rows = list[dict[str, object]]
 
 
 def compile_clock(folder: str) -> list[str]:
-    """Return the command that measures the clock."""
+    """Return the command that measures the time of a clock read."""
     program = str(Path(folder) / "clock")
     subprocess.run(["cc", "-O2", "-o", program, str(HERE / "_clock.c")], check=True)
     return [program]

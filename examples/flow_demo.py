@@ -60,7 +60,7 @@ class Shop:
         self._runner.post_delayed(lambda: deferred.resolve(ipc.Raw(b"ready")), 3)
 
     def visit(self, _visitor: ipc.Raw, _no_reply: ipc.Deferred) -> None:
-        """Handles a visit, a one-way message."""
+        """Handles a visit, which is a one-way message."""
         busy(0.0005)
 
 

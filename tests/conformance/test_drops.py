@@ -28,7 +28,7 @@ def service():
 class Program:
     """Writes nested, numbered slices, and records which events the trace must contain.
 
-    If the BEGIN of a slice is dropped, the trace has its children below its parent.
+    If the BEGIN of a slice is dropped, the trace shows the slice's children below its parent.
     """
 
     def __init__(self, service: SlowService, seed: int) -> None:

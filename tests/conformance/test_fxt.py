@@ -55,7 +55,7 @@ def seen(trace: bytes, *queries: str) -> list[list[tuple[Any, ...]]]:
 
 
 def assert_same(trace: bytes, *queries: str) -> list[list[tuple[Any, ...]]]:
-    """Check that queries give the same results after conversion to FXT and back; return them."""
+    """Return the results of queries; check that conversion to FXT and back changes none of them."""
     there, outcome = exported(trace)
     assert outcome.left_out == {}
     back, outcome = imported(there)
@@ -226,7 +226,7 @@ class TestFuchsiaTraces:
         trace.event(fxt.FLOW_BEGIN, 1, CLIENT, "flow", number=7)
         trace.event(fxt.DURATION_COMPLETE, 1, CLIENT, "sends", end=5)
         trace.slice(3, 4, SERVER, "receives", [(fxt.FLOW_END, 7)])
-        # The trace processor doesn't reorder records with equal times, so it loses this arrow.
+        # The trace processor loses this arrow, because it doesn't reorder records with equal times.
         assert Oracle(trace.data).query(ARROWS) == []
         (arrows,) = seen(imported(trace.data)[0], ARROWS)
         assert [(row[2], row[5]) for row in arrows] == [("sends", "receives")]

@@ -28,7 +28,7 @@ SLICES = "select name, dur, extract_arg(arg_set_id, 'debug.password') from slice
 
 
 def packets() -> list[TracePacket]:
-    """Return packets of a track with two slices, with an interned and an inline name."""
+    """Return packets of a track with two slices; one name is interned, the other is inline."""
     track = TrackDescriptor(uuid=7, name="work")
     names = InternedData(event_names=[EventName(iid=1, name="frame")])
     secret = DebugAnnotation(name="password", string_value="12345")

@@ -1,4 +1,4 @@
-"""Regression tests of earlier defects, with the tables of Perfetto's trace processor."""
+"""Regression tests of earlier defects; Perfetto's trace processor reads all traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`stretto bridge` between the WebSocket of a client and a service that echoes what it receives."""
+"""`stretto bridge` relays bytes between the WebSocket of a client and an echo service."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ def events():
 """
 )
 
-# A program with exceptions and generators, which enter and leave frames in unusual order.
+# The exceptions and generators of this program enter and leave frames in an unusual order.
 MIXED = """
 def numbers(count):
     for number in range(count):

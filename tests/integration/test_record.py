@@ -1,4 +1,4 @@
-"""`stretto record`: the program behaves as without a recorder, and the trace has its events."""
+"""`stretto record` doesn't change how a program behaves; the trace has the program's events."""
 
 from __future__ import annotations
 

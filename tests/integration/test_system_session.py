@@ -56,7 +56,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Addresses], None]
 
 
 def end_remaining_sessions() -> None:
-    """Fail if the test left a session open: a process can have only eight of them."""
+    """Fail if the test left a session open, because a process can have only eight sessions."""
     gc.collect()
     left = TrackEventSource.instances()
     for instance in left:

@@ -1,4 +1,4 @@
-"""Threads of every kind can write events at the start, at the end and between sessions."""
+"""Threads of every kind can write events at the threads' start and end, and between sessions."""
 
 from __future__ import annotations
 

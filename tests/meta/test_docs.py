@@ -31,7 +31,7 @@ def anchors(document: Path) -> set[str]:
 
 
 def broken(document: Path, link: str) -> bool:
-    """Return whether the target of a relative link is missing; other links are not checked."""
+    """Return whether a link is relative and its target is missing."""
     if re.match(r"[a-z]+:", link):
         return False
     path, _, fragment = link.partition("#")

@@ -1,4 +1,4 @@
-"""Repeated events, which the binding writes from its caches, equal the first one."""
+"""If an event is repeated, the binding writes it from caches; all repeats equal the first event."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Command:
         return self.wait()
 
     def wait(self) -> int:
-        """Wait for the end; return the exit code. `said` is then the complete output."""
+        """Wait until the command ends; return its exit code. `said` is then the complete output."""
         code = self._process.wait(DEADLINE_S)
         for reader in self._readers:
             reader.join(DEADLINE_S)

@@ -129,19 +129,19 @@ def check_tested_elsewhere(block: Block) -> None:
 
 
 def check_config(text: str, _folder: Path) -> None:
-    """Check a TraceConfig in text form."""
+    """Check that a block is a valid TraceConfig in text form."""
     assert parse_text(text, TraceConfig).data_sources
 
 
 def check_unit(text: str, _folder: Path) -> None:
-    """Check a unit file of systemd."""
+    """Check that a block is a valid unit file of systemd."""
     parser = configparser.ConfigParser(interpolation=None, strict=True)
     parser.read_string(text)
     assert parser.sections()
 
 
 def check_proto(text: str, folder: Path) -> None:
-    """Check a schema, with its imports."""
+    """Check that a block is a valid .proto schema whose imports exist."""
     syntax = "" if text.lstrip().startswith("syntax") else 'syntax = "proto3";\n'
     (folder / "block.proto").write_text(syntax + text)
     schemas = Path(str(importlib.util.find_spec("stretto.protos").submodule_search_locations[0]))  # type: ignore[union-attr,index]
@@ -149,7 +149,7 @@ def check_proto(text: str, folder: Path) -> None:
 
 
 def check_toml(text: str, _folder: Path) -> None:
-    """Check TOML."""
+    """Check that a block is valid TOML."""
     assert tomllib.loads(text)
 
 

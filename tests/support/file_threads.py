@@ -1,4 +1,4 @@
-"""Substitutes for the service's file writer threads, which write without a thread."""
+"""Substitutes for the service's file writer threads; the substitutes start no thread."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Async:
 
 
 def add_handlers(server: Any, service: Any) -> str:
-    """Add the handlers of the service to a server; return its address."""
+    """Add the handlers of the service to a server; return the server's address."""
     handlers = {}
     for name in vars(type(service)):
         if name[0].isupper():

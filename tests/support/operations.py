@@ -6,7 +6,7 @@ import sys
 
 
 def operations(call):
-    """Run `call`; return the number of bytecode operations of Stretto's own code in it."""
+    """Run `call`; return how many bytecode operations in Stretto's own code it executes."""
     count = 0
 
     def trace(frame, event, _arg):

@@ -1,4 +1,4 @@
-"""Polls for changes without a notification: files, other processes, threads of the package."""
+"""Waits for changes that send no notification: of files, other processes and threads."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ class Session:
             producer.set_state(page, index, layout, state)
 
     def do_commit_held(self, p: int, slot: int, layout: int, target: int) -> None:
-        """Commit a chunk that was left uncommitted."""
+        """Commit a chunk that `do_hold` has written."""
         producer = self._of(p)
         if producer is not None:
             page, index = _place(slot, layout)
