@@ -3,13 +3,13 @@
 Each state has its own method, and its own chain of interceptors on the same channel:
 
     bare      no interceptors
-    no-op     interceptors of client and server that do nothing, with the methods of ours
+    no-op     interceptors of client and server that do nothing, with the same methods as ours
     off       our interceptors, while their category is not recorded
     flows     our interceptors; the calls have a `traceparent`
     parent    the interceptors of no-op; the calls have a `traceparent`
-    header    our interceptors; the calls have no `traceparent`, so a header of ours is added
-    entry     the interceptors of no-op; each call has such a header, with a new value, which costs
-              gRPC 10 us
+    header    our interceptors; the calls have no `traceparent`, so the interceptors add a header
+    entry     the interceptors of no-op; each call has such a header; its value is new each time,
+              which costs gRPC 10 us
     otel      opentelemetry-instrumentation-grpc, with channel and server wrapped as by its
               instrumentors; spans go through a batch processor to an exporter that drops them
 """

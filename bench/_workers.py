@@ -1,10 +1,10 @@
-"""The workers of bench/track_event.py: one library per process, one number per operation.
+"""The workers of bench/track_event.py. Each process measures one library.
 
     python bench/_workers.py NAME
 
-prints {"operation": nanoseconds of CPU time}. An operation is a loop over a statement, minus
-the empty loop. Workers that can read their own trace count its events, so dropping events gives
-no advantage.
+prints {"operation": nanoseconds of CPU time}. The figure of an operation is the time of a loop
+minus the time of an empty loop. Workers that can read their trace count the events in it, so
+dropping events gives no advantage.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@
 
 connected_idle/not_connected    an instrumented function with an idle service connected, relative
                                 to the same function without a connection
-after_functions/not_connected   the same function, connected, after a session of another process
-                                has traced its calls, relative to it without a connection
+after_functions/not_connected   the same function with a connection, after a session has recorded
+                                its calls, relative to the function without a connection
 autostart_absent/limit          the .pth file at interpreter start while STRETTO_CONNECT is not
                                 set, relative to its maximal cost
 
 Each round measures all states; figures are medians, over the rounds, of the calling thread's CPU
-time. `target` is the maximum of `ratio`: 1 plus the noise of a shared machine.
+time. `target` is the maximum of `ratio`, which is 1 plus the noise of a shared machine.
 """
 
 from __future__ import annotations

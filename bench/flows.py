@@ -2,26 +2,25 @@
 
     python bench/flows.py [--json] [--rounds N]
 
-Each row A/B compares A with B:
+Each row A/B compares A with B. The first two rows use a transport that drops all messages.
 
-inlined_check/limit     `if switch.enabled` in a stub on a null transport, while off, with 5 ns
-swapped_stub/plain      a call of a stub that is swapped, while off, with a call of a method
-                        without a category, on a null transport; they have the same code
-ipc_untraced/no_hooks   a call over our IPC whose category is not recorded, with the same call
-                        without hooks
-ipc_traced/otel         the time that tracing adds to a call over our IPC, with the time that
+inlined_check/limit     `if switch.enabled` in a stub while tracing is off; the limit is 5 ns
+swapped_stub/plain      a call of a swapped stub while tracing is off; a call of a method without
+                        a category; the code of both stubs is the same
+ipc_untraced/no_hooks   a call over our IPC whose category is not recorded; a call without hooks
+ipc_traced/otel         the time that tracing adds to a call over our IPC; the time that
                         OpenTelemetry's instrumentation adds to a grpcio call in the same run
-fidl_traced/otel        the same for a FIDL call; client and server in one asyncio loop
-fidl_blocking_traced/otel   the same for a blocking client; the server is a thread
-grpcio_off/no_op        a grpcio call through our interceptors whose category is not recorded, with
-                        a call through interceptors that do nothing
+fidl_traced/otel        like ipc_traced, for a FIDL call; client and server in one asyncio loop
+fidl_blocking_traced/otel   like ipc_traced, for a blocking FIDL client; the server is a thread
+grpcio_off/no_op        a grpcio call through our interceptors whose category is not recorded; a
+                        call through interceptors that do nothing
 grpcio_wrapper/limit    the time that our interceptors add to a grpcio call with a `traceparent`,
-                        compared with interceptors that do nothing, with 20 us
-grpcio_header/limit     the same for a call without `traceparent`, to which ours add their own
-                        header; calls through the other interceptors have such a header already
+                        compared with interceptors that do nothing; the limit is 20 us
+grpcio_header/limit     like grpcio_wrapper, for a call without `traceparent`: our interceptors add
+                        a header; calls through the other interceptors already have such a header
 
-bench/_rounds.py explains how states are compared; the checks and stubs are the best of all rounds.
-A call is a request and its reply: four points of a flow. OpenTelemetry is the package
+The figures of the first two rows are minima over all rounds; bench/_rounds.py explains the others.
+A call is a request and a reply, so its flow has four points. OpenTelemetry is the package
 opentelemetry-instrumentation-grpc in client and server, with the SDK, a batch processor and an
 exporter that drops the spans. Generated and loaded FIDL bindings have the same stubs. `target` is
 the maximum of `ratio`.

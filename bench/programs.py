@@ -6,12 +6,13 @@
     NAME/PEER           viztracer, cProfile and pyinstrument, relative to the bare program
     NAME/rss            peak resident size of the recorded program, relative to the bare program
     NAME/bytes          size of the trace, relative to 256 MB
-    mean/auto, mean/PEER  geometric means over the programs
-    cpu/auto, cpu/PEER    the means of the CPU time, with all child processes
+    mean/auto, mean/PEER  geometric means of NAME/auto and NAME/PEER over all programs
+    cpu/auto, cpu/PEER    geometric means of the CPU time, including all child processes
 
-Figures are medians of wall time, start and saving included, of interleaved rounds; on a busy
-machine the CPU times are more reliable. Each program runs bare for at least `--seconds`. The
-benchmark opens each trace, and fails if the trace lacks a phase of the program.
+Figures are medians of wall time over interleaved rounds. The times include the start and the
+saving of the trace. On a busy machine, the CPU times are more reliable. Each program runs bare for
+at least `--seconds`. The benchmark opens each trace, and fails if the trace lacks a phase of the
+program.
 """
 
 from __future__ import annotations

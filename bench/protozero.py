@@ -2,13 +2,15 @@
 
     python bench/protozero.py [--json] [--rounds N]
 
-The message Simple has two 32-bit and two 64-bit integers and a string of 32 bytes; Nested is the
-same three levels deep. `native` compares C with C++ libprotobuf on an arena, `light` C with a
-hard-coded loop that writes the bytes, `python` our writers with google.protobuf. `decode` reads
-timestamp, type, track and name of each packet of a trace of track events, ours by a selector,
-google's by attributes; in `decode_attributes` both use attributes. `text` and `json` parse these
-forms of a packet with 2 MB of bytes, per character. `tokenizer` splits 100 MB of a trace; its peer
-is a limit of 1 GB/s.
+The message Simple has two 32-bit and two 64-bit integers and a string of 32 bytes. In the message
+Nested, the same fields are three levels deep.
+
+`native` compares our C writer with C++ libprotobuf on an arena. `light` compares our C writer with
+a hard-coded loop that writes the bytes. `python` compares our writers with google.protobuf.
+`decode` reads timestamp, type, track and name of each packet of a trace; ours uses a selector,
+google.protobuf uses attributes. In `decode_attributes`, both use attributes. `text` and `json`
+parse a packet with 2 MB of bytes in these forms; the figures are per character. `tokenizer` splits
+a trace of 100 MB; the peer is a limit of 1 GB/s.
 
 Each round measures all operations; figures are medians of CPU time. `target` is the maximum of
 `ratio`. The C++ side needs g++, protoc and libprotobuf's headers (Debian:

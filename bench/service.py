@@ -4,29 +4,29 @@
 
 Four programs write 25 MB/s each, and drop events when their shared memory is full:
 
-kept_4mb/written              events in the trace, relative to the written ones, with 4 MiB each
-kept_256kb/reference          the same with 256 KiB, relative to Perfetto's service
+kept_4mb/written              events in the trace, relative to all written events; the shared
+                              memory of each program has 4 MiB
+kept_256kb/reference          events in the trace, relative to Perfetto's service; each shared
+                              memory has 256 KiB
 daemon_cpu_4mb/reference      CPU time of the service for 100 MB of events; also with 256 KiB
-flush_idle/reference          time from a flush request to its reply, with a flush of each producer,
-flush_busy/reference          while the producers write nothing, and while they write
+flush_idle/reference          time of a flush of all producers while they write nothing
+flush_busy/reference          time of a flush of all producers while they write
 read_back/reference           transfer of the trace over the consumer's socket
-event_system/in_process       CPU time of an event, with a service and within the process
-trace_buffer_.../reference    chunks into the trace buffer, packets out of it, and both: ours
+event_system/in_process       CPU time of an event with a service, relative to an event that is
+                              recorded in process
+trace_buffer_.../reference    throughput of the trace buffer for writing, reading and both; ours
                               validates chunks when they arrive, Perfetto's when they are read
 
 answer_median/ATTACK, answer_max/...
-                              latency of 1,000 small requests of a consumer that is already
-                              connected, during an attack: a session written into a pipe that is
-                              read at 4 KiB/s; 102,400 data sources; once a second triggers with
-                              15,000 unknown names after 66,000 activations, a config with 14,000
-                              trigger names, or expensive regexes. `most` is the maximum of `ours`;
-                              the peer is native v56
-trace_500mb_from_.../perfetto MB/s that `stretto trace` and the `perfetto` command (v56) read, from
-                              our service and from v56's
+                              latency of 1,000 small requests of a connected consumer during an
+                              attack on the service. The functions of bench/_attacker.py are the
+                              attacks. `most` is the maximum of `ours`; the peer is native v56
+trace_500mb_from_.../perfetto MB/s at which `stretto trace` reads from a service, relative to the
+                              `perfetto` command (v56); the service is ours or v56's
 
 Each round measures both services; losses are sums, the other figures are medians. `target` is the
-maximum of `ratio`, `at_least` its minimum. Perfetto's service is searched in the folder named by
-STRETTO_ORACLE; without it those rows have no peer, and stderr reports the reason.
+maximum of `ratio`, `at_least` its minimum. The variable STRETTO_ORACLE names the folder of
+Perfetto's service; without the service, rows have no peer, and stderr reports the reason.
 """
 
 from __future__ import annotations

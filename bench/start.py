@@ -4,11 +4,11 @@
 
 record_empty/bare     `stretto record` on an empty program, relative to the program alone
 recording/bare        an empty `stretto.recording()` block, relative to an empty program
-spawned_child/bare    the time that a recording adds to each child process, in bare starts of
-                      the interpreter
+spawned_child/bare    the time that a recording adds to each child process, relative to the time
+                      of an interpreter start
 fork/limit            the time that a recording adds to each fork, relative to its maximum
-record_empty/viztracer and so on
-                      the same figures relative to those of viztracer, if it is installed
+record_empty/viztracer, ...
+                      the same figures relative to viztracer, if viztracer is installed
 
 Each round runs all commands once, in random order. Figures are medians, over the rounds, of wall
 times and of differences within a round. `target` is the maximum of `ratio`.

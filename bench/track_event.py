@@ -2,13 +2,13 @@
 
     python bench/track_event.py [--json] [--rounds N]
 
-Each library runs in its own process. Each round measures all of them, so that a change of the
-machine's speed affects all alike. Figures are medians over the rounds, in ns of the calling
-thread's CPU time. For traced calls, `call_bytes` is their size in the file, and `call_saving` the
-time until the file is written. Rows are named operation/peer; the peer `clock` is one read of the
-trace clock in a C loop, measured in the same rounds. `target` is the maximum of `ratio`. A peer
-that is not installed is left out and reported. The rows of a name by an f-string and of `@traced`
-include the time to make the string and to call the function.
+Each library runs in its own process. Each round measures all libraries, so a change of the
+machine's speed affects all of them. Figures are medians over the rounds, in ns of the calling
+thread's CPU time. For traced calls, `call_bytes` is the size of a call in the file, and
+`call_saving` is the time to save the file, per call. Rows are named operation/peer; the peer
+`clock` is one read of the trace clock in a C loop, measured in the same rounds. `target` is the
+maximum of `ratio`. Peers that are not installed are reported and have no rows. The rows for
+f-strings and `@traced` include the time to make the string and to call the function.
 """
 
 from __future__ import annotations

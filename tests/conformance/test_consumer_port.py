@@ -97,7 +97,7 @@ def config(size_kb: int = 32 << 10) -> TraceConfig:
 
 
 class LineProcess:
-    """A program that answers each input line with one line."""
+    """A program that prints one line for each line of its input."""
 
     def __init__(self, program: str, *arguments: object) -> None:
         self.process = subprocess.Popen(

@@ -141,7 +141,7 @@ class TestProgramOnTerminal:
         assert terminal.said.count("SIGINT") == 1
 
     def test_ctrl_c_kills_the_program_and_writes_the_trace(self, tmp_path):
-        text = "import time; print('ready', flush=True); time.sleep(20)"  # sleep: until Ctrl-C
+        text = "import time; print('ready', flush=True); time.sleep(20)"  # sleep: ends at Ctrl-C
         terminal = self.recorded(tmp_path, "-c", text)
         terminal.read_until(says("ready"))
         terminal.type("\x03")

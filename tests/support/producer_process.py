@@ -2,9 +2,9 @@
 
     python -m tests.support.producer_process ROLE ADDRESS [arguments]
 
-A role is a function of this module, such as `flood`. It writes reports for the test to stdout, as
-lines of JSON, and runs until its stdin ends or until it is killed. It writes instants
-`event(index, number)`; on each track `index`, the numbers count up from 0.
+A role is a function of this module, such as `flood`. The program prints reports for the test as
+lines of JSON, and runs until the end of its standard input or until the test kills it. The events
+are instants `event(index, number)`; on each track `index`, the numbers count up from 0.
 """
 
 from __future__ import annotations
