@@ -212,7 +212,7 @@ def tokenize(trace: bytes) -> Body:
 
 
 def forms() -> dict[str, tuple[Body, Body, int]]:
-    """Measure parsing of a packet with megabytes of bytes, as text and as JSON."""
+    """Measure the parsing of a large packet in text form and in JSON form."""
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket as GooglePacket
 
     from stretto.protos.trace import TracePacket

@@ -1,7 +1,7 @@
 """Hooks of mkdocs that add pages from outside of docs/, and rewrite the links between pages.
 
 The site has pages whose sources lie elsewhere in the repository (ARCHITECTURE.md,
-stretto-fidl/docs). In every page, links are written relative to its source, so that they
+stretto-fidl/docs). The links of every page are relative to the page's source, so the links
 work in a checkout and on a code hosting site. The hooks
 
 - add these pages, and each file of the repository that a page links to, to the site;
@@ -62,7 +62,7 @@ def target_of(source: str, link: str) -> str | None:
 
 
 def rewritten(markdown: str, source: str) -> str:
-    """Returns the text of a page, with links to paths in the site."""
+    """Returns the text of a page in which each link leads to a path in the site."""
     here = os.path.dirname(site_path(source)) or "."
 
     def place(match: re.Match[str]) -> str:

@@ -168,7 +168,7 @@ def test_successive_sessions_get_their_own_events(
 def test_startup_events_are_adopted(
     sockets: tuple[Path, Path], oracle: Callable[[bytes], Oracle], comes: str
 ) -> None:
-    """The session has the events that were written to the producer's memory before it began."""
+    """The session has the events that the producer wrote before the session began."""
     wanted = config()
     start = f"import stretto; startup = bytes.fromhex('{wanted.encode().hex()}')\n"
     start += "session = stretto.setup_startup_tracing(startup, timeout_ms=60_000)\n"

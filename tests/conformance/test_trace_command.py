@@ -1,4 +1,4 @@
-"""`stretto trace` compared with Perfetto's `perfetto` v56, with the same service.
+"""With the same service, `stretto trace` behaves as the command `perfetto` v56.
 
 Both commands run each command line; exit status, standard output and files must be equal.
 """

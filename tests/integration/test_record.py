@@ -48,7 +48,7 @@ def record_code(trace: Path, text: str, *options: str) -> Run:
 
 class TestUnchangedBehaviour:
     def same(self, trace: Path, *program: str, cwd: Path) -> Run:
-        """Run a program with and without the recorder; output and exit status must be the same."""
+        """Check that the recorder doesn't change the output and the exit status of a program."""
         expected = alone(sys.executable, *program, cwd=cwd)
         run = record(trace, "--quiet", *program, cwd=cwd)
         assert (run.status, run.stdout, run.stderr) == (

@@ -33,7 +33,7 @@ print("end", flush=True)
 
 @pytest.fixture
 def listener(tmp_path, request):
-    """A recorded program in its own process group that prints the signals it gets."""
+    """A recorded program in a process group of its own; the program prints the signals it gets."""
     command = record_command(tmp_path / "trace", "-q", "-c", LISTENS)
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,

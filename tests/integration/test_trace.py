@@ -33,7 +33,7 @@ def triggers(mode: str) -> str:
 
 
 class Place:
-    """A folder with a daemon and a producer, where tests run commands."""
+    """A folder in which tests run commands, with a daemon and a producer."""
 
     def __init__(self, folder: Path, opened: list[Any], oracle: Any) -> None:
         self._oracle = oracle

@@ -52,7 +52,7 @@ triggers = st.builds(
     triggers=st.lists(st.builds(TraceConfig.TriggerConfig.Trigger, name=names), max_size=2),
     trigger_timeout_ms=numbers,
 )
-# Configs without exclusive_prio and lockdown_mode, which may affect other consumers.
+# The configs never set exclusive_prio or lockdown_mode: these may affect other consumers.
 configs = st.builds(
     TraceConfig,
     buffers=st.lists(buffers, min_size=1, max_size=3),

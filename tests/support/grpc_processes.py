@@ -47,7 +47,7 @@ class Blocking:
 
 
 class Async:
-    """The methods of the asyncio gRPC server, which call the blocking server.
+    """The methods of the asyncio gRPC server; each method calls the blocking server.
 
     Args:
         address: Address of the blocking server.

@@ -53,7 +53,7 @@ class Oracle:
 
     def __init__(self, trace: bytes) -> None:
         with warnings.catch_warnings():
-            # The trace processor doesn't close its schema file, which causes a ResourceWarning.
+            # The trace processor leaves its schema file open, so CPython raises a ResourceWarning.
             warnings.simplefilter("ignore", ResourceWarning)
             self._processor = load("trace_processor").WasmTraceProcessor(trace)
         # The garbage collector can't free the reference cycle of host and store. Without this

@@ -98,7 +98,7 @@ def flatten(prefix: str, value: Any) -> dict[str, Any]:
 
 
 def shown(value: Any) -> Any:
-    """Return a simple value as the trace processor shows it."""
+    """Return the value that the trace processor shows for a simple value."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int):

@@ -200,7 +200,7 @@ class Generator:
     # Methods that add one kind of operation each.
 
     def _commit(self) -> None:
-        """Commit the next chunk, mostly with the pending patches."""
+        """Commit the writer's next chunk; in most cases, also send the pending patches."""
         self.made["commit"] += 1
         writer, layout = self._writer(), self._layout()
         patches = []

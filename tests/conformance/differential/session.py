@@ -278,7 +278,7 @@ class Session:
         return read_packets(self.consumer)
 
     def do_stats(self) -> dict[str, Any]:
-        """Return the trace statistics, as the operation's result."""
+        """Return the trace statistics."""
         self.settle()
         return self.statistics()
 
