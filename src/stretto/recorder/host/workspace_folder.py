@@ -2,8 +2,9 @@
 
 A recorder holds a lock on its folder. If the recorder is killed, its folder is no longer locked,
 and the next recorder removes the folder. A recorder that is killed before it has the lock leaves a
-folder without a lock file, which is removed when it is older than CREATION_S. Only folders of the
-same user are removed, and symbolic links are not followed.
+folder that contains at most the new lock file, which is removed when it is older than CREATION_S.
+Only folders of the same user are removed, and symbolic links are not followed. A folder of the
+user's own, whatever its name, is never removed, because it has other contents.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from stretto.base.unix_socket import MAX_PATH_BYTES
 from stretto.recorder import target
 from stretto.recorder.workspace import VARIABLE, Options, Workspace
 
-PREFIX = "stretto-"
-LOCK = "lock"
+PREFIX = "stretto-record-"
+LOCK = "recorder.lock"
+NEW_LOCK = f"{LOCK}.new"
+"""The name of the lock file before it is locked."""
 CREATION_S = 60
 """More than the time from the creation of a folder to its lock."""
 
@@ -78,9 +81,10 @@ def _is_left_behind(folder: str) -> bool:
 
 
 def _is_unfinished(folder: str) -> bool:
-    """Return whether the folder has no lock file and is older than CREATION_S."""
+    """Return whether the folder contains no more than a new lock, and is older than CREATION_S."""
     try:
-        return time.time() - os.lstat(folder).st_mtime > CREATION_S
+        old = time.time() - os.lstat(folder).st_mtime > CREATION_S
+        return old and set(os.listdir(folder)) <= {NEW_LOCK}
     except OSError:
         return False  # Another recorder has removed the folder.
 
@@ -102,10 +106,10 @@ def _lock(folder: str) -> int:
 
     The file is locked before it is renamed: otherwise another recorder could remove the folder.
     """
-    path = os.path.join(folder, LOCK)
-    fd = os.open(f"{path}.new", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    path = os.path.join(folder, NEW_LOCK)
+    fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(fd, fcntl.LOCK_EX)
-    os.rename(f"{path}.new", path)
+    os.rename(path, os.path.join(folder, LOCK))
     return fd
 
 

@@ -72,7 +72,7 @@ def test_error_names_tmpdir_if_no_folder_is_writable(monkeypatch, tmp_path):
 
 
 def test_folder_of_a_killed_recorder_is_removed(workspace, place):
-    left = place / "stretto-left"
+    left = place / f"{workspace_folder.PREFIX}left"
     left.mkdir()
     workspace_folder.sweep()
     assert left.exists(), "it may be about to get its lock"
@@ -87,36 +87,52 @@ def test_folder_of_a_killed_recorder_is_removed(workspace, place):
 
 def test_old_folder_whose_recorder_was_killed_before_the_lock_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(tmp_path)])
-    old, new = tmp_path / "stretto-old", tmp_path / "stretto-new"
+    old, new = (
+        tmp_path / f"{workspace_folder.PREFIX}old",
+        tmp_path / f"{workspace_folder.PREFIX}new",
+    )
     for each in (old, new):
         each.mkdir(mode=0o700)
-        (each / f"{workspace_folder.LOCK}.new").write_text("")
+        (each / workspace_folder.NEW_LOCK).write_text("")
     os.utime(old, (0, 0))
     workspace_folder.sweep()
     assert not old.exists()
     assert new.exists(), "it may be about to get its lock"
 
 
+@pytest.mark.parametrize("name", ["stretto-traces", f"{workspace_folder.PREFIX}traces"])
+def test_folder_with_files_of_the_user_is_not_removed(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(tmp_path)])
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "app.pftrace").write_text("")
+    os.utime(folder, (0, 0))
+    workspace_folder.sweep()
+    assert (folder / "app.pftrace").exists()
+
+
 def test_removal_of_old_folders_follows_no_symbolic_link(tmp_path, monkeypatch):
-    place, target = tmp_path / "place", tmp_path / "stretto-target"
+    place, target = tmp_path / "place", tmp_path / f"{workspace_folder.PREFIX}target"
     place.mkdir()
     monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(place)])
     target.mkdir()
     (target / "precious").write_text("")
     os.utime(target, (0, 0))
-    (place / "stretto-link").symlink_to(target)
-    (place / "stretto-locked").mkdir()
-    (place / "stretto-locked" / workspace_folder.LOCK).symlink_to(target / "precious")
-    os.utime(place / "stretto-locked", (0, 0))
+    (place / f"{workspace_folder.PREFIX}link").symlink_to(target)
+    (place / f"{workspace_folder.PREFIX}locked").mkdir()
+    (place / f"{workspace_folder.PREFIX}locked" / workspace_folder.LOCK).symlink_to(
+        target / "precious"
+    )
+    os.utime(place / f"{workspace_folder.PREFIX}locked", (0, 0))
     workspace_folder.sweep()
     assert (target / "precious").exists()
-    assert (place / "stretto-link").is_symlink()
-    assert (place / "stretto-locked").exists()
+    assert (place / f"{workspace_folder.PREFIX}link").is_symlink()
+    assert (place / f"{workspace_folder.PREFIX}locked").exists()
 
 
 def test_folder_of_another_user_is_not_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(tmp_path)])
-    left = tmp_path / "stretto-left"
+    left = tmp_path / f"{workspace_folder.PREFIX}left"
     left.mkdir()
     os.utime(left, (0, 0))
     mine = os.geteuid()
