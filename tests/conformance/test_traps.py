@@ -63,7 +63,7 @@ def test_slice_objects_can_be_stored_and_reused(oracle):
     assert slices(trace) == [("second", 0), ("first", 1), ("first", 2), ("first", 0), ("moved", 0)]
 
 
-def test_end_without_its_begin_closes_no_slice(oracle):
+def test_slice_end_without_a_written_begin_closes_no_slice(oracle):
     CATEGORY.begin("before the session")
     early = CATEGORY.slice("early")
     early.__enter__()

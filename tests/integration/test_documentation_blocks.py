@@ -102,7 +102,7 @@ def test_wrong_block_is_reported(tmp_path: Path, language: str, text: str) -> No
         check(found, tmp_path)
 
 
-def test_command_is_parsed_without_the_explanation_beside_it() -> None:
+def test_explanation_beside_a_documented_command_is_not_parsed() -> None:
     text = "$ stretto view trace.pftrace\nstretto flows a.pftrace   calls\nA=1 make x | y\noutput\n"
     assert list(documentation.commands(text)) == [
         ["stretto", "view", "trace.pftrace"],

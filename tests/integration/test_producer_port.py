@@ -238,7 +238,7 @@ class TestProducerDataPath:
         assert stats["chunks_overwritten"] == stats["chunks_discarded"] == 0
         trace_writer.close()
 
-    def test_packets_of_several_threads_arrive_on_their_sequences(
+    def test_packets_of_each_thread_are_on_a_sequence_of_its_own(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
         def write(name: str) -> None:

@@ -109,7 +109,7 @@ def test_messages_after_a_reported_loss_have_no_flow_id_until_the_next_anchor(
 
 
 @given(conversations, st.data())
-def test_flow_ids_agree_from_the_first_call_after_an_unnoticed_loss(
+def test_flow_ids_of_both_peers_agree_again_at_the_first_call_after_a_loss(
     messages: list[Sent], data: st.DataObject
 ) -> None:
     """If a receiver doesn't notice lost messages, it assigns wrong ids until the next anchor."""

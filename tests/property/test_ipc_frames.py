@@ -126,7 +126,7 @@ def test_client_completes_each_callback_once(payloads: list[bytes]) -> None:
 
 
 @given(frames)
-def test_frame_reader_returns_the_encoded_frame(frame: IPCFrame) -> None:
+def test_frame_reader_returns_the_frame_that_was_encoded(frame: IPCFrame) -> None:
     encoded = encode_frame(frame)
     assert feed(FrameReader(), encoded, [len(encoded)]) == (
         [frame.encode()] if frame.encode() else []

@@ -60,7 +60,7 @@ def test_example_message_is_written_in_canonical_form(classes: tuple[Any, Any]) 
     assert write(ours.Root.Writer()).finish() == CANONICAL
 
 
-def test_example_message_with_redundant_sizes_is_read_as_the_same_message(
+def test_example_message_with_redundant_sizes_decodes_to_the_same_message(
     classes: tuple[Any, Any],
 ) -> None:
     ours, google = classes
