@@ -37,7 +37,7 @@ struct st_shown_frame {
   uint64_t address; /* The address of the interpreter's frame for this call. */
   struct st_code_record* record;
   uint64_t begin;
-  /* The last time at which the call was certainly open. */
+  /* The last time at which the call is known not to have returned yet. */
   uint64_t last;
   /* The time at which the last inner call of this call ended. */
   uint64_t child_end;

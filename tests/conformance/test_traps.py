@@ -307,7 +307,7 @@ def wrapped(oracle, run):
     return trace
 
 
-def test_all_events_are_named_after_the_ring_has_wrapped(oracle):
+def test_all_events_have_names_although_the_ring_has_wrapped(oracle):
     """One thread fills the ring buffer ten times; another thread writes between the fills."""
     track = stretto.Track("slow track", parent=stretto.Track("its parent"))
     turn, flooded = threading.Barrier(2), threading.Barrier(2)

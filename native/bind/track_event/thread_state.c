@@ -208,9 +208,9 @@ struct thread_state* thread_state_get(void) {
   return t;
 }
 
-/* Returns whether the next event of a slot in `mask` will announce the
- * incremental state in an epoch in which the thread's name was not checked
- * yet. */
+/* Returns whether the thread's name has to be checked: in a slot of `mask` the
+ * next event will describe the thread, and its name was not checked since it
+ * was described last. */
 static bool will_announce(struct thread_state* t, uint32_t mask) {
   bool announces = false;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {

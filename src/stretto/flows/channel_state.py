@@ -96,7 +96,7 @@ class ChannelState:
 
     @property
     def needs_flag(self) -> bool:
-        """Whether the next fork shares the channel. An unused channel may move to the child."""
+        """Whether a fork needs a shared flag, because parent and child may both use the channel."""
         return self.used and not isinstance(self.ids, SharedIds)
 
     def before_fork(self, flags: mmap, index: int) -> None:

@@ -70,7 +70,7 @@ def test_csv_contains_latencies_per_method(capsys, trace):
     assert count["latency_p50_ns"] == ""
 
 
-def test_json_contains_methods_slowest_and_unmatched_calls(capsys, trace):
+def test_json_contains_methods_and_the_slowest_and_unmatched_calls(capsys, trace):
     found = json.loads(output(capsys, trace, "--format", "json", "--limit", "3"))
     assert [row["count"] for row in found["methods"]] == [20, 5, 1]
     latencies = [row["latency_ns"] for row in found["slowest"]]

@@ -1,4 +1,4 @@
-"""Output files of verbs appear under their name only when complete."""
+"""An output file of a command gets its name only when it is complete."""
 
 from __future__ import annotations
 

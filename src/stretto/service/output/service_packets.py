@@ -64,7 +64,7 @@ class ServicePackets:
         self._header = self._identity + number(_TIMESTAMP_CLOCK_ID, BOOTTIME)
 
     def adopt_machine(self, machine_id: int) -> None:
-        """Set the machine id of all packets, for a service in a program on another machine."""
+        """Set the machine id that all packets of this service carry."""
         self._header = (
             self._identity + number(_TIMESTAMP_CLOCK_ID, BOOTTIME) + number(_MACHINE_ID, machine_id)
         )
