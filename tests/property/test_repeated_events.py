@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,3 +86,15 @@ def test_track_of_another_thread_is_named_by_repeated_events() -> None:
     here, below = ({event.track for event in recorded.events[start::2]} for start in (0, 1))
     assert len(here) == len(below) == 1
     assert here != below
+
+
+@pytest.mark.parametrize("size", [2000, 2030, 2048, 3000, 4096])
+def test_eight_long_strings_are_recorded_after_short_ones(size: int) -> None:
+    """Their total size is above or below 16383, the largest value of a size field of two bytes."""
+    texts = ["", "short", "x" * size]
+    with record() as recorded:
+        for x in texts:
+            CATEGORY.instant("event", a=x, b=x, c=x, d=x, e=x, f=x, g=x, h=x)
+    assert [event.args for event in recorded.events] == [
+        dict.fromkeys("abcdefgh", x) for x in texts
+    ]

@@ -23,6 +23,7 @@ enum {
   SMALL = 1,
   WIDE = 2,
   MAX_PACKET = 127,
+  MAX_WIDE_PACKET = (1 << 14) - 1,
   /* The largest size of an argument's value other than a string, with its
    * tag. */
   MAX_FIXED_VALUE = 16,
@@ -239,7 +240,9 @@ RARE static bool write_wide(const struct current* now, enum st_event_type type,
                             PyObject* const* values) {
   struct st_sequence* s = &now->sequence->core;
   size_t bound = wide_bound(now, k, values);
-  uint8_t* p = bound ? st_trace_writer_reserve_wide(&s->writer, bound) : NULL;
+  if (!bound || bound > MAX_WIDE_PACKET)
+    return false;
+  uint8_t* p = st_trace_writer_reserve_wide(&s->writer, bound);
   if (!p)
     return false;
   const uint8_t* limit = p + bound;
