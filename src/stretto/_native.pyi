@@ -256,7 +256,7 @@ class Arbiter:
     def flush(self) -> None:
         """Send the batched commits."""
     def notify_flush_complete(self, request_id: int, /) -> None:
-        """Acknowledge a flush after all chunks returned so far.
+        """Acknowledge a flush. The service receives all chunks returned so far before that.
 
         No effect in process: there the flush is acknowledged through the endpoint object.
         """
@@ -694,7 +694,7 @@ class Category:
         Raises TypeError, ValueError.
         """
     def trace_calls(self, wrapper: _T, /) -> _T:
-        """Make the calls of a wrapper, which `@traced` has made, native; return the wrapper."""
+        """Make native code execute the calls of a wrapper from `@traced`; return the wrapper."""
 
     def call_traced(
         self, function: Callable[..., _T], args: tuple[Any, ...], kwargs: dict[str, Any], /
@@ -879,7 +879,10 @@ def set_hooks(
 def set_current_task(
     function: Callable[[], object], python_function: Callable[[], object] | None, /
 ) -> None:
-    """Set asyncio's functions. The hook `current_track` is then called for new tasks only.
+    """Set asyncio's functions that return the running task.
+
+    Native code then finds the tracks of known tasks by itself, and calls the hook `current_track`
+    only for new tasks.
 
     Args:
         function: `asyncio.current_task`.
@@ -917,10 +920,12 @@ def read_tsc() -> int | None:
 
 def boottime_ns() -> int: ...
 def request_key(pairs: Sequence[tuple[object, object]] | None, /) -> int:
-    """Return the 64-bit key of a request from its headers; 0: none.
+    """Return the 64-bit key of a request from its headers; 0 if there is none.
 
-    Uses `x-stretto-flow`, else `traceparent`, in a tuple or list of (name, value) with lower-case
-    names; all other headers are ignored.
+    The key is in `x-stretto-flow`, or else in `traceparent`. Other headers are ignored.
+
+    Args:
+        pairs: A tuple or list of (name, value). The names must be in lower case.
     """
 
 def pack_slices(trace: bytes | bytearray | memoryview, start: int, limit: int) -> tuple[bytes, int]:

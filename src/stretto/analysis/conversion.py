@@ -76,7 +76,7 @@ def format_of_file(name: str, start: bytes) -> str | None:
     """Return the format of a file by its first `SNIFFED_BYTES`, or else by its name."""
     shown, named = format_of_start(start), format_of_name(name)
     if shown is None or (shown == PFTRACE and named is not None and not _NO_TEXT.search(start)):
-        return named  # Both a packet and a text may begin with a newline byte.
+        return named  # Text may look like packets: both can begin with a newline byte.
     return shown
 
 

@@ -192,7 +192,8 @@ def _calls(messages: list[Message]) -> list[Call]:
         call = waiting.get(message.flow) if message.flow else None
         # Some schemes reuse flow ids: a second message of the same kind begins a new call.
         if call is None or getattr(call, part) is not None:
-            # Without a flow, the first reply to a request looks like a later reply to the request.
+            # A reply without a flow id is taken for the reply of a two-way call: a second reply of
+            # a call can't be distinguished from a first one.
             kind = "request" if is_reply and not message.flow else message.kind
             call = Call(message.method, kind)
             calls.append(call)

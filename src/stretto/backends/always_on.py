@@ -117,7 +117,7 @@ class AlwaysOnBackend:
     def post(self, function: Callable[[], object]) -> None:
         """Run `function` once the service has handled earlier requests.
 
-        So the many categories of a starting program cause one message instead of many.
+        A program that starts creates many categories. Sending them together takes one message.
         """
         client = self._client
         if client is not None and client.connected:

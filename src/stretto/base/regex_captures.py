@@ -86,7 +86,7 @@ class CaptureRegex:
         threads: Threads = []
         while True:
             if found is None:
-                # A match may begin at this place. The threads that began earlier come first.
+                # A match may begin at this place. It has a lower priority than earlier beginnings.
                 threads = [*threads, (self._start, self._no_captures(at))]
             threads = self._threads_at(text, at, threads)
             for order, (position, captures) in enumerate(threads):

@@ -127,7 +127,7 @@ def _status(path: str, failure: str) -> os.stat_result | None:
 def _replacing(path: str, failure: str, *, exists: bool) -> Iterator[OutputFile]:
     if exists:
         with _opened(path, os.O_WRONLY, failure):
-            pass  # This checks the permission to write, which replacing a file doesn't need.
+            pass  # Opening checks the file's write permission. Replacing a file doesn't need it.
     target = os.path.realpath(path) if os.path.islink(path) else path
     part = os.path.join(os.path.dirname(target), f".stretto-{secrets.token_hex(8)}")
     try:

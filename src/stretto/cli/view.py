@@ -74,7 +74,7 @@ def _server(options: argparse.Namespace) -> PageServer:
         return PageServer(PORT, users)
     except TransportError as error:
         if options.offline:
-            return PageServer(0, users)  # The UI's own pages, served here, may fetch from any port.
+            return PageServer(0, users)  # The local copy of the UI can fetch from any port.
         raise CommandError(
             f"view: {error} The UI fetches traces from this port only. Is another `stretto view` "
             "running, or a trace processor? End it, or use --offline."

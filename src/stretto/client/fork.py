@@ -94,8 +94,8 @@ def _after_in_parent() -> None:
     if sys.version_info >= (3, 12):
         _resume_soon()
     else:
-        # Python 3.11 doesn't count threads at a fork. And with a profile function, Python 3.11
-        # hangs in a pending call that adds another pending call.
+        # No pending call is used: Python 3.11 may hang if a pending call adds another one while a
+        # profile function is set. And Python 3.11 doesn't count threads at a fork.
         resume()
 
 

@@ -153,7 +153,7 @@ class StartupTracing:
         arbiter: _native.Arbiter,
         keep: Callable[[DataSource], object],
     ) -> bool:
-        """Let a service control a waiting instance; False if there is none for the config.
+        """Let a service control a waiting instance; return False if none fits the config.
 
         Args:
             source: The data source that the service sets up.

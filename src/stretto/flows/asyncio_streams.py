@@ -7,11 +7,12 @@
 Both ends make their object as soon as they are connected, before the first message. Each `write`
 and `read` has to be a whole message, including its header.
 
-A `read` that fails may have consumed data of the stream: `readline()` consumes a line that is too
+A `read` that fails may have consumed a part of the stream: `readline()` consumes a line that is too
 long, or a part of it. The number of consumed messages is then unknown, so all later reads have no
-arrows (`not synchronised`, see `stretto.flows.messages`). Only a cancelled read by asyncio's own
-functions has consumed nothing. So put a timeout around `TracedStream.read`:
-`wait_for(stream.read(...), 5)`.
+arrows (`not synchronised`, see `stretto.flows.messages`).
+
+A read that is cancelled consumes nothing if it uses asyncio's own functions. So a timeout is safe
+around `TracedStream.read`: `wait_for(stream.read(...), 5)`.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class ChannelState:
         owner: The tracer that made it.
         channel: The channel, which refers to this object.
         scheme: One of `SCHEMES`; used unless the messages of the channel are numbered.
-        synchronised: Whether no message was sent or received before.
+        synchronised: Whether the channel is new: no message was sent or received on it yet.
         tcp: Whether to identify TCP connections by their addresses.
     """
 
@@ -96,7 +96,10 @@ class ChannelState:
 
     @property
     def needs_flag(self) -> bool:
-        """Whether a fork needs a shared flag, because parent and child may both use the channel."""
+        """Whether a fork must share a new flag with the child, which the child's messages set.
+
+        A channel that was never used needs none.
+        """
         return self.used and not isinstance(self.ids, SharedIds)
 
     def before_fork(self, flags: mmap, index: int) -> None:

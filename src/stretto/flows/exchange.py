@@ -55,7 +55,7 @@ _NO_KEY = "no header"
 
 
 def key_of(headers: Mapping[str, str]) -> int:
-    """Return the key in headers (with lower-case names); 0: none."""
+    """Return the key in headers; 0 if there is none. The names must be in lower case."""
     return request_key(tuple((name, value.strip()) for name, value in headers.items()))
 
 

@@ -118,7 +118,7 @@ class FlowClientInterceptor(
         self._category = category
 
     def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
-        """See `grpc.UnaryUnaryClientInterceptor.intercept_unary_unary`."""
+        """Implement `grpc.UnaryUnaryClientInterceptor.intercept_unary_unary`."""
         if not self._switch.enabled:
             return continuation(details, request)
         metadata = details.metadata
@@ -159,7 +159,7 @@ class FlowServerInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]
         self._handlers = TracedHandlers(category, single, streaming)
 
     def intercept_service(self, continuation: Any, details: Any) -> Any:
-        """See `grpc.ServerInterceptor.intercept_service`."""
+        """Implement `grpc.ServerInterceptor.intercept_service`."""
         handler = continuation(details)
         if handler is None or not self._switch.enabled:
             return handler

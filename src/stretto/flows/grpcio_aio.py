@@ -112,7 +112,7 @@ class FlowServerInterceptor(aio.ServerInterceptor):  # type: ignore[misc]
         self._handlers = TracedHandlers(category, _single, _streaming)
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
-        """See `grpc.aio.ServerInterceptor.intercept_service`."""
+        """Implement `grpc.aio.ServerInterceptor.intercept_service`."""
         handler = await continuation(details)
         if handler is None or not self._switch.enabled:
             return handler

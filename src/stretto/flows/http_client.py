@@ -47,7 +47,7 @@ class TracedHTTPConnection(HTTPConnection):
         super().__init__(*args, **kwargs)
 
     def putrequest(self, method: str, url: str, *args: Any, **kwargs: Any) -> None:
-        """See `http.client.HTTPConnection.putrequest`."""
+        """Begin a request, as the base class does, and store its method and path for the slice."""
         super().putrequest(method, url, *args, **kwargs)
         # Call super() first: if super() raises, the previous call stays current.
         self._flow_exchange = None
@@ -55,7 +55,7 @@ class TracedHTTPConnection(HTTPConnection):
         self._flow_headers = {}
 
     def putheader(self, header: str | bytes, *values: Any) -> None:
-        """See `http.client.HTTPConnection.putheader`."""
+        """Add a header, as the base class does, and store a header from which a key is made."""
         super().putheader(header, *values)
         name = header.decode("latin-1") if isinstance(header, bytes) else header
         if name.lower() in (TRACEPARENT, FLOW_HEADER) and values:
@@ -64,7 +64,7 @@ class TracedHTTPConnection(HTTPConnection):
             self._flow_headers[name.lower()] = text
 
     def endheaders(self, *args: Any, **kwargs: Any) -> None:
-        """See `http.client.HTTPConnection.endheaders`."""
+        """Send the request, as the base class does, inside the slice of the request."""
         if not self._flow_switch.enabled:
             super().endheaders(*args, **kwargs)
             return
@@ -84,7 +84,7 @@ class TracedHTTPConnection(HTTPConnection):
         self._flow_exchange = exchange
 
     def getresponse(self) -> HTTPResponse:
-        """See `http.client.HTTPConnection.getresponse`."""
+        """Wait for the response, as the base class does, and record its arrival."""
         # Call super() after this: super() may close the connection, which resets the exchange.
         exchange, self._flow_exchange = self._flow_exchange, None
         if exchange is None:
@@ -99,6 +99,6 @@ class TracedHTTPConnection(HTTPConnection):
         return response
 
     def close(self) -> None:
-        """See `http.client.HTTPConnection.close`."""
+        """Close the connection, as the base class does; no response can follow."""
         super().close()
         self._flow_exchange = None

@@ -142,7 +142,7 @@ class AnchoredIds:
     Args:
         key: Returns the channel's key, which is the same at both ends; 0 while it is unknown.
         is_server: Whether this is the server's end.
-        synchronised: Whether no message was sent or received before.
+        synchronised: Whether the channel is new: no message was sent or received on it yet.
     """
 
     __slots__ = ("_incoming", "_is_server", "_key", "_outgoing")
@@ -161,12 +161,12 @@ class AnchoredIds:
         return self._outgoing.used or self._incoming.used
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> int:
-        """See `ChannelIds.skip`."""
+        """Implement `ChannelIds.skip`."""
         del kind
         return (self._outgoing if outgoing else self._incoming).advance(txid, answer)
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-        """See `ChannelIds.next`."""
+        """Implement `ChannelIds.next`."""
         del ordinal
         direction = self._outgoing if outgoing else self._incoming
         index = direction.advance(txid, answer)
@@ -178,11 +178,11 @@ class AnchoredIds:
         return flow_id(direction.key, index) or 1
 
     def lost(self, outgoing: bool) -> None:
-        """See `ChannelIds.lost`."""
+        """Implement `ChannelIds.lost`."""
         (self._outgoing if outgoing else self._incoming).lose()
 
     def disable(self) -> None:
-        """See `ChannelIds.disable`."""
+        """Implement `ChannelIds.disable`."""
         self._outgoing.disable()
         self._incoming.disable()
 
@@ -212,7 +212,7 @@ class NumberedIds:
         self._stream_key = 0
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-        """See `ChannelIds.next`."""
+        """Implement `ChannelIds.next`."""
         del outgoing, kind, ordinal
         if not txid or not (self._stream_key or self._find_key()):
             return 0
@@ -232,7 +232,7 @@ class NumberedIds:
         """Do nothing: messages are not counted."""
 
     def disable(self) -> None:
-        """See `ChannelIds.disable`."""
+        """Implement `ChannelIds.disable`."""
         self._stream_key = 0
         self._key = _no_key
 
@@ -259,7 +259,7 @@ class Rfc0035Ids:
         self._disabled = False
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-        """See `ChannelIds.next`."""
+        """Implement `ChannelIds.next`."""
         del outgoing, answer
         key = 0 if self._disabled or kind == CONTROL else self._key()
         return key and self._recipe(key, ordinal, txid) & U64
@@ -271,5 +271,5 @@ class Rfc0035Ids:
         """Do nothing: messages are not counted."""
 
     def disable(self) -> None:
-        """See `ChannelIds.disable`."""
+        """Implement `ChannelIds.disable`."""
         self._disabled = True

@@ -17,9 +17,9 @@ def mix64(value: int) -> int:
 
 
 def stream(key: int, index: int) -> int:
-    """Return the `index`th number of the stream of `key`; no repetition in 2^64 indexes.
+    """Return number `index` of the pseudo-random sequence of `key`.
 
-    This is the specification, in Python, of `stretto.flow_id`.
+    All 2^64 indexes give different numbers. `stretto.flow_id` computes the same in C.
     """
     return mix64(key + index * ODD)
 

@@ -52,21 +52,21 @@ class SharedIds:
         self.in_child = False
 
     def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-        """See `ChannelIds.next`."""
+        """Implement `ChannelIds.next`."""
         self._look()
         return self.ids.next(outgoing, kind, txid, ordinal, answer)
 
     def skip(self, outgoing: bool, kind: int, txid: int, answer: int = 0) -> object:
-        """See `ChannelIds.skip`."""
+        """Implement `ChannelIds.skip`."""
         self._look()
         return self.ids.skip(outgoing, kind, txid, answer)
 
     def lost(self, outgoing: bool) -> None:
-        """See `ChannelIds.lost`."""
+        """Implement `ChannelIds.lost`."""
         self.ids.lost(outgoing)
 
     def disable(self) -> None:
-        """See `ChannelIds.disable`."""
+        """Implement `ChannelIds.disable`."""
         self.ids.disable()
 
     def _look(self) -> None:

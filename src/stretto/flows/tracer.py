@@ -129,7 +129,7 @@ class FlowTracer:
         self.sent = MessageHook(self, self._sent, *made, outgoing=True)
         self.received = MessageHook(self, self._received, *made, outgoing=False)
 
-    def _sent(  # noqa: PLR0917  # plain arguments: see the seam
+    def _sent(  # noqa: PLR0917  # the parameters of RpcHooks.sent
         self,
         channel: RpcChannel,
         stamp: int,
@@ -142,7 +142,7 @@ class FlowTracer:
         data: bytes = b"",
         /,
     ) -> MessageSpan | None:
-        """See `RpcHooks.sent`."""
+        """Implement `RpcHooks.sent`."""
         counted = self._count(True, channel, method, kind, txid, answer)
         if counted is None:
             return None
@@ -167,7 +167,7 @@ class FlowTracer:
         with shown:
             return None
 
-    def _received(  # noqa: PLR0917  # plain arguments: see the seam
+    def _received(  # noqa: PLR0917  # the parameters of RpcHooks.received
         self,
         channel: RpcChannel,
         method: RpcMethod,
@@ -179,7 +179,7 @@ class FlowTracer:
         data: bytes = b"",
         /,
     ) -> MessageSpan | None:
-        """See `RpcHooks.received`."""
+        """Implement `RpcHooks.received`."""
         counted = self._count(False, channel, method, kind, txid, answer)
         if counted is None:
             return None
@@ -200,7 +200,7 @@ class FlowTracer:
         )
         return shown
 
-    def _count(  # noqa: PLR0917  # as the hooks
+    def _count(  # noqa: PLR0917  # the parameters of a hook
         self,
         outgoing: bool,
         channel: RpcChannel,
@@ -224,11 +224,11 @@ class FlowTracer:
         return points, flow
 
     def opened(self, channel: RpcChannel) -> None:
-        """See `RpcHooks.opened`."""
+        """Implement `RpcHooks.opened`."""
         self._state(channel).find_key()
 
     def lost(self, channel: RpcChannel, outgoing: bool) -> None:
-        """See `RpcHooks.lost`."""
+        """Implement `RpcHooks.lost`."""
         self._state(channel).ids.lost(outgoing)
 
     def suppress(self, reason: str) -> None:

@@ -22,7 +22,7 @@ from stretto.ipc.frames import MAX_PAYLOAD_BYTES, decode_payload, encode_frame
 from stretto.ipc.parked_fd import ParkedFd
 from stretto.protos.ipc import IPCFrame
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

@@ -17,7 +17,7 @@ from stretto.base.errors import RemoteProtocolError, TransportError
 from stretto.ipc.frames import FrameReader
 from stretto.ipc.turns import Turns
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
@@ -105,10 +105,10 @@ class Connection:
 
         Args:
             machine: Receives the payload of each frame.
-            fast_path: Called with received bytes before they are split into frames, with the number
-                of bytes after which it has to stop, and with a function. The fast path must pass
-                the size of the frames that it has handled to this function, before its next step
-                that can fail.
+            fast_path: Called with received bytes before they are split into frames, a number of
+                bytes, and a function `consume`. It handles frames up to that number of bytes. After
+                each frame it calls `consume(size of the frame)`, before its next step that can
+                fail.
             on_drained: Called when the peer has read queued data.
         """
         self._machine = machine

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Callable
 

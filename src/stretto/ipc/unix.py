@@ -19,7 +19,7 @@ from stretto.ipc.connection import Connection
 from stretto.ipc.host import HostConnection
 from stretto.ipc.listener import Listener
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -35,7 +35,7 @@ from stretto.ports.trace_slices import SliceJoiner
 from stretto.protos import ipc
 from stretto.protozero.wire import bytes_field
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

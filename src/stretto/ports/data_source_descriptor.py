@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from stretto.protozero.wire import DELIMITED, VARINT, read_field
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Final

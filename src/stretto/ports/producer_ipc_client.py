@@ -46,7 +46,7 @@ from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.protos import ipc
 from stretto.protos.config import DataSourceConfig
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -266,7 +266,7 @@ class ProducerIPCClient:
         return self._ipc_thread_ident != 0 and get_ident() == self._ipc_thread_ident
 
     def __del__(self) -> None:
-        # Writers may keep the arbiter alive, which must not send to a closed descriptor.
+        # Writers may keep the arbiter alive. It must not send to a closed descriptor.
         self.disconnect()
 
     def _end_connection(self) -> None:
@@ -277,7 +277,8 @@ class ProducerIPCClient:
         if self._arbiter is not None:
             self._arbiter.disable()
         self._end.shutdown()
-        # Sending an empty frame, which peers ignore, marks the queue as broken.
+        # Push an empty frame, which peers ignore. Sending fails after the shutdown, and the failure
+        # marks the queue as broken.
         self._queue.push(b"\0\0\0\0")
         self._queue.drain()
         self._client.close()

@@ -264,7 +264,7 @@ class RemoteProducer:
     # --- calls of the service (OutOfProcessProducer)
 
     def on_connect(self) -> None:
-        """Send nothing: the reply to InitializeConnection informs the producer."""
+        """Send nothing: the reply to InitializeConnection reports the connection."""
 
     def on_disconnect(self) -> None:
         """Send nothing: the producer detects the end of the connection."""

@@ -12,7 +12,7 @@ from stretto.ports.encoded_message import field_bytes, split_message, without_fi
 from stretto.protos.trace import TracingServiceState
 from stretto.protozero.wire import DELIMITED, bytes_field, read_field, varint_field
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Final

@@ -18,7 +18,7 @@ from stretto.base.errors import DecodeError
 from stretto.ipc.frames import MAX_FRAME_BYTES
 from stretto.protozero.wire import DELIMITED, VARINT, bytes_field, read_field, read_varint
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
 """Describes an exception as text of limited size: its type, its message and its frames.
 
-The module `traceback` isn't used: importing it executes strings, after which the interpreter
-doesn't end itself by SIGINT on Ctrl-C, so that the exit status would change.
+The module `traceback` isn't used: its import would change the program's exit status. The import
+executes strings, and after that the interpreter doesn't end itself by SIGINT on Ctrl-C.
 """
 
 from __future__ import annotations

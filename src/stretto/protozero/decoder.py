@@ -17,7 +17,7 @@ are skipped.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from stretto._native import DecodedField, Decoder
 else:

@@ -16,7 +16,7 @@ from stretto.protozero.wire import (
     unzigzag,
 )
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from stretto.base.errors import ConfigError
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from typing import ClassVar
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from stretto.base.errors import ConfigError
 from stretto.protozero.wire import DELIMITED, read_field, read_value, tag, varint
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from typing import Any
 

@@ -25,7 +25,7 @@ from stretto.protozero.json_reader import from_value
 from stretto.protozero.numbers import shortest_float
 from stretto.protozero.quoting import quoted
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 

@@ -12,7 +12,7 @@ from stretto.protozero.field import MapField
 from stretto.protozero.message import MAX_DEPTH
 from stretto.protozero.quoting import cut, quoted
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from typing import Any, TypeAlias, TypeVar
 

@@ -27,7 +27,7 @@ from stretto.base.excerpts import SENSITIVE
 from stretto.protozero.layout import Layout
 from stretto.protozero.wire import read_field
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from typing import Any, ClassVar, Self, TypeVar
 
@@ -51,7 +51,7 @@ except ImportError:
         _depth: int,
         /,
     ) -> int:
-        """Decode no field: without native code each field is decoded by its `Field`."""
+        """Decode nothing, so that the caller decodes each field by its `Field`."""
         return start
 
 

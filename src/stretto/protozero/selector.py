@@ -16,7 +16,7 @@ from stretto.base.errors import ConfigError
 from stretto.protozero.codec import MessageCodec
 from stretto.protozero.field import MapField
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from stretto._native import Selector
     from stretto.protozero.field import Field

@@ -7,7 +7,7 @@ from stretto.protozero.codec import SCALARS
 from stretto.protozero.decoder_pure import DecodedField, Decoder
 from stretto.protozero.wire import DELIMITED, FIXED32, FIXED64
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from typing import Any, TypeAlias
 

@@ -27,7 +27,7 @@ from stretto.protozero.message import Message
 from stretto.protozero.typed_decoder import decoder_class
 from stretto.protozero.writer import writer_class
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from typing import Any
 

@@ -29,7 +29,7 @@ from stretto.protozero.text_parser import parse_text
 from stretto.protozero.text_source import TextFormatError
 from stretto.protozero.wire import DELIMITED
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
@@ -96,5 +96,5 @@ def _shown(codec: Codec, value: Any) -> str:
         return str(value)
     if not math.isfinite(value):
         return str(value)
-    # The dialect doesn't support exponents.
+    # Write no exponent: Perfetto's dialect of the text format doesn't support it.
     return format(Decimal(shortest_float(value) if codec.kind == "float" else repr(value)), "f")

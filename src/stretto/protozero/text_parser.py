@@ -10,7 +10,7 @@ from stretto.protozero.message import MAX_DEPTH, Message
 from stretto.protozero.quoting import cut, quoted
 from stretto.protozero.text_source import Stop, TextFormatError, TextSource
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 

@@ -17,7 +17,7 @@ import re
 from stretto.base.errors import ConfigError
 from stretto.protozero.text_literals import unescape
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from typing import TypeAlias
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stretto.base.errors import DecodeError, LocalProtocolError
 from stretto.protozero.wire import DELIMITED, FIXED32, FIXED64, VARINT, read_varint
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Self

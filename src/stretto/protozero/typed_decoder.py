@@ -24,7 +24,7 @@ from stretto.protozero.decoder import DecodedField, Decoder
 from stretto.protozero.field import MapField
 from stretto.protozero.wire import DELIMITED, FIXED32, FIXED64, VARINT
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, ClassVar

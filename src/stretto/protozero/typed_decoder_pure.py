@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stretto.protozero.decoder_pure import DecodedField, Decoder
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar

@@ -35,7 +35,7 @@ from stretto.protozero.codec import MessageCodec
 from stretto.protozero.field import MapField, RepeatedField
 from stretto.protozero.writer_methods import python_method
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

@@ -23,7 +23,7 @@ from stretto.protozero.wire import (
 )
 from stretto.protozero.writer_methods import python_method
 
-TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
+TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from typing import Any, Self, TypeVar
 

@@ -72,7 +72,7 @@ class TracingService:
         waits_for_disk: If the disk is slower than a session, block the service until the disk
             catches up, so that nothing is lost: for a service with a single session.
         on_error: Called with errors that no consumer can receive.
-        adopt_writers: Also scrape unregistered writers of a disconnected producer that may
+        adopt_writers: When a producer disconnects, also scrape its unregistered writers, if it may
             write into one buffer only. Perfetto's service doesn't.
     """
 
@@ -129,7 +129,7 @@ class TracingService:
         self.trigger_history = triggers.TriggerHistory()
         self._adopts_writers = adopt_writers
         self._producer_ids = IdAllocator(MAX_PRODUCER_ID)
-        self._chunks_discarded = 0  # for producers that have disconnected
+        self._chunks_discarded = 0  # of producers that have disconnected
         self._patches_discarded = 0
 
     def connect_producer(

@@ -52,7 +52,10 @@ def socket_owner(local: Address, remote: Address) -> int | None:
 
 
 def owner_in_table(local: Address, remote: Address, table: str = TABLE) -> int | None:
-    """Returns the same as `socket_owner`, from the kernel's table of all sockets."""
+    """Finds the user id of a socket's owner in the kernel's table of all TCP sockets.
+
+    None if the table has no such connection, or can't be read.
+    """
     wanted = [_in_table(local), _in_table(remote), _ESTABLISHED]
     try:
         with open(table, encoding="ascii") as lines:

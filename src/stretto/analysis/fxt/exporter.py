@@ -159,7 +159,7 @@ class _Reading:
 
 
 class _Writing:
-    """Converts entries of the spool, in the order of time, to records."""
+    """Writes the sorted events as FXT records."""
 
     def __init__(self, records: RecordWriter, threads: TrackThreads, outcome: Outcome) -> None:
         self._records = records

@@ -58,9 +58,9 @@ class FlowScopes:
         Args:
             number: The flow's id in the records.
             process: The process that begins the flow.
-            position: The slice in which the flow begins. The packets of a slice name the flows that
-                end there last: if a flow of this number has ended in the same slice, the new flow
-                gets another id.
+            position: The slice in which the flow begins. If a flow of this number has ended in the
+                same slice, the new flow gets another id: a slice's packets list flows that end
+                after flows that begin.
         """
         others = self._flows.get(number)
         flow_id = number
@@ -88,8 +88,8 @@ class FlowScopes:
 
         Args:
             flow: The flow.
-            position: The slice whose packets name the end; None if no packet names the end. The
-                flow's id must then not be used again.
+            position: The slice in whose packets the flow ends. None if no packet contains the end:
+                then the flow's id is not used again.
         """
         if position is None:
             self._used_up[flow.number] = None

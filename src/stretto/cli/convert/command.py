@@ -168,9 +168,11 @@ def _check_empty(path: str, file: Source, source: str, outcome: Outcome) -> None
 
 
 def _begins_with_packets(start: bytes) -> bool:
-    """Whether the file starts with a valid packet.
+    """Whether the file starts with a valid packet, of any kind.
 
-    Reading only the events of a file doesn't detect all damage."""
+    A file without a valid packet may have been converted without an error, because the conversion
+    reads only events.
+    """
     packets = PacketStream(io.BytesIO(start))
     whole = len(start) < SNIFFED_BYTES
     return format_of_start(start) == PFTRACE and (any(True for _ in packets) or not whole)

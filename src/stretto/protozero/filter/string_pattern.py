@@ -49,7 +49,7 @@ class StringPattern:
     def __init__(self, pattern: str) -> None:
         encoded = pattern.encode("utf-8", "surrogateescape")
         try:
-            re.compile(encoded)  # Errors contain positions in this unchanged pattern.
+            re.compile(encoded)  # Compile this first: its errors have positions in `pattern`.
             self._regex = re.compile(_with_strict_end(encoded))
         except (re.error, FutureWarning, RecursionError, OverflowError) as error:
             raise ConfigError(str(error)) from error

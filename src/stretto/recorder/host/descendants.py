@@ -139,15 +139,15 @@ class Descendants:
             if not _runs_python(pid):
                 return
             found = _UnconnectedPython(pid, known.since if known else now)
-            # A process that was connected and has no other reason is about to end, or has executed
-            # a Python that will connect.
+            # The process was connected before. Either it is about to end, or it has executed
+            # another Python program, which will connect.
             if pid in self.followed and found.reason == NEVER_CONNECTED:
                 return
             known = self._unconnected[pid] = found
         known.lived_s = now - known.since
 
     def not_followed(self, explained: Container[int] = ()) -> list[str]:
-        """Return a line for each Python that didn't connect.
+        """Return one line of text for each Python process that didn't connect.
 
         Args:
             explained: pids to omit, because their reason is reported already.

@@ -65,7 +65,7 @@ class PrivateRecording(SessionConsumer):
         return {}
 
     def start(self, workspace: Workspace, options: RecordingOptions, output: Output) -> None:
-        """Start the session and listen; see `Recording`."""
+        """Start the session, and listen in the workspace."""
         config = make_config(options, to_file=not output.direct)
         fd = None
         if options.stream:
@@ -130,7 +130,7 @@ class PrivateRecording(SessionConsumer):
         self._run_posted()
 
     def snapshot(self, fd: int, on_done: Callable[[str], object]) -> None:
-        """Copy the ring to `fd`, in steps; see `Recording`."""
+        """Copy the ring to `fd`, in steps."""
 
         def start(_flushed: bool) -> None:
             try:

@@ -40,7 +40,7 @@ class SessionConsumer:
         self.error = ""
 
     def stop(self) -> None:
-        """Flush the producers and end the session; see `Recording`."""
+        """Flush the producers and end the session."""
         if not self.ended:
             flushed: list[bool] = []
             self._endpoint.flush(FLUSH_TIMEOUT_MS, flushed.append)

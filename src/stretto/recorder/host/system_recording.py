@@ -70,7 +70,7 @@ class SystemRecording(SessionConsumer):
         return {"service": [self._producer_socket], "name": [self._name]}
 
     def start(self, workspace: Workspace, options: RecordingOptions, output: Output) -> None:
-        """Start the session; see `Recording`.
+        """Start the session, and listen for fork sockets.
 
         Raises:
             SessionError: the service refuses the session, or has disconnected.
@@ -90,7 +90,7 @@ class SystemRecording(SessionConsumer):
         )
 
     def add_producer(self, connection: ProducerConnection) -> None:
-        """Connect a producer of the recorder itself; see `Recording`."""
+        """Connect a producer of the recorder itself to the machine's service."""
         hints = ProducerHints(self._name, page_size=RECORDER_PAGE_SIZE, shm_size=RECORDER_SHM_SIZE)
         client = ProducerIPCClient.connect(self._producer_socket, connection, hints)
         connection.attach(client)
@@ -131,7 +131,7 @@ class SystemRecording(SessionConsumer):
             self._on_process(peer.pid)
 
     def read(self, on_data: Callable[[bytes], object]) -> None:
-        """Deliver the ring's trace, piece by piece; see `Recording`."""
+        """Deliver the trace of the ring, piece by piece."""
         self._on_data = on_data
         self._complete = False
         if not self._disconnected:
@@ -168,7 +168,7 @@ class SystemRecording(SessionConsumer):
         self._endpoint.disconnect()
 
     def snapshot(self, fd: int, on_done: Callable[[str], object]) -> None:
-        """Clone the session and write the clone to `fd`; see `Recording`."""
+        """Clone the session, and write the clone to `fd`."""
         try:
             SessionCloner(self._runner, self._name, OutputFile(fd), on_done)
         except StrettoError as error:

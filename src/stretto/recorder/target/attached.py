@@ -40,7 +40,7 @@ class _Backend(SystemBackend):
     """The connection to the recorder. It calls `detach` when the connection ends."""
 
     def connect_producer(self, producer: ProducerConnection) -> None:
-        """Connect; see `SystemBackend`."""
+        """Connect to the recorder."""
         producer.on_gone = detach
         super().connect_producer(producer)
 

@@ -53,7 +53,7 @@ class FileWriter:
         self._taken.acquire()
         self._jobs: deque[Job] = deque()
         self._current = b""  # The piece that the thread is writing.
-        # The iterator that yields the piece; None if the piece was queued by itself.
+        # The iterator that yielded the current piece; None if `write` queued the piece.
         self._source: Iterator[bytes] | None = None
         self._pending = 0
         self._written = 0

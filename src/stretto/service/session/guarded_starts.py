@@ -29,7 +29,10 @@ class GuardedStarts:
             del starts[next(iter(starts))]
 
     def age_ns(self, name: str, now_ns: int) -> int | None:
-        """Return the ns since the last start with this name; None if a session may start."""
+        """Return the time in ns since the last start with this name, if a start is too early now.
+
+        None if a session with this name may start.
+        """
         started_ns = self._started_ns.get(name)
         if started_ns is None or now_ns - started_ns >= RESTART_WITH_GUARDRAILS_NS:
             return None

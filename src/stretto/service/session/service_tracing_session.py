@@ -436,7 +436,8 @@ class ServiceTracingSession:
         self.instances.clear()
         self.flushes.abandon()
         self.timers.cancel_all()
-        self._report_end_if_due()  # From here on, the registry waits for the file.
+        # Report the end now: after `forget_session`, only the registry waits for the file.
+        self._report_end_if_due()
         self.host.forget_session(self.session_id)
         if self.owner:
             self.owner.forget_session()
