@@ -271,7 +271,7 @@ class World:
         self.consumers: list[MockConsumer] = []
 
     def connect_consumer(self, consumer: Any, uid: int) -> ConsumerIPCClient:
-        """Connect a consumer to Perfetto's service; MockConsumer calls this method of a service."""
+        """Connect a consumer to Perfetto's service. MockConsumer calls this method."""
         return ConsumerIPCClient.connect(self.address, consumer, self.runner)
 
     def consumer(self) -> MockConsumer:

@@ -1,8 +1,8 @@
 """Text configs: Perfetto's config compiler and Stretto's codec read each other's output.
 
 The compiler is that of Perfetto v52. The tests avoid its known differences from the current
-dialect: it doesn't join adjacent strings, a `#` doesn't end a number, and columns in the first
-line are lower by one.
+dialect: it doesn't join adjacent strings, a `#` doesn't end a number, and its error
+messages give columns of the first line that are lower by one.
 """
 
 from __future__ import annotations

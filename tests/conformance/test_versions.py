@@ -2,8 +2,8 @@
 
 `make versions` runs these tests with each CPython that `tools/pythons` finds and that
 `make install` has been run for. The programs avoid known differences between interpreters:
-comprehensions are calls on CPython 3.11 only, and on 3.13 closing a generator without a
-handler doesn't run the generator.
+comprehensions are calls on CPython 3.11 only, and on 3.13 `close` doesn't run a generator that
+has no exception handler.
 """
 
 from __future__ import annotations

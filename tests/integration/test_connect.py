@@ -118,7 +118,7 @@ class TestConnectedProgram:
             service.wait_for_producers(1)
             program.wait_for("connection.connected")
             program.run("import os; os.closerange(3, 2000)")
-            # The fork waits for the connection's thread, whose wakeup descriptors are closed.
+            # A fork stops the connection's thread, whose wakeup descriptors are closed.
             program.run("pid = os.fork()\nif pid == 0: os._exit(0)\nos.waitpid(pid, 0)")
             service.start("one", session_config("app"))
             program.wait_for("app.enabled")

@@ -213,7 +213,7 @@ def test_cancelled_stream_is_not_recorded_as_a_reply(address: str, service: Serv
     assert CALL[3] not in points
 
 
-def test_call_by_the_method_with_call_has_all_four_flow_points(address: str) -> None:
+def test_unary_call_through_grpc_with_call_has_all_four_flow_points(address: str) -> None:
     with record() as recorded, intercepted(address, add_header=True) as channel:
         reply, call = channel.unary_unary("/test.Service/One").with_call(b"x")
         assert (reply, call.code()) == (b"X", grpc.StatusCode.OK)

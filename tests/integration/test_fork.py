@@ -212,7 +212,7 @@ def test_streaming_continues_after_a_fork(run):
 
 @pytest.mark.parametrize("waiter", ["main", "another"])
 def test_fork_in_a_thread_does_not_block_waiting_threads(run, waiter):
-    """If the main thread is blocked in C, another thread restarts the tracing thread."""
+    """The tracing thread is restarted after the fork even if the main thread waits in C."""
     run(
         f"""
         import threading, time

@@ -32,7 +32,7 @@ MEMORY = "memfd_create"
 
 @pytest.fixture(params=["EPERM", "ENOSYS"])
 def error(request: pytest.FixtureRequest) -> str:
-    """The error of a refused system call. Containers give one; old kernels and gVisor the other."""
+    """The error of a refused system call: EPERM in containers, ENOSYS on old kernels and gVisor."""
     return request.param
 
 

@@ -78,7 +78,7 @@ def test_killed_services_leave_no_threads_memory_or_descriptors(
                     assert names(service.stop("adopting")) == ["early"]
                 record(service, program, f"session {number}", whole=number % 2 == 0)
                 first = first or program.run("left()")
-                # Wait until the last round's resources are released; leaks grow with each round.
+                # Wait until no more resources are open than after the first round.
                 program.wait_for(f"left_at_most(*{first})")
                 service.kill()
             program.wait_for("not app.enabled and not connection.connected")

@@ -170,7 +170,7 @@ def start_recorder(path: Path, pid: int) -> subprocess.Popen[str]:
 
 @needs_remote_exec
 class TestAttachedRecording:
-    def test_calls_are_recorded_and_nothing_is_left_behind(self, oracle, running, tmp_path):
+    def test_calls_are_recorded_and_nothing_is_left_in_the_program(self, oracle, running, tmp_path):
         run = attach(tmp_path / "trace", running.pid, "--duration", "500ms")
         assert (run.status, run.stdout) == (0, "")
         assert running.finish() == UNCHANGED
@@ -241,7 +241,7 @@ class TestAttachedRecording:
         assert "leaf" in names(check_trace(oracle, trace, complete=False))
 
     @pytest.mark.thorough
-    def test_hundred_programs_attached_to_in_a_row_are_unchanged(self, tmp_path):
+    def test_attaching_to_a_hundred_programs_leaves_each_program_unchanged(self, tmp_path):
         kinds = ("work", "tasks", "threads", "generators", "exceptions")
         for number in range(100):
             folder = tmp_path / str(number)

@@ -134,7 +134,7 @@ os.kill(pid, signal.SIGKILL)
 def test_end_of_the_block_does_not_wait_for_children_that_hold_the_recorders_pipes(
     tmp_path, way, killed
 ):
-    """Every forked child inherits the pipe ends; a child forked in C runs no at-fork hooks."""
+    """At-fork hooks close a child's copies of the pipes; a child forked in C runs no hooks."""
     trace = tmp_path / "trace"
     run = alone(sys.executable, "-c", LIVING_CHILD, str(trace), way, killed)
     assert (run.status, run.stdout, run.stderr) == (0, "child lives\n", "")

@@ -261,7 +261,7 @@ def test_trigger_command_stops_a_session(place: Place) -> None:
     assert place.slices("out") == 6
 
 
-def test_config_with_activate_triggers_fires_them_and_records_nothing(place: Place) -> None:
+def test_config_that_activates_triggers_records_nothing(place: Place) -> None:
     process = place.start("-c", place.config(triggers("STOP_TRACING")), "--txt", "-o", "out")
     place.wait_for_session()
     place.run("trace", "-c", place.config('activate_triggers: "now"'), "--txt")

@@ -102,7 +102,7 @@ def test_thread_renamed_between_sessions_has_the_new_name():
 
 
 def test_thread_starts_a_new_sequence_in_each_session():
-    """The trace of each session starts with the first packets of a new sequence of the thread."""
+    """The same thread records in three sessions; each trace describes the thread again."""
     turns = threading.Barrier(2)
 
     def work():

@@ -173,7 +173,7 @@ def test_every_source_of_an_extension_has_a_header() -> None:
 
 
 def test_functions_are_declared_by_the_header_of_their_unit() -> None:
-    """This rule makes the includes show which unit uses which."""
+    """With this rule, the includes of a unit show all units that it uses."""
     texts: dict[str, str] = {}
     for path in sources():
         texts[unit_of(path)] = texts.get(unit_of(path), "") + _code(path)

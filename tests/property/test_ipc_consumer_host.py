@@ -142,7 +142,7 @@ class World(Setup):
         return self.service.connect_consumer(consumer, UID)
 
     def connect_consumer(self, consumer, uid):  # type: ignore[no-untyped-def]
-        """Connect a consumer to the port; MockConsumer calls this method of a service."""
+        """Connect a consumer to the port. MockConsumer calls this method."""
         return ConsumerIPCClient(self.far_end(), consumer, self.runner)
 
     def far_end(self) -> UnixSocket:
@@ -151,7 +151,7 @@ class World(Setup):
         return far
 
     def send(self, far: UnixSocket, data: bytes, fd: int) -> None:
-        """Send as much data as the service accepts; it may close the connection or stop reading."""
+        """Send as much data as the service accepts. The service may close the connection."""
         while data and self.host.connection_count == 2:
             sent = far.send(data, fd)
             data, fd = data[sent:], -1

@@ -90,7 +90,7 @@ def test_track_of_another_thread_is_named_by_repeated_events() -> None:
 
 @pytest.mark.parametrize("size", [2000, 2030, 2048, 3000, 4096])
 def test_eight_long_strings_are_recorded_after_short_ones(size: int) -> None:
-    """Their total size is above or below 16383, the largest value of a size field of two bytes."""
+    """A size field of two bytes holds at most 16383; the eight strings are shorter or longer."""
     texts = ["", "short", "x" * size]
     with record() as recorded:
         for x in texts:

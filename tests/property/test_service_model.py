@@ -91,7 +91,7 @@ class Program:
         self.setup.run()
 
     def note(self, packets):
-        """Store the packets of a trace by writer, because the order of writers may differ."""
+        """Log the packets of a trace, grouped by writer: writers may be read in any order."""
         by_writer = {}
         for text in texts(packets):
             by_writer.setdefault(text.split()[1], []).append(text)
@@ -112,8 +112,8 @@ def run(native, steps):
         return Program(steps).log
 
 
-# Steps that scrape a chunk into a buffer, which a clone then takes. If the writer commits the
-# chunk later, or if a second scrape reads it, the session's new buffer gets the whole chunk.
+# These steps scrape a chunk into a buffer, and the buffer then moves into a clone. If the chunk is
+# committed or scraped again later, the session's new buffer gets the whole chunk.
 SCRAPED_THEN_MOVED = [("write", 0, 0), ("disable", 1), ("clone", 1)]
 
 

@@ -1,8 +1,8 @@
 """Tests of everything that needs no native code: messages and verbs that read traces.
 
 Uses only unittest, because it also runs where only Stretto is installed (smoke.py), with the
-native wheel and with the pure one. The `*_pure` modules of `stretto.protozero` exist for
-these calls.
+native wheel and with the pure one. With the pure wheel, these tests run the `*_pure` modules of
+`stretto.protozero`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ REPLY = 3
 
 
 def names(messages: list[Sent]) -> list[tuple[object, ...]]:
-    """Return the model names of the messages of one direction, in the order of the messages."""
+    """Return the name of each message; `messages` are those of one direction."""
     result: list[tuple[object, ...]] = []
     for at, message in enumerate(messages):
         if message.kind == REPLY and message.answer == 0:

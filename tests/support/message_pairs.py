@@ -1,4 +1,7 @@
-"""Pairs of equal message classes, of Stretto and of google.protobuf, and values for both."""
+"""Pairs of message classes: Stretto's and google.protobuf's class for the same message.
+
+The module also generates random values for both classes of a pair.
+"""
 
 from __future__ import annotations
 

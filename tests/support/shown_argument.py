@@ -11,7 +11,7 @@ CATEGORY = stretto.Category("test.arguments")
 
 
 def shown(value: object) -> Any:
-    """Record a value as argument of all kinds of events; return the value that the trace has."""
+    """Record a value as an argument of each kind of event; return the value in the trace."""
     with record() as recorded:
         CATEGORY.instant("keyword", value=value)
         CATEGORY.instant("args", args={"value": value})

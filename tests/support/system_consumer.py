@@ -90,7 +90,10 @@ class SystemConsumer:
         self.endpoint.enable_tracing(config.encode(), fd)
 
     def flush(self, timeout_ms: int = 10_000) -> bool:
-        """Flush; return whether all producers committed. 0 selects the time-out in the config."""
+        """Flush; return whether all producers committed.
+
+        A `timeout_ms` of 0 selects the time-out in the config.
+        """
         return bool(self.call(lambda callback: self.endpoint.flush(timeout_ms, callback)))
 
     def stop(self) -> None:

@@ -75,7 +75,7 @@ def differences(sequence: Sequence, ours: Any, theirs: Any) -> Iterator[str]:
 
 
 def mask(names: list[str], ours: list[Any], theirs: list[Any]) -> None:
-    """Make those values equal that differ on purpose between Stretto and Perfetto."""
+    """Overwrite the values in which Stretto and Perfetto differ on purpose with equal values."""
     for name, a, b in zip(names, ours, theirs, strict=True):
         if name == "clone":
             _mask_packets(a[1], b[1])

@@ -49,7 +49,7 @@ class Generator:
 
     Args:
         seed: Seed of the random generator.
-        length: Number of generated operations; each of them may add further ones.
+        length: Number of generated operations; an operation may add further operations.
     """
 
     def __init__(self, seed: int, length: int = 27) -> None:
@@ -210,7 +210,7 @@ class Generator:
         self._commit_chunk(writer, self._chunk(writer, layout), layout, patches)
 
     def _commit_big(self) -> None:
-        """Commit a chunk that fills a page; a few of them fill a small buffer."""
+        """Commit a chunk that fills a page; a few such chunks fill a small buffer."""
         self.made["commit that fills a page"] += 1
         writer = self._writer()
         packets = [self._packet(self.random.choice((1300, 2000, 3900))) for _ in range(3)]
@@ -285,7 +285,7 @@ class Generator:
         )
 
     def _commit_data(self) -> None:
-        """Send a chunk in the commit request; if it is incomplete, a later request completes it."""
+        """Send a chunk in the commit request, or its first part: a later request sends the rest."""
         writer = self._writer()
         self.made["chunk in the request"] += 1
         chunk = self._chunk(writer, 3)

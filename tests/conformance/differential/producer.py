@@ -1,6 +1,6 @@
 """A producer that writes its shared memory by hand, byte by byte.
 
-It enforces no rule of the shared memory ABI, so that callers can break each one. The only
+It enforces no rule of the shared memory ABI, so that callers can break each rule. The only
 message that it sends on its own is the acknowledgement of flushes.
 """
 
@@ -144,7 +144,7 @@ def move(
 ) -> bytes:
     """Return an encoded entry of CommitDataRequest.chunks_to_move.
 
-    `part` marks the chunk in `data` as incomplete.
+    `part` says that `data` is only a part of the chunk.
     """
     entry = number(1, page) + number(2, index) + number(3, target)
     if data is not None:

@@ -406,7 +406,11 @@ def read_packets(consumer: Connection) -> list[Any]:
 
 
 def describe_packet(packet: bytes) -> list[Any]:
-    """Return the fields of a service packet; of other packets, the bytes and the added fields."""
+    """Describe a packet for the comparison of services.
+
+    Of a packet that the service itself wrote, return the numbers of its fields. Of a producer's
+    packet, return its bytes and the fields that the service added.
+    """
     parts = list(fields(packet))
     trusted: dict[int, Any] = {}
     while parts and parts[-1][0] in (3, 10, 79, 98, 42):

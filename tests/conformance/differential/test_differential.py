@@ -57,7 +57,10 @@ def test_both_services_give_the_same_results(
 
 
 def report(pair: Pair, seed: int, sequence: Sequence, first: list[str]) -> str:
-    """Return a report of the shortened sequence; if it has no differences, a race caused them."""
+    """Return a report of the shortened sequence.
+
+    If the shortened sequence has no differences, a race caused the differences of the original.
+    """
     short = shortened(pair, sequence)
     lines = [f"seed {seed}", *first, "shortened:", str(short.buffers), str(short.producers)]
     lines += map(json.dumps, short.operations)

@@ -178,7 +178,7 @@ def test_reading_continues_after_the_next_sync_marker() -> None:
 @pytest.mark.thorough
 @pytest.mark.once
 class TestLargePackets:
-    """Packets larger than a read are written and read with bounded memory per character."""
+    """Packets larger than one read of the file need only bounded memory per character."""
 
     SIZE = 21_000_000
 

@@ -101,7 +101,7 @@ class TestCheckOfReceivedMemory:
     def test_pages_of_each_regular_size_are_accepted(
         self, monkeypatch: pytest.MonkeyPatch, page: int
     ) -> None:
-        """The kernel may have larger pages than the ABI; the size of the file is not rounded."""
+        """The kernel's pages may be larger than the memory; the size is not rounded up to pages."""
         fd = create_sealed_memfd(5 * 4096)
         status = SimpleNamespace(st_blksize=page, st_size=os.fstat(fd).st_size)
         monkeypatch.setattr(os, "fstat", lambda _fd: status)

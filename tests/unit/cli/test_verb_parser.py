@@ -46,7 +46,7 @@ def test_port_outside_its_range_is_refused(text: str) -> None:
         parser.parse_args([f"--port={text}"])
 
 
-def test_verbs_have_one_parser_class() -> None:
+def test_all_verbs_use_the_same_parser_class() -> None:
     subclasses = [
         (path.name, node.name)
         for path in (PACKAGE / "cli").rglob("*.py")

@@ -75,7 +75,7 @@ def test_changed_process_name_is_announced_once(command_line: pytest.MonkeyPatch
 def test_thread_described_within_announce_process_has_the_new_process_as_parent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After a fork, `process_name` may itself record events."""
+    """After a fork, the call of `process_name` may record events of this thread."""
     described: list[bytes] = []
 
     def name() -> str:

@@ -225,7 +225,7 @@ def test_functions_of_a_class_are_traced():
     assert "Inner.method" not in [event.name for event in recorded.events]
 
 
-def test_methods_called_by_super_are_traced():
+def test_methods_called_through_super_are_traced():
     class Base:
         def method(self):
             return ["base"]

@@ -147,7 +147,7 @@ def test_server_finds_no_key_of_a_client_in_another_network_namespace(
 
 
 class TestSocketsOfOtherFamilies:
-    def test_tcp_sockets_have_a_key_only_on_request(self) -> None:
+    def test_tcp_sockets_have_a_key_only_if_tcp_is_set(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             client = socket.create_connection(listening.getsockname())
             server, _ = listening.accept()

@@ -156,7 +156,7 @@ class TestFlowKeys:
             assert not any(event.flows or event.terminating_flows for event in recorded.events)
             assert flows.stats() == {"no socket": 4}
 
-    def test_binding_sends_additional_bytes_only_with_a_flow_key(self) -> None:
+    def test_bind_request_is_longer_only_if_it_contains_a_flow_key(self) -> None:
         plain = TracedGreeter()
         agreed = TracedGreeter(flow_key=7)
         sizes = [len(g.pair.client_outbox.sent[0].encode()) for g in (plain, agreed)]
@@ -262,7 +262,7 @@ class TestInstallationOfHooks:
             assert rpc_hooks.switch("test.flows.late").enabled
 
 
-class TestStrettosOwnPorts:
+class TestFlowsOfProducerAndConsumerPort:
     @pytest.mark.parametrize("own_ports", [False, True])
     def test_strettos_own_ports_are_traced_only_if_own_ports_is_set(
         self, *, own_ports: bool

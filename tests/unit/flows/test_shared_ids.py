@@ -37,7 +37,7 @@ def request(state: ChannelState, txid: int) -> int:
     return state.ids.next(True, REQUEST, txid, 9)
 
 
-def test_parent_has_flows_after_the_fork_and_its_next_call_if_the_child_sends_nothing() -> None:
+def test_next_call_of_the_parent_after_a_fork_restores_flows_if_the_child_sends_nothing() -> None:
     channel, state = shared(mmap(-1, 1))
     state.after_fork_in_parent()
     assert one_way(state) == 0

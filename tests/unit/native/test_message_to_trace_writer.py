@@ -150,7 +150,7 @@ class TestPacketLoss:
 
     @pytest.mark.usefixtures("misuse_is_counted")
     def test_other_threads_cannot_append_while_an_append_is_stalled(self) -> None:
-        """The message stays locked while another thread, without the GIL, waits for a chunk."""
+        """A stalled append waits for a chunk without the GIL, and keeps the message locked."""
         table = make_table()
         arbiter = make_arbiter(table)
         writer = _native.TraceWriter(arbiter, BUFFER, _native.STALL)

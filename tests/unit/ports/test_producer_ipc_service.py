@@ -46,7 +46,7 @@ class FakeCore:
 
 
 class FakeEndpoint:
-    """An endpoint that records the calls of the hosted producer."""
+    """A service endpoint that records the calls of the RemoteProducer."""
 
     def __init__(self, log: list[Any]) -> None:
         self.core = FakeCore()
@@ -62,7 +62,7 @@ class FakeEndpoint:
 
 
 class Link:
-    """A connection between the test, as a remote producer, and the service's hosted producer."""
+    """A connection between the test, which acts as a producer, and a RemoteProducer."""
 
     def __init__(self, peer: Peer = PEER) -> None:
         self.log: list[Any] = []

@@ -19,7 +19,7 @@ from tests.support.call_slices import BEGIN, END, INSTANT, recorded
 
 
 class Odd(Exception):  # noqa: N818
-    """An exception whose str raises."""
+    """An exception whose `__str__` raises an error."""
 
     def __str__(self) -> str:
         raise RuntimeError

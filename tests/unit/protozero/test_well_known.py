@@ -47,7 +47,7 @@ def test_imported_well_known_types_are_not_generated(schema: Path) -> None:
     }  # fmt: skip
 
 
-def test_users_own_file_is_used_instead_of_the_well_known_file(schema: Path) -> None:
+def test_file_on_the_import_path_replaces_the_well_known_file(schema: Path) -> None:
     own = schema / "google/protobuf/timestamp.proto"
     own.parent.mkdir(parents=True)
     own.write_text(

@@ -60,7 +60,7 @@ def test_events_of_a_block_that_raises_are_captured() -> None:
     assert captured.names() == ["request"]
 
 
-def test_events_of_one_flow_share_its_id() -> None:
+def test_events_of_one_flow_have_the_same_flow_id() -> None:
     flow = stretto.Flow()
     with CapturedEvents() as captured:
         shop.instant("send", flow=flow)

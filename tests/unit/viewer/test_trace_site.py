@@ -166,7 +166,7 @@ class TestUiPages:
         assert caught.value.status == 404
 
     def test_live_reload_request_gets_an_empty_response(self, site: TraceSite) -> None:
-        # After any response except 204, a browser repeats the request or shows an error.
+        # For any status except 204, the browser repeats the request or shows an error.
         response = site.answer(*request("/live_reload"))
         assert (response.status, response.fields, response.body) == (204, (), b"")
 

@@ -245,7 +245,7 @@ class TestFlowConversion:
         assert joined(data) == [(BEGIN, "a", [3, 3], [3])]
         assert not outcome.left_out
 
-    def test_id_that_ends_and_begins_in_one_slice_makes_two_flows(self) -> None:
+    def test_flow_id_that_ends_and_begins_in_one_slice_makes_two_flows(self) -> None:
         trace = FxtTrace()
         trace.slice(1, 2, CLIENT, "a", [(fxt.FLOW_BEGIN, 3)])
         trace.slice(3, 4, CLIENT, "b", [(fxt.FLOW_END, 3), (fxt.FLOW_BEGIN, 3)])

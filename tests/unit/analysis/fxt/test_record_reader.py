@@ -294,7 +294,7 @@ def test_sizes_of_all_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     assert reader.refused == 1
     sections = [record(0, 2 | number << 4) + string(1, "12345") + named for number in range(1, 9)]
     records, reader = read(*sections, *sections)
-    # The oldest provider is removed with its strings.
+    # A new provider replaces the oldest provider and its strings.
     assert reader.refused >= 8
     assert {each.name for each in records if isinstance(each, Event)} <= {"12345", ""}
 

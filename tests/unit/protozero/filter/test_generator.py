@@ -47,7 +47,7 @@ def test_nested_fields_are_followed_by_their_message_index() -> None:
     assert words(generator) == [1 << 3 | NESTED, 1, 0, 2 << 3 | NESTED, 0, 0]
 
 
-def test_v2_puts_semantic_types_into_the_overlay() -> None:
+def test_bytecode_v2_has_semantic_types_in_the_overlay() -> None:
     generator = FilterBytecodeGenerator(V2)
     generator.add_simple_field(1)
     generator.end_message()
@@ -68,7 +68,7 @@ def test_v54_bytecode_contains_semantic_types() -> None:
     assert words(generator) == [1 << 3 | TYPED, 7, 2 << 3 | STRING, 0]
 
 
-def test_v1_contains_string_fields_only_if_allowed() -> None:
+def test_bytecode_v1_contains_string_fields_only_if_allowed() -> None:
     generator = FilterBytecodeGenerator(V1)
     generator.add_filter_string_field(1)
     generator.add_filter_string_field(2, allow_in_v1=True)

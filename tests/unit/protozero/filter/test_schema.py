@@ -116,7 +116,7 @@ class TestStringFields:
         assert loaded.query(0, 13) == ("string", 2)
         assert loaded.query(0, 71) == ("string", 3)
 
-    def test_v2_has_semantic_types_only_in_the_overlay(self) -> None:
+    def test_bytecode_v2_has_semantic_types_only_in_the_overlay(self) -> None:
         schema = SchemaFilter(Root, {"Root.text": FilterString(2)})
         code, overlay = schema.generate(V2)
         assert load_filter(code).query(0, 13) is None
@@ -128,7 +128,7 @@ class TestStringFields:
         assert load_filter(code).query(0, 13) == ("string", 0)
         assert load_filter(code, overlay).query(0, 13) == ("string", 2)
 
-    def test_v1_has_string_fields_only_if_allowed(self) -> None:
+    def test_bytecode_v1_has_string_fields_only_if_allowed(self) -> None:
         annotations: dict[str, Annotation] = {
             "Root.text": FilterString(),
             "Root.other_text": FilterString(allow_in_v1=True),

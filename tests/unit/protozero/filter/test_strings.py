@@ -74,7 +74,6 @@ class TestAtraceRules:
         assert run("B|1234|foo 1234", atrace(FOO, "foo")) == "B|1234|foo P60R"
 
     def test_rule_without_a_prefix_redacts_every_matching_event(self) -> None:
-        """A rule without prefix matches every payload."""
         assert run("B|1234|foo 1234", atrace(FOO)) == "B|1234|foo P60R"
 
     def test_prefix_may_be_the_whole_payload(self) -> None:
@@ -146,7 +145,7 @@ class TestRepeatedSearchRules:
         result = run("B|1234|foo x:1234 x:494 x:dfja x:239039", search(r"x:([^\s-]*)", "foo"))
         assert result == "B|1234|foo x:P60R x:P60 x:P60R x:P60RED"
 
-    def test_event_without_the_prefix_is_unchanged(self) -> None:
+    def test_event_without_the_prefix_of_the_rule_is_unchanged(self) -> None:
         assert run("B|1|bar x:1", search(r"x:(\d+)", "foo")) is None
 
 

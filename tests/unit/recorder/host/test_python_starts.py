@@ -35,7 +35,7 @@ def starts(runner, tmp_path, monkeypatch):
     starts.close()
 
 
-def test_start_of_an_interpreter_causes_several_scans(starts, runner):
+def test_start_of_an_interpreter_causes_several_scans_of_the_processes(starts, runner):
     assert not runner.run_until(lambda: bool(starts.scans), 50)
     subprocess.run([sys.executable], check=True)
     assert runner.run_until(lambda: len(starts.scans) >= 3, DEADLINE_MS)

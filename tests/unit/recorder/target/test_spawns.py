@@ -29,7 +29,9 @@ OURS = {VARIABLE: "/f", "PYTHONPATH": f"/x:{FOLDER}/site:/y"}
         ("python -c x", None, "environment"),
     ],
 )
-def test_options_or_environment_explain_why_nothing_is_recorded(monkeypatch, command, env, why):
+def test_reason_names_the_option_or_variable_that_prevents_a_recording(
+    monkeypatch, command, env, why
+):
     monkeypatch.delenv(VARIABLE, raising=False)
     found = reason(command.split(), env, FOLDER)
     assert why in found

@@ -324,7 +324,7 @@ class TestChangeTraceConfig:
         self.change(setup, consumer, self.filtered("a", "p"), self.filtered("b", "p"))
         assert [call for call, _ in producer.calls].count("start") == 2
 
-    def test_filter_change_in_a_deferred_session_only_sets_data_sources_up(self, setup):
+    def test_changed_filter_of_a_deferred_session_does_not_start_data_sources(self, setup):
         producer = setup.producer("ds", name="p")
         config = make_config(deferred_start=True)
         config.data_sources = [self.filtered("ds", "q")]
@@ -332,7 +332,7 @@ class TestChangeTraceConfig:
         self.change(setup, consumer, self.filtered("ds", "p"))
         assert producer.calls[-1] == ("setup", "ds")
 
-    def test_invalid_and_late_config_changes_and_those_without_a_session_are_ignored(self, setup):
+    def test_config_changes_are_ignored_if_invalid_late_or_without_a_session(self, setup):
         producer = setup.producer("ds", name="p")
         consumer = self.enable(setup, self.filtered("ds", "q"))
         consumer.endpoint.change_trace_config(b"\xff\xff")

@@ -79,7 +79,9 @@ class TestEmulatedMemory:
         assert not self.connect(setup).endpoint.identity.is_remote
 
     @pytest.mark.parametrize("scrapes", [True, False])
-    def test_no_flush_is_ignored_for_a_scraped_producer_with_emulated_memory(self, setup, scrapes):
+    def test_data_source_with_no_flush_is_flushed_if_its_emulated_memory_is_scraped(
+        self, setup, scrapes
+    ):
         producer = setup.producer(in_process=False, shm_emulation=True, smb_scraping=scrapes)
         producer.register("ds", no_flush=True)
         consumer = setup.enable(make_config("ds"))

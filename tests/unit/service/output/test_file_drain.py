@@ -66,7 +66,7 @@ def test_trace_is_written_periodically_and_at_the_end(setup, out):
     assert consumer.disabled == [""]
 
 
-def test_the_callers_descriptor_stays_open(setup, out):
+def test_descriptor_of_the_caller_stays_open(setup, out):
     _, consumer = start(setup, out)
     consumer.endpoint.free_buffers()
     setup.run()

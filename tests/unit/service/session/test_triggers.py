@@ -217,7 +217,7 @@ class TestTriggerLimits:
             producer.endpoint.activate_triggers(["a", "a"])
         assert len(setup.session().triggers.received) == MAX_RECEIVED_TRIGGERS
 
-    def test_trigger_history_counts_24_hours_per_name(self):
+    def test_trigger_history_counts_the_triggers_of_24_hours_by_name(self):
         history = TriggerHistory()
         history.add("a", 10)
         history.add("b", 20)
