@@ -106,7 +106,7 @@ def measure_round() -> dict[str, float]:
 
 
 def autostart_us() -> float:
-    """Return the time of one interpreter start in ns."""
+    """Return the time in us that the .pth file adds to one interpreter start."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "stretto-autostart.pth").write_text(LINE)
         command = [sys.executable, "-c", PTH, folder]

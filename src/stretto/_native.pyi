@@ -244,9 +244,9 @@ class Arbiter:
     ) -> None:
         """Connect an unbound arbiter to its service; completed chunks are sent as CommitData.
 
-        A chunk whose target is a reservation (number << 16) stays until the reservation is bound.
-        `patch_directly`: chunks that haven't been sent yet are patched in place. The service has to
-        be informed of this.
+        A chunk whose target buffer is a reservation (its number << 16) stays until the reservation
+        is bound. With `patch_directly`, chunks that haven't been sent yet are patched in place:
+        only for services that support this.
         """
     def bind_startup_target_buffer(self, reservation: int, target_buffer: int) -> None:
         """Send the chunks of a reservation to a buffer, or discard them (`target_buffer` 0).
@@ -473,10 +473,10 @@ def merge_known_fields(
     depth: int,
     /,
 ) -> int:
-    """Parse the fields of `data[start:end]` into a message's values, in the form of `Message`.
+    """Parse the fields of `data[start:end]` into `values`, the `__dict__` of a `Message`.
 
-    Returns the position of the first field that isn't handled: a field that is not in the plan (see
-    `Layout.read_plan`), is malformed, has to be merged, or is nested too deep.
+    Returns the position of the first field that isn't handled. Such a field is not in the plan, is
+    malformed, has to be merged, or is nested too deep. `Layout.read_plan` makes the plan.
     """
 
 def close_decoder_class(made: _I, /) -> _I:

@@ -82,15 +82,21 @@ def gc_callback(
 
 @final
 class Around:
-    """A function that calls observers before and after, without a Python frame in between.
+    """A wrapper of a function that calls an observer before and after each call.
 
-    Calling it calls `before(*args, **kwargs)`, which returns a token; then `function`; then
-    `after(token, result)` unless the token is None. `result` is None if the function raised. The
-    call returns the function's result, or raises its exception. Without `before`,
-    `after(begin_ns, first argument)` is called after calls that took at least as long as auto
-    detail's threshold. Exceptions of the observers are dropped, except those raised by the
-    program's signal handlers while an observer runs: these are raised again after the call. The
-    object binds like a function and has the function's attributes.
+    The wrapper adds no Python frame. It binds like the function, and has its attributes. A call of
+    the wrapper calls
+
+    - `before(*args, **kwargs)`, which returns a token;
+    - the function;
+    - `after(token, result)`, unless the token is None. `result` is None if the function raised.
+
+    Without `before`, it calls the function and then `after(begin_ns, first argument)`, if the call
+    took at least as long as auto detail's threshold.
+
+    The call returns the function's result, or raises its exception. Exceptions of the observers are
+    dropped. But if a signal handler of the program raises while an observer runs, its exception is
+    raised after the call.
     """
 
     def __init__(

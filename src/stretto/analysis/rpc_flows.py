@@ -6,7 +6,7 @@
 
     queueing   from send to the handler's begin
     service    from the handler's begin to the first reply, or without a reply to the handler's end
-    latency    from send to the reply's arrival; of a message without a reply, the queueing
+    latency    from send to the reply's arrival; equal to queueing for a message without a reply
 
 Every slice or instant with the arguments `role` and `method` is a message. A message is unmatched
 if its sending or its receiving is missing in the trace, or if the message has no flow. Times are

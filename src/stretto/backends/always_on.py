@@ -150,9 +150,8 @@ class AlwaysOnBackend:
         if client is not None and producer is not None:
             # Stop the IPC thread first: it could start a data source that is ending.
             client.suspend()
-            # Data sources end before the disconnection, at which the service reads the shared
-            # memory
-            # for the last time.
+            # End the data sources before the disconnection: at the disconnection the service reads
+            # the shared memory for the last time.
             producer.stop()
             client.disconnect()
             producer.on_disconnect()

@@ -72,9 +72,9 @@ def _run_verb(verb: str, arguments: Sequence[str]) -> int:
 
 
 def _freeze_modules() -> None:
-    """Leave the imported modules out of garbage collections, if `main` has switched these off.
+    """Exclude the imported modules from garbage collections, and end the pause of collections.
 
-    That makes the start and the end of the process faster.
+    This makes the start and the end of the process faster. No effect if `main` made no pause.
     """
     if not gc.isenabled():
         gc.freeze()

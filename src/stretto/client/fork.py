@@ -63,7 +63,8 @@ def stop_threads(caller: FrameType) -> None:
 def _is_fork_over() -> bool:
     """Whether os.fork() has returned: all its hooks have run, and threads have been counted.
 
-    While os.fork() runs, the frame that calls it is at the call instruction, below a hook's frame.
+    While os.fork() runs, its caller's frame stays at the call instruction, and code runs only in
+    the frames of hooks above it.
     """
     if _forking is None:
         return True
@@ -83,7 +84,7 @@ def _resume_after_fork() -> None:
 
 def resume() -> None:
     """Start the helper threads again if a fork has stopped them. Idempotent."""
-    # In the child, a pending call inherited from the parent may arrive before the child's hook.
+    # The child inherits the parent's pending calls, which may run before the child's hook.
     if _stopped == [os.getpid()]:
         _stopped.clear()
         _run(after_in_parent)

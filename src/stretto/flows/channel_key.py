@@ -106,7 +106,7 @@ def _no_key(error: Exception, reason: str) -> NoKeyError:
 
 
 def _unix_key(own: socket.socket, *, is_server: bool) -> int:
-    # `peer_cookie` doesn't find a peer in another network namespace.
+    # Both ends have the same namespace: `peer_cookie` finds no peer in another one.
     namespace = _option(own, _SO_NETNS_COOKIE)
     cookie = peer_cookie(own) if is_server else _option(own, _SO_COOKIE)
     if not cookie:

@@ -242,8 +242,9 @@ def streaming(
             yield from replies
         finally:
             answered(method, key)
+            # If gRPC ends the iterator in another context, `reset` raises ValueError. The other
+            # context doesn't have the value, so nothing has to be reset.
             with suppress(ValueError):
-                # Raised by `reset` in a context other than that of `set`, where no reset is needed.
                 incoming.reset(before)
 
     return traced

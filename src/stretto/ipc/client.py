@@ -146,7 +146,7 @@ class Client(ParkedFd):
         on_reply: OnReply | None,
         fd: int = -1,
     ) -> bool:
-        """Send a request; see `ServiceProxy.invoke`."""
+        """Send a request; `ServiceProxy.invoke` describes the arguments, the result and errors."""
         method_id = proxy.method_id(name)
         request_id = 0
         if method_id:

@@ -176,7 +176,7 @@ class HostConnection(ParkedFd):
     def reply(
         self, request_id: int, reply: bytes, fd: int, *, success: bool, has_more: bool
     ) -> bool:
-        """Send an encoded reply; like `send`."""
+        """Send an encoded reply; if it is refused, call `on_refused` and return False."""
         return self._push(
             lambda: encode_reply(request_id, reply, success=success, has_more=has_more), fd
         )

@@ -56,7 +56,8 @@ class StartupMemory:
             reply: The service's reply to InitializeConnection.
             commit_channel: The queue to the service, the service id, and the method ids of
                 CommitData, RegisterTraceWriter and UnregisterTraceWriter.
-            scrapable: See `_native.Arbiter.emulate`.
+            scrapable: With emulated memory, whether incomplete chunks are also sent before a flush
+                is acknowledged.
 
         Returns:
             Whether the memory is used; False if the service refused it.

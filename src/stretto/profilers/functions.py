@@ -145,7 +145,7 @@ def configure(options: FunctionOptions) -> None:
 
 
 def has_auto_detail() -> bool:
-    """Whether sessions that start now show only what is long."""
+    """Whether sessions that start now use auto detail: only long calls become slices."""
     return _tracer.options.auto_detail
 
 

@@ -195,7 +195,8 @@ class _Handler(BaseHTTPRequestHandler):
             path = unquote(self.path.partition("?")[0])
             response = self.server.site.answer(self.command, path, self.headers)
         except HttpError as error:
-            # The client may still send a body, which isn't read here.
+            # After 413 the client may still send the body. The body isn't read, so the connection
+            # can't have another request.
             self.close_connection = self.close_connection or error.status == 413
             response = Response.of(error)
         self._respond(response)

@@ -184,7 +184,7 @@ class _Writing:
         self._outcome = outcome
 
     def add(self, timestamp: int, entry: tuple[Any, ...], points: list[Point]) -> None:
-        """Write an event with its flow points. Flow records are ignored: see `points`."""
+        """Write an event with its flow points. Flow records are ignored: `points` replaces them."""
         kind, process, thread, category, name, arguments, number = entry
         if kind == fxt.COUNTER:
             self._counter(timestamp, process, name, number, arguments)

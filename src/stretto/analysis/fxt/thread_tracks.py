@@ -117,7 +117,7 @@ class ThreadTracks:
             pid, tid = self._number(process), self._number(number)
             self._packets.thread(uuid, parent, pid, tid, known.name)
         elif known.parent != uuid:
-            # With equal uuids this would be the process's own track, already described.
+            # A thread with its own uuid as parent is the process's track, which is described above.
             self._packets.track(uuid, self._acyclic(uuid, known.parent), known.name)
 
     def _acyclic(self, uuid: int, parent: int) -> int:

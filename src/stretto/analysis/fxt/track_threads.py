@@ -98,7 +98,7 @@ class TrackThreads:
         """Yield the names of processes, threads, and other tracks.
 
         Args:
-            used: Tracks with events. A process's own track gets a thread only if it has events.
+            used: Tracks with events. The track of a process gets a thread only if it is in `used`.
         """
         without_process = False
         for uuid, track in self._tracks.items():

@@ -194,7 +194,7 @@ class TraceOptions(argparse.Namespace):
 
     @property
     def takes_config(self) -> bool:
-        """Whether -c is allowed. The copy of a session accepts a config, and ignores it."""
+        """Whether -c is allowed. Commands that copy a session accept a config, and ignore it."""
         return not (self.attaches or self.is_query or self.save_all_for_bugreport)
 
     @property

@@ -81,7 +81,8 @@ def process_name() -> str:
     if script not in ("", "-", "-c"):
         folder, name = os.path.split(script)
         if name == "__main__.py":
-            # The script belongs to a package, whose name a spawned worker knows only by the path.
+            # `python -m PACKAGE` runs this script. A spawned worker has only the script's path, so
+            # the package's name is that of the folder.
             name = os.path.basename(folder) or name
         return name
     return os.path.basename(sys.orig_argv[0]) if sys.orig_argv else "python"
@@ -194,7 +195,7 @@ def announce_process() -> None:
     has no name until its script is found.
     """
     global _process_uuid, _announced
-    # The uuid is set first: if the calls below are traced, this thread is described with the uuid.
+    # Set the uuid first: if the calls below are traced, the descriptor of this thread contains it.
     _process_uuid = process_uuid()
     descriptor = process_descriptor(_process_uuid)
     if descriptor != _announced:

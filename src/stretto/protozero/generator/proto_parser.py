@@ -114,7 +114,7 @@ def parse_imported(names: list[str], folders: list[Path]) -> list[File]:
 
 
 def parse_texts(sources: list[tuple[str, str]], known: list[File] | None = None) -> list[File]:
-    """Parse like `parse`, from pairs (name, text)."""
+    """Parse the texts of .proto files, given as pairs (name, text); otherwise like `parse`."""
     return _resolved([_Parser(name, text).file() for name, text in sources], known or [])
 
 

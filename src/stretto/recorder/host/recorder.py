@@ -90,14 +90,15 @@ class Recorder:
         return AttachedProgram(self._runner, self._snapshots.take, pid)
 
     def start(self, path: str, arguments: Sequence[str]) -> None:
-        """Start the recording, and then the program, or attach to it.
+        """Start the recording, and then start the program or attach to it.
 
         Args:
             path: path of the executable; "" to attach.
             arguments: argv of the program.
 
         Raises:
-            StrettoError, OSError: the program was not started; only the output has to be removed.
+            StrettoError, OSError: the program was not started. The caller discards the output;
+                everything else is closed already.
         """
         try:
             options = {**self._options.target, **self._recording.target_options}

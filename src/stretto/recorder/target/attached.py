@@ -107,7 +107,8 @@ def _connect(workspace: Workspace) -> None:
     _attachments.append(attachment)
     _wiring.install()
     options = workspace.read_options()
-    options.pop("auto_detail", None)  # Auto detail would leave a mapped file and counts behind.
+    # Auto detail isn't used: its mapped file and its counts would remain after the detach.
+    options.pop("auto_detail", None)
     bootstrap.configure(options, workspace)
     if _forget not in fork.after_in_child:
         fork.after_in_child.append(_forget)

@@ -55,9 +55,9 @@ class Reader:
         clocks: ClockSnapshots,
         lifecycle: LifecycleEvents,
     ) -> None:
-        """Read `buffers`, and empty the queues of `clocks` and `lifecycle`.
+        """Create a reader of `buffers` and of the packets queued in `clocks` and `lifecycle`.
 
-        Pass the session's own objects, or copies of them for a snapshot.
+        Reading empties the queues. A snapshot passes copies of the session's objects.
         """
         self._session = session
         self._buffers = buffers
