@@ -108,7 +108,7 @@ def test_arrows_equal_the_model_if_tracing_starts_during_the_traffic(tmp_path: P
     assert len(sent) > 0.7 * messages
     assert not any(point[3] for point in points)
     assert sorted(arrows) == sorted(expected(points))
-    # Each message traced by sender and receiver has an arrow.
+    # Each message that both the sender and the receiver traced has an arrow.
     both = {("receive", *point[1:]) for point in sent} & points.keys()
     assert both <= {into for _, into in arrows}
     # `stretto flows` finds the same arrows as the trace processor.

@@ -221,7 +221,9 @@ class TestFuchsiaTraces:
         assert len(wanted[1]) > 100
         assert seen(data, SLICES, ARROWS, ARGUMENTS) == wanted
 
-    def test_flow_point_written_before_its_slice_belongs_to_it_after_conversion(self) -> None:
+    def test_flow_point_written_before_its_slice_belongs_to_the_slice_after_conversion(
+        self,
+    ) -> None:
         trace = FxtTrace()
         trace.event(fxt.FLOW_BEGIN, 1, CLIENT, "flow", number=7)
         trace.event(fxt.DURATION_COMPLETE, 1, CLIENT, "sends", end=5)

@@ -1,4 +1,4 @@
-"""`stretto record --auto`: the whole run is recorded, at the finest detail that fits.
+"""`stretto record --auto`: the whole run is recorded; short calls are only counted.
 
 The programs sleep for known times, none of them near a threshold, and print each call of
 20 ms and more with its caller. The trace must have all printed calls.

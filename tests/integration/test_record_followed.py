@@ -27,7 +27,7 @@ def test_python_program_without_events_is_not_reported(trace):
     assert "not followed" not in run.stderr
 
 
-def test_program_under_two_recorders_is_recorded_by_the_inner_one(oracle, tmp_path, trace):
+def test_program_under_two_recorders_is_recorded_by_the_inner_recorder(oracle, tmp_path, trace):
     inner = tmp_path / "inner.pftrace"
     text = "def of_the_program(): pass\nof_the_program()"
     run = record(trace, "--", *record_command(inner, "-c", text))

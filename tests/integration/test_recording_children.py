@@ -131,7 +131,7 @@ os.kill(pid, signal.SIGKILL)
 
 @pytest.mark.parametrize("killed", ["ended", "killed"])
 @pytest.mark.parametrize("way", ["python", "native"])
-def test_end_of_the_block_does_not_wait_for_children_that_hold_the_recorders_pipes(
+def test_end_of_the_block_does_not_wait_for_children_with_open_recorder_pipes(
     tmp_path, way, killed
 ):
     """At-fork hooks close a child's copies of the pipes; a child forked in C runs no hooks."""

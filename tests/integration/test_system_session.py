@@ -186,7 +186,7 @@ class TestSystemSession:
             for number in range(5000):
                 CATEGORY.instant("large", number=number, text=text)
                 if number % 500 == 0:
-                    session.flush()  # a flush prevents that the shared memory becomes full
+                    session.flush()  # a flush keeps the shared memory from becoming full
             session.stop()
             found = [event.args["number"] for event in events_of(session.read())]
         assert found == list(range(5000))

@@ -69,7 +69,7 @@ def test_interleaved_tasks_have_their_own_tracks():
     assert outside not in found
 
 
-def test_task_track_has_its_coroutines_name_and_the_thread_as_parent():
+def test_task_track_is_named_after_the_coroutine_and_is_below_the_thread_track():
     with record() as recorded:
         CATEGORY.instant("outside")
         asyncio.run(work("x"))

@@ -94,7 +94,7 @@ def test_bench_table_formats_figures_with_three_digits(value: object, text: str)
     assert cell(value) == text
 
 
-def test_interpreters_found_by_tools_pythons_run() -> None:
+def test_interpreters_that_tools_pythons_prints_can_be_executed() -> None:
     lines = subprocess.run(
         [ROOT / "tools" / "pythons"], check=True, capture_output=True, text=True
     ).stdout.splitlines()

@@ -78,7 +78,7 @@ def test_client_and_server_compute_equal_flow_ids_for_any_interleaving(
 
 
 @given(conversations, st.data())
-def test_messages_after_a_reported_loss_have_no_flow_id_until_the_next_anchor(
+def test_messages_after_a_reported_loss_have_no_flow_id_until_the_next_transaction(
     messages: list[Sent], data: st.DataObject
 ) -> None:
     """Before some messages, the sender or the receiver reports that it has lost messages."""
@@ -112,7 +112,7 @@ def test_messages_after_a_reported_loss_have_no_flow_id_until_the_next_anchor(
 def test_flow_ids_of_both_peers_agree_again_at_the_first_call_after_a_loss(
     messages: list[Sent], data: st.DataObject
 ) -> None:
-    """If a receiver doesn't notice lost messages, it assigns wrong ids until the next anchor."""
+    """A receiver that doesn't notice a loss assigns wrong flow ids until the next request."""
     down = [m for m in messages if m.to_server]
     missed = data.draw(st.sets(st.integers(0, max(0, len(down) - 1))))
     client, server = (AnchoredIds(lambda: KEY, is_server=side) for side in (False, True))

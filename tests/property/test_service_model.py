@@ -42,7 +42,7 @@ class Program:
         config = make_config("ds", size_kb=4096, flush_period_ms=5000)
         moved = make_config("ds", size_kb=4096, flush_period_ms=5000)
         moved.buffers[0].transfer_on_clone = True
-        # All packets of a writer fit into one chunk, so only the steps commit chunks.
+        # All packets of a writer fit into one chunk, so a chunk is committed only by a step.
         size = {"shm_size_hint": 1 << 20, "page_size_hint": 32 << 10}
         self.producers = [self.setup.producer("ds", **size) for _ in range(PRODUCERS)]
         self.sessions = [self.setup.enable(each) for each in (config, moved)]

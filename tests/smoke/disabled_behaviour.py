@@ -117,7 +117,7 @@ class Traced(unittest.TestCase):
     def test_decorated_function_keeps_its_metadata(self) -> None:
         @category.traced
         def add(a: int, b: int = 2) -> int:
-            """Add."""
+            """Return the sum."""
             return a + b
 
         self.assertEqual(add(1), 3)

@@ -24,7 +24,10 @@ def perfetto_messages() -> dict[str, Any]:
 
 
 def messages_of(file: File, *, perfetto: bool = False) -> dict[str, Any]:
-    """Return classes for a schema's messages; with `perfetto`, it may import Perfetto's schema."""
+    """Return a class for each message of a schema.
+
+    With `perfetto`, the schema may import Perfetto's schema.
+    """
     pool = descriptor_pool.DescriptorPool()
     dependencies = []
     if perfetto:

@@ -22,7 +22,7 @@ class Pair:
     def __init__(self, ours: Service, theirs: Service) -> None:
         self.services = ours, theirs
         self.count = 0
-        self.cut = 0  # The number of sequences that were cut before a chunk was moved.
+        self.cut = 0  # The number of sequences that `_before_relocation` has shortened.
 
     def run(self, sequence: Sequence) -> list[str]:
         """Run a sequence on both services; return each difference as its path and two values."""
@@ -44,7 +44,10 @@ class Pair:
         return ours, theirs
 
     def _before_relocation(self, sequence: Sequence) -> Sequence:
-        """Return the operations before the first one after which Stretto has moved a chunk."""
+        """Return the sequence without the first operation that makes Stretto move a chunk.
+
+        All operations after this operation are also omitted.
+        """
         asking = copy.deepcopy(sequence)
         asking.operations = [
             each for operation in sequence.operations for each in (operation, {"do": "stats"})

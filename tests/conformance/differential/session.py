@@ -104,7 +104,7 @@ class Session:
     # Methods that run operations of producers.
 
     def _of(self, index: int) -> Producer | None:
-        """Wait until the service has handled all requests of others; return the producer."""
+        """Return a producer, after the service has handled all requests of other producers."""
         producer = self.producers[index]
         if producer is not self._latest:
             self.settle()

@@ -38,7 +38,7 @@ def _spans(match: re.Match[str]) -> tuple[int, ...]:
 
 @settings(max_examples=examples(1000), deadline=None)
 @given(PATTERNS, st.lists(TEXTS, min_size=1, max_size=5))
-def test_full_matches_have_the_captures_of_pythons_engine(pattern: str, texts: list[str]) -> None:
+def test_full_matches_have_the_captures_of_the_module_re(pattern: str, texts: list[str]) -> None:
     regex, reference = CaptureRegex(pattern), re.compile(pattern, re.ASCII)
     for text in texts:
         match = reference.fullmatch(text)
@@ -47,7 +47,7 @@ def test_full_matches_have_the_captures_of_pythons_engine(pattern: str, texts: l
 
 @settings(max_examples=examples(1000), deadline=None)
 @given(PATTERNS, st.lists(TEXTS, min_size=1, max_size=5))
-def test_all_matches_equal_those_of_pythons_engine(pattern: str, texts: list[str]) -> None:
+def test_all_matches_equal_those_of_the_module_re(pattern: str, texts: list[str]) -> None:
     regex, reference = CaptureRegex(pattern), re.compile(pattern, re.ASCII)
     for text in texts:
         expected = [_spans(match) for match in reference.finditer(text)]

@@ -27,7 +27,7 @@ def test_port_in_use_is_an_error() -> None:
             bridge.run(["--port", str(port)])
 
 
-def test_each_refusal_message_is_printed_once_and_their_number_is_limited(
+def test_equal_refusal_messages_are_printed_once_and_different_ones_are_limited(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     refusals = bridge._Refusals()

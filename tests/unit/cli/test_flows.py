@@ -200,7 +200,7 @@ def test_full_disk_is_reported(trace):
     assert run.stderr == "stretto: can't write the output: No space left on device.\n"
 
 
-def test_report_of_a_trace_without_rpc_messages_says_so(capsys, tmp_path):
+def test_report_of_a_trace_without_rpc_messages_contains_a_note(capsys, tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     text = output(capsys, str(tmp_path / "empty"))
     assert "No RPC messages" in text

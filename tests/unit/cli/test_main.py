@@ -62,7 +62,7 @@ class TestMissingNativePart:
             main(["record", "app.py"])
 
 
-def test_imported_modules_are_left_out_of_collections_in_the_process_of_the_command():
+def test_command_excludes_its_imported_modules_from_garbage_collections():
     program = """
 import gc, sys
 from stretto.cli import main

@@ -24,7 +24,7 @@ def test_threads_resume_only_once_in_the_parent(started):
     assert started == [os.getpid()]
 
 
-def test_parents_threads_never_resume_in_a_child(started, monkeypatch):
+def test_threads_of_the_parent_never_resume_in_a_child(started, monkeypatch):
     """A pending call copied from the parent may run in the child before the child's fork hook."""
     with monkeypatch.context() as child:
         child.setattr(os, "getpid", lambda: -1)

@@ -19,7 +19,7 @@ CATEGORY = stretto.Category("test.slots")
 
 
 class Sessions:
-    """Creates instances of the track event data source, like a connection to a service does."""
+    """Creates instances of the track event data source, as a connection to a service does."""
 
     def __init__(self) -> None:
         self.all: list[TrackEventSource] = []

@@ -164,7 +164,7 @@ class TestFlowKeys:
         agreed.close()
         assert sizes[1] == sizes[0] + 11
 
-    def test_forked_child_records_no_flows_on_the_parents_connection(
+    def test_forked_child_records_no_flows_on_the_connection_of_the_parent(
         self, greeter: TracedGreeter
     ) -> None:
         with record():
@@ -264,13 +264,11 @@ class TestInstallationOfHooks:
 
 class TestFlowsOfProducerAndConsumerPort:
     @pytest.mark.parametrize("own_ports", [False, True])
-    def test_strettos_own_ports_are_traced_only_if_own_ports_is_set(
-        self, *, own_ports: bool
-    ) -> None:
+    def test_ports_of_stretto_are_traced_only_if_own_ports_is_set(self, *, own_ports: bool) -> None:
         with flows_installed(own_ports=own_ports), record(enabled=["stretto.ipc"]):
             assert rpc_hooks.switch("stretto.ipc").enabled == own_ports
 
-    def test_own_ports_are_traced_only_if_their_category_is_enabled_by_name(self) -> None:
+    def test_ports_of_stretto_are_traced_only_if_their_category_is_enabled_by_name(self) -> None:
         with flows_installed(own_ports=True), record():
             assert not rpc_hooks.switch("stretto.ipc").enabled
 

@@ -79,7 +79,7 @@ def test_first_attempt_runs_at_once_on_another_thread(
     assert threading.get_ident() not in attempts.threads
 
 
-def test_pauses_grow_up_to_a_limit(
+def test_pauses_between_attempts_grow_up_to_a_limit(
     timer: RetryTimer, attempts: Attempts, pauses: list[int]
 ) -> None:
     timer.start()
@@ -99,7 +99,7 @@ def test_successful_attempt_ends_the_thread_of_the_timer(
     assert attempts.count == 1
 
 
-def test_pauses_keep_growing_after_a_success_without_reset(
+def test_pauses_between_attempts_keep_growing_after_a_success_without_reset(
     timer: RetryTimer, attempts: Attempts, pauses: list[int]
 ) -> None:
     attempts.success = True
@@ -109,7 +109,7 @@ def test_pauses_keep_growing_after_a_success_without_reset(
     assert pauses == [0, 100, 200]
 
 
-def test_pauses_restart_after_reset(
+def test_reset_makes_the_pause_before_the_next_attempt_short_again(
     timer: RetryTimer, attempts: Attempts, pauses: list[int]
 ) -> None:
     attempts.success = True
@@ -206,7 +206,7 @@ def test_timer_is_recreated_after_its_descriptor_was_closed(
         wait_until(lambda: not timer._wanted)
 
 
-def test_timer_abandoned_in_a_child_does_not_affect_the_parents_timer(
+def test_timer_abandoned_in_a_child_does_not_affect_the_timer_of_the_parent(
     timer: RetryTimer, attempts: Attempts
 ) -> None:
     timer.start()

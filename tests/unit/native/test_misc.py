@@ -13,7 +13,7 @@ from tests.unit.native.pipeline import field, packet
 
 
 class TestBoottimeClock:
-    def test_boottime_equals_the_kernels_clock(self) -> None:
+    def test_boottime_equals_the_clock_of_the_kernel(self) -> None:
         before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         now = _native.boottime_ns()
         assert before <= now <= time.clock_gettime_ns(time.CLOCK_BOOTTIME)

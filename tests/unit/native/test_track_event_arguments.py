@@ -92,7 +92,7 @@ class Index:
         (-1, -1),
         (2**63 - 1, 2**63 - 1),
         (-(2**63), -(2**63)),
-        # Larger ints are strings: trace processor would read a uint64 as a negative number.
+        # Larger ints are strings: the trace processor would read a uint64 as a negative number.
         (2**63, str(2**63)),
         (2**64 - 1, str(2**64 - 1)),
         (2**64, str(2**64)),
@@ -154,7 +154,7 @@ def test_nan_is_recorded():
     assert str(shown(float("nan"))) == "nan"
 
 
-def test_ints_above_pythons_digit_limit_are_recorded_in_hexadecimal():
+def test_ints_too_long_for_decimal_conversion_are_recorded_in_hexadecimal():
     with pytest.raises(ValueError, match="digits"):
         str(10**5000)
     found = shown(-(10**5000))

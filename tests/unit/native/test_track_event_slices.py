@@ -161,7 +161,7 @@ def test_slice_created_without_a_session_records_nothing_in_a_later_session():
     assert recorded.kinds == ""
 
 
-def test_slice_created_in_one_session_records_in_the_next_session():
+def test_slice_created_in_one_session_is_recorded_in_the_next_session():
     with record():
         slice_ = CATEGORY.slice("kept", n=1)
     with record() as recorded, slice_:

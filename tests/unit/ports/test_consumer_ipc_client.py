@@ -274,7 +274,7 @@ class TestEndOfTheConnection:
         world.run()
         assert "group" in client_of(consumer).error
 
-    def test_abandoning_a_client_in_a_forked_child_closes_only_the_childs_descriptors(
+    def test_abandoning_a_client_in_a_forked_child_closes_only_descriptors_of_the_child(
         self, tmp_path: Path
     ) -> None:
         childs_runner = FakeTaskRunner()

@@ -410,7 +410,7 @@ class TestClonedSession:
 
 
 class TestServiceQueries:
-    def test_stats_of_the_consumers_session_are_returned(
+    def test_stats_of_the_session_of_the_consumer_are_returned(
         self, world: World, remote: RemoteConsumer
     ) -> None:
         world.record(remote, "one")

@@ -38,7 +38,7 @@ class Endpoint:
 
 
 class Link:
-    """A relay client and the service's hosted relay, connected in memory."""
+    """A relay client and the service's RemoteRelay, connected in memory."""
 
     def __init__(self) -> None:
         self.log: list[Any] = []

@@ -68,7 +68,7 @@ def test_tracing_of_a_function_with_short_calls_is_switched_off() -> None:
 
 
 @with_events
-def test_short_calls_are_summed_in_arguments_of_the_callers_slice() -> None:
+def test_short_calls_are_summed_in_arguments_of_the_slice_of_the_caller() -> None:
     with recorded(CATEGORY) as result:
         many(50)
     begin, *inner, end = result.events

@@ -23,7 +23,7 @@ def outputs() -> dict[str, str]:
     return generate.outputs(ROOT)
 
 
-def test_checked_in_files_equal_the_generators_output(outputs: dict[str, str]) -> None:
+def test_checked_in_files_equal_the_output_of_the_generator(outputs: dict[str, str]) -> None:
     stale = [path for path, text in outputs.items() if (ROOT / path).read_text("utf-8") != text]
     assert not stale, "run `make generate`"
 
@@ -126,7 +126,7 @@ def test_message_classes_are_shared_between_modules() -> None:
     assert setup.encode() == bytes.fromhex("12030a0178")
 
 
-def test_ipc_frame_is_encoded_in_perfettos_field_order() -> None:
+def test_ipc_frame_is_encoded_in_the_field_order_of_perfetto() -> None:
     """Perfetto writes the field request_id (2) first and data_for_testing (1) last."""
     frame = ipc.IPCFrame(data_for_testing=[b"x"], request_id=1)
     frame.msg_bind_service = ipc.IPCFrame.BindService(service_name="ProducerPort")

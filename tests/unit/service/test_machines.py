@@ -88,7 +88,7 @@ class TestRelayConnection:
         relay.disconnect()
         assert "remote_clock_sync" not in kinds(setup.read(consumer))
 
-    def test_system_info_of_a_relays_machine_is_in_the_trace(self, setup):
+    def test_system_info_of_the_machine_of_a_relay_is_in_the_trace(self, setup):
         relay = setup.service.connect_relay(9)
         relay.init_relay(SystemInfo(machine_name="box").encode())
         infos = [p for p in setup.read(setup.enable(make_config())) if p.has("system_info")]

@@ -140,7 +140,10 @@ def confirm_stops(count):
 
 
 def acknowledge_flushes_one_by_one(count):
-    """Return a function that acknowledges all flushes of one producer; another never answers."""
+    """Return a function that acknowledges all flushes of one producer.
+
+    Another producer never answers, so the flushes stay pending.
+    """
     setup = Setup()
     silent = setup.producer("ds", answers_flushes=False)
     producer = setup.producer("ds", answers_flushes=False)

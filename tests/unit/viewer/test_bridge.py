@@ -135,7 +135,7 @@ class TestWebSocketHandshake:
 
         run(scenario)
 
-    def test_refusal_of_adb_says_that_there_are_no_android_devices(self) -> None:
+    def test_refusal_of_an_adb_request_says_that_there_are_no_android_devices(self) -> None:
         async def scenario(world: World) -> None:
             assert "Android" in (await world.refusal("/adb"))[1]
 

@@ -250,7 +250,7 @@ class TestConnectionDeadlines:
             clock.now = IDLE_S
             assert end.recv(1) == b""
 
-    def test_request_sent_too_slowly_is_disconnected(
+    def test_client_that_sends_its_request_too_slowly_is_disconnected(
         self, server: PageServer, clock: Clock, library: Library, deadlines: list[float | None]
     ) -> None:
         with dial(server) as end:
@@ -323,7 +323,7 @@ class TestPeerUsers:
         monkeypatch.setattr("stretto.viewer.page_server.connected_user", lambda _: None)
         assert exchange(server, b"GET /a HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 403 ")
 
-    def test_refused_users_connections_are_bounded(
+    def test_connections_of_refused_users_are_bounded(
         self, server: PageServer, users: set[int], clock: Clock
     ) -> None:
         users.clear()

@@ -26,7 +26,7 @@ def test_groups_are_parsed_from_names_and_numbers():
     assert consumers.effective_group == 1234
 
 
-def test_empty_group_is_the_daemons_own_group():
+def test_empty_group_name_is_the_group_of_the_daemon():
     producers, consumers = parse_permissions(":0666::0660")
     assert producers.group is None
     assert consumers.group is None

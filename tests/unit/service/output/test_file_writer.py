@@ -93,7 +93,7 @@ class TestWriterQueue:
         writer.write(PACKET)
         assert not threads.held
 
-    def test_failure_to_start_a_thread_is_reported_as_the_writers_error(self, path):
+    def test_failure_to_start_a_thread_is_reported_as_an_error_of_the_writer(self, path):
         class None_(InlineFileThreads):
             def run(self, work, interrupt):
                 raise RuntimeError("can't start new thread")

@@ -21,7 +21,7 @@ def write(setup, producer, *packets, source="ds"):
     return writer
 
 
-def test_first_read_starts_with_the_services_packets(setup):
+def test_first_read_starts_with_packets_of_the_service(setup):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds"))
     write(setup, producer, event("a"), event("b"))
@@ -103,7 +103,7 @@ def test_primary_trace_clock_is_in_the_clock_snapshot(setup):
     assert setup.read(consumer)[0].clock_snapshot.primary_trace_clock == 3
 
 
-def test_config_packet_contains_the_consumers_bytes_unchanged(setup):
+def test_config_packet_contains_the_bytes_of_the_consumer_unchanged(setup):
     unknown = b"\xfa\xff\x0f\x03abc"
     config = make_config().encode() + unknown
     consumer = setup.consumer()

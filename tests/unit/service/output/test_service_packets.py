@@ -20,7 +20,7 @@ def test_clock_snapshot_is_encoded_with_its_primary_clock():
     assert packet.hex() == "320f" + "1006" + clocks + HEADER
 
 
-def test_sync_marker_is_encoded_with_perfettos_16_bytes():
+def test_sync_marker_has_the_16_bytes_that_perfetto_defines():
     marker = "82477a76b28d42ba81dc33326d57a079"
     assert BUILD.sync_marker().hex() == UID + SEQUENCE + "a20210" + marker
 

@@ -148,7 +148,7 @@ def test_full_discard_buffer_accepts_data_again_after_its_transfer(setup):
     assert texts(setup.read(source)) == ["more"]
 
 
-def test_clone_of_a_clear_before_clone_buffer_contains_only_packets_of_the_flush(setup):
+def test_clone_of_a_buffer_with_clear_before_clone_contains_only_flushed_packets(setup):
     producer = setup.producer("ds")
     config = make_config("ds")
     config.buffers[0].clear_before_clone = True
