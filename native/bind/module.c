@@ -60,8 +60,10 @@ static bool is_main_interpreter(void) {
   return false;
 }
 
-/* A free-threaded CPython enables the GIL before it executes the module, unless
- * its options forbid that.  Then the pure Python package is used, too. */
+/* Returns whether the interpreter has a GIL. Without a GIL the module raises
+ * ImportError, and the pure Python package is used. A free-threaded CPython
+ * enables the GIL before it executes this module, unless -X gil=0 or
+ * PYTHON_GIL=0 forbids that. */
 static bool has_gil(void) {
   /* Only CPython 3.13 and later have the function sys._is_gil_enabled. */
   PyObject* function = Py_XNewRef(PySys_GetObject("_is_gil_enabled"));

@@ -47,8 +47,8 @@
  * A wait sleeps 0, 8, 72, 584, 4680, 37448, 100000 us ... between wait_begin
  * and wait_end, where the binding releases the GIL.
  *
- * Fork: st_arbiter_disable_after_fork makes every later call do nothing; the
- * memory belongs to the parent.
+ * Fork: st_arbiter_disable is called in the child, because the memory belongs
+ * to the parent.  After that the arbiter does nothing.
  */
 #pragma once
 
@@ -161,7 +161,8 @@ struct st_arbiter {
   /* The next chunk id of each writer, by writer id.  The array grows on
    * demand. */
   uint32_t* next_chunk_id;
-  /* Whether each writer id is in use.  As long as `next_chunk_id`. */
+  /* For each writer id, whether it is in use. The array has the same length as
+   * `next_chunk_id`. */
   uint8_t* writer_in_use;
   uint32_t writers_capacity;
   /* The atomic counters below are statistics.  They order no other memory

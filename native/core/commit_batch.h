@@ -42,7 +42,7 @@
  * data is dropped and its chunks are freed.
  *
  * Locks: one mutex, held while a batch is sent, so that the order is kept.  The
- * queue's mutex is the only one taken under it.  commit_request.h encodes.
+ * queue's mutex is the only one taken under it.
  *
  * Fork: the child's copy is emptied, and its queue refuses all frames.
  *
@@ -95,9 +95,9 @@ struct st_commit_batch {
 /* The arbiter's sink, whose `self` is the commit batch. */
 extern const struct st_commit_sink st_commit_batch_sink;
 
-/* Initialises a batch, which becomes the queue's room listener.  A batch
- * without queue and methods is bound later.  Returns false when out of
- * memory. */
+/* Initialises a batch, which becomes the queue's room listener. Without a queue
+ * and methods the batch is unbound, and is bound later. Returns false when out
+ * of memory. */
 bool st_commit_batch_init(struct st_commit_batch* b,
                           struct st_send_queue* queue,
                           const struct st_producer_methods* methods,
@@ -115,8 +115,9 @@ void st_commit_batch_bind(struct st_commit_batch* b,
                           struct st_send_queue* queue,
                           const struct st_producer_methods* methods);
 
-/* Binds a reservation to a buffer or to none (0), once.  Returns false when out
- * of memory, or if there is no such reservation. */
+/* Binds a reservation to a buffer, or to no buffer (0). Only the first call for
+ * a reservation has an effect. Returns false when out of memory, or if there is
+ * no such reservation. */
 bool st_commit_batch_bind_target(struct st_commit_batch* b,
                                  uint32_t reservation, uint16_t buffer);
 

@@ -30,8 +30,8 @@ static bool available;
 static pthread_mutex_t window_mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t window_counter, window_ns;
 /* Nanoseconds per count, shifted left by ST_RATE_SHIFT; 0 if not measured yet.
- * The variable is accessed relaxed: a thread that reads an older rate computes
- * the time correctly, too. */
+ * It is accessed with relaxed atomics, because a thread that reads an older
+ * rate also computes a correct time. */
 static _Atomic uint64_t current_rate;
 
 static bool clock_source_is_counter(void) {

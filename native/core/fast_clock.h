@@ -19,12 +19,15 @@
  * latency of a message between them.
  *
  * The rate is measured over windows of at least 10 ms, again and again, so it
- * follows the kernel's own corrections (at most 500 ppm). The clock is read as
- * usual until the first window has passed, and always if the machine is neither
- * x86-64 nor aarch64, the counter is not invariant, not the kernel's clock
- * source, or has less than 10 MHz. One count of an aarch64 machine may be 50 ns
- * long, and adds to the error.  A jump of the counter (suspend, migration) ends
- * the span at once.
+ * follows the kernel's own corrections (at most 500 ppm).  On aarch64 one count
+ * may be 50 ns long, which adds to the error.  A jump of the counter (suspend,
+ * migration) ends the span at once.
+ *
+ * The kernel's clock is read for every time until the first window has passed.
+ * It is always read if
+ *   - the machine is neither x86-64 nor aarch64, or
+ *   - the counter is not invariant, or is not the kernel's clock source, or has
+ *     less than 10 MHz.
  *
  * Threads: the pair is thread-local; the rate is one atomic.
  */

@@ -63,7 +63,7 @@ uint32_t st_intern(struct st_intern_table* t, enum st_intern_kind kind,
                    const void* data, size_t size, bool* is_new);
 
 /* Returns the interning id of the string, or 0 if the string is not stored.
- * Stores a hash of the string alone in *hash. */
+ * Stores a hash of the kind and the string in *hash. */
 uint32_t st_intern_find(const struct st_intern_table* t,
                         enum st_intern_kind kind, const void* data, size_t size,
                         uint32_t* hash);

@@ -62,7 +62,7 @@ static void wait_for_events(struct st_io_thread* t, struct pollfd* fds) {
     fds[SOCKET].revents = fds[WAKE].revents = 0;
 }
 
-/* Handles that the program has closed a descriptor of this thread.  With such a
+/* Called when the program has closed a descriptor of this thread. With a closed
  * descriptor poll would return at once each time, or report events of another
  * file. */
 static bool call_back_closed(struct st_io_thread* t) {

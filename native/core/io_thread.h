@@ -23,12 +23,12 @@
  * joins it.  That serves timers (timerfd): the callback sets the timer again,
  * or returns false.
  *
- * A program may close all descriptors that it did not open, ours included.  A
- * running poll then reports only a close by the socket's peer: the callback is
- * called once more, so that it notices the loss, and the thread ends.  At the
- * next start the thread does the same.  A stop cannot wake such a thread
- * through the pipe, so it cancels the thread.  Files that got the numbers
- * meanwhile are not touched.
+ * Closed descriptors: a program may close all descriptors that it did not open,
+ * including those of this thread.  When the thread detects this, it calls the
+ * callback once more, which then detects the loss, and ends.  A poll that is
+ * already running reports only a close by the socket's peer.  A stop cannot
+ * wake such a poll through the pipe, so it cancels the thread.  Other files
+ * that got the same descriptor numbers are not touched.
  *
  * Fork: stop before, and start after, in each process that needs the thread.
  * Otherwise the child's copy has no thread, and is marked as not running.

@@ -1,25 +1,25 @@
 /* Loss marks: mark the losses of ended writers in the trace.
  *
  * A writer that has lost packets marks the loss in its next packet
- * (trace_writer.h). A thread that ends while the shared memory is full writes
- * no further packet, so its loss would not be marked.  So the arbiter reserves
- * one chunk for each buffer that is recorded into, and marks such losses there,
+ * (trace_writer.h). But a thread that ends while the shared memory is full
+ * writes no further packet. So the arbiter reserves one chunk for each buffer
+ * that is recorded into. The losses of ended writers are marked in that chunk,
  * in a sequence of its own:
  *
- *   first packet on sequence                       nothing lost so far
- *   previous_packet_dropped, timestamp             one per writer that
- *   previous_packet_dropped, timestamp             ended with a loss
+ *   first packet on sequence               no loss before this packet
+ *   previous_packet_dropped, timestamp     a writer ended with a loss
+ *   previous_packet_dropped, timestamp     another writer ended with a loss
  *
  * A scraper can read the reserved chunk like any other, so a mark is kept even
- * if the process is killed.  If a mark cannot be written (the chunk and the
- * shared memory are full), it is tried again with the next loss, and at close.
- * One mark then covers all losses up to it.
+ * if the process is killed. If a mark cannot be written (the chunk and the
+ * shared memory are full), the next loss and the close try again. That mark
+ * then covers all losses since the last mark.
  *
  * Life cycle: call open for each instance of a data source, before its writers
- * are made, and close after its writers have ended.  Open installs the
- * arbiter's st_loss_marker.  Each buffer has a use count, so instances may
- * share a buffer.  Without open, or when it is out of memory, losses of ended
- * writers stay unmarked.
+ * are made, and close after its writers have ended. Open installs the arbiter's
+ * st_loss_marker. Each buffer has a use count, so instances may share a buffer.
+ * Without open, or when it is out of memory, losses of ended writers stay
+ * unmarked.
  *
  * Threads: one mutex, taken before the arbiter's and never while waiting for
  * chunks.

@@ -7,11 +7,12 @@
  *   string   copied, then overwritten by the string filter
  *   denied   dropped
  *
- * A nested message shrinks after its length was written, so the length keeps
- * its width and is filled in as a redundant varint:
+ * A nested message may shrink after its length was written.  So the place for
+ * the length has the minimal width of the old length, and the new length is
+ * filled in as a redundant varint of this width:
  *
  *   in    12 84 00  08 07  18 01     field 2, four bytes: fields 1 and 3
- *   out   12 02     08 07            minimal width, filled in when 3 was gone
+ *   out   12 02     08 07            field 2, two bytes: field 3 is denied
  *
  * Output is never longer than input, so `out` can be a plain buffer of the
  * input's size.

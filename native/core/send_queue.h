@@ -29,9 +29,8 @@
  * listener is called without it, under a second mutex, so the old listener is
  * no longer running or called after st_send_queue_set_room_listener returns.
  *
- * A program that closes all descriptors has closed the socket, too.  The queue
- * is broken from then on, and sends no byte to a file that got the number
- * (own_fd.h).
+ * A program may close the socket's descriptor (own_fd.h).  The queue is broken
+ * from then on, and sends no byte to another file that gets the same number.
  *
  * Fork: in the child the queue is broken; the socket is the parent's.
  */

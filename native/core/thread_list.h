@@ -1,18 +1,17 @@
-/* Thread list: a list with one record per thread, of which the records of ended
- * threads are freed.
+/* Thread list: a list with one record per thread.
  *
- * A record is the first member of its owner's struct.  It stays in the list
+ * A record is the first member of its owner's struct. It stays in the list
  * until its thread has ended, and is freed at the next reap:
  *
  *   init           once, before the first fork of interest
  *   add            adds a new record; find returns it by the thread's id
  *   claim          called on the record's thread, whose end is then detected
- *   mark_ended     for a thread that has not claimed its record: a claimed one
- *                  is used until the thread's exit handlers have run
+ *   mark_ended     for a thread that has not claimed its record.  (A claimed
+ *                  record is used until the thread's exit handlers have run.)
  *   reap           frees the records of ended threads.  In the child of a fork:
  *                  all but the record of the thread that called fork.
  *
- * Threads: the caller's lock (the GIL) guards the list.  A thread ends without
+ * Threads: the caller's lock (the GIL) guards the list. A thread ends without
  * that lock, so it only sets `ended` and `some_ended`.
  */
 #pragma once
@@ -49,7 +48,8 @@ struct st_thread_list {
   /* Whether some record has `ended` set.  It is set after that member, and
    * cleared before the records are read. */
   _Atomic bool some_ended;
-  /* Whether this process is the child of a fork.  A reap clears it. */
+  /* Whether this process is the child of a fork. st_thread_list_reap() clears
+   * it. */
   bool forked;
   pthread_key_t key;
   struct st_fork_entry fork;

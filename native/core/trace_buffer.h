@@ -39,14 +39,17 @@
  * (previous_packet_dropped), and counted in the stats.
  *
  * Re-commit: a second commit of the same (producer, writer, chunk id) is a
- * scraped chunk that has grown.  It is rewritten in place and keeps its read
- * position.  A commit that is shorter, or lacks a flag of the first, is
- * ignored; so is one that would change a complete chunk.  (Patches may change
- * it.) A scraped chunk that was read to its end is relocated to the write
- * position of a RING. An evicted one is added again with the fragments that
- * were not yet read, and these do not count as lost.  A chunk that comes after
- * later chunks of its sequence were read is discarded, unless all of it was
- * seen before.
+ * scraped chunk that has grown.
+ *   - Usually its record is rewritten in place and keeps its read position.
+ *   - In a RING, a record that was read to its end is relocated to the write
+ *     position.
+ *   - If the record was evicted, the chunk is added again with its unread
+ *     fragments, which then do not count as lost.
+ *   - The second commit is ignored if it is shorter than the first, lacks a
+ *     flag of the first, or would change a complete chunk.  (Only patches may
+ *     change a complete chunk.)
+ *   - The second commit is discarded if later chunks of its sequence were read
+ *     and it contains new data.
  *
  * Locks: one leaf mutex, held for the copy of one chunk at most: a writer
  * copies a chunk in, the reader copies one record out.

@@ -79,11 +79,13 @@ static_assert(offsetof(struct st_record_header, flags) == 12, "format");
 
 /* The header in the first page of the mapping.
  *
- * The positions are for recovery from a file whose process has died. Only the
- * writing thread, which has the buffer's mutex, loads them while it lives, so
- * these loads are relaxed. After a process has died its memory has all stores
- * up to an instruction, and none after it; so only the compiler's order
- * matters, which the release stores and `before_store()` keep. */
+ * The positions are used to recover the buffer from the file of a dead process.
+ * The memory of a dead process contains all stores up to an instruction, and
+ * none after it. So the compiler must not reorder the stores, which the release
+ * stores and before_store() ensure.
+ *
+ * Until then only the writing thread loads the positions. It has the buffer's
+ * mutex, so these loads are relaxed. */
 struct st_ring_header {
   char magic[8];
   uint32_t version;
@@ -332,9 +334,9 @@ bool st_record_find(const struct st_index* x, const struct st_sequence* s,
  * long. */
 bool st_sequence_link(struct st_index* x, struct st_sequence* s,
                       uint32_t number);
-/* Removes a record from its sequence.  The record's entry stays.  A sequence
- * that has no records left is added to the list of such sequences, whose oldest
- * may be dropped. */
+/* Removes a record from its sequence, but not from the table of records. A
+ * sequence without records is added to the list of empty sequences; the oldest
+ * of that list may be dropped. */
 void st_sequence_unlink(struct st_index* x, uint32_t number);
 /* Replaces record `old` in its sequence by record `number`, which is in no
  * sequence. */
@@ -373,8 +375,8 @@ struct st_fragments {
 };
 struct st_fragments st_scan_fragments(const uint8_t* payload, size_t size,
                                       uint32_t count);
-/* Sets `last` of a record: the last unread fragment, or the fragment that a
- * patch made invalid. */
+/* Sets the member `last` of a record. This is the last unread fragment, or the
+ * fragment that a patch made invalid. */
 void st_find_last_fragment(const struct st_trace_buffer* b,
                            struct st_record* r);
 

@@ -173,7 +173,8 @@ static bool add_chunk(struct st_trace_buffer* b, const struct st_chunk_copy* c,
   return true;
 }
 
-/* Returns whether a re-committed chunk may replace its record. */
+/* Returns whether a re-committed chunk may replace the record of its earlier
+ * commit. */
 static bool may_become(const struct st_trace_buffer* b,
                        const struct st_record* r, uint8_t flags,
                        const struct st_fragments* f) {

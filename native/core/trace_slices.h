@@ -5,8 +5,8 @@
  *                         slices { data, last_slice_for_packet }
  *
  * Problem: the trace of a busy machine consists of packets of about twenty
- * bytes, and each has to be moved from one message to another.  A complete
- * packet, with its tag and length, is the beginning of a slice, so packing is a
+ * bytes, and each has to be moved from one message to another.  The encoding of
+ * a slice begins with the bytes that the packet has in a trace, so packing is a
  * copy.  Perfetto's service sends each packet in at least two slices: the
  * producer's bytes, and the trusted fields of the service.
  *

@@ -122,7 +122,8 @@ static inline size_t st_trace_writer_room(const struct st_trace_writer* w) {
   return (size_t)(w->end - w->cur);
 }
 
-/* Way A of writing: packets of a known maximal size, at most 127 bytes. */
+/* First way to write a packet: its largest size is known, and at most 127
+ * bytes. */
 
 /* Returns room for a packet of at most `max` (<= 127) bytes in the current
  * chunk.  If it returns NULL, call st_trace_writer_append instead. */
@@ -174,7 +175,8 @@ static inline void st_trace_writer_commit_wide(struct st_trace_writer* w,
   st_trace_writer_end_packet_at(w, end);
 }
 
-/* Way B of writing: a finished packet of any size up to ST_MAX_PACKET_SIZE. */
+/* Second way: the packet is finished, and has at most ST_MAX_PACKET_SIZE
+ * bytes. */
 
 /* Makes sure that `bytes` more bytes, including fragment sizes, fit into one
  * chunk; takes a new chunk if needed.  Returns false if there is no chunk (the
@@ -186,7 +188,7 @@ bool st_trace_writer_ensure_room(struct st_trace_writer* w, size_t bytes);
 bool st_trace_writer_append(struct st_trace_writer* w,
                             const struct st_iovec* pieces, size_t count);
 
-/* Way C of writing: a stream for a packet of unknown size. */
+/* Third way: a stream for a packet of unknown size. */
 
 /* Ends an open packet, then begins a packet.  Never returns NULL: if the packet
  * will be dropped, its bytes are discarded. */

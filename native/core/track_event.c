@@ -100,8 +100,9 @@ static bool append_state(struct st_sequence* s, uint64_t now) {
   return append_one(s, packet, (size_t)(p - packet));
 }
 
-/* Writes the owed ENDs.  Their timestamps are absolute, because they are
- * earlier than the start of the new incremental state. */
+/* Writes the stored ENDs, for which there was no room before. Their timestamps
+ * are absolute, because they are earlier than the start of the new incremental
+ * state. */
 static void append_owed_ends(struct st_sequence* s) {
   uint32_t done = 0;
   for (; done < s->owed_count; done++) {
@@ -145,8 +146,8 @@ bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
                          size_t room) {
   if (room > s->room_limit)
     room = s->room_limit;
-  /* Only if owed ENDs or long descriptors fill a chunk, a second round is
-   * needed. */
+  /* A second round is needed only if stored ENDs or long descriptors fill a
+   * chunk. */
   for (int round = 0; round < 8; round++) {
     uint32_t drops = s->writer.drop_count;
     if (!st_trace_writer_ensure_room(&s->writer, room)) {

@@ -2,13 +2,14 @@
  *
  * A sequence is a trace writer with incremental state: strings are written once
  * and then referred to by id, timestamps are differences, the thread's track is
- * the default.  A reader needs the packet in which that state began.  So:
+ * the default. To decode an event, a reader needs the packet in which that
+ * state began. Therefore:
  *
- *   every chunk stands on its own
+ *   every chunk can be decoded alone
  *
  * The first packet in each chunk of a sequence clears the state and announces
- * it again.  No event starts in a chunk before its state was announced there.
- * So a loss (a dropped chunk, a ring that wrapped, a killed process) costs only
+ * it again. No event starts in a chunk before its state was announced there. So
+ * a loss (a dropped chunk, a ring that wrapped, a killed process) costs only
  * the events in the lost chunk, and never a name, a track or the time of
  * another event.
  *
@@ -21,18 +22,18 @@
  *            track_event { type, category_iids, name_iid, track_uuid, ... },
  *            interned_data { new strings }
  *
- * `epoch` counts state announcements: an id that a caller has cached is valid
- * while the epoch is the same.
+ * `epoch` counts the announcements of state. An id that a caller has cached is
+ * valid as long as `epoch` has the same value.
  *
  * Order of calls for one event (no Python code may run between 2 and 4):
  *   1  convert arguments             2  st_sequence_prepare
  *   3  intern, declare the track     4  st_sequence_write
  *
- * Ends.  An END that cannot be written is owed: it is stored, and written with
- * its own time as soon as there is room again, so that a loss never leaves a
- * slice open.  (The caller keeps track of lost BEGINs.)
+ * An END for which there is no room is stored. It is written, with its own
+ * time, as soon as there is room again, so that a loss never leaves a slice
+ * open. The caller has to keep track of lost BEGINs.
  *
- * One thread owns a sequence.  An event that fits into the chunk needs no lock
+ * One thread owns a sequence. An event that fits into the chunk needs no lock
  * and no allocation.
  */
 #pragma once
@@ -175,8 +176,8 @@ static inline void st_sequence_clear_state(struct st_sequence* s) {
 void st_sequence_declare_track(struct st_sequence* s,
                                const struct st_track* track);
 
-/* Writes an event of any size.  Returns false if the event was lost, and counts
- * the loss.  A lost END becomes owed. */
+/* Writes an event of any size. Returns false if the event was lost, and counts
+ * the loss. A lost END is stored and written later. */
 bool st_sequence_write(struct st_sequence* s, const struct st_event* event);
 
 /* Stores an END that cannot be written now.  It will be written later. */

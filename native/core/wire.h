@@ -45,8 +45,8 @@ enum {
   ST_SIZE_FIELD = 4,
 };
 
-/* The largest length in a four-byte size field.  As the size of a fragment this
- * value is no length, but the drop sentinel (trace_writer.h). */
+/* The largest length in a four-byte size field. In the size field of a
+ * fragment, this value is the drop sentinel (trace_writer.h). */
 #define ST_MAX_MESSAGE_SIZE 0x0FFFFFFFu
 
 static inline uint32_t st_tag(uint32_t field, uint32_t wire_type) {

@@ -12,7 +12,7 @@
  * as the result of a function that raised.  Without `before` it calls
  *
  *   result = function(*args, **kwargs)
- *   after(begin_ns, args[0])       if that took as long as auto detail's threshold
+ *   after(begin_ns, args[0])       if the call reached auto detail's threshold
  *
  * which costs two readings of the clock.  Exceptions of observers are
  * dropped.  An Around binds to objects like a function, and has the function's

@@ -47,8 +47,8 @@ static void write_threshold(uint64_t now) {
   Py_XDECREF(name);
 }
 
-/* Merges all sightings, and returns the shown calls of the calling thread.
- * Returns NULL when out of memory, or if the thread is handling another
+/* Merges all sightings (sightings.h). Returns the open calls of the calling
+ * thread, or NULL when out of memory or if the thread is handling another
  * event. */
 static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
   struct st_shown_calls* s = st_shown_get();

@@ -28,16 +28,16 @@
 void st_auto_start(const char* threshold_file);
 /* Starts the look thread of auto detail again after a fork (look.h). */
 void st_auto_resume(void);
-/* Ends the looks and all slices of auto detail, after the interpreter's events
- * were switched off. */
+/* Stops the look thread and ends all slices of auto detail, after the
+ * interpreter's events were switched off. */
 void st_auto_stop(void);
 
-/* Handles the begin or the end of a call of the code.  The call's frame is the
- * innermost one of the calling thread.  Returns false if the interpreter need
- * not report events at this code location again. */
+/* Handles the begin of a call of the code, whose frame is the innermost one of
+ * the calling thread. Returns false if the interpreter need not report events
+ * at this code location again. */
 bool st_auto_enter(PyObject* code);
-/* `raised` is the type of the exception that left the call, or NULL.  Returns
- * the same as st_auto_enter. */
+/* Handles the end of a call. `raised` is the type of the exception that left
+ * the call, or NULL. The result is that of st_auto_enter(). */
 bool st_auto_leave(PyObject* code, PyObject* raised);
 
 /* Returns a dict with the counts and times of auto detail since its start.

@@ -30,12 +30,12 @@
 
 struct st_frame {
   const void* key;
-  /* A strong reference to the code object or name while the BEGIN waits; else
-   * NULL. */
+  /* The code object or name of the call: a strong reference while the BEGIN is
+   * not written yet; else NULL. */
   PyObject* subject;
   uint64_t timestamp;
-  /* The slots that got the BEGIN of the call.  While the BEGIN waits: the slots
-   * that must not get it. */
+  /* The slots that got the BEGIN of the call. Before the BEGIN is written: the
+   * slots that must not get it. */
   uint32_t mask;
   uint32_t since;
 };

@@ -32,10 +32,11 @@ struct st_code_record {
   _Atomic uint8_t state;
   /* The code is OFF, but armed: the interpreter reports its next call. */
   _Atomic bool armed;
-  /* The code was OFF at some time, so its number of calls is not known. */
+  /* The code was OFF at some time, so some of its calls were not counted. */
   bool was_off;
   uint32_t short_row; /* The number of short calls since the last long call. */
-  /* The number of frames of this code in the shown calls of all threads. */
+  /* The number of open calls of this code, found by events or looks, on all
+   * threads (shown_calls.h). */
   uint32_t open;
   uint64_t calls; /* The number of reported calls that have returned. */
   /* The total duration of the reported calls of this code. */

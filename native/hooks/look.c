@@ -30,12 +30,15 @@ struct known_thread {
   struct st_looked_at shared;
   uint64_t native_id;
   uint64_t cpu_ns, time;
-  uint64_t pass; /* The number of the last look that found this thread. */
+  /* The number of the last look, a pass over all threads, that found this
+   * thread. */
+  uint64_t pass;
   /* The depth of the thread's stack; below 0 if the stack could not be read. */
   int depth;
   int capacity;
-  unsigned looks;  /* How many looks have found this stack, counted up to 2. */
-  uint64_t events; /* The thread's number of events at the last look. */
+  unsigned looks; /* How many looks have found this stack, counted up to 2. */
+  /* The number of events that the thread had recorded at the last look. */
+  uint64_t events;
   struct st_stack_frame* frames;
 };
 
@@ -176,8 +179,8 @@ static bool is_kept(const struct known_thread* k,
           memcmp(frames, k->frames, (size_t)depth * sizeof *frames) == 0);
 }
 
-/* Reads the stack of a thread that has run since the last look.  If the stack
- * cannot be read, keeps the stack of the last look and returns false. */
+/* Reads the stack of a thread that has run since the last look at it. If the
+ * stack cannot be read, keeps the stack of the last look and returns false. */
 static bool read_stack(struct known_thread* k,
                        const struct st_stack_thread* thread) {
   static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];

@@ -1,22 +1,22 @@
 /* Looks: a look reads the stacks of all threads of this process once, without
- * the GIL.  A native thread, the look thread, does so about every millisecond.
+ * the GIL. A native thread, the look thread, does so about every millisecond.
  *
  * For each thread, a look
- *   - compares the thread's CPU time with that at the last look.  If it is the
- *     same, the stack is unchanged; else the stack is read
- *     (probes/stack_reader.h)
- *   - passes a new stack to sightings.h.  Passes it again at the second look
- *     that finds it, which confirms the first; after that only `until` changes
+ *   - reads the stack (probes/stack_reader.h), unless the thread has used no CPU
+ *     time since the last look: then its stack is unchanged
+ *   - passes the stack to sightings.h when it is found for the first and for the
+ *     second time.  The second time confirms the first.  After that only the time
+ *     `until` which the stack was unchanged is updated
  *   - arms the functions on the stack that are switched off: the interpreter
  *     reports their next calls
  *   - adds the time since the last look to the functions on the stack
  *
  * Looks take at most 1/LOOK_SHARE of a CPU: with thousands of threads they are
- * less frequent.  Each look also arms one more function, in turn, so that a
+ * less frequent. Each look also arms one more function, in turn, so that a
  * function whose calls have become longer is recorded by events again.
  *
- * Fork: stop the looks before, and start them after.  Otherwise the child's
- * copy has no look thread, and is marked as stopped.
+ * Fork: st_look_stop() is called before a fork, and st_look_start() after it.
+ * Otherwise the child has no look thread, and its looks are marked as stopped.
  */
 #pragma once
 
@@ -26,10 +26,10 @@
 
 enum { ST_LOOK_PERIOD_NS = 1250000 };
 
-/* The number of looks since the process began, and the sums of the times that
- * they found on all threads.  Only the look thread writes these.  Other threads
- * read them for the summary.  Each value is used independently of the others,
- * so relaxed access suffices. */
+/* The number of looks since the process began, and the total running and
+ * waiting time that looks found, summed over all threads. The look thread
+ * writes these values, and other threads read them for the summary. Each value
+ * is used independently of the others, so relaxed access suffices. */
 struct st_look_totals {
   _Atomic uint64_t looks, running_ns, waiting_ns, longest_gap_ns;
 };

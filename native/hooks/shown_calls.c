@@ -27,7 +27,7 @@ static void forget(struct st_shown_calls* s) {
   Py_CLEAR(s->track);
 }
 
-/* Frees the shown calls of a thread.  If it has ended, ends its open calls
+/* Frees the struct of a thread. If the thread has ended, ends its open calls
  * before, which may run Python code. */
 static void free_calls(struct st_thread_record* record, bool ended) {
   struct st_shown_calls* s = (struct st_shown_calls*)record;
@@ -314,8 +314,8 @@ static bool calls(uint64_t caller, uint64_t code, uint64_t frame,
     if (!f.address || f.address == stop)
       return false;
   }
-  /* It is not known whether this frame is a caller.  It counts as one, and a
-   * later look will correct that. */
+  /* The search has reached its limit. The frame at `caller` is treated as a
+   * caller; if that is wrong, a later look corrects it. */
   return true;
 }
 

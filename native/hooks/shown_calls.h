@@ -1,25 +1,30 @@
-/* Shown calls: the open calls of one thread that are, or may become, slices.
+/* Shown calls: the open calls of one thread that may become slices.
  *
- * A call is shown, as a slice, if it lasts at least as long as the threshold.
- * A shorter one is only counted, in its caller.  So the BEGIN of a call waits
- * until the call has lasted that long, and is then written with the time at
- * which the call began.  An enclosing call is never shorter than an inner one.
+ * A call becomes a slice (it is shown) if it lasts at least as long as the
+ * threshold.  Shorter calls are only counted, in their caller.  So the BEGIN of
+ * a call is not written before the call has reached the threshold.  It has the
+ * time at which the call began.
  *
- *   frames   [ main | load | parse ]     reported by events: exact times
- *                      `--- by look      found by looks (look.h), and inserted
- *                                        here by sightings.h
+ * An open call becomes known in two ways:
  *
- * A frame that a look found may end without an event.  It is closed when it
- * cannot be open any more: its caller returns, a call begins that is not inside
- * it, a look does not find it, or its function is called again at the same
- * address.  Its end is the last time at which it was certainly open (`last`),
- * so it overlaps neither the end of its caller nor the next call.  A frame that
- * only one look found is not shown, as it may have been many short calls.
+ *   by an event   The interpreter reports the begin and the end of the call.
+ *   by a look     A look (look.h) reads the stacks of all threads, without
+ *                 events.  The stack that it finds on one thread is a sighting;
+ *                 sightings.h adds its calls here.
  *
- * Threads: the thread that holds the GIL may change the frames of any thread.
- * That is correct because a thread handles each event completely before it
- * releases the GIL, and sightings are in the order of their times.  A thread
- * writes its own slices; another thread writes them to its track.
+ * The end of a call that a look found may not be reported.  Such a call is
+ * closed
+ *   - when its caller returns,
+ *   - when a call begins that is not inside it,
+ *   - when a look does not find it, or
+ *   - when its function is called again at the same address.
+ * The call then ends at the latest time at which it was certainly open
+ * (`last`), so its slice never overlaps the next call.  A call that only one
+ * look found is not shown, because it may have been many short calls.
+ *
+ * Threads: the thread that holds the GIL may change the calls of any thread.
+ * This is safe because a thread handles each event completely before it
+ * releases the GIL, and sightings are merged in the order of their times.
  */
 #pragma once
 
@@ -30,21 +35,23 @@
 enum {
   /* After this number of short calls in a row a function is switched off. */
   ST_SHORT_CALLS = 100,
-  ST_SHOWN_CALLS = 4096, /* The maximal depth of the shown calls of a thread. */
+  /* The largest number of nested calls that a thread can show. */
+  ST_SHOWN_CALLS = 4096,
 };
 
 struct st_shown_frame {
   uint64_t address; /* The address of the interpreter's frame for this call. */
   struct st_code_record* record;
   uint64_t begin;
-  /* The last time at which the call is known not to have returned yet. */
+  /* The latest time at which the call is known to have been open. */
   uint64_t last;
   /* The time at which the last inner call of this call ended. */
   uint64_t child_end;
   /* The number of calls made by this call that are not shown. */
   uint64_t short_calls;
   uint64_t short_ns;
-  uint64_t unsure_ns; /* How much earlier this call may have begun. */
+  /* The call began at most this much earlier than `begin`. */
+  uint64_t unsure_ns;
   uint32_t mask, since, except;
   uint32_t looks; /* The number of looks that found this call. */
   bool by_look;   /* A look found this call, so it may end without an event. */
@@ -56,18 +63,20 @@ struct st_shown_frame {
 };
 
 /* The result of the last look at a thread.  The struct is never freed, but may
- * pass to another thread.  The look thread writes `thread_id` and `until` with
- * sequentially consistent stores, and clears `until` before it sets
- * `thread_id`: a thread that finds its own id there sees no `until` of an
- * earlier thread.  The thread itself writes `events`, relaxed, because it
- * orders nothing: a look that misses the last event treats the stack as
- * unchanged for one more period. */
+ * be used for another thread later.
+ *
+ * The look thread writes `thread_id` and `until` with sequentially consistent
+ * stores.  It clears `until` before it sets `thread_id`, so a thread that finds
+ * its own id there never reads the `until` of an earlier thread.
+ *
+ * The thread itself writes `events`, with relaxed order.  If a look misses the
+ * last event, it treats the stack as unchanged for one more period. */
 struct st_looked_at {
   _Atomic uint64_t thread_id;
   /* The time until which the stack of the thread was unchanged. */
   _Atomic uint64_t until;
-  /* The number of events of the thread; each event may outdate the last
-   * sighting. */
+  /* The number of the thread's events.  After each of them, the last sighting
+   * may be out of date. */
   _Atomic uint64_t events;
 };
 
@@ -80,11 +89,10 @@ struct st_shown_calls {
   uint32_t by_look;
   uint32_t generation;
   uint64_t last_event; /* The time of the last event of this thread. */
-  /* The time of the last merged sighting of this thread. */
+  /* The time of the last sighting of this thread that was merged. */
   uint64_t last_look;
   uint64_t native_id;
-  /* The result of the last look at this thread; NULL before the first
-   * sighting. */
+  /* The result of the last look at this thread; NULL before a look finds it. */
   struct st_looked_at* looked_at;
   /* The track of this thread, made when another thread first writes to it. */
   PyObject* track;
@@ -96,29 +104,30 @@ struct st_shown_calls {
 };
 
 struct st_shown_counts {
-  /* Three counts: slices, slices that looks found, and short calls. */
+  /* The numbers of slices, of slices that only looks (look.h) found, and of
+   * short calls. */
   uint64_t shown, found, counted;
 };
 
 extern _Thread_local struct st_shown_calls* st_thread_shown;
 extern struct st_shown_counts st_shown_counts;
 
-/* Returns the shown calls of the calling thread, made on first use.  Returns
+/* Returns the struct of the calling thread, and makes it on first use.  Returns
  * NULL when out of memory. */
 struct st_shown_calls* st_shown_get(void);
-/* Returns the shown calls of a thread, made on first use.  Returns NULL when
- * out of memory. */
+/* Returns the struct of any thread, and makes it on first use.  Returns NULL
+ * when out of memory. */
 struct st_shown_calls* st_shown_of(uint64_t thread_id, uint64_t native_id);
-/* Ends the shown calls of an ended thread, and frees them. */
+/* Ends the open calls of a thread that has ended, and frees the struct. */
 void st_shown_gone(struct st_shown_calls* s);
 void st_shown_watch_forks(void);
 
-/* Adds the call that begins now at this frame to the shown calls. */
+/* Adds the call that begins now.  `address` is the address of its frame. */
 void st_shown_enter(struct st_shown_calls* s, uint64_t address,
                     struct st_code_record* record, uint64_t now);
-/* Closes the call at this frame, because it ends.  `raised` is the type of the
- * exception that has left the call, or NULL.  Returns false if the call is not
- * among the shown calls. */
+/* Closes the call whose frame has this address, because it ends.  `raised` is
+ * the type of the exception that has left the call, or NULL.  Returns false if
+ * the call is unknown. */
 bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
                     struct st_code_record* record, uint64_t now,
                     PyObject* raised);
@@ -128,10 +137,12 @@ bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
 struct st_shown_frame* st_shown_insert(struct st_shown_calls* s, uint32_t index,
                                        uint64_t address,
                                        struct st_code_record* record);
-/* After a look at the thread, updates `last` of the frames that looks have
- * found.  No time becomes later than `now`. */
+/* Sets `last` of the frames that the last look at the thread found. The new
+ * value is the end of the time in which the stack did not change, but at most
+ * `now`. */
 void st_shown_refresh(struct st_shown_calls* s, uint64_t now);
-/* Sets `last` of the frames that the last look found to `time`. */
+/* Sets `last` to `time` in each frame that the last look at the thread
+ * found. */
 void st_shown_extend(struct st_shown_calls* s, uint64_t time);
 /* Closes all frames deeper than `depth`.  Each call ends at the time `last` of
  * its frame. */

@@ -1,6 +1,6 @@
 /* Sightings: a sighting is the stack that one look (look.h) found on one
- * thread. A ring buffer passes sightings from the look thread to the shown
- * calls.
+ * thread.  A ring buffer passes sightings from the look thread to the list of
+ * each thread's open calls (shown_calls.h).
  *
  *   look.c, without the GIL --- ring of words ---> the next thread that holds
  *                                                  the GIL
@@ -16,13 +16,14 @@
  *   events since the look     the thread's present stack is walked; the
  *                             sighting shows which of its frames a look found
  *
- * A frame of a function that is switched off is inserted between its neighbours
- * when a look finds it for the first time, and is confirmed when the next look
- * finds it again.  Its function is armed before each look: if the second look
- * had found another call, the interpreter would have reported that call.
+ * The interpreter does not report calls of functions that are switched off.  If
+ * a look finds such a call for the first time, it is inserted between its
+ * neighbours.  If the next look finds a call at the same address, the call is
+ * confirmed.  It is the same call, because the function was armed in between:
+ * the interpreter would have reported a new call.
  *
- * A full ring drops sightings.  Then calls that only those looks found may be
- * missing; no others.
+ * A full ring drops sightings.  Calls that only those looks found may then be
+ * missing; all other calls are complete.
  */
 #pragma once
 
@@ -46,8 +47,9 @@ bool st_sightings_waiting(void);
 /* The functions from here on need the GIL. */
 
 void st_sightings_start(void);
-/* Merges all sightings in the ring into the shown calls.  `entering`: the call
- * of the calling thread's innermost frame is about to begin. */
+/* Merges the stacks in the ring into the lists of open calls (shown_calls.h).
+ * `entering`: the call of the calling thread's innermost frame is about to
+ * begin. */
 void st_sightings_take(bool entering);
 
 extern _Atomic uint64_t st_sightings_lost, st_sightings_torn;

@@ -68,8 +68,9 @@ struct st_hooks {
   bool may_switch_off;
   /* Whether any function is switched off by auto detail. */
   bool some_off;
-  /* The time between two looks.  The look thread writes it, other threads read
-   * it. Relaxed access suffices, because nothing else depends on it. */
+  /* The time between two looks at the stacks of all threads (look.h). The look
+   * thread writes it, other threads read it. Relaxed access suffices, because
+   * nothing else depends on it. */
   _Atomic uint64_t look_period_ns;
   /* The threshold: calls shorter than this are only counted.  The look thread
    * raises it.  Accesses are relaxed, because nothing else depends on it. */

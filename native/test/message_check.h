@@ -1,5 +1,5 @@
 /* Writes a scripted message into buffers of various small sizes, and compares
- * it with the plain encoder's. */
+ * the bytes with those of the plain encoder. */
 #pragma once
 
 #include "message_script.h"

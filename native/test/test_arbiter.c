@@ -197,7 +197,8 @@ static void test_writer_ids_are_unique(void) {
   st_arbiter_remove_writer(&arbiter, 1234, 55);
   CHECK_EQ(reader.unregistered, 1);
   CHECK_EQ(st_arbiter_add_writer(&arbiter, 3, &chunk_id), 1234);
-  /* The new writer continues the chunk ids of the last owner of its id. */
+  /* The new writer's chunk ids continue those of the writer that had this id
+   * before. */
   CHECK_EQ(chunk_id, 55);
   end();
 }

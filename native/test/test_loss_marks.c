@@ -176,14 +176,16 @@ static void test_first_packet_of_a_writer_waits_briefly_for_a_chunk(void) {
   take_all_chunks();
   CHECK(!short_life(BUFFER));
   CHECK_EQ(sleeps, 6);
-  /* After a wait that found no chunk, a writer does not wait ... */
+  /* This wait found no chunk, so the next writer does not wait for its first
+   * chunk. */
   CHECK(!short_life(BUFFER));
   CHECK_EQ(sleeps, 6);
   struct st_chunk chunk;
   CHECK(st_chunk_at(&arbiter.shm, 1, ST_PAGE_DIV1, 0, &chunk));
   st_arbiter_return_chunk(&arbiter, &chunk, BUFFER);
   CHECK(reader_free_one(&reader));
-  CHECK(short_life(BUFFER)); /* ... until a chunk was available again. */
+  /* This writer gets the free chunk, so the next one waits again. */
+  CHECK(short_life(BUFFER));
   CHECK(!short_life(BUFFER));
   CHECK_EQ(sleeps, 12);
   end();

@@ -253,7 +253,7 @@ static void push_that_makes_room_wakes_the_poller(void) {
   struct st_wake_pipe wake;
   CHECK(st_wake_pipe_open(&wake));
   st_send_queue_set_wake(&g_queue, &wake);
-  /* The pushes of another thread empty the queue, so POLLOUT will not come. */
+  /* Another thread sends all bytes of the queue, so POLLOUT will not come. */
   do {
     receive_all();
     push_run('x', 1);

@@ -52,8 +52,8 @@ static void buffer_in_a_file_survives_its_process(void) {
   close(fd);
 }
 
-/* Tests the file of a trace that was read from the buffer but could not be
- * written. */
+/* Reads all packets, then recovers them from the file, as if they could not be
+ * written to the trace. */
 static void records_that_were_read_are_recovered(void) {
   int fd = new_file();
   struct st_trace_buffer* b = st_trace_buffer_create(8192, ST_RING, fd);
@@ -437,8 +437,9 @@ static void read_while_written(size_t size) {
   st_trace_buffer_destroy(shared);
 }
 
-/* A small ring is overwritten while the reader assembles a packet. */
-static void concurrent_writers_and_a_reader_lose_no_packet_unmarked(void) {
+/* Small ring: chunks are overwritten while the reader assembles a packet. Each
+ * loss must be marked. */
+static void losses_with_concurrent_writers_and_a_reader_are_marked(void) {
   for (int i = 0; i < 20; i++)
     read_while_written(4096);
   read_while_written(65536);
@@ -458,6 +459,6 @@ int main(void) {
   RUN(wrapped_ring_can_be_cloned);
   RUN(clone_of_a_chunk_that_needs_patches_waits_for_them);
   RUN(eventfd_is_written_when_the_watermark_is_exceeded);
-  RUN(concurrent_writers_and_a_reader_lose_no_packet_unmarked);
+  RUN(losses_with_concurrent_writers_and_a_reader_are_marked);
   return 0;
 }

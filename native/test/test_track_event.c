@@ -37,7 +37,7 @@ struct model {
   bool state;
   uint64_t clock;
   unsigned events, begins, ends, announced, tracks;
-  /* The number of events before which no state was announced. */
+  /* The number of events that came before any announcement of state. */
   unsigned without_state;
   uint64_t last_timestamp, last_track, default_track;
   bool dropped;

@@ -71,7 +71,7 @@ static void write_call(struct session* s, const char* key) {
   slot->epoch = s->sequence.epoch;
   if (!st_sequence_write_named_call(&s->sequence, now, 0, &function,
                                     &slot->block)) {
-    slot->epoch = 0; /* The chunk has no room for the names of the event. */
+    slot->epoch = 0; /* There is no room for the event's names. */
     write_named(s, now, key);
   }
 }

@@ -4,7 +4,8 @@
  * counted.
  *
  *   script:  page size, pages, number of live writers, policy, then steps:
- *            write (A, B or C) | flush | ensure room | service frees chunks
+ *            write (in one of three ways) | flush | ensure room |
+ *            service frees chunks
  */
 #pragma once
 

@@ -29,7 +29,8 @@ struct arbiter {
   struct st_arbiter arbiter;
   /* The commit batch, which is used only over IPC. */
   struct st_commit_batch batch;
-  /* The shared memory mapping over IPC.  It is zero in process. */
+  /* The mapping of the shared memory. It is zero if service and producer are in
+   * the same process. */
   struct st_shm mapping;
   struct st_fork_entry fork;
 };
@@ -252,8 +253,8 @@ static PyObject* arbiter_flush(PyObject* self, PyObject* Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
-/* Does nothing in process: there the service's endpoint is notified by a direct
- * call. */
+/* Does nothing if service and producer are in the same process: then the
+ * service's endpoint is notified by a direct call. */
 static PyObject* arbiter_notify_flush_complete(PyObject* object,
                                                PyObject* request_id) {
   struct arbiter* self = (struct arbiter*)object;

@@ -171,8 +171,8 @@ static bool add_elements(const struct message_field* f,
   return true;
 }
 
-/* Returns the elements of a repeated field's value as a list or tuple.  A str
- * or bytes is a sequence, too, but is refused: the helper raises the error. */
+/* Returns the elements of a repeated field's value as a list or tuple. Refuses
+ * str and bytes with an error, although they are sequences. */
 static PyObject* elements_of(const struct message_field* f, PyObject* values) {
   bool is_text = PyUnicode_Check(values) || PyBytes_Check(values);
   return is_text ? PyObject_CallOneArg(f->helper, values)

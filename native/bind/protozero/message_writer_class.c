@@ -1,9 +1,10 @@
 /* make_writer_class(): makes the generated subclasses of MessageWriter, with
  * one native method per field.
  *
- * A class made in Python has instances that the garbage collector tracks and
- * that may be subclassed.  Writers need neither: both are removed after a class
- * is made, and its instances share the free list of message_writer.c.
+ * The garbage collector tracks the instances of a class made in Python, and the
+ * class may have subclasses.  Writers need neither, so both are switched off
+ * after the class is made.  Its instances share the free list of
+ * message_writer.c.
  *
  * CPython calls a method of one argument fastest when it is a plain C function;
  * but such a function receives only the object and the value, not the field.

@@ -31,9 +31,9 @@ struct converted_argument {
  * it. */
 bool argument_is_plain(PyObject* value);
 
-/* Appends the encoding of an argument that is not plain to the scratch.  *out
- * becomes its position.  May run Python code that records other events; these
- * use the scratch after its current end.  Never raises. */
+/* Appends the encoding of an argument that is not plain to the scratch, and
+ * stores its position in *out. May run Python code that records other events;
+ * these use the scratch after its current end. Never raises. */
 void convert_argument(struct bytes_builder* scratch, PyObject* value,
                       struct converted_argument* out);
 

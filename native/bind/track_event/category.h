@@ -1,8 +1,8 @@
 /* The Python type Category: switches groups of events on and off.
  *
- * One object per name, which is never freed: making a category again returns
- * the same object.  The client is called for each new category and sets the
- * bits of the slots that record it.
+ * There is one object for each name: making a category again returns the same
+ * object. It is never freed. For each new category a Python hook of the client
+ * is called, which sets the bits of the slots that record the category.
  */
 #pragma once
 

@@ -1,11 +1,11 @@
 /* The struct of the Python type Category (category.h).
  *
- * One object per name, which is never freed: pointers to it need no reference.
- * `enabled` has a bit per slot of instances.h; a disabled event reads nothing
- * else.
+ * There is one object for each name. It is never freed, so pointers to it need
+ * no reference. `enabled` has a bit for each slot of instances.h. If a category
+ * is disabled, its events read nothing else.
  *
- * Order of memory: `enabled` is loaded relaxed.  No other data depends on
- * it: the data for writing an event is in the slot, which the GIL guards.
+ * `enabled` is loaded with relaxed order, because no other data depends on it:
+ * the data for writing an event is in the slot, which the GIL guards.
  */
 #pragma once
 

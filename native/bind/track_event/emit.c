@@ -22,7 +22,7 @@ enum {
    * This is the largest depth. */
   MAX_NESTING = 16,
   MAX_NAME_BYTES = 4096,
-  MAX_MARK = 104, /* The total length of all names in st_part_names. */
+  MAX_MARK = 104, /* The length of all names in st_part_names together. */
 
   /* Field numbers of TrackEvent. */
   EVENT_DEBUG_ANNOTATIONS = ST_FIELD_TRACK_EVENT_DEBUG_ANNOTATIONS,
@@ -154,11 +154,10 @@ static void convert_flows(struct event* e, struct bytes_builder* out,
   e->left_out |= 1u << part;
 }
 
-/* Converts the flows and the counter value into the scratch.  Returns false if
- * the counter value cannot be converted; then no event is written.  A
- * conversion may record other events, which use the scratch from its current
- * size on and restore that size.  So each field is appended directly after its
- * conversion. */
+/* Converts the flows and the counter value into the scratch. Returns false if
+ * the counter value cannot be converted; then no event is written. A conversion
+ * may record other events. Their arguments are appended to the scratch and then
+ * removed again, so each field is appended directly after its conversion. */
 static bool convert_fields(struct thread_state* t, struct event* e) {
   const struct event_request* r = e->request;
   struct bytes_builder* out = &t->scratch;

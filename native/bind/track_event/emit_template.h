@@ -8,8 +8,8 @@
  * flows, long values or values of other types), go through st_emit with the
  * constants as their `args`.
  *
- * No event of a template is written while its thread records another event: the
- * message that it describes may have been sent by the recording itself.
+ * While a thread records an event, it writes no event of a template: the
+ * recording itself may have sent the message that such an event describes.
  */
 #pragma once
 

@@ -21,7 +21,7 @@ enum event_part {
   EVENT_OPTIONS,
   PART_POSITIONAL = EVENT_OPTIONS,
   EVENT_PARTS,
-  /* A wrong part of a call that leaves no mark in the event. */
+  /* The part of a call whose value may be wrong without a mark in the event. */
   PART_NONE = EVENT_PARTS,
 };
 

@@ -10,8 +10,9 @@ static PyObject* current_track_hook;
 /* The function asyncio.current_task.  It returns a Task or None, and may raise
  * RuntimeError. */
 static PyObject* current_task;
-/* A function like current_task, for tasks of asyncio's Python class: CPython
- * 3.14 and later track those separately.  Otherwise NULL. */
+/* The function that returns the current task of asyncio's Python class; NULL
+ * before CPython 3.14. From 3.14 on, asyncio.current_task finds only tasks of
+ * the C class. */
 static PyObject* current_python_task;
 
 static void set_task_track(struct thread_state* t, PyObject* track) {

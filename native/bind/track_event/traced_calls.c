@@ -59,8 +59,8 @@ static bool has_cells(PyObject* wrapper) {
          PyFunction_Check(function);
 }
 
-/* Calls the Python body of the wrapper, for this call and all later ones: that
- * needs no C stack. */
+/* Makes this call, and all later calls of the wrapper, with the wrapper's
+ * Python body, which takes no room on the C stack. */
 RARE static PyObject* call_in_python(PyObject* wrapper, PyObject* const* args,
                                      size_t count, PyObject* kwnames) {
   PyFunction_SetVectorcall((PyFunctionObject*)wrapper, python_call);

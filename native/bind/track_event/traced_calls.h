@@ -2,15 +2,16 @@
  *
  * The decorator makes a Python function, whose body opens a slice and calls the
  * decorated function.  From 3.12 on, Category.trace_calls() gives it a native
- * vectorcall that does the same, so everything but its speed is that of a Python
- * function.  CPython 3.11 calls Python functions without looking at their
+ * vectorcall that does the same.  It is faster, and otherwise behaves like a
+ * Python function.  CPython 3.11 calls Python functions without looking at their
  * vectorcall; there the body is one call of Category.call_traced().
  */
 #pragma once
 
 #include "bind/common/python.h"
 
-/* trace_calls(wrapper): makes calls of the wrapper native; returns it. */
+/* trace_calls(wrapper): makes a wrapper record its calls in native code.
+ * Returns the wrapper. */
 PyObject* category_trace_calls(PyObject* category, PyObject* wrapper);
 /* call_traced(function, args, kwargs): calls a Python function in a slice. */
 PyObject* category_call_traced(PyObject* category, PyObject* const* args,
