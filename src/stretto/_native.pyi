@@ -58,7 +58,7 @@ class BufferTable:
     def exchange(self, buffer_id: int, other_id: int) -> None:
         """Swap the contents of two buffers; writers are not affected."""
     def recover(self, buffer_id: int, fd: int) -> None:
-        """Take over the ring that another process has left in a file. Raises ValueError."""
+        """Create a buffer from the ring in a file of an ended process. Raises ValueError."""
 
 @final
 class Readback:
@@ -829,8 +829,9 @@ class MessageTemplates:
     @property
     def owner(self) -> object: ...
     def put(self, outgoing: bool, kind: int, template: EventTemplate, /) -> None:
-        """Set the template for a kind of message, with the values txid, bytes, handles, body,
-        incoming."""
+        """Set the template for a kind of message.
+
+        The values of the template are txid, bytes, handles, body and incoming."""
 
 @final
 class MessageHook:

@@ -110,9 +110,9 @@ class RecorderProcess:
     def _wait(self) -> str:
         """End the waiting program, wait for the recorder, and return its messages.
 
-        The recorder's exit is waited for, never the end of a pipe: a process that was forked by
-        native code, or by another thread while the recorder was started, may hold the pipes open as
-        long as it runs.
+        The wait is for the recorder's exit, not for the end of a pipe. A process that was forked by
+        native code, or by another thread while the recorder was started, may have inherited the
+        pipes, and keep them open as long as it runs.
         """
         stdin, stderr = self._process.stdin, self._process.stderr
         assert stdin is not None

@@ -35,8 +35,8 @@ What a transport must do
 - Call `sent` under the lock that orders the writes, and `received` under the lock that orders the
   reads: the hooks count messages, and their count must be the order on the wire.
 - Call the hooks for every message of a channel while `hooks` is set: for methods whose switch is
-  off, for unknown methods, for replies and for its own control messages. On a `numbered` channel it
-  calls them only for methods whose switch is on, in any order, without lock.
+  off, for unknown methods, for replies and for its own control messages. On a `numbered` channel,
+  call them only for methods whose switch is on, in any order, without lock.
 - Give a reply the transaction id of its request, at both ends; use a transaction id once in the
   lifetime of a connection. If an end was used by others before (`adopted`), begin at a random id.
 - Enter a span that isn't None at once, on the thread or task that sends or handles, and leave it

@@ -96,9 +96,9 @@ class ChannelState:
 
     @property
     def needs_flag(self) -> bool:
-        """Whether a fork must share a new flag with the child, which the child's messages set.
+        """Whether a fork must share a new flag with the child.
 
-        A channel that was never used needs none.
+        The child sets the flag when it uses the channel. A channel that was never used needs none.
         """
         return self.used and not isinstance(self.ids, SharedIds)
 

@@ -7,8 +7,8 @@ optional.
 
 The id is in the request, so the hooks' counting isn't needed: this module writes the slices and
 instants itself. These events are like those of `stretto.flows.tracer`, without `txid` and
-`ordinal`, and take a fifth of the time. The gRPC wrappers need no `Exchange`, which is faster
-still.
+`ordinal`, and take a fifth of the time. The gRPC wrappers are faster still, because they don't use
+`Exchange`.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def cause() -> int | None:
 class Exchange:
     """One end of one request; the `with` block is the call, or its handling.
 
-    The thread that entered the block has to leave it, before any slice that began earlier on the
-    thread ends. Later work on the request is recorded by `step`.
+    The thread that entered the block has to leave it. Slices that began on this thread before the
+    block must end after it. Later work on the request is recorded by `step`.
 
     Args:
         category: The category of the slices.

@@ -93,7 +93,8 @@ def with_metadata(details: Any, metadata: Any) -> Any:
 
 def _replied(call: Any, method: TracedMethod, key: int) -> None:
     """Record the reply of a client's ended call, if the server is known to have sent one."""
-    # Test the type first, because code() takes a lock. A failed streaming call has this type, too.
+    # Test the type first: code() takes a lock, and is needed only for calls that may have failed. A
+    # failed streaming call is an _RpcError, too.
     if not isinstance(call, _RpcError) or call.code() not in MAYBE_LOCAL:
         method.received_reply.instant(terminating_flow=key or no_flow())
 

@@ -5,10 +5,12 @@
     Process(target=work, args=(queue, far)).start()
 
 The creator chooses the queue's key. Other processes get the key with the queue, by fork or by
-pickling. Items put are numbered by a counter in shared memory under the queue's own write lock,
-items got by a second counter under its read lock: the n-th item put is the n-th item got, also
-across processes. If a process is interrupted while it puts or gets an item (Ctrl-C), the counts
-become unknown: from then on the queue has no arrows (`not synchronised`).
+pickling.
+
+Two counters in shared memory number the items: one counts items that are put, under the queue's own
+write lock, the other counts items that are got, under its read lock. The n-th item put is the n-th
+item got, also across processes. If a process is interrupted while it puts or gets an item (Ctrl-C),
+the counts become unknown: from then on the queue has no arrows (`not synchronised`).
 
 `multiprocessing.Queue`, which writes in a separate thread, is in `process_queue`.
 """

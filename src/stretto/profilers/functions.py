@@ -46,10 +46,10 @@ class FunctionOptions:
         min_duration_ns: shorter calls are not recorded.
         max_depth: deeper calls are counted, not recorded.
         c_functions: whether functions written in C are recorded, too.
-        auto_detail: whether calls too short to be seen are only counted, in their caller, and the
+        auto_detail: whether calls shorter than a threshold are only counted, in their caller. The
             hooks of functions that have only short calls are switched off.
-        threshold_file: for auto detail: path of a file that holds the shortest duration of a shown
-            call as a u64 in nanoseconds, which may rise; "" for 50 us.
+        threshold_file: for auto detail: path of a file that holds the threshold as a u64 in
+            nanoseconds; the threshold may rise during the recording. "" for 50 us.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.

@@ -22,8 +22,9 @@ class Patch:
     Args:
         module: name of the module; it is never imported here.
         path: path of the function in the module, such as `Logger.callHandlers`.
-        before: called with the function's arguments; its result is the token. None: see `Around`.
-        after: called with the token (unless it is None) and the function's result.
+        before: called with the function's arguments; its result is the token.
+        after: called with the token (unless it is None) and the function's result. If `before` is
+            None, called after long calls with their begin and their first argument.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """Append-only messages: encoded directly into their destination.
 
-Writers are for trace packets: value objects would be created only to be encoded at once. Generated
-writers have `set_x` for a singular field (and for a packed field, with all its values) and `add_x`
-for an element of a repeated field. For a message these methods return its writer, which ends with
-the `with` block ::
+Writers are for trace packets, which are encoded once and not used afterwards: value objects would
+cost more. Generated writers have `set_x` for a singular field (and for a packed field, with all its
+values) and `add_x` for an element of a repeated field. For a message these methods return its
+writer, which ends with the `with` block ::
 
     packet = TracePacket.Writer()
     packet.set_timestamp(now)

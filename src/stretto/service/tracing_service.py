@@ -313,8 +313,8 @@ class TracingService:
     def change_filters(self, session: ServiceTracingSession, config: TraceConfig) -> None:
         """Replace the producer filters of a session by those of a new config.
 
-        Producers that match now and have no data source of that name in the session join it.
-        The rest of the new config is ignored.
+        If a filter now matches further producers, their data sources join the session. The rest of
+        the new config is ignored.
 
         Raises:
             ConfigError: A filter is invalid; nothing was changed.

@@ -59,8 +59,8 @@ class FlowScopes:
             number: The flow's id in the records.
             process: The process that begins the flow.
             position: The slice in which the flow begins. If a flow of this number has ended in the
-                same slice, the new flow gets another id: a slice's packets list flows that end
-                after flows that begin.
+                same slice, the new flow gets another id: in the packets of a slice, the ends of
+                flows follow the beginnings.
         """
         others = self._flows.get(number)
         flow_id = number

@@ -168,10 +168,9 @@ def _check_empty(path: str, file: Source, source: str, outcome: Outcome) -> None
 
 
 def _begins_with_packets(start: bytes) -> bool:
-    """Whether the file starts with a valid packet, of any kind.
+    """Whether the file starts with a valid packet.
 
-    A file without a valid packet may have been converted without an error, because the conversion
-    reads only events.
+    The conversion reads only events, so it may succeed on a file that isn't a trace.
     """
     packets = PacketStream(io.BytesIO(start))
     whole = len(start) < SNIFFED_BYTES

@@ -86,7 +86,7 @@ class TraceConsumer:
         return done
 
     def attach(self, key: str) -> bytes | None:
-        """Take over a detached session; return its config, or None if there is no such session.
+        """Attach a detached session; return its config, or None if there is no such session.
 
         Raises:
             CommandError: the service doesn't reply. Every request may raise this.

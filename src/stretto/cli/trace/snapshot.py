@@ -55,8 +55,8 @@ class Snapshot:
         """Write the copy into the file, unless the service has written it.
 
         Returns:
-            A message for the user. If the service refuses the copy, the command doesn't fail, just
-            as it doesn't fail if the service refuses a session.
+            A message for the user: the size of the copy, or the service's reason for refusing it. A
+            refusal isn't an error of the command.
 
         Raises:
             CommandError: the copy can't be read or written.

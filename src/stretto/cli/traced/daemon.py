@@ -61,7 +61,7 @@ class Daemon:
         log: the log for errors.
         may_consume: returns whether a peer may be a consumer.
         network_consumers: whether peers on a network may be consumers.
-        takes_relays: returns whether relays may connect to the producers' socket with an address.
+        takes_relays: returns, for the address of a producers' socket, whether relays may connect.
     """
 
     def __init__(

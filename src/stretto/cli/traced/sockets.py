@@ -1,6 +1,6 @@
 """Opens the daemon's sockets: all of them, or none.
 
-Sockets opened by a service manager are taken over; missing sockets are opened at the addresses in
+Sockets opened by a service manager are used. Missing sockets are opened at the addresses in
 Perfetto's variables. Two daemons that start at once must not replace each other's paths: a daemon
 locks the folder while it checks a path and listens there.
 """

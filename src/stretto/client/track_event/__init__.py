@@ -1,8 +1,8 @@
 """Track events: slices, instants and counters on tracks, as one data source.
 
 The types are native (`stretto._native`): `Category`, `Track`, `Flow`. This package decides which
-categories a session records, writes the descriptors of the process, its threads and tasks, and has
-the decorator. Importing it makes no connection and starts nothing.
+categories a session records, and writes the descriptors of the process, its threads and its tasks.
+Importing it makes no connection and starts nothing.
 """
 
 from __future__ import annotations

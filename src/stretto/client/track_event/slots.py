@@ -1,8 +1,8 @@
 """Slots: the sessions that record track events now, and the categories they enable.
 
 The native part has eight slots. Each category has a bit for each slot. A category made while
-sessions run gets its bits at once. `observe` registers a callback for when a category is enabled or
-disabled, which switches function tracing.
+sessions run gets its bits at once. `observe` registers a callback that is called when a category is
+enabled or disabled. Such a callback switches function tracing on and off.
 
 Sessions of several services start and stop on different threads. A thread holds `lock` from taking
 a slot until the slot is enabled, and while it frees a slot.
@@ -63,7 +63,7 @@ def disable_all() -> None:
 def observe(category: _native.Category, on_change: Callable[[bool], object]) -> None:
     """Call `on_change(enabled)` at each change of the category, and at once if it is enabled.
 
-    It is called on the thread that starts or stops the session.
+    `on_change` runs on the thread that starts or stops the session.
     """
     _observers.setdefault(category, []).append(on_change)
     if category.enabled:

@@ -81,7 +81,7 @@ class TrackEventSource(DataSource):
     ) -> bool:
         """Whether both configs select the same categories, in any order, with the same filters.
 
-        If both configs lack a track event config, `DataSource` compares them.
+        If both configs lack a track event config, the base class compares all their fields.
         """
         startup, service = startup_config.track_event_config, service_config.track_event_config
         if startup is None or service is None:

@@ -211,7 +211,7 @@ class SchemaFilter:
         self.messages = [message for message in self.messages if message in used]
 
     def generate(self, version: int = bytecode.V2) -> tuple[bytes, bytes]:
-        """Return bytecode and overlay for readers of `version` and later (see `generator`).
+        """Return the bytecode for readers of `version`, and an overlay for newer readers.
 
         The overlay is empty if it isn't needed.
         """

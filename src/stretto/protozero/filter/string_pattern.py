@@ -91,10 +91,11 @@ def _spans(captures: tuple[int, ...]) -> Spans:
 
 
 def _ambiguity(node: Node) -> tuple[int, int]:
-    """Count the loops and alternatives of an expression; -1 loops if its paths aren't bounded.
+    """Return the numbers of loops and of alternatives in an expression.
 
-    With backtracking, `re` may try each loop with each number of repetitions, and each alternative:
-    at most size ** loops * 2 ** alternatives paths. A loop around an alternative has no such bound.
+    `re` backtracks: it may try each loop with each number of repetitions, and each alternative. For
+    a text of `size` characters these are at most size ** loops * 2 ** alternatives paths. The bound
+    doesn't apply to loops around other loops or alternatives: then the number of loops is -1.
     """
     if isinstance(node, Group):
         return _ambiguity(node.part)

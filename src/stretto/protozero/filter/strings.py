@@ -1,7 +1,7 @@
 r"""Rules that rewrite strings: text that matches a group of a regular expression is redacted.
 
-Rules are tried in order until one matches. A rule with a *break* policy then keeps the string;
-other rules overwrite the text of their groups, which keeps its length::
+Rules are tried in order until one matches. A rule with a *break* policy then keeps the string.
+Other rules overwrite the text of their groups; the string keeps its length::
 
     B\|\d+\|foo (.*)      B|1234|foo 1234 bar baz  ->  B|1234|foo P60REDACTED-
 
@@ -52,7 +52,7 @@ class StringRule:
     """A rule that rewrites or keeps matching strings.
 
     Args:
-        policy: One of the policies above: how to match, and whether to redact.
+        policy: How to match, and whether to redact: MATCH_BREAK or another constant of this module.
         pattern: A regular expression that must match the whole string; with
             ATRACE_REPEATED_SEARCH_REDACT_GROUPS it is searched repeatedly.
         atrace_payload_starts_with: Required beginning of the payload, for the ATRACE_ policies.

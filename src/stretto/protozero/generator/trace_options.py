@@ -1,10 +1,11 @@
 """Our options in .proto files: `stretto/trace_options.proto`.
 
-    option (stretto.trace_all) = "CATEGORY";    for a service; our parser accepts (stretto.trace)
+    option (stretto.trace_all) = "CATEGORY";    for a service
     option (stretto.trace) = "CATEGORY";        for a method
 
-Other options are ignored. If one of our options is misspelled, misplaced or not imported, that is
-an error, as with protoc: otherwise methods would silently not be traced.
+Our own parser accepts `(stretto.trace)` for services, too. Other options are ignored. If one of our
+options is misspelled, misplaced or not imported, that is an error, as with protoc: otherwise
+methods would silently not be traced.
 """
 
 from __future__ import annotations

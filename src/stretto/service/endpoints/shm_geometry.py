@@ -24,7 +24,9 @@ def valid_geometry(
     default_size: int = DEFAULT_SHM_SIZE,
     default_page_size: int = DEFAULT_PAGE_SIZE,
 ) -> tuple[int, int]:
-    """Return a valid geometry: the requested one, clamped; the default one if it is invalid.
+    """Return the requested geometry, limited to the maximal sizes, or the default geometry.
+
+    The default geometry replaces an invalid request.
 
     Args:
         size: Bytes of the shared memory, 0 for the default.

@@ -56,7 +56,7 @@ def _shown(pattern: str) -> str:
 
 
 class NameFilter:
-    """Matches listed names and names that match an expression; all names if both are empty.
+    """Accepts listed names, and names that match an expression. An empty filter accepts all names.
 
     Args:
         exact: Accepted names.
