@@ -69,7 +69,7 @@ def test_pages_of_each_kind_are_found() -> None:
     assert {block.language for block in OTHER_BLOCKS} >= {"", "sh", "textproto", "ini", "proto"}
 
 
-# --- Tests of the checks: they fail on wrong blocks
+# --- Tests that the checks fail on wrong blocks
 
 
 def block(tmp_path: Path, text: str) -> Block:

@@ -86,7 +86,7 @@ def record(flushes: int, idle_s: float = 0) -> list[Event]:
 @pytest.mark.usefixtures("service")
 def test_tracing_messages_to_the_service_does_not_cause_endless_messages() -> None:
     with flows_installed(own_ports=True):
-        record(1)  # the first recording also contains messages that connect the process
+        record(1)  # the first recording also contains the messages that connect to the service
         few, many = record(2), record(40)
     methods = {event.args["method"] for event in many if event.kind != END}
     assert {"GetAsyncCommand", "Flush"} & methods
@@ -107,7 +107,7 @@ def test_messages_to_the_service_are_not_traced_by_default() -> None:
 def test_idle_process_sends_a_bounded_number_of_messages() -> None:
     """If each traced commit caused another commit, there would be thousands of messages."""
     with flows_installed(own_ports=True):
-        record(1)  # the first recording also contains messages that connect the process
+        record(1)  # the first recording also contains the messages that connect to the service
         short, long = record(1), record(1, idle_s=0.4)
     assert 0 < len(short) < 60
     assert 0 < len(long) < 60

@@ -296,7 +296,7 @@ def test_at_fork_hooks_of_other_modules_may_trace(run):
 
 
 def test_child_has_its_own_thread_and_process_tracks(tmp_path):
-    """The child's trace shows tracks that the parent created below the child's process track."""
+    """In the child, a track that the parent created is below the child's process track."""
     out = subprocess.run(
         [
             sys.executable,

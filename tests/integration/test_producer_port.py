@@ -347,7 +347,7 @@ class TestServiceCommands:
 
 
 class TestDisconnect:
-    def test_disconnecting_producer_commits_its_data_and_closes_everything(
+    def test_disconnecting_producer_commits_its_data_and_closes_its_descriptors(
         self, service: PlainService
     ) -> None:
         before = open_descriptors()

@@ -232,7 +232,7 @@ class TestRecordingLimits:
         assert loaded.query("select count(*) from slice where name = 'f'") == [(1000,)]
         assert "not followed" not in run.stderr
 
-    def test_process_is_not_recorded_if_the_file_size_limit_is_below_its_shared_memory(self):
+    def test_process_is_not_recorded_if_its_shared_memory_exceeds_the_file_size_limit(self):
         run = self.on_a_small_disk(Path(os.devnull), "--stream", size=4000, calls=10)
         assert (run.status, run.stdout) == (0, "end\n")
         assert "not followed" in run.stderr

@@ -303,6 +303,6 @@ def test_malicious_producer_harms_no_other_producer(start, record, daemon, opene
     trace, packets = finish(other_session)
     assert events_of(packets) == {9: [(number, 0) for number in range(facts["number"])]}
     assert {packet.trusted_pid for packet in packets if packet.has("track_event")} == {flood.pid}
-    # A patch that names a buffer of another session finds no chunk in it. Like Perfetto's, the
-    # service counts the patch as failed in that buffer and changes nothing else.
+    # A patch that names a buffer of another session finds no chunk in it. As in Perfetto,
+    # the service counts the patch as failed in that buffer and changes nothing else.
     assert {name for name, *_ in oracle(trace).errors()} <= {"traced_buf_patches_failed"}

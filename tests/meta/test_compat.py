@@ -56,7 +56,7 @@ def name_of(message: Any) -> str:
 
 
 def is_of_data_source(field: Any) -> bool:
-    """Return whether a field configures one data source, and docs/compat.md may omit the field."""
+    """Return whether a field configures one data source and may be missing in docs/compat.md."""
     in_config = name_of(field.containing_type) == OF_PRODUCERS
     listed = field.name == "track_event_config"
     return in_config and field.number >= FIRST_OF_DATA_SOURCES and not listed

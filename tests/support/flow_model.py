@@ -21,7 +21,7 @@ REPLY = 3
 
 
 def names(messages: list[Sent]) -> list[tuple[object, ...]]:
-    """Return the name of each message; `messages` are those of one direction."""
+    """Return the name of each message; all messages have the same direction."""
     result: list[tuple[object, ...]] = []
     for at, message in enumerate(messages):
         if message.kind == REPLY and message.answer == 0:

@@ -1,4 +1,7 @@
-"""Runs a sequence of operations on both services, and shortens it while the results differ."""
+"""Runs a sequence of operations on both services.
+
+A sequence with different results is shortened as long as the results still differ.
+"""
 
 from __future__ import annotations
 

@@ -36,8 +36,9 @@ def mask_clone(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
 def is_refused_by_us(packet: bytes) -> bool:
     """Return whether Stretto counts a packet in invalid_packets, although v56 accepts the packet.
 
-    Stretto refuses packets with field 0, at which some readers stop, with tags above 32 bits,
-    which readers treat differently, or with zstd_compressed_packets, which only v58 reserves.
+    Stretto refuses packets of three kinds: with field 0, at which some readers stop; with tags
+    above 32 bits, which readers treat differently; and with zstd_compressed_packets, which only
+    v58 reserves.
     """
     return any(number in (0, 133) or tag > 0xFFFF_FFFF for number, tag in fields_and_tags(packet))
 

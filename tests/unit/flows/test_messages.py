@@ -73,7 +73,7 @@ class TestMessageFlows:
 
 
 class TestLostSynchronisation:
-    """Messages that possibly don't match get no flow; the statistics contain the reason."""
+    """After a possible loss, messages get no flow; the statistics contain the reason."""
 
     def test_failed_send_suppresses_flows_of_its_direction(self) -> None:
         client, server = ends()

@@ -113,7 +113,7 @@ def test_objects_of_a_closed_consumer_connection_are_freed(setup: Setup) -> None
     far.close()
     setup.run()
     assert not setup.service.sessions
-    # Reference cycles are accepted: consumers are few, and their sessions free the buffers.
+    # Consumers may leave reference cycles: they are few, and their sessions free the buffers.
     gc.collect()
     assert count() == before
     host.close()

@@ -321,7 +321,7 @@ class TestTracingOptions:
             program()
         assert [event.name for event in result.events] == [program.__qualname__, "within", ""]
 
-    def test_events_before_the_minimum_duration_of_a_call_are_written_before_its_begin(
+    def test_event_at_the_start_of_a_long_call_is_written_before_the_begin_of_the_call(
         self, options: Callable[..., None]
     ) -> None:
         options(min_duration_ns=2_000_000)

@@ -50,7 +50,7 @@ def response(data: bytes) -> Any:
 
 
 def without_services(texts: dict[str, str]) -> dict[str, str]:
-    """Remove the constants of services, which `descriptor_of` omits."""
+    """Remove the constants of services, because `descriptor_of` omits services."""
     return {
         path: text.replace('OBSERVER_METHODS = {\n    "Watch": 1,\n}\n\n', "").replace(
             "OBSERVER_METHODS: _Final[dict[str, int]]\n", ""

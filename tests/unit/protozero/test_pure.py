@@ -1,4 +1,4 @@
-"""ProtoZero reads and writes the same without the native extension.
+"""ProtoZero has the same results with and without the native extension.
 
 `CODE` runs twice: in this interpreter, and in one that can't import the extension.
 """

@@ -122,7 +122,9 @@ class TestStringFields:
         assert load_filter(code).query(0, 13) is None
         assert load_filter(code, overlay).query(0, 13) == ("string", 2)
 
-    def test_string_field_allowed_in_v2_is_a_plain_string_without_its_overlay(self) -> None:
+    def test_string_field_allowed_in_bytecode_v2_is_a_plain_string_without_the_overlay(
+        self,
+    ) -> None:
         schema = SchemaFilter(Root, {"Root.text": FilterString(2, allow_in_v2=True)})
         code, overlay = schema.generate(V2)
         assert load_filter(code).query(0, 13) == ("string", 0)

@@ -22,7 +22,9 @@ def test_totals_are_equal_after_writing_and_reading(tmp_path: Path) -> None:
     ]
 
 
-def test_functions_without_time_are_omitted_and_their_number_is_limited(tmp_path: Path) -> None:
+def test_totals_omit_functions_without_time_and_limit_the_number_of_functions(
+    tmp_path: Path,
+) -> None:
     functions = [(str(i), "x.py", 1, 1, 0, 0, i) for i in range(MAX_FUNCTIONS + 5)]
     write(str(tmp_path / "7"), {"functions": functions[:1], "shown": 0})
     totals = read(str(tmp_path / "7"))

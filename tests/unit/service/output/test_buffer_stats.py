@@ -136,7 +136,7 @@ def test_chunks_committed_out_of_order_are_counted(buffer):
 
 
 class TestScrapedChunks:
-    """A chunk that was scraped before its writer completed it, and committed later."""
+    """Tests with a chunk that is scraped before its writer completes and commits it."""
 
     @pytest.fixture
     def scraped(self):

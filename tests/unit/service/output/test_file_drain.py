@@ -341,7 +341,7 @@ def test_chunks_committed_after_the_final_write_are_discarded(setup, out):
     assert stats["chunks_discarded"] == 1
 
 
-def test_session_end_during_a_write_pass_writes_packets_that_arrived_during_it(setup, out):
+def test_session_end_during_a_write_pass_writes_packets_that_arrived_during_the_pass(setup, out):
     """A write pass omits later packets, so the session's end starts another pass."""
     producer, consumer = start(setup, out, size_kb=16_384)
     long = "x" * 8000

@@ -146,7 +146,7 @@ class TestAbandonedWriter:
         wait_until(lambda: writer.progress)
         writer.abandon("its reader doesn't read")
         wait_until(lambda: not threads.count)
-        while os.read(reader, 1 << 20):  # The pipe ends when the writer closes it.
+        while os.read(reader, 1 << 20):  # The data ends when the writer closes the pipe.
             pass
         os.close(reader)
 

@@ -1,4 +1,4 @@
-"""GuardedStarts keeps the start of each session that has extra guardrails for 300 s."""
+"""GuardedStarts stores for 300 s when a session with extra guardrails has started."""
 
 from __future__ import annotations
 
