@@ -224,7 +224,7 @@ def _make_functions(count: int) -> list[Callable[[], None]]:
     return [names[f"work_{number}"] for number in range(count)]
 
 
-_FUNCTIONS = _make_functions(100)  # a small program calls about as many functions in turn
+_FUNCTIONS = _make_functions(100)  # about as many as a small program calls
 
 
 def _calls_of_100(count: int) -> None:

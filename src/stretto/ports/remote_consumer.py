@@ -254,7 +254,7 @@ class RemoteConsumer:
     # --- calls of the service (Consumer)
 
     def on_connect(self) -> None:
-        """Send nothing: the reply to BindService has told the consumer that it is connected."""
+        """Send nothing: the reply to BindService reports the connection."""
 
     def on_disconnect(self) -> None:
         """Send nothing: the consumer detects the end of the connection."""

@@ -160,7 +160,10 @@ class EnclosingSlices:
         return False
 
     def finish(self) -> None:
-        """Count the points of slices that never ended as left out. Call after the last event."""
+        """Handle slices that never ended: their points are left out, and counted as such.
+
+        Call this after the last event.
+        """
         for thread in self._threads.values():
             late = sum(len(each.late or ()) for each in thread.slices)
             self._outcome.leave_out("flow points in durations that never end", late)

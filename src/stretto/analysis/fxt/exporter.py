@@ -89,7 +89,7 @@ def _write_names(records: RecordWriter, names: Iterable[Name], outcome: Outcome)
 
 
 class _Reading:
-    """Converts events to entries of the spool, with all interned data resolved."""
+    """Stores events in the spool, with all interned data resolved."""
 
     def __init__(self, events: TrackEvents, spool: Spool, outcome: Outcome) -> None:
         self._events = events

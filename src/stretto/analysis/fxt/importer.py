@@ -176,7 +176,7 @@ class _Joined:
 
 
 class _Writing:
-    """Converts entries of the spool to packets."""
+    """Writes the sorted events as packets."""
 
     def __init__(self, packets: PacketWriter, tracks: ThreadTracks, outcome: Outcome) -> None:
         self._packets = packets

@@ -73,7 +73,7 @@ class Source:
 
 
 class _Reading:
-    """A file whose beginning was read already; `read` returns the beginning once more."""
+    """A file whose beginning was read before; `read` begins with that part again."""
 
     def __init__(self, file: BinaryIO, start: bytes) -> None:
         self._file = file

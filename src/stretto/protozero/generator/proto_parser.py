@@ -245,7 +245,7 @@ class _Parser:
         self._expect("=")
         field.number = self._int()
         field.implicit = self._file.proto3 and not label and field.kind != MAP
-        # Fields of a message type are still included here: `_resolve` knows the types of names.
+        # If the type is a message, `_resolve` sets `packed` to False: here only its name is known.
         blob = field.kind in (MAP, "string", "bytes")
         field.packed = self._file.proto3 and field.repeated and not blob
         self._options(field)

@@ -64,7 +64,7 @@ class ServicePackets:
         self._header = self._identity + number(_TIMESTAMP_CLOCK_ID, BOOTTIME)
 
     def adopt_machine(self, machine_id: int) -> None:
-        """Set the machine id that all packets of this service carry."""
+        """Write this machine id into the packets of the service from now on."""
         self._header = (
             self._identity + number(_TIMESTAMP_CLOCK_ID, BOOTTIME) + number(_MACHINE_ID, machine_id)
         )
