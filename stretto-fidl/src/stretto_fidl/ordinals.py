@@ -24,7 +24,7 @@ _WITHOUT_HIGHEST_BIT = 0x7FFF_FFFF_FFFF_FFFF
 def is_selector(text: str) -> bool:
     """Return whether a text may be the value of `@selector`.
 
-    The value is a method's name, or the whole string.
+    The value replaces a method's name, or the whole string `library.name/Protocol.Method`.
     """
     return bool(_METHOD.fullmatch(text) or _QUALIFIED.fullmatch(text))
 

@@ -37,7 +37,7 @@ def serve(end: ChannelEnd, handler: Any = None) -> threading.Thread:
     return thread
 
 
-def test_call_has_three_arrows_but_no_arrow_from_its_end() -> None:
+def test_call_has_three_arrows_and_none_begins_at_the_end_of_the_call() -> None:
     """The trace processor draws each arrow from the start of a slice.
 
     An arrow from the end of the call's slice would therefore be drawn from the wrong time.

@@ -133,7 +133,10 @@ def without_id(points: list[Point]) -> list[Point]:
 
 
 def settles(point: Point) -> bool:
-    """Return whether the server may lose a message count just after a point."""
+    """Return whether the server may lose a message count directly after a point.
+
+    After every tenth message the server sends an event, and loses the count after the event.
+    """
     if point.kind in ("one-way", "request"):
         return point.serial % 10 != 0
     return point.kind == "event"

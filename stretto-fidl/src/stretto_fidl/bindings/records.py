@@ -92,7 +92,7 @@ def _add_constructors(cls: type[Record]) -> None:
 
 
 def _may_be_left_out(member: types.Member) -> bool:
-    """Return whether a type is optional, without resolving references to later definitions."""
+    """Return whether a member's type is optional, without resolving references."""
     if isinstance(member.type, types.Reference):
         return member.type.optional
     return is_optional(member.type)

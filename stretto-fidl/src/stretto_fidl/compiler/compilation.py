@@ -1,4 +1,4 @@
-"""What all checks of declarations use: names, types, constants, attributes."""
+"""The names, types, constants and attributes that all checks of declarations use."""
 
 from __future__ import annotations
 

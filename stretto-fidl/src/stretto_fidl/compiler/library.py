@@ -71,7 +71,10 @@ class Library:
         self.declarations[decl.name] = decl
 
     def find(self, name: str) -> Decl | None:
-        """Return the declaration with a name; if `lenient`, the spelling of the name may differ."""
+        """Return the declaration with a name; None if there is none.
+
+        If the library is `lenient`, the name may have another spelling.
+        """
         found = self.declarations.get(name)
         if found is None and self.lenient:
             found = self._canonical.get(canonical(name))

@@ -141,8 +141,7 @@ def compute_shapes(decls: Iterable[LayoutDecl]) -> None:
     """
     own = list(decls)
     for decl in own:
-        # A type needs the inline sizes of the types that it contains. Their real shapes may come
-        # later.
+        # The first guess is replaced later. Until then other types use its inline size.
         decl.shape = _first_guess(decl)
     for component in components(own, _content):
         recursive = len(component) > 1 or component[0] in _content(component[0])

@@ -15,7 +15,7 @@ class ClosedError(FidlError):
 
     Attributes:
         status: The status of the peer's epitaph; `PEER_CLOSED` without an epitaph.
-        by_us: Whether this end was closed.
+        by_us: True if this end closed the channel, False if the peer did.
     """
 
     def __init__(self, status: int = PEER_CLOSED, *, by_us: bool = False) -> None:

@@ -53,7 +53,7 @@ def payload_of(cls: Any, name: str, payload: Any, members: Mapping[str, Any]) ->
 def _is_of(cls: Any, value: Any) -> bool:
     """Return whether a value is of a class.
 
-    The class that another `load` of the same library made counts too.
+    If the library was loaded twice, the class of the other load counts, too.
     """
     if isinstance(value, cls):
         return True

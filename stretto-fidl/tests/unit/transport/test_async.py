@@ -306,13 +306,13 @@ def test_cancelled_server_closes_the_channel() -> None:
 def test_handler_whose_task_was_cancelled_ends_the_channel() -> None:
     class Handler(AsyncTalker):
         async def Echo(self, request: Any) -> Any:  # noqa: N802
-            # sleep: raises CancelledError at once, because the task has been cancelled
+            # sleep: the task is cancelled while it sleeps
             job = asyncio.create_task(asyncio.sleep(3600))
             asyncio.get_running_loop().call_soon(job.cancel)
             await job
 
         def Later(self, request: Any) -> Any:  # noqa: N802
-            # Later isn't a coroutine function, so the server calls it directly
+            # The server calls this method directly, because it isn't a coroutine function.
             return self.Echo(request)
 
         async def Crash(self) -> None:  # noqa: N802

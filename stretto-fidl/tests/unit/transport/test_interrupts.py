@@ -98,7 +98,8 @@ def test_interrupted_reader_delivers_the_replies_of_other_callers(kind: int) -> 
             while not server.requests:
                 other.join(0.001)
             came = interrupted(lambda: client.Echo(number=2), place, TRANSPORT)
-            # If the interrupted call read nothing, another call must read the other thread's reply.
+            # If the interrupted call read nothing, the other thread gets its reply only when
+            # another call reads.
             if not client.was_read:
                 client.Echo(number=3)
             other.join(30)

@@ -34,8 +34,8 @@ class Decoder:
     Attributes:
         data: The whole message.
         next: The offset of the next object.
-        handles: All handles.
-        next_handle: The number of handles taken.
+        handles: All handles of the message.
+        next_handle: The number of handles that values have taken so far.
     """
 
     __slots__ = ("data", "handles", "next", "next_handle")
