@@ -1,5 +1,6 @@
 #include "hooks/auto_detail.h"
 
+#include "hooks/code_filter.h"
 #include "hooks/look.h"
 #include "hooks/python_layout.h"
 #include "hooks/shown_calls.h"
@@ -117,9 +118,9 @@ static PyObject* totals_of_function(const struct st_code_record* r) {
   if (!calls)
     return NULL;
   return Py_BuildValue(
-      "(OOiNKKK)", code->co_qualname, code->co_filename, code->co_firstlineno,
-      calls, (unsigned long long)r->total_ns, (unsigned long long)r->own_ns,
-      (unsigned long long)r->time_ns);
+      "(OOiNKKK)", st_code_name(r->code), code->co_filename,
+      code->co_firstlineno, calls, (unsigned long long)r->total_ns,
+      (unsigned long long)r->own_ns, (unsigned long long)r->time_ns);
 }
 
 static PyObject* totals_of_functions(void) {

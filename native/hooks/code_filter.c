@@ -12,16 +12,24 @@
 #define set_extra _PyCode_SetExtra
 #endif
 
-static Py_ssize_t extra_index = -1;
+static Py_ssize_t extra_index = -1, name_index = -1;
+
+static void drop_name(void* name) {
+  Py_XDECREF((PyObject*)name);
+}
 
 bool st_code_filter_start(void) {
   if (extra_index < 0)
     extra_index = request_index(NULL);
-  if (extra_index < 0)
+  if (name_index < 0)
+    name_index = request_index(drop_name);
+  if (extra_index < 0 || name_index < 0)
     PyErr_SetString(PyExc_RuntimeError,
                     "function calls can't be traced: other tools of this "
                     "program use all slots of code objects; switch one off");
-  return extra_index >= 0;
+  else
+    st_hooks.api->set_code_name(st_code_name);
+  return extra_index >= 0 && name_index >= 0;
 }
 
 /* Returns the name of the module whose code is running, as a borrowed str, or
@@ -30,6 +38,21 @@ static PyObject* running_module(void) {
   PyObject* globals = PyEval_GetGlobals();
   PyObject* name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
   return name && PyUnicode_Check(name) ? name : Py_None;
+}
+
+PyObject* st_code_name(PyObject* code) {
+  void* name = NULL;
+  if (name_index >= 0)
+    get_extra(code, name_index, &name);
+  return name ? (PyObject*)name : ((PyCodeObject*)code)->co_qualname;
+}
+
+/* Sets the name of the code's slices. */
+static void set_name(PyObject* code, PyObject* name) {
+  if (set_extra(code, name_index, Py_NewRef(name)) == 0)
+    return;
+  Py_DECREF(name);
+  PyErr_Clear();
 }
 
 /* Returns whether the Python function `accepts` accepts the code.  If `accepts`
@@ -44,8 +67,11 @@ static bool call_accepts(PyObject* code) {
   PyObject* module = Py_NewRef(running_module());
   PyObject* answer =
       PyObject_CallFunctionObjArgs(accepts, code, module, (PyObject*)NULL);
-  int accepted = answer ? PyObject_IsTrue(answer) : 1;
+  bool named = answer && PyUnicode_Check(answer);
+  int accepted = answer && !named ? PyObject_IsTrue(answer) : 1;
   st_drop_error();
+  if (named)
+    set_name(code, answer);
   Py_XDECREF(answer);
   Py_DECREF(module);
   Py_DECREF(accepts);

@@ -56,8 +56,8 @@ struct st_hook_counts {
 struct st_hooks {
   const struct st_track_event_api* api;
   PyObject* category;
-  /* The code filter, a Python callable (code, module name) -> bool.  NULL if
-   * all code is traced. */
+  /* The code filter, a Python callable (code, module name) -> bool, or the name
+   * of the code's slices.  NULL if all code is traced. */
   PyObject* accepts;
   uint64_t min_duration_ns;
   uint32_t max_depth;

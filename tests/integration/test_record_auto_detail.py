@@ -281,7 +281,7 @@ def test_calls_that_wait_for_seconds_without_an_event_are_shown(folder: Path, or
     )
     trace = Trace(record(folder / "waits.pftrace", "--auto", str(script)), oracle)
     inner = next(s for s in trace.slices if s.name == "inner")
-    assert trace.names_above(inner) == ["outer", "<module>"]
+    assert trace.names_above(inner) == ["outer", "waits.py"]
 
 
 @pytest.mark.parametrize("options", [(), ("--no-functions",)])

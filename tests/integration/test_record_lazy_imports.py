@@ -51,11 +51,12 @@ def test_module_with_lazy_import_runs_inside_the_function_that_uses_it_first(
     run = record(tmp_path / "trace", "--full", "--", str(program), PYTHON_LAZY_IMPORTS=imports)
     assert (run.status, run.stdout) == (0, OUTPUT)
     loaded = check_trace(oracle, run.trace)
-    assert {"uses_it", "answer", "fails"} <= names(loaded)
+    assert {"uses_it", "first_used.answer", "fails"} <= names(loaded)
     inside = """
         select user.name from slice body
         join slice user on body.ts >= user.ts and body.ts + body.dur <= user.ts + user.dur
-        where body.name = '<module>' and user.name in ('uses_it', 'answer', 'fails')
+        where body.name in ('import first_used', 'import broken')
+          and user.name in ('uses_it', 'first_used.answer', 'fails')
         order by body.ts
     """
     assert loaded.query(inside) == [("uses_it",), ("fails",)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ OPEN = "open"
 TESTS = Path(__file__).parent.parent
 PROFILED = [str(TESTS / "unit" / "profilers"), str(TESTS / "support" / "call_programs.py")]
 """The code that these tests look at."""
+_PROFILED_MODULE = re.compile(r"^tests\.(unit\.profilers|support)\.\w+\.")
 
 Call = tuple[str, list["Call"]]
 """A call: qualified name and the calls in it."""
@@ -35,13 +37,17 @@ def session_config(*categories: str) -> TraceConfig:
 
 
 class Event:
-    """A track event, with interned strings resolved."""
+    """A track event, with interned strings resolved.
+
+    The names of functions of these tests are without the module.
+    """
 
     def __init__(self, sequence: int, event: Any, strings: dict[tuple[str, int], Any]) -> None:
         self.sequence = sequence
         self.type = event.type
         self.track = event.track_uuid or 0
-        self.name = event.name or strings.get(("name", event.name_iid or 0), "")
+        name = event.name or strings.get(("name", event.name_iid or 0), "")
+        self.name = _PROFILED_MODULE.sub("", name)
         self.categories = [strings[("category", iid)] for iid in event.category_iids]
         self.location = strings.get(("location", event.source_location_iid or 0))
         log = event.log_message

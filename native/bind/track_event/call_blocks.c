@@ -1,5 +1,6 @@
 #include "bind/track_event/call_blocks.h"
 
+#include "bind/track_event/source_location.h"
 #include "core/identity_cache.h"
 
 static struct call_cache* cache_of(struct thread_sequence* s,
@@ -16,7 +17,7 @@ void call_cache_put(struct thread_sequence* s, CategoryObject* category,
   struct call_cache* c = cache_of(s, category);
   uint32_t epoch = s->core.epoch;
   uint32_t category_iid = known_category(s, category);
-  uint32_t name = st_identity_find(&s->codes, epoch, code);
+  uint32_t name = st_identity_find(&s->names, epoch, code_name(code));
   uint32_t location = st_identity_find(&s->locations, epoch, code);
   if (!c || c->category != category || !category_iid || !name || !location)
     return;
@@ -48,7 +49,7 @@ bool call_cache_begin_anew(struct thread_sequence* s, CategoryObject* category,
   struct st_function f = {.line = (uint32_t)code->co_firstlineno};
   uint32_t category_iid = known_category(s, category);
   bool written = category_iid && !PyErr_Occurred() &&
-                 text_of(code->co_qualname, &f.name, &f.name_size) &&
+                 text_of(code_name(slot->code), &f.name, &f.name_size) &&
                  text_of(code->co_filename, &f.file, &f.file_size) &&
                  st_sequence_write_named_call(&s->core, timestamp, category_iid,
                                               &f, &slot->block);

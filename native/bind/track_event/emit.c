@@ -333,13 +333,13 @@ static void append_fields(struct thread_state* t, const struct event* e) {
 static void append_name(struct thread_state* t, struct thread_sequence* s,
                         const struct event* e, struct st_event* out) {
   const struct event_request* r = e->request;
-  if (r->code) {
-    out->name_iid = code_name_iid(t, s, r->code);
-    append_source_location(t, code_location_iid(t, s, r->code));
-  } else if (e->name) {
+  if (e->name)
     out->name_iid =
         intern_string(t, s, ST_INTERN_EVENT_NAME, &s->names, e->name);
-  }
+  else if (r->code)
+    out->name_iid = code_name_iid(t, s, r->code);
+  if (r->code)
+    append_source_location(t, code_location_iid(t, s, r->code));
 }
 
 static bool write_to(struct thread_state* t, struct thread_sequence* s,
@@ -429,9 +429,9 @@ static PyObject* name_as_str(PyObject* name) {
  * written inline. */
 static const char* inline_name(const struct event* e, struct st_event* out,
                                PyObject** release) {
-  PyObject* name = e->request->code
-                       ? ((PyCodeObject*)e->request->code)->co_qualname
-                       : e->name;
+  PyObject* name = e->name;
+  if (!name && e->request->code)
+    name = ((PyCodeObject*)e->request->code)->co_qualname;
   if (!name)
     return NULL;
   Py_ssize_t size;

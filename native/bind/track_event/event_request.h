@@ -41,8 +41,8 @@ struct event_request {
    * NULL. */
   EventTemplateObject* template;
   PyObject* name; /* The name of the event, a str. */
-  /* The code object that provides name and location of the event, instead of
-   * `name`. */
+  /* The code object that provides the location of the event; without `name` also
+   * its name. */
   PyObject* code;
   /* The log record of the event, or NULL. */
   const struct log_message* log_message;

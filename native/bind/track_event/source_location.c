@@ -5,6 +5,8 @@
 #include "core/fields.h"
 #include "core/setters.h"
 
+PyObject* (*st_code_name_function)(PyObject* code);
+
 static void append_entry(struct thread_state* t, uint32_t iid, const char* file,
                          size_t file_size, const char* function,
                          size_t function_size, uint32_t line) {
@@ -56,7 +58,7 @@ uint32_t code_location_iid(struct thread_state* t, struct thread_sequence* s,
   if (iid)
     return iid;
   PyCodeObject* code = (PyCodeObject*)object;
-  iid = source_location_iid(t, s, code->co_filename, code->co_qualname,
+  iid = source_location_iid(t, s, code->co_filename, code_name(object),
                             (uint32_t)code->co_firstlineno);
   if (iid)
     identity_put(t, &s->locations, s->core.epoch, object, iid);

@@ -68,6 +68,9 @@ struct st_track_event_api {
   PyObject* (*thread_track)(uint64_t native_id);
   /* Returns whether the calling thread is inside an untraced call. */
   bool (*is_untraced)(void);
+  /* Sets the function that returns the name of a code object's slices, as a
+   * borrowed str.  It runs no Python code. */
+  void (*set_code_name)(PyObject* (*name_of)(PyObject* code));
   const uint32_t* start_counter;
   uint64_t (*now)(void);
   /* Drops the current exception, as st_drop_own_error() of handler_errors.h

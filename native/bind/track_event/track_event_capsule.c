@@ -8,6 +8,7 @@
 #include "bind/track_event/emit.h"
 #include "bind/track_event/instances.h"
 #include "bind/track_event/process_track.h"
+#include "bind/track_event/source_location.h"
 #include "bind/track_event/thread_state.h"
 #include "bind/track_event/track_event_api.h"
 #include "core/fast_clock.h"
@@ -45,7 +46,8 @@ static uint32_t begin(struct event_request* r, uint32_t mask,
 
 static uint32_t begin_new_code(CategoryObject* category, PyObject* code,
                                uint32_t mask, uint64_t timestamp) {
-  struct event_request r = {.category = category, .code = code};
+  struct event_request r = {
+      .category = category, .code = code, .name = code_name(code)};
   uint32_t written = begin(&r, mask, timestamp);
   struct thread_sequence* s = written ? only_sequence(mask) : NULL;
   if (s)
@@ -161,6 +163,7 @@ static uint32_t api_begin_past(PyObject* category, PyObject* code,
   struct event_request r = past(e, ST_SLICE_BEGIN);
   r.category = (CategoryObject*)category;
   r.code = code;
+  r.name = code_name(code);
   return mask ? st_emit(&r, mask) : 0;
 }
 
@@ -198,6 +201,10 @@ static bool api_is_untraced(void) {
   return st_untraced_depth != 0;
 }
 
+static void api_set_code_name(PyObject* (*name_of)(PyObject* code)) {
+  st_code_name_function = name_of;
+}
+
 static const struct st_track_event_api kApi = {
     .enabled = api_enabled,
     .begin_code = api_begin_code,
@@ -210,6 +217,7 @@ static const struct st_track_event_api kApi = {
     .instant_past = api_instant_past,
     .thread_track = api_thread_track,
     .is_untraced = api_is_untraced,
+    .set_code_name = api_set_code_name,
     .start_counter = &st_start_counter,
     .now = api_now,
     .drop_own_error = st_drop_own_error,

@@ -1,9 +1,9 @@
 """`python.functions`: every call of a Python function is a slice.
 
-Calls are recorded in native code (`stretto._pyhooks`). Slices have the code's qualified name, file
-and line, and are on the track of the thread, also inside asyncio tasks: a suspended generator or
-coroutine ends its slice, a resumed one begins a new slice. Calls of functions with
-`@category.traced` are recorded only once, by the decorator.
+Calls are recorded in native code (`stretto._pyhooks`). Slices have the function's module and name
+(`code_names`), file and line, and are on the track of the thread, also inside asyncio tasks: a
+suspended generator or coroutine ends its slice, a resumed one begins a new slice. Calls of
+functions with `@category.traced` are recorded only once, by the decorator.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from stretto.base.errors import ConfigError
 from stretto.client import fork
 from stretto.client.track_event import slots
 from stretto.profilers.code_filter import CodeFilter
+from stretto.profilers.code_names import code_name
+from stretto.profilers.folded_code import FOLDED, IMPORTS, is_folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from types import CodeType
     from typing import Any
 
 category = stretto.Category("python.functions", "calls of Python functions", ["slow"])
@@ -50,6 +53,7 @@ class FunctionOptions:
             hooks of functions that have only short calls are switched off.
         threshold_file: for auto detail: path of a file that holds the threshold as a u64 in
             nanoseconds; the threshold may rise during the recording. "" for 50 us.
+        imports: "full", "folded" or "off", see `folded_code`.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
@@ -59,6 +63,7 @@ class FunctionOptions:
         "auto_detail",
         "c_functions",
         "exclude",
+        "imports",
         "include",
         "max_depth",
         "min_duration_ns",
@@ -75,6 +80,7 @@ class FunctionOptions:
         c_functions: Any = False,
         auto_detail: Any = False,
         threshold_file: Any = "",
+        imports: Any = FOLDED,
     ) -> None:
         self.include = _patterns("include", include)
         self.exclude = _patterns("exclude", exclude)
@@ -83,6 +89,9 @@ class FunctionOptions:
         self.c_functions = bool(c_functions)
         self.auto_detail = bool(auto_detail)
         self.threshold_file = str(threshold_file)
+        if imports not in IMPORTS:
+            raise ConfigError(f"imports: choose from {', '.join(IMPORTS)}, not {imports!r}.")
+        self.imports = imports
 
     @classmethod
     def parse(cls, options: Mapping[str, object]) -> FunctionOptions:
@@ -97,6 +106,18 @@ class FunctionOptions:
             raise ConfigError(f"Unknown profiler option {unknown[0]!r}: choose from {known}.")
         given = {name: value for name, value in options.items() if value is not None}
         return cls(**given)
+
+
+def _code_choice(options: FunctionOptions) -> Callable[[CodeType, str | None], str | None]:
+    """Return a function that returns the name of a code object's slices; None for no slices."""
+    accepts = CodeFilter(options.include, options.exclude)
+
+    def choose(code: CodeType, module: str | None) -> str | None:
+        if is_folded(code, module, options.imports) or not accepts(code, module):
+            return None
+        return code_name(code, module)
+
+    return choose
 
 
 class _Tracer:
@@ -118,7 +139,7 @@ class _Tracer:
         try:
             _pyhooks.start(
                 category,
-                accepts=CodeFilter(options.include, options.exclude),
+                accepts=_code_choice(options),
                 min_duration_ns=options.min_duration_ns,
                 max_depth=options.max_depth,
                 c_functions=options.c_functions,

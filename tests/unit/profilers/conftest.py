@@ -17,7 +17,7 @@ def function_options() -> Iterator[Callable[..., None]]:
     functions.install()
 
     def use(**more: Any) -> None:
-        install({"include": PROFILED, **more})
+        install({"include": PROFILED, "imports": "full", **more})
 
     use()
     yield use

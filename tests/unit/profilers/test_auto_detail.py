@@ -49,7 +49,7 @@ def many(count: int) -> None:
 def counted() -> dict[str, Any]:
     found = totals()
     assert found is not None
-    return {name: calls for name, _, _, calls, *_ in found["functions"]}
+    return {name.rpartition(".")[2]: calls for name, _, _, calls, *_ in found["functions"]}
 
 
 @with_events

@@ -364,7 +364,7 @@ class TestTracingOptions:
             json.__file__,
             json.decoder.__file__,
         }
-        assert result.calls()[0][0] == "loads"
+        assert result.calls()[0][0] == "json.loads"
 
     def test_excluded_functions_are_not_recorded(self, options: Callable[..., None]) -> None:
         options(include=(), exclude=PROFILED)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stretto.base.errors import CommandError, ConfigError
 from stretto.cli.verb_parser import USAGE_EXIT_CODE, VerbParser
 from stretto.client.recording import parse_size
+from stretto.profilers.folded_code import IMPORTS
 from stretto.recorder.host.options import (
     DEFAULT_BUFFER_BYTES,
     DEFAULT_SIZE_BYTES,
@@ -188,6 +189,12 @@ def _add_content_options(parser: VerbParser) -> None:
         type=_time,
         help="leave out calls shorter than this (50us)",
     )
+    add(
+        "--imports",
+        choices=IMPORTS,
+        help="full: also the calls of the import system; folded: only the bodies of imported "
+        "modules; off: neither (default: folded, with --full full)",
+    )
     add("--max-depth", metavar="N", type=_depth, help="leave out calls nested deeper (400)")
 
 
@@ -333,6 +340,8 @@ def _target_options(parsed: argparse.Namespace) -> dict[str, list[str]]:
         options["min_duration_ns"] = [str(parsed.min_duration)]
     if parsed.max_depth is not None:
         options["max_depth"] = [str(parsed.max_depth)]
+    if imports := parsed.imports or (IMPORTS[0] if parsed.full or parsed.stream else ""):
+        options["imports"] = [imports]
     if parsed.c_functions:
         options["c_functions"] = ["1"]
     if parsed.auto:

@@ -90,6 +90,8 @@ def configure(options: Options, workspace: Workspace) -> None:
     if "auto_detail" in options:
         functions["auto_detail"] = True
         functions["threshold_file"] = workspace.threshold
+    if "imports" in options:
+        functions["imports"] = options["imports"][0]
     for name in ("include", "exclude"):
         functions[name] = options.get(name, [])
     profilers.install(functions)

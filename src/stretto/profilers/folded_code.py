@@ -1,0 +1,73 @@
+"""The interpreter's own machinery, whose frames only hide those of the program.
+
+Folded are the import system, and the frames through which the standard library starts scripts,
+threads, processes and coroutines. Whether code is folded is decided once for each code object.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
+
+FULL, FOLDED, OFF = IMPORTS = ("full", "folded", "off")
+"""Import machinery and bodies of modules are recorded; only bodies of modules are; neither."""
+
+MAIN_MODULES = ("__main__", "__mp_main__")
+_CO_OPTIMIZED = 1
+"""The flag of code of functions, which bodies of modules and classes lack."""
+
+_ALL = ("",)
+_FOLDED: dict[str | None, tuple[str, ...]] = {
+    "asyncio.base_events": _ALL,
+    "asyncio.base_futures": _ALL,
+    "asyncio.base_subprocess": _ALL,
+    "asyncio.base_tasks": _ALL,
+    "asyncio.coroutines": _ALL,
+    "asyncio.events": _ALL,
+    "asyncio.futures": _ALL,
+    "asyncio.protocols": _ALL,
+    "asyncio.runners": ("Runner.", "_"),
+    "asyncio.selector_events": _ALL,
+    "asyncio.sslproto": _ALL,
+    "asyncio.tasks": ("_",),
+    "asyncio.transports": _ALL,
+    "asyncio.unix_events": _ALL,
+    "concurrent.futures.thread": ("_",),
+    "importlib": _ALL,
+    "importlib._abc": _ALL,
+    "importlib._bootstrap": _ALL,
+    "importlib._bootstrap_external": _ALL,
+    "importlib.abc": _ALL,
+    "importlib.machinery": _ALL,
+    "importlib.util": _ALL,
+    "multiprocessing.context": ("ForkProcess._", "SpawnProcess._", "ForkServerProcess._"),
+    "multiprocessing.forkserver": _ALL,
+    "multiprocessing.popen_fork": ("Popen.__init__", "Popen._launch"),
+    "multiprocessing.process": ("BaseProcess._bootstrap", "BaseProcess.run"),
+    "multiprocessing.spawn": _ALL,
+    "runpy": _ALL,
+    "threading": ("Thread._bootstrap", "Thread.run"),
+    "zipimport": _ALL,
+}
+"""Beginnings of the qualified names of folded functions, by module."""
+
+
+def is_body(code: CodeType) -> bool:
+    """Whether the code is the body of a module that was loaded from a file."""
+    return code.co_name == "<module>" and not code.co_filename.startswith("<string>")
+
+
+def is_folded(code: CodeType, module: str | None, imports: str) -> bool:
+    """Whether slices of the code are left out.
+
+    Args:
+        code: the code of a function, a class or a module.
+        module: the name of the module that the code runs in.
+        imports: one of `IMPORTS`.
+    """
+    if imports == FULL or code.co_name == "<module>":
+        return imports == OFF and is_body(code) and module not in MAIN_MODULES
+    if not code.co_flags & _CO_OPTIMIZED:
+        return True
+    return code.co_qualname.startswith(_FOLDED.get(module, ()))
