@@ -835,13 +835,13 @@ class MessageTemplates:
 
 @final
 class MessageHook:
-    """The fast path of `sent` or `received` of `stretto.base.rpc_hooks`.
+    """The fast path of the hooks `sent` and `received` of `stretto.base.rpc_hooks`.
 
     Args:
         owner: the owner of the channels' and methods' states.
         otherwise: the general implementation, called for unusual messages.
         incoming: the context variable with the flow of the message being handled.
-        transport: the category that shows messages whose own category is disabled.
+        transport: a category that records the messages of all methods, whatever their category.
         outgoing: True for `sent`, False for `received`.
     """
 

@@ -92,7 +92,7 @@ class CaptureRegex:
             for order, (position, captures) in enumerate(threads):
                 if position == MATCH and not captures[0] == at == not_empty_at:
                     found = (captures[0], at, *captures[2:])
-                    threads = threads[:order]  # The threads behind this one have a lower priority.
+                    threads = threads[:order]  # Later alternatives have a lower priority.
                     break
             left -= 1
             if at == len(text) or (found and not threads):

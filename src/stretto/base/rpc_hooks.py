@@ -37,12 +37,12 @@ What a transport must do
 - Call the hooks for every message of a channel while `hooks` is set: for methods whose switch is
   off, for unknown methods, for replies and for its own control messages. On a `numbered` channel,
   call them only for methods whose switch is on, in any order, without lock.
-- Give a reply the transaction id of its request, at both ends; use a transaction id once in the
+- Give a reply the transaction id of its request, at both ends. Use a transaction id once in the
   lifetime of a connection. If an end was used by others before (`adopted`), begin at a random id.
-- Enter a span that isn't None at once, on the thread or task that sends or handles, and leave it
-  when the call has ended or the handler has returned. A span of a received reply is entered on the
-  caller's thread or task. If the reply is passed to a callback, enter and leave the span of the
-  request at once.
+- Enter a span (unless it is None) at once, on the thread or task that sends or handles the message.
+  Leave it when the call has ended or the handler has returned. Enter the span of a received reply
+  on the caller's thread or task. If the reply is passed to a callback, enter and leave the span of
+  the request at once.
 - Pass arguments by position: the hooks are native functions, and run for each message.
 
 What hooks must do

@@ -1,13 +1,15 @@
 """Stream sockets of any family: connections and listeners, as `ipc` uses them.
 
 `unix_socket` and `network_socket` implement them; `sockets` selects the class by the address. All
-sockets are close-on-exec and non-blocking. Sending to a closed peer raises no SIGPIPE. A message
-may carry one descriptor, which arrives with its first bytes (unix sockets only).
+sockets are close-on-exec and non-blocking. Sending to a closed peer raises no SIGPIPE. On a unix
+socket a message may have one descriptor, which arrives with the message's first bytes.
 
-A program may close all descriptors, including those of connections. If another file gets the number
-of a connection's descriptor, that file isn't touched, and the connection counts as broken. The
-check is a system call before each use. Connections accepted by a listener omit the check: they
-belong to a service, whose process doesn't close descriptors of others.
+A program may close all descriptors, including those of connections, and another file may get the
+number of such a descriptor. So a system call checks the descriptor before each use. If it refers to
+another file, that file isn't touched, and the connection counts as broken.
+
+Connections accepted by a listener omit the check: they belong to a service, whose process doesn't
+close descriptors of others.
 
 Source: docs/formats/ipc.md, "Frames".
 """

@@ -150,12 +150,13 @@ def setup_startup_tracing(
 ) -> StartupTracingSession:
     """Start recording now, before a session of the tracing service includes this process.
 
-    Connects, as `stretto.connect` does. The data sources of `config` that are registered in this
-    process start at once, and write into 8 MiB of memory of this process. If a session sets up a
-    data source with an equal config, it adopts the running data source, with everything recorded
-    since the start. Such a session may exist already, or start later. A data source that no session
-    adopts in time stops, and its data is discarded. When the memory is full, events are dropped and
-    counted.
+    This function connects, as `stretto.connect` does. The data sources of `config` that are
+    registered in this process start at once, and write into 8 MiB of memory of this process. When
+    the memory is full, events are dropped and counted.
+
+    A session that exists already, or starts later, may set up a data source with an equal config.
+    It then adopts the running data source, with everything recorded since the start. A data source
+    that no session adopts in time stops, and its data is discarded.
 
     In a program run by `stretto record --system` nothing is set up, because the recorder's session
     records the program from the start. The child of a fork has no startup session.

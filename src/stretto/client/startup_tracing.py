@@ -1,20 +1,21 @@
 """Startup tracing: recording before a service is connected (Perfetto's SetupStartupTracing).
 
-A session records a program only once it is connected: earlier events are not in its trace. With
-startup tracing the program's data sources start at once, with the config that the session is
-expected to have, and write into memory of this process::
+A session records a program only after the program is connected: earlier events are not in the
+trace. With startup tracing the program's data sources start at once, with the config that the
+session is expected to have. They write into memory of this process::
 
     recording --a service sets up the same config--> adopted: the service gets everything
         |
         +--time-out, abort(), disconnection--> aborted: the data is discarded
 
-Each data source has a *reservation* in place of its unknown target buffer. When the service sets up
-a data source that `can_adopt_startup_session`, the reservation is bound to the service's buffer,
-and recording continues without a gap. Until then its chunks stay in the memory; when that is full,
-events are dropped, and counted. So a startup session never stalls the program.
+Each data source has a *reservation*, a number in place of its unknown target buffer. Its chunks
+stay in the memory. When the memory is full, events are dropped and counted, so a startup session
+never stalls the program. When the service sets up a data source with a config that
+`can_adopt_startup_session` accepts, the reservation is bound to the service's buffer. Recording
+continues without a gap.
 
 If a connection has shared memory already, that memory is used. All methods may be called from any
-thread: the thread that removes an instance from `waiting` handles it.
+thread: the thread that removes an instance from `waiting` handles the instance.
 
 Sources: docs/formats/shared_memory.md, "Startup writers"; docs/formats/track_events.md, "Startup
 tracing".

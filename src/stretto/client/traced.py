@@ -7,13 +7,13 @@ call costs one test of the category.
 
 A generator has a slice for each of its runs, from resumption to the next `yield`: while it is
 suspended, other work takes place on the thread. A coroutine has one slice from its start to its
-end, on its task's track, where slices of other tasks can't interfere.
+end. This slice is on the task's own track, where slices of other tasks can't interfere.
 
-Function tracing (`stretto record`) leaves out calls that are recorded by the decorator. It records
+Function tracing (`stretto record`) leaves out calls that the decorator records. But it does record
 the steps of a coroutine, as slices on the thread's track.
 
-The module is also used without the native part, with categories that are never enabled, so that
-decorated functions behave the same.
+The module is also used without the native part. Then categories are never enabled, and decorated
+functions behave the same.
 """
 
 from __future__ import annotations

@@ -10,12 +10,15 @@ The key combines this cookie with the machine's boot id and the network namespac
 compute the key before the server has accepted, and without netlink. The server's query takes some
 10 µs, once.
 
-The server queries the kernel as soon as its end is made: once the client has closed, the query
-fails. If it fails (netlink is forbidden, the client is in another network namespace, or has
-closed), there is no key, and no flow; the reason is counted. Instead of querying the kernel, two
-ends may agree on a key: one end makes it by `nonce()` and sends it once, or a parent passes it to a
-child with a socket pair. TCP connections can be identified by the addresses of both ends, as long
-as ports aren't reused; this is optional.
+The server queries the kernel as soon as its end is made, because the query fails once the client
+has closed. It also fails if netlink is forbidden, or if the client is in another network namespace.
+Then there is no key, and no flow; the reason is counted.
+
+Two ends may also agree on a key, without the kernel. One end makes it by `nonce()` and sends it
+once, or a parent passes it to a child with a socket pair.
+
+TCP connections can be identified by the addresses of both ends, as long as ports aren't reused;
+this is optional.
 """
 
 from __future__ import annotations

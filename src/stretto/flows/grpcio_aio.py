@@ -3,11 +3,15 @@
     channel = grpc.aio.insecure_channel(address, interceptors=client_interceptors())
     server = grpc.aio.server(interceptors=[FlowServerInterceptor()])
 
-`stretto.flows.grpcio` describes the rules. There are two differences. The interceptor can't observe
-when a reply is awaited: so a call's slice ends once the call is sent, and the instant of the reply
-marks the end of the call. And each call's handler has a track of its own, on which a streaming
-handler's slice lasts until its last message. The arrow of a reply by `context.abort` begins at the
-handler: the reply is sent before the interceptor is informed.
+`stretto.flows.grpcio` describes the rules. There are two differences:
+
+- The interceptor can't observe when a reply is awaited. So a call's slice ends once the call is
+  sent, and the instant of the reply marks the end of the call.
+- Each call's handler has a track of its own. On this track a streaming handler's slice lasts until
+  the handler's last message.
+
+The arrow of a reply by `context.abort` begins at the handler: the reply is sent before the
+interceptor is informed.
 """
 
 from __future__ import annotations

@@ -7,11 +7,14 @@
     with http_call("GET", url, headers, add_header=True):
         async with session.get(url, headers=headers) as response: ...
 
-The block is the call. If it ends without an exception, the reply has been received. The flow's id
-is made from the `traceparent` in the headers; otherwise, with `add_header=True`, from an added
-header `x-stretto-flow`. An instrumented client adds its own `traceparent` later, which this
-function can't see: in this case put the `traceparent` into `headers` yourself, or use `add_header`,
-which has precedence.
+The block is the call. If it ends without an exception, the reply has been received.
+
+The flow's id is made from the `traceparent` in `headers`. If there is none and `add_header=True`,
+the header `x-stretto-flow` is added to `headers`, and the id is made from it.
+
+An instrumented client adds its own `traceparent` only inside the block, so it can't be used here.
+With such a client, put the `traceparent` into `headers` yourself, or use `add_header`: the server
+prefers `x-stretto-flow`.
 """
 
 from __future__ import annotations

@@ -6,9 +6,10 @@
 
 The call's slice lasts only while the request is written, because the caller may do other work
 before `getresponse`, or drop the connection. `getresponse` is a separate slice, in which the reply
-is received; the slice isn't a message, and has no `role`. The flow's id is made from the request's
-`traceparent`; otherwise, with `add_header=True`, from an added header `x-stretto-flow` with 16
-hexadecimal digits.
+is received. This second slice isn't a message, and has no `role`.
+
+The flow's id is made from the request's `traceparent`. If there is none and `add_header=True`, the
+header `x-stretto-flow` with 16 hexadecimal digits is added, and the id is made from it.
 
 A `traceparent` identifies one request. If several requests have the same `traceparent`, arrows lead
 from each of these requests to all of their handlers.

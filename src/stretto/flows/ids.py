@@ -1,37 +1,35 @@
 """Flow ids that each end of a channel computes on its own.
 
-`AnchoredIds`, the default. Per direction of a channel:
+All ids are 64 bits; 0 means: no flow.
 
-    (anchor, count)      the latest transaction id, and the number of messages since then
-    new txid             anchor = txid, count = 0
-    no txid, or a        count += 1
-    further reply
+`AnchoredIds` is the default. Each direction of a channel has a state (anchor, count): the latest
+transaction id, and the number of messages since then.
+
+    new txid                        anchor = txid, count = 0
+    no txid, or a further reply     count += 1
     id = flow_id(key of the direction, anchor << 32 | count)
 
-A first reply has the id of its request, wherever it comes in its direction. So:
+A request and its first reply have the same id, whatever the order of the messages. No other
+messages of a channel share an id.
 
-- No two messages of a direction share an id. A request and its first reply have the same id.
-- The id of a two-way message depends only on its txid. The id of a one-way message depends on the
-  latest two-way message and a small count: if an end has missed messages, it assigns no ids to
-  one-way messages until the next two-way message synchronises both ends. If an end missed messages
-  unnoticed, a few messages may get wrong ids until then.
-- If two processes write to a channel at once, its messages can't be counted: see
-  `Direction.disable`.
+The id of a two-way message depends only on its txid. The id of a one-way message depends on the
+latest two-way message and a small count. So an end that has missed messages assigns no ids to
+one-way messages until the next two-way message, which synchronises both ends. If an end doesn't
+notice that it has missed messages, a few messages may get wrong ids until then. If two processes
+write to a channel at once, its messages can't be counted, and get no ids.
 
-`NumberedIds`: for protocols that number each request, one-way requests too (Perfetto's IPC).
+`NumberedIds` is for protocols that number each request, one-way requests too (Perfetto's IPC).
 Nothing is counted, so no count can be lost.
 
-`Rfc0035Ids` and `HashIds` follow the example and the text of Fuchsia's RFC-0035. The ids of both
-depend only on the txid: every one-way message of a method has the same id, and the example's ids
-repeat after 256 transactions. Both exist for comparison, and for traces that have to match other
-implementations of the RFC. `rfc0035` computes the intended expression. With the precedence of C and
+`Rfc0035Ids` follows Fuchsia's RFC-0035: its example (`rfc0035`) or its text (`hashed`). It exists
+for comparison, and for traces that have to match other implementations of the RFC. The ids depend
+only on the txid: every one-way message of a method has the same id, and the example's ids repeat
+after 256 transactions. `rfc0035` computes the intended expression. With the precedence of C and
 Python, `koid & 0xFFFF << 48 | …` would keep the *top* 16 bits of the koid, which are all zero: ids
 would not depend on the channel.
 
-All ids are 64 bits; 0 means: no flow.
-
-At run time `stretto.flows.native.FlowIds` counts, in C. `AnchoredIds` and `NumberedIds` compute the
-same ids in Python: the tests compare both.
+At run time the C class `stretto.flows.native.FlowIds` computes the ids. `AnchoredIds` and
+`NumberedIds` compute the same ids in Python: the tests compare both.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@
     await writer.drain()                              ...
 
 The n-th message that one end sends is the n-th message that the other end receives. So both ends
-have to make the object before the first message, and use it for every message, empty ones too.
-`sending` holds a lock while its block writes: messages are counted in the order of the wire. Only
-one thread or task may read.
+have to make their `MessageFlows` before the first message, and use it for every message, empty ones
+too. `sending` holds a lock while its block writes, so that messages are counted in the order of the
+wire. Only one thread or task may read.
 
 If the count becomes unknown, no arrow is drawn for the rest of the connection, and
 `stretto.flows.stats()` counts `not synchronised`:

@@ -4,7 +4,8 @@
     Process(target=work, args=(queue,)).start()
 
 `put` only appends an item to a buffer. The feeder, a thread of the same process, pickles and writes
-the item later. So an item gets its number at `put`, and the number is passed to the reader:
+the item later. So an item gets its number at `put`, and the number is passed to the reader through
+the array `numbers` in shared memory:
 
     put      buffer: (item, number) ...                      a number: pid, and a count
     feeder   numbers[written % SIZE] = number; write         under the queue's write lock
@@ -12,13 +13,13 @@ the item later. So an item gets its number at `put`, and the number is passed to
     get      read; number = numbers[read % SIZE]             under its read lock
              read += 1
 
-`numbers` is shared memory. It has room for more items than a pipe can hold. If a pipe was enlarged
-and holds more items, the additional items have no arrow. After an interrupted read or write no item
-has an arrow.
+The array has room for more items than a pipe can hold. If a pipe was enlarged and holds more items,
+the additional items have no arrow. After an interrupted read or write no item has an arrow.
+
+The size of an item is unknown to its sender, so only the receiver records it.
 
 `multiprocessing.Queue._reset` sets attributes of the queue: its buffer, and its functions for
-writing and reading. The override of `_reset` replaces these attributes. The size of an item is
-unknown to its sender, so only the receiver records it.
+writing and reading. The override of `_reset` replaces these attributes.
 """
 
 from __future__ import annotations

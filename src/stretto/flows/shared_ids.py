@@ -6,11 +6,12 @@
                         |
     child   ids -> [SharedIds] -> no ids        sets the flag with its first message
 
-Usually the child doesn't use its parent's channels, and the parent continues. If the child does use
-such a channel, the peer counts the messages of both processes together, and no process can compute
-ids any more: then all messages of the channel have no ids. Messages that the parent sends in the
-microseconds between the child's first message and its flag may get wrong ids: two processes that
-write to one channel at once can't be distinguished by counting.
+Usually the child doesn't use its parent's channels, and the parent continues with its ids. If the
+child does use such a channel, the peer counts the messages of both processes together. Then no
+process can compute ids, and all further messages of the channel have no ids.
+
+The parent may send messages in the microseconds between the child's first message and its flag.
+These messages may get wrong ids: counting can't distinguish the messages of two processes.
 """
 
 from __future__ import annotations

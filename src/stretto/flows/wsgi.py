@@ -3,9 +3,11 @@
     app = FlowMiddleware(app)
 
 Each request becomes a slice, joined to the client's slice as in `stretto.flows.asgi`. The slice
-lasts until the application has returned its body. If the body is generated piece by piece (by a
-generator, for example), each piece is a separate slice, `body`, and so is the body's `close`. The
-time between the pieces belongs to the server. These slices aren't messages, and have no `role`.
+lasts until the application has returned its body.
+
+If the body is generated piece by piece (by a generator, for example), each piece is a separate
+slice, `body`. The call of the body's `close` is such a slice, too. The time between the pieces
+belongs to the server. These slices aren't messages, and have no `role`.
 
 The reply counts as sent when the server gets the first piece, because the server writes the header
 fields together with this piece.

@@ -1,9 +1,9 @@
 """The interfaces of producers, consumers and relays, and of the service's endpoints for them.
 
 These interfaces decouple the tracing service, the client library and the socket adapters. A
-*producer* offers data sources and writes trace data; the service calls it back. Within a process
-the client calls the service's endpoint directly; over a socket there is an adapter with the same
-methods on each side::
+*producer* offers data sources and writes trace data; the service calls its callbacks. Within a
+process the client calls the service's endpoint directly. Over a socket, each side has an adapter
+with the same methods::
 
     client  --ProducerEndpoint-->  service            in process
     client  --ProducerEndpoint-->  frames  -->  service    over a socket

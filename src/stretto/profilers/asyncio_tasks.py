@@ -1,12 +1,16 @@
 """`python.asyncio`: each step of a task is a slice on the thread that runs it.
 
 A step is the time from a task's resumption to the next `await` that suspends it. Its slice has the
-name of the coroutine. Flows lead from the creation of a task to its first step, from step to step,
-and from a task's last step to the next step of the task that awaited it. On CPython 3.14 and later
-the argument `awaited_by` names the tasks that wait for the task, directly or through a future such
-as that of `gather`. The last step of a task that failed has the argument `exception`. (Events that
-the task itself emits are on the task's own track.) Event loops with their own handles (uvloop) show
-only the creation of tasks.
+name of the coroutine. Events that the task itself emits are on the task's own track.
+
+Flows lead from the creation of a task to its first step, from step to step, and from a task's last
+step to the next step of the task that awaited it.
+
+The last step of a task that failed has the argument `exception`. On CPython 3.14 and later the
+argument `awaited_by` names the tasks that wait for the task, directly or through a future such as
+that of `gather`.
+
+Event loops with their own handles (uvloop) show only the creation of tasks.
 """
 
 from __future__ import annotations

@@ -6,9 +6,13 @@ Generated modules have a subclass for each message of a schema. Fields are attri
     config.data_sources.append(TraceConfig.DataSource())
     TraceConfig.decode(config.encode()) == config
 
-An unset field has its default value: None for a message; an empty list or dict, which is then
-stored in the message, for a repeated field or map; otherwise the default value of the schema, or
-0, "" and the like. Assigning None unsets a field.
+Reading an unset field returns its default value:
+
+- None for a message;
+- an empty list or dict for a repeated field or map; this object is stored in the message;
+- otherwise the default value of the schema, or 0, "" and the like.
+
+Assigning None unsets a field.
 
 Extensions are keys: `message[extension]`, see `stretto.protozero.extension`.
 

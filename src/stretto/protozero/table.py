@@ -5,13 +5,15 @@ only text: for each message one line per field, in the order of declaration ::
 
     NAME NUMBER KIND[:TYPE] [repeated | packed | implicit] [redact] [OPTION=...]
 
-KIND is the name of a scalar type, `enum`, `message`, or `map:KEY,KIND`. TYPE is a path in the same
-module, or `MODULE/PATH`. Options: `oneof`, the group of the field; `proto`, the schema's name if
-Python reserves it; `json`, the JSON name if it isn't the standard one; `default`. The values of
-`json` and `default` are escaped like a Python string, spaces included.
+- KIND is the name of a scalar type, `enum`, `message`, or `map:KEY,KIND`.
+- TYPE is a path in the same module, or `MODULE/PATH`.
+- The options are `oneof`, the group of the field; `proto`, the name in the schema, if Python
+  reserves this name; `json`, the JSON name, if it isn't the standard one; and `default`. The values
+  of `json` and `default` are escaped like a Python string, spaces included.
 
-An enum is a list of `NAME=NUMBER`, with `=PROTO` appended if Python reserves the name. An extension
-is a line like that of a field, after the `TYPE` of the extended message; NAME is its full name.
+An enum is a list of `NAME=NUMBER`. If Python reserves the name, the name in the schema follows:
+`NAME=NUMBER=PROTO`. An extension is the `TYPE` of the extended message, and then a line like that
+of a field; its NAME is the full name.
 """
 
 from __future__ import annotations

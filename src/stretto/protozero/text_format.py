@@ -3,13 +3,17 @@
     config = parse_text("duration_ms: 500  buffers { size_kb: 1024 }", TraceConfig)
     print(format_text(config))
 
-The parser accepts Perfetto's dialect, a part of protobuf's: `field: value` or `field { … }`; an
-optional colon; comments from `#`; an optional `;` after a value or message; strings in double
-quotes, where consecutive strings are joined; decimal numbers; `true` and `false`; enum values by
-name; extensions as `[package.name]`. Lists, commas, `<>`, single quotes, hexadecimal numbers and
-exponents are not supported. Integers are truncated to their width, negative ones wrap around, and
-an integer ends at a decimal point, as in Perfetto. In addition `inf`, `-inf` and `nan` are
-accepted.
+The parser accepts Perfetto's dialect, a part of protobuf's:
+
+- `field: value`, `field { … }` or `field: { … }`, with an optional `;` after the value or message;
+- strings in double quotes (consecutive strings are joined), decimal numbers, `true` and `false`,
+  enum values by name, extensions as `[package.name]`;
+- comments from `#` to the end of the line;
+- in addition to the dialect, `inf`, `-inf` and `nan`.
+
+Lists, commas, `<>`, single quotes, hexadecimal numbers and exponents are not supported. As in
+Perfetto, integers are truncated to their width, negative ones wrap around, and an integer ends at a
+decimal point.
 
 The output can be parsed again, also by google.protobuf. Unknown fields, and enum values without a
 name, can't be expressed in the dialect: they are written as comments.

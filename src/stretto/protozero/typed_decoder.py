@@ -11,10 +11,14 @@ Generated messages have a `Decoder` class ::
 The constructor scans the fields once and stores the last field of each number. Values are
 converted on access; repeated fields are searched on access.
 
-The rules are those of Perfetto's decoders: the last occurrence of a singular field is used
-(messages are not merged), repeated fields are lists in the order of the encoded message, packed or
-not, and unknown fields are skipped. Bytes are views of the input, enum values are plain integers.
-Decoding stops at malformed data: `bytes_left` is then not 0.
+The rules are those of Perfetto's decoders:
+
+- The last occurrence of a singular field is used; messages are not merged.
+- Repeated fields, packed or not, are lists in the order of the encoded message.
+- Unknown fields are skipped.
+- Decoding stops at malformed data: `bytes_left` is then not 0.
+
+Bytes are views of the input, enum values are plain integers.
 """
 
 from __future__ import annotations

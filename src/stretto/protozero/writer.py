@@ -1,9 +1,9 @@
 """Append-only messages: encoded directly into their destination.
 
 Writers are for trace packets, which are encoded once and not used afterwards: value objects would
-cost more. Generated writers have `set_x` for a singular field (and for a packed field, with all its
-values) and `add_x` for an element of a repeated field. For a message these methods return its
-writer, which ends with the `with` block ::
+cost more. Generated writers have a method `set_x` for a singular field, and `add_x` for an element
+of a repeated field. For a packed field, `set_x` sets all values. For a message these methods return
+its writer, which ends with the `with` block ::
 
     packet = TracePacket.Writer()
     packet.set_timestamp(now)
@@ -13,13 +13,14 @@ writer, which ends with the `with` block ::
 
 A root message is written to a destination, `Writer(destination)`. By default this is a growing
 buffer, and `finish()` returns the bytes. Other destinations are a writable buffer, an object with a
-`write` method, and a trace writer, for which the message is a packet. They have received the whole
-message after `finalize()`, or after the `with` block.
+`write` method, and a trace writer, for which the message is a packet. A destination has received
+the whole message after `finalize()`, or after the `with` block.
 
-Rules: written data can't be read back or changed. A message has one open child; appending to the
-message ends the child and its children. Writing to an ended message raises LocalProtocolError under
-`python -X dev`; otherwise the call is counted and ignored, because tracing must not break the
-traced program.
+Rules
+- Written data can't be read back or changed.
+- A message has one open child. Appending to the message ends the child and its children.
+- Writing to an ended message raises LocalProtocolError under `python -X dev`. Otherwise the call is
+  counted and ignored, because tracing must not break the traced program.
 
 The length of a child is known only when it ends, so four bytes are reserved for it. A child of at
 most 127 bytes is then moved, so that its length takes one byte. A longer child, or one that began

@@ -4,10 +4,12 @@
        |  fork: the child inherits the connection
        +--passes one end of a new socket pair--> recorder: the child's producer connection
 
-It has two purposes. A forked child connects over the inherited socket if it may not enter the
-recorder's folder, because its parent has dropped privileges. And the recorder detects whether a
-process is running that may still connect: the socket stays open while a process holds it, also
-between a fork and the child's own connection.
+It has two purposes:
+
+- If a parent has dropped privileges, its child may not enter the recorder's folder. The child then
+  connects over the inherited socket.
+- The socket stays open while a process holds it, also between a fork and the child's own
+  connection. So the recorder knows whether a process is running that may still connect.
 
 `exec` closes the socket: the executed program finds the recorder by its environment.
 """

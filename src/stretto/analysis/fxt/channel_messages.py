@@ -7,9 +7,10 @@
     any other message     begin ─── end                         its reply has another flow
 
 Bit 31 of a flow's id is set if the id was made from a transaction id. Then the reply has the same
-id, and is sent by the process that read the request. The importer adds the arguments that
-`stretto flows` expects: `role`, `kind` and `method`; and a name that `stretto fidl symbolize` can
-replace.
+id as the request, and is sent by the process that read the request.
+
+The importer adds the arguments that `stretto flows` expects: `role`, `kind` and `method`. It also
+adds a name that `stretto fidl symbolize` can replace.
 
 Source: the `kernel:ipc` events of Fuchsia's channel dispatcher.
 """

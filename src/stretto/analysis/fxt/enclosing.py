@@ -1,17 +1,19 @@
 """Finds the slice to which each point of a flow belongs.
 
 In FXT a point is a record of its own, somewhere within its duration. In Perfetto's packets a point
-belongs to the BEGIN or the END of the slice, and these events define the order of the flow's
+belongs to the BEGIN or the END of a slice, and the order of these events is the order of the flow's
 points:
 
     S  [..... begin .....]              BEGIN of S
                   T  [.. end ..]        BEGIN of T: later than that of S
     S  [..... begin ........ end ...]   END of S: the BEGIN of S is before T
 
-So a point is put on its slice's BEGIN, unless that BEGIN is before the flow's previous point. Then
-the point is put on the slice's END. A flow may have several points in one slice: an arrow from the
-slice to itself. Events are identified by their position in the order of time. The resulting points
-are sorted by that position.
+So a point is put on the BEGIN of its slice. If that BEGIN is before the flow's previous point, the
+point is put on the END of the slice. Several points of a flow may be in one slice: they are an
+arrow from the slice to itself.
+
+An event is identified by its position in the order of time. The resulting points are sorted by the
+position of their event.
 """
 
 from __future__ import annotations
@@ -160,9 +162,9 @@ class EnclosingSlices:
         return False
 
     def finish(self) -> None:
-        """Handle slices that never ended: their points are left out, and counted as such.
+        """Count the points that were put on ENDs which never came. Call this after the last event.
 
-        Call this after the last event.
+        These points are left out.
         """
         for thread in self._threads.values():
             late = sum(len(each.late or ()) for each in thread.slices)

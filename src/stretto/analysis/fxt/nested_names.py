@@ -1,4 +1,4 @@
-"""Names of flat arguments that are paths into a nested value, and their conversion.
+"""Converts between nested values and flat arguments, whose names are paths into a value.
 
     request.id = 7                     request ┬ id = 7
     request.headers[0] = "a"    <──>           ├ headers ─ [ "a", "b" ]
@@ -8,7 +8,7 @@
 
 As in TOML, a part of a path is quoted if it is empty or contains one of `.[]"`; within quotes, a
 backslash precedes a quote or a backslash. So every path has one meaning. Only traces that Stretto
-converted have paths: in those of other programs a dot is an ordinary character.
+converted have paths. In traces of other programs a dot is an ordinary character.
 
 If the other parts of a nested value are missing (earlier elements were left out, a path was cut),
 the argument stays flat, with its path as its name.

@@ -5,8 +5,8 @@
 
 Rules
 - A file is hostile: every length is checked against its record, and every record against the file.
-  Memory is bounded: one record, the tables of `_MAX_PROVIDERS` providers, and `_MAX_STRING_BYTES`
-  of text in all of them.
+- Memory is bounded: one record, and the tables of `_MAX_PROVIDERS` providers, with at most
+  `_MAX_STRING_BYTES` of text in all tables.
 - A damaged record is lost, and the next one is read. A record starts with its own length; if that
   is zero, reading continues at the next word.
 - Times are nanoseconds: ticks are converted by the provider's rate.

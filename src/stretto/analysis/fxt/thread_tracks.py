@@ -1,9 +1,11 @@
 """Tracks for processes, threads, counters, and asynchronous operations.
 
-Names and parents come from kernel objects, which may be anywhere in the file: so the whole file is
-read before the first track is described. The arguments that our exporter adds (see `track_threads`)
-restore the original tracks. Ids of kernel objects have 64 bits, Linux's pids and tids 31: greater
-ids are replaced by numbers that count down from the greatest pid.
+Names and parents come from kernel objects, which may be anywhere in the file. So the whole file is
+read before the first track is described. In files of our exporter, the kernel objects have
+arguments from which the original tracks are restored (see `track_threads`).
+
+Ids of kernel objects have 64 bits, Linux's pids and tids 31. Greater ids are replaced by numbers
+that count down from the greatest pid.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ Other rules overwrite the text of their groups; the string keeps its length::
 The `ATRACE_` policies are for the text format of Android's tracing, `B|pid|payload`: the
 beginning of the payload is compared before the expression is tried.
 
-Expressions use the common syntax of Python, RE2, PCRE and ECMAScript, over bytes. Expressions where
-these differ (POSIX classes such as `[[:alpha:]]`), and those that can't be matched in linear time
-(back references, lookaround), are refused.
+Expressions match bytes, in the common syntax of Python, RE2, PCRE and ECMAScript. An expression is
+refused if its meaning differs between these (POSIX classes such as `[[:alpha:]]`), or if it can't
+be matched in linear time (back references, lookaround).
 """
 
 from __future__ import annotations

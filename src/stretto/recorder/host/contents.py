@@ -17,8 +17,8 @@ class Contents:
     Attributes:
         events: number of track events.
         drops: number of gaps, where packets were dropped because shared memory was full.
-        first_ns: the oldest time from which on there are events, in ns of the boot-time clock;
-            2**64 - 1 without events.
+        first_ns: the time at which the events begin, in ns of the boot-time clock; 2**64 - 1
+            without events.
         processes: pids of the processes in the trace.
         threads: (pid, tid) of the threads in the trace.
     """

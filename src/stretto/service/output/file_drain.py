@@ -1,10 +1,11 @@
 """Writes the data of a session into its file, while it runs and when it ends.
 
-Data is written at each multiple of the period, and earlier if a buffer has filled a quarter of its
-size: a watermark then wakes an eventfd. A thread writes the file (`FileWriter`) and the service
-does not wait for this thread: unwritten data stays in the session's buffers, which count
-overwritten data. If a file makes no progress for some time, the file is abandoned and the session
-ends.
+Data is written at each multiple of the period. If a buffer has filled a quarter of its size, its
+watermark wakes an eventfd, and data is written earlier.
+
+A thread writes the file (`FileWriter`), and the service does not wait for it. Meanwhile unwritten
+data stays in the session's buffers, which count overwritten data. If a file makes no progress for
+some time, the file is abandoned and the session ends.
 """
 
 from __future__ import annotations
