@@ -41,7 +41,7 @@ def check(trace, oracle, count):
     return processor
 
 
-def test_session_read_at_its_end_is_a_valid_trace(setup, oracle):
+def test_trace_of_a_session_read_at_its_end_is_valid(setup, oracle):
     producer = setup.producer("ds", name="p")
     consumer = setup.enable(make_config("ds", duration_ms=500))
     write_instants(producer.writer("ds"), setup.clock, 300)
@@ -58,7 +58,7 @@ def test_session_read_at_its_end_is_a_valid_trace(setup, oracle):
     assert stats["traced_producers_seen"] == 1
 
 
-def test_session_streamed_into_a_file_is_a_valid_trace(setup, oracle, tmp_path):
+def test_trace_of_a_session_streamed_into_a_file_is_valid(setup, oracle, tmp_path):
     producer = setup.producer("ds")
     path = tmp_path / "trace"
     config = make_config("ds", write_into_file=True, output_path=str(path))
@@ -78,7 +78,7 @@ def test_session_streamed_into_a_file_is_a_valid_trace(setup, oracle, tmp_path):
     check(path.read_bytes(), oracle, 500)
 
 
-def test_clone_of_a_ring_is_a_valid_trace(setup, oracle):
+def test_trace_of_a_cloned_ring_buffer_is_valid(setup, oracle):
     producer = setup.producer("ds")
     config = make_config("ds")
     config.buffers[0].transfer_on_clone = True
@@ -92,7 +92,7 @@ def test_clone_of_a_ring_is_a_valid_trace(setup, oracle):
     check(clone.data, oracle, 50)
 
 
-def test_clone_of_a_session_written_into_a_file_is_a_valid_trace(setup, oracle, tmp_path):
+def test_trace_of_a_clone_of_a_session_written_into_a_file_is_valid(setup, oracle, tmp_path):
     producer = setup.producer("ds")
     path, copy = tmp_path / "trace", tmp_path / "copy"
     config = make_config("ds", write_into_file=True, output_path=str(path), flush_period_ms=5000)
@@ -114,7 +114,7 @@ def test_clone_of_a_session_written_into_a_file_is_a_valid_trace(setup, oracle, 
     check(path.read_bytes(), oracle, 80)
 
 
-def test_compressed_session_is_a_valid_trace(setup, oracle):
+def test_compressed_trace_is_valid(setup, oracle):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds", compression_type=1))
     write_instants(producer.writer("ds"), setup.clock, 300)
@@ -126,7 +126,7 @@ def test_compressed_session_is_a_valid_trace(setup, oracle):
     check(consumer.data, oracle, 300)
 
 
-def test_session_with_triggers_and_a_remote_machine_is_a_valid_trace(oracle):
+def test_trace_with_triggers_and_a_remote_machine_is_valid(oracle):
     setup = Setup(extension_descriptors=[("empty.desc", b"")])
     setup.enable(make_config(unique_session_name="other"))
     relay = setup.service.connect_relay(9)

@@ -86,7 +86,7 @@ class TestConnectedProgram:
                 program.run("app.instant('after')")
                 assert names(service.stop("one")) == ["after"]
 
-    def test_program_takes_part_in_a_running_session(self, address: str) -> None:
+    def test_program_that_connects_during_a_session_is_recorded(self, address: str) -> None:
         with ServiceProcess(address) as service:
             service.start("one", session_config("app"))
             with LiveProgram(CONNECT) as program:

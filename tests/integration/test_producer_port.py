@@ -131,7 +131,9 @@ def flush(service: PlainService, producer: RecordingProducer, request_id: int) -
 
 
 class TestProducerHandshake:
-    def test_setup_is_delivered_on_the_calling_thread(self, producer: RecordingProducer) -> None:
+    def test_callbacks_during_connect_run_on_the_connecting_thread(
+        self, producer: RecordingProducer
+    ) -> None:
         assert producer.log == [
             ("connect",),
             ("tracing",),
@@ -300,7 +302,7 @@ class TestServiceCommands:
         assert len(producer.threads) == 2
         service.wait_for(lambda: ("notify_data_source_stopped", 1) in service.endpoints[0].log)
 
-    def test_flush_is_acknowledged_after_the_data(
+    def test_flush_is_acknowledged_after_the_data_is_committed(
         self, service: PlainService, producer: RecordingProducer
     ) -> None:
         trace_writer = writer(producer)

@@ -241,7 +241,9 @@ def test_recorded_and_counted_calls_add_up_if_no_function_is_switched_off(
     assert counted + len(inside) == 100
 
 
-def test_threshold_rises_with_the_size_of_the_trace(folder: Path, oracle: Any) -> None:
+def test_threshold_of_call_durations_rises_with_the_size_of_the_trace(
+    folder: Path, oracle: Any
+) -> None:
     program = {
         "warm": [],
         "count": 0,

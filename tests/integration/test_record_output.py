@@ -199,14 +199,14 @@ class TestRecordingLimits:
         command = record_command(trace, *options, "-c", text)
         return alone(sys.executable, "-c", LIMITED.format(size=size), *command)
 
-    def test_full_disk_ends_a_stream_but_not_the_program(self, oracle, trace):
+    def test_full_disk_ends_a_streamed_recording_but_not_the_program(self, oracle, trace):
         run = self.on_a_small_disk(trace, "--stream")
         assert (run.status, run.stdout) == (0, "end\n")
         assert "File too large" in run.stderr
         assert "lost" in run.stderr
         assert "f" in names(check_trace(oracle, trace.read_bytes(), complete=False))
 
-    def test_ring_of_a_trace_on_a_full_disk_can_be_recovered(self, oracle, trace):
+    def test_ring_file_on_a_full_disk_can_be_recovered(self, oracle, trace):
         run = self.on_a_small_disk(trace, "--buffer", "8mb")
         assert (run.status, run.stdout) == (0, "end\n")
         assert "File too large" in run.stderr
@@ -216,7 +216,7 @@ class TestRecordingLimits:
         assert alone(sys.executable, "-m", "stretto", "recover", f"{trace}.ring").status == 0
         assert "f" in names(check_trace(oracle, trace.read_bytes(), complete=False))
 
-    def test_ring_above_the_file_size_limit_is_refused(self, trace):
+    def test_ring_file_above_the_file_size_limit_is_refused(self, trace):
         run = self.on_a_small_disk(trace, "--buffer", "64mb")
         assert (run.status, run.stdout) == (125, "")
         assert "can't be made" in run.stderr
@@ -245,7 +245,7 @@ class TestRecordingLimits:
         assert run.stderr.startswith("stretto: record: ")
         assert listing(trace.parent) == set()
 
-    def test_ring_is_kept_if_the_trace_cannot_be_created(self, oracle, trace):
+    def test_ring_file_is_kept_if_the_trace_cannot_be_created(self, oracle, trace):
         program = f"import os; os.mkdir({f'{trace}.part'!r}); print('end')"
         run = record(trace, "-c", f"def f(): pass\nf()\n{program}")
         assert (run.status, run.stdout) == (0, "end\n")
@@ -255,7 +255,7 @@ class TestRecordingLimits:
         assert alone(*ring).status == 0
         assert "f" in names(check_trace(oracle, found.read_bytes(), complete=False))
 
-    def test_message_does_not_name_a_ring_that_the_program_removed(self, trace):
+    def test_message_does_not_name_a_ring_file_that_the_program_removed(self, trace):
         folder = trace.parent / "gone"
         folder.mkdir()
         run = record(folder / trace.name, "-c", f"import shutil; shutil.rmtree({str(folder)!r})")
@@ -263,7 +263,7 @@ class TestRecordingLimits:
         assert "can't write the trace" in run.stderr
         assert "recover" not in run.stderr
 
-    def test_ring_keeps_the_newest_events(self, oracle, trace):
+    def test_ring_recording_keeps_the_newest_events(self, oracle, trace):
         text = "def f(): pass\nfor _ in range(300_000): f()\ndef last(): pass\nlast()"
         run = record(trace, "--buffer", "1mb", "-c", text)
         loaded = check_trace(oracle, run.trace)
@@ -274,7 +274,7 @@ class TestRecordingLimits:
         ((calls,),) = loaded.query("select count(*) from slice where name = 'f'")
         assert 10_000 < calls < 200_000
 
-    def test_stream_keeps_all_events(self, oracle, trace):
+    def test_streamed_recording_keeps_all_events(self, oracle, trace):
         text = "def f(): pass\nfor _ in range(500_000): f()"
         run = record(trace, "--stream", "--buffer", "4mb", "-c", text)
         loaded = check_trace(oracle, run.trace)
@@ -313,12 +313,12 @@ class TestKilledRecorder:
         self.kill(process)
         assert process.communicate()[0] == "end\n"
 
-    def test_stream_of_a_killed_recorder_is_readable(self, oracle, trace, start):
+    def test_streamed_trace_of_a_killed_recorder_is_readable(self, oracle, trace, start):
         self.kill(start("--stream", *works_for(5)))
         part = Path(f"{trace}.part").read_bytes()
         assert "work" in names(check_trace(oracle, part, complete=False))
 
-    def test_ring_of_a_killed_recorder_is_recovered(self, oracle, trace, start):
+    def test_ring_file_of_a_killed_recorder_is_recovered(self, oracle, trace, start):
         self.kill(start("--buffer", "4mb", *works_for(5)))
         ring = f"{trace}.ring"
         run = alone(sys.executable, "-m", "stretto", "recover", ring)
@@ -328,7 +328,7 @@ class TestKilledRecorder:
         assert calls > 100
         assert Path(ring).exists()
 
-    def test_recover_refuses_the_ring_of_a_running_recorder(self, trace, start):
+    def test_recover_refuses_the_ring_file_of_a_running_recorder(self, trace, start):
         start(*works_for(10))
         ring = f"{trace}.ring"
         wait_until(Path(ring).exists)

@@ -191,7 +191,7 @@ class TestAddedDataSources:
 
 
 class TestTraceOfSystemRecording:
-    def test_stream_holds_all_events(self, daemon, tmp_path, oracle):
+    def test_streamed_system_recording_keeps_all_events(self, daemon, tmp_path, oracle):
         run = recorded(daemon, tmp_path / "out", "--stream", "-c", "def f(): pass\nf()")
         assert run.status == 0
         assert "f" in names(check_trace(oracle, run.trace))

@@ -50,7 +50,9 @@ def script(tmp_path):
     return path
 
 
-def test_children_by_fork_subprocess_and_multiprocessing_are_recorded(oracle, tmp_path, script):
+def test_children_started_by_fork_subprocess_and_multiprocessing_are_recorded(
+    oracle, tmp_path, script
+):
     trace = tmp_path / "trace"
     run = alone(sys.executable, str(script), str(trace), CHILD)
     assert (run.status, run.stderr) == (0, "")

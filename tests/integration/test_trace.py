@@ -331,7 +331,7 @@ def test_refused_config_leaves_no_file(place: Place) -> None:
     assert not (place.folder / "out").exists()
 
 
-def test_no_clobber_keeps_an_existing_file(place: Place) -> None:
+def test_no_clobber_option_keeps_an_existing_file(place: Place) -> None:
     (place.folder / "out").write_text("precious")
     arguments = ("trace", "-c", place.config(""), "--txt", "--no-clobber", "-o", "out")
     assert "--no-clobber" in place.run(*arguments, code=1).stderr

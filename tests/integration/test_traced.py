@@ -264,7 +264,7 @@ class TestDaemonLog:
 
 
 class TestSecondDaemon:
-    def test_second_daemon_is_refused_while_the_first_one_runs(self, daemon, opened):
+    def test_second_daemon_is_refused_while_the_first_daemon_runs(self, daemon, opened):
         second = subprocess.run(
             COMMAND, env=daemon.environment, capture_output=True, text=True, check=False, timeout=60
         )
@@ -272,7 +272,7 @@ class TestSecondDaemon:
         assert "a tracing service listens on" in second.stderr
         opened.append(daemon.producer("still-there"))
 
-    def test_second_daemon_takes_over_the_sockets_of_a_killed_one(self, daemon, opened, tmp_path):
+    def test_second_daemon_replaces_the_sockets_of_a_killed_daemon(self, daemon, opened, tmp_path):
         daemon.signal(signal.SIGKILL)
         daemon.wait()
         assert Path(daemon.producer_socket).exists()
@@ -282,7 +282,7 @@ class TestSecondDaemon:
 
 
 class TestSocketPermissions:
-    def test_default_permissions_of_the_sockets(self, daemon):
+    def test_sockets_have_the_default_permissions(self, daemon):
         assert stat.S_IMODE(os.stat(daemon.producer_socket).st_mode) == 0o666
         assert stat.S_IMODE(os.stat(daemon.consumer_socket).st_mode) == 0o600
 

@@ -194,7 +194,7 @@ def test_slice_ended_in_another_task_ends_on_its_own_track():
     assert sorted(slices_by_track(recorded).values()) == [[("handed over", 0)], [("other", 0)]]
 
 
-def test_end_does_not_end_slices_of_other_tasks():
+def test_call_of_end_does_not_end_slices_of_other_tasks():
     async def one(name):
         CATEGORY.begin(name)
         await asyncio.sleep(0)

@@ -48,7 +48,7 @@ def test_trace_has_the_names_of_threads():
     assert thread_name(recorded, recorded.one("main")) == "MainThread"
 
 
-def test_thread_unknown_to_threading_is_recorded():
+def test_thread_unknown_to_the_module_threading_is_recorded():
     done = threading.Event()
 
     def work():
@@ -215,7 +215,7 @@ def test_program_with_tracing_daemon_threads_exits_normally():
 
 
 @pytest.mark.parametrize("end", ["", "os._exit(0)", "sys.exit(0)", "del session"])
-def test_exit_with_a_running_session_succeeds(end):
+def test_program_can_exit_while_a_session_runs(end):
     run_program(f"""
         import atexit, os, sys, threading, stretto
         atexit.register(stretto.instant, "registered before")

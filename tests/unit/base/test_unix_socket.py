@@ -267,7 +267,7 @@ def test_hundreds_of_connections_may_wait_to_be_accepted(tmp_path: Path) -> None
         listener.close()
 
 
-def test_only_a_connecting_socket_verifies_its_descriptor_before_sending(tmp_path: Path) -> None:
+def test_only_the_client_end_verifies_its_descriptor_before_sending(tmp_path: Path) -> None:
     listener = UnixListener(str(tmp_path / "socket"))
     client = UnixSocket.connect(str(tmp_path / "socket"))
     accepted = listener.accept()

@@ -26,7 +26,7 @@ def command_line(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         (["python", "-Xmy=option", "-Wmodule", "-m", "named"], "named"),
     ],
 )
-def test_process_is_named_after_its_module_before_the_import(
+def test_process_started_by_python_m_is_named_after_the_module(
     command_line: pytest.MonkeyPatch, words: list[str], name: str
 ) -> None:
     command_line.setattr(sys, "argv", ["-m", *words[-1:]])

@@ -19,7 +19,7 @@ def names(trace):
     return [event.name for event in events_of(trace)]
 
 
-def test_session_passes_its_states_in_order():
+def test_session_methods_can_be_called_in_the_documented_order():
     session = stretto.TracingSession(config())
     session.setup()
     assert not CATEGORY.enabled

@@ -196,7 +196,7 @@ def test_netlink_attribute_of_length_0_ends_parsing() -> None:
     assert module._parse(head + struct.pack("=HHHHI", 4, 9, 8, 2, 77)) == (5, 77)
 
 
-def test_cookie_of_the_peer_is_read() -> None:
+def test_socket_cookie_of_the_peer_is_read() -> None:
     near, far = socket.socketpair()
     with near, far:
         assert peer_cookie(near) == struct.unpack("Q", far.getsockopt(socket.SOL_SOCKET, 57, 8))[0]

@@ -135,7 +135,7 @@ def greeter_reply() -> object:
 
 
 class TestFlowKeys:
-    def test_agreed_flow_key_needs_no_socket(self) -> None:
+    def test_flow_key_given_to_both_ends_needs_no_socket(self) -> None:
         with flows_installed():
             greeter = TracedGreeter(flow_key=99, sockets=False)
             with record() as recorded:

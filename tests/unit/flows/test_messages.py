@@ -119,7 +119,7 @@ class TestLostSynchronisation:
         assert arrows(recorded.events, "x") == [ONE_WAY] * 2
 
 
-def test_size_is_recorded_if_known() -> None:
+def test_size_of_a_message_is_recorded_if_known() -> None:
     client, server = ends()
     with record() as recorded:
         with client.sending("x", size=0):

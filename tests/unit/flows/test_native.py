@@ -86,7 +86,7 @@ def test_native_counter_of_one_way_messages_has_the_same_maximum_as_the_model() 
     assert ids.next(True, ONE_WAY, 0) == model.next(True, ONE_WAY, 0, 0) != 0
 
 
-def test_attributes_owner_and_used_of_native_flow_ids() -> None:
+def test_native_flow_ids_have_the_attributes_owner_and_used() -> None:
     owner = object()
     assert FlowIds(lambda: 0, owner).owner is owner
     assert not FlowIds(lambda: 0).used

@@ -67,7 +67,7 @@ def test_returned_delay_sets_the_alarm_again(alarm: Alarm, rings: Rings) -> None
     rings.wait_for(4)
 
 
-def test_second_set_replaces_the_time_of_the_alarm(alarm: Alarm, rings: Rings) -> None:
+def test_second_call_of_set_replaces_the_time_of_the_alarm(alarm: Alarm, rings: Rings) -> None:
     alarm.set(NEVER_MS)
     alarm.set(1)
     rings.wait_for(1)

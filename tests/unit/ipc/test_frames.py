@@ -115,7 +115,7 @@ class TestFrameReader:
         feed(reader, encode_frame(frame(1)) + garbage + encode_frame(frame(2)))
         assert take_all(reader) == [frame(1), None, frame(2)]
 
-    def test_one_frame_may_fill_the_buffer(self) -> None:
+    def test_one_frame_may_fill_the_whole_buffer(self) -> None:
         reader = FrameReader()
         payload = bytes(range(256)) * 511 + bytes(252)
         assert len(payload) == MAX_PAYLOAD_BYTES

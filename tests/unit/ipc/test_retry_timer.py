@@ -148,7 +148,9 @@ def test_start_during_attempts_has_no_effect(
     assert pauses == [0]
 
 
-def test_no_attempt_runs_while_suspended(timer: RetryTimer, attempts: Attempts) -> None:
+def test_no_attempt_runs_while_the_timer_is_suspended(
+    timer: RetryTimer, attempts: Attempts
+) -> None:
     before = tasks()
     timer.start()
     attempts.wait_for(1)
@@ -161,7 +163,7 @@ def test_no_attempt_runs_while_suspended(timer: RetryTimer, attempts: Attempts) 
     attempts.wait_for(count + 1)
 
 
-def test_start_while_suspended_takes_effect_at_resume(
+def test_start_of_a_suspended_timer_takes_effect_at_resume(
     timer: RetryTimer, attempts: Attempts
 ) -> None:
     before = tasks()

@@ -33,7 +33,7 @@ def invoke_frame(
 
 
 class TestAttachSharedMemory:
-    def test_second_shared_memory_is_refused(self) -> None:
+    def test_attaching_a_second_shared_memory_is_refused(self) -> None:
         endpoint = make_endpoint(make_table())
         fd = sealed_memory(8192)
         endpoint.attach_fd(fd, 8192, 4096)

@@ -44,7 +44,7 @@ def test_smallest_and_largest_timestamps_are_recorded(timestamp):
     assert recorded.event.timestamp == timestamp
 
 
-def test_options_of_none_are_ignored():
+def test_event_options_that_are_none_are_ignored():
     with record() as recorded:
         CATEGORY.instant("x", timestamp=None, track=None, flow=None, terminating_flow=None)
     assert recorded.event.args == {}
@@ -314,7 +314,7 @@ def test_event_name_whose_str_raises_is_empty():
     assert recorded.event.name == ""
 
 
-def test_functions_of_the_module_use_the_category_python():
+def test_functions_of_the_module_stretto_use_the_category_python():
     with record() as recorded, stretto.slice("s"):
         stretto.instant("i")
         stretto.counter("c", 1)

@@ -156,7 +156,9 @@ class TestConsumerConnection:
         assert not world.service.sessions
         assert world.host.connection_count == 0
 
-    def test_close_disconnects_the_consumers(self, world: World, remote: RemoteConsumer) -> None:
+    def test_closing_the_host_disconnects_the_consumers(
+        self, world: World, remote: RemoteConsumer
+    ) -> None:
         world.host.close()
         world.run()
         assert remote.disconnected

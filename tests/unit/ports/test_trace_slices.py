@@ -60,7 +60,7 @@ class TestSplitAndJoin:
             assert len(reply) < MAX_FRAME_BYTES - 64
 
 
-def test_small_packets_share_a_reply() -> None:
+def test_small_packets_are_sent_in_one_reply() -> None:
     assert len(list(pack_slices(trace_of([b"x"] * 5000)))) == 1
 
 

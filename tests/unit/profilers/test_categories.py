@@ -269,7 +269,7 @@ class TestLogRecords:
         (event,) = result.events
         assert (event.log, event.location) == ((5, ""), None)
 
-    def test_method_of_the_logger_is_restored(self) -> None:
+    def test_patched_method_of_the_logger_is_restored_after_the_session(self) -> None:
         original = logging.Logger.callHandlers
         with recorded("python.log"):
             assert logging.Logger.callHandlers is not original
@@ -432,7 +432,7 @@ class TestAsyncioTasks:
             assert depth in (0, 1)
         assert depth == 0
 
-    def test_methods_of_the_event_loop_are_restored(self) -> None:
+    def test_patched_methods_of_the_event_loop_are_restored_after_the_session(self) -> None:
         original = (asyncio.Handle._run, asyncio.BaseEventLoop.create_task)
         with recorded("python.asyncio"):
             assert asyncio.Handle._run is not original[0]

@@ -100,7 +100,7 @@ class TestFieldIteration:
         data = wire.bytes_field(1, bytes(wire.MAX_SIZE + 1)) + wire.bytes_field(2, b"123")
         assert [f.number for f in Decoder(data)] == [2]
 
-    def test_find_returns_the_first_field_of_a_number(self) -> None:
+    def test_find_returns_the_first_field_with_a_given_number(self) -> None:
         decoder = Decoder(
             wire.varint_field(2, 1) + wire.varint_field(1, 2) + wire.varint_field(1, 3)
         )

@@ -54,7 +54,7 @@ class TestExtensionValues:
         with pytest.raises(ConfigError, match=r"expected Event"):
             event[ext.Detail.inner] = ext.Detail()
 
-    def test_extension_declared_in_a_message_is_its_attribute(
+    def test_extension_declared_in_a_message_is_an_attribute_of_the_message(
         self, modules: tuple[Any, Any]
     ) -> None:
         extended, ext = modules

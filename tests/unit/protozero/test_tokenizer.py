@@ -66,7 +66,7 @@ class TestInputInPieces:
         assert found.append(stream(*[b"x"] * 1000) + b"\x0a").count() == 1000
         assert found.append(b"\x00").count() == 1
 
-    def test_packets_are_converted_by_the_make_callback(self, tokenizer: Any) -> None:
+    def test_packets_are_converted_by_the_callback_make(self, tokenizer: Any) -> None:
         assert list(tokenizer(make=len).append(stream(b"abc", b""))) == [3, 0]
         with pytest.raises(ZeroDivisionError):
             next(tokenizer(make=lambda _: 1 // 0).append(stream(b"x")))
@@ -129,7 +129,7 @@ class TestNativeTokenizer:
         with pytest.raises(LocalProtocolError, match="ended"):
             found.append(b"")
 
-    def test_make_callback_cannot_use_its_tokenizer(self) -> None:
+    def test_callback_make_cannot_use_its_tokenizer(self) -> None:
         seen = []
 
         def make(_: bytes) -> None:
@@ -150,7 +150,7 @@ class TestNativeTokenizer:
             with pytest.raises(ValueError, match="must be from"):
                 native.Tokenizer(**arguments)
 
-    def test_reference_cycle_of_tokenizer_and_make_callback_is_collected(self) -> None:
+    def test_reference_cycle_of_a_tokenizer_and_its_callback_is_collected(self) -> None:
         class Maker:
             def __call__(self, data: bytes) -> bytes:
                 return data
@@ -166,7 +166,7 @@ class TestNativeTokenizer:
         gc.collect()
         assert gone() is None
 
-    def test_make_callback_can_be_a_selector(self) -> None:
+    def test_callback_make_can_be_a_selector(self) -> None:
         assert selector.Selector is native.Selector
         rows = native.Tokenizer(select(TracePacket, "timestamp", "track_event.name"))
         packets = [TracePacket(timestamp=n).encode() for n in range(5)]

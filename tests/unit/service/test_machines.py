@@ -25,7 +25,7 @@ class TestMachineFilter:
         setup.enable(config)
         return [("start", "ds") in producer.calls for producer in producers]
 
-    def test_filter_host_starts_only_local_producers(self, setup):
+    def test_machine_filter_host_starts_only_local_producers(self, setup):
         assert self.started(setup, "host") == [True, False, False]
 
     def test_filter_with_two_names_starts_data_sources_on_both_machines(self, setup):

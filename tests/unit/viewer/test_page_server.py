@@ -132,7 +132,7 @@ class TestHttpResponses:
         assert (response.status, response.headers["X-Why"]) == (404, "because")
         assert response.read() == b"stretto: there is none\n"
 
-    def test_head_is_answered_without_a_body(
+    def test_head_request_is_answered_without_a_body(
         self, client: http.client.HTTPConnection, library: Library
     ) -> None:
         for path, size in (("/a", 3), ("/big", len(BIG)), ("/none", 23)):
@@ -203,7 +203,7 @@ class TestDeliveryOfResponses:
         wait_until(lambda: not server._connections)
         assert not library.delivered.is_set()
 
-    def test_response_to_head_is_not_reported_as_delivered(
+    def test_response_to_a_head_request_is_not_reported_as_delivered(
         self, server: PageServer, library: Library
     ) -> None:
         assert b"200 OK" in exchange(server, b"HEAD /last HTTP/1.1\r\n\r\n")
@@ -350,7 +350,7 @@ def test_port_in_use_by_the_same_user_is_refused() -> None:
         PageServer(first.port, ())
 
 
-def test_close_disconnects_clients(library: Library) -> None:
+def test_closing_the_server_disconnects_clients(library: Library) -> None:
     server = PageServer(0, {os.geteuid()})
     thread = Thread(target=server.serve, args=(library,))
     thread.start()

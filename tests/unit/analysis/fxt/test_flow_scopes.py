@@ -18,7 +18,7 @@ def test_flow_is_found_from_another_process_until_the_flow_ends() -> None:
     assert scopes.begin(7, 2, 5).id == 7
 
 
-def test_same_id_begun_by_two_processes_makes_two_flows() -> None:
+def test_flow_id_begun_by_two_processes_makes_two_flows() -> None:
     scopes = FlowScopes()
     first, second = scopes.begin(7, 1, 0), scopes.begin(7, 2, 0)
     assert first.id == 7 != second.id
@@ -29,7 +29,7 @@ def test_same_id_begun_by_two_processes_makes_two_flows() -> None:
     assert scopes.find(7, 3) is second
 
 
-def test_second_begin_of_an_id_makes_a_new_flow() -> None:
+def test_second_begin_of_a_flow_id_makes_a_new_flow() -> None:
     scopes = FlowScopes()
     first = scopes.begin(7, 1, 0)
     second = scopes.begin(7, 1, 0)

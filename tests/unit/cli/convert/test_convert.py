@@ -95,7 +95,7 @@ def test_packets_without_an_fxt_record_are_reported(
     assert capsys.readouterr() == ("", "")
 
 
-def test_dash_reads_standard_input_and_writes_standard_output(
+def test_dash_means_standard_input_and_standard_output(
     folder: Path, trace: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     read_end, write_end = os.pipe()

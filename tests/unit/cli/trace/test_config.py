@@ -71,7 +71,7 @@ def test_lossy_text_config_ignores_unknown_fields(tmp_path: Path) -> None:
     assert session_config(options).duration_ms == 4
 
 
-def test_text_config_without_txt_is_refused_with_advice(tmp_path: Path) -> None:
+def test_text_config_without_the_option_txt_is_refused_with_advice(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("duration_ms: 4")
     with pytest.raises(CommandError, match="add --txt"):
         session_config(parse(["-c", str(tmp_path / "c"), "-o", "x"]))

@@ -49,7 +49,7 @@ def test_reader_of_fifo_gets_the_trace_and_end_of_file(fifo: Path) -> None:
     os.close(reader)
 
 
-def test_existing_fifo_is_refused_with_no_clobber(fifo: Path) -> None:
+def test_existing_fifo_is_refused_with_the_option_no_clobber(fifo: Path) -> None:
     with pytest.raises(CommandError, match="leave --no-clobber out"):
         TraceOutput(str(fifo), no_clobber=True)
 

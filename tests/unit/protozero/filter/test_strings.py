@@ -207,6 +207,6 @@ class TestRuleReplacementByName:
 
 
 @pytest.mark.parametrize("policy", [0, 6, -1])
-def test_unknown_policy_is_refused(policy: int) -> None:
+def test_unknown_policy_of_a_rule_is_refused(policy: int) -> None:
     with pytest.raises(ConfigError, match="policy"):
         StringRule(policy, "x")

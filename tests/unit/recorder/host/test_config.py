@@ -39,13 +39,13 @@ def test_process_counters_are_a_second_data_source():
     assert [s.config.name for s in config("--no-counters").data_sources] == ["track_event"]
 
 
-def test_clear_period_depends_on_the_size_of_the_ring():
+def test_clear_period_depends_on_the_size_of_the_ring_buffer():
     assert config().incremental_state_config.clear_period_ms == 512
     assert clear_period_ms(4096) == 20
     assert clear_period_ms(1 << 30) == 1000
 
 
-def test_stream_is_written_into_the_file_periodically():
+def test_streamed_trace_is_written_into_the_file_periodically():
     made = config("--stream", "--max-size", "1mb")
     assert made.write_into_file
     assert made.max_file_size_bytes == 1 << 20

@@ -46,7 +46,7 @@ def count_file(tmp_path, data: bytes) -> Contents:
     return contents
 
 
-def test_file_may_be_counted_in_steps_smaller_than_a_packet(tmp_path, monkeypatch):
+def test_packets_of_a_file_may_be_counted_in_steps_smaller_than_a_packet(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "STEP_BYTES", 3)  # A packet has more than three bytes.
     contents = count_file(tmp_path, (EVENT + PROCESS + THREAD) * 50)
     assert (contents.events, contents.processes, contents.threads) == (50, {7}, {(7, 8)})

@@ -21,12 +21,14 @@ def threshold(workspace: Workspace) -> int:
     return int.from_bytes(Path(workspace.threshold).read_bytes(), "little")
 
 
-def test_threshold_starts_at_50_us(workspace: Workspace) -> None:
+def test_threshold_of_call_durations_starts_at_50_us(workspace: Workspace) -> None:
     assert Detail(workspace, MIB).rises == []
     assert threshold(workspace) == 50_000
 
 
-def test_threshold_rises_once_at_each_step_of_the_trace_size(workspace: Workspace) -> None:
+def test_threshold_of_call_durations_rises_once_at_each_step_of_the_trace_size(
+    workspace: Workspace,
+) -> None:
     detail = Detail(workspace, MIB)
     seen = []
     for size in (0, MIB // 2 - 1, MIB // 2, MIB // 2 + 1, MIB * 3 // 4, MIB, 2 * MIB):
@@ -37,7 +39,7 @@ def test_threshold_rises_once_at_each_step_of_the_trace_size(workspace: Workspac
     assert detail.rises[0].size == MIB // 2
 
 
-def test_large_growth_of_the_trace_raises_the_threshold_by_several_steps(
+def test_large_growth_of_the_trace_raises_the_duration_threshold_by_several_steps(
     workspace: Workspace,
 ) -> None:
     detail = Detail(workspace, MIB)

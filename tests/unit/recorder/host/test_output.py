@@ -25,7 +25,7 @@ def test_streamed_trace_gets_its_final_name_at_the_end(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_ring_is_removed_when_the_trace_is_complete(path):
+def test_ring_file_is_removed_when_the_trace_is_complete(path):
     output = Output(str(path), ring=True)
     assert os.listdir(path.parent) == ["trace.ring"]
     output.fd()
@@ -35,7 +35,7 @@ def test_ring_is_removed_when_the_trace_is_complete(path):
     assert os.listdir(path.parent) == ["trace"]
 
 
-def test_ring_is_kept_when_the_trace_cannot_be_written(path):
+def test_ring_file_is_kept_when_the_trace_cannot_be_written(path):
     output = Output(str(path), ring=True)
     output.fd()
     output.keep_ring_only()

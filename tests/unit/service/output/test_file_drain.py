@@ -185,7 +185,7 @@ def test_number_of_flushes_follows_flush_mode_and_periods(setup, out, fields, ex
     assert flushes_in(setup, out, 10_000, **fields) == expected
 
 
-def test_default_and_minimum_periods_of_writes_and_flushes():
+def test_writes_and_flushes_have_default_and_minimum_periods():
     def config(**fields):
         return TraceConfig(write_into_file=True, **fields)
 

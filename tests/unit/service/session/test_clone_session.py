@@ -364,7 +364,7 @@ class TestCloneIntoFile:
     def packets(self, tmp_path, name="clone"):
         return decode_packets((tmp_path / name).read_bytes())
 
-    def test_file_clone_contains_buffered_data(self, setup, tmp_path, target):
+    def test_clone_into_a_file_contains_buffered_data(self, setup, tmp_path, target):
         producer = setup.producer("ds")
         source = self.enable(setup, tmp_path)
         setup.write(producer, "data")
@@ -378,7 +378,7 @@ class TestCloneIntoFile:
         setup.advance(100)
         assert texts(self.packets(tmp_path, "source")) == ["data"]
 
-    def test_file_clone_contains_written_and_buffered_data(self, setup, tmp_path, target):
+    def test_clone_into_a_file_contains_written_and_buffered_data(self, setup, tmp_path, target):
         producer = setup.producer("ds")
         source = self.enable(setup, tmp_path, max_file_size_bytes=4000)
         setup.write(producer, "written")
@@ -392,7 +392,7 @@ class TestCloneIntoFile:
         boot = [p.clock_snapshot.clocks[0].timestamp for p in packets if p.has("clock_snapshot")]
         assert boot == sorted(boot)
 
-    def test_file_clone_contains_lifecycle_events(self, setup, tmp_path, target):
+    def test_clone_into_a_file_contains_lifecycle_events(self, setup, tmp_path, target):
         source = self.enable(setup, tmp_path)
         setup.advance(100)
         clone_of(setup, source, fd=target)
@@ -401,7 +401,7 @@ class TestCloneIntoFile:
         assert [name for name in of_file if "clone" in name] == ["clone_started", "buffer_cloned"]
         assert "tracing_disabled" in of_file
 
-    def test_failed_file_clone_leaves_no_descriptor_open(
+    def test_failed_clone_into_a_file_leaves_no_descriptor_open(
         self, setup, tmp_path, target, monkeypatch
     ):
         source = self.enable(setup, tmp_path)
@@ -415,7 +415,7 @@ class TestCloneIntoFile:
         assert "out of memory" in clone_of(setup, source, fd=target).clones[0].error
         expect_new_descriptors(before, 0)
 
-    def test_clone_of_a_file_session_needs_a_descriptor(self, setup, tmp_path):
+    def test_clone_of_a_session_that_writes_a_file_needs_a_descriptor(self, setup, tmp_path):
         source = self.enable(setup, tmp_path)
         assert "pass a descriptor" in clone_of(setup, source).clones[0].error
 

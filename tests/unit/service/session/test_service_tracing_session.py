@@ -42,7 +42,7 @@ class TestSessionStart:
         setup.run()
         assert producer.calls[-1] == ("start", "ds")
 
-    def test_data_source_registered_during_the_stop_is_not_started(self, setup):
+    def test_data_source_registered_while_the_session_stops_is_not_started(self, setup):
         first = setup.producer()
         first.register("ds", ack_stop=True)
         consumer = setup.enable(make_config("ds", "late"))

@@ -190,7 +190,9 @@ class TestSessionSemaphores:
     def test_semaphore_of_limit_0_allows_one_session(self, setup):
         assert not self.enable(setup, 0).disabled
 
-    def test_second_session_with_semaphore_limit_0_is_refused_until_the_first_ends(self, setup):
+    def test_second_session_with_semaphore_limit_0_is_refused_until_the_first_session_ends(
+        self, setup
+    ):
         first = self.enable(setup, 0)
         assert "semaphore" in self.enable(setup, 0).disabled[0].lower()
         first.endpoint.disable_tracing()

@@ -45,7 +45,7 @@ def received(packets):
 
 
 class TestStartTriggers:
-    def test_start_trigger_starts_the_session_until_its_stop_delay(self, setup):
+    def test_session_started_by_a_trigger_ends_after_the_stop_delay(self, setup):
         producer = setup.producer("ds")
         consumer = setup.enable(config_of(START, trigger("go", 500)))
         assert ("setup", "ds") in producer.calls
