@@ -6,8 +6,8 @@ texts. Here all alternatives advance together, as in RE2::
 
     pattern --parse--> tree --emit--> program --full_match--> sets of program positions
 
-The set that follows a set and a character is cached, so that most characters cost one look-up.
-Syntax: `regex_syntax`.
+A cache maps a set of positions and a character to the next set, so that most characters cost one
+look-up. `regex_syntax` describes the syntax.
 """
 
 from __future__ import annotations

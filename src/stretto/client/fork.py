@@ -1,9 +1,11 @@
 """The handling of forks.
 
-The child has the parent's memory and none of its threads: its sessions, writers and connections
-belong to the parent, so the child drops them. Helper threads are stopped before the fork (with a
-second thread, CPython 3.12 and later warn, and locks could stay held for ever), and restarted in
-the parent after the fork.
+The child has the parent's memory and none of its threads. The sessions, writers and connections in
+this memory belong to the parent, so the child drops them.
+
+Helper threads are stopped before the fork, and restarted in the parent after the fork. Otherwise
+CPython 3.12 and later would warn of a second thread, and in the child locks could stay held for
+ever.
 """
 
 from __future__ import annotations

@@ -5,12 +5,14 @@
 
     stretto.flows.install()          # in both processes, before they connect
 
-From then on, methods whose definition names a category (`(stretto.trace)` in a .proto file,
-`@trace` in a .fidl file) become slices at both ends while a session records that category. The
-slices are joined by arrows. Each end computes the arrows' ids on its own: no byte is added to the
-messages. A message whose id can't be computed has no arrow, and is counted
-(`stretto.flows.stats()`); a wrong arrow is never drawn. docs/flows.md has the rules, and the
-wrappers for other transports.
+A method is traced if its definition names a category (`(stretto.trace)` in a .proto file, `@trace`
+in a .fidl file). While a session records that category, each call of the method is a slice at both
+ends, and arrows join the slices.
+
+Each end computes the arrows' ids on its own: no byte is added to the messages. A message whose id
+can't be computed has no arrow, and is counted (`stretto.flows.stats()`).
+
+docs/flows.md describes the rules, and the wrappers for other transports.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Calls functions after a module has been imported, without importing it.
 
-While a callback is registered for a module, a finder is the first in `sys.meta_path`. The finder
-delegates the search to the other finders, and wraps the module's loader: the wrapper calls the
-callbacks. The module's own attributes refer to the original loader.
+While a callback is registered for a module, a finder of this module is the first in
+`sys.meta_path`. It delegates the search to the other finders, and wraps the loader that they find.
+The wrapper calls the callbacks. The attributes of the imported module refer to the original loader.
 """
 
 from __future__ import annotations

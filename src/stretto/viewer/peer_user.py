@@ -1,10 +1,11 @@
 """Finds the user at the other end of a TCP connection over 127.0.0.1.
 
-A unix socket has SO_PEERCRED for this. For TCP, the kernel reports the owner of each socket, and
-the peer's socket is on this machine, too. The permissions of the service's socket protect the
-traces. Without this check every user of the machine could read them through a TCP port.
+The permissions of the service's unix socket protect the traces. Without a check of the user, every
+user of the machine could read them through our TCP port.
 
-The kernel is queried over netlink. If the query fails, the kernel's table of all sockets is read:
+A unix socket has SO_PEERCRED for such a check. For TCP, the kernel reports the owner of each socket
+of this machine, and the peer's socket is one of them. The kernel is queried over netlink. If the
+query fails, the kernel's table of all sockets is read:
 
     sl  local_address rem_address   st tx_queue:rx_queue tr:tm->when retrnsmt   uid …
      3: 0100007F:9C42 0100007F:1F65 01 …                                       1000

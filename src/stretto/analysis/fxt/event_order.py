@@ -1,8 +1,8 @@
 """Sorting of a file's events by time, so that slices nest and each flow point follows its slice.
 
-FXT's records come in any order. A complete duration is written when it ends: its record follows
-those of the events inside it. It is split here into a beginning and an end. Events with the same
-time are sorted like this:
+FXT's records come in any order. The record of a complete duration is written when the duration
+ends, after the records of the events inside. This module splits a complete duration into a
+beginning and an end. Events with the same time are sorted like this:
 
     0  ends of complete durations,
     1  beginnings of complete durations, the longest first,

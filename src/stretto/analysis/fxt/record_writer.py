@@ -5,10 +5,11 @@
 
 Rules
 - A text gets an entry in the string table at its second use: most argument values are used only
-  once, and would fill the table. Entries are never replaced; when a table is full, further texts
+  once, and would fill the table. Entries are never replaced. When a table is full, further texts
   and threads are written inline.
-- A record has at most 32,760 bytes and 15 arguments; a name has at most 2,000 bytes, a text 24,000.
-  Longer texts are cut, and arguments that don't fit are left out: `cut` and `left_out` count them.
+- A record has at most 32,760 bytes and 15 arguments. A name has at most 2,000 bytes, a text 24,000.
+  Longer texts are cut, and counted in `cut`. Arguments that don't fit are left out, and counted in
+  `left_out`.
 """
 
 from __future__ import annotations

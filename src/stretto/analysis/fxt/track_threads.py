@@ -1,9 +1,12 @@
 """The threads that represent tracks in FXT.
 
-FXT has threads of processes, and asynchronous operations, which no flow can join. So a track that
-isn't a thread's (the track of a task or of a process, a track with a name) becomes a separate
-thread, in the process to which the track belongs: the slices of the track nest, and flows can join
-them. Kernel objects carry the names, and the arguments from which a reader can restore the track:
+FXT has threads of processes, and asynchronous operations. Flows can't join asynchronous operations.
+So a track that isn't a thread's (the track of a task or of a process, a track with a name) becomes
+a separate thread, in the process to which the track belongs. The slices of the track nest on this
+thread, and flows can join them.
+
+The records of the kernel objects contain the names, and arguments from which a reader can restore
+the track:
 
     process   stretto.track    uuid of its track
     thread    stretto.track    uuid of its track

@@ -1,10 +1,12 @@
 """Detects whether a signal was sent to the whole process group or to the recorder alone.
 
 A signal to the group (`kill -- -PGID`, the stop button of an IDE) reaches the program without the
-recorder; a signal to the recorder alone must be forwarded. The kernel doesn't report which of the
-two has happened. So a child process, `cat`, waits in the same group with the default action for
-every signal. If the signal ends or stops `cat` as well, it was sent to the group. `cat` reads from
-a pipe of the recorder, and ends when the recorder ends; it has no other descriptor of the recorder.
+recorder. A signal to the recorder alone must be forwarded. The kernel doesn't report which of the
+two has happened.
+
+So a child process, `cat`, waits in the same group with the default action for every signal. If a
+signal ends or stops `cat` as well, it was sent to the group. `cat` reads from a pipe of the
+recorder, and ends when the recorder ends. It has no other descriptor of the recorder.
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 
 A recorder holds a lock on its folder. If the recorder is killed, its folder is no longer locked,
 and the next recorder removes the folder. A recorder that is killed before it has the lock leaves a
-folder that contains at most the new lock file, which is removed when it is older than CREATION_S.
-Only folders of the same user are removed, and symbolic links are not followed. A folder of the
-user's own, whatever its name, is never removed, because it has other contents.
+folder that contains at most the new lock file. Such a folder is removed when it is older than
+CREATION_S.
+
+Only folders of the same user are removed, and symbolic links are not followed. A folder that the
+user has made is never removed, whatever its name, because it has other contents.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """A pipe, FIFO, socket or terminal that one thread writes and another can interrupt.
 
 A write to such a file blocks until the reader reads. So the thread waits for room in `poll`,
-and `interrupt` ends the wait. A pipe is opened a second time to make it non-blocking,
-because the flag of the given descriptor is shared with other processes. A file that can't be
-opened again is written in pieces small enough not to block after `poll`.
+and `interrupt` ends the wait.
+
+Writes must not block after `poll`. So a pipe is opened a second time, with O_NONBLOCK: the given
+descriptor shares this flag with other processes. A file that can't be opened again is written in
+pieces that are small enough not to block.
 """
 
 from __future__ import annotations
