@@ -441,7 +441,7 @@ class TestBuiltInCategories:
             ("python.asyncio", "asyncio.run(task())", "task"),
         ],
     )
-    def test_hooks_are_installed_and_removed_with_the_category(
+    def test_hooks_are_installed_only_while_their_category_is_enabled(
         self, service: ServiceProcess, program: LiveProgram, category: str, order: str, name: str
     ) -> None:
         program.run("async def task(): await asyncio.sleep(0)\nimport asyncio, gc, logging")

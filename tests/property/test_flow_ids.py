@@ -1,4 +1,4 @@
-"""Client and server compute equal anchored flow ids for the messages of random RPC calls."""
+"""Client and server compute equal flow ids, by the scheme `anchored`, for random RPC calls."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_track_of_another_thread_is_named_by_repeated_events() -> None:
 
 @pytest.mark.parametrize("size", [2000, 2030, 2048, 3000, 4096])
 def test_eight_long_strings_are_recorded_after_short_ones(size: int) -> None:
-    """A size field of two bytes holds at most 16383; the eight strings are shorter or longer."""
+    """The total size of the strings is below or above 16383, the maximum of a two-byte size."""
     texts = ["", "short", "x" * size]
     with record() as recorded:
         for x in texts:

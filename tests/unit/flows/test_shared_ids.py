@@ -77,7 +77,7 @@ def test_child_has_flows_on_a_channel_unused_before_the_fork() -> None:
     assert one_way(state) != 0
 
 
-def test_second_fork_reuses_the_flag_shared_after_the_first_fork() -> None:
+def test_shared_flag_of_the_first_fork_is_used_again_after_a_second_fork() -> None:
     channel, state = shared(mmap(-1, 1))
     ids = state.ids
     state.after_fork_in_parent()

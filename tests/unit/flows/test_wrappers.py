@@ -453,7 +453,7 @@ class TestWsgiMiddleware:
                 body.close()
         return recorded.events, got
 
-    def test_list_body_is_returned_unchanged_and_recorded(self) -> None:
+    def test_response_body_that_is_a_list_is_returned_unchanged_and_recorded(self) -> None:
         body = [b"hi"]
         events, got = self.serve(lambda *_: body, lambda body: body)
         assert got is body

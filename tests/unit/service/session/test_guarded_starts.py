@@ -6,7 +6,7 @@ from stretto.service.limits import MAX_GUARDED_STARTS, RESTART_WITH_GUARDRAILS_N
 from stretto.service.session.guarded_starts import GuardedStarts
 
 
-def test_age_of_a_start_is_unknown_after_300_s():
+def test_age_of_a_session_start_is_unknown_after_300_s():
     starts = GuardedStarts()
     starts.add("a", 1000)
     assert starts.age_ns("b", 1000) is None
@@ -14,7 +14,7 @@ def test_age_of_a_start_is_unknown_after_300_s():
     assert starts.age_ns("a", 1000 + RESTART_WITH_GUARDRAILS_NS) is None
 
 
-def test_starts_older_than_300_s_are_deleted():
+def test_session_starts_older_than_300_s_are_deleted():
     starts = GuardedStarts()
     for number in range(10):
         starts.add(f"early {number}", number)
@@ -24,7 +24,7 @@ def test_starts_older_than_300_s_are_deleted():
     assert len(starts) == 1
 
 
-def test_number_of_remembered_starts_is_limited():
+def test_number_of_stored_session_starts_is_limited():
     starts = GuardedStarts()
     for number in range(MAX_GUARDED_STARTS + 10):
         starts.add(f"{number}", 5)
