@@ -107,7 +107,7 @@ class OutputFile:
         """Append framed packets; blocks until they are written.
 
         Raises:
-            TransportError: The write failed; the file was closed and keeps its whole packets.
+            TransportError: The write failed. The file is closed, and contains only whole packets.
         """
         self.begin(trace)
         while not self.go_on():
