@@ -77,6 +77,8 @@ PyObject* category_slice(PyObject* self, PyObject* const* args,
   CategoryObject* category = (CategoryObject*)self;
   if (LIKELY(!category_mask(category)))
     return Py_NewRef(st_empty_slice);
+  if (LIKELY(count == 1 && !kwnames))
+    return slice_new_plain(category, args[0]);
   struct event_request r = {.type = ST_SLICE_BEGIN, .category = category};
   if (!parse_event(&r, "slice", 1, args, count, kwnames))
     return NULL;

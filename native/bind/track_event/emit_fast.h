@@ -63,6 +63,16 @@ static inline bool emit_fast(enum st_event_type type, CategoryObject* category,
                                  c.category_iid, c.name_iid, c.track_uuid);
 }
 
+/* Writes the END of a slice on a track.  Returns false if that is not the
+ * current track, or if the caller has to use st_emit for another reason. */
+static inline bool emit_end_fast(uint64_t track_uuid, uint32_t mask) {
+  struct current c;
+  return find_current(&c, NULL, NULL, mask) &&
+         track_uuid == (c.track_uuid ? c.track_uuid : st_thread->track.uuid) &&
+         st_sequence_write_small(&c.sequence->core, ST_SLICE_END, st_fast_now(),
+                                 0, 0, c.track_uuid);
+}
+
 /* Writes the BEGIN of a slice that is named and located by a code object.
  * Returns false if the caller has to use st_emit. */
 static inline bool emit_code(CategoryObject* category, PyObject* code,

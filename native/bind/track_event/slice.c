@@ -29,6 +29,9 @@ typedef struct {
   /* Whether the slice has only a name and plain arguments, so that the fast
    * path may apply. */
   bool may_be_quick;
+  /* Whether the slice has more than a category and a name.  If not, the members
+   * that keep_parts sets are zero. */
+  bool has_parts;
   uint32_t depth;
   struct slice_entry first;
   struct slice_entry*
@@ -52,6 +55,8 @@ PyObject* st_empty_slice;
 static SliceObject* free_list[MAX_FREE];
 static int free_count;
 
+/* Returns a slice whose members are zero: those of the free list were cleared
+ * by slice_dealloc. */
 static SliceObject* slice_alloc(void) {
   if (!free_count)
     return (SliceObject*)slice_type->tp_alloc(slice_type, 0);
@@ -70,33 +75,31 @@ static bool keep_arguments(SliceObject* s, const struct event_request* r) {
   return true;
 }
 
-RARE static void drop_template(SliceObject* s) {
-  Py_CLEAR(s->template);
-  Py_CLEAR(s->within);
-  Py_CLEAR(s->token);
-}
-
-PyObject* slice_new(const struct event_request* r) {
+PyObject* slice_new_plain(CategoryObject* category, PyObject* name) {
   SliceObject* s = slice_alloc();
   if (!s)
     return NULL;
-  s->category = (CategoryObject*)Py_NewRef((PyObject*)r->category);
-  s->template = NULL;
-  s->name = Py_XNewRef(r->name);
+  s->category = (CategoryObject*)Py_NewRef((PyObject*)category);
+  s->name = Py_XNewRef(name);
+  s->may_be_quick = name != NULL;
+  return (PyObject*)s;
+}
+
+PyObject* slice_new(const struct event_request* r) {
+  SliceObject* s = (SliceObject*)slice_new_plain(r->category, r->name);
+  if (!s)
+    return NULL;
+  s->has_parts = true;
   s->code = Py_XNewRef(r->code);
   s->track = (TrackObject*)Py_XNewRef((PyObject*)r->track);
   s->flow = Py_XNewRef(r->flow);
   s->terminating_flow = Py_XNewRef(r->terminating_flow);
   s->more_arguments = Py_XNewRef(r->more_arguments);
-  s->names = s->values = NULL;
   s->timestamp = r->timestamp;
   s->has_timestamp = r->has_timestamp;
   s->skip_names = r->skip_names;
   s->left_out = r->left_out;
-  s->may_be_quick =
-      r->name && !r->left_out && !r->more_arguments && !r->has_timestamp;
-  s->depth = 0;
-  s->deeper = NULL;
+  s->may_be_quick &= !r->left_out && !r->more_arguments && !r->has_timestamp;
   if (r->argument_names && !keep_arguments(s, r)) {
     Py_DECREF(s);
     return NULL;
@@ -111,17 +114,10 @@ PyObject* template_slice_new(const struct event_request* r) {
   s->template = (EventTemplateObject*)Py_NewRef((PyObject*)r->template);
   s->type = (uint8_t)r->type;
   s->within = Py_XNewRef(r->within);
-  s->token = NULL;
   return (PyObject*)s;
 }
 
-static void slice_dealloc(PyObject* self) {
-  SliceObject* s = (SliceObject*)self;
-  PyTypeObject* type = Py_TYPE(self);
-  Py_CLEAR(s->category);
-  if (UNLIKELY(s->template))
-    drop_template(s);
-  Py_CLEAR(s->name);
+RARE static void drop_parts(SliceObject* s) {
   Py_CLEAR(s->code);
   Py_CLEAR(s->track);
   Py_CLEAR(s->flow);
@@ -129,8 +125,26 @@ static void slice_dealloc(PyObject* self) {
   Py_CLEAR(s->names);
   Py_CLEAR(s->values);
   Py_CLEAR(s->more_arguments);
-  PyMem_RawFree(s->deeper);
-  s->deeper = NULL;
+  Py_CLEAR(s->template);
+  Py_CLEAR(s->within);
+  Py_CLEAR(s->token);
+  s->has_parts = s->has_timestamp = false;
+  s->skip_names = 0;
+  s->left_out = 0;
+}
+
+static void slice_dealloc(PyObject* self) {
+  SliceObject* s = (SliceObject*)self;
+  PyTypeObject* type = Py_TYPE(self);
+  Py_CLEAR(s->category);
+  Py_CLEAR(s->name);
+  if (UNLIKELY(s->has_parts))
+    drop_parts(s);
+  if (UNLIKELY(s->deeper)) {
+    PyMem_RawFree(s->deeper);
+    s->deeper = NULL;
+  }
+  s->depth = 0;
   if (ST_FREE_LISTS && free_count < MAX_FREE)
     free_list[free_count++] = s;
   else
@@ -151,12 +165,15 @@ static struct slice_entry* push_entry(SliceObject* s) {
   return &s->deeper[s->depth++ - 1];
 }
 
-static struct slice_entry pop_entry(SliceObject* s) {
+/* Returns the innermost entry, which stays valid until the next push.  It is
+ * not copied: a copy would load the two stores of the mask and the counter as
+ * one word, which stalls the processor. */
+static const struct slice_entry* pop_entry(SliceObject* s) {
   static const struct slice_entry none;
   if (s->depth == 0)
-    return none;
+    return &none;
   s->depth--;
-  return s->depth == 0 ? s->first : s->deeper[s->depth - 1];
+  return s->depth == 0 ? &s->first : &s->deeper[s->depth - 1];
 }
 
 /* Stores the code of a @traced function, and the slots that got the function's
@@ -292,8 +309,9 @@ static PyObject* slice_enter(PyObject* self, PyObject* Py_UNUSED(unused)) {
  * block, or NULL. */
 static void end(const struct slice_entry* e, PyObject* type) {
   uint32_t mask = 0;
-  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
-    if ((e->mask & (1u << slot)) && instance_runs_since(slot, e->start_counter))
+  for (uint32_t rest = e->mask; rest; rest &= rest - 1) {
+    int slot = __builtin_ctz(rest);
+    if (instance_runs_since(slot, e->start_counter))
       mask |= 1u << slot;
   }
   if (!mask)
@@ -304,11 +322,7 @@ static void end(const struct slice_entry* e, PyObject* type) {
     st_emit_raised_end(&r, mask, type);
     return;
   }
-  struct thread_state* t = st_thread;
-  if (LIKELY(t && !context_changed(t, PyThreadState_Get()) &&
-             e->track_uuid ==
-                 (t->task_track ? t->task_track->core.uuid : t->track.uuid) &&
-             emit_fast(ST_SLICE_END, NULL, NULL, mask)))
+  if (LIKELY(emit_end_fast(e->track_uuid, mask)))
     return;
   struct event_request r = {.type = ST_SLICE_END,
                             .since = e->start_counter,
@@ -346,13 +360,13 @@ void slice_end_code(const struct slice_entry* e, PyObject* code) {
 static PyObject* slice_exit(PyObject* self, PyObject* const* args,
                             Py_ssize_t count) {
   SliceObject* s = (SliceObject*)self;
-  struct slice_entry e = pop_entry(s);
+  const struct slice_entry* e = pop_entry(s);
   if (UNLIKELY(s->template) && s->token && s->depth == 0)
     reset_variable(s);
   if (UNLIKELY(s->code))
     forget_traced(s->code);
-  if (e.mask)
-    end(&e, count > 0 && PyType_Check(args[0]) ? args[0] : NULL);
+  if (e->mask)
+    end(e, count > 0 && PyType_Check(args[0]) ? args[0] : NULL);
   Py_RETURN_NONE;
 }
 

@@ -12,6 +12,9 @@
 
 #include "bind/track_event/event_request.h"
 
+/* Returns a new Slice that has only a category and a name.  Returns NULL with
+ * an exception set on failure. */
+PyObject* slice_new_plain(CategoryObject* category, PyObject* name);
 /* Returns a new Slice, which keeps references to the objects of the request.
  * Returns NULL with an exception set on failure. */
 PyObject* slice_new(const struct event_request* request);
