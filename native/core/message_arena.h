@@ -2,8 +2,8 @@
  * outlive the messages.
  *
  * Open messages form a chain, root first, so one struct per depth is enough.
- * The struct is allocated when a message first reaches that depth.  All messages
- * of that depth use it, one after the other:
+ * The struct is allocated when a message first reaches that depth.  All
+ * messages of that depth use it, one after the other:
  *
  *   root -> depth 1 -> depth 2 -> ...     serial: 1, 7, 32
  *

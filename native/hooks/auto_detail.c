@@ -1,32 +1,32 @@
 #include "hooks/auto_detail.h"
 
 #include "hooks/code_filter.h"
-#include "hooks/look.h"
 #include "hooks/python_layout.h"
 #include "hooks/shown_calls.h"
-#include "hooks/sightings.h"
+#include "hooks/stack_sampler.h"
+#include "hooks/stack_samples.h"
 
 static uint64_t traced_threshold;
 
 void st_auto_resume(void) {
-  st_hooks.may_switch_off = st_look_start();
+  st_hooks.may_switch_off = st_sampler_start();
 }
 
 void st_auto_start(const char* threshold_file) {
   st_shown_watch_forks();
-  st_sightings_start();
+  st_samples_start();
   st_hooks.some_off = false;
   st_shown_counts = (struct st_shown_counts){0};
-  st_hooks.look_period_ns = ST_LOOK_PERIOD_NS;
+  st_hooks.sampling_period_ns = ST_SAMPLING_PERIOD_NS;
   atomic_store(&st_hooks.threshold_ns, ST_DEFAULT_THRESHOLD_NS);
   traced_threshold = ST_DEFAULT_THRESHOLD_NS;
-  st_look_use_threshold(threshold_file);
+  st_sampler_use_threshold(threshold_file);
   st_auto_resume();
 }
 
 void st_auto_stop(void) {
-  st_look_stop();
-  st_sightings_take(false);
+  st_sampler_stop();
+  st_samples_take(false);
   st_shown_end_all(st_hooks.api->now());
   st_code_records_clear();
 }
@@ -48,16 +48,16 @@ static void write_threshold(uint64_t now) {
   Py_XDECREF(name);
 }
 
-/* Merges all sightings (sightings.h). Returns the open calls of the calling
- * thread, or NULL when out of memory or if the thread is handling another
- * event. */
+/* Merges all samples in the ring (stack_samples.h).  Returns the open calls of
+ * the calling thread.  Returns NULL when out of memory, or if the thread is
+ * handling another event. */
 static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
   struct st_shown_calls* s = st_shown_get();
   if (ST_UNLIKELY(!s || s->busy))
     return NULL;
-  if (ST_UNLIKELY(st_sightings_waiting()))
-    st_sightings_take(entering);
-  if (ST_UNLIKELY(s->by_look))
+  if (ST_UNLIKELY(st_samples_waiting()))
+    st_samples_take(entering);
+  if (ST_UNLIKELY(s->sampled))
     st_shown_refresh(s, now);
   write_threshold(now);
   return s;
@@ -138,20 +138,20 @@ static PyObject* totals_of_functions(void) {
 }
 
 PyObject* st_auto_totals(void) {
-  const struct st_look_totals* l = &st_look_totals;
+  const struct st_sampler_totals* l = &st_sampler_totals;
   const struct st_shown_counts* c = &st_shown_counts;
   PyObject* functions = totals_of_functions();
   if (!functions)
     return NULL;
   return Py_BuildValue("{sNsKsKsKsKsKsKsKsKsKsK}", "functions", functions,
-                       "looks", (unsigned long long)l->looks, "running_ns",
-                       (unsigned long long)l->running_ns, "waiting_ns",
-                       (unsigned long long)l->waiting_ns, "longest_gap_ns",
-                       (unsigned long long)l->longest_gap_ns, "shown",
-                       (unsigned long long)c->shown, "found",
+                       "sampling_rounds", (unsigned long long)l->rounds,
+                       "running_ns", (unsigned long long)l->running_ns,
+                       "waiting_ns", (unsigned long long)l->waiting_ns,
+                       "longest_gap_ns", (unsigned long long)l->longest_gap_ns,
+                       "shown", (unsigned long long)c->shown, "found",
                        (unsigned long long)c->found, "counted",
                        (unsigned long long)c->counted, "threshold_ns",
-                       (unsigned long long)st_hooks.threshold_ns, "looks_lost",
-                       (unsigned long long)st_sightings_lost, "looks_torn",
-                       (unsigned long long)st_sightings_torn);
+                       (unsigned long long)st_hooks.threshold_ns,
+                       "samples_lost", (unsigned long long)st_samples_lost,
+                       "samples_torn", (unsigned long long)st_samples_torn);
 }

@@ -1,22 +1,26 @@
 /* Auto detail: records the calls that are long enough to be visible, at a low
  * cost.
  *
- *   events (monitoring.c)             looks (look.c)
- *        |  functions that are on          |  functions that are switched off
- *        |                                 v
- *        |                            sightings.h
- *        v                                 |
- *   shown_calls.h   <----------------------'
+ *   events (monitoring.c)            samples (stack_sampler.c)
+ *        |  functions that are            |  functions that are
+ *        |  switched on                   |  switched off
+ *        |                                v
+ *        |                           stack_samples.h
+ *        v                                |
+ *   shown_calls.h   <---------------------'
  *        |  calls as long as the threshold: slices
  *        '  shorter ones: counted in their caller, and by function
  *
- * A function is switched off after ST_SHORT_CALLS short calls in a row: the
- * interpreter no longer reports its calls, so they cost nothing and are not
- * counted.  When a look finds it on a stack, it arms the function: the
- * interpreter reports the next call, and the function is on again if that call
- * was long.
+ * A function is switched off after ST_SHORT_CALLS short calls in a row.  The
+ * interpreter then no longer reports its calls, so they cost nothing and are
+ * not counted.
  *
- * Functions that contain neither calls nor loops are off from the start.
+ * If the sampling thread finds a switched-off function on a stack, it arms the
+ * function: the interpreter reports its next call.  If that call is long, the
+ * function is switched on again.
+ *
+ * Functions that contain neither calls nor loops are switched off from the
+ * start.
  */
 #pragma once
 
@@ -26,10 +30,10 @@
 
 /* Starts auto detail, before the interpreter's events are switched on. */
 void st_auto_start(const char* threshold_file);
-/* Starts the look thread of auto detail again after a fork (look.h). */
+/* Starts the sampling thread again after a fork (stack_sampler.h). */
 void st_auto_resume(void);
-/* Stops the look thread and ends all slices of auto detail, after the
- * interpreter's events were switched off. */
+/* Stops the sampling thread and ends all slices of auto detail.  Called after
+ * the interpreter's events were switched off. */
 void st_auto_stop(void);
 
 /* Handles the begin of a call of the code, whose frame is the innermost one of

@@ -10,7 +10,7 @@ enum { CHUNK = 1024, SLOTS = 4 * ST_MAX_CODE_RECORDS };
 /* The records are in chunks of memory that never move.  The hash table `slots`
  * maps a code object to its record's number + 1, or 0.
  *
- * Threads with the GIL write records and table.  The look thread reads both
+ * Threads with the GIL write records and table.  The sampling thread reads both
  * without the GIL.  A record and the pointer to its chunk are complete before
  * `count` is increased with release order, so a thread that has loaded `count`
  * with acquire order may read them.  The zeros and the entries of the table are

@@ -2,15 +2,15 @@
  *
  *   ON     events record its calls, and count them
  *   OFF    switched off, because its calls were short: the interpreter does not
- *          report them; looks (look.h) find calls that have become long
+ *          report them; stack_sampler.h finds calls that have become long
  *   NEVER  not recorded at all: Stretto's own code, or excluded code
  *
- * A record is found by the code's address, without a lock, because the look
+ * A record is found by the code's address, without a lock, because the sampling
  * thread does not hold the GIL.  So records are never removed during a
  * recording, and each keeps its code alive.  At most ST_MAX_CODE_RECORDS code
- * objects have a record; calls of all further ones are not recorded.
+ * objects have a record; calls of further code objects are not recorded.
  *
- * Threads: written with the GIL, except the members that the look thread
+ * Threads: written with the GIL, except the members that the sampling thread
  * writes.
  */
 #pragma once
@@ -23,10 +23,10 @@ enum { ST_MAX_CODE_RECORDS = 1 << 16 };
 
 enum st_code_state { ST_CODE_ON, ST_CODE_OFF, ST_CODE_NEVER };
 
-/* The members are atomic for the look thread, which reads and writes them
- * without the GIL.  Each value is complete in itself, so relaxed order
- * suffices, also where the code uses the default order.  A thread that reads an
- * old `state` or `armed` acts one look later. */
+/* The members are atomic, because the sampling thread reads and writes them
+ * without the GIL.  Each value is used independently of the others, so relaxed
+ * order suffices, also where the code uses the default order.  If a thread
+ * reads an old `state` or `armed`, it acts one sampling period later. */
 struct st_code_record {
   PyObject* code; /* A strong reference to the code object. */
   _Atomic uint8_t state;
@@ -35,21 +35,21 @@ struct st_code_record {
   /* The code was OFF at some time, so some of its calls were not counted. */
   bool was_off;
   uint32_t short_row; /* The number of short calls since the last long call. */
-  /* The number of open calls of this code, found by events or looks, on all
-   * threads (shown_calls.h). */
+  /* The number of open calls of this code, on all threads
+   * (shown_calls.h). */
   uint32_t open;
   uint64_t calls; /* The number of reported calls that have returned. */
   /* The total duration of the reported calls of this code. */
   uint64_t total_ns;
   /* The estimated time in which this code was the innermost call; written by
-   * the look thread. */
+   * the sampling thread. */
   _Atomic uint64_t own_ns;
   /* The estimated time in which this code was on some stack; written by the
-   * look thread. */
+   * sampling thread. */
   _Atomic uint64_t time_ns;
-  /* The number of the last look that found this code on a stack.  Only the look
-   * thread uses this number. */
-  uint64_t look;
+  /* The number of the last sampling round that found this code on a stack.
+   * Only the sampling thread uses this number. */
+  uint64_t round;
 };
 
 /* Returns the record of the code object at this address.  Returns NULL if it
@@ -65,5 +65,5 @@ uint32_t st_code_records_count(void);
  * or NULL.  May be called without the GIL. */
 struct st_code_record* st_code_record_at(uint32_t index);
 
-/* Removes all code records.  Called after the looks have stopped. */
+/* Removes all code records.  Called after the sampling thread was stopped. */
 void st_code_records_clear(void);

@@ -6,7 +6,7 @@
 #include "hooks/call_stack.h"
 #include "hooks/code_filter.h"
 #include "hooks/collections.h"
-#include "hooks/look.h"
+#include "hooks/stack_sampler.h"
 #include "hooks/tracer.h"
 
 /* The default of the largest depth of traced calls.  Perfetto's trace processor
@@ -160,14 +160,14 @@ static PyObject* totals(PyObject* module, PyObject* unused) {
   return st_auto_totals();
 }
 
-static PyObject* pause_looks(PyObject* module, PyObject* unused) {
+static PyObject* pause_sampling(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
-  st_look_stop();
+  st_sampler_stop();
   Py_RETURN_NONE;
 }
 
-static PyObject* resume_looks(PyObject* module, PyObject* unused) {
+static PyObject* resume_sampling(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
   if (st_hooks.running && st_hooks.auto_detail)
@@ -186,9 +186,10 @@ static PyMethodDef kFunctions[] = {
      "Return counts since the last start: calls without a slice, by reason."},
     {"totals", totals, METH_NOARGS,
      "What auto detail has seen since its start, by function and in all."},
-    {"pause_looks", pause_looks, METH_NOARGS,
-     "Stop the thread that looks at the stacks: a fork comes."},
-    {"resume_looks", resume_looks, METH_NOARGS, "Start it again."},
+    {"pause_sampling", pause_sampling, METH_NOARGS,
+     "Stop the sampling thread before a fork."},
+    {"resume_sampling", resume_sampling, METH_NOARGS,
+     "Start the sampling thread again after a fork."},
     {"gc_callback", st_collections_callback, METH_VARARGS,
      "gc_callback(category, thread_track)\n--\n\nReturn a callable for "
      "gc.callbacks: each run of the collector is a slice."},

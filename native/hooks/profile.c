@@ -7,8 +7,9 @@
  * calls.
  *
  * A thread has one profile function, and the program may set its own
- * (cProfile).  The program's function stays in place, and the thread is counted.
- * After the program has removed its function, our function is set again.
+ * (cProfile).  The program's function stays in place, and the thread is
+ * counted.  After the program has removed its function, our function is set
+ * again.
  * sys.getprofile() returns a callable that sets our function, so a program that
  * saves and restores the profile function restores ours.
  *

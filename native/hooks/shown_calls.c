@@ -23,7 +23,7 @@ static void forget_own(void) {
 }
 
 static void forget(struct st_shown_calls* s) {
-  s->depth = s->begun = s->by_look = 0;
+  s->depth = s->begun = s->sampled = 0;
   Py_CLEAR(s->track);
 }
 
@@ -55,8 +55,8 @@ static void begin_generation(struct st_shown_calls* s, uint64_t native_id) {
   forget(s);
   /* A fork changes the thread id, so it is stored again here. */
   s->native_id = native_id;
-  s->last_event = s->last_look = 0;
-  s->looked_at = NULL;
+  s->last_event = s->last_sample_time = 0;
+  s->last_sample = NULL;
   s->busy = false;
   s->generation = st_hooks.generation;
 }
@@ -167,7 +167,7 @@ static void write_begin(struct st_shown_calls* s, struct st_shown_frame* f) {
  * arguments. */
 static PyObject* end_arguments(const struct st_shown_frame* f,
                                PyObject* raised) {
-  if (!f->short_calls && !f->by_look && !raised)
+  if (!f->short_calls && !f->sampled && !raised)
     return NULL;
   PyObject* dict = PyDict_New();
   if (!dict)
@@ -180,8 +180,8 @@ static PyObject* end_arguments(const struct st_shown_frame* f,
     if (st_hooks.some_off)
       add_text(dict, "calls_of_functions_switched_off", "not counted");
   }
-  if (f->by_look) {
-    add_number(dict, "ends_up_to_ns_later", st_hooks.look_period_ns);
+  if (f->sampled) {
+    add_number(dict, "ends_up_to_ns_later", st_hooks.sampling_period_ns);
   }
   if (f->found)
     add_number(dict, "begins_up_to_ns_earlier", f->unsure_ns);
@@ -204,7 +204,7 @@ static void write_end(struct st_shown_calls* s, const struct st_shown_frame* f,
 }
 
 static bool may_be_shown(const struct st_shown_frame* f) {
-  return !f->by_look || f->confirmed;
+  return !f->sampled || f->confirmed;
 }
 
 void st_shown_write_due(struct st_shown_calls* s, uint64_t now) {
@@ -235,7 +235,7 @@ static void close_innermost(struct st_shown_calls* s, uint64_t end) {
   struct st_shown_frame f = s->frames[--s->depth];
   if (s->begun > s->depth)
     s->begun = s->depth;
-  s->by_look -= f.by_look;
+  s->sampled -= f.sampled;
   struct st_shown_frame* parent = s->depth ? &s->frames[s->depth - 1] : NULL;
   f.record->open--;
   if (end <= f.begin)
@@ -262,16 +262,16 @@ static void close_innermost(struct st_shown_calls* s, uint64_t end) {
 }
 
 void st_shown_extend(struct st_shown_calls* s, uint64_t time) {
-  for (uint32_t i = 0; s->by_look && i < s->depth; i++) {
+  for (uint32_t i = 0; s->sampled && i < s->depth; i++) {
     struct st_shown_frame* f = &s->frames[i];
-    if (f->by_look && f->last >= s->last_look && f->last < time)
+    if (f->sampled && f->last >= s->last_sample_time && f->last < time)
       f->last = time;
   }
 }
 
 void st_shown_refresh(struct st_shown_calls* s, uint64_t now) {
-  const struct st_looked_at* at = s->looked_at;
-  if (!s->by_look || !at || atomic_load(&at->thread_id) != s->thread.thread_id)
+  const struct st_last_sample* at = s->last_sample;
+  if (!s->sampled || !at || atomic_load(&at->thread_id) != s->thread.thread_id)
     return;
   uint64_t until = atomic_load(&at->until);
   st_shown_extend(s, until < now ? until : now);
@@ -292,7 +292,7 @@ void st_shown_end_all(uint64_t now) {
     st_shown_write_due(s, now);
     while (s->depth) {
       const struct st_shown_frame* f = &s->frames[s->depth - 1];
-      bool open = !f->by_look && !atomic_load(&r->ended);
+      bool open = !f->sampled && !atomic_load(&r->ended);
       close_innermost(s, open ? now : f->last);
     }
   }
@@ -300,8 +300,8 @@ void st_shown_end_all(uint64_t now) {
 
 static void note_event(struct st_shown_calls* s, uint64_t now) {
   s->last_event = now;
-  if (s->looked_at)
-    atomic_fetch_add_explicit(&s->looked_at->events, 1, memory_order_relaxed);
+  if (s->last_sample)
+    atomic_fetch_add_explicit(&s->last_sample->events, 1, memory_order_relaxed);
 }
 
 static bool calls(uint64_t caller, uint64_t code, uint64_t frame,
@@ -315,7 +315,7 @@ static bool calls(uint64_t caller, uint64_t code, uint64_t frame,
       return false;
   }
   /* The search has reached its limit. The frame at `caller` is treated as a
-   * caller; if that is wrong, a later look corrects it. */
+   * caller; if that is wrong, a later sample corrects it. */
   return true;
 }
 
@@ -325,11 +325,11 @@ static void settle(struct st_shown_calls* s, uint64_t address) {
   while (s->depth) {
     const struct st_shown_frame* f = &s->frames[s->depth - 1];
     if (f->address != address) {
-      if (!f->by_look)
+      if (!f->sampled)
         return;
       uint64_t below = 0;
       for (uint32_t i = s->depth - 1; i-- && !below;) {
-        if (!s->frames[i].by_look)
+        if (!s->frames[i].sampled)
           below = s->frames[i].address;
       }
       if (calls(f->address, (uint64_t)(uintptr_t)f->record->code, address,
@@ -392,12 +392,12 @@ struct st_shown_frame* st_shown_insert(struct st_shown_calls* s, uint32_t index,
   struct st_shown_frame* f = &s->frames[index];
   memmove(f + 1, f, (s->depth - index) * sizeof *f);
   s->depth++;
-  s->by_look++;
+  s->sampled++;
   if (s->begun > index)
     s->begun = index;
   record->open++;
   *f = (struct st_shown_frame){
-      .address = address, .record = record, .by_look = true, .found = true};
+      .address = address, .record = record, .sampled = true, .found = true};
   return f;
 }
 
@@ -413,10 +413,10 @@ void st_shown_switch_off(struct st_code_record* record) {
       continue;
     for (uint32_t i = 0; i < s->depth; i++) {
       struct st_shown_frame* f = &s->frames[i];
-      if (f->record != record || f->by_look)
+      if (f->record != record || f->sampled)
         continue;
-      f->by_look = f->confirmed = true;
-      s->by_look++;
+      f->sampled = f->confirmed = true;
+      s->sampled++;
     }
   }
 }

@@ -7,24 +7,22 @@
  *
  * An open call becomes known in two ways:
  *
- *   by an event   The interpreter reports the begin and the end of the call.
- *   by a look     A look (look.h) reads the stacks of all threads, without
- *                 events.  The stack that it finds on one thread is a sighting;
- *                 sightings.h adds its calls here.
+ *   by an event    The interpreter reports the begin and the end of the call.
+ *   by a sample    The sampling thread reads the thread's stack from time to
+ *                  time (stack_sampler.h); stack_samples.h adds its calls here.
  *
- * The end of a call that a look found may not be reported.  Such a call is
- * closed
+ * The end of a sampled call may not be reported.  Such a call is closed
  *   - when its caller returns,
  *   - when a call begins that is not inside it,
- *   - when a look does not find it, or
+ *   - when a later sample does not contain it, or
  *   - when its function is called again at the same address.
  * The call then ends at the latest time at which it was certainly open
  * (`last`), so its slice never overlaps the next call.  A call that only one
- * look found is not shown, because it may have been many short calls.
+ * sample contains is not shown, because it may have been many short calls.
  *
  * Threads: the thread that holds the GIL may change the calls of any thread.
  * This is safe because a thread handles each event completely before it
- * releases the GIL, and sightings are merged in the order of their times.
+ * releases the GIL, and samples are merged in the order of their times.
  */
 #pragma once
 
@@ -53,30 +51,32 @@ struct st_shown_frame {
   /* The call began at most this much earlier than `begin`. */
   uint64_t unsure_ns;
   uint32_t mask, since, except;
-  uint32_t looks; /* The number of looks that found this call. */
-  bool by_look;   /* A look found this call, so it may end without an event. */
-  /* A look was the first to find this call: it began without an event. */
+  uint32_t samples; /* The number of stack samples that contain this call. */
+  /* A sample contains this call, so the call may end without an event. */
+  bool sampled;
+  /* The call became known by a sample: it began without an event. */
   bool found;
   /* This frame is certainly one call, not several calls at the same address. */
   bool confirmed;
   bool written; /* The BEGIN of this call was written. */
 };
 
-/* The result of the last look at a thread.  The struct is never freed, but may
- * be used for another thread later.
+/* The last stack sample of a thread.  The struct is never freed, but may be
+ * used for another thread later.
  *
- * The look thread writes `thread_id` and `until` with sequentially consistent
- * stores.  It clears `until` before it sets `thread_id`, so a thread that finds
- * its own id there never reads the `until` of an earlier thread.
+ * The sampling thread writes `thread_id` and `until` with sequentially
+ * consistent stores.  It clears `until` before it sets `thread_id`, so a thread
+ * that finds its own id there never reads the `until` of an earlier thread.
  *
- * The thread itself writes `events`, with relaxed order.  If a look misses the
- * last event, it treats the stack as unchanged for one more period. */
-struct st_looked_at {
+ * The thread itself writes `events`, with relaxed order.  If the sampling
+ * thread misses the last event, it treats the stack as unchanged for one more
+ * period. */
+struct st_last_sample {
   _Atomic uint64_t thread_id;
   /* The time until which the stack of the thread was unchanged. */
   _Atomic uint64_t until;
-  /* The number of the thread's events.  After each of them, the last sighting
-   * may be out of date. */
+  /* The number of the thread's events.  After each of them, the last sample may
+   * be out of date. */
   _Atomic uint64_t events;
 };
 
@@ -86,14 +86,14 @@ struct st_shown_calls {
   uint32_t depth, capacity;
   /* The number of outermost frames whose BEGINs are written. */
   uint32_t begun;
-  uint32_t by_look;
+  uint32_t sampled;
   uint32_t generation;
   uint64_t last_event; /* The time of the last event of this thread. */
-  /* The time of the last sighting of this thread that was merged. */
-  uint64_t last_look;
+  /* The time of the last sample of this thread that was merged. */
+  uint64_t last_sample_time;
   uint64_t native_id;
-  /* The result of the last look at this thread; NULL before a look finds it. */
-  struct st_looked_at* looked_at;
+  /* The last sample of this thread; NULL before the first one. */
+  struct st_last_sample* last_sample;
   /* The track of this thread, made when another thread first writes to it. */
   PyObject* track;
   /* The `raised` argument of st_shown_leave(), a borrowed reference. */
@@ -104,7 +104,7 @@ struct st_shown_calls {
 };
 
 struct st_shown_counts {
-  /* The numbers of slices, of slices that only looks (look.h) found, and of
+  /* The numbers of slices, of slices that only stack samples have found, and of
    * short calls. */
   uint64_t shown, found, counted;
 };
@@ -132,17 +132,16 @@ bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
                     struct st_code_record* record, uint64_t now,
                     PyObject* raised);
 
-/* Inserts a frame that a look found, at `index`.  Returns NULL if there is no
+/* Inserts a frame of a stack sample, at `index`.  Returns NULL if there is no
  * room for the frame. */
 struct st_shown_frame* st_shown_insert(struct st_shown_calls* s, uint32_t index,
                                        uint64_t address,
                                        struct st_code_record* record);
-/* Sets `last` of the frames that the last look at the thread found. The new
- * value is the end of the time in which the stack did not change, but at most
+/* Sets `last` of the frames in the thread's last stack sample.  The new value
+ * is the end of the time in which the stack did not change, but at most
  * `now`. */
 void st_shown_refresh(struct st_shown_calls* s, uint64_t now);
-/* Sets `last` to `time` in each frame that the last look at the thread
- * found. */
+/* Sets `last` to `time` in each frame of the thread's last stack sample. */
 void st_shown_extend(struct st_shown_calls* s, uint64_t time);
 /* Closes all frames deeper than `depth`.  Each call ends at the time `last` of
  * its frame. */

@@ -64,16 +64,18 @@ struct st_hooks {
   bool c_functions;
   bool running;
   bool auto_detail;
-  /* Whether the look thread runs, which finds long calls (look.h). */
+  /* Whether the sampling thread runs, which finds long calls of functions that
+   * are switched off (stack_sampler.h). */
   bool may_switch_off;
   /* Whether any function is switched off by auto detail. */
   bool some_off;
-  /* The time between two looks at the stacks of all threads (look.h). The look
-   * thread writes it, other threads read it. Relaxed access suffices, because
-   * nothing else depends on it. */
-  _Atomic uint64_t look_period_ns;
-  /* The threshold: calls shorter than this are only counted.  The look thread
-   * raises it.  Accesses are relaxed, because nothing else depends on it. */
+  /* The time between two samples of a thread's stack (stack_sampler.h).  The
+   * sampling thread writes it, other threads read it.  Relaxed access suffices,
+   * because nothing else depends on it. */
+  _Atomic uint64_t sampling_period_ns;
+  /* The threshold: calls shorter than this are only counted.  The sampling
+   * thread raises it.  Accesses are relaxed, because nothing else depends on
+   * it. */
   _Atomic uint64_t threshold_ns;
   /* The generation of the tracer: the number of its last start. */
   uint32_t generation;

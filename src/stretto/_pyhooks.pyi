@@ -70,10 +70,10 @@ def totals() -> dict[str, Any]:
     `found` the number of slices found by sampling, `counted` the number of calls without a slice.
     """
 
-def pause_looks() -> None:
+def pause_sampling() -> None:
     """Stop the thread of auto detail, which reads the stacks. Call it before a fork."""
 
-def resume_looks() -> None:
+def resume_sampling() -> None:
     """Start the thread of auto detail again after a fork. No effect if auto detail is off."""
 
 def gc_callback(

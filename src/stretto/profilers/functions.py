@@ -154,10 +154,10 @@ class _Tracer:
 _tracer = _Tracer()
 
 
-def _stop_looks_at_fork() -> None:
+def _stop_sampling_at_fork() -> None:
     """Stop the thread of auto detail before each fork, and start it again after the fork."""
-    fork.before.append(_pyhooks.pause_looks)
-    fork.after_in_parent.append(_pyhooks.resume_looks)
+    fork.before.append(_pyhooks.pause_sampling)
+    fork.after_in_parent.append(_pyhooks.resume_sampling)
 
 
 def configure(options: FunctionOptions) -> None:
@@ -174,7 +174,7 @@ def install() -> None:
     """Trace calls while a session records the category."""
     if not _tracer.installed:
         _tracer.installed = True
-        _stop_looks_at_fork()
+        _stop_sampling_at_fork()
         slots.observe(category, _tracer.on_change)
 
 

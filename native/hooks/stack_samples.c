@@ -1,4 +1,4 @@
-#include "hooks/sightings.h"
+#include "hooks/stack_samples.h"
 
 #include <string.h>
 
@@ -7,14 +7,14 @@
 enum { WORDS = 1 << 16, HEAD = 6 };
 
 static uint64_t ring[WORDS];
-/* The look thread puts sightings into the ring; a thread with the GIL takes
+/* The sampling thread puts samples into the ring; a thread with the GIL takes
  * them out.  Each of the two positions is stored with release order, and the
  * other side loads it with acquire order.  So words are read only after they
  * were written, and overwritten only after they were read. */
 static _Atomic uint64_t put_at, taken_at;
 static bool taking;
 /* The counters below are statistics, which order no other memory access. */
-_Atomic uint64_t st_sightings_lost, st_sightings_torn;
+_Atomic uint64_t st_samples_lost, st_samples_torn;
 
 static void put_word(uint64_t* at, uint64_t word) {
   ring[(*at)++ % WORDS] = word;
@@ -24,11 +24,11 @@ static uint64_t take_word(uint64_t* at) {
   return ring[(*at)++ % WORDS];
 }
 
-bool st_sightings_put(const struct st_sighting* s) {
+bool st_samples_put(const struct st_stack_sample* s) {
   uint64_t at = atomic_load_explicit(&put_at, memory_order_relaxed);
   uint64_t used = at - atomic_load_explicit(&taken_at, memory_order_acquire);
   if (WORDS - used < HEAD + 2 * (uint64_t)s->depth) {
-    atomic_fetch_add(&st_sightings_lost, 1);
+    atomic_fetch_add(&st_samples_lost, 1);
     return false;
   }
   put_word(&at, (uint64_t)s->gone << 32 | (uint64_t)s->depth);
@@ -45,15 +45,15 @@ bool st_sightings_put(const struct st_sighting* s) {
   return true;
 }
 
-bool st_sightings_waiting(void) {
+bool st_samples_waiting(void) {
   return atomic_load_explicit(&put_at, memory_order_acquire) !=
          atomic_load_explicit(&taken_at, memory_order_relaxed);
 }
 
-void st_sightings_start(void) {
+void st_samples_start(void) {
   atomic_store(&taken_at, atomic_load(&put_at));
-  atomic_store(&st_sightings_lost, 0);
-  atomic_store(&st_sightings_torn, 0);
+  atomic_store(&st_samples_lost, 0);
+  atomic_store(&st_samples_torn, 0);
   taking = false;
 }
 
@@ -84,7 +84,7 @@ static bool close_missing(struct st_shown_calls* s,
     int at = find_call(f, seen, below);
     if (at >= 0 && first_missing < s->depth)
       return false;
-    if (at < 0 && !f->by_look && !certain)
+    if (at < 0 && !f->sampled && !certain)
       return false;
     if (at < 0 && first_missing == s->depth)
       first_missing = i;
@@ -98,17 +98,17 @@ static bool close_missing(struct st_shown_calls* s,
 static void see_again(struct st_shown_frame* f, uint64_t time) {
   if (f->last < time)
     f->last = time;
-  if (!f->by_look)
+  if (!f->sampled)
     return;
-  f->looks++;
-  f->confirmed = f->confirmed || f->looks >= 2;
+  f->samples++;
+  f->confirmed = f->confirmed || f->samples >= 2;
 }
 
 /* Inserts a call that no event has reported, at `index`.  Returns false if the
  * called function is not switched off, or if there is no room. */
 static bool add_call(struct st_shown_calls* s, uint32_t index,
                      const struct st_stack_frame* frame,
-                     const struct st_sighting* from) {
+                     const struct st_stack_sample* from) {
   struct st_code_record* r = st_code_record_find(frame->code);
   if (!r || atomic_load(&r->state) != ST_CODE_OFF)
     return false;
@@ -128,16 +128,16 @@ static bool add_call(struct st_shown_calls* s, uint32_t index,
   f->unsure_ns = begin > before ? begin - before : 0;
   if (f->last < from->time)
     f->last = from->time;
-  f->looks = 1;
+  f->samples = 1;
   return true;
 }
 
 /* Inserts the stack's new frames between the frames that are already known.
- * Confirms the frames that were found by an earlier look and are still on the
- * stack. */
+ * Confirms the frames that an earlier sample has found and that are still on
+ * the stack. */
 static void add_seen(struct st_shown_calls* s,
                      const struct st_stack_frame* seen, int depth,
-                     const struct st_sighting* from) {
+                     const struct st_stack_sample* from) {
   uint32_t i = 0;
   for (int at = depth - 1; at >= 0; at--) {
     if (i < s->depth && is_call(&s->frames[i], &seen[at])) {
@@ -165,7 +165,7 @@ static bool is_shown(const struct st_shown_calls* s,
   return false;
 }
 
-static bool was_seen(const struct st_sighting* from,
+static bool was_seen(const struct st_stack_sample* from,
                      const struct st_stack_frame* frame) {
   for (int i = 0; i < from->depth; i++) {
     if (from->frames[i].address == frame->address)
@@ -174,11 +174,11 @@ static bool was_seen(const struct st_sighting* from,
   return false;
 }
 
-/* Copies those frames of the thread's present stack that are in the sighting,
+/* Copies those frames of the thread's present stack that are in the sample,
  * or that events have reported.  Returns the number of frames, or -1 if the
  * stack cannot be read. */
 static int real_stack(const struct st_shown_calls* s,
-                      const struct st_sighting* from, bool entering,
+                      const struct st_stack_sample* from, bool entering,
                       struct st_stack_frame* out) {
   PyThreadState* thread = thread_of(s);
   if (!thread)
@@ -196,7 +196,7 @@ static int real_stack(const struct st_shown_calls* s,
   return depth;
 }
 
-static void merge(struct st_shown_calls* s, const struct st_sighting* from,
+static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
                   bool entering) {
   static struct st_stack_frame real[ST_STACK_MAX_DEPTH];
   const struct st_stack_frame* seen = from->frames;
@@ -208,20 +208,20 @@ static void merge(struct st_shown_calls* s, const struct st_sighting* from,
     seen = real;
   }
   if (depth < 0 || !close_missing(s, seen, depth, certain)) {
-    atomic_fetch_add(&st_sightings_torn, 1);
+    atomic_fetch_add(&st_samples_torn, 1);
     return;
   }
   add_seen(s, seen, depth, from);
-  s->last_look = from->time;
+  s->last_sample_time = from->time;
   st_shown_write_due(s, from->time);
 }
 
 static void take(uint64_t* at, bool entering) {
   static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
   uint64_t head = take_word(at);
-  struct st_sighting from = {
+  struct st_stack_sample from = {
       .gone = head >> 32 != 0, .depth = (int)(uint32_t)head, .frames = frames};
-  from.thread = (struct st_looked_at*)(uintptr_t)take_word(at);
+  from.thread = (struct st_last_sample*)(uintptr_t)take_word(at);
   from.thread_id = take_word(at);
   from.native_id = take_word(at);
   from.time = take_word(at);
@@ -233,18 +233,18 @@ static void take(uint64_t* at, bool entering) {
   struct st_shown_calls* s = st_shown_of(from.thread_id, from.native_id);
   if (!s || s->busy)
     return;
-  s->looked_at = from.thread;
+  s->last_sample = from.thread;
   if (from.gone)
     st_shown_gone(s);
   else
     merge(s, &from, entering);
 }
 
-void st_sightings_take(bool entering) {
+void st_samples_take(bool entering) {
   if (taking)
     return;
   taking = true;
-  while (st_sightings_waiting()) {
+  while (st_samples_waiting()) {
     uint64_t at = atomic_load_explicit(&taken_at, memory_order_relaxed);
     take(&at, entering);
     atomic_store_explicit(&taken_at, at, memory_order_release);

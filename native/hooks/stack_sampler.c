@@ -1,4 +1,4 @@
-#include "hooks/look.h"
+#include "hooks/stack_sampler.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,51 +12,51 @@
 #include "core/clock.h"
 #include "core/thread_join.h"
 #include "hooks/python_layout.h"
-#include "hooks/sightings.h"
+#include "hooks/stack_samples.h"
 
 enum {
   MAX_THREADS = 4096,
   BUCKETS = 256,
-  LOOK_SHARE = 50,
-  /* The number of functions that each look arms in turn, although their calls
-   * were not found on a stack. */
+  SAMPLING_SHARE = 50,
+  /* The number of functions that each sampling round arms in turn, although
+   * they were not found on a stack. */
   ARMED_IN_TURN = 1,
   NS = 1000000000,
 };
 
-/* What the last look has found on a thread. */
+/* A thread, with its last stack sample. */
 struct known_thread {
   struct known_thread* next;
-  struct st_looked_at shared;
+  struct st_last_sample shared;
   uint64_t native_id;
   uint64_t cpu_ns, time;
-  /* The number of the last look, a pass over all threads, that found this
-   * thread. */
+  /* The number of the last sampling round that found this thread. */
   uint64_t pass;
   /* The depth of the thread's stack; below 0 if the stack could not be read. */
   int depth;
   int capacity;
-  unsigned looks; /* How many looks have found this stack, counted up to 2. */
-  /* The number of events that the thread had recorded at the last look. */
+  /* How many samples in a row have found this stack, counted up to 2. */
+  unsigned samples;
+  /* The number of events that the thread had recorded at the last sample. */
   uint64_t events;
   struct st_stack_frame* frames;
 };
 
 static struct {
   pthread_t thread;
-  /* The look thread's gettid(), which the thread itself stores. */
+  /* The sampling thread's gettid(), which the thread itself stores. */
   pid_t kernel_id;
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool running, stopping;
-} look = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} sampler = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A hash table of threads by their ids.  The structs of ended threads are kept
  * in the list `unused`; no struct is ever freed. */
 static struct known_thread* known[BUCKETS];
 static struct known_thread* unused;
 static int known_count;
-struct st_look_totals st_look_totals;
+struct st_sampler_totals st_sampler_totals;
 static uint64_t pass, next_to_arm;
 /* The threshold, a number that another process writes.  No other data depends
  * on it, so the order of loads does not matter. */
@@ -93,7 +93,7 @@ static struct known_thread* get_known(uint64_t thread_id) {
   k->next = *chain;
   *chain = k;
   k->depth = 0;
-  k->looks = 0;
+  k->samples = 0;
   k->time = k->cpu_ns = 0;
   atomic_store(&k->shared.until, 0);
   atomic_store(&k->shared.thread_id, thread_id);
@@ -117,22 +117,23 @@ static void arm(struct st_code_record* r) {
   st_python_rearm(r->code);
 }
 
-/* Adds to a sum that only the look thread writes. */
+/* Adds to a sum that only the sampling thread writes. */
 static void add(_Atomic uint64_t* sum, uint64_t value) {
   atomic_store_explicit(sum,
                         atomic_load_explicit(sum, memory_order_relaxed) + value,
                         memory_order_relaxed);
 }
 
-/* Adds the time since the last look to each function on the thread's stack. */
+/* Adds the time since the last sample to each function on the thread's
+ * stack. */
 static void add_times(const struct known_thread* k, uint64_t ns) {
   static uint64_t count;
   count++;
   for (int i = 0; i < k->depth; i++) {
     struct st_code_record* r = st_code_record_find(k->frames[i].code);
-    if (!r || r->look == count)
+    if (!r || r->round == count)
       continue;
-    r->look = count; /* A recursive function is counted once for each look. */
+    r->round = count; /* A recursive function is counted once in each round. */
     add(&r->time_ns, ns);
     if (i == 0)
       add(&r->own_ns, ns);
@@ -145,15 +146,15 @@ static void arm_stack(const struct known_thread* k) {
 }
 
 static bool hand_on(struct known_thread* k, uint64_t time, bool gone) {
-  return st_sightings_put(
-      &(struct st_sighting){.thread = &k->shared,
-                            .thread_id = atomic_load(&k->shared.thread_id),
-                            .native_id = k->native_id,
-                            .time = time,
-                            .before = atomic_load(&k->shared.until),
-                            .gone = gone,
-                            .depth = gone || k->depth < 0 ? 0 : k->depth,
-                            .frames = k->frames});
+  return st_samples_put(
+      &(struct st_stack_sample){.thread = &k->shared,
+                                .thread_id = atomic_load(&k->shared.thread_id),
+                                .native_id = k->native_id,
+                                .time = time,
+                                .before = atomic_load(&k->shared.until),
+                                .gone = gone,
+                                .depth = gone || k->depth < 0 ? 0 : k->depth,
+                                .frames = k->frames});
 }
 
 static bool keep(struct known_thread* k, const struct st_stack_frame* frames,
@@ -168,7 +169,7 @@ static bool keep(struct known_thread* k, const struct st_stack_frame* frames,
   if (depth > 0)
     memcpy(k->frames, frames, (size_t)depth * sizeof *frames);
   k->depth = depth;
-  k->looks = 0;
+  k->samples = 0;
   return true;
 }
 
@@ -179,8 +180,8 @@ static bool is_kept(const struct known_thread* k,
           memcmp(frames, k->frames, (size_t)depth * sizeof *frames) == 0);
 }
 
-/* Reads the stack of a thread that has run since the last look at it. If the
- * stack cannot be read, keeps the stack of the last look and returns false. */
+/* Reads the stack of a thread that has run since its last sample.  If the stack
+ * cannot be read, keeps the last sample and returns false. */
 static bool read_stack(struct known_thread* k,
                        const struct st_stack_thread* thread) {
   static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
@@ -188,16 +189,16 @@ static bool read_stack(struct known_thread* k,
   return depth >= 0 && (is_kept(k, frames, depth) || keep(k, frames, depth));
 }
 
-static void look_at(struct known_thread* k,
-                    const struct st_stack_thread* thread) {
+static void sample_thread(struct known_thread* k,
+                          const struct st_stack_thread* thread) {
   uint64_t time = st_boottime_ns();
   uint64_t cpu = cpu_time_of(k->native_id);
   uint64_t elapsed = k->time ? time - k->time : 0;
-  bool idle = k->time && cpu == k->cpu_ns && k->looks;
+  bool idle = k->time && cpu == k->cpu_ns && k->samples;
   uint64_t ran = cpu > k->cpu_ns && k->time ? cpu - k->cpu_ns : 0;
   ran = ran < elapsed ? ran : elapsed;
-  add(&st_look_totals.running_ns, ran);
-  add(&st_look_totals.waiting_ns, elapsed - ran);
+  add(&st_sampler_totals.running_ns, ran);
+  add(&st_sampler_totals.waiting_ns, elapsed - ran);
   k->time = time;
   k->cpu_ns = cpu;
   bool known_stack = idle || read_stack(k, thread);
@@ -206,13 +207,13 @@ static void look_at(struct known_thread* k,
   add_times(k, elapsed);
   uint64_t events = atomic_load(&k->shared.events);
   if (events != k->events)
-    k->looks = 0;
+    k->samples = 0;
   k->events = events;
   if (!idle)
     arm_stack(k);
-  if (k->looks < 2 && !hand_on(k, time, false))
+  if (k->samples < 2 && !hand_on(k, time, false))
     return;
-  k->looks += k->looks < 2;
+  k->samples += k->samples < 2;
   atomic_store(&k->shared.until, time);
 }
 
@@ -227,7 +228,7 @@ static void drop_ended(void) {
   }
 }
 
-static void look_at_all(void) {
+static void sample_all(void) {
   uint64_t address = 0;
   pass++;
   bool more =
@@ -247,7 +248,7 @@ static void look_at_all(void) {
       continue;
     k->native_id = thread.native_id;
     k->pass = pass;
-    look_at(k, &thread);
+    sample_thread(k, &thread);
   }
   drop_ended();
 }
@@ -272,7 +273,7 @@ static uint64_t own_cpu_time(void) {
   return (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec;
 }
 
-/* Sleeps for `ns` nanoseconds.  Returns false if the look thread has to
+/* Sleeps for `ns` nanoseconds.  Returns false if the sampling thread has to
  * stop. */
 static bool wait_for(uint64_t ns) {
   struct timespec t;
@@ -280,33 +281,33 @@ static bool wait_for(uint64_t ns) {
   uint64_t until = (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec + ns;
   t.tv_sec = (time_t)(until / NS);
   t.tv_nsec = (long)(until % NS);
-  pthread_mutex_lock(&look.lock);
-  while (!look.stopping &&
-         pthread_cond_timedwait(&look.changed, &look.lock, &t) == 0) {
+  pthread_mutex_lock(&sampler.lock);
+  while (!sampler.stopping &&
+         pthread_cond_timedwait(&sampler.changed, &sampler.lock, &t) == 0) {
   }
-  bool stopping = look.stopping;
-  pthread_mutex_unlock(&look.lock);
+  bool stopping = sampler.stopping;
+  pthread_mutex_unlock(&sampler.lock);
   return !stopping;
 }
 
 static void* run(void* unused) {
   (void)unused;
-  look.kernel_id = (pid_t)syscall(SYS_gettid);
-  uint64_t pause = ST_LOOK_PERIOD_NS, last = 0;
+  sampler.kernel_id = (pid_t)syscall(SYS_gettid);
+  uint64_t pause = ST_SAMPLING_PERIOD_NS, last = 0;
   while (wait_for(pause)) {
     uint64_t start = own_cpu_time();
     uint64_t now = st_boottime_ns();
-    if (last && now - last > st_look_totals.longest_gap_ns)
-      atomic_store_explicit(&st_look_totals.longest_gap_ns, now - last,
+    if (last && now - last > st_sampler_totals.longest_gap_ns)
+      atomic_store_explicit(&st_sampler_totals.longest_gap_ns, now - last,
                             memory_order_relaxed);
     last = now;
-    look_at_all();
+    sample_all();
     arm_in_turn();
     follow_threshold();
-    add(&st_look_totals.looks, 1);
-    uint64_t cost = (own_cpu_time() - start) * LOOK_SHARE;
-    pause = cost > ST_LOOK_PERIOD_NS ? cost : ST_LOOK_PERIOD_NS;
-    atomic_store_explicit(&st_hooks.look_period_ns, pause,
+    add(&st_sampler_totals.rounds, 1);
+    uint64_t cost = (own_cpu_time() - start) * SAMPLING_SHARE;
+    pause = cost > ST_SAMPLING_PERIOD_NS ? cost : ST_SAMPLING_PERIOD_NS;
+    atomic_store_explicit(&st_hooks.sampling_period_ns, pause,
                           memory_order_relaxed);
   }
   return NULL;
@@ -316,30 +317,30 @@ static bool start_thread(void) {
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&look.changed, &attributes);
+  pthread_cond_init(&sampler.changed, &attributes);
   pthread_condattr_destroy(&attributes);
-  pthread_mutex_init(&look.lock, NULL);
+  pthread_mutex_init(&sampler.lock, NULL);
   sigset_t every, old;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, &old);
-  look.stopping = false;
-  look.running = pthread_create(&look.thread, NULL, run, NULL) == 0;
+  sampler.stopping = false;
+  sampler.running = pthread_create(&sampler.thread, NULL, run, NULL) == 0;
   pthread_sigmask(SIG_SETMASK, &old, NULL);
-  return look.running;
+  return sampler.running;
 }
 
 static void forget(void) {
-  look.running = false;
+  sampler.running = false;
 }
 
 static void watch_forks(void) {
   pthread_atfork(NULL, NULL, forget);
 }
 
-bool st_look_start(void) {
+bool st_sampler_start(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, watch_forks);
-  if (look.running)
+  if (sampler.running)
     return true;
   for (int i = 0; i < BUCKETS; i++) {
     while (known[i])
@@ -348,20 +349,20 @@ bool st_look_start(void) {
   return st_own_memory_works() && start_thread();
 }
 
-void st_look_stop(void) {
-  if (!look.running)
+void st_sampler_stop(void) {
+  if (!sampler.running)
     return;
-  pthread_mutex_lock(&look.lock);
-  look.stopping = true;
-  pthread_cond_signal(&look.changed);
-  pthread_mutex_unlock(&look.lock);
+  pthread_mutex_lock(&sampler.lock);
+  sampler.stopping = true;
+  pthread_cond_signal(&sampler.changed);
+  pthread_mutex_unlock(&sampler.lock);
   Py_BEGIN_ALLOW_THREADS
-  st_thread_join(look.thread, &look.kernel_id);
+  st_thread_join(sampler.thread, &sampler.kernel_id);
   Py_END_ALLOW_THREADS
-  look.running = false;
+  sampler.running = false;
 }
 
-bool st_look_use_threshold(const char* path) {
+bool st_sampler_use_threshold(const char* path) {
   if (threshold_file)
     munmap((void*)threshold_file, sizeof *threshold_file);
   threshold_file = NULL;

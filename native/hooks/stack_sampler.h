@@ -1,0 +1,51 @@
+/* Stack sampler: a native thread, the sampling thread, that reads the stacks of
+ * all threads of this process about every millisecond, without the GIL.  One
+ * pass over all threads is a round; the stack of one thread in it is a sample.
+ *
+ * For each thread, a round
+ *   - reads the stack (probes/stack_reader.h).  If the thread has used no CPU
+ *     time since its last sample, its stack is unchanged and is not read;
+ *   - passes a new sample to stack_samples.h.  If the next sample is the same,
+ *     it is passed, too, and confirms the first one.  After that only the time
+ *     `until` which the stack is unchanged is updated;
+ *   - arms the functions on the stack that are switched off: the interpreter
+ *     reports their next calls;
+ *   - adds the time since the last sample to the functions on the stack.
+ *
+ * Sampling takes at most 1/SAMPLING_SHARE of a CPU: with thousands of threads
+ * the rounds are less frequent.  Each round also arms one more function, in
+ * turn, so that a function whose calls have become longer is recorded by events
+ * again.
+ *
+ * Fork: st_sampler_stop() is called before a fork, and st_sampler_start() after
+ * it.  Otherwise the child has no sampling thread, and the sampler is marked as
+ * stopped.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ST_SAMPLING_PERIOD_NS = 1250000 };
+
+/* The number of rounds since the process began, and the total running and
+ * waiting time that they found, summed over all threads.  The sampling thread
+ * writes these values, and other threads read them for the summary.  Each value
+ * is used independently of the others, so relaxed access suffices. */
+struct st_sampler_totals {
+  _Atomic uint64_t rounds, running_ns, waiting_ns, longest_gap_ns;
+};
+
+extern struct st_sampler_totals st_sampler_totals;
+
+/* Starts the sampling thread.  Returns false if the system lets no process read
+ * its own memory, or if no thread can be started. */
+bool st_sampler_start(void);
+/* Stops the sampling thread and joins it.  Does nothing if it does not run. */
+void st_sampler_stop(void);
+
+/* Maps a file that contains the threshold, a u64 in ns, which may rise later.
+ * If `path` is NULL, the threshold stays as it is.  May be called only while no
+ * sampling thread runs.  Returns false if the file cannot be mapped. */
+bool st_sampler_use_threshold(const char* path);

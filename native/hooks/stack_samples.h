@@ -1,0 +1,56 @@
+/* Stack samples: a ring buffer that passes the samples of the sampling thread
+ * (stack_sampler.h) to the lists of open calls (shown_calls.h).  A sample is
+ * the stack of one thread at one time.
+ *
+ *   stack_sampler.c,      --- ring of words --->   the next thread that holds
+ *   without the GIL                                the GIL
+ *
+ *   a sample   kind and number of frames | thread | time | time of the sample
+ *              before | frames, the innermost first
+ *
+ * Each event first merges all samples in the ring, so that a thread's frames
+ * are those at the time of the sample:
+ *
+ *   no event since the sample   the sample must contain all frames that events
+ *                               reported, in their order
+ *   events since the sample     the thread's present stack is walked; its
+ *                               frames count if the sample contains them or
+ *                               events reported them
+ *
+ * The interpreter does not report calls of functions that are switched off.  If
+ * a sample contains such a call for the first time, the call is inserted
+ * between its neighbours.  If the next sample contains a call at the same
+ * address, the call is confirmed.  It is the same call, because the function
+ * was armed in between: the interpreter would have reported a new call.
+ *
+ * A full ring drops samples.  Calls that only those samples contain may then be
+ * missing; all other calls are complete.
+ */
+#pragma once
+
+#include "hooks/shown_calls.h"
+#include "probes/stack_reader.h"
+
+struct st_stack_sample {
+  struct st_last_sample* thread;
+  uint64_t thread_id, native_id;
+  uint64_t time, before;
+  bool gone; /* Whether the thread of this sample has ended. */
+  int depth;
+  const struct st_stack_frame* frames;
+};
+
+/* Puts a sample into the ring.  Called by the sampling thread.  Returns false
+ * if the ring is full. */
+bool st_samples_put(const struct st_stack_sample* sample);
+bool st_samples_waiting(void);
+
+/* The functions from here on need the GIL. */
+
+void st_samples_start(void);
+/* Merges the stacks in the ring into the lists of open calls (shown_calls.h).
+ * `entering`: the call of the calling thread's innermost frame is about to
+ * begin. */
+void st_samples_take(bool entering);
+
+extern _Atomic uint64_t st_samples_lost, st_samples_torn;
