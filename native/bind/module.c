@@ -61,7 +61,7 @@ static bool is_main_interpreter(void) {
 }
 
 /* Returns whether the interpreter has a GIL. Without a GIL the module raises
- * ImportError, and the pure Python package is used. A free-threaded CPython
+ * ImportError, and the pure Python package is used.  A free-threaded CPython
  * enables the GIL before it executes this module, unless -X gil=0 or
  * PYTHON_GIL=0 forbids that. */
 static bool has_gil(void) {

@@ -138,8 +138,8 @@ struct st_arbiter {
   void* sink_self;
   struct st_wait_hooks wait_hooks;
   /* Whether the arbiter is disabled.  The flag is never cleared.  Writers load
-   * it relaxed: a writer that misses the change fills at most one more
-   * chunk. */
+   * it with relaxed order: a writer that misses the change fills at most one
+   * more chunk. */
   _Atomic bool disabled;
 
   /* The functions of the loss marker: constants, whose data is guarded by
@@ -161,7 +161,7 @@ struct st_arbiter {
   /* The next chunk id of each writer, by writer id.  The array grows on
    * demand. */
   uint32_t* next_chunk_id;
-  /* For each writer id, whether it is in use. The array has the same length as
+  /* For each writer id, whether it is in use.  The array has the same length as
    * `next_chunk_id`. */
   uint8_t* writer_in_use;
   uint32_t writers_capacity;
@@ -182,8 +182,8 @@ void st_arbiter_destroy(struct st_arbiter* a);
 void st_arbiter_disable(struct st_arbiter* a);
 
 /* Allocates a writer id and registers it with the sink.  Returns 0 if all 32767
- * are used or the arbiter is disabled.  *chunk_id becomes the id of the first
- * chunk. */
+ * ids are used or the arbiter is disabled.  *chunk_id becomes the id of the
+ * first chunk. */
 uint16_t st_arbiter_add_writer(struct st_arbiter* a, uint32_t target_buffer,
                                uint32_t* chunk_id);
 /* Frees a writer id.  A later writer that gets this id starts with the chunk id

@@ -96,7 +96,7 @@ struct st_commit_batch {
 extern const struct st_commit_sink st_commit_batch_sink;
 
 /* Initialises a batch, which becomes the queue's room listener. Without a queue
- * and methods the batch is unbound, and is bound later. Returns false when out
+ * and methods the batch is unbound, and is bound later.  Returns false when out
  * of memory. */
 bool st_commit_batch_init(struct st_commit_batch* b,
                           struct st_send_queue* queue,

@@ -2,9 +2,9 @@
  *
  * Problem: a read of the clock takes about 22 ns, the largest part of an
  * event's cost; a read of the CPU's counter (x86-64: the time stamp counter;
- * aarch64: cntvct_el0) takes 10. The kernel computes the clock from this counter
- * by scaling.  So each thread keeps a recent pair of counter and clock, scales
- * the counter itself for a short span, and then reads a new pair:
+ * aarch64: cntvct_el0) takes 10 ns.  The kernel computes the clock from this
+ * counter by scaling.  So each thread keeps a recent pair of counter and clock,
+ * scales the counter itself for a short span, and then reads a new pair:
  *
  *   now = ns + ((counter - base) * rate >> 24)     while counter - base < span
  *

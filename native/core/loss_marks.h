@@ -1,9 +1,9 @@
 /* Loss marks: mark the losses of ended writers in the trace.
  *
  * A writer that has lost packets marks the loss in its next packet
- * (trace_writer.h). But a thread that ends while the shared memory is full
- * writes no further packet. So the arbiter reserves one chunk for each buffer
- * that is recorded into. The losses of ended writers are marked in that chunk,
+ * (trace_writer.h).  But a thread that ends while the shared memory is full
+ * writes no further packet.  So the arbiter reserves one chunk for each buffer
+ * that is recorded into.  The losses of ended writers are marked in that chunk,
  * in a sequence of its own:
  *
  *   first packet on sequence               no loss before this packet
@@ -11,8 +11,8 @@
  *   previous_packet_dropped, timestamp     another writer ended with a loss
  *
  * A scraper can read the reserved chunk like any other, so a mark is kept even
- * if the process is killed. If a mark cannot be written (the chunk and the
- * shared memory are full), the next loss and the close try again. That mark
+ * if the process is killed.  If a mark cannot be written (the chunk and the
+ * shared memory are full), the next loss and the close try again.  That mark
  * then covers all losses since the last mark.
  *
  * Life cycle: call open for each instance of a data source, before its writers

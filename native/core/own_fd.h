@@ -2,14 +2,15 @@
  *
  * Daemons close all descriptors that they did not open.  A file that they open
  * next may get the number of one of ours: we must neither write to that file,
- * nor read from it, nor close it.  So each use of such a number first checks
- * that it still has the same device and inode.  That costs one fstat; a send
- * costs several times as much.
+ * nor read from it, nor close it.  So each use of our descriptor first checks
+ * that its number still refers to a file with the same device and inode.  That
+ * costs one fstat; a send costs several times as much.
  *
  * This works only for files with an inode of their own: sockets, pipes, files.
  * All eventfds, timerfds and so on share one inode.
  *
- * Limit: a thread that closes and opens files between the check and the use.
+ * Limit: the check fails to detect a file that another thread opens between the
+ * check and the use.
  */
 #pragma once
 

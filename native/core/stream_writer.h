@@ -30,9 +30,9 @@ struct st_stream_delegate {
    * in the old buffer stay valid. */
   void (*new_buffer)(void* self, struct st_stream_writer* w);
   /* Called for each open message before the stream leaves the current buffer,
-   * which contains the message's size field.  The size, four bytes, will be
-   * written later. Returns where: the address of a patch, or size_field if its
-   * memory stays valid. Returns NULL to drop the size. */
+   * which contains the message's size field of four bytes.  Returns the address
+   * to which the size will be written later: that of a patch, or size_field if
+   * its memory stays valid.  Returns NULL to drop the size. */
   uint8_t* (*redirect_size_field)(void* self, uint8_t* size_field);
 };
 

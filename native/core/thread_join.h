@@ -2,8 +2,8 @@
  *
  * Problem: pthread_join returns as soon as the thread has released its memory.
  * The kernel removes the thread a little later, on a busy machine up to some
- * milliseconds.  Until then it counts in /proc/self/stat, where CPython 3.12 and
- * later count the threads at a fork, and warn if there are several.
+ * milliseconds.  Until then it counts in /proc/self/stat.  CPython 3.12 and
+ * later read that count at a fork, and warn if there are several threads.
  *
  *   thread:  ... clears its id (pthread_join returns) ... is removed
  *   caller:            st_thread_join: |--- join ---|--- tgkill: ESRCH ---|

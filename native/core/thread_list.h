@@ -1,6 +1,6 @@
 /* Thread list: a list with one record per thread.
  *
- * A record is the first member of its owner's struct. It stays in the list
+ * A record is the first member of its owner's struct.  It stays in the list
  * until its thread has ended, and is freed at the next reap:
  *
  *   init           once, before the first fork of interest
@@ -11,7 +11,7 @@
  *   reap           frees the records of ended threads.  In the child of a fork:
  *                  all but the record of the thread that called fork.
  *
- * Threads: the caller's lock (the GIL) guards the list. A thread ends without
+ * Threads: the caller's lock (the GIL) guards the list.  A thread ends without
  * that lock, so it only sets `ended` and `some_ended`.
  */
 #pragma once

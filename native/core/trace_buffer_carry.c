@@ -10,8 +10,8 @@
  *   | free ...                  | read | unread | waits |
  *
  * Limits: at most an eighth of the buffer is moved in one pass.  Further
- * records stay and are overwritten eventually, so a producer that never sends the
- * missing data does not block the others. */
+ * records stay and are overwritten eventually, so a producer that never sends
+ * the missing data does not block the others. */
 
 enum { CARRIED_SHARE = 8 };
 

@@ -84,8 +84,8 @@ static_assert(offsetof(struct st_record_header, flags) == 12, "format");
  * none after it. So the compiler must not reorder the stores, which the release
  * stores and before_store() ensure.
  *
- * Until then only the writing thread loads the positions. It has the buffer's
- * mutex, so these loads are relaxed. */
+ * While the process lives, only the writing thread loads the positions.  It has
+ * the buffer's mutex, so these loads are relaxed. */
 struct st_ring_header {
   char magic[8];
   uint32_t version;
@@ -130,7 +130,8 @@ static_assert(sizeof(struct st_record) == 36, "limits");
 
 enum {
   ST_SEQUENCE_BEGUN = 1, /* The sequence's member `last_id` has a value. */
-  /* The removed chunk with the id `last_id` was incomplete. */
+  /* The removed chunk with the id `last_id` was incomplete, so it may be
+   * committed again with more data. */
   ST_SEQUENCE_MAY_GROW = 2,
 };
 
@@ -199,7 +200,8 @@ struct st_reader {
   /* Whether the read pass is now in the sequence of the record at `cursor`,
    * which it reads up to that record. */
   bool in_sequence;
-  /* Whether a chunk was missing since `in_sequence` was set. */
+  /* Whether the reader has found that a chunk is missing, since it set
+   * `in_sequence`. */
   bool gap;
   uint8_t* scratch; /* The reader's copy of the fragments of one record. */
   const uint8_t* cur;
@@ -334,7 +336,7 @@ bool st_record_find(const struct st_index* x, const struct st_sequence* s,
  * long. */
 bool st_sequence_link(struct st_index* x, struct st_sequence* s,
                       uint32_t number);
-/* Removes a record from its sequence, but not from the table of records. A
+/* Removes a record from its sequence, but not from the table of records.  A
  * sequence without records is added to the list of empty sequences; the oldest
  * of that list may be dropped. */
 void st_sequence_unlink(struct st_index* x, uint32_t number);
@@ -375,7 +377,7 @@ struct st_fragments {
 };
 struct st_fragments st_scan_fragments(const uint8_t* payload, size_t size,
                                       uint32_t count);
-/* Sets the member `last` of a record. This is the last unread fragment, or the
+/* Sets the member `last` of a record.  This is the last unread fragment, or the
  * fragment that a patch made invalid. */
 void st_find_last_fragment(const struct st_trace_buffer* b,
                            struct st_record* r);

@@ -46,7 +46,7 @@ size_t st_slices_pack(const uint8_t* trace, size_t size, size_t limit,
   const uint8_t* begin = out;
   const uint8_t* next = p;
   while (open_field(p, trace + size, PACKET_TAG, &next)) {
-    /* ST_SLICE_OVERHEAD counts from a packet without its tag and length. A
+    /* ST_SLICE_OVERHEAD counts from a packet without its tag and length.  A
      * field includes both, and they take at least two bytes. */
     size_t cost = (size_t)(next - p) + ST_SLICE_OVERHEAD - 2;
     if (cost > limit)

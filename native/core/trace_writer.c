@@ -28,8 +28,8 @@ static uint8_t* payload(const struct st_chunk* chunk) {
   return chunk->begin + ST_CHUNK_HEADER_SIZE;
 }
 
-/* Returns the exhaustion policy for the next chunk. A writer that has lost a
- * packet drops packets until it gets a chunk again. A writer that has written
+/* Returns the exhaustion policy for the next chunk.  A writer that has lost a
+ * packet drops packets until it gets a chunk again.  A writer that has written
  * no packet yet waits briefly, because otherwise a short thread might lose all
  * of its packets. */
 static enum st_exhausted_policy policy_now(const struct st_trace_writer* w) {
@@ -118,7 +118,7 @@ static void enter_drop_mode(struct st_trace_writer* w) {
   w->drop_count++;
 }
 
-/* Counts a lost packet. No byte of the packet was written. */
+/* Counts a lost packet.  No byte of the packet was written. */
 static void lose_whole_packet(struct st_trace_writer* w) {
   if (!w->dropping)
     enter_drop_mode(w);
@@ -185,7 +185,7 @@ static void new_buffer(void* self, struct st_stream_writer* s) {
 }
 
 /* Called when the stream takes a new buffer while a message in the old one is
- * open. Returns where to write the size of that message: in a new patch. */
+ * open.  Returns where to write the size of that message: in a new patch. */
 static uint8_t* redirect_size_field(void* self, uint8_t* size_field) {
   struct st_trace_writer* w = self;
   if (!take_next_chunk(w))

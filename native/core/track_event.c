@@ -100,7 +100,7 @@ static bool append_state(struct st_sequence* s, uint64_t now) {
   return append_one(s, packet, (size_t)(p - packet));
 }
 
-/* Writes the stored ENDs, for which there was no room before. Their timestamps
+/* Writes the stored ENDs, for which there was no room before.  Their timestamps
  * are absolute, because they are earlier than the start of the new incremental
  * state. */
 static void append_owed_ends(struct st_sequence* s) {

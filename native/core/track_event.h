@@ -2,8 +2,8 @@
  *
  * A sequence is a trace writer with incremental state: strings are written once
  * and then referred to by id, timestamps are differences, the thread's track is
- * the default. To decode an event, a reader needs the packet in which that
- * state began. Therefore:
+ * the default.  To decode an event, a reader needs the packet in which that
+ * state began.  Therefore:
  *
  *   every chunk can be decoded alone
  *
@@ -22,18 +22,18 @@
  *            track_event { type, category_iids, name_iid, track_uuid, ... },
  *            interned_data { new strings }
  *
- * `epoch` counts the announcements of state. An id that a caller has cached is
+ * `epoch` counts the announcements of state.  An id that a caller has cached is
  * valid as long as `epoch` has the same value.
  *
  * Order of calls for one event (no Python code may run between 2 and 4):
  *   1  convert arguments             2  st_sequence_prepare
  *   3  intern, declare the track     4  st_sequence_write
  *
- * An END for which there is no room is stored. It is written, with its own
+ * An END for which there is no room is stored.  It is written, with its own
  * time, as soon as there is room again, so that a loss never leaves a slice
- * open. The caller has to keep track of lost BEGINs.
+ * open.  The caller has to keep track of lost BEGINs.
  *
- * One thread owns a sequence. An event that fits into the chunk needs no lock
+ * One thread owns a sequence.  An event that fits into the chunk needs no lock
  * and no allocation.
  */
 #pragma once
@@ -176,8 +176,8 @@ static inline void st_sequence_clear_state(struct st_sequence* s) {
 void st_sequence_declare_track(struct st_sequence* s,
                                const struct st_track* track);
 
-/* Writes an event of any size. Returns false if the event was lost, and counts
- * the loss. A lost END is stored and written later. */
+/* Writes an event of any size.  Returns false if the event was lost, and counts
+ * the loss.  A lost END is stored and written later. */
 bool st_sequence_write(struct st_sequence* s, const struct st_event* event);
 
 /* Stores an END that cannot be written now.  It will be written later. */
@@ -239,9 +239,10 @@ static inline uint8_t* st_put_small_ids(uint8_t* p, uint32_t category_iid,
   return p;
 }
 
-/* Writes an event that has only ids, whose time is not before the last one, to
- * a chunk in which the state was announced: the hot path.  Returns false, with
- * nothing written, if the caller has to use st_sequence_write(). */
+/* The hot path: writes an event that has only ids.  Its time must not be before
+ * the last one, and the chunk must contain the announced state.  Otherwise
+ * returns false, with nothing written, and the caller has to use
+ * st_sequence_write(). */
 static inline bool st_sequence_write_small(
     struct st_sequence* s, enum st_event_type type, uint64_t timestamp,
     uint32_t category_iid, uint32_t name_iid, uint64_t track_uuid) {

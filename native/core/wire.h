@@ -45,7 +45,7 @@ enum {
   ST_SIZE_FIELD = 4,
 };
 
-/* The largest length in a four-byte size field. In the size field of a
+/* The largest length in a four-byte size field.  In the size field of a
  * fragment, this value is the drop sentinel (trace_writer.h). */
 #define ST_MAX_MESSAGE_SIZE 0x0FFFFFFFu
 

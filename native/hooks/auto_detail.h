@@ -37,10 +37,10 @@ void st_auto_resume(void);
 void st_auto_stop(void);
 
 /* Handles the begin of a call of the code, whose frame is the innermost one of
- * the calling thread. Returns false if the interpreter need not report events
+ * the calling thread.  Returns false if the interpreter need not report events
  * at this code location again. */
 bool st_auto_enter(PyObject* code);
-/* Handles the end of a call. `raised` is the type of the exception that left
+/* Handles the end of a call.  `raised` is the type of the exception that left
  * the call, or NULL. The result is that of st_auto_enter(). */
 bool st_auto_leave(PyObject* code, PyObject* raised);
 

@@ -19,9 +19,9 @@
  * inner one, so the frames with a written BEGIN are always the first `begun`
  * ones, and slices nest correctly.
  *
- * Only the owning thread accesses its frames.  After a start of the tracer (a
- * new generation) it drops them at its next event.  The stack of an ended
- * thread is freed when the next stack is made.
+ * Only the owning thread accesses its frames.  If the tracer was started again
+ * (a new generation), the thread drops its old frames at its next event.  The
+ * stack of an ended thread is freed when the next stack is made.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ struct st_frame {
    * not written yet; else NULL. */
   PyObject* subject;
   uint64_t timestamp;
-  /* The slots that got the BEGIN of the call. Before the BEGIN is written: the
+  /* The slots that got the BEGIN of the call.  Before the BEGIN is written: the
    * slots that must not get it. */
   uint32_t mask;
   uint32_t since;

@@ -11,7 +11,7 @@ enum {
   /* A returning call's frame is searched only among this number of innermost
    * frames. */
   MAX_SEARCH = 64,
-  /* A frame is searched only among this number of its callers. */
+  /* The largest number of callers of a frame that are examined. */
   MAX_CALLERS = 1024,
 };
 
@@ -27,7 +27,7 @@ static void forget(struct st_shown_calls* s) {
   Py_CLEAR(s->track);
 }
 
-/* Frees the struct of a thread. If the thread has ended, ends its open calls
+/* Frees the struct of a thread.  If the thread has ended, ends its open calls
  * before, which may run Python code. */
 static void free_calls(struct st_thread_record* record, bool ended) {
   struct st_shown_calls* s = (struct st_shown_calls*)record;
@@ -314,7 +314,7 @@ static bool calls(uint64_t caller, uint64_t code, uint64_t frame,
     if (!f.address || f.address == stop)
       return false;
   }
-  /* The search has reached its limit. The frame at `caller` is treated as a
+  /* The search has reached its limit.  The frame at `caller` is treated as a
    * caller; if that is wrong, a later sample corrects it. */
   return true;
 }
@@ -356,7 +356,7 @@ void st_shown_enter(struct st_shown_calls* s, uint64_t address,
 }
 
 /* Returns the depth of a frame.  Returns 0 if the frame is not among the
- * innermost ones. */
+ * MAX_SEARCH innermost ones. */
 static uint32_t depth_of(const struct st_shown_calls* s, uint64_t address,
                          const struct st_code_record* record) {
   uint32_t depth = s->depth;

@@ -1,6 +1,6 @@
 /* The tracer of function calls: its options, its state and its counters.
  *
- *   monitoring.c (3.12 and later) or profile.c (3.11)   the interpreter's events
+ *   monitoring.c (3.12 and later), profile.c (3.11)   the interpreter's events
  *        |   enter, leave of a code object or C function
  *   call_stack.h          open calls of this thread; depth, duration
  *        |   begin, end
@@ -56,8 +56,8 @@ struct st_hook_counts {
 struct st_hooks {
   const struct st_track_event_api* api;
   PyObject* category;
-  /* The code filter, a Python callable (code, module name) -> bool, or the name
-   * of the code's slices.  NULL if all code is traced. */
+  /* The code filter: a Python callable (code, module name).  It returns a bool,
+   * or the name of the code's slices.  NULL if all code is traced. */
   PyObject* accepts;
   uint64_t min_duration_ns;
   uint32_t max_depth;

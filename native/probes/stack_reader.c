@@ -44,7 +44,7 @@ static bool fetch(struct window* w, uint64_t start, size_t size) {
   return w->size != 0;
 }
 
-/* Returns the bytes of a frame, from the window. If the frame is outside the
+/* Returns the bytes of a frame, from the window.  If the frame is outside the
  * window, fetches a window that ends with this frame: most callers of a frame
  * are at lower addresses. */
 static const uint8_t* frame_bytes(struct window* w, uint64_t address) {

@@ -63,8 +63,8 @@ static void test_layout_gets_finer_with_more_live_writers(void) {
   } kCases[] = {{0, 4088},  {3, 4088}, {4, 2044}, {7, 2044}, {8, 1020},
                 {14, 1020}, {15, 584}, {24, 584}, {25, 292}, {30000, 292}};
   for (size_t i = 0; i < sizeof kCases / sizeof kCases[0]; i++) {
-    /* A quarter of the chunks of 14 pages: 3.5, 7, 14, 24.5 or 49, depending on
-     * the layout. */
+    /* The layout depends on a quarter of all chunks.  For 14 pages this is 3.5,
+     * 7, 14, 24.5 or 49 chunks. */
     start();
     arbiter.live_writers = kCases[i].live;
     CHECK_EQ(get(0).size, kCases[i].size);

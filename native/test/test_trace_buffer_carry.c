@@ -150,7 +150,7 @@ static void records_that_wait_for_ever_are_overwritten(void) {
   end(b);
 }
 
-/* Twenty writers write; each packet continues in the writer's next chunk. Some
+/* Twenty writers write; each packet continues in the writer's next chunk.  Some
  * of the writers write only once while the ring wraps several times. */
 enum { WRITERS = 20, CHUNKS = 20000 };
 

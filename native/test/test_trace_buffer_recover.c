@@ -437,7 +437,7 @@ static void read_while_written(size_t size) {
   st_trace_buffer_destroy(shared);
 }
 
-/* Small ring: chunks are overwritten while the reader assembles a packet. Each
+/* Small ring: chunks are overwritten while the reader assembles a packet.  Each
  * loss must be marked. */
 static void losses_with_concurrent_writers_and_a_reader_are_marked(void) {
   for (int i = 0; i < 20; i++)

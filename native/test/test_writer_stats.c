@@ -62,7 +62,7 @@ static void number_of_writers_is_limited(void) {
   st_writer_stats_destroy(&s);
 }
 
-/* Adds two chunks for each of `count` writers, in a random order. Checks that
+/* Adds two chunks for each of `count` writers, in a random order.  Checks that
  * all writers with a key below the limit are listed. */
 static void fill(uint32_t count, uint32_t factor, uint64_t seed) {
   static uint32_t keys[ABOVE_LIMIT];

@@ -36,7 +36,8 @@ struct model {
   bool lost; /* Whether a packet was lost since the last accepted packet. */
 };
 
-/* The model whose service runs while the writer stalls. */
+/* The model of the running test.  While its writer waits for a chunk, its
+ * service frees one. */
 static struct model* stalled_model;
 
 static void model_sleep(uint32_t us) {

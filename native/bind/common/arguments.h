@@ -39,7 +39,8 @@ bool st_bind_new_arguments(const struct st_bind_signature* signature,
 bool st_bind_integer(PyObject* value, const char* name, int64_t min,
                      int64_t max, int64_t* out);
 
-/* Converts an id from 1 to 65535.  Errors are those of st_bind_int. */
+/* Converts an id from 1 to 65535.  Errors are those of
+ * st_bind_integer. */
 bool st_bind_id16(PyObject* value, const char* name, uint16_t* out);
 
 /* Converts a target buffer: a buffer id, or a startup reservation (number <<

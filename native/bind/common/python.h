@@ -58,8 +58,8 @@ enum { ST_FREE_LISTS = true };
         slots                                                                 \
   }
 
-/* Frees an object and drops the reference to its type.  The last call of a
- * deallocator. */
+/* Frees an object and drops the reference to its type.  A deallocator calls
+ * this function last. */
 static inline void st_bind_free(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   type->tp_free(object);

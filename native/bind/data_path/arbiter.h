@@ -1,8 +1,11 @@
-/* The Python type Arbiter: a producer's shared memory and the sink of its chunks.
+/* The Python type Arbiter: a producer's shared memory, and the sink of its
+ * chunks.
  *
- * Life cycle: an Arbiter keeps a reference to its sink, a ProducerEndpointCore
- * in process or a SendQueue over a socket; a TraceWriter keeps one to its
- * Arbiter.  After a fork the child's arbiter is disabled.
+ * The sink is a ProducerEndpointCore if the service is in this process, else a
+ * SendQueue.
+ *
+ * Life cycle: an Arbiter keeps a reference to its sink, and a TraceWriter keeps
+ * one to its Arbiter.  After a fork the child's arbiter is disabled.
  *
  * Threads: waiting in a stalling policy releases the GIL.
  */

@@ -4,9 +4,10 @@
  * stretto.flows.ids explains the rules; its classes `AnchoredIds` and
  * `NumberedIds` are the models that this type must agree with.
  *
- *   numbered   id = stream(key, number), an answer: stream(mix(id), answer)
+ *   numbered   id = stream(key, number)
+ *              id of an answer = stream(mix(id), answer)
  *   anchored   id = stream(key of the direction, anchor << 32 | count)
- *              but a first reply has its request's id */
+ *              id of a first reply = id of its request */
 #pragma once
 
 #include "bind/common/python.h"
@@ -33,7 +34,7 @@ typedef struct {
   /* A Python callable that returns the channel's key as an int, or 0. */
   PyObject* find_key;
   bool numbered, is_server, disabled;
-  /* Whether messages of the channel were counted, or may have been lost. */
+  /* Whether the channel has, or may have, transported messages. */
   char used;
   /* The keys of the two directions of the channel; 0 if not known yet. */
   uint64_t to_server, to_client;

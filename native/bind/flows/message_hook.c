@@ -13,8 +13,8 @@
  * (stretto.flows.tracer).  The hook handles a message itself if
  *   - channel.state.ids is a FlowIds of the same owner, and
  *   - this thread is not recording an event.
- * It only counts the message if the method's switch and the transport's
- * category are both off.  It also records an event if
+ * It only counts the message if the method's switch (method.switch.enabled) and
+ * the transport's category are both off.  It also records an event if
  *   - the id of the message is known, and
  *   - the method's switch is on, and method.state is a MessageTemplates of the
  *     same owner with a template for this kind of message.

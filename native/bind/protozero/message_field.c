@@ -171,7 +171,7 @@ static bool add_elements(const struct message_field* f,
   return true;
 }
 
-/* Returns the elements of a repeated field's value as a list or tuple. Refuses
+/* Returns the elements of a repeated field's value as a list or tuple.  Refuses
  * str and bytes with an error, although they are sequences. */
 static PyObject* elements_of(const struct message_field* f, PyObject* values) {
   bool is_text = PyUnicode_Check(values) || PyBytes_Check(values);

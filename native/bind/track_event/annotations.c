@@ -7,8 +7,8 @@
 #include "core/wire.h"
 
 enum {
-  /* The largest size of one argument.  A longer value is truncated and
-   * marked. */
+  /* The largest depth of nested containers.  A deeper container is replaced by
+   * a mark. */
   MAX_ARGUMENT_DEPTH = 16,
 };
 
@@ -65,7 +65,7 @@ static void append_short_text(struct bytes_builder* out, const char* text) {
   append_text(out, text, strlen(text), 0, "");
 }
 
-/* Appends a str as a value. A long str is truncated before it is encoded. */
+/* Appends a str as a value.  A long str is truncated before it is encoded. */
 static void append_string(struct bytes_builder* out, PyObject* string,
                           Py_ssize_t total, const char* unit) {
   PyObject* part = PyUnicode_GetLength(string) > MAX_ARGUMENT_BYTES
@@ -378,7 +378,7 @@ void convert_argument(struct bytes_builder* scratch, PyObject* value,
   out->size = 0;
   if (argument_is_plain(value))
     return;
-  /* The conversion may run Python code that records other events. Their
+  /* The conversion may run Python code that records other events.  Their
    * arguments are appended to the scratch and then removed again. So this value
    * is built in a buffer of its own and then copied. */
   struct bytes_builder built = {NULL, 0, 0};

@@ -32,8 +32,8 @@ struct converted_argument {
 bool argument_is_plain(PyObject* value);
 
 /* Appends the encoding of an argument that is not plain to the scratch, and
- * stores its position in *out. May run Python code that records other events;
- * these use the scratch after its current end. Never raises. */
+ * stores its position in *out.  May run Python code that records other events;
+ * these use the scratch after its current end.  Never raises. */
 void convert_argument(struct bytes_builder* scratch, PyObject* value,
                       struct converted_argument* out);
 

@@ -1,6 +1,6 @@
 /* The struct of the Python type Category (category.h).
  *
- * There is one object for each name. It is never freed, so pointers to it need
+ * There is one object for each name.  It is never freed, so pointers to it need
  * no reference. `enabled` has a bit for each slot of instances.h. If a category
  * is disabled, its events read nothing else.
  *

@@ -154,7 +154,7 @@ static void convert_flows(struct event* e, struct bytes_builder* out,
   e->left_out |= 1u << part;
 }
 
-/* Converts the flows and the counter value into the scratch. Returns false if
+/* Converts the flows and the counter value into the scratch.  Returns false if
  * the counter value cannot be converted; then no event is written. A conversion
  * may record other events. Their arguments are appended to the scratch and then
  * removed again, so each field is appended directly after its conversion. */

@@ -23,7 +23,7 @@
  * exception stays set. */
 uint32_t st_emit(const struct event_request* request, uint32_t mask);
 
-/* Writes the END of a slice, which an exception of this type has left.  The
+/* Writes the END of a slice that an exception of the type `type` has left.  The
  * request holds the track of the slice. */
 void st_emit_raised_end(struct event_request* request, uint32_t mask,
                         PyObject* type);

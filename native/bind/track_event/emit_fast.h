@@ -63,8 +63,9 @@ static inline bool emit_fast(enum st_event_type type, CategoryObject* category,
                                  c.category_iid, c.name_iid, c.track_uuid);
 }
 
-/* Writes the END of a slice on a track.  Returns false if that is not the
- * current track, or if the caller has to use st_emit for another reason. */
+/* Writes the END of a slice on a track.  Returns false if the slice's track is
+ * not the current track, or if the caller has to use st_emit for another
+ * reason. */
 static inline bool emit_end_fast(uint64_t track_uuid, uint32_t mask) {
   struct current c;
   return find_current(&c, NULL, NULL, mask) &&

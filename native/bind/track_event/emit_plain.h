@@ -4,10 +4,11 @@
  * arguments are small ints, floats, bools and short strings, passed by the same
  * call site again and again.  The names of a call site are one tuple, always
  * the same object, so their ids are cached by its identity; the values are
- * encoded straight into the chunk.  The options track, flow and terminating_flow
- * are handled in the same way.  In unusual cases (unknown names, other types, a
- * track that is not described yet, no room in the chunk) nothing is written, and
- * the caller uses st_emit.
+ * encoded straight into the chunk.  The options track, flow and
+ * terminating_flow are handled in the same way.
+ *
+ * In unusual cases (unknown names, other types, a track that is not described
+ * yet, no room in the chunk) nothing is written, and the caller uses st_emit.
  */
 #pragma once
 

@@ -21,7 +21,7 @@ enum event_part {
   EVENT_OPTIONS,
   PART_POSITIONAL = EVENT_OPTIONS,
   EVENT_PARTS,
-  /* The part of a call whose value may be wrong without a mark in the event. */
+  /* Passed to report_misuse() if no part of the event has to be left out. */
   PART_NONE = EVENT_PARTS,
 };
 
@@ -41,8 +41,8 @@ struct event_request {
    * NULL. */
   EventTemplateObject* template;
   PyObject* name; /* The name of the event, a str. */
-  /* The code object that provides the location of the event; without `name` also
-   * its name. */
+  /* The code object that provides the location of the event, and also its name
+   * if `name` is NULL. */
   PyObject* code;
   /* The log record of the event, or NULL. */
   const struct log_message* log_message;

@@ -1,8 +1,8 @@
 /* The track of this process: the parent of all other tracks.
  *
- * The client sets it at start, and again in the child of a fork.  That increases
- * the generation, and tracks update their uuids when they are used next
- * (track.h).  Written with the GIL.
+ * The client sets it at start, and again in the child of a fork.  This
+ * increases the generation, so that tracks update their uuids when they are
+ * used next (track.h).  Written with the GIL.
  */
 #pragma once
 

@@ -1,10 +1,11 @@
-/* Source locations of events: file, function and line, interned per sequence. */
+/* Source locations of events: file, function and line, interned for each
+ * sequence. */
 #pragma once
 
 #include "bind/track_event/thread_state.h"
 
-/* A function that returns the name of a code object's slices; NULL for qualified
- * names. */
+/* A function that returns the name of a code object's slices.  If it is NULL,
+ * slices have the qualified name. */
 extern PyObject* (*st_code_name_function)(PyObject* code);
 
 /* Returns the name of the slices of a code object, as a borrowed str. */

@@ -11,7 +11,7 @@ static PyObject* current_track_hook;
  * RuntimeError. */
 static PyObject* current_task;
 /* The function that returns the current task of asyncio's Python class; NULL
- * before CPython 3.14. From 3.14 on, asyncio.current_task finds only tasks of
+ * before CPython 3.14.  From 3.14 on, asyncio.current_task finds only tasks of
  * the C class. */
 static PyObject* current_python_task;
 

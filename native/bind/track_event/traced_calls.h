@@ -3,8 +3,8 @@
  * The decorator makes a Python function, whose body opens a slice and calls the
  * decorated function.  From 3.12 on, Category.trace_calls() gives it a native
  * vectorcall that does the same.  It is faster, and otherwise behaves like a
- * Python function.  CPython 3.11 calls Python functions without looking at their
- * vectorcall; there the body is one call of Category.call_traced().
+ * Python function.  CPython 3.11 does not use the vectorcall of Python
+ * functions; there the body is one call of Category.call_traced().
  */
 #pragma once
 

@@ -52,7 +52,7 @@ struct st_track_event_api {
   /* Writes the END of a slice to the slots in `mask`.  Leaves out slots that
    * were started again after the BEGIN. */
   void (*end)(uint32_t mask, uint32_t start_counter, uint64_t timestamp);
-  /* Writes the END of a call that an exception of this type has left. */
+  /* Writes the END of a call that an exception of the type `type` has left. */
   void (*end_raised)(uint32_t mask, uint32_t start_counter, uint64_t timestamp,
                      PyObject* type);
   /* Write a BEGIN, an END and an instant event that happened earlier, on the
