@@ -4,6 +4,7 @@
 
 static void on_fork_child(void* object) {
   struct st_thread_list* list = object;
+  pthread_mutex_init(&list->mutex, NULL);
   list->survivor = pthread_getspecific(list->key);
   list->forked = true;
 }
@@ -28,6 +29,7 @@ static void on_thread_exit(void* record) {
 void st_thread_list_init(struct st_thread_list* list) {
   if (list->fork.child)
     return;
+  pthread_mutex_init(&list->mutex, NULL);
   pthread_key_create(&list->key, on_thread_exit);
   list->fork = (struct st_fork_entry){.child = on_fork_child, .self = list};
   st_fork_register(&list->fork);
@@ -37,8 +39,10 @@ void st_thread_list_add(struct st_thread_list* list,
                         struct st_thread_record* record, uint64_t thread_id) {
   record->list = list;
   record->thread_id = thread_id;
+  pthread_mutex_lock(&list->mutex);
   record->next = list->first;
   list->first = record;
+  pthread_mutex_unlock(&list->mutex);
 }
 
 void st_thread_list_claim(struct st_thread_record* record) {
@@ -46,14 +50,12 @@ void st_thread_list_claim(struct st_thread_record* record) {
   pthread_setspecific(record->list->key, record);
 }
 
-/* Frees the records of ended threads.  The records are removed from the list
- * first, because freeing a record may change the list. */
-void st_thread_list_reap(struct st_thread_list* list) {
-  bool forked = list->forked;
-  list->forked = false;
-  if (!atomic_exchange(&list->some_ended, false) && !forked)
-    return;
+/* Removes the records of ended threads; in the child of a fork, of all threads
+ * but one.  Returns a list of them. */
+static struct st_thread_record* remove_gone(struct st_thread_list* list,
+                                            bool forked) {
   struct st_thread_record* gone = NULL;
+  pthread_mutex_lock(&list->mutex);
   for (struct st_thread_record** p = &list->first; *p;) {
     struct st_thread_record* r = *p;
     if (forked ? r == list->survivor : !atomic_load(&r->ended)) {
@@ -64,6 +66,16 @@ void st_thread_list_reap(struct st_thread_list* list) {
     r->next = gone;
     gone = r;
   }
+  pthread_mutex_unlock(&list->mutex);
+  return gone;
+}
+
+void st_thread_list_reap(struct st_thread_list* list) {
+  bool forked = atomic_exchange(&list->forked, false);
+  if (!atomic_exchange(&list->some_ended, false) && !forked)
+    return;
+  struct st_thread_record* gone = remove_gone(list, forked);
+  /* The list's mutex is free: freeing a record may change the list. */
   while (gone) {
     struct st_thread_record* r = gone;
     gone = r->next;
@@ -71,10 +83,22 @@ void st_thread_list_reap(struct st_thread_list* list) {
   }
 }
 
-struct st_thread_record* st_thread_list_find(const struct st_thread_list* list,
+struct st_thread_record* st_thread_list_find(struct st_thread_list* list,
                                              uint64_t thread_id) {
+  pthread_mutex_lock(&list->mutex);
   struct st_thread_record* r = list->first;
   while (r && (r->thread_id != thread_id || atomic_load(&r->ended)))
     r = r->next;
+  pthread_mutex_unlock(&list->mutex);
   return r;
+}
+
+void st_thread_list_visit(struct st_thread_list* list,
+                          void (*visit)(struct st_thread_record*,
+                                        void* context),
+                          void* context) {
+  pthread_mutex_lock(&list->mutex);
+  for (struct st_thread_record* r = list->first; r; r = r->next)
+    visit(r, context);
+  pthread_mutex_unlock(&list->mutex);
 }

@@ -11,8 +11,13 @@
  *   reap           frees the records of ended threads.  In the child of a fork:
  *                  all but the record of the thread that called fork.
  *
- * Threads: the caller's lock (the GIL) guards the list.  A thread ends without
- * that lock, so it only sets `ended` and `some_ended`.
+ * Threads: any; a mutex guards the list.  A thread that ends takes no lock: it
+ * only sets `ended` and `some_ended`.  A caller that uses the record of another
+ * thread needs a lock of its own that reaps take, too (the GIL).
+ *
+ * Fork: the mutex is not locked for a fork, because visits may lock mutexes
+ * that are.  The child makes it anew: the links are valid at each moment of a
+ * change, but a record that was being removed may leak.
  */
 #pragma once
 
@@ -35,6 +40,7 @@ struct st_thread_record {
 };
 
 struct st_thread_list {
+  pthread_mutex_t mutex;
   /* Clears the ending thread's own pointer to its record.  Called on that
    * thread. */
   void (*on_exit)(void);
@@ -50,7 +56,7 @@ struct st_thread_list {
   _Atomic bool some_ended;
   /* Whether this process is the child of a fork. st_thread_list_reap() clears
    * it. */
-  bool forked;
+  _Atomic bool forked;
   pthread_key_t key;
   struct st_fork_entry fork;
 };
@@ -67,5 +73,11 @@ void st_thread_list_reap(struct st_thread_list* list);
 
 /* Returns the record of the thread with this id, or NULL if that thread has
  * ended or has no record. */
-struct st_thread_record* st_thread_list_find(const struct st_thread_list* list,
+struct st_thread_record* st_thread_list_find(struct st_thread_list* list,
                                              uint64_t thread_id);
+
+/* Calls `visit` for each record, with the list's mutex locked. */
+void st_thread_list_visit(struct st_thread_list* list,
+                          void (*visit)(struct st_thread_record*,
+                                        void* context),
+                          void* context);

@@ -41,16 +41,17 @@ enum { ST_DEFAULT_THRESHOLD_NS = 50000 };
 /* Counts of calls without a slice and of threads without the hook, by
  * reason. */
 struct st_hook_counts {
-  uint64_t too_deep;  /* The number of calls deeper than max_depth. */
-  uint64_t too_short; /* The number of calls shorter than min_duration_ns. */
+  _Atomic uint64_t too_deep; /* The number of calls deeper than max_depth. */
+  _Atomic uint64_t
+      too_short; /* The number of calls shorter than min_duration_ns. */
   /* The number of open calls that were closed by the return of a caller. */
-  uint64_t unfinished;
+  _Atomic uint64_t unfinished;
   /* The number of threads on which the program has set its own profiler during
    * tracing. */
-  uint64_t threads_replaced;
+  _Atomic uint64_t threads_replaced;
   /* The number of threads on which the program had its own profiler before
    * tracing. */
-  uint64_t threads_occupied;
+  _Atomic uint64_t threads_occupied;
 };
 
 struct st_hooks {

@@ -5,13 +5,10 @@
 #include <stdatomic.h>
 
 #include "call_table.h"
-#include "decoder.h"
-#include "fake_chunk.h"
 #include "fast_clock.h"
-#include "fields.h"
 #include "identity_cache.h"
 #include "producer_endpoint.h"
-#include "readback.h"
+#include "trace_events.h"
 #include "track_event.h"
 
 enum { PAGE = 32768, PAGES = 16, LASTING = 7, CHANGING = 8 };
@@ -104,33 +101,6 @@ static void* write_events(void* unused) {
   return unused;
 }
 
-static uint64_t count_events(const struct st_bytes* trace) {
-  struct st_decoder packets, fields;
-  struct st_field packet, field;
-  uint64_t events = 0;
-  st_decoder_init(&packets, trace->data, trace->size);
-  while (st_decoder_next(&packets, &packet)) {
-    st_decoder_init(&fields, packet.data, packet.size);
-    while (st_decoder_next(&fields, &field))
-      events += field.number == ST_FIELD_TRACE_PACKET_TRACK_EVENT;
-    CHECK_EQ(st_decoder_left(&fields), 0);
-  }
-  CHECK_EQ(st_decoder_left(&packets), 0);
-  return events;
-}
-
-static uint64_t read_events(struct st_readback* readback) {
-  struct st_trace_buffer* buffer = st_buffer_table_acquire(table, LASTING);
-  struct st_bytes trace = {0};
-  begin_read(buffer);
-  while (st_readback_run(readback, buffer, &trace, SIZE_MAX)) {
-  }
-  st_buffer_table_release(table, LASTING);
-  uint64_t events = count_events(&trace);
-  free(trace.data);
-  return events;
-}
-
 static void restart_second_session(void) {
   st_producer_endpoint_allow_buffer(&endpoint, CHANGING, false);
   st_buffer_table_remove(table, CHANGING);
@@ -149,7 +119,7 @@ static void run_generation(struct st_readback* readback, uint64_t* events) {
     CHECK(!pthread_create(&threads[i], NULL, write_events, NULL));
   while (atomic_load(&running)) {
     restart_second_session();
-    *events += read_events(readback);
+    *events += read_events(readback, table, LASTING);
   }
   for (int i = 0; i < THREADS; i++)
     pthread_join(threads[i], NULL);
@@ -170,7 +140,7 @@ static void threads_of_two_sessions_lose_no_event_of_the_first(void) {
   uint64_t events = 0;
   for (int i = 0; i < GENERATIONS; i++)
     run_generation(readback, &events);
-  events += read_events(readback);
+  events += read_events(readback, table, LASTING);
   CHECK_EQ(atomic_load(&written), 2 * ROUNDS * THREADS * GENERATIONS);
   CHECK_EQ(events, atomic_load(&written));
   CHECK_EQ(st_readback_invalid_packets(readback), 0);

@@ -1,6 +1,6 @@
 #include "bind/track_event/argument_errors.h"
 
-uint64_t st_argument_errors;
+_Atomic uint64_t st_argument_errors;
 
 void swallow_error(void) {
   st_argument_errors++;

@@ -7,8 +7,8 @@
 #include "bind/common/types.h"
 #include "bind/track_event/category_events.h"
 #include "bind/track_event/category_object.h"
-#include "bind/track_event/instances.h"
 #include "bind/track_event/traced_calls.h"
+#include "core/session_slots.h"
 
 PyTypeObject* st_category_type;
 

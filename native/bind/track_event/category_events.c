@@ -7,13 +7,13 @@
 #include "bind/track_event/emit_plain.h"
 #include "bind/track_event/event_options.h"
 #include "bind/track_event/event_template.h"
-#include "bind/track_event/instances.h"
 #include "bind/track_event/log_message.h"
 #include "bind/track_event/misuse.h"
 #include "bind/track_event/open_begins.h"
 #include "bind/track_event/slice.h"
 #include "bind/track_event/task_track.h"
 #include "bind/track_event/track.h"
+#include "core/session_slots.h"
 
 PyObject* category_instant(PyObject* self, PyObject* const* args,
                            Py_ssize_t count, PyObject* kwnames) {

@@ -395,7 +395,7 @@ static bool prepare(struct thread_sequence* s, const struct event* e,
 static bool emit_to_slot(struct thread_state* t, int slot,
                          const struct event* e, struct st_event* out) {
   uint32_t since = e->request->since;
-  if (since && !instance_runs_since(slot, since))
+  if (since && !st_slot_runs_since(slot, since))
     return false;
   struct thread_sequence* s = thread_state_sequence(t, slot);
   if (!s)
@@ -409,7 +409,7 @@ static bool emit_to_slot(struct thread_state* t, int slot,
       st_sequence_owe_end(&s->core, out->timestamp, out->track_uuid);
     return false;
   }
-  if (!st_instances[slot].filter_annotations)
+  if (!s->filter_annotations)
     return write_to(t, s, e, out);
   struct event without = *e;
   without.argument_count = without.arguments_left_out = without.left_out = 0;

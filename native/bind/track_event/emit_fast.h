@@ -12,7 +12,6 @@
 /* The cached ids and the sequence that a hot path needs for an event. */
 struct current {
   struct thread_sequence* sequence;
-  int slot;
   uint32_t category_iid, name_iid;
   /* The uuid of the event's track; 0 for the thread's own track. */
   uint64_t track_uuid;
@@ -31,10 +30,10 @@ static inline bool find_current(struct current* c, CategoryObject* category,
     return false;
   if (UNLIKELY(context_changed(t, PyThreadState_Get())))
     return false;
-  c->slot = __builtin_ctz(mask);
+  int slot = __builtin_ctz(mask);
   c->name = NULL;
-  struct thread_sequence* s = c->sequence = t->sequences[c->slot];
-  if (UNLIKELY(!s || s->generation != st_instances[c->slot].generation))
+  struct thread_sequence* s = c->sequence = t->sequences[slot];
+  if (UNLIKELY(!s || s->generation != st_slot_running(slot)))
     return false;
   uint32_t epoch = s->core.epoch;
   c->category_iid = c->name_iid = 0;

@@ -289,8 +289,8 @@ static ALWAYS_INLINE bool write_event(struct current* now,
   static const struct keyword_entry none = {.track = -1};
   struct thread_sequence* s = now->sequence;
   const struct keyword_entry* k = names ? keyword_slot(s, names) : &none;
-  if (names && (k->names != names || k->epoch != s->core.epoch ||
-                st_instances[now->slot].filter_annotations))
+  if (names &&
+      (k->names != names || k->epoch != s->core.epoch || s->filter_annotations))
     return false;
   if (k->track >= 0 && !use_track(now, values[k->track]))
     return false;

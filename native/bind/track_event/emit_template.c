@@ -2,13 +2,13 @@
 
 #include "bind/track_event/emit.h"
 #include "bind/track_event/emit_plain.h"
-#include "bind/track_event/instances.h"
 #include "bind/track_event/task_track.h"
 #include "bind/track_event/template_cache.h"
 #include "bind/track_event/thread_state.h"
 #include "core/clock.h"
 #include "core/fast_clock.h"
 #include "core/fields.h"
+#include "core/session_slots.h"
 #include "core/setters.h"
 
 enum {
@@ -99,8 +99,8 @@ static struct thread_sequence* ready_sequence(uint32_t mask, uint64_t* track) {
     thread_state_refresh_task(t);
   int slot = __builtin_ctz(mask);
   struct thread_sequence* s = t->sequences[slot];
-  if (UNLIKELY(!s || s->generation != st_instances[slot].generation ||
-               st_instances[slot].filter_annotations))
+  if (UNLIKELY(!s || s->generation != st_slot_running(slot) ||
+               s->filter_annotations))
     return NULL;
   *track = t->task_track ? t->task_track->core.uuid : 0;
   return !*track || st_sequence_has_track(&s->core, *track) ? s : NULL;

@@ -1,4 +1,4 @@
-/* Python functions that start, stop and flush the slots of instances.h, and
+/* Python functions that start, stop and flush the slots of session_slots.h, and
  * count their events.
  *
  * The client (stretto.client.track_event) decides what a slot records, by the
@@ -7,9 +7,9 @@
  */
 #include "bind/common/arguments.h"
 #include "bind/data_path/arbiter.h"
-#include "bind/track_event/instances.h"
 #include "bind/track_event/open_begins.h"
 #include "bind/track_event/thread_state.h"
+#include "core/session_slots.h"
 
 static const struct st_bind_signature kStart = {
     "start_instance",
@@ -32,23 +32,18 @@ static PyObject* start_instance(PyObject* Py_UNUSED(module),
   struct st_arbiter* arbiter = st_bind_arbiter(given[1]);
   if (!arbiter)
     return NULL;
-  struct instance* instance = &st_instances[slot];
-  if (instance->active) {
-    PyErr_Format(PyExc_ValueError, "slot %d is in use: stop it first",
-                 (int)slot);
-    return NULL;
-  }
+  struct st_session session = {
+      .arbiter = arbiter,
+      .owner = Py_NewRef(given[1]),
+      .target_buffer = buffer,
+      .policy = (enum st_exhausted_policy)policy,
+      .filter_annotations = given[4] && PyObject_IsTrue(given[4])};
   open_begins_forget_ended_sessions();
-  Py_INCREF(given[1]);
-  Py_XSETREF(instance->arbiter_object, given[1]);
-  instance->arbiter = arbiter;
-  instance->target_buffer = buffer;
-  instance->policy = (enum st_exhausted_policy)policy;
-  instance->filter_annotations = given[4] && PyObject_IsTrue(given[4]);
-  instance->events_written = instance->events_lost = 0;
-  instance->generation = ++st_start_counter;
-  instance->active = true;
-  Py_RETURN_NONE;
+  if (st_slot_start((int)slot, &session))
+    Py_RETURN_NONE;
+  Py_DECREF(given[1]);
+  return PyErr_Format(PyExc_ValueError, "slot %d is in use: stop it first",
+                      (int)slot);
 }
 
 static int slot_argument(PyObject* argument) {
@@ -63,10 +58,10 @@ static PyObject* stop_instance(PyObject* Py_UNUSED(module),
   int slot = slot_argument(argument);
   if (slot < 0)
     return NULL;
-  struct instance* instance = &st_instances[slot];
-  instance->active = false;
+  PyObject* arbiter = st_slot_stop(slot);
   thread_states_reap();
   thread_states_drop_instance(slot);
+  Py_XDECREF(arbiter);
   Py_RETURN_NONE;
 }
 
@@ -101,11 +96,12 @@ static PyObject* instance_counts(PyObject* Py_UNUSED(module),
 
 static PyObject* after_fork_in_child(PyObject* Py_UNUSED(module),
                                      PyObject* Py_UNUSED(unused)) {
+  PyObject* arbiters[MAX_INSTANCES];
   for (int slot = 0; slot < MAX_INSTANCES; slot++)
-    st_instances[slot].active = false;
+    arbiters[slot] = st_slot_stop(slot);
   thread_states_after_fork();
   for (int slot = 0; slot < MAX_INSTANCES; slot++)
-    Py_CLEAR(st_instances[slot].arbiter_object);
+    Py_XDECREF(arbiters[slot]);
   Py_RETURN_NONE;
 }
 

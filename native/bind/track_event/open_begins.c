@@ -1,7 +1,7 @@
 #include "bind/track_event/open_begins.h"
 
-#include "bind/track_event/instances.h"
 #include "core/open_begins.h"
+#include "core/session_slots.h"
 
 _Static_assert((int)ST_BEGIN_SESSIONS == (int)MAX_INSTANCES, "one per slot");
 
@@ -9,10 +9,8 @@ static struct st_open_tracks open_tracks;
 
 static struct st_begin_sessions running_sessions(void) {
   struct st_begin_sessions now = {{0}};
-  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
-    if (st_instances[slot].active)
-      now.generations[slot] = st_instances[slot].generation;
-  }
+  for (int slot = 0; slot < MAX_INSTANCES; slot++)
+    now.generations[slot] = st_slot_running(slot);
   return now;
 }
 

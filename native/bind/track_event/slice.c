@@ -4,8 +4,8 @@
 #include "bind/track_event/emit_fast.h"
 #include "bind/track_event/emit_plain.h"
 #include "bind/track_event/emit_template.h"
-#include "bind/track_event/instances.h"
 #include "bind/track_event/task_track.h"
+#include "core/session_slots.h"
 
 enum { MAX_FREE = 64 };
 
@@ -311,7 +311,7 @@ static void end(const struct slice_entry* e, PyObject* type) {
   uint32_t mask = 0;
   for (uint32_t rest = e->mask; rest; rest &= rest - 1) {
     int slot = __builtin_ctz(rest);
-    if (instance_runs_since(slot, e->start_counter))
+    if (st_slot_runs_since(slot, e->start_counter))
       mask |= 1u << slot;
   }
   if (!mask)

@@ -1,25 +1,32 @@
 #include "bind/track_event/thread_sequence.h"
 
 #include "bind/track_event/call_cache.h"
-#include "bind/track_event/instances.h"
 #include "bind/track_event/template_cache.h"
+#include "core/session_slots.h"
 #include "core/track_event.h"
+
+static void retain(void* arbiter) {
+  Py_INCREF((PyObject*)arbiter);
+}
 
 struct thread_sequence* thread_sequence_new(int slot,
                                             const struct st_track* track) {
-  struct instance* instance = &st_instances[slot];
-  struct thread_sequence* s = PyMem_RawCalloc(1, sizeof *s);
-  if (!s)
+  struct st_session session;
+  uint32_t generation = st_slot_join(slot, &session, retain);
+  if (!generation)
     return NULL;
-  if (!st_sequence_init(&s->core, instance->arbiter, instance->target_buffer,
-                        instance->policy, track)) {
+  struct thread_sequence* s = PyMem_RawCalloc(1, sizeof *s);
+  if (!s || !st_sequence_init(&s->core, session.arbiter, session.target_buffer,
+                              session.policy, track)) {
     PyMem_RawFree(s);
-    instance->events_lost++;
+    Py_DECREF((PyObject*)session.owner);
+    st_slot_add_counts(slot, generation, 0, 1);
     return NULL;
   }
-  s->arbiter = Py_NewRef(instance->arbiter_object);
+  s->arbiter = session.owner;
   s->slot = slot;
-  s->generation = instance->generation;
+  s->generation = generation;
+  s->filter_annotations = session.filter_annotations;
   return s;
 }
 
@@ -37,11 +44,8 @@ void thread_sequence_close(struct thread_sequence* s) {
 }
 
 static void sequence_free(struct thread_sequence* s) {
-  struct instance* instance = &st_instances[s->slot];
-  if (instance->generation == s->generation) {
-    instance->events_written += s->core.events_written;
-    instance->events_lost += s->core.events_lost;
-  }
+  st_slot_add_counts(s->slot, s->generation, s->core.events_written,
+                     s->core.events_lost);
   identity_cache_free(&s->names);
   identity_cache_free(&s->argument_names);
   identity_cache_free(&s->codes);

@@ -55,8 +55,9 @@ struct thread_sequence {
   /* The next sequence in a list of sequences that have to be freed. */
   struct thread_sequence* next;
   int slot;
-  /* The generation that the slot's instance had when the sequence was made. */
+  /* The generation of the slot's session when the sequence was made. */
   uint32_t generation;
+  bool filter_annotations; /* Whether the session leaves out arguments. */
   /* The epoch in which the name of the thread was last checked. */
   uint32_t described_epoch;
   /* The last interning id that was given to a log message. */
@@ -83,8 +84,8 @@ struct thread_sequence {
 };
 
 /* Returns a new sequence for the current session of the slot.  Returns NULL
- * when out of memory or out of writer ids; if writer ids have run out, the
- * event is counted as lost. */
+ * if the slot does not record, and when out of memory or out of writer ids,
+ * where it counts the event as lost. */
 struct thread_sequence* thread_sequence_new(int slot,
                                             const struct st_track* track);
 

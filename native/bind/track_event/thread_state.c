@@ -5,21 +5,14 @@
 
 #include "bind/common/handler_errors.h"
 #include "bind/common/untraced_calls.h"
-#include "bind/track_event/instances.h"
 #include "bind/track_event/process_track.h"
+#include "core/session_slots.h"
 #include "core/setters.h"
 
 _Thread_local struct thread_state* st_thread;
 
 /* Whether thread_state_get() is making a state for this thread. */
 static _Thread_local bool making;
-static struct thread_state* all_threads;
-/* The number of dead thread states.  It is increased after `dead` of a state
- * was set, so a thread that reads the number finds that many dead states.  Both
- * accesses are sequentially consistent. */
-static _Atomic uint32_t dead_threads;
-static pthread_key_t exit_key;
-static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 
 /* The Python hook that describes a thread: (last name) -> (uuid, descriptor,
  * name), or None if the name is unchanged. */
@@ -42,20 +35,17 @@ static struct thread_sequence* sequence_detach(struct thread_state* t,
 
 struct thread_sequence* thread_state_sequence(struct thread_state* t,
                                               int slot) {
-  struct instance* instance = &st_instances[slot];
   struct thread_sequence* s = t->sequences[slot];
-  if (s && s->generation == instance->generation && instance->active)
+  if (s && s->generation == st_slot_running(slot))
     return s;
   thread_sequence_free_later(&t->done, sequence_detach(t, slot));
-  t->sequences[slot] =
-      instance->active ? thread_sequence_new(slot, &t->track) : NULL;
-  return t->sequences[slot];
+  return t->sequences[slot] = thread_sequence_new(slot, &t->track);
 }
 
 /* Closes the sequences of the ending thread.  Runs on that thread, perhaps
  * without the GIL. */
-static void on_thread_exit(void* value) {
-  struct thread_state* t = value;
+static void on_thread_exit(void) {
+  struct thread_state* t = st_thread;
   st_thread = NULL;
   pthread_mutex_lock(&t->lock);
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
@@ -63,27 +53,29 @@ static void on_thread_exit(void* value) {
       thread_sequence_close(t->sequences[slot]);
   }
   pthread_mutex_unlock(&t->lock);
-  atomic_store(&t->dead, true);
-  atomic_fetch_add(&dead_threads, 1);
 }
 
-static void make_exit_key(void) {
-  pthread_key_create(&exit_key, on_thread_exit);
+/* Disables the writers of a thread in the child of a fork: their chunks belong
+ * to the parent. */
+static void disable_writers(struct thread_state* t) {
+  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
+    if (t->sequences[slot])
+      st_trace_writer_disable_after_fork(&t->sequences[slot]->core.writer);
+  }
 }
 
-static void unlink_state(struct thread_state* t) {
-  if (t->prev)
-    t->prev->next = t->next;
-  if (t->next)
-    t->next->prev = t->prev;
-  if (all_threads == t)
-    all_threads = t->next;
-}
-
-/* Frees the state of a thread.  The caller has removed the state from the list
- * of states, because freeing it may run Python code, which may change the
- * list. */
-static void thread_state_free(struct thread_state* t) {
+/* Frees the state of a thread that has ended, or that exists only in the parent
+ * process.  May run Python code. */
+static void free_state(struct st_thread_record* record, bool ended) {
+  struct thread_state* t = (struct thread_state*)record;
+  if (!ended) {
+    disable_writers(t);
+    /* If this mutex is locked, the thread was ending during the fork.  Its state
+     * is half destroyed, so the memory is leaked. */
+    if (pthread_mutex_trylock(&t->lock) != 0)
+      return;
+    pthread_mutex_unlock(&t->lock);
+  }
   for (int slot = 0; slot < MAX_INSTANCES; slot++)
     thread_sequence_free_later(&t->done, sequence_detach(t, slot));
   thread_state_release_discarded(t);
@@ -100,24 +92,11 @@ static void thread_state_free(struct thread_state* t) {
   PyMem_RawFree(t);
 }
 
+static struct st_thread_list states = {.on_exit = on_thread_exit,
+                                       .free_record = free_state};
+
 void thread_states_reap(void) {
-  if (atomic_load(&dead_threads) == 0)
-    return;
-  struct thread_state* dead = NULL;
-  for (struct thread_state *t = all_threads, *next; t; t = next) {
-    next = t->next;
-    if (!atomic_load(&t->dead))
-      continue;
-    atomic_fetch_sub(&dead_threads, 1);
-    unlink_state(t);
-    t->next = dead;
-    dead = t;
-  }
-  while (dead) {
-    struct thread_state* t = dead;
-    dead = t->next;
-    thread_state_free(t);
-  }
+  st_thread_list_reap(&states);
 }
 
 /* Stores the thread description that the Python hook has returned.  Returns
@@ -185,10 +164,8 @@ static struct thread_state* make_thread_state(void) {
     PyMem_RawFree(t);
     return NULL;
   }
-  t->next = all_threads;
-  if (all_threads)
-    all_threads->prev = t;
-  all_threads = t;
+  st_thread_list_add(&states, &t->record, 0);
+  st_thread_list_claim(&t->record);
   return t;
 }
 
@@ -199,13 +176,10 @@ struct thread_state* thread_state_get(void) {
   PyErr_Fetch(&type, &value, &traceback);
   making = true;
   thread_states_reap();
-  pthread_once(&exit_key_once, make_exit_key);
   struct thread_state* t = make_thread_state();
   making = false;
   PyErr_Restore(type, value, traceback);
-  st_thread = t;
-  pthread_setspecific(exit_key, t);
-  return t;
+  return st_thread = t;
 }
 
 /* Returns whether the thread's name has to be checked: in a slot of `mask` the
@@ -217,7 +191,7 @@ static bool will_announce(struct thread_state* t, uint32_t mask) {
     struct thread_sequence* s = t->sequences[slot];
     if (!(mask & (1u << slot)))
       continue;
-    if (!s || s->generation != st_instances[slot].generation)
+    if (!s || s->generation != st_slot_running(slot))
       announces = true;
     else if (st_sequence_will_announce(&s->core) &&
              s->described_epoch != s->core.epoch) {
@@ -243,15 +217,6 @@ void thread_state_refresh_name(struct thread_state* t, uint32_t mask) {
   }
 }
 
-/* Disables the writers of a thread in the child of a fork: their chunks belong
- * to the parent. */
-static void disable_writers(struct thread_state* t) {
-  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
-    if (t->sequences[slot])
-      st_trace_writer_disable_after_fork(&t->sequences[slot]->core.writer);
-  }
-}
-
 /* Runs in the child of each fork, even if C code forks without Python's hooks.
  * In the child only the forking thread exists, so only its writers could still
  * write. */
@@ -265,26 +230,15 @@ void thread_states_install_fork_handler(void) {
   if (!installed)
     pthread_atfork(NULL, NULL, on_native_fork);
   installed = true;
+  st_thread_list_init(&states);
 }
 
 void thread_states_after_fork(void) {
-  /* These states belong to threads that do not exist in the child. */
-  for (struct thread_state* t = all_threads; t; t = t->next)
-    disable_writers(t);
-  while (all_threads) {
-    struct thread_state* t = all_threads;
-    unlink_state(t);
-    /* If this mutex is locked, the thread of the state was ending during the
-     * fork. The state is half destroyed, so its memory is leaked. */
-    if (pthread_mutex_trylock(&t->lock) != 0)
-      continue;
-    pthread_mutex_unlock(&t->lock);
-    thread_state_free(t);
-  }
-  atomic_store(&dead_threads, 0);
+  /* The calling thread starts anew, too. */
+  states.survivor = NULL;
+  pthread_setspecific(states.key, NULL);
   st_thread = NULL;
-  pthread_once(&exit_key_once, make_exit_key);
-  pthread_setspecific(exit_key, NULL);
+  thread_states_reap();
 }
 
 void thread_state_release_discarded(struct thread_state* t) {
@@ -295,19 +249,29 @@ void thread_state_release_discarded(struct thread_state* t) {
 
 typedef struct thread_sequence* (*visitor)(struct thread_state*, int);
 
-/* Calls `visit` for each sequence of a slot, except sequences that their owner
- * thread is writing.  `visit` returns a sequence that has to be freed, or
+struct visit {
+  int slot;
+  visitor visitor;
+  struct thread_sequence* done;
+};
+
+static void visit_state(struct st_thread_record* record, void* context) {
+  struct thread_state* t = (struct thread_state*)record;
+  struct visit* v = context;
+  if (!t->sequences[v->slot] || t->busy)
+    return;
+  pthread_mutex_lock(&t->lock);
+  thread_sequence_free_later(&v->done, v->visitor(t, v->slot));
+  pthread_mutex_unlock(&t->lock);
+}
+
+/* Calls `visitor` for each sequence of a slot, except sequences that their owner
+ * thread is writing.  `visitor` returns a sequence that has to be freed, or
  * NULL. */
-static void for_each(int slot, visitor visit) {
-  struct thread_sequence* done = NULL;
-  for (struct thread_state* t = all_threads; t; t = t->next) {
-    if (!t->sequences[slot] || t->busy)
-      continue;
-    pthread_mutex_lock(&t->lock);
-    thread_sequence_free_later(&done, visit(t, slot));
-    pthread_mutex_unlock(&t->lock);
-  }
-  thread_sequences_free(&done);
+static void for_each(int slot, visitor visitor) {
+  struct visit v = {slot, visitor, NULL};
+  st_thread_list_visit(&states, visit_state, &v);
+  thread_sequences_free(&v.done);
 }
 
 static struct thread_sequence* clear_state(struct thread_state* t, int slot) {
@@ -333,11 +297,10 @@ void thread_states_flush(int slot) {
 }
 
 void thread_states_count(int slot, uint64_t* written, uint64_t* lost) {
-  *written = st_instances[slot].events_written;
-  *lost = st_instances[slot].events_lost;
-  for (struct thread_state* t = all_threads; t; t = t->next) {
-    struct thread_sequence* s = t->sequences[slot];
-    if (!s || s->generation != st_instances[slot].generation)
+  uint32_t generation = st_slot_counts(slot, written, lost);
+  for (struct st_thread_record* r = states.first; r; r = r->next) {
+    struct thread_sequence* s = ((struct thread_state*)r)->sequences[slot];
+    if (!s || s->generation != generation)
       continue;
     *written += s->core.events_written;
     *lost += s->core.events_lost;

@@ -18,12 +18,12 @@
 #pragma once
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include "bind/common/bytes_builder.h"
 #include "bind/common/python.h"
-#include "bind/track_event/instances.h"
 #include "bind/track_event/thread_sequence.h"
 #include "bind/track_event/track.h"
+#include "core/session_slots.h"
+#include "core/thread_list.h"
 
 enum { MAX_DISCARDED = 64, TASK_TRACKS = 32 };
 
@@ -35,6 +35,7 @@ struct task_track {
 };
 
 struct thread_state {
+  struct st_thread_record record;
   struct thread_sequence* sequences[MAX_INSTANCES];
   struct st_track track;
   uint8_t* descriptor;
@@ -63,16 +64,9 @@ struct thread_state {
   /* Whether the owner thread is writing, or waits without the GIL. */
   bool busy;
 
-  /* The neighbours in the list of all thread states.  The GIL guards the
-   * list. */
-  struct thread_state *next, *prev;
   /* A mutex.  It is held by the thread's destructor, or by another thread with
    * the GIL that visits the state. */
   pthread_mutex_t lock;
-  /* Whether the thread has ended.  The ending thread stores it last.  Store and
-   * load are sequentially consistent: a thread that reads true sees all that
-   * the ended thread has written. */
-  _Atomic bool dead;
 };
 
 extern _Thread_local struct thread_state* st_thread;

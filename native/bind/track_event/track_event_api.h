@@ -71,7 +71,7 @@ struct st_track_event_api {
   /* Sets the function that returns the name of a code object's slices, as a
    * borrowed str.  It runs no Python code. */
   void (*set_code_name)(PyObject* (*name_of)(PyObject* code));
-  const uint32_t* start_counter;
+  const _Atomic uint32_t* start_counter;
   uint64_t (*now)(void);
   /* Drops the current exception, as st_drop_own_error() of handler_errors.h
    * does. */

@@ -6,12 +6,12 @@
 #include "bind/common/untraced_calls.h"
 #include "bind/track_event/call_blocks.h"
 #include "bind/track_event/emit.h"
-#include "bind/track_event/instances.h"
 #include "bind/track_event/process_track.h"
 #include "bind/track_event/source_location.h"
 #include "bind/track_event/thread_state.h"
 #include "bind/track_event/track_event_api.h"
 #include "core/fast_clock.h"
+#include "core/session_slots.h"
 #include "core/setters.h"
 
 static uint32_t api_enabled(PyObject* category) {
@@ -31,7 +31,7 @@ static inline struct thread_sequence* only_sequence(uint32_t mask) {
     return NULL;
   int slot = __builtin_ctz(mask);
   struct thread_sequence* s = t->sequences[slot];
-  bool current = s && s->generation == st_instances[slot].generation;
+  bool current = s && s->generation == st_slot_running(slot);
   return LIKELY(current) ? s : NULL;
 }
 
@@ -110,7 +110,7 @@ static uint32_t api_begin_name(PyObject* category, PyObject* name,
 static uint32_t running_since(uint32_t mask, uint32_t start_counter) {
   uint32_t running = 0;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
-    if ((mask & (1u << slot)) && instance_runs_since(slot, start_counter))
+    if ((mask & (1u << slot)) && st_slot_runs_since(slot, start_counter))
       running |= 1u << slot;
   }
   return running;
@@ -131,7 +131,7 @@ static void end_in_all(uint32_t mask, uint32_t start_counter,
 static void api_end(uint32_t mask, uint32_t start_counter, uint64_t timestamp) {
   struct thread_sequence* s = mask ? only_sequence(mask) : NULL;
   uint64_t time = timestamp ? timestamp : st_fast_now();
-  if (UNLIKELY(!s || !instance_runs_since(__builtin_ctz(mask), start_counter) ||
+  if (UNLIKELY(!s || !st_slot_runs_since(__builtin_ctz(mask), start_counter) ||
                !st_sequence_write_block(&s->core, time, &st_end_block)))
     end_in_all(mask, start_counter, timestamp);
 }
