@@ -130,6 +130,7 @@ bool st_commit_batch_emulate(struct st_commit_batch* b,
 /* Sends all entries of the batch now. */
 void st_commit_batch_flush(struct st_commit_batch* b);
 
-/* Acknowledges flush `id`, after all chunks returned so far. */
+/* Acknowledges the flush with this id.  All chunks that were returned before
+ * are sent first. */
 void st_commit_batch_notify_flush_complete(struct st_commit_batch* b,
                                            uint64_t id);

@@ -314,7 +314,7 @@ bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
                                   const struct st_function* function,
                                   struct st_event_block* block);
 
-/* The block for an END event on the default track. */
+/* The encoded bytes of an END event on the default track, without its time. */
 extern const struct st_event_block st_end_block;
 
 /* Writes a block.  Conditions and result are those of st_sequence_write_small.

@@ -1,9 +1,9 @@
 /* Records runs of the garbage collector as slices, on the thread that runs
  * them.
  *
- * The callback in gc.callbacks is native.  Python code would run the program's
- * pending signal handlers at its first instruction, and the collector prints
- * and drops the exceptions of callbacks.
+ * The callback in gc.callbacks is native.  A callback written in Python would
+ * run the program's pending signal handlers at its first instruction.  If a
+ * handler raised an exception, the collector would print and drop it.
  *
  * The collector runs on one thread at a time and never inside itself.
  */

@@ -24,8 +24,8 @@ enum {
   WIDE = 2,
   MAX_PACKET = 127,
   MAX_WIDE_PACKET = (1 << 14) - 1,
-  /* The largest size of an argument's value other than a string, with its
-   * tag. */
+  /* The largest size of an argument's value with its tag.  Strings may be
+   * larger. */
   MAX_FIXED_VALUE = 16,
   MAX_FLOW_FIELD = 11, /* The largest size of a flow: a tag and a fixed64. */
   /* The largest size of an event before its options and arguments. */

@@ -186,10 +186,9 @@ class TestSensitiveValues:
         aliases = load(compile_sources({"aliases.fidl": ALIASES}))
         expected = "User(one=<sensitive>, many=<sensitive>, shown='me')"
         assert redacted(load(ir).User(one="a", many=["b"], shown="me")) == expected
+        # Make the IR like that of Fuchsia's compiler, which doesn't copy `@sensitive` to members.
         for member in ir["struct_declarations"][0]["members"]:
-            member.pop(
-                "maybe_attributes", None
-            )  # Fuchsia's compiler doesn't copy `@sensitive` to members
+            member.pop("maybe_attributes", None)
         assert redacted(load(ir, [aliases]).User(one="a", many=["b"], shown="me")) == expected
 
     def test_sensitive_attribute_of_a_library_or_a_type_redacts_all_its_values(self) -> None:
