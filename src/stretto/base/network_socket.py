@@ -20,6 +20,7 @@ from stretto.base.stream_socket import BACKLOG, StreamListener, StreamSocket, mo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
     from typing import Any
 
     Target = tuple[socket.AddressFamily, Any]
@@ -55,7 +56,7 @@ class NetworkSocket(StreamSocket):
 
     __slots__ = ()
 
-    def __init__(self, end: socket.socket, *, guarded: bool = True) -> None:
+    def __init__(self, end: _socket.socket, *, guarded: bool = True) -> None:
         super().__init__(end, guarded=guarded)
         if end.family != socket.AF_VSOCK:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -121,7 +122,7 @@ class NetworkListener(StreamListener):
         """The address of the listening socket, as numbers."""
         return _name(self._socket)
 
-    def _connection(self, end: socket.socket) -> NetworkSocket:
+    def _connection(self, end: _socket.socket) -> NetworkSocket:
         return NetworkSocket(end, guarded=False)
 
 
@@ -153,7 +154,7 @@ def _wait_connected(end: socket.socket, deadline: float) -> int:
     return end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
 
 
-def _name(end: socket.socket) -> str:
+def _name(end: _socket.socket) -> str:
     host, port = end.getsockname()[:2]
     if end.family == socket.AF_VSOCK:
         return f"vsock://{host}:{port}"

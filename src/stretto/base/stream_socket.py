@@ -16,10 +16,11 @@ Source: docs/formats/ipc.md, "Frames".
 
 from __future__ import annotations
 
+# Importing `socket` would take five milliseconds, most of them to make its enumerations.
+import _socket as socket
 import fcntl
 import os
 import select
-import socket
 import struct
 
 from stretto.base.errors import TransportError
@@ -38,10 +39,9 @@ BACKLOG = 4096
 
 _FD = struct.Struct("i")
 _FD_SPACE = socket.CMSG_SPACE(_FD.size)
-# These are plain ints: function tracing would record the operators of IntFlag.
-_SEND_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-_RECV_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
-_CUT_SHORT = int(socket.MSG_TRUNC | socket.MSG_CTRUNC)
+_SEND_FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
+_RECV_FLAGS = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
+_CUT_SHORT = socket.MSG_TRUNC | socket.MSG_CTRUNC
 
 
 class StreamSocket:
@@ -178,14 +178,15 @@ class StreamListener:
             TransportError: Accepting failed; usually no free descriptors are left.
         """
         try:
-            end, _ = self._socket.accept()
+            # This is what `socket.socket.accept` calls.
+            fd, _ = self._socket._accept()  # type: ignore[attr-defined]  # noqa: SLF001
         except (BlockingIOError, ConnectionAbortedError):
             return None
         except OSError as error:
             raise TransportError(
                 f"can't accept on {self.address}: {error.strerror}; raise `ulimit -n`"
             ) from error
-        return self._connection(end)
+        return self._connection(socket.socket(fileno=fd))
 
     def _connection(self, end: socket.socket) -> StreamSocket:
         return StreamSocket(end, guarded=False)

@@ -7,9 +7,9 @@ Source: docs/formats/ipc.md, "Addresses", "Peer identity".
 
 from __future__ import annotations
 
+import _socket as socket
 import errno
 import os
-import socket
 import stat
 import struct
 import time
@@ -200,12 +200,13 @@ def _remove_stale_socket(path: str) -> None:
 
 def _is_alive(path: str) -> bool:
     """Whether the socket has a listener, even if it isn't accepting at the moment."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
-        probe.setblocking(False)
-        result = probe.connect_ex(path)
-        if result == errno.EACCES:
-            raise OSError(errno.EACCES, "the socket at the path belongs to another user")
-        return result != errno.ECONNREFUSED
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    probe.setblocking(False)
+    result = probe.connect_ex(path)
+    probe.close()
+    if result == errno.EACCES:
+        raise OSError(errno.EACCES, "the socket at the path belongs to another user")
+    return result != errno.ECONNREFUSED
 
 
 def _address_of(listener: socket.socket) -> str:

@@ -16,8 +16,8 @@ It has two purposes:
 
 from __future__ import annotations
 
+import _socket as socket
 import os
-import socket
 
 from stretto.base.errors import TransportError
 from stretto.base.stream_socket import moved_up
@@ -62,13 +62,14 @@ class ForkSocket:
         if not self.is_open:
             raise TransportError("the program has closed its connection to the recorder")
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with far:
-            connection = UnixSocket(moved_up(near))
-            try:
-                sent = self._end.send(b"\0", far.fileno())
-            except TransportError:
-                connection.close()
-                raise
+        connection = UnixSocket(moved_up(near))
+        try:
+            sent = self._end.send(b"\0", far.fileno())
+        except TransportError:
+            connection.close()
+            raise
+        finally:
+            far.close()
         if not sent:
             connection.close()
             raise TransportError("the recorder takes no more connections: is it stopped?")

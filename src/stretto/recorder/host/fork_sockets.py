@@ -7,8 +7,8 @@ that are passed over a fork socket are accepted without a check of the user.
 
 from __future__ import annotations
 
+import _socket as socket
 import os
-import socket
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import TransportError

@@ -7,6 +7,7 @@ error.
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 
@@ -43,6 +44,17 @@ def start() -> None:
     workspace = Workspace.from_environment()
     if workspace is None or not os.path.exists(workspace.fork_socket):
         return
+    # The modules stay until the end of the process, so no garbage collection has to visit them.
+    # That matters most in forked children: a collection copies the pages of the objects it visits.
+    gc.disable()
+    try:
+        _start(workspace)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _start(workspace: Workspace) -> None:
     import stretto
     from stretto import _native
 
