@@ -233,13 +233,14 @@ class TestProgramExit:
 
 
 HANGS_UP_SLOWLY = """
-import atexit, os, signal, socket, time
-close, recorder = socket.socket.close, os.getppid()
+import atexit, os, signal, time
+from stretto.base.stream_socket import StreamSocket
+close, recorder = StreamSocket.close, os.getppid()
 def slow_close(end):
     os.kill(recorder, signal.SIGCONT)
     time.sleep(0.3)  # sleep: the recorder reads meanwhile
     close(end)
-socket.socket.close = slow_close
+StreamSocket.close = slow_close
 atexit.register(os.kill, recorder, signal.SIGSTOP)
 """
 FORKS = """

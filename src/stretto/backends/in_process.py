@@ -10,7 +10,6 @@ for any of these threads.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TypeVar
 
 from stretto import _native
 from stretto.backends.runner_thread import RunnerThread
@@ -20,13 +19,15 @@ from stretto.ports.producer_identity import ProducerIdentity
 from stretto.ports.producer_memory import PAGE_SIZE, SHM_SIZE
 from stretto.service.tracing_service import TracingService
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
 
     from stretto.client.producer_connection import ProducerConnection
     from stretto.ports.endpoints import Consumer, ConsumerEndpoint
 
-T = TypeVar("T")
+    T = TypeVar("T")
 
 FILE_STEP_BYTES = 16 << 20
 """The bytes written per step: a step may wait 5 ms for the GIL, while events fill 2 MB."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from _thread import allocate_lock, get_ident, get_native_id
-from typing import TYPE_CHECKING, TypeVar
 
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.client import fork
 from stretto.client.safe_call import call_safely
 from stretto.ports.helper_thread import start_helper_thread, wait_for_thread_exit
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
 
-T = TypeVar("T")
+    T = TypeVar("T")
 
 RESTART_PERIOD_S = 0.1
 

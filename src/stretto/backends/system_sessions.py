@@ -9,8 +9,6 @@ belong to the parent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
 from stretto.backends.always_on import AlwaysOnBackend
 from stretto.backends.runner_thread import RunnerThread
 from stretto.backends.system import DEADLINE_MS, SystemBackend
@@ -20,12 +18,14 @@ from stretto.client.tracing import tracing
 from stretto.client.track_event.process import process_name
 from stretto.ports.consumer_ipc_client import ConsumerIPCClient
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
 
     from stretto.ports.endpoints import Consumer, ConsumerEndpoint
 
-T = TypeVar("T")
+    T = TypeVar("T")
 
 
 class SystemSessions:

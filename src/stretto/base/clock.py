@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
 
+TYPE_CHECKING = False  # `typing` isn't imported: its import takes longer than that of this module
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
+else:
+    Protocol = object
 
 BOOTTIME = 6
 """The id of the default trace clock (clock_snapshot.proto)."""

@@ -1,4 +1,4 @@
-"""The task runner of real programs: one thread, `selectors`, and a wake descriptor.
+"""The task runner of real programs: one thread, `epoll`, and a wake descriptor.
 
 Rules
 - Everything runs on the thread that calls `run` or `run_until`. `post`, `post_delayed` and `quit`
@@ -16,12 +16,12 @@ Rules
 from __future__ import annotations
 
 import os
-import selectors
 import time
 from collections import deque
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from select import EPOLLIN, EPOLLOUT, epoll
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -56,7 +56,7 @@ class _Watch:
 
 
 class SelectorTaskRunner:
-    """A `TaskRunner` on the best selector of the platform."""
+    """A `TaskRunner` on `epoll`. The modules `selectors` and `enum` take longer to import."""
 
     def __init__(self) -> None:
         self._posted: deque[Task] = deque()
@@ -64,12 +64,12 @@ class SelectorTaskRunner:
         self._delayed: list[tuple[int, int, _DelayedTask]] = []
         self._delayed_count = 0
         self._quit = False
-        self._selector = selectors.DefaultSelector()
+        self._epoll = epoll()
         self._watches: dict[int, _Watch] = {}
         # Descriptors that were ready in the last round, but whose callbacks had no time to run.
         self._unserved: list[int] = []
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._selector.register(self._wake_fd, selectors.EVENT_READ)
+        self._epoll.register(self._wake_fd, EPOLLIN)
 
     def post(self, task: Task) -> None:
         """Run `task` soon, after the tasks posted before it. Any thread may call this."""
@@ -106,23 +106,26 @@ class SelectorTaskRunner:
         """
         events = 0
         if on_readable is not None:
-            events |= selectors.EVENT_READ
+            events |= EPOLLIN
         if on_writable is not None:
-            events |= selectors.EVENT_WRITE
+            events |= EPOLLOUT
         if events == 0:
             self.unwatch(fd)
             return
         watch = _Watch(on_readable, on_writable, urgent=urgent)
-        # Remove the watch first: if modify() fails, the selector has dropped the descriptor.
+        # Remove the watch first: if modify() fails, the program has closed the descriptor.
         known = self._watches.pop(fd, None) is not None
-        change = self._selector.modify if known else self._selector.register
-        change(fd, events, watch)
+        change = self._epoll.modify if known else self._epoll.register
+        change(fd, events)
         self._watches[fd] = watch
 
     def unwatch(self, fd: int) -> None:
         """Stop watching `fd`. No effect if it isn't watched."""
         if self._watches.pop(fd, None) is not None:
-            self._selector.unregister(fd)
+            try:
+                self._epoll.unregister(fd)
+            except OSError:
+                pass  # The descriptor is closed already.
 
     def run(self) -> None:
         """Run until `quit`."""
@@ -154,20 +157,23 @@ class SelectorTaskRunner:
         self._wake()
 
     def close(self) -> None:
-        """Release the selector; nothing can be watched or run afterwards."""
-        self._selector.close()
+        """Close all descriptors; nothing can be watched or run afterwards."""
+        self._epoll.close()
         os.close(self._wake_fd)
 
     def _round(self, deadline_ns: int | None) -> None:
         # A round waits first, so that all its tasks have run when it returns.
         ready: dict[int, tuple[_Watch, int]] = {}
-        for key, events in self._selector.select(self._timeout_s(deadline_ns)):
-            if key.fd == self._wake_fd:
+        for fd, events in self._epoll.poll(self._timeout_s(deadline_ns)):
+            watch = self._watches.get(fd)
+            if fd == self._wake_fd:
                 self._clear_wake()
-            elif key.data.urgent:
-                self._dispatch(key.fd, key.data, events)
+            elif watch is None:
+                continue  # An urgent callback has ended the watch.
+            elif watch.urgent:
+                self._dispatch(fd, watch, events)
             else:
-                ready[key.fd] = key.data, events
+                ready[fd] = watch, events
         if ready:
             self._serve(ready)
         if self._posted:
@@ -227,11 +233,12 @@ class SelectorTaskRunner:
         return min(max(0, due - time.monotonic_ns()) / 1e9, MAX_SLEEP_S)
 
     def _dispatch(self, fd: int, watch: _Watch, events: int) -> None:
-        # An earlier callback of this round may have ended or replaced the watch.
+        # An earlier callback of this round may have ended or replaced the watch. Errors of the
+        # descriptor, which have other bits, are for both callbacks.
         watches = self._watches
-        if events & selectors.EVENT_READ and watch.on_readable and watches.get(fd) is watch:
+        if events & ~EPOLLOUT and watch.on_readable and watches.get(fd) is watch:
             watch.on_readable()
-        if events & selectors.EVENT_WRITE and watch.on_writable and watches.get(fd) is watch:
+        if events & ~EPOLLIN and watch.on_writable and watches.get(fd) is watch:
             watch.on_writable()
 
     def _wake(self) -> None:

@@ -6,6 +6,8 @@ continues after the next marker. Source: docs/formats/service.md, "Order of pack
 
 from __future__ import annotations
 
-from typing import Final
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 SYNC_MARKER: Final = bytes.fromhex("82477a76b28d42ba81dc33326d57a079")

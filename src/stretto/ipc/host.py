@@ -13,8 +13,6 @@ Source: docs/formats/ipc.md, "Binding and calls".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.base import rpc_hooks
 from stretto.base.errors import (
     DecodeError,
@@ -27,6 +25,7 @@ from stretto.ipc.frames import decode_payload, encode_frame, encode_reply
 from stretto.ipc.parked_fd import ParkedFd
 from stretto.protos.ipc import IPCFrame
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any

@@ -15,11 +15,11 @@ Rules
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from stretto.base.errors import StrettoError
 from stretto.ipc.service import Raw
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -11,8 +11,6 @@ Rules
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.ipc.host import HostConnection
 from stretto.ipc.listener import ignore
 from stretto.ipc.reply_streams import ReplyStreams
@@ -20,6 +18,7 @@ from stretto.ports.ipc_service import IPCService
 from stretto.ports.peer_rule import PeerRule
 from stretto.ports.remote_consumer import RemoteConsumer
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

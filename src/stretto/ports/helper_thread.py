@@ -6,8 +6,9 @@ block all signals, because signals must interrupt the program's own threads.
 
 from __future__ import annotations
 
+# Importing `signal` would take two milliseconds, most of them to make its enumerations.
+import _signal as signal  # type: ignore[import-not-found]
 import os
-import signal
 from _thread import start_new_thread
 from time import monotonic, sleep
 

@@ -5,13 +5,12 @@ This is the base class of `ProducerIPCService` and `ConsumerIPCService`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.base.errors import RemoteProtocolError
 from stretto.ipc.connection import Connection
 from stretto.ipc.listener import Listener, ignore
 from stretto.ipc.turns import Turns
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -7,8 +7,8 @@ configured. The credentials are those reported by the kernel.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.base.peer_credentials import PeerCredentials
 

@@ -6,15 +6,13 @@ and one RemoteRelay per connection on sockets that accept relays
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.ipc.host import HostConnection
 from stretto.ipc.listener import ignore
 from stretto.ports.ipc_service import IPCService
 from stretto.ports.peer import peer_of
 from stretto.ports.remote_producer import RemoteProducer
-from stretto.ports.remote_relay import RemoteRelay
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from stretto.base.task_runner import TaskRunner
     from stretto.ipc.connection import SocketOutbox
     from stretto.ports.remote_producer import ConnectProducer
-    from stretto.ports.remote_relay import ConnectRelay
+    from stretto.ports.remote_relay import ConnectRelay, RemoteRelay
 
 
 class ProducerIPCService(IPCService):
@@ -73,6 +71,8 @@ class ProducerIPCService(IPCService):
         producer = RemoteProducer(self._connect, peer, self._scrape_by_default)
         hosted: list[RemoteProducer | RemoteRelay] = [producer]
         if relays and self._connect_relay is not None:
+            from stretto.ports.remote_relay import RemoteRelay
+
             hosted.append(RemoteRelay(self._connect_relay, peer))
 
         def on_closed() -> None:

@@ -15,7 +15,6 @@ Rules
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from stretto.base.errors import RemoteProtocolError
 from stretto.ipc.frames import MAX_FRAME_BYTES
@@ -29,6 +28,7 @@ from stretto.protos import ipc
 from stretto.protos.config import TraceConfig
 from stretto.protozero.wire import bytes_field
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Protocol

@@ -21,7 +21,6 @@ Rules
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from stretto.base.errors import RemoteProtocolError
 from stretto.ipc.frames import MAX_FRAME_BYTES
@@ -33,6 +32,7 @@ from stretto.ports.producer_port import PRODUCER_PORT
 from stretto.protos import ipc
 from stretto.protozero.wire import bytes_field, varint_field
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Protocol

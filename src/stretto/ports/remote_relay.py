@@ -10,12 +10,11 @@ created by the first request and removed when the connection ends.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.ipc.host import HostedService
 from stretto.ports.relay_port import RELAY_PORT
 from stretto.protos import ipc
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

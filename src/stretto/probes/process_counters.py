@@ -12,7 +12,6 @@ are written for a process that has ended.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import stretto
 from stretto.base import proc_files
@@ -26,6 +25,7 @@ from stretto.protos.trace import (
     TrackEvent,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -8,7 +8,7 @@ import pytest
 
 from stretto.base.errors import TransportError
 from stretto.base.selector_task_runner import SelectorTaskRunner
-from stretto.base.unix_socket import UnixSocket
+from stretto.base.unix_socket import UnixListener, UnixSocket
 from stretto.recorder.fork_socket import ForkSocket
 from stretto.recorder.host.fork_sockets import ForkSockets
 
@@ -22,7 +22,7 @@ class Recorder:
         self.address = str(folder / "fork.sock")
         self.runner = SelectorTaskRunner()
         self.passed: list[UnixSocket] = []
-        self.ends = ForkSockets(self.address, self.runner, self.passed.append)
+        self.ends = ForkSockets(UnixListener(self.address), self.runner, self.passed.append)
 
     def wait(self, predicate):
         assert self.runner.run_until(predicate, DEADLINE_MS)

@@ -6,7 +6,6 @@ Options end at `--`, the script, `-m` or `-c`; the following words belong to the
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, ConfigError
 from stretto.cli.verb_parser import USAGE_EXIT_CODE, VerbParser
@@ -18,6 +17,7 @@ from stretto.recorder.host.options import (
     RecordingOptions,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

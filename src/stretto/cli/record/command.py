@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import resource
-from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, StrettoError
 from stretto.cli.record.arguments import RecordOptions
@@ -13,11 +12,14 @@ from stretto.cli.record.executable import resolve
 from stretto.cli.record.exit_status import exit_like
 from stretto.cli.record.summary import size_text
 from stretto.cli.record.terminal_reporter import TerminalReporter
+from stretto.recorder.host.launch import Launch
 from stretto.recorder.host.output import Output
-from stretto.recorder.host.recorder import Recorder
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from stretto.recorder.host.recorder import Recorder
 
 STDERR = 2
 NOT_STARTED_EXIT_CODE = 125
@@ -49,10 +51,18 @@ def run(arguments: Sequence[str]) -> int:
 def _start_recorder(
     options: RecordOptions, output: Output, path: str, argv: Sequence[str]
 ) -> Recorder:
+    launch = None
     try:
-        recorder = Recorder(options.recording, output, TerminalReporter(quiet=options.quiet))
-        recorder.start(path, argv)
+        launch = Launch(options.recording, path, argv, to_stdout=output.to_stdout)
+        # The recorder's modules are imported while the program's interpreter starts.
+        from stretto.recorder.host.recorder import Recorder
+
+        reporter = TerminalReporter(quiet=options.quiet)
+        recorder = Recorder(options.recording, output, reporter, launch)
+        recorder.start()
     except (StrettoError, OSError) as error:
+        if launch is not None:
+            launch.cancel()
         output.discard()
         raise _not_started(error) from error
     return recorder

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -56,7 +55,9 @@ def _check_complete(program: Sequence[str]) -> None:
 
 
 def _command(word: str) -> str:
-    path = word if "/" in word else shutil.which(word)
+    from shutil import which  # The module is imported only to find a command.
+
+    path = word if "/" in word else which(word)
     if path is None or not os.path.exists(path):
         raise CommandError(
             f"record: {word!r} is neither a script here nor a command on PATH: "

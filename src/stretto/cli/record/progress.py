@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import termios
-from typing import TYPE_CHECKING
 
 from stretto.cli.record.summary import plural, size_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -117,7 +115,9 @@ def whereabouts(path: str, size: int, seconds: float) -> str:
     """
     if not path:
         return f"  trace: {seconds:.1f} s, written to the pipe"
+    from shlex import quote  # The module is imported only here: a recorder has to start fast.
+
     return (
         f"  trace: {path}, {size_text(size)}, {seconds:.1f} s\n"
-        f"  to look at it: stretto view {shlex.quote(path)}, or https://ui.perfetto.dev"
+        f"  to look at it: stretto view {quote(path)}, or https://ui.perfetto.dev"
     )

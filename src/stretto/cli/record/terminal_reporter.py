@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from stretto.cli.record.detail_lines import detail_lines
 from stretto.cli.record.progress import Progress
 from stretto.cli.record.summary import kept_text, summary, whereabouts
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 

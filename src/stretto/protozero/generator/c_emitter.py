@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.protozero.generator.c_setters import setters
 from stretto.protozero.generator.names import constant
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.protozero.generator.schema import Field, Schema
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.protozero.generator.names import constant
 from stretto.protozero.generator.schema import MAP, MESSAGE, SchemaError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -7,10 +7,9 @@ first used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.protozero.generator.schema import ENUM, SchemaError, walk
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

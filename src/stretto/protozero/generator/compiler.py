@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from keyword import iskeyword
-from typing import TYPE_CHECKING
 
 from stretto.protozero.generator import c_emitter, modules, python_emitter, stub_emitter
 from stretto.protozero.generator.names import module_of
 from stretto.protozero.generator.schema import File, Schema, SchemaError, walk
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from stretto.protozero.generator.names import constant, module_of, type_path, well_known_module
 from stretto.protozero.generator.schema import (
@@ -16,6 +15,7 @@ from stretto.protozero.generator.schema import (
     walk,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -7,10 +7,10 @@ from another source, and our own parser accepts any token as a name.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from stretto.protozero.generator.schema import SchemaError, walk
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

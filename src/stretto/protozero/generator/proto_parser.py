@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from stretto.protozero.generator.checks import check_file
 from stretto.protozero.generator.name_checks import check_names
@@ -39,6 +38,7 @@ from stretto.protozero.generator.trace_options import (
 from stretto.protozero.generator.well_known_files import well_known_files
 from stretto.protozero.table import json_name
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

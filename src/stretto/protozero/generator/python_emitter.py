@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from stretto.protozero.generator.names import attribute, enum_value
 from stretto.protozero.generator.schema import ENUM, MAP, MESSAGE, SchemaError, walk
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

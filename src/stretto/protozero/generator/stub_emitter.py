@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from stretto.protozero.generator.names import BUILTIN_TYPES, attribute, enum_value
 from stretto.protozero.generator.schema import ENUM, MAP, MESSAGE
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.protozero.generator.modules import Module
     from stretto.protozero.generator.schema import Enum, Field, Message

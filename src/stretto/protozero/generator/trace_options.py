@@ -10,10 +10,9 @@ methods would silently not be traced.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.protozero.generator.schema import TRACE, TRACE_ALL, SchemaError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.protozero.generator.schema import File, Schema
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
 
 from stretto.protozero.generator.descriptor_set import read_descriptor_set
 from stretto.protozero.well_known.descriptors import FILE_DESCRIPTOR_SET
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.protozero.generator.schema import File
 

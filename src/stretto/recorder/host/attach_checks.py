@@ -6,11 +6,11 @@ import os
 import re
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from stretto.base import proc_files
 from stretto.base.errors import CommandError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -16,7 +16,6 @@ import sys
 from _thread import start_new_thread
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import stretto
 from stretto.base.errors import TransportError
@@ -25,6 +24,7 @@ from stretto.ipc.listener import Listener
 from stretto.recorder.host import attach_checks
 from stretto.recorder.target import injected
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.recorder.host.options import RecordingOptions
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from stretto.client.producer_connection import ProducerConnection
 from stretto.probes.process_counters import ProcessCounters
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 

@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import _socket as socket
 import os
-from typing import TYPE_CHECKING
 
 from stretto.base.errors import TransportError
-from stretto.base.unix_socket import UnixListener, UnixSocket
+from stretto.base.unix_socket import UnixSocket
 from stretto.ipc.listener import Listener
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
     from stretto.base.stream_socket import StreamSocket
+    from stretto.base.unix_socket import UnixListener
 
 
 class ForkSockets:
     """Accepts fork sockets, and the connections that are passed over them.
 
     Args:
-        address: path of the listening socket.
+        listening: the listening socket; owned by this object from now on.
         runner: the task runner that watches the sockets.
         on_connection: called with each passed connection; the callback then owns the connection.
         on_process_socket: called with each accepted fork socket.
@@ -34,7 +35,7 @@ class ForkSockets:
 
     def __init__(
         self,
-        address: str,
+        listening: UnixListener,
         runner: SelectorTaskRunner,
         on_connection: Callable[[UnixSocket], object],
         on_process_socket: Callable[[StreamSocket], object] = lambda _: None,
@@ -43,7 +44,7 @@ class ForkSockets:
         self._on_connection = on_connection
         self._on_process_socket = on_process_socket
         self._ends: set[StreamSocket] = set()
-        self._listener = Listener(UnixListener(address), runner, self._add)
+        self._listener = Listener(listening, runner, self._add)
 
     @property
     def count(self) -> int:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shlex
 import stat
 import sys
 
@@ -163,7 +162,9 @@ class Output:
         """Return a message that explains how to recover the ring; "" if there is no ring."""
         if not os.path.exists(self.ring_path):  # The program may have removed the file.
             return ""
-        command = f"stretto recover {shlex.quote(self.ring_path)} -o ELSEWHERE"
+        from shlex import quote
+
+        command = f"stretto recover {quote(self.ring_path)} -o ELSEWHERE"
         return f" The events are in {self.ring_path!r}: `{command}` makes a trace of it."
 
     def keep_ring_only(self) -> None:

@@ -6,12 +6,10 @@ Everything runs on the task runner's thread, the main thread.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from stretto import _native
 from stretto.base.clock import SystemClock
 from stretto.base.errors import SessionError, StrettoError
-from stretto.base.unix_socket import UnixListener
 from stretto.ports.producer_identity import ProducerIdentity
 from stretto.ports.producer_ipc_service import ProducerIPCService
 from stretto.ports.producer_memory import PAGE_SIZE, SHM_SIZE
@@ -23,15 +21,17 @@ from stretto.recorder.host.session_consumer import FLUSH_TIMEOUT_MS, SessionCons
 from stretto.service.output.output_file import OutputFile
 from stretto.service.tracing_service import TracingService
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
     from stretto.client.producer_connection import ProducerConnection
     from stretto.ports.endpoints import OutOfProcessProducer, RemoteProducerEndpoint
+    from stretto.recorder.host.launch import Launch
     from stretto.recorder.host.options import RecordingOptions
     from stretto.recorder.host.output import Output
-    from stretto.recorder.workspace import Options, Workspace
+    from stretto.recorder.workspace import Options
     from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
 
 READ_BYTES = 1 << 20
@@ -64,7 +64,7 @@ class PrivateRecording(SessionConsumer):
         """Always empty: recorded processes find the service's socket in the workspace."""
         return {}
 
-    def start(self, workspace: Workspace, options: RecordingOptions, output: Output) -> None:
+    def start(self, launch: Launch, options: RecordingOptions, output: Output) -> None:
         """Start the session, and listen in the workspace."""
         config = make_config(options, to_file=not output.direct)
         fd = None
@@ -77,10 +77,8 @@ class PrivateRecording(SessionConsumer):
         self._run_posted()
         if self.ended:
             raise SessionError(self.error)
-        self._port.listen(UnixListener(workspace.producer_socket))
-        self._fork_sockets = ForkSockets(
-            workspace.fork_socket, self._runner, self._port.add_connection
-        )
+        self._port.listen(launch.producers)
+        self._fork_sockets = ForkSockets(launch.forks, self._runner, self._port.add_connection)
 
     def _run_posted(self) -> None:
         """Run the posted tasks, because a refusal is reported by a task."""

@@ -18,12 +18,12 @@ from __future__ import annotations
 import os
 import signal
 from _thread import start_new_thread
-from typing import TYPE_CHECKING
 
 from stretto.base import proc_files
 from stretto.base.errors import CommandError
 from stretto.recorder.host.group_signals import GroupSignalDetector
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -47,9 +47,9 @@ class Program:
 
     Args:
         runner: the task runner of the callbacks.
-        on_snapshot: called for SIGUSR2.
 
     Attributes:
+        on_snapshot: called for SIGUSR2.
         pid: pid of the child.
         ended: whether the child has ended.
         status: exit status of the child, or minus the signal that killed it.
@@ -57,9 +57,9 @@ class Program:
             the recorder doesn't wait for other processes.
     """
 
-    def __init__(self, runner: SelectorTaskRunner, on_snapshot: Callable[[], object]) -> None:
+    def __init__(self, runner: SelectorTaskRunner) -> None:
+        self.on_snapshot: Callable[[], object] = bool
         self._runner = runner
-        self._on_snapshot = on_snapshot
         self._detector: GroupSignalDetector | None = None
         self.pid = 0
         self.ended = False
@@ -110,7 +110,7 @@ class Program:
         if number == signal.SIGCHLD:
             self._check_children()
         elif number == signal.SIGUSR2:
-            self._on_snapshot()
+            self.on_snapshot()
         elif self.ended:
             self.interrupted = True
         elif number == signal.SIGCONT:
@@ -151,6 +151,13 @@ class Program:
     def wait(self) -> None:
         """Wait until the program has ended."""
         self._runner.run_until(lambda: self.ended)
+
+    def kill(self) -> None:
+        """End the program, if it runs, without a signal that it could handle."""
+        if self.pid and not self.ended:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self.ended = True
 
     def close(self) -> None:
         """Stop forwarding signals; called after the program has ended, or if it wasn't started."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import resource
 import time
-from typing import TYPE_CHECKING
 
 from stretto import _native
 from stretto.base.errors import StrettoError
-from stretto.base.selector_task_runner import SelectorTaskRunner
-from stretto.recorder.host import detail, totals, workspace_folder
+from stretto.recorder.host import detail, totals
 from stretto.recorder.host.contents import Contents
 from stretto.recorder.host.counters import Counters
 from stretto.recorder.host.descendants import Descendants, has_living_processes
@@ -20,10 +18,10 @@ from stretto.recorder.host.reporter import RecordingResult
 from stretto.recorder.host.saving import save_trace
 from stretto.recorder.host.snapshots import Snapshots
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from stretto.recorder.host.attached_program import AttachedProgram
+    from stretto.recorder.host.launch import Launch
     from stretto.recorder.host.options import RecordingOptions
     from stretto.recorder.host.output import Output
     from stretto.recorder.host.recording import Recording
@@ -38,7 +36,6 @@ SCAN_PERIOD_MS = 50
 
 SNAPSHOT_TIMEOUT_MS = 5000
 TICK_MS = 1000
-STDERR = 2
 
 
 class Recorder:
@@ -48,25 +45,30 @@ class Recorder:
         options: the options of the recording.
         output: destination of the trace; the caller closes it, and discards it if `start` fails.
         reporter: informs the user.
+        launch: the workspace and the program; the caller cancels it if `start` fails.
 
     Raises:
         StrettoError: the tracing service of a system recording can't be reached.
     """
 
-    def __init__(self, options: RecordingOptions, output: Output, reporter: Reporter) -> None:
+    def __init__(
+        self, options: RecordingOptions, output: Output, reporter: Reporter, launch: Launch
+    ) -> None:
         self._options = options
         self._output = output
         self._reporter = reporter
-        self._runner = SelectorTaskRunner()
+        self._launch = launch
+        self._workspace = launch.workspace
+        self._runner = launch.runner
         self._descendants = Descendants()
         self._python_starts: PythonStarts | None = None
-        self._workspace: Workspace | None = None
         self._recording = self._make_recording()
         self._counters: Counters | None = None
         if options.counters:
             self._counters = Counters(self._runner, self._recording.add_producer)
         self._snapshots = Snapshots(self._runner, self._recording, output, reporter)
-        self._program = self._make_program()
+        launch.program.on_snapshot = self._snapshots.take
+        self._program = self._attached_program() if options.attach else launch.program
         self._contents = Contents()
         self._detail: detail.Detail | None = None
         self._waits_for_descendants = True
@@ -80,33 +82,26 @@ class Recorder:
 
         return SystemRecording(self._runner, self._on_process)
 
-    def _make_program(self) -> Program | AttachedProgram:
-        pid = self._options.attach
-        if not pid:
-            return Program(self._runner, self._snapshots.take)
+    def _attached_program(self) -> AttachedProgram:
         # The module is imported only to attach to a running program.
         from stretto.recorder.host.attached_program import AttachedProgram
 
-        return AttachedProgram(self._runner, self._snapshots.take, pid)
+        return AttachedProgram(self._runner, self._snapshots.take, self._options.attach)
 
-    def start(self, path: str, arguments: Sequence[str]) -> None:
-        """Start the recording, and then start the program or attach to it.
-
-        Args:
-            path: path of the executable; "" to attach.
-            arguments: argv of the program.
+    def start(self) -> None:
+        """Start the recording, and then the program if it isn't started, or attach to it.
 
         Raises:
-            StrettoError, OSError: the program was not started. The caller discards the output;
-                everything else is closed already.
+            StrettoError, OSError: nothing is recorded. The caller cancels the launch and
+                discards the output.
         """
         try:
-            options = {**self._options.target, **self._recording.target_options}
-            self._workspace = workspace_folder.create(options)
+            if more := self._recording.target_options:
+                self._workspace.write_options({**self._options.target, **more})
             if self._options.auto_size:
                 self._detail = detail.Detail(self._workspace, self._options.auto_size)
-            self._recording.start(self._workspace, self._options, self._output)
-            self._start_program(self._workspace, path, arguments)
+            self._recording.start(self._launch, self._options, self._output)
+            self._start_program()
         except (StrettoError, OSError):
             self._recording.close()
             self._close()
@@ -115,27 +110,20 @@ class Recorder:
         self._tick()
         self._follow_size()
 
-    def _start_program(self, workspace: Workspace, path: str, arguments: Sequence[str]) -> None:
+    def _start_program(self) -> None:
         program = self._program
-        if not isinstance(program, Program):
-            program.start(workspace)
-            if self._options.duration_ms:
-                self._runner.post_delayed(program.end, self._options.duration_ms)
+        if isinstance(program, Program):
+            self._python_starts = PythonStarts(self._runner, self._scan)
+            self._launch.start_program()
             return
-        self._python_starts = PythonStarts(self._runner, self._scan)
-        program.start(
-            path,
-            arguments,
-            workspace_folder.environment(workspace),
-            stdout=STDERR if self._output.to_stdout else -1,
-        )
+        program.start(self._workspace)
+        if self._options.duration_ms:
+            self._runner.post_delayed(program.end, self._options.duration_ms)
 
     def _close(self) -> None:
         self._program.close()
         if self._python_starts is not None:
             self._python_starts.close()
-        if self._workspace is not None:
-            workspace_folder.remove(self._workspace)
 
     def run(self) -> int:
         """Record until both the program and the recording have ended, and write the trace.
@@ -143,13 +131,13 @@ class Recorder:
         Returns:
             The program's exit status, or minus the signal that killed it.
         """
-        assert self._workspace is not None, "start() comes first"
         try:
             self._wait(self._workspace)
             self._finish(self._workspace)
             self._program.wait()
         finally:
             self._close()
+            self._launch.close()
         return self._program.status
 
     def _wait(self, workspace: Workspace) -> None:
@@ -209,6 +197,8 @@ class Recorder:
         if not self._program.ended:
             self._scan()
         seconds, end_ns = self._seconds(), _native.boottime_ns()
+        if self._python_starts is not None:
+            self._python_starts.close()
         self._runner.run_until(lambda: not self._snapshots.busy, SNAPSHOT_TIMEOUT_MS)
         if self._counters is not None:
             self._counters.close()

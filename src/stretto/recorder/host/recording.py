@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from stretto.client.producer_connection import ProducerConnection
     from stretto.protos.trace import TraceStats
+    from stretto.recorder.host.launch import Launch
     from stretto.recorder.host.options import RecordingOptions
     from stretto.recorder.host.output import Output
-    from stretto.recorder.workspace import Options, Workspace
+    from stretto.recorder.workspace import Options
 
 RECORDER_SHM_SIZE = 256 << 10
 RECORDER_PAGE_SIZE = 4 << 10
@@ -41,8 +42,8 @@ class Recording(Protocol):
         """Options with which recorded processes connect to the service of this recording."""
         ...
 
-    def start(self, workspace: Workspace, options: RecordingOptions, output: Output) -> None:
-        """Start the session, and accept connections in the workspace.
+    def start(self, launch: Launch, options: RecordingOptions, output: Output) -> None:
+        """Start the session, and accept connections at the sockets of the workspace.
 
         Raises:
             StrettoError: the config is refused, or the buffer can't be allocated.

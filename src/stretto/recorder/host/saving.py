@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, StrettoError
 from stretto.service.output.output_file import OutputFile
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.recorder.host.contents import Contents
     from stretto.recorder.host.output import Output

@@ -8,13 +8,12 @@ A snapshot of a ring contains the data of the ring; a snapshot of a stream is a 
 from __future__ import annotations
 
 import os
-import shutil
-from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError
 from stretto.recorder.host.config import STREAM_PERIOD_MS
 from stretto.recorder.host.output import create_file
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -82,6 +81,8 @@ class Snapshots:
             self._runner.post_delayed(lambda: self._copy(fd, finish), 2 * STREAM_PERIOD_MS)
 
     def _copy(self, fd: int, on_done: Callable[[str], object]) -> None:
+        import shutil  # A recorder without snapshots doesn't need the module.
+
         try:
             with open(fd, "wb") as copy, open(self._output.part_path, "rb") as stream:
                 shutil.copyfileobj(stream, copy)

@@ -11,12 +11,11 @@ function calls are recorded in the program only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.base.errors import CommandError, ConfigError
 from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
 from stretto.recorder.host.config import make_config
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, SessionError, StrettoError, TransportError
 from stretto.base.socket_names import consumer_socket, producer_sockets
@@ -28,6 +27,7 @@ from stretto.recorder.host.session_consumer import SessionConsumer
 from stretto.recorder.host.system_config import MARK, make_system_config
 from stretto.service.output.output_file import OutputFile
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from stretto.client.producer_connection import ProducerConnection
     from stretto.protos.ipc import CloneSessionResponse
     from stretto.protos.trace import TracingServiceState
+    from stretto.recorder.host.launch import Launch
     from stretto.recorder.host.options import RecordingOptions
     from stretto.recorder.host.output import Output
-    from stretto.recorder.workspace import Options, Workspace
+    from stretto.recorder.workspace import Options
 
 ANSWER_TIMEOUT_MS = 10_000
 """How long the service may take to answer a request."""
@@ -69,7 +70,7 @@ class SystemRecording(SessionConsumer):
         """Options with the service's socket and the name of the program's producers."""
         return {"service": [self._producer_socket], "name": [self._name]}
 
-    def start(self, workspace: Workspace, options: RecordingOptions, output: Output) -> None:
+    def start(self, launch: Launch, options: RecordingOptions, output: Output) -> None:
         """Start the session, and listen for fork sockets.
 
         Raises:
@@ -82,7 +83,7 @@ class SystemRecording(SessionConsumer):
         if self.ended:
             raise SessionError(self.error)
         self._fork_sockets = ForkSockets(
-            workspace.fork_socket,
+            launch.forks,
             self._runner,
             # Producers connect to the service directly, not through the recorder.
             on_connection=lambda end: end.close(),

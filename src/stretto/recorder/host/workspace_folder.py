@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import stat
-import tempfile
 import time
 
 from stretto.base.errors import CommandError
@@ -31,16 +29,9 @@ CREATION_S = 60
 """More than the time from the creation of a folder to its lock."""
 
 
-def _temporary_folder() -> str:
-    try:
-        return tempfile.gettempdir()
-    except OSError:
-        return ""  # No temporary folder is writable.
-
-
 def _candidates() -> list[str]:
     """Return the folders that may contain workspaces. The first folder is removed at logout."""
-    places = [os.environ.get("XDG_RUNTIME_DIR", ""), _temporary_folder(), "/tmp"]
+    places = [*map(os.environ.get, ("XDG_RUNTIME_DIR", "TMPDIR")), "/tmp", "/var/tmp"]
     room = len("/" + PREFIX + "12345678/producer.sock")
     return [place for place in places if place and len(os.fsencode(place)) + room <= MAX_PATH_BYTES]
 
@@ -54,7 +45,9 @@ def _make() -> str:
     reasons = []
     for place in _candidates():
         try:
-            return tempfile.mkdtemp(prefix=PREFIX, dir=place)
+            folder = os.path.join(os.path.abspath(place), PREFIX + os.urandom(4).hex())
+            os.mkdir(folder, 0o700)
+            return folder
         except OSError as error:
             reasons.append(f"{place}: {error.strerror}")
     raise CommandError(
@@ -100,7 +93,27 @@ def sweep() -> None:
             continue
         for name in names:
             if _is_left_behind(path := os.path.join(place, name)):
-                shutil.rmtree(path, ignore_errors=True)
+                _remove_tree(path)
+
+
+def _remove_tree(folder: str) -> None:
+    """Remove a folder. Symbolic links are not followed, and errors are ignored."""
+    for path, folders, files in os.walk(folder, topdown=False):
+        for name in (*files, *folders):
+            _remove_entry(os.path.join(path, name))
+    _remove_entry(folder)
+
+
+def _remove_entry(path: str) -> None:
+    try:
+        os.unlink(path)
+    except IsADirectoryError:
+        try:
+            os.rmdir(path)
+        except OSError:
+            pass
+    except OSError:
+        pass
 
 
 def _lock(folder: str) -> int:
@@ -136,7 +149,10 @@ def create(options: Options) -> Workspace:
         os.mkdir(workspace.failures)
         os.mkdir(workspace.totals)
         source = os.path.join(os.path.dirname(target.__file__), "sitecustomize.py")
-        shutil.copyfile(source, os.path.join(workspace.site, "sitecustomize.py"))
+        with open(source, "rb") as file:
+            text = file.read()
+        with open(os.path.join(workspace.site, "sitecustomize.py"), "wb") as file:
+            file.write(text)
         workspace.write_options(options)
     except OSError as error:
         remove(workspace)
@@ -146,7 +162,7 @@ def create(options: Options) -> Workspace:
 
 def remove(workspace: Workspace) -> None:
     """Remove the folder with its files; processes that are still running can't connect any more."""
-    shutil.rmtree(workspace.folder, ignore_errors=True)
+    _remove_tree(workspace.folder)
     lock = _locks.pop(workspace.folder, -1)
     if lock >= 0:
         os.close(lock)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from stretto.recorder.workspace import Options
 
 BACKEND = "record"
-DEADLINE_MS = 3000.0
+DEADLINE_MS = 10_000.0
+"""How long a process waits for its recorder, which may still be importing its service."""
 
 _backend: SystemBackend | None = None
 _is_system = False
@@ -173,9 +174,10 @@ def _end(workspace: Workspace) -> None:
 
 def _write_totals(workspace: Workspace) -> None:
     from stretto import profilers
-    from stretto.recorder.target import totals
 
     if (counted := profilers.totals()) is not None:
+        from stretto.recorder.target import totals
+
         totals.write(os.path.join(workspace.totals, str(os.getpid())), counted)
 
 

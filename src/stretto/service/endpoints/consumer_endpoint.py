@@ -11,7 +11,6 @@ from stretto.ports.service_state import decode_state
 from stretto.service.endpoints.observable_events import Observer
 from stretto.service.limits import READ_BYTES_PER_TASK
 from stretto.service.service_state import service_capabilities
-from stretto.service.session.clone_session import start_clone
 from stretto.service.session.session_factory import create_session, decode_config
 
 TYPE_CHECKING = False
@@ -189,6 +188,9 @@ class ConsumerEndpoint:
 
         def answer(response: CloneSessionResponse) -> None:
             self._post(lambda: callback(response))
+
+        # The module is imported only for a clone, since a recording has to start fast.
+        from stretto.service.session.clone_session import start_clone
 
         if self._connected:
             start_clone(self._service.registry, self, request, fd, answer)

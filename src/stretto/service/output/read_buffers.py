@@ -15,7 +15,6 @@ from __future__ import annotations
 from stretto import _native
 from stretto.service.output.own_packets import OwnPackets
 from stretto.service.output.packet_encoder import framed
-from stretto.service.output.trace_filter import TraceFilter
 from stretto.service.output.trace_stats import encode_trace_stats
 
 TYPE_CHECKING = False
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from stretto.service.output.compressor import Compressor
     from stretto.service.output.lifecycle_events import LifecycleEvents
     from stretto.service.output.own_packets import SessionOfPackets
+    from stretto.service.output.trace_filter import TraceFilter
     from stretto.service.output.trace_stats import CountedSession
 
     class ReadSession(SessionOfPackets, CountedSession, Protocol):
@@ -66,8 +66,12 @@ class Reader:
         self._at = -1  # The index of the current buffer of the pass; -1 outside of a pass.
         self.sync_due = False
         self.stats_due = False
-        compiled, clock = session.message_filter, session.context.clock
-        self.trace_filter = TraceFilter(compiled, len(buffers), clock) if compiled else None
+        self.trace_filter: TraceFilter | None = None
+        if session.message_filter is not None:
+            from stretto.service.output.trace_filter import TraceFilter
+
+            clock = session.context.clock
+            self.trace_filter = TraceFilter(session.message_filter, len(buffers), clock)
 
     def for_clone(self, clone: ReadSession, *, skip_filter: bool) -> Reader:
         """Return a reader for a clone, with the sequence ids of this reader's trace."""

@@ -7,12 +7,10 @@ session's error.
 
 from __future__ import annotations
 
-import string
 from collections import Counter
 
 from stretto.base.errors import ConfigError, SessionError
 from stretto.service import limits
-from stretto.service.output.trace_filter import compile_filter
 from stretto.service.session.compiled_config import CompiledConfig
 from stretto.service.session.requested_data_sources import RequestedDataSources
 from stretto.service.session.triggers import (
@@ -45,7 +43,8 @@ if TYPE_CHECKING:
         def is_clone(self) -> bool: ...
 
 
-_FILENAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-_.")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_FILENAME_CHARACTERS = frozenset(f"{_LETTERS}{_LETTERS.upper()}0123456789-_.")
 _MAX_FILL_POLICY = 2
 _MAX_BUFFER_KB = (1 << 22) - 1
 
@@ -71,9 +70,11 @@ def check_config(config: TraceConfig, *, has_fd: bool) -> CompiledConfig:
         _check_guardrails(config)
     _check_buffers(config)
     requested = _check_data_sources(config)
-    message_filter = (
-        compile_filter(config.trace_filter) if config.trace_filter is not None else None
-    )
+    message_filter = None
+    if config.trace_filter is not None:
+        from stretto.service.output.trace_filter import compile_filter
+
+        message_filter = compile_filter(config.trace_filter)
     _check_output(config, has_fd=has_fd)
     return CompiledConfig(config, requested, compiled_triggers, message_filter)
 

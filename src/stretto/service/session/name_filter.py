@@ -7,12 +7,13 @@ Matching a name takes bounded time.
 from __future__ import annotations
 
 from stretto.base.errors import ConfigError
-from stretto.base.regex import Regex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Final
+
+    from stretto.base.regex import Regex
 
 MAX_TOTAL_SIZE: Final = 4000
 """The largest size of a config's expressions, in instructions: some 4000 characters."""
@@ -38,6 +39,8 @@ class RegexCompiler:
         Raises:
             ConfigError: The expression is invalid or too large.
         """
+        from stretto.base.regex import Regex  # Few configs have a regular expression.
+
         try:
             regex = Regex(pattern)
             self._total += regex.size
