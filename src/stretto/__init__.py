@@ -16,6 +16,8 @@ Open the file at https://ui.perfetto.dev. To record a whole program without chan
 
 Importing this module starts nothing and connects to nothing. On platforms without the native
 part every call is accepted and has no effect; then `available()` returns False.
+
+PYTEST_DONT_REWRITE: pytest would warn of a distribution with a plugin that is imported already.
 """
 
 from __future__ import annotations

@@ -1,0 +1,142 @@
+"""`pytest --stretto` records a slice per test, with its phases, fixtures and outcome."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.recorded import Run, alone, check_trace, record
+
+TESTS = """
+import pytest
+
+@pytest.fixture(scope="module")
+def database():
+    yield "shop"
+
+@pytest.fixture
+def cart(database):
+    return [database]
+
+@pytest.fixture
+def broken():
+    raise LookupError("no shop")
+
+def test_sell(cart): pass
+def test_count(cart): assert len(cart) == 2
+def test_order(broken): pass
+@pytest.mark.skip(reason="later")
+def test_return(): pass
+@pytest.mark.xfail(strict=True)
+def test_repay(): raise KeyError("cart")
+"""
+OUTCOMES = [
+    ("test_shop.py::test_count", "failed", "AssertionError"),
+    ("test_shop.py::test_order", "error", "LookupError"),
+    ("test_shop.py::test_repay", "xfailed", "KeyError"),
+    ("test_shop.py::test_return", "skipped", "Skipped"),
+    ("test_shop.py::test_sell", "passed", None),
+]
+PAGE = Path(__file__).parents[2] / "docs" / "pytest.md"
+TESTS_FAILED, USAGE_ERROR = 1, 4
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider -W error\n")
+    (tmp_path / "test_shop.py").write_text(TESTS)
+    return tmp_path
+
+
+def run_pytest(folder: Path, *arguments: str) -> Run:
+    return alone(sys.executable, "-m", "pytest", *arguments, cwd=folder)
+
+
+def outcomes(loaded: Any) -> list[tuple[Any, ...]]:
+    arguments = ", ".join(
+        f"extract_arg(arg_set_id, 'debug.{key}')" for key in ("outcome", "exception")
+    )
+    return loaded.query(f"select name, {arguments} from slice where name like '%::%' order by name")
+
+
+def slices_of(loaded: Any, test: str) -> list[tuple[Any, ...]]:
+    """Return the depth and name of the slices within a test."""
+    return loaded.query(
+        "select s.depth, s.name from slice t join slice s on s.track_id = t.track_id"
+        " and s.ts >= t.ts and s.ts + s.dur <= t.ts + t.dur and s.depth > t.depth"
+        f" where t.name = 'test_shop.py::{test}' order by s.ts, s.depth"
+    )
+
+
+def test_each_test_is_a_slice_with_phases_fixtures_and_outcome(folder: Path, oracle: Any) -> None:
+    run = run_pytest(folder, "--stretto=shop.pftrace", "test_shop.py")
+    assert run.status == TESTS_FAILED, run
+    assert "trace: shop.pftrace" in run.stdout
+    assert "stretto view shop.pftrace" in run.stdout
+    loaded = check_trace(oracle, (folder / "shop.pftrace").read_bytes())
+    assert outcomes(loaded) == OUTCOMES
+    assert slices_of(loaded, "test_sell") == [
+        (1, "setup"),
+        (2, "fixture database"),
+        (2, "fixture cart"),
+        (1, "call"),
+        (1, "teardown"),
+    ]
+    assert slices_of(loaded, "test_repay")[-1] == (2, "fixture database, teardown")
+    lanes = "select distinct t.name from slice join track t on t.id = track_id"
+    assert loaded.query(lanes) == [("tests",)]
+    (documented,) = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    fixtures = {name: count for name, count, _ in loaded.query(documented)}
+    assert fixtures["fixture cart"] == 2
+
+
+def test_workers_of_xdist_are_lanes_of_one_trace(folder: Path, oracle: Any) -> None:
+    run = run_pytest(folder, "-n", "2", "--dist", "each", "--stretto")
+    assert run.status == TESTS_FAILED, run
+    loaded = check_trace(oracle, (folder / "trace.pftrace").read_bytes())
+    assert outcomes(loaded) == sorted([*OUTCOMES, *OUTCOMES], key=lambda row: row[0])
+    lanes = "select t.name, count(*) from slice join track t on t.id = track_id"
+    lanes += " where slice.name like '%::%' group by t.id order by t.name"
+    assert loaded.query(lanes) == [("tests gw0", len(OUTCOMES)), ("tests gw1", len(OUTCOMES))]
+
+
+@pytest.mark.parametrize("option", ["", "--stretto=other.pftrace"])
+def test_recorded_pytest_has_the_same_slices(folder: Path, oracle: Any, option: str) -> None:
+    path = folder / "trace.pftrace"
+    run = record(path, "--no-functions", "-m", "pytest", *option.split(), cwd=folder)
+    assert run.status == TESTS_FAILED, run
+    assert ("--stretto has no effect" in run.stdout) is bool(option)
+    assert "PytestAssertRewriteWarning" not in run.stdout
+    loaded = check_trace(oracle, run.trace)
+    assert outcomes(loaded) == OUTCOMES
+    assert not (folder / "other.pftrace").exists()
+
+
+def test_without_the_option_stretto_is_not_imported(folder: Path) -> None:
+    (folder / "test_shop.py").write_text(
+        "import sys\n"
+        "def test_imports():\n"
+        "    names = {n for n in sys.modules if n.startswith(('stretto', 'pytest_stretto'))}\n"
+        "    assert names == {'pytest_stretto'}\n"
+    )
+    run = run_pytest(folder)
+    assert run.status == 0, run.stdout
+
+
+@pytest.mark.parametrize("value", ["test_shop.py", ".", "test_shop.py::test_sell"])
+def test_value_that_names_tests_is_refused(folder: Path, value: str) -> None:
+    run = run_pytest(folder, "--stretto", value)
+    assert run.status == USAGE_ERROR, run
+    assert "give the tests before `--stretto`" in run.stderr
+    assert (folder / "test_shop.py").read_text() == TESTS
+
+
+def test_trace_that_cannot_be_written_is_an_error_before_the_first_test(folder: Path) -> None:
+    run = run_pytest(folder, "--stretto=missing/shop.pftrace")
+    assert run.status == USAGE_ERROR, run
+    assert "missing/shop.pftrace" in run.stdout + run.stderr
+    assert "passed" not in run.stdout
