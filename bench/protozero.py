@@ -8,9 +8,9 @@ Nested, the same fields are three levels deep.
 `native` compares our C writer with C++ libprotobuf on an arena. `light` compares our C writer with
 a hard-coded loop that writes the bytes. `python` compares our writers with google.protobuf.
 `decode` reads timestamp, type, track and name of each packet of a trace; ours uses a selector,
-google.protobuf uses attributes. In `decode_attributes`, both use attributes. `text` and `json`
-parse a packet with 2 MB of bytes in these forms; the figures are per character. `tokenizer` splits
-a trace of 100 MB; the peer is a limit of 1 GB/s.
+google.protobuf uses attributes. In `decode_attributes`, both use attributes. `text` parses a packet
+with 2 MB of bytes in the text format, `json` parses it in JSON; the figures are per character.
+`tokenizer` splits a trace of 100 MB; it is compared with a limit of 1 GB/s.
 
 Each round measures all operations; figures are medians of CPU time. `target` is the maximum of
 `ratio`. The C++ side needs g++, protoc and libprotobuf's headers (Debian:

@@ -38,8 +38,8 @@ static uint64_t hash_word(uint64_t hash, uint32_t word) {
   return hash;
 }
 
-/* Decodes the varints of the bytecode into words.  Checks the last word, the
- * checksum, and removes it. */
+/* Decodes the varints of the bytecode into words.  The last word is the
+ * checksum; it is checked and removed.  Returns what is wrong, or NULL. */
 static const char* read_words(const uint8_t* p, size_t size,
                               struct st_filter_words* out) {
   const uint8_t* end = p + size;

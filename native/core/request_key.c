@@ -43,7 +43,7 @@ uint64_t st_traceparent_key(const char* text, size_t size) {
     return 0;
   /* The key combines the trace id and the span id.  Some tracers use the low
    * half of the trace id as the first span id, and some number their spans.
-   * Multiplying one of the two parts keeps their keys distinct. */
+   * The multiplication keeps the keys of such requests distinct. */
   uint64_t key = low * kOdd ^ high ^ span;
   return key ? key : 1;
 }

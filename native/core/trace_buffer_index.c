@@ -5,8 +5,9 @@
 #include "clock.h"
 #include "trace_buffer_internal.h"
 
-/* Two limits, both counted in entries: how far a late chunk may be behind the
- * newest record of its sequence, and the first capacity of the arrays. */
+/* MAX_OUT_OF_ORDER: how many entries a late chunk may be behind the newest
+ * record of its sequence.  FIRST_CAPACITY: the initial size of the arrays, in
+ * entries. */
 enum { ST_MAX_OUT_OF_ORDER = 4096, ST_FIRST_CAPACITY = 64 };
 
 static uint32_t hash(const struct st_index* x, uint64_t key) {

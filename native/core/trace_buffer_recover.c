@@ -190,8 +190,9 @@ static bool copy_state(struct st_trace_buffer* to,
   return copied;
 }
 
-/* Copies `size` bytes of the ring, from `position` on.  Returns the position up
- * to which the source buffer had already overwritten them. */
+/* Copies `size` bytes of the ring, from `position` on.  The source may have
+ * overwritten the first ones already: the bytes before the returned position
+ * are invalid. */
 static uint64_t copy_bytes(struct st_trace_buffer* to,
                            struct st_trace_buffer* from, uint64_t position,
                            size_t size) {

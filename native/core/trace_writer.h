@@ -29,9 +29,10 @@
  * (loss_marks.h). If a packet is cut in its middle, the size of its current
  * fragment becomes the drop sentinel, ff ff ff 7f.  The first packet of a
  * writer carries first_packet_on_sequence (87). The writer adds both fields
- * itself.  A caller that depends on incremental state compares `drop_count`
- * with its last value, and checks the results of append and end_packet: a
- * second loss in a row does not enter drop mode again.
+ * itself.  A caller that depends on incremental state has to notice each loss.
+ * `drop_count` changes when the writer enters drop mode, but not at the further
+ * losses in that mode.  So the caller compares `drop_count` with its last
+ * value, and also checks the results of append and end_packet.
  *
  * The next chunk is taken before the current one is returned, because a packet
  * that cannot continue has to be cut in a chunk that the writer still owns.  So

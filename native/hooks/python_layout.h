@@ -24,8 +24,9 @@ struct st_stack_frame st_python_frame(PyThreadState* thread);
 struct st_stack_frame st_python_caller(struct st_stack_frame frame);
 
 /* Makes the interpreter report events of a code object again from its next call
- * on.  At each call the interpreter compares the code's event version with that
- * of the last change of events.  This function changes the code's version, so
- * the interpreter instruments the code anew.  It needs no GIL, because it makes
- * only one store.  The caller keeps the code alive. */
+ * on.  Each change of the events to report gives the interpreter a new version;
+ * a code object has the version for which it was instrumented.  At each call
+ * the interpreter compares the two.  This function changes the code's version,
+ * so the interpreter instruments the code anew.  It needs no GIL, because it
+ * makes only one store.  The caller keeps the code alive. */
 void st_python_rearm(PyObject* code);

@@ -75,8 +75,8 @@ struct st_last_sample {
   _Atomic uint64_t thread_id;
   /* The time until which the stack of the thread was unchanged. */
   _Atomic uint64_t until;
-  /* The number of the thread's events.  After each of them, the last sample may
-   * be out of date. */
+  /* How many events the thread has had.  If there was an event after the last
+   * sample, the thread's stack may differ from that sample. */
   _Atomic uint64_t events;
 };
 

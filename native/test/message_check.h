@@ -6,9 +6,9 @@
 
 enum { STITCHED_LIMIT = 2 << 20 };
 
-/* A stream whose buffers, like chunks, become inaccessible when the stream
- * leaves them.  After that their bytes change only by patches, which are
- * applied at the end. */
+/* A stream whose buffers are like chunks: when the stream has left a buffer,
+ * the message cannot write to it any more.  It can only make patches for it;
+ * stitcher_finish() applies them. */
 struct stitcher {
   /* The script from which the sizes of the buffers are read. */
   struct script* sizes;

@@ -163,8 +163,8 @@ static void nesting_depth_is_bounded(void) {
     size = sizeof in - at;
   }
   expect(in + at, size, in + at, size);
-  /* The innermost message is empty and needs no level.  So one more level is
-   * allowed, and the second one is too many. */
+  /* The innermost message is empty, so the filter does not enter it.  So the
+   * filter accepts one more level around the message, and refuses two. */
   for (int more = 0; more < 2; more++) {
     CHECK_EQ(run(in + at, size), ST_FILTER_DONE);
     in[at - 1] = (uint8_t)(size >> 7);

@@ -887,8 +887,8 @@ def set_current_task(
 
     Args:
         function: `asyncio.current_task`.
-        python_function: the corresponding function for tasks of the Task class in Python; None if
-            `function` returns these tasks, too.
+        python_function: a function that returns running tasks of the Task class that is written
+            in Python; None if `function` returns these tasks, too.
     """
 
 def start_instance(

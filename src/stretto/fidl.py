@@ -36,10 +36,10 @@ class _AliasFinder:
 
 
 class _AliasLoader(Loader):
-    """Loads a module under its present name, and returns the same module object.
+    """Loads a module of `stretto.fidl`: imports it from `stretto_fidl`, and returns that object.
 
     Args:
-        name: The present name.
+        name: The module's name in `stretto_fidl`.
     """
 
     def __init__(self, name: str) -> None:

@@ -8,7 +8,7 @@
  *   PyObject* in[2];
  *   if (!st_bind_arguments(&kSignature, args, count, kwnames, in)) return NULL;
  *
- * The references stored in `out` are borrowed from the call.  Each error
+ * The references stored in `in` are borrowed from the call.  Each error
  * message names the argument and its allowed values.
  */
 #pragma once

@@ -1,9 +1,10 @@
 /* A range of bytes inside a Python object.  The object is kept alive, and its
  * buffer is locked against resizing.
  *
- * The owner of a `bytes` object's range is the object itself.  For any other
- * buffer it is a small object that releases the buffer with the last range.
- * Parts of a range share its owner: nothing is copied. */
+ * A range has an owner.  If the bytes are in a `bytes` object, the owner is
+ * that object.  Otherwise the owner is a small object, which releases the
+ * buffer when its last range is gone.  The parts of a range have the same
+ * owner: nothing is copied. */
 #pragma once
 
 #include "bind/common/python.h"

@@ -376,9 +376,9 @@ static bool write_to(struct thread_state* t, struct thread_sequence* s,
   return ok;
 }
 
-/* Makes the sequence ready for an event: describes the event's track in a chunk
- * where the state was announced.  If this description fills the chunk, the next
- * chunk needs it again. */
+/* Makes the sequence ready for an event: announces the incremental state in the
+ * chunk, and describes the event's track there, unless the chunk has both.  If
+ * the description fills the chunk, both are repeated in the next chunk. */
 static bool prepare(struct thread_sequence* s, const struct event* e,
                     uint64_t now) {
   for (int round = 0; round < 3; round++) {

@@ -4,7 +4,7 @@
  * constants of its code.  So the uuid of a counter's track is cached by the
  * identity of the name object.  Counters below other tracks, values that are
  * neither int nor float, and counters that are not described in the chunk yet
- * take the path of st_emit.
+ * are recorded by st_emit.
  */
 #pragma once
 

@@ -20,9 +20,10 @@ struct current {
   size_t name_size;
 };
 
-/* Fills *out if only one slot records the event, its ids are cached, and the
- * current track was described.  Returns false if the caller has to use st_emit.
- * If `name` is NULL, the event has no category and no name (END). */
+/* Fills *c if only one slot records the event, the ids of the category and the
+ * name are cached, and the current track was described.  Otherwise returns
+ * false: the caller has to use st_emit.  If `name` is NULL, the event has no
+ * category and no name (END). */
 static inline bool find_current(struct current* c, CategoryObject* category,
                                 PyObject* name, uint32_t mask) {
   struct thread_state* t = st_thread;

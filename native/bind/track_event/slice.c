@@ -269,8 +269,8 @@ static bool set_variable(SliceObject* s) {
 RARE static void reset_variable(SliceObject* s) {
   PyObject* token = s->token;
   s->token = NULL;
-  /* The reset fails in another context, for example if a generator is closed
-   * there.  That error is ignored. */
+  /* The reset fails if the variable was set in another context, for example if
+   * another context closes a generator.  That error is ignored. */
   if (token && PyContextVar_Reset(PyTuple_GET_ITEM(s->within, 0), token) < 0)
     PyErr_Clear();
   Py_XDECREF(token);

@@ -9,8 +9,8 @@ connected, the IPC thread sleeps in the kernel; otherwise a timer retries with g
 a fork, the child gets its own connection, or retries on its own.
 
 Startup tracing (`client.startup_tracing`) writes into memory of this process. The next connection
-offers that memory to its service. An existing connection for which no shared memory was set up is
-replaced; it has transported no data.
+offers that memory to its service. If this process is connected already, but without shared memory,
+it connects again. Nothing is lost: the old connection has transported no data.
 """
 
 from __future__ import annotations

@@ -233,8 +233,8 @@ class SelectorTaskRunner:
         return min(max(0, due - time.monotonic_ns()) / 1e9, MAX_SLEEP_S)
 
     def _dispatch(self, fd: int, watch: _Watch, events: int) -> None:
-        # An earlier callback of this round may have ended or replaced the watch. Errors of the
-        # descriptor, which have other bits, are for both callbacks.
+        # An earlier callback of this round may have ended or replaced the watch. Bits other than
+        # EPOLLIN and EPOLLOUT report errors of the descriptor: they run both callbacks.
         watches = self._watches
         if events & ~EPOLLOUT and watch.on_readable and watches.get(fd) is watch:
             watch.on_readable()

@@ -65,8 +65,8 @@ def stop_threads(caller: FrameType) -> None:
 def _is_fork_over() -> bool:
     """Whether os.fork() has returned: all its hooks have run, and threads have been counted.
 
-    While os.fork() runs, the frame of its caller stays at the call instruction. Then this code runs
-    in a hook, whose frame is called from there.
+    While os.fork() runs, its caller's frame stays at the call instruction, and the frame of a hook
+    is between the caller's frame and the frame of the pending call.
     """
     if _forking is None:
         return True

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         """The ids of one end of one channel."""
 
         def next(self, outgoing: bool, kind: int, txid: int, ordinal: int, answer: int = 0) -> int:
-            """Count a message; return its id, or 0. The caller holds the lock of its direction.
+            """Count a message; return its id, or 0. The caller holds the lock of the direction.
 
             Args:
                 outgoing: Whether this end wrote the message.

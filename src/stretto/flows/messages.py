@@ -48,7 +48,7 @@ class MessageFlows:
         end: The socket, or an object with its `fileno()`; None: there is none.
         category: The category of the messages.
         is_server: Which end it is; the other end must have the opposite value.
-        service: The service of the messages' methods; the argument `service`.
+        service: The service of the messages' methods: the argument `service` of their slices.
         key: A key for the stream, used by both ends instead of the kernel's cookie
             (`stretto.flows.channel_key.nonce`).
 

@@ -176,8 +176,8 @@ class _Traced:
             lose(numbers, _READ, self._reader)
             raise
         number = 0
-        # With more unread items than entries, the entry may belong to a later item. If the count of
-        # written items is lost, its value is the largest number, so that the test is false, too.
+        # If there are more unread items than entries, the entry may belong to a later item. The
+        # test is also false if the count of written items is lost: it is then the largest number.
         if read and numbers[_WRITTEN] - read < SIZE - 1:
             number = int(numbers[_FIRST + (read - 1) % SIZE])
         hooks = rpc_hooks.hooks

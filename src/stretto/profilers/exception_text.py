@@ -1,7 +1,7 @@
 """Describes an exception as text of limited size: its type, its message and its frames.
 
-The module `traceback` isn't used: its import would change the program's exit status. The import
-executes strings, and after that the interpreter doesn't end itself by SIGINT on Ctrl-C.
+The module `traceback` isn't used: its import would change the program's exit status on Ctrl-C. The
+import executes code in strings; after that the interpreter doesn't end itself by SIGINT.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ class Field:
         json_name: name in JSON.
         path: name in error messages, such as `TraceConfig.duration_ms`.
         codec: codec of the value, or of the elements of a repeated field.
-        implicit: whether it is a proto3 field without presence: its default value unsets it.
+        implicit: whether it is a proto3 field without presence: assigning the default value
+            unsets the field.
         oneof: name of the oneof group: setting one of its fields clears the others.
         redact: whether the field has `[debug_redact = true]`: its values are not written into
             traces.

@@ -62,8 +62,8 @@ class FlowScopes:
             number: The flow's id in the records.
             process: The process that begins the flow.
             position: The slice in which the flow begins. If a flow of this number has ended in the
-                same slice, the new flow gets another id: in the packets of a slice, the ends of
-                flows follow the beginnings.
+                same slice, the new flow gets another id. With the same id the old flow's end would
+                end the new flow: the packets of a slice list beginnings before ends.
         """
         others = self._flows.get(number)
         flow_id = number

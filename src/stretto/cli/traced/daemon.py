@@ -3,7 +3,7 @@
     run            until a signal
     SIGTERM, SIGINT, SIGHUP
                    sessions are flushed, stopped and saved into their files; consumers have some
-                   seconds to read theirs; then all connections are closed
+                   seconds to read their traces; then all connections are closed
     second signal  ends at once
 
 Rules

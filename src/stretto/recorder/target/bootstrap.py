@@ -37,8 +37,9 @@ _fork_socket: ForkSocket | None = None
 def start() -> None:
     """Connect this process as a producer to the recorder given by the environment, if any.
 
-    If a recorder is recorded itself, PYTHONPATH contains two workspaces, and both their
-    sitecustomize modules call this function: the process is recorded by the inner recorder.
+    If a recorder is recorded itself, PYTHONPATH of the inner recorder's program contains the
+    workspaces of both recorders. Each workspace has a sitecustomize module, and both modules call
+    this function. The environment names the inner recorder, which records the process.
     """
     if _fork_socket is not None:
         return

@@ -3,7 +3,7 @@
 One *pass* takes as many reads as it needs (docs/formats/service.md, "Order of packets")::
 
     every read   the service's own packets
-    then         buffer 0, buffer 1, ...                     until the limit is hit
+    then         buffer 0, buffer 1, ...                     until the read has `limit` bytes
     last read    read_tracing_buffers_completed, trace stats if due
 
 If the config has a filter, all packets except the stats are filtered. If the config has a codec,

@@ -3,9 +3,10 @@
     @available(replaced=5)  1: name string:8;     the old one
     @available(added=5)     1: name string:16;    its replacement
 
-No element may take the name of a `removed` element, nor its place on the wire (a value, an ordinal,
-an offset). Some element must have the name of a `replaced` element (the new name if `renamed` is
-stated) and its place on the wire. Composed methods count as methods of the protocol.
+After an element was `removed`, no element may have the removed element's name, or its place on the
+wire (a value, an ordinal, an offset). After an element was `replaced`, some element must have both:
+the replaced element's name (or the one stated by `renamed`) and its place on the wire. Composed
+methods count as methods of the protocol.
 """
 
 from __future__ import annotations
