@@ -26,9 +26,9 @@
  * well.
  *
  * Layout: a page is divided when it is first taken.  With few writers a page is
- * one chunk, which needs the fewest commits.  When the writers exceed a quarter
- * of all chunks of a layout, pages partitioned later get the next finer layout.
- * Readers support all layouts.
+ * one chunk, which needs the fewest commits.  With more writers, pages divided
+ * later get smaller chunks: a layout that would give the whole buffer at least
+ * four chunks per writer.  Readers support all layouts.
  *
  * Writer ids are handed out round robin, 1 to 32767. The arbiter keeps the next
  * chunk id of each writer id (4 bytes), also after the writer has ended.  A

@@ -105,8 +105,8 @@ bool st_trace_writer_init(struct st_trace_writer* w, struct st_arbiter* a,
                           uint32_t target_buffer,
                           enum st_exhausted_policy policy);
 
-/* Ends the writer: returns its chunk, sends its patches, reports an unmarked
- * loss to the arbiter, and frees the writer id. */
+/* Ends the writer: returns its chunk, sends its patches, and frees the writer
+ * id.  If the writer's last packet was lost, reports that to the arbiter. */
 void st_trace_writer_destroy(struct st_trace_writer* w);
 
 /* Ends an open packet and returns the current chunk, even if it is not full.

@@ -1,10 +1,10 @@
 /* Test checks: a minimal unit test framework.
  *
- * A test is a program.  Each case is a `static void name(void)`; main runs them
- * with RUN(name), which prints the name first, and returns 0. The first failed
- * check prints its position and expression, and ends the program: with exit
- * status 1, or by abort() where CHECK_ABORTS is defined (fuzz targets, so that
- * the driver sees a crash).
+ * A test is a program.  Each case is a `static void name(void)`.  The macro
+ * RUN(name) prints the name, then runs the case; main has a RUN() for each case
+ * and returns 0. The first failed check prints its position and expression, and
+ * ends the program: with exit status 1, or by abort() where CHECK_ABORTS is
+ * defined (fuzz targets, so that the driver sees a crash).
  */
 #pragma once
 

@@ -264,8 +264,8 @@ static void push_that_makes_room_wakes_the_poller(void) {
   close_queue();
 }
 
-/* Opens another socket with the same descriptor number, as a daemon may that
- * closes all descriptors. */
+/* Another socket takes the descriptor number of the queue's socket.  That may
+ * happen in a daemon, which closes all descriptors and then opens others. */
 static void file_that_got_the_sockets_number_gets_no_byte(void) {
   open_queue(1 << 16);
   fill();

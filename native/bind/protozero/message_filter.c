@@ -1,5 +1,5 @@
-/* The Python type MessageFilter: removes the fields of messages that a bytecode
- * denies.
+/* The Python type MessageFilter: removes from messages those fields that a
+ * bytecode denies.
  *
  * Large messages are filtered without the GIL.
  */

@@ -201,8 +201,8 @@ static ALWAYS_INLINE uint8_t* put_event(uint8_t* p, const uint8_t* limit,
   return p ? put_keywords(p, limit, k, values, size_bytes) : NULL;
 }
 
-/* Makes the track that the caller has passed the event's track.  Returns false
- * if that track was not described yet, or if the value is no Track. */
+/* Puts the event on the track that the caller has passed.  Returns false if
+ * that track was not described yet, or if the value is no Track. */
 static bool use_track(struct current* now, PyObject* value) {
   if (value == Py_None)
     return true;

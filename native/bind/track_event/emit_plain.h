@@ -2,10 +2,11 @@
  *
  * st_emit handles every type of argument, with checks and copies.  Most
  * arguments are small ints, floats, bools and short strings, passed by the same
- * call site again and again.  The names of a call site are one tuple, always
- * the same object, so their ids are cached by its identity; the values are
- * encoded straight into the chunk.  The options track, flow and
- * terminating_flow are handled in the same way.
+ * call site again and again.  A call site passes the names of its arguments as
+ * a tuple, which is the same object at each call.  So the ids of the names are
+ * cached by the identity of the tuple.  The values are encoded straight into
+ * the chunk.  The options track, flow and terminating_flow are written here,
+ * too.
  *
  * In unusual cases (unknown names, other types, a track that is not described
  * yet, no room in the chunk) nothing is written, and the caller uses st_emit.

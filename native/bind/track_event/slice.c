@@ -249,8 +249,9 @@ static void begin(SliceObject* s, uint32_t mask, uint32_t index) {
   if (index >= s->depth)
     return;
   struct slice_entry* e = index == 0 ? &s->first : &s->deeper[index - 1];
-  /* The start counter is read after the event, because a session may have been
-   * started while the arguments were converted. */
+  /* The start counter is read after the event.  If a session was started while
+   * the arguments were converted, it may have got this BEGIN, and then has to
+   * get the END, too. */
   *e = (struct slice_entry){written, st_start_counter,
                             effective_track(s->track)};
   if (UNLIKELY(s->code))

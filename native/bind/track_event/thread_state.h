@@ -57,8 +57,8 @@ struct thread_state {
   struct thread_sequence* done;
   /* The number of nested events whose arguments the thread is converting. */
   unsigned converting;
-  /* The code object of a @traced function that is about to be called; only
-   * compared (slice.c). */
+  /* The code object of a @traced function that is about to be called.  Only its
+   * address is used (slice.c). */
   PyObject* traced_code;
   uint32_t traced_mask;
   /* Whether the owner thread is writing, or waits without the GIL. */

@@ -1,8 +1,8 @@
 /* Fuzzes writer misuse: writes to any handle, open, ended or stale, in any
  * order.
  *
- * Like the bindings, it uses the arena's messages and serials: a handle with an
- * old serial is not used; a handle whose message has ended is used, and must
+ * Like the bindings, it compares the serial of a handle with that of the
+ * message, and does not use a stale handle.  A write to an ended message must
  * change nothing.  The output must always be a complete message of the size
  * that the stream reports, and bytes around the buffers must not change. */
 #define CHECK_ABORTS

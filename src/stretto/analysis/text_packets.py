@@ -132,6 +132,6 @@ def _packet(body: str, name: str, line: int) -> TracePacket:
     try:
         return parse_text(body, TracePacket, name)
     except TextFormatError:
-        # Parse the text again below as many empty lines as precede it in the file: then the error
-        # message has the file's line numbers.
+        # Parse the text again, with an empty line for each line of the file before it: then the
+        # error message has the file's line numbers.
         return parse_text("\n" * (line - 1) + body, TracePacket, name)

@@ -6,8 +6,9 @@ Rules
 - A round waits until there is something to do, then runs the callbacks of ready descriptors, the
   tasks posted so far, and the delayed tasks that are due. A task that posts itself again therefore
   can't block other tasks.
-- Callbacks may run for `SLICE_NS` per round, and so may tasks. The remaining callbacks and tasks
-  run first in the next round, after the callbacks of urgent descriptors.
+- Callbacks of urgent descriptors run first in each round.
+- All other callbacks may run for `SLICE_NS` per round, and so may tasks. The remaining ones run in
+  the next round, before newer ones.
 - An exception of a task leaves `run`; the task is removed, all other tasks stay queued, and `run`
   may be called again.
 - A descriptor is unwatched before it is closed.

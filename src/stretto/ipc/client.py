@@ -120,9 +120,9 @@ class Client(ParkedFd):
             descriptor: The service and its methods.
             on_bound: Called with a proxy; with None if the host has no such service or has
                 disconnected.
-            flow_key: Key of the connection for flow ids, sent with the request; 0 for none. It is
-                for connections for which the kernel doesn't report a key to both peers. It adds 11
-                bytes to the request, which hosts without support for flow keys skip.
+            flow_key: Key of the connection for flow ids, sent with the request; 0 for none. Use it
+                if the kernel doesn't report a key of the connection to both peers. It takes 11
+                bytes of the request; hosts without support for flow keys ignore it.
         """
         if flow_key:
             self.channel.key = flow_key

@@ -40,7 +40,7 @@ class ReplyStreams:
 
     Args:
         runner: The task runner of the connection.
-        connection: The connection to the client, which calls `resume` as `on_drained`.
+        connection: The connection to the client. Its `on_drained` is `resume` of this object.
     """
 
     def __init__(self, runner: TaskRunner, connection: Connection) -> None:

@@ -135,7 +135,7 @@ def in_child(check: str, namespace: dict[str, object]) -> int:
 
 
 class TestArbiterAfterFork:
-    def test_forked_child_of_a_remote_producer_does_not_change_its_memory(self) -> None:
+    def test_forked_child_of_a_remote_producer_does_not_change_the_parents_memory(self) -> None:
         with RemoteProducer() as remote:
             writer = _native.TraceWriter(remote.arbiter, BUFFER)
             writer.write(packet(1))

@@ -81,8 +81,8 @@ def process_name() -> str:
     if script not in ("", "-", "-c"):
         folder, name = os.path.split(script)
         if name == "__main__.py":
-            # `python -m PACKAGE` runs this script. A spawned worker has only the script's path, so
-            # the package's name is that of the folder.
+            # `python -m PACKAGE` runs the script PACKAGE/__main__.py. A spawned worker knows only
+            # the path of that script, so it uses the name of the script's folder.
             name = os.path.basename(folder) or name
         return name
     return os.path.basename(sys.orig_argv[0]) if sys.orig_argv else "python"

@@ -68,9 +68,10 @@ def _find_current_task() -> CurrentTask | None:
 
 
 def _python_tasks(asyncio: Any) -> CurrentTask | None:
-    """Return asyncio's function for tasks of the Task class in Python; None before Python 3.14.
+    """Return the function that finds running tasks of asyncio's Python class; None before 3.14.
 
-    From 3.14 on, `asyncio.current_task` returns only tasks of the class in C.
+    asyncio has a Task class in C and one in Python. From 3.14 on, `asyncio.current_task` finds only
+    tasks of the class in C.
     """
     return asyncio.tasks._py_current_task if sys.version_info >= (3, 14) else None  # noqa: SLF001
 

@@ -52,7 +52,7 @@ class Consumer:
 
     Args:
         library: The library.
-        version: The version to compile of the library's platform.
+        version: The version of the library's platform that is compiled.
         names: The names generated so far in this run, for all libraries.
     """
 
