@@ -8,6 +8,7 @@ from time import monotonic
 import pytest
 
 import stretto
+from stretto.base.trace_name import name_complaint
 from stretto.cli.record.summary import whereabouts
 
 
@@ -29,6 +30,8 @@ class RecordedRun:
         """Start to record, before pytest-xdist starts its workers."""
         if self._path is None:
             return
+        if complaint := name_complaint(self._path):
+            raise pytest.UsageError(f"--stretto: {complaint}.")
         if not stretto.available():
             raise pytest.UsageError("--stretto: this is Stretto without its native part.")
         self._began = monotonic()

@@ -100,6 +100,11 @@ _MODULES = {
 """Names beyond events, with the modules that define them; loaded on first use."""
 
 
+def __dir__() -> list[str]:
+    """Return the public names, for completion and `help`, also those that aren't loaded yet."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
     """Load a name of `_MODULES` at its first use."""
     if name not in _MODULES:

@@ -135,6 +135,12 @@ def test_value_that_names_tests_is_refused(folder: Path, value: str) -> None:
     assert (folder / "test_shop.py").read_text() == TESTS
 
 
+def test_json_name_is_refused_with_the_command_that_makes_json(folder: Path) -> None:
+    run = run_pytest(folder, "--stretto=shop.json")
+    assert run.status == USAGE_ERROR, run
+    assert "`stretto convert shop.pftrace shop.json`" in run.stdout + run.stderr
+
+
 def test_trace_that_cannot_be_written_is_an_error_before_the_first_test(folder: Path) -> None:
     run = run_pytest(folder, "--stretto=missing/shop.pftrace")
     assert run.status == USAGE_ERROR, run

@@ -128,6 +128,21 @@ def test_category_is_recorded_without_a_config(place: Place, category: str, coun
     assert place.slices("trace.pftrace") == count
 
 
+def test_requests_that_nothing_matches_and_an_empty_trace_are_reported(place: Place) -> None:
+    wait_until(lambda: "test" in place.run("trace", "--query", "--long").stdout, "the category")
+    done = place.run("trace", "--category", "tset", "-t", "50ms")
+    assert "Note: no connected process has the category 'tset'; did you mean 'test'?" in done.stderr
+    assert "Note: the trace has no events" in done.stderr
+    assert "linux." not in done.stderr  # The light mode adds these data sources by itself.
+    typo = 'data_sources { config { name: "track_evnt" } } duration_ms: 50'
+    done = place.run("trace", "-c", place.config(typo), "--txt", "-o", "out")
+    assert "data source 'track_evnt'; did you mean 'track_event'?" in done.stderr
+
+
+def test_trigger_without_any_session_is_reported(place: Place) -> None:
+    assert "no session is running" in place.run("trigger", "now").stderr
+
+
 def test_config_from_standard_input_and_trace_to_standard_output(place: Place) -> None:
     process = place.start("-c", "-", "--txt", "-o", "-")
     process.write_line(CONFIG + "duration_ms: 600000")
@@ -150,6 +165,7 @@ def test_session_ends_after_its_duration(place: Place) -> None:
     assert done.stderr.splitlines() == [
         "Connected to the tracing service, TTL: 1s",
         f"Wrote {size} bytes into out",
+        "Note: the trace has no events, only names of processes and such",
     ]
 
 
@@ -255,7 +271,7 @@ def test_trigger_command_stops_a_session(place: Place) -> None:
     place.wait_for_session()
     assert "TTL: 600s" in process.line("stderr")
     place.write(6)
-    place.run("trigger", "other")
+    assert place.run("trigger", "other").stderr == ""
     place.run("trigger", "now")
     assert process.wait() == 0
     assert place.slices("out") == 6

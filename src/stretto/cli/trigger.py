@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, RemoteProtocolError, TransportError
-from stretto.base.socket_names import producer_socket
+from stretto.base.socket_names import consumer_socket, producer_socket
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,8 +52,28 @@ def run(arguments: Sequence[str]) -> int:
     names = [word for word in arguments if not word.startswith("-")]
     if not names:
         raise CommandError("trigger: name a trigger. `stretto trigger --help` shows how.")
+    if _has_no_session():
+        print("stretto: trigger: no session is running, so nothing waits for it", file=sys.stderr)
     activate_triggers(names)
     return 0
+
+
+def _has_no_session() -> bool:
+    """Whether the service has no session; False if this user may not query it."""
+    from stretto.base.selector_task_runner import SelectorTaskRunner
+    from stretto.cli.trace.consumer import TraceConsumer
+
+    runner = SelectorTaskRunner()
+    consumer = None
+    try:
+        consumer = TraceConsumer(runner, consumer_socket())
+        return not consumer.service_state(sessions_only=True).num_sessions
+    except CommandError:
+        return False
+    finally:
+        if consumer is not None:
+            consumer.close()
+        runner.close()
 
 
 def activate_triggers(names: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from stretto.cli.background import FAILED, daemonize
 from stretto.cli.trace import query, snapshot
 from stretto.cli.trace.config import read_config, session_config
 from stretto.cli.trace.consumer import TraceConsumer
+from stretto.cli.trace.light_mode import ADDED
 from stretto.cli.trace.options import USAGE_EXIT_CODE, TraceOptions, make_parser, parse
 from stretto.cli.trace.output import TraceOutput
 from stretto.cli.trace.session import FLUSH_BY_COMMAND, TraceSession, start_delay_ms
@@ -138,6 +139,7 @@ class _Command:
             make_snapshot=self._make_snapshot,
             print_line=_print_line,
             on_started=lambda: self._started(0),
+            added=ADDED if self._options.light else (),
         )
 
     def _leave_terminal(self) -> None:

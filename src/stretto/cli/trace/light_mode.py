@@ -26,6 +26,8 @@ DEFAULT_TIME = "10s"
 DEFAULT_BUFFER = "32mb"
 FLUSH_PERIOD_MS = 30_000
 DISKSTAT_PERIOD_MS = 1000
+ADDED = ("linux.process_stats", "linux.system_info")
+"""Data sources of each config of the light mode."""
 _HYPERVISOR = ("hyp", "hypervisor")
 
 
@@ -104,7 +106,4 @@ def _sources(apps: Sequence[str], names: Sequence[str]) -> list[DataSourceConfig
             symbolize_ksyms=True,
         )
         sources.append(DataSourceConfig(name="linux.ftrace", ftrace_config=ftrace))
-    sources += [
-        DataSourceConfig(name=name) for name in ("linux.process_stats", "linux.system_info")
-    ]
-    return sources
+    return [*sources, *(DataSourceConfig(name=name) for name in ADDED)]

@@ -7,6 +7,8 @@ import stat
 from contextlib import suppress
 
 from stretto.base.errors import CommandError, TransportError
+from stretto.base.trace_name import name_complaint
+from stretto.recorder.host.contents import Contents
 from stretto.service.output.output_file import OutputFile
 
 
@@ -27,6 +29,8 @@ class TraceOutput:
     """
 
     def __init__(self, path: str, *, no_clobber: bool = False) -> None:
+        if complaint := name_complaint(path):
+            raise CommandError(f"trace: {path}: {complaint}.")
         self.path = path if path == "-" else os.path.abspath(path)
         self.name = "stdout" if path == "-" else path
         self.error = ""
@@ -52,6 +56,14 @@ class TraceOutput:
         """The size of the file, including bytes of other writers; for a pipe, the bytes written."""
         status = os.fstat(self.fd)
         return status.st_size if stat.S_ISREG(status.st_mode) else self._file.bytes_written
+
+    def has_track_events(self) -> bool:
+        """Whether the file has track events; True if it can't be read again."""
+        if not stat.S_ISREG(os.fstat(self.fd).st_mode):
+            return True
+        contents = Contents()
+        contents.add_file(self.fd)
+        return bool(contents.events)
 
     def remove_if_empty(self) -> None:
         """Remove the file if it is empty, unless the path has been replaced by another file."""

@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError
 from stretto.cli.trace.snapshot import triggered_request
+from stretto.cli.trace.unmatched import TRACK_EVENT, unmatched
 from stretto.protos.config import TraceConfig
 from stretto.protos.ipc import ObservableEvents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from stretto.cli.trace.consumer import TraceConsumer
     from stretto.cli.trace.output import TraceOutput
     from stretto.cli.trace.snapshot import Snapshot
     from stretto.protos.ipc import CloneSessionRequest
+    from stretto.protos.trace import TracingServiceState
 
 FLUSH_BY_COMMAND = 0x22
 """FlushFlags with initiator perfetto_cmd and reason trace stop."""
@@ -46,6 +48,7 @@ class TraceSession:
         make_snapshot: makes a copy of the session, from a request and a path.
         print_line: prints a line for the user.
         on_started: called when all data sources have started.
+        added: data sources of the config that the user has not named.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class TraceSession:
         make_snapshot: Callable[[CloneSessionRequest, str], Snapshot],
         print_line: Callable[[str], object],
         on_started: Callable[[], object],
+        added: Collection[str] = (),
     ) -> None:
         self._consumer = consumer
         self._config = config
@@ -64,6 +68,7 @@ class TraceSession:
         self._make_snapshot = make_snapshot
         self._print_line = print_line
         self._on_started = on_started
+        self._added = added
         self._hits: list[ObservableEvents.CloneTriggerHit] = []
         self._snapshots = 0
         self._stopping = False
@@ -78,6 +83,11 @@ class TraceSession:
         seconds = -(-(self._config.duration_ms or trigger_limit_ms(self._config)) // 1000)
         limit = f", TTL: {seconds}s" if seconds else ", starting tracing"
         self._print_line(f"Connected to the tracing service{limit}")
+        endpoint.query_service_state(self._check_offered)
+
+    def _check_offered(self, state: TracingServiceState) -> None:
+        for line in unmatched(self._config, state, self._added):
+            self._print_line(f"Note: {line}")
 
     def stop(self) -> None:
         """Flush and end the session, as Ctrl-C does. Idempotent."""
@@ -103,6 +113,13 @@ class TraceSession:
         elif self._output is not None:
             self._consumer.read_into(self._output)
             self._print_line(f"Wrote {self._output.size} bytes into {self._output.name}")
+            if self._records_track_events_only() and not self._output.has_track_events():
+                self._print_line("Note: the trace has no events, only names of processes and such")
+
+    def _records_track_events_only(self) -> bool:
+        sources = (each.config for each in self._config.data_sources)
+        names = {source.name for source in sources if source is not None}
+        return names - set(self._added) == {TRACK_EVENT}
 
     def _wait(self) -> None:
         limit = self._limit_ms()

@@ -16,6 +16,7 @@ import stat
 import sys
 
 from stretto.base.errors import CommandError
+from stretto.base.trace_name import name_complaint
 
 FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
@@ -197,6 +198,8 @@ def _is_special(path: str) -> bool:
 
 
 def _check_file(path: str) -> None:
+    if complaint := name_complaint(path):
+        raise CommandError(f"record: {complaint}.", 2)
     if os.path.isdir(path):
         raise _refuse(path, "it is a folder")
     if os.path.exists(path) and not os.access(path, os.W_OK):

@@ -25,6 +25,13 @@ def test_streamed_trace_gets_its_final_name_at_the_end(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("ring", [True, False])
+def test_json_name_is_refused_with_the_command_that_makes_json(tmp_path, ring):
+    with pytest.raises(CommandError, match=r"`stretto convert \S+/x.pftrace \S+/x.json` makes"):
+        Output(str(tmp_path / "x.json"), ring=ring)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_ring_file_is_removed_when_the_trace_is_complete(path):
     output = Output(str(path), ring=True)
     assert os.listdir(path.parent) == ["trace.ring"]
