@@ -92,9 +92,9 @@ static const char* add_field(struct loader* l, uint32_t field, uint32_t rule) {
   return NULL;
 }
 
-/* Adds a rule for a range of field numbers.  The range may begin below the
- * limit of the table and end above it.  A range whose end would exceed 2^32 is
- * empty. */
+/* Adds a rule for a range of field numbers.  Numbers below DIRECT_LIMIT get an
+ * entry each in the message's table, the others become a range of the message.
+ * A range whose end would exceed 2^32 is empty. */
 static const char* add_fields(struct loader* l, uint32_t first,
                               uint32_t count) {
   uint32_t end = first + count;

@@ -56,7 +56,7 @@ struct st_filter_bytecode {
 };
 
 /* Loads the bytecode, and the overlay unless the overlay's size is 0.  Returns
- * NULL on success.  On failure returns the reason as a phrase ("..."), and
+ * NULL on success.  On failure returns the reason, such as "it is empty", and
  * there is nothing to free. */
 const char* st_filter_bytecode_load(struct st_filter_bytecode* b,
                                     const uint8_t* data, size_t size,

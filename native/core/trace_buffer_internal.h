@@ -81,8 +81,8 @@ static_assert(offsetof(struct st_record_header, flags) == 12, "format");
  *
  * The positions are used to recover the buffer from the file of a dead process.
  * The memory of a dead process contains all stores up to an instruction, and
- * none after it. So the compiler must not reorder the stores, which the release
- * stores and before_store() ensure.
+ * none after it. So the compiler must not reorder the stores.  The release
+ * stores and before_store() prevent that.
  *
  * While the process lives, only the writing thread loads the positions.  It has
  * the buffer's mutex, so these loads are relaxed. */

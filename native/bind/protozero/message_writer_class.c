@@ -104,8 +104,9 @@ static bool add_methods(PyTypeObject* type, PyObject* fields) {
 }
 
 /* Removes garbage collection and subclassing from a class made in Python.
- * Writers need neither: they hold no references that could form a cycle, and
- * with a fixed size they share one free list. */
+ * Writers hold no references that could form a cycle, so they need no garbage
+ * collection.  A subclass could make its objects larger; all objects of the
+ * free list must have the same size. */
 static void close_class(PyTypeObject* type) {
   type->tp_dealloc = message_writer_type->tp_dealloc;
   type->tp_traverse = NULL;

@@ -86,9 +86,9 @@ if TYPE_CHECKING:
             """Return the current time, for `stamp`."""
 
         def opened(self, channel: RpcChannel) -> None:
-            """Handle the creation of a server's end, for example by determining its key.
+            """Handle the creation of a server's end, for example by determining the channel's key.
 
-            The key can't be determined after the peer has disconnected."""
+            After the peer has disconnected, the key can't be determined any more."""
 
         def sent(  # noqa: PLR0917  # positional, so that calls are fast
             self,

@@ -1,6 +1,7 @@
 """The destination of the trace: a file that gets its name when it is complete, or a pipe.
 
-    ring     OUT.ring, a mapped buffer, removed at a clean end; then OUT.part -> OUT
+    ring     OUT.ring, a mapped buffer; at the end the trace is written to OUT.part, which is
+             renamed to OUT, and OUT.ring is removed
     stream   OUT.part, renamed to OUT at the end
     pipe     `-`, a FIFO or a device: written directly
 

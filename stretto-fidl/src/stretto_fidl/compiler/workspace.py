@@ -24,7 +24,8 @@ class Workspace:
     """All libraries of one run.
 
     Args:
-        versions: A number, `NEXT` or `HEAD` by platform; HEAD by default.
+        versions: The version of each platform, by the platform's name: a number, `NEXT` or `HEAD`.
+            A platform that isn't listed has the version `HEAD`.
     """
 
     def __init__(self, versions: Mapping[str, str]) -> None:

@@ -1,8 +1,8 @@
 """Describes the methods of a protocol to the hooks of `stretto.base.rpc_hooks`.
 
-`@trace("CATEGORY")` on a method, or on a protocol for all its methods, names the category of its
-messages; `@trace("")` or `@trace("off")` on a method excludes the method. Methods that a protocol
-composes keep the category of their own protocol.
+`@trace("CATEGORY")` on a method names the category of the method's messages; on a protocol it is
+for all methods of the protocol. `@trace("")` or `@trace("off")` on a method excludes the method.
+Methods that a protocol composes keep the category of their own protocol.
 
 `RpcMethod.describe` decodes a message a second time, with placeholders for its handles, because a
 handle has one owner.

@@ -149,7 +149,8 @@ def reply_in(method: Method, incoming: Incoming) -> Any:
     """Decode a reply, and return its payload.
 
     Returns:
-        The payload of the reply, or of success if the method has errors; None without a payload.
+        The payload of the reply; for a method with errors, that of the success. None if there is
+        no payload.
 
     Raises:
         DomainError: The method's own error.

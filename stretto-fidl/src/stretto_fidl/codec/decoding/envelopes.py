@@ -132,7 +132,7 @@ class _Envelopes:
     """Reads the members of a table or union; compiles the code for a member at its first use.
 
     Attributes:
-        items: The number of items of an envelope.
+        items: The number of items that `struct` unpacks from an envelope.
     """
 
     __slots__ = ("_hidden", "_made", "_members", "_resource", "_wire", "items")
