@@ -55,8 +55,8 @@ static void malformed_traceparent_has_no_key(void) {
 }
 
 static void key_of_a_valid_traceparent_is_never_0(void) {
-  /* The lower half of this trace id, times kOdd (request_key.c), is 1.  With the
-   * span id 1 the key would be 1 ^ 1 = 0, which means "no key". */
+  /* The lower half of this trace id, times kOdd (request_key.c), is 1.  With
+   * the span id 1 the key would be 1 ^ 1 = 0, which means "no key". */
   CHECK_EQ(of_parent("00-0000000000000000f1de83e19937733d-0000000000000001-00"),
            1);
 }

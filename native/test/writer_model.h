@@ -1,7 +1,7 @@
 /* Runs a trace writer by a script of random or fuzzed bytes, and compares it
- * with a model: each accepted packet must be read complete and in order.  If a
- * packet before it was lost, it must begin with the mark of a loss.  All packets
- * that were not accepted must be counted.
+ * with a model: each accepted packet must be read complete and in order.  If
+ * packets were lost just before it, it must begin with the mark of a loss.  All
+ * packets that were not accepted must be counted.
  *
  *   script:  page size, pages, number of live writers, policy, then steps:
  *            write (in one of three ways) | flush | ensure room |
