@@ -17,7 +17,7 @@ grpcio_off/no_op        a grpcio call through our interceptors whose category is
 grpcio_wrapper/limit    the time that our interceptors add to a grpcio call with a `traceparent`,
                         compared with interceptors that do nothing; the limit is 20 us
 grpcio_header/limit     like grpcio_wrapper, for a call without `traceparent`: our interceptors add
-                        a header; to the calls compared with them, the program adds such a header
+                        a header; with interceptors that do nothing, the program adds the header
 
 The figures of the first two rows are minima over all rounds; bench/_rounds.py explains the others.
 A call is a request and a reply, so its flow has four points. OpenTelemetry is the package

@@ -48,7 +48,7 @@ int PARTS(DECLARATOR);
 static int (*const kParts[])(PyObject*) = {PARTS(POINTER)};
 
 /* Allows one interpreter per process: a process has one set of tracing
- * instances and threads, and they hold objects of that interpreter.  In other
+ * instances and threads, and these hold objects of one interpreter.  In other
  * interpreters `import stretto` falls back to the pure Python package, which
  * records nothing. */
 static bool is_main_interpreter(void) {

@@ -27,8 +27,8 @@
  *
  * Layout: a page is divided when it is first taken.  With few writers a page is
  * one chunk, which needs the fewest commits.  With more writers, pages divided
- * later get smaller chunks: a layout that would give the whole buffer at least
- * four chunks per writer.  Readers support all layouts.
+ * later get smaller chunks, so that the whole buffer would have at least four
+ * chunks per writer.  Readers support all layouts.
  *
  * Writer ids are handed out round robin, 1 to 32767. The arbiter keeps the next
  * chunk id of each writer id (4 bytes), also after the writer has ended.  A

@@ -18,9 +18,9 @@ struct st_trace_scan {
   uint64_t packets;
   uint64_t track_events;
   uint64_t drops;
-  /* The events of a sequence can be read from the packet on that starts the
-   * sequence's incremental state.  This is the boot time in ns of the earliest
-   * such packet of all sequences; UINT64_MAX if there is none. */
+  /* The events of a sequence can only be read after a packet that starts the
+   * incremental state of the sequence.  This is the boot time in ns of the
+   * earliest such packet in the trace; UINT64_MAX if there is none. */
   uint64_t first_ns;
   void (*on_descriptor)(void* context, const uint8_t* data, size_t size);
   void* context;

@@ -7,8 +7,8 @@
 enum { STITCHED_LIMIT = 2 << 20 };
 
 /* A stream whose buffers are like chunks: when the stream has left a buffer,
- * the message cannot write to it any more.  It can only make patches for it;
- * stitcher_finish() applies them. */
+ * the message cannot write to that buffer any more.  The message can only make
+ * patches for it, which stitcher_finish() applies. */
 struct stitcher {
   /* The script from which the sizes of the buffers are read. */
   struct script* sizes;

@@ -163,7 +163,7 @@ static void nesting_depth_is_bounded(void) {
     size = sizeof in - at;
   }
   expect(in + at, size, in + at, size);
-  /* The innermost message is empty, so the filter does not enter it.  So the
+  /* The innermost message is empty, and the filter does not enter it.  So the
    * filter accepts one more level around the message, and refuses two. */
   for (int more = 0; more < 2; more++) {
     CHECK_EQ(run(in + at, size), ST_FILTER_DONE);

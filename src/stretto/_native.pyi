@@ -783,7 +783,7 @@ def flow_id(key: int, index: int, /) -> int:
     """
 
 def in_event() -> bool:
-    """Whether this thread is recording an event that has called the current function.
+    """Whether this thread is recording an event, and the current function is called for that event.
 
     For example, the repr of an argument is called while its event is recorded. Functions that are
     used by tracing, and traced themselves, need this test.

@@ -6,8 +6,8 @@
 
 #include "bind/common/python.h"
 
-/* The largest number of wrappers around a function that are unwrapped.  It is
- * enough for a functools.partial of a callable object with a bound method. */
+/* How many objects code_of() examines at most, one inside the other.  That is
+ * enough for a functools.partial of a callable object. */
 enum { MAX_WRAPPERS = 4 };
 
 /* Returns whether the calling thread is the main thread of the process, the

@@ -1,11 +1,11 @@
 /* Calls of functions that `@traced` decorates.
  *
  * The decorator makes a Python function, whose body opens a slice and calls the
- * decorated function.  From 3.12 on, Category.trace_calls() gives the made
- * function a native vectorcall, which does the same faster.  Otherwise the
- * function still behaves like a Python function.  CPython 3.11 does not use the
- * vectorcall of Python functions; there the body is one call of
- * Category.call_traced().
+ * decorated function.  From 3.12 on, Category.trace_calls() adds a native
+ * vectorcall to the function that was made.  The vectorcall does the same
+ * faster.  In all other respects the function is a Python function.  CPython
+ * 3.11 does not use the vectorcall of Python functions; there the body is one
+ * call of Category.call_traced().
  */
 #pragma once
 

@@ -97,8 +97,9 @@ def _after_in_parent() -> None:
     if sys.version_info >= (3, 12):
         _resume_soon()
     else:
-        # Python 3.11 doesn't count threads at a fork, so the threads can start at once. It may hang
-        # if a pending call adds another one while a profile function is set.
+        # Python 3.11 doesn't count threads at a fork, so the threads can start at once. No pending
+        # call is used: if a pending call adds another one while a profile function is set, Python
+        # 3.11 may hang.
         resume()
 
 

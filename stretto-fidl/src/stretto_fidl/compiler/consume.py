@@ -52,7 +52,7 @@ class Consumer:
 
     Args:
         library: The library.
-        version: The version of the library's platform that is compiled.
+        version: The version to compile; it is a version of the library's platform.
         names: The names generated so far in this run, for all libraries.
     """
 

@@ -1,7 +1,8 @@
 """The order of declarations in the IR: each after the declarations that it needs.
 
-A declaration doesn't need the types of its optional members: a type may contain itself that way.
-Nor does it need the protocol of an endpoint, which messages don't contain.
+A declaration doesn't need the types of its optional members, so a type may contain itself as an
+optional member. Nor does a declaration need the protocols of its endpoints: messages contain only
+the ends of channels.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One wrong definition for each error that both Fuchsia's compiler and this compiler detect.
 
 The numbers are those of Fuchsia's error catalogue, `fi-NNNN`; the definitions are written for
-this test. The table in docs/compiler.md lists the other numbers with reasons.
+this test. A table in docs/compiler.md lists the numbers that are missing here, and says why.
 """
 
 from __future__ import annotations
