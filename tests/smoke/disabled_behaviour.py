@@ -121,7 +121,7 @@ class Traced(unittest.TestCase):
             return a + b
 
         self.assertEqual(add(1), 3)
-        self.assertEqual((add.__name__, add.__doc__), ("add", "Add."))
+        self.assertEqual((add.__name__, add.__doc__), ("add", "Return the sum."))
         original = inspect.unwrap(add)
         self.assertIsNot(original, add)
         self.assertEqual(original(1), 3)

@@ -21,7 +21,7 @@ _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _help() -> str:
-    verbs = "\n".join(f"  stretto {name:<9} {text}" for name, text in described_verbs().items())
+    verbs = "\n".join(f"  stretto {name:<10} {text}" for name, text in described_verbs().items())
     return f"""\
 Stretto: Perfetto's tracing stack for Python.
 

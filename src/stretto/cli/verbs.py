@@ -36,6 +36,8 @@ VERBS = {
     "flows": ("stretto.cli.flows.command", "show the RPC calls of a trace"),
     "convert": ("stretto.cli.convert.command", "convert a trace to FXT, text or JSON, and back"),
     "view": ("stretto.cli.view", "show a trace in the Perfetto UI"),
+    "doctor": ("stretto.cli.doctor.command", "show what this machine allows"),
+    "completion": ("stretto.cli.completion", "print a script for completion in bash or zsh"),
 }
 """Stretto's own verbs: (module, description) by name."""
 

@@ -63,8 +63,8 @@ def test_help_shows_the_first_line_of_an_added_verb(
     install(greet="some_verbs:greet", gone="no_such_module:run")
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
-    assert "  stretto greet     Greet somebody.\n" in out
-    assert "  stretto gone      gone: the verb can't be loaded: No module named" in out
+    assert "  stretto greet      Greet somebody.\n" in out
+    assert "  stretto gone       gone: the verb can't be loaded: No module named" in out
 
 
 def test_command_error_of_an_added_verb_is_printed_and_sets_the_exit_code(

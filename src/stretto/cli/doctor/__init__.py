@@ -1,0 +1,1 @@
+"""The verb `doctor`: what this machine allows, and what follows from it."""
