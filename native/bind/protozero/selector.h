@@ -8,9 +8,9 @@
  *   11 -> 9  -> column 1
  *         10 -> column 2
  *
- * The rules are those of the decoders.  If a field occurs more than once, its
- * last occurrence counts; this also holds for the messages that contain it.  A
- * field of another wire type counts as missing.  Decoding stops at the first
+ * As in all decoders of Stretto: if a field occurs more than once, its last
+ * occurrence counts; this also holds for the messages that contain it.  A field
+ * of another wire type counts as missing.  Decoding stops at the first
  * malformed byte.
  */
 #pragma once
