@@ -6,6 +6,18 @@
 
 enum { PACKET_TAG = 0x0a }; /* The encoded tag of the field Trace.packet. */
 
+static void scan_interned(struct st_trace_scan* s,
+                          const struct st_field* data) {
+  struct st_decoder d;
+  struct st_field f;
+  st_decoder_init(&d, data->data, data->size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == ST_FIELD_INTERNED_DATA_SOURCE_LOCATIONS &&
+        f.wire_type == ST_WIRE_DELIMITED)
+      s->on_location(s->context, f.data, f.size);
+  }
+}
+
 static void scan_packet(struct st_trace_scan* s, const uint8_t* data,
                         size_t size) {
   struct st_decoder d;
@@ -18,7 +30,11 @@ static void scan_packet(struct st_trace_scan* s, const uint8_t* data,
     bool delimited = f.wire_type == ST_WIRE_DELIMITED;
     if (f.number == ST_FIELD_TRACE_PACKET_TRACK_EVENT)
       s->track_events += delimited;
-    else if (f.number == ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR && delimited)
+    else if (f.number == ST_FIELD_TRACE_PACKET_INTERNED_DATA && delimited &&
+             s->on_location)
+      scan_interned(s, &f);
+    else if (f.number == ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR && delimited &&
+             s->on_descriptor)
       s->on_descriptor(s->context, f.data, f.size);
     else if (f.number == ST_FIELD_TRACE_PACKET_PREVIOUS_PACKET_DROPPED)
       s->drops += !delimited && (f.value & ST_LOSS_SMB_FULL);

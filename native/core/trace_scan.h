@@ -5,7 +5,7 @@
  *
  * It walks over complete packets (0a, length, packet), counts packets with a
  * track event and packets that mark a loss because shared memory was full, and
- * calls on_descriptor for TrackDescriptors.  It stops at the first incomplete
+ * calls functions for TrackDescriptors and source locations.  It stops at the first incomplete
  * packet, where the caller continues with more data.  It accepts any bytes, and
  * reads none outside of them.
  */
@@ -22,7 +22,9 @@ struct st_trace_scan {
    * incremental state of the sequence.  This is the boot time in ns of the
    * earliest such packet in the trace; UINT64_MAX if there is none. */
   uint64_t first_ns;
+  /* Called for TrackDescriptors and interned SourceLocations; may be NULL. */
   void (*on_descriptor)(void* context, const uint8_t* data, size_t size);
+  void (*on_location)(void* context, const uint8_t* data, size_t size);
   void* context;
 };
 

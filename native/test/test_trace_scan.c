@@ -52,6 +52,25 @@ static void events_are_counted_and_descriptors_found(void) {
   CHECK(!strcmp(last, "two"));
 }
 
+static void source_locations_are_found(void) {
+  uint8_t data[64];
+  uint8_t* p = st_put_bytes_field(data, ST_FIELD_INTERNED_DATA_SOURCE_LOCATIONS,
+                                  "shop.py", 7);
+  p = st_put_bytes_field(p, ST_FIELD_INTERNED_DATA_EVENT_NAMES, "name", 4);
+  *p = 0;
+  size = 0;
+  add_packet(ST_FIELD_TRACE_PACKET_INTERNED_DATA, (const char*)data);
+  add_packet(ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR, "one");
+  size_t parsed;
+  CHECK_EQ(scan(size, &parsed).packets, 2);
+  CHECK_EQ(descriptors, 1);
+  struct st_trace_scan s = {.on_location = on_descriptor, .context = last};
+  descriptors = 0;
+  CHECK_EQ(st_trace_scan(&s, trace, size), size);
+  CHECK_EQ(descriptors, 1);
+  CHECK(!strcmp(last, "shop.py"));
+}
+
 static void add_state(uint64_t time, uint64_t clock) {
   uint8_t packet[64], *p = packet;
   p = st_put_u64_field(p, ST_FIELD_TRACE_PACKET_TIMESTAMP, time);
@@ -116,6 +135,7 @@ static void scan_stops_at_bytes_that_are_no_packet(void) {
 
 int main(void) {
   RUN(events_are_counted_and_descriptors_found);
+  RUN(source_locations_are_found);
   RUN(oldest_state_of_a_sequence_is_found);
   RUN(losses_by_full_shared_memory_are_counted);
   RUN(scan_stops_at_an_incomplete_packet);

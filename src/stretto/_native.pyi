@@ -953,6 +953,12 @@ def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, int, 
     stops at the first byte that doesn't belong to a whole packet.
     """
 
+def source_locations(data: bytes | bytearray | memoryview, /) -> tuple[int, set[bytes]]:
+    """Return the source locations in a trace: (bytes parsed, encoded SourceLocations).
+
+    Scanning stops at the first byte that doesn't belong to a whole packet.
+    """
+
 def timer_fd() -> int:
     """Return a descriptor, owned by the caller, that is readable when its timer expires."""
 

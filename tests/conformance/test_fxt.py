@@ -98,7 +98,7 @@ def test_calls_between_two_processes_are_equal_after_conversion(tmp_path: Path) 
     there, outcome = exported(run.trace)
     assert outcome.left_out.keys() <= {
         "ends of flows that have no beginning",
-        "packets with process_stats",
+        "packets with process_tree",
     }
     wanted = seen(run.trace, SLICES, ARROWS, ARGUMENTS, PLACES)
     assert len(wanted[1]) > 1000

@@ -106,6 +106,38 @@ def test_ui_shows_log_records_and_uncaught_exceptions(ui: PerfettoUi, tmp_path: 
         assert view.interrupt() == 0
 
 
+SHOP = """
+import time
+def quote():
+    time.sleep(0.02)
+    pass  # the price is secret
+def checkout():
+    quote()
+checkout()
+"""
+SHOWN = "() => window.app.trace.workspace.flatTracks.filter(t => t.expanded).map(t => t.name)"
+SELECT = "id => window.app.trace.selection.selectSqlEvent('slice', id)"
+
+
+def test_ui_opens_the_lanes_of_the_program_and_shows_the_source_of_a_function(
+    ui: PerfettoUi, tmp_path: Path
+) -> None:
+    script, trace = tmp_path / "shop.py", tmp_path / "shop.pftrace"
+    script.write_text(SHOP)
+    assert record_program(trace, str(script)).status == 0
+    with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view:
+        ui.open(view.line_with("#!/?url="))
+        ui.wait_for_trace()
+        ((pid, name),) = ui.query("select pid, name from process where name is not null and pid")
+        assert f"{name} {pid}" in ui.page.evaluate(SHOWN)
+        assert name == "shop.py"
+        ((quote,),) = ui.query("select id from slice where name = 'quote'")
+        ui.page.evaluate(SELECT, quote)
+        ui.page.get_by_text("the price is secret").first.wait_for()
+        ui.screenshot("ui-source")
+        assert view.interrupt() == 0
+
+
 @pytest.fixture
 def bridge_port() -> Iterator[int]:
     """The fixed port that the UI connects to; a file lock reserves it for one test at a time."""

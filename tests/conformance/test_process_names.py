@@ -26,6 +26,7 @@ from stretto.protos.trace import (
 from tests.conformance.differential.services import ours, perfetto
 from tests.support import newer_debian
 from tests.support.polling import wait_until
+from tests.support.recorded import check_trace, record
 from tests.support.system_consumer import SystemConsumer
 from tests.support.traced import Process, closing_all
 
@@ -66,6 +67,46 @@ def test_process_name_comes_from_the_process_tree_and_not_from_a_track_descripto
         [("/usr/bin/python3", "/usr/bin/python3 shop.py")],
         [("/usr/bin/python3", "/usr/bin/python3 shop.py")],
     ]
+
+
+JOB = """
+import multiprocessing, os, subprocess, sys
+
+def square(number):
+    return number * number
+
+if __name__ == "__main__":
+    for method in ("fork", "spawn"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            pool.map(square, range(3))
+            pool.close()
+            pool.join()
+    subprocess.run([sys.executable, "-c", "import this"], stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-m", "json.tool", "--help"], stdout=subprocess.DEVNULL)
+"""
+PROCESSES = """
+select p.name, p.cmdline, parent.name, p.start_ts > parent.start_ts
+from process p left join process parent on parent.upid = p.parent_upid
+where p.cmdline is not null and p.name != 'multiprocessing resource_tracker' order by p.start_ts
+"""
+
+
+def test_processes_of_a_program_have_names_command_lines_parents_and_start_times(
+    tmp_path: Path, oracle: Any
+) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(JOB)
+    run = record(tmp_path / "trace", "--no-functions", str(script), "7", PYTHONWARNINGS="ignore")
+    assert run.status == 0, run.stderr
+    processes = check_trace(oracle, run.trace, complete=False).query(PROCESSES)
+    assert [row[:3] for row in processes] == [
+        ("job.py", "job.py 7", None),
+        ("job.py ForkPoolWorker-1", "job.py ForkPoolWorker-1 7", "job.py"),
+        ("job.py SpawnPoolWorker-2", "job.py SpawnPoolWorker-2 7", "job.py"),
+        ("python -c import this", "python -c import this ", "job.py"),
+        ("-m json.tool", "-m json.tool --help", "job.py"),
+    ]
+    assert [row[3] for row in processes] == [None, 1, 1, 1, 1]
 
 
 PROGRAM = """

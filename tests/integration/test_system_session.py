@@ -122,7 +122,7 @@ class TestSystemSession:
         assert packet
         wait_until(lambda: not CATEGORY.enabled)
 
-    def test_only_system_sessions_write_a_process_tree(self, service: ServiceProcess) -> None:
+    def test_in_process_sessions_write_no_process_tree(self, service: ServiceProcess) -> None:
         with stretto.TracingSession(config(), backend="system") as session:
             with stretto.TracingSession(config()) as in_process:
                 in_process.stop()

@@ -83,7 +83,7 @@ class PerfettoUi:
 
     def expand_all(self) -> None:
         """Expand all groups of tracks."""
-        self.page.locator('button[title="Expand all"]').first.click()
+        self.page.evaluate("window.app.trace.workspace.flatTracks.forEach(t => t.expand())")
         self.page.evaluate(IDLE)
 
     def query(self, sql: str) -> list[list[Any]]:

@@ -1,6 +1,6 @@
-/* tokenize() and scan_trace(): walk over the packets of a whole trace.
+/* tokenize(), scan_trace() and source_locations(): walk over the packets of a whole trace.
  *
- * Both take any contiguous bytes, copy nothing, and stop at the first packet
+ * They take any contiguous bytes, copy nothing, and stop at the first packet
  * that is incomplete or malformed; the result holds the position of that
  * packet.
  */
@@ -71,9 +71,35 @@ static PyObject* scan_trace(PyObject* Py_UNUSED(module), PyObject* data) {
                        descriptors);
 }
 
+static void add_location(void* set, const uint8_t* data, size_t size) {
+  if (PyErr_Occurred())
+    return;
+  PyObject* location =
+      PyBytes_FromStringAndSize((const char*)data, (Py_ssize_t)size);
+  if (location)
+    PySet_Add(set, location);
+  Py_XDECREF(location);
+}
+
+static PyObject* source_locations(PyObject* Py_UNUSED(module), PyObject* data) {
+  Py_buffer trace;
+  if (!st_bind_bytes(data, "data", &trace))
+    return NULL;
+  PyObject* set = PySet_New(NULL);
+  struct st_trace_scan scan = {.on_location = add_location, .context = set};
+  size_t parsed = set ? st_trace_scan(&scan, trace.buf, (size_t)trace.len) : 0;
+  PyBuffer_Release(&trace);
+  if (!set || PyErr_Occurred()) {
+    Py_XDECREF(set);
+    return NULL;
+  }
+  return Py_BuildValue("nN", (Py_ssize_t)parsed, set);
+}
+
 static PyMethodDef kFunctions[] = {
     {"tokenize", tokenize, METH_O, NULL},
     {"scan_trace", scan_trace, METH_O, NULL},
+    {"source_locations", source_locations, METH_O, NULL},
     {0},
 };
 

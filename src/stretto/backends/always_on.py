@@ -23,7 +23,7 @@ from stretto.base.errors import StrettoError, TransportError
 from stretto.client import fork
 from stretto.client.backend import SYSTEM
 from stretto.client.tracing import tracing
-from stretto.client.track_event.process import process_name
+from stretto.client.track_event.process_name import producer_name
 from stretto.ipc.alarm import Alarm
 from stretto.ipc.retry_timer import RetryTimer
 from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
@@ -61,7 +61,7 @@ def connect_to_service(address: str, prepare: Prepare | None) -> ServiceConnecti
             return before
         before.close()  # This connection was made by a session that this process has started.
         tracing.forget(SYSTEM)
-    backend = AlwaysOnBackend(address, process_name(), prepare)
+    backend = AlwaysOnBackend(address, producer_name(), prepare)
     tracing.connect(SYSTEM, backend)
     return backend
 

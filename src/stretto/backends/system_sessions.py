@@ -15,7 +15,7 @@ from stretto.backends.system import DEADLINE_MS, SystemBackend
 from stretto.base.socket_names import consumer_socket, producer_socket
 from stretto.client.backend import SYSTEM
 from stretto.client.tracing import tracing
-from stretto.client.track_event.process import process_name
+from stretto.client.track_event.process_name import producer_name
 from stretto.ports.consumer_ipc_client import ConsumerIPCClient
 
 TYPE_CHECKING = False
@@ -52,7 +52,7 @@ class SystemSessions:
         if isinstance(joined, AlwaysOnBackend):
             joined.wait(DEADLINE_MS / 1000)
         elif joined is None:
-            tracing.connect(SYSTEM, SystemBackend(producer_socket(), process_name()))
+            tracing.connect(SYSTEM, SystemBackend(producer_socket(), producer_name()))
 
     def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
         """Open a connection; each has one session.

@@ -13,6 +13,7 @@ from stretto.base.errors import CommandError, TransportError
 from stretto.cli.browser import find_browser
 from stretto.cli.verb_parser import VerbParser, flag, port_number, repeatable
 from stretto.viewer.access import LOOPBACK, PUBLIC_UI, Access, origin_of
+from stretto.viewer.first_view import START_BYTES, startup_commands
 from stretto.viewer.page_server import PageServer
 from stretto.viewer.peer_user import allowed_users
 from stretto.viewer.trace_site import PORT, TraceFile, TraceSite, trace_url, ui_url
@@ -46,6 +47,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--ui", default=PUBLIC_UI, metavar="URL", help=f"address of the UI (default: {PUBLIC_UI})"
     )
+    flag(parser, "--no-source", "with --offline: don't show the source text of functions")
     flag(parser, "--no-browser", "open no browser: only print the address")
     flag(parser, "--keep", "serve the trace until Ctrl-C")
     parser.add_argument(
@@ -108,9 +110,11 @@ class _Viewing:
         self._trace = trace
         origins = (origin_of(options.ui),) if ui is None else ()
         access = Access(server.port, origins, own_pages=ui is not None)
-        self._site = TraceSite(trace, access, ui, self._on_fetched)
+        sources = ui is not None and not options.no_source
+        self._site = TraceSite(trace, access, ui, self._on_fetched, sources=sources)
         home = options.ui if ui is None else f"http://{LOOPBACK}:{server.port}"
-        self.url = ui_url(home, trace_url(server.port, self._site.path))
+        commands = startup_commands(os.pread(trace.fileno(), START_BYTES, 0))
+        self.url = ui_url(home, trace_url(server.port, self._site.path), commands)
 
     def run(self) -> int:
         """Serve until the page has fetched the trace, or Ctrl-C; return the exit code."""

@@ -7,7 +7,7 @@ import. After a fork the child keeps the data sources and has no connection.
 from __future__ import annotations
 
 from stretto.client import data_source
-from stretto.client.backend import SYSTEM, make_backend, make_session_backend
+from stretto.client.backend import IN_PROCESS, make_backend, make_session_backend
 from stretto.client.producer_connection import ProducerConnection
 
 TYPE_CHECKING = False
@@ -66,9 +66,9 @@ class Tracing:
         """Return the backend of that name if it is connected, else None."""
         return self._backends.get(name)
 
-    def is_machine_wide(self, arbiter: _native.Arbiter) -> bool:
-        """Whether the memory of `arbiter` is shared with the service of the machine."""
-        producer = self._producers.get(SYSTEM)
+    def is_in_process(self, arbiter: _native.Arbiter) -> bool:
+        """Whether the memory of `arbiter` belongs to the service in this process."""
+        producer = self._producers.get(IN_PROCESS)
         return producer is not None and producer.arbiter is arbiter
 
     def connect(self, name: str, backend: Backend) -> None:

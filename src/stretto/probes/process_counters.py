@@ -3,10 +3,9 @@
     for source in ProcessCounters.instances():
         source.sample(pids)
 
-Memory is written as ProcessStats packets, which the trace processor converts to the counters
-`mem.rss`, `mem.virt` and so on of each process. CPU use is a counter track of the process, in per
-cent of one core since the previous sample. A viewer draws a counter until its next value, so zeros
-are written for a process that has ended.
+Each value is a counter track of its process, with a unit. CPU use is in per cent of one core since
+the previous sample. A counter that was always 0 has no track. A viewer draws a counter until its
+next value, so zeros are written when the process has ended.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ import os
 
 import stretto
 from stretto.base import proc_files
+from stretto.base.hashes import fnv1a
 from stretto.client.track_event.process import uuid_of_process
 from stretto.protos.trace import (
     CounterDescriptor,
     ProcessDescriptor,
-    ProcessStats,
     TracePacket,
     TrackDescriptor,
     TrackEvent,
@@ -30,28 +29,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
-_STATUS_FIELDS = {
-    b"VmSize": "vm_size_kb",
-    b"VmRSS": "vm_rss_kb",
-    b"RssAnon": "rss_anon_kb",
-    b"RssFile": "rss_file_kb",
-    b"RssShmem": "rss_shmem_kb",
-    b"VmSwap": "vm_swap_kb",
-    b"VmHWM": "vm_hwm_kb",
+_CPU = "CPU"
+_MEMORY = {
+    b"VmSize": "mem.virt",
+    b"VmRSS": "mem.rss",
+    b"RssAnon": "mem.rss.anon",
+    b"RssFile": "mem.rss.file",
+    b"RssShmem": "mem.rss.shmem",
+    b"VmSwap": "mem.swap",
+    b"VmHWM": "mem.rss.watermark",
 }
-_COUNTER = TrackEvent.TYPE_COUNTER
-_CPU_TRACK = 0x6370755F74696D65
-"""Mixed into a process's uuid: the uuid of its CPU track."""
+"""Perfetto's names of the values in /proc/PID/status."""
+_PERCENT = CounterDescriptor(unit_name="%")
+_BYTES = CounterDescriptor(unit=CounterDescriptor.UNIT_SIZE_BYTES)
 
 
-def _memory(pid: int) -> ProcessStats.Process | None:
-    """Return memory sizes in KiB; None if the process has ended."""
-    process = ProcessStats.Process(pid=pid)
-    for line in proc_files.read(pid, "status").splitlines():
-        name, _, rest = line.partition(b":")
-        if name in _STATUS_FIELDS:
-            setattr(process, _STATUS_FIELDS[name], int(rest.split()[0]))
-    return process if process.has("vm_rss_kb") else None
+def _memory(pid: int) -> dict[str, int]:
+    """Return memory sizes in bytes by counter name; empty if the process has ended."""
+    lines = (line.partition(b":") for line in proc_files.read(pid, "status").splitlines())
+    return {
+        _MEMORY[name]: int(rest.split()[0]) * 1024 for name, _, rest in lines if name in _MEMORY
+    }
 
 
 def _cpu(pid: int) -> tuple[int, int] | None:
@@ -62,25 +60,19 @@ def _cpu(pid: int) -> tuple[int, int] | None:
     return (int(fields[11]) + int(fields[12])) * _TICK_NS, int(fields[19])
 
 
-def _no_memory(pid: int) -> ProcessStats.Process:
-    """Return memory sizes of 0, for a process that has ended."""
-    process = ProcessStats.Process(pid=pid)
-    for field in _STATUS_FIELDS.values():
-        setattr(process, field, 0)
-    return process
+class _Process:
+    """A sampled process, and its CPU time at the last sample."""
 
-
-class _Usage:
-    """The CPU time of one process at its last sample."""
-
-    __slots__ = ("cpu_ns", "start", "timestamp", "uuid", "written")
+    __slots__ = ("counters", "cpu_ns", "pid", "start", "timestamp", "uuid")
 
     def __init__(self, pid: int, start: int, cpu_ns: int, timestamp: int) -> None:
+        self.pid = pid
         self.start = start
         self.cpu_ns = cpu_ns
         self.timestamp = timestamp
         self.uuid = uuid_of_process(pid, start)
-        self.written = False
+        self.counters: set[str] = set()
+        """Names of counters that have had a value other than 0."""
 
     def percent(self, cpu_ns: int, timestamp: int) -> float:
         """Return the CPU use since the last sample in per cent; store the new sample."""
@@ -97,8 +89,7 @@ class ProcessCounters(stretto.DataSource):
 
     def __init__(self) -> None:
         super().__init__()
-        self._usage: dict[int, _Usage] = {}
-        self._living: set[int] = set()
+        self._processes: dict[int, _Process] = {}
         self._described: set[int] = set()
 
     def on_clear_incremental_state(self) -> None:
@@ -107,67 +98,58 @@ class ProcessCounters(stretto.DataSource):
     @property
     def living(self) -> set[int]:
         """The sampled processes that were running at the last sample."""
-        return self._living.copy()
+        return set(self._processes)
 
     def sample(self, pids: Iterable[int]) -> None:
         """Write the counters of processes; zeros for processes that have ended."""
         now = stretto.now()
-        pids = sorted(pids)
-        memory = {pid: _memory(pid) for pid in pids}
-        ended = [pid for pid in pids if memory[pid] is None and pid in self._living]
-        self._living.difference_update(ended)
-        self._living.update(pid for pid in pids if memory[pid] is not None)
-        processes = [process for process in memory.values() if process is not None]
-        self._write_memory(processes + [_no_memory(pid) for pid in ended], now)
-        for pid in ended:
-            self._end_cpu(pid, now)
-        for pid in pids:
-            if pid not in ended:
-                self._write_cpu(pid, now)
+        for pid in sorted(pids):
+            cpu, memory = _cpu(pid), _memory(pid)
+            if cpu is None or "mem.rss" not in memory:
+                self._end(pid, now)
+            else:
+                self._sample(pid, *cpu, memory, now)
 
-    def _write_memory(self, processes: list[ProcessStats.Process], now: int) -> None:
-        if processes:
-            stats = ProcessStats(processes=processes, collection_end_timestamp=stretto.now())
-            self.write(TracePacket(timestamp=now, process_stats=stats))
+    def _sample(self, pid: int, cpu_ns: int, start: int, memory: dict[str, int], now: int) -> None:
+        process = self._processes.get(pid)
+        values: dict[str, float] = {**memory}
+        if process is None or process.start != start:
+            process = self._processes[pid] = _Process(pid, start, cpu_ns, now)
+        else:
+            values[_CPU] = process.percent(cpu_ns, now)
+        process.counters.update(name for name, value in values.items() if value)
+        self._write(process, values, now)
 
-    def _end_cpu(self, pid: int, now: int) -> None:
-        usage = self._usage.pop(pid, None)
-        if usage is not None and usage.written:
-            self._describe(pid, usage.uuid)
-            self._write_use(usage, 0.0, now)
+    def _end(self, pid: int, now: int) -> None:
+        process = self._processes.pop(pid, None)
+        if process is not None:
+            self._write(process, dict.fromkeys(process.counters, 0), now)
 
-    def _write_cpu(self, pid: int, now: int) -> None:
-        cpu = _cpu(pid)
-        if cpu is None:
-            self._usage.pop(pid, None)
-            return
-        cpu_ns, start = cpu
-        usage = self._usage.get(pid)
-        if usage is None or usage.start != start:
-            self._usage[pid] = _Usage(pid, start, cpu_ns, now)
-            return
-        self._describe(pid, usage.uuid)
-        self._write_use(usage, usage.percent(cpu_ns, now), now)
+    def _write(self, process: _Process, values: dict[str, float], now: int) -> None:
+        for name in sorted(process.counters & set(values)):
+            track = self._track(process, name)
+            event = TrackEvent(
+                type=TrackEvent.TYPE_COUNTER,
+                track_uuid=track,
+                double_counter_value=values[name],
+            )
+            self.write(TracePacket(timestamp=now, track_event=event))
 
-    def _write_use(self, usage: _Usage, percent: float, now: int) -> None:
-        usage.written = True
-        track = usage.uuid ^ _CPU_TRACK
-        event = TrackEvent(type=_COUNTER, track_uuid=track, double_counter_value=percent)
-        self.write(TracePacket(timestamp=now, track_event=event))
+    def _track(self, process: _Process, name: str) -> int:
+        """Return the uuid of a counter's track.
 
-    def _describe(self, pid: int, uuid: int) -> None:
-        """Write the descriptors of a process and its CPU track, unless they are written already.
-
-        After the incremental state was cleared, they are written again."""
-        if uuid in self._described:
-            return
-        self._described.add(uuid)
-        process = TrackDescriptor(uuid=uuid, process=ProcessDescriptor(pid=pid))
+        The track and its process are described once, and again after the incremental state was
+        cleared."""
+        uuid = process.uuid ^ fnv1a(name.encode())
+        owner = TrackDescriptor(uuid=process.uuid, process=ProcessDescriptor(pid=process.pid))
         counter = TrackDescriptor(
-            uuid=uuid ^ _CPU_TRACK,
-            parent_uuid=uuid,
-            name="CPU",
-            counter=CounterDescriptor(unit_name="%"),
+            uuid=uuid,
+            parent_uuid=process.uuid,
+            name=name,
+            counter=_PERCENT if name == _CPU else _BYTES,
         )
-        for descriptor in (process, counter):
-            self.write(TracePacket(track_descriptor=descriptor))
+        for descriptor in (owner, counter):
+            if descriptor.uuid not in self._described:
+                self._described.add(descriptor.uuid)
+                self.write(TracePacket(track_descriptor=descriptor))
+        return uuid

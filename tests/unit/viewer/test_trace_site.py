@@ -180,7 +180,26 @@ class TestUiPages:
         assert content(site.answer(*request(site.path))) == TRACE
 
 
+class TestSources:
+    def test_sources_are_served_at_the_address_that_the_ui_derives(self, trace: TraceFile) -> None:
+        site = TraceSite(trace, Access(9001, [PUBLIC_UI]), None, lambda: None, sources=True)
+        assert site.path.endswith("/my trace.pftrace-localtrace")
+        assert content(site.answer(*request(site.path))) == TRACE
+        derived = site.path.replace("localtrace", "file_info")
+        assert content(site.answer(*request(derived))) == b'{"functions": {}, "files": {}}'
+
+    def test_sources_are_not_served_without_the_option(self, trace: TraceFile) -> None:
+        site = TraceSite(trace, Access(9001, [PUBLIC_UI]), None, lambda: None)
+        with pytest.raises(HttpError) as caught:
+            site.answer(*request(f"{site.path}-file_info"))
+        assert caught.value.status == 404
+
+
 class TestUiAddresses:
+    def test_ui_address_contains_startup_commands(self) -> None:
+        url = ui_url(PUBLIC_UI, trace_url(9001, "/secret/a.pftrace"), '[{"id":"x"}]')
+        assert unquote(url.partition("&startupCommands=")[2]) == '[{"id":"x"}]'
+
     def test_ui_address_contains_the_trace_address(self) -> None:
         address = trace_url(9001, "/secret/my trace & more.pftrace")
         assert address == "http://127.0.0.1:9001/secret/my trace & more.pftrace"

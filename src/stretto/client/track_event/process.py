@@ -17,6 +17,7 @@ from _thread import get_ident, get_native_id
 
 from stretto import _native
 from stretto.base.hashes import fnv1a
+from stretto.client.track_event.process_name import process_name
 from stretto.protozero import wire
 
 TYPE_CHECKING = False
@@ -29,11 +30,11 @@ MAX_CMDLINE_BYTES = 1024
 
 # Field numbers of TracePacket, ProcessTree, ProcessTree.Process.
 _PROCESS_TREE, _PROCESSES = 2, 1
-_TREE_PID, _TREE_PPID, _TREE_CMDLINE = 1, 2, 3
+_TREE_PID, _TREE_PPID, _TREE_CMDLINE, _TREE_START = 1, 2, 3, 7
 
 # Field numbers of TrackDescriptor, ProcessDescriptor, ThreadDescriptor.
 _UUID, _PROCESS, _THREAD, _PARENT_UUID = 1, 3, 4, 5
-_PROCESS_PID, _PROCESS_CMDLINE, _PROCESS_NAME = 1, 2, 6
+_PROCESS_PID, _PROCESS_CMDLINE, _PROCESS_NAME, _PROCESS_START, _PROCESS_LABELS = 1, 2, 6, 7, 8
 _THREAD_PID, _THREAD_TID, _THREAD_NAME = 1, 2, 5
 
 
@@ -45,6 +46,10 @@ def _process_start_time() -> int:
         return int(fields[19])
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def _start_time_ns() -> int:
+    return _process_start_time() * 10**9 // os.sysconf("SC_CLK_TCK")
 
 
 def uuid_of_process(pid: int, start_time: int) -> int:
@@ -67,35 +72,6 @@ def _cmdline() -> list[str]:
     return words or sys.orig_argv
 
 
-def process_name() -> str:
-    """Return the process's name for a trace: the name of its script, module or program."""
-    main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    if main is not None and main.name:
-        name = str(main.name)
-        return name.removesuffix(".__main__")
-    script = sys.argv[0] if getattr(sys, "argv", None) else ""
-    if script == "-m":  # With `-m`, the interpreter hasn't found the module yet.
-        return _module_on_command_line() or "python"
-    if script == "-c" and "--multiprocessing-fork" in sys.argv:
-        return "multiprocessing"  # The script of a spawned process isn't loaded yet.
-    if script not in ("", "-", "-c"):
-        folder, name = os.path.split(script)
-        if name == "__main__.py":
-            # `python -m PACKAGE` runs the script PACKAGE/__main__.py. A spawned worker knows only
-            # the path of that script, so it uses the name of the script's folder.
-            name = os.path.basename(folder) or name
-        return name
-    return os.path.basename(sys.orig_argv[0]) if sys.orig_argv else "python"
-
-
-def _module_on_command_line() -> str:
-    for position, word in enumerate(sys.orig_argv):
-        flags, found, module = word.partition("m")
-        if found and flags.startswith("-") and not {"X", "W", "-"} & set(flags[1:]):
-            return module or "".join(sys.orig_argv[position + 1 : position + 2])
-    return ""
-
-
 def process_descriptor(uuid: int) -> bytes:
     """Return the encoded TrackDescriptor of this process."""
     words = _cmdline()
@@ -103,16 +79,19 @@ def process_descriptor(uuid: int) -> bytes:
     for word in words:
         process += wire.bytes_field(_PROCESS_CMDLINE, word.encode("utf-8", "replace"))
     process += wire.bytes_field(_PROCESS_NAME, process_name().encode("utf-8", "replace"))
+    process += wire.varint_field(_PROCESS_START, _start_time_ns())
+    label = " ".join(words).encode("utf-8", "replace")
+    process += wire.bytes_field(_PROCESS_LABELS, label)
     return wire.varint_field(_UUID, uuid) + wire.bytes_field(_PROCESS, process)
 
 
 def process_tree(parent_pid: int) -> bytes:
-    """Encode a TracePacket with a ProcessTree that has the name of this process's descriptor.
+    """Encode a TracePacket with a ProcessTree: this process's name, command line and parent.
 
-    The data source `linux.process_stats` records the command lines of all processes. The trace
-    processor then names a process by the first word of its command line ("/usr/bin/python3"), not
-    by its descriptor. If there are several command lines for a process, it uses the last one: so
-    this packet restores the name. A packet with another parent pid would define a new process.
+    The trace processor uses the name of the last process tree that lists a process, and only
+    without one that of the first track descriptor. So this packet renames the process, also if the
+    data source `linux.process_stats` has named it "/usr/bin/python3". The name is the first word of
+    the command line. A packet with another parent pid would define a new process.
 
     Args:
         parent_pid: The parent's pid when the session began.
@@ -120,10 +99,12 @@ def process_tree(parent_pid: int) -> bytes:
     process = wire.varint_field(_TREE_PID, os.getpid())
     process += wire.varint_field(_TREE_PPID, parent_pid)
     left = MAX_CMDLINE_BYTES
-    for word in (process_name(), *map(str, sys.argv[1:])):
+    # The trace processor cuts a command line of one word at its first space.
+    for word in (process_name(), *map(str, sys.argv[1:] or [""])):
         encoded = word.encode("utf-8", "replace")[:left]
         process += wire.bytes_field(_TREE_CMDLINE, encoded)
         left -= len(encoded)
+    process += wire.varint_field(_TREE_START, _start_time_ns())
     return wire.bytes_field(_PROCESS_TREE, wire.bytes_field(_PROCESSES, process))
 
 

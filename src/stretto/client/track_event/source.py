@@ -13,6 +13,7 @@ from stretto.base.errors import StrettoError
 from stretto.client.data_source import DataSource
 from stretto.client.tracing import tracing
 from stretto.client.track_event import process, slots
+from stretto.client.track_event.process_name import call_when_named
 from stretto.protozero import wire
 
 TYPE_CHECKING = False
@@ -117,6 +118,8 @@ class TrackEventSource(DataSource):
             self.slot, self.arbiter, self.target_buffer, policy, filter_annotations
         )
         slots.enable(self.slot, config)
+        self.name_process()
+        call_when_named(name_worker)
 
     def on_stop(self) -> None:
         with slots.lock:
@@ -125,14 +128,15 @@ class TrackEventSource(DataSource):
             slot, self.slot = self.slot, None
             slots.disable(slot)
             _native.stop_instance(slot)
-            if tracing.is_machine_wide(self.arbiter):
-                self._name_process()
+            self.name_process()  # Meanwhile `linux.process_stats` may have renamed it.
             written, lost = _native.instance_counts(slot)
         self.counts[0] += written
         self.counts[1] += lost
 
-    def _name_process(self) -> None:
-        """Write this process's name, because `linux.process_stats` may write another name."""
+    def name_process(self) -> None:
+        """Write this process's name, command line and parent, if other processes may write, too."""
+        if tracing.is_in_process(self.arbiter):
+            return
         time = wire.varint_field(_TIMESTAMP, _native.boottime_ns())
         self.write(time + process.process_tree(self._parent_pid))
 
@@ -143,3 +147,10 @@ class TrackEventSource(DataSource):
     def on_clear_incremental_state(self) -> None:
         if self.slot is not None:
             _native.clear_instance(self.slot)
+
+
+def name_worker(_: object = None) -> None:
+    """Write the new name of this process, which multiprocessing has made a worker."""
+    process.announce_process()
+    for source in TrackEventSource.instances():
+        source.name_process()

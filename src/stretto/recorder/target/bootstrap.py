@@ -71,6 +71,7 @@ def _start(workspace: Workspace) -> None:
     configure(options, workspace)
     _choose_service(workspace, options)
     Spawns(workspace)
+    _name_spawned_workers()
     fork.after_in_child.append(lambda: _connect_again(workspace))
     atexit.register(_native.call_untraced, _end, workspace)
     _open_fork_socket(workspace)
@@ -117,6 +118,15 @@ def _choose_service(workspace: Workspace, options: Options) -> None:
     _is_system = "service" in options
     _service = options.get("service", [workspace.producer_socket])[0]
     _name = options.get("name", [os.path.basename(sys.executable or "python")])[0]
+
+
+def _name_spawned_workers() -> None:
+    """Rename this process when multiprocessing has named it and loaded its script."""
+    from stretto.client.track_event.source import name_worker
+    from stretto.profilers.patch import Patch
+
+    prepare = Patch("multiprocessing.spawn", "prepare", id, lambda _, __: name_worker())
+    prepare.switch(True)
 
 
 def _open_fork_socket(workspace: Workspace) -> None:

@@ -1,0 +1,115 @@
+"""The name of this process in a trace: its program, and its role in the program.
+
+shop.py                        a script
+-m pytest                      a module
+python -c import shop          code on the command line
+job.py ForkPoolWorker-1        a worker of multiprocessing
+gunicorn worker                a process that gunicorn has forked
+celery worker ForkPoolWorker-1 a process of celery's pool
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_CODE = 40
+"""Characters of code on the command line that are part of the name."""
+
+_SPAWNED = "--multiprocessing-fork"
+_HELPER = "from multiprocessing."
+_CELERY_ROLES = ("worker", "beat", "events")
+_POOLS = ("multiprocessing", "billiard")
+"""Packages that start worker processes; billiard is celery's."""
+
+_first_pid = 0 if "gunicorn.arbiter" in sys.modules else os.getpid()
+"""The process that has imported this module; 0 if it may be a worker of gunicorn."""
+
+_followed: set[str] = set()
+"""Packages that call a function of ours in new processes."""
+
+
+def process_name() -> str:
+    """Return the name of this process in a trace."""
+    name = producer_name()
+    if _module():
+        name = f"-m {name}"
+    elif _script() == "-c" and _SPAWNED not in sys.argv:
+        name = _code_on_command_line()
+    return " ".join(word for word in (name, _server_role(name), _worker_name()) if word)
+
+
+def producer_name() -> str:
+    """Return the name of this process for services: its module, script or interpreter."""
+    script = _script()
+    if module := _module():
+        return module
+    if script == "-c" and _SPAWNED in sys.argv:
+        return "multiprocessing"  # The script of a spawned process isn't loaded yet.
+    if script not in ("", "-", "-c", "-m"):
+        return os.path.basename(script)
+    return os.path.basename(sys.orig_argv[0]) if sys.orig_argv else "python"
+
+
+def _script() -> str:
+    return sys.argv[0] if getattr(sys, "argv", None) else ""
+
+
+def _module() -> str:
+    """Return the module that `-m` runs, or ""."""
+    main = getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "")
+    if main and main != "__main__":
+        return str(main).removesuffix(".__main__")
+    script = _script()
+    if script == "-m":  # The interpreter hasn't found the module yet.
+        return _option("m")
+    folder, name = os.path.split(script)
+    # `python -m PACKAGE` runs the script PACKAGE/__main__.py. A spawned worker knows only the path.
+    return os.path.basename(folder) if name == "__main__.py" else ""
+
+
+def _option(letter: str) -> str:
+    """Return the argument of an option of the interpreter."""
+    for position, word in enumerate(sys.orig_argv):
+        flags, found, value = word.partition(letter)
+        if found and flags.startswith("-") and not {"X", "W", "-"} & set(flags[1:]):
+            return value or "".join(sys.orig_argv[position + 1 : position + 2])
+    return ""
+
+
+def _code_on_command_line() -> str:
+    code = " ".join(_option("c").split())
+    if code.startswith(_HELPER):  # a helper process, such as the resource tracker
+        return "multiprocessing " + code.removeprefix(_HELPER).partition(" ")[0]
+    return f"python -c {code[:MAX_CODE]}{'…' * (len(code) > MAX_CODE)}"
+
+
+def _server_role(program: str) -> str:
+    if program.endswith("gunicorn") and _first_pid:
+        return "master" if os.getpid() == _first_pid else "worker"
+    if program.endswith("celery"):
+        return next((word for word in sys.argv[1:] if word in _CELERY_ROLES), "")
+    return ""
+
+
+def _worker_name() -> str:
+    """Return the name that multiprocessing gives to this process; "" for a main process."""
+    for package in _POOLS:
+        module = sys.modules.get(f"{package}.process")
+        process = getattr(module, "_current_process", None)
+        if process is not None and process.name != "MainProcess":
+            return str(process.name)
+    return ""
+
+
+def call_when_named(announce: Callable[[object], object]) -> None:
+    """Call a function with an object as soon as multiprocessing has named this new process."""
+    for package in _POOLS:
+        util = sys.modules.get(f"{package}.util")
+        if util is not None and package not in _followed:
+            _followed.add(package)
+            util.register_after_fork(announce, announce)

@@ -1,0 +1,33 @@
+"""What the UI shows when a trace is opened: the lanes of the recorded program are open."""
+
+from __future__ import annotations
+
+import json
+
+import stretto
+from stretto.protos.trace import TrackDescriptor
+
+START_BYTES = 16 << 20
+"""The part of a trace in which its first process is looked for."""
+
+
+def startup_commands(start: bytes) -> str:
+    """Return the commands, as JSON, that the UI runs when it has loaded a trace; "" for none.
+
+    The first process in a trace is the program: its child processes are described later. The names
+    of the tracks of a process and its threads end with the pid and the tid.
+
+    Args:
+        start: the first bytes of the trace, up to `START_BYTES`.
+    """
+    if not stretto.available():
+        return ""
+    from stretto import _native
+
+    *_, descriptors = _native.scan_trace(start)
+    for data in descriptors:
+        process = TrackDescriptor.decode(data).process
+        if process is not None:
+            command = {"id": "dev.perfetto.ExpandTracksByRegex", "args": [f" {process.pid}$"]}
+            return json.dumps([command], separators=(",", ":"))
+    return ""

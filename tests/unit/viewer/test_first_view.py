@@ -1,0 +1,37 @@
+"""The UI opens the lanes of the program when it opens a trace."""
+
+from __future__ import annotations
+
+import json
+
+from stretto.protos.trace import (
+    ProcessDescriptor,
+    ThreadDescriptor,
+    Trace,
+    TracePacket,
+    TrackDescriptor,
+)
+from stretto.viewer.first_view import startup_commands
+
+
+def packet(**descriptor: object) -> TracePacket:
+    return TracePacket(track_descriptor=TrackDescriptor(**descriptor))  # type: ignore[arg-type]
+
+
+def test_tracks_of_the_first_process_are_expanded() -> None:
+    trace = Trace(
+        packet=[
+            packet(uuid=1, thread=ThreadDescriptor(pid=17, tid=18)),
+            packet(uuid=2, process=ProcessDescriptor(pid=17)),
+            packet(uuid=3, process=ProcessDescriptor(pid=19)),
+        ]
+    ).encode()
+    for start in (trace, trace[:-1]):
+        (command,) = json.loads(startup_commands(start))
+        assert command == {"id": "dev.perfetto.ExpandTracksByRegex", "args": [" 17$"]}
+
+
+def test_trace_without_a_process_has_no_startup_commands() -> None:
+    assert startup_commands(b"") == ""
+    assert startup_commands(b'{"traceEvents": []}') == ""
+    assert startup_commands(Trace(packet=[packet(uuid=1)]).encode()) == ""
