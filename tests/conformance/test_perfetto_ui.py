@@ -107,9 +107,7 @@ def test_ui_shows_log_records_and_uncaught_exceptions(ui: PerfettoUi, tmp_path: 
 
 
 SHOP = """
-import time
 def quote():
-    time.sleep(0.02)
     pass  # the price is secret
 def checkout():
     quote()

@@ -38,8 +38,9 @@ def trace(tmp_path: Path) -> Path:
 def send_request(url: str, method: str = "GET", **fields: str) -> tuple[int, dict[str, str], bytes]:
     """Send a GET request; return status, header fields and body of the response."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=DEADLINE_S)
-    connection.request(method, parts.path, headers=fields)
+    # Browsers resolve every name below `localhost` themselves, the system may not.
+    connection = http.client.HTTPConnection("127.0.0.1", parts.port, timeout=DEADLINE_S)
+    connection.request(method, parts.path, headers={"Host": parts.netloc, **fields})
     response = connection.getresponse()
     body = response.read()
     connection.close()
@@ -123,7 +124,7 @@ def test_large_trace_is_not_read_into_memory(tmp_path: Path) -> None:
 def test_offline_option_serves_the_ui_and_the_trace_until_ctrl_c(trace: Path) -> None:
     with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as command:
         home, _, argument = command.line_with("#!/?url=").partition("#!/?url=")
-        assert home.startswith("http://127.0.0.1:")
+        assert home.startswith("http://stretto.localhost:")
         assert unquote(argument).startswith(home)
         assert b"Perfetto UI" in send_request(home)[2]
         assert send_request(home + "vizviewer_info")[0] == 404

@@ -12,7 +12,7 @@ from stretto.analysis.conversion import SNIFFED_BYTES, format_of_start
 from stretto.base.errors import CommandError, TransportError
 from stretto.cli.browser import find_browser
 from stretto.cli.verb_parser import VerbParser, flag, port_number, repeatable
-from stretto.viewer.access import LOOPBACK, PUBLIC_UI, Access, origin_of
+from stretto.viewer.access import LOOPBACK, PUBLIC_UI, SOURCE_HOST, Access, origin_of
 from stretto.viewer.first_view import START_BYTES, startup_commands
 from stretto.viewer.page_server import PageServer
 from stretto.viewer.peer_user import allowed_users
@@ -112,9 +112,10 @@ class _Viewing:
         access = Access(server.port, origins, own_pages=ui is not None)
         sources = ui is not None and not options.no_source
         self._site = TraceSite(trace, access, ui, self._on_fetched, sources=sources)
-        home = options.ui if ui is None else f"http://{LOOPBACK}:{server.port}"
+        host = SOURCE_HOST if sources else LOOPBACK
+        home = options.ui if ui is None else f"http://{host}:{server.port}"
         commands = startup_commands(os.pread(trace.fileno(), START_BYTES, 0))
-        self.url = ui_url(home, trace_url(server.port, self._site.path), commands)
+        self.url = ui_url(home, trace_url(server.port, self._site.path, host), commands)
 
     def run(self) -> int:
         """Serve until the page has fetched the trace, or Ctrl-C; return the exit code."""

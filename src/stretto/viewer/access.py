@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 PUBLIC_UI = "https://ui.perfetto.dev"
-LOCAL_HOSTS = (LOOPBACK, "localhost")
+SOURCE_HOST = "stretto.localhost"
+"""A name that browsers resolve to 127.0.0.1. The UI opens traces of the other hosts as files, and
+then doesn't fetch their sources."""
+LOCAL_HOSTS = (LOOPBACK, "localhost", SOURCE_HOST)
 
 
 class RequestFields(Protocol):

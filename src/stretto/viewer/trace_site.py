@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from stretto.base.errors import TransportError
+from stretto.viewer.access import LOOPBACK
 from stretto.viewer.response import FileBody, HttpError, Response
 from stretto.viewer.source_files import file_info
 
@@ -162,13 +163,13 @@ def ui_url(ui: str, trace_url: str, commands: str = "") -> str:
     return f"{address}&startupCommands={quote(commands)}" if commands else address
 
 
-def trace_url(port: int, path: str) -> str:
+def trace_url(port: int, path: str, host: str = LOOPBACK) -> str:
     """Returns the address of a path on this machine.
 
     The UI shows the last part of the address as the trace's name, so only characters that a
     browser would change are escaped.
     """
-    return f"http://127.0.0.1:{port}" + _NEEDS_ESCAPE.sub(lambda match: quote(match[0]), path)
+    return f"http://{host}:{port}" + _NEEDS_ESCAPE.sub(lambda match: quote(match[0]), path)
 
 
 def _cors(origin: str | None) -> Fields:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 
 from stretto.base.errors import TransportError
-from stretto.viewer.access import PUBLIC_UI, Access
+from stretto.viewer.access import PUBLIC_UI, SOURCE_HOST, Access
 from stretto.viewer.response import FileBody, HttpError, Response
 from stretto.viewer.trace_site import TraceFile, TraceSite, trace_url, ui_url
 from stretto.viewer.ui_files import UiFiles
@@ -208,6 +208,10 @@ class TestUiAddresses:
         assert start == PUBLIC_UI + "/"
         assert not set(argument) & set(" &")
         assert unquote(argument) == address
+
+    def test_trace_with_sources_has_an_address_that_the_ui_fetches_itself(self) -> None:
+        # The UI opens traces of the hosts 127.0.0.1 and localhost as files, without their sources.
+        assert trace_url(9, "/s/a", SOURCE_HOST) == "http://stretto.localhost:9/s/a"
 
     def test_characters_that_browsers_change_are_escaped_in_the_path(self) -> None:
         address = trace_url(9001, "/s/50% a?b#c\\d\n ")
