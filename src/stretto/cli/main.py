@@ -66,8 +66,8 @@ def _run_verb(verb: str, arguments: Sequence[str]) -> int:
             raise
         raise CommandError(
             f"{verb}: this is Stretto without its native part: programs run, but nothing is "
-            "recorded. Install a wheel for x86-64 Linux and CPython 3.11 to 3.15, or build from "
-            "the source (pip needs a C compiler)."
+            "recorded. Install a wheel for Linux (x86-64, aarch64) and CPython 3.11 to 3.15, or "
+            "build from the source (pip needs a C compiler)."
         ) from None
 
 

@@ -201,10 +201,10 @@ def _add_content_options(parser: VerbParser) -> None:
 def _add_attach_options(parser: VerbParser) -> None:
     group = parser.add_argument_group(
         "a program that runs already",
-        "CPython 3.14 or newer, of this user. A script is injected that switches tracing on: every "
-        "call, task and log record from now on is recorded, of this process alone. Ctrl-C or "
-        "--duration ends the recording, and the program runs on; only loaded modules stay in it. "
-        "This is tracing, not sampling: it runs code in the program.",
+        "CPython 3.14 or newer, of this user. A script is injected that switches tracing on:\n"
+        "every call, task and log record from now on is recorded, of this process alone.\n"
+        "Ctrl-C or --duration ends the recording, and the program runs on; only loaded modules\n"
+        "stay in it. This is tracing, not sampling: it runs code in the program.",
     )
     group.add_argument("--attach", metavar="PID", type=_pid, help="record this process")
 
