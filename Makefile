@@ -169,12 +169,24 @@ free-threaded: $(VENV)/.ready ## compile the extensions as a free-threaded CPyth
 musl: $(VENV)/.ready ## C unit tests with musl instead of glibc (Debian's musl-tools)
 	$(call native,musl,--output-junit $(CURDIR)/$(RESULTS)/native-musl.xml)
 
-# Leaks are not looked for: that needs ptrace, which the emulator lacks.
+# Under ASan leaks are not looked for: that needs ptrace, which the emulator lacks.
 .PHONY: aarch64
 aarch64: $(VENV)/.ready ## C unit tests on an emulated aarch64 (docs/platforms.md)
 	tools/in_aarch64
 	$(call native,aarch64-release)
-	$(call native,aarch64-asan)
+
+# Hours: a test that has passed is not run again until it is compiled anew.
+.PHONY: aarch64-asan
+aarch64-asan: $(VENV)/.ready ## the same under ASan+UBSan; goes on where it was interrupted
+	tools/in_aarch64
+	cmake --preset aarch64-asan --log-level=WARNING
+	cmake --build --preset aarch64-asan --parallel $(JOBS)
+	$(MAKE) --keep-going $(patsubst native/test/%.c,build/aarch64/asan/%.passed,$(wildcard native/test/test_*.c))
+
+build/aarch64/asan/%.passed: build/native-aarch64-asan/%
+	@mkdir -p $(@D)
+	ctest --preset aarch64-asan -R '^$*$$'
+	touch $@
 
 .PHONY: big-pages
 big-pages: $(VENV)/.ready ## C unit tests on an emulated aarch64 kernel with pages of 16 KiB
