@@ -48,7 +48,7 @@ def test_pytest_of_a_public_package_is_recorded(oracle, tmp_path):
         pytest.skip("the package toolz, whose tests this runs, is not installed")
     arguments = ("-q", "-p", "no:cacheprovider", "--pyargs", "toolz.tests.test_itertoolz")
     plain = alone(sys.executable, "-m", "pytest", *arguments, cwd=tmp_path)
-    run = record(tmp_path / "trace", "-m", "pytest", *arguments, cwd=tmp_path)
+    run = record(tmp_path / "trace", "--full", "-m", "pytest", *arguments, cwd=tmp_path)
     assert run.status == plain.status == 0
     assert without_times(plain.stdout) == without_times(run.stdout)
     assert "test_groupby" in names(check_trace(oracle, run.trace))
@@ -108,7 +108,7 @@ def wait_until_serving(port, server):
 def serve(path, port, *command, cwd):
     """Record a server, send it requests, end it with SIGTERM; return its status and stderr."""
     server = subprocess.Popen(
-        record_command(path, *command), cwd=cwd, stderr=subprocess.PIPE, text=True
+        record_command(path, "--ring", *command), cwd=cwd, stderr=subprocess.PIPE, text=True
     )
     try:
         wait_until_serving(port, server)
@@ -167,7 +167,7 @@ def test_process_pools_are_recorded(oracle, tmp_path, method):
     script = tmp_path / "pools.py"
     script.write_text(POOLS)
     plain = alone(sys.executable, str(script), method)
-    run = record(tmp_path / "trace", str(script), method)
+    run = record(tmp_path / "trace", "--ring", str(script), method)
     assert (run.status, run.stdout) == (plain.status, plain.stdout) == (0, "40425\n40425\n")
     loaded = check_trace(oracle, run.trace, complete=False)
     assert loaded.query("select count(*) from slice where name = 'square'") == [(100,)]
@@ -263,7 +263,7 @@ asyncio.run(main())
 def test_asyncio_server_under_load_is_recorded(oracle, tmp_path):
     script = tmp_path / "server.py"
     script.write_text(SERVER)
-    run = record(tmp_path / "trace", str(script))
+    run = record(tmp_path / "trace", "--ring", str(script))
     assert run.status == 0, run.stderr
     loaded = check_trace(oracle, run.trace)
     assert {"serve_one", "client", "main"} <= names(loaded)
@@ -272,8 +272,8 @@ def test_asyncio_server_under_load_is_recorded(oracle, tmp_path):
 def test_threads_of_a_recorded_program_are_named(oracle, tmp_path):
     script = tmp_path / "program.py"
     script.write_text(
-        "import threading\n"
-        "def work(): pass\n"
+        "import threading, time\n"
+        "def work(): time.sleep(0.01)\n"  # sleep: long enough to be shown
         "thread = threading.Thread(target=work, name='worker seven')\n"
         "thread.start()\n"
         "thread.join()\n"

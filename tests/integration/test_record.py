@@ -152,7 +152,7 @@ def test_program_is_recorded_until_it_closes_all_descriptors(oracle, tmp_path, t
     Stretto must not write into files that reuse the numbers, and must not use CPU time.
     """
     (tmp_path / "files").mkdir()
-    run = record(trace, "-c", CLOSES_EVERYTHING, str(tmp_path / "files"))
+    run = record(trace, "--ring", "-c", CLOSES_EVERYTHING, str(tmp_path / "files"))
     assert (run.status, run.stdout) == (0, "3 0 True\n")
     assert "closed all its descriptors" in run.stderr
     assert "f" in names(check_trace(oracle, run.trace, complete=False))
@@ -179,7 +179,7 @@ print(len(ends), all(end.recv(100) == b"x" for end in ends), spent < 0.2)
 
 
 def test_stretto_does_not_touch_descriptor_numbers_that_the_program_reuses(oracle, trace):
-    run = record(trace, "-c", TAKES_OUR_NUMBERS)
+    run = record(trace, "--ring", "-c", TAKES_OUR_NUMBERS)
     assert (run.status, run.stdout) == (0, "1200 True True\n")
     assert "closed all its descriptors" in run.stderr
     assert "f" in names(check_trace(oracle, run.trace, complete=False))
@@ -207,7 +207,7 @@ STATUS = {"SIGTERM": -15, "SIGKILL": -9, "_exit": 7, "exec": 0, "segfault": -11}
 class TestProgramExit:
     @pytest.mark.parametrize("how", ENDINGS)
     def test_events_just_before_the_exit_of_the_program_are_kept(self, oracle, trace, how):
-        run = record_code(trace, WROTE + ENDINGS[how])
+        run = record(trace, "--ring", "-c", WROTE + ENDINGS[how])
         assert run.status == STATUS[how]
         found = names(check_trace(oracle, run.trace, complete=False))
         assert "wrote" in found
@@ -217,12 +217,12 @@ class TestProgramExit:
     def test_events_just_before_the_exit_of_a_child_are_kept(self, oracle, trace, how):
         child = WROTE + ENDINGS[how]
         text = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])"
-        run = record_code(trace, text)
+        run = record(trace, "--ring", "-c", text)
         assert run.status == 0
         assert "wrote" in names(check_trace(oracle, run.trace, complete=False))
 
     def test_uncaught_exception_leaves_no_slice_open(self, oracle, trace):
-        run = record_code(trace, FAILS)
+        run = record(trace, "--ring", "-c", FAILS)
         loaded = check_trace(oracle, run.trace)
         assert {"inner", "outer", "ValueError: why"} <= names(loaded)
 
@@ -281,7 +281,7 @@ if __name__ == "__main__":
 
 class TestChildProcesses:
     def test_forked_children_are_recorded(self, oracle, trace):
-        loaded = check_trace(oracle, record_code(trace, FORKS).trace, complete=False)
+        loaded = check_trace(oracle, record(trace, "--ring", "-c", FORKS).trace, complete=False)
         assert loaded.query("select count(*) from slice where name = 'in_child'") == [(3,)]
         assert loaded.query("select count(*) from slice where name = 'in_parent'") == [(1,)]
         assert len(pids(loaded)) == 4
@@ -292,7 +292,7 @@ class TestChildProcesses:
         assert "orphan" in names(loaded)
 
     def test_python_subprocesses_are_recorded(self, oracle, trace):
-        loaded = check_trace(oracle, record_code(trace, SUBPROCESS).trace)
+        loaded = check_trace(oracle, record(trace, "--ring", "-c", SUBPROCESS).trace)
         assert {"child", "below_a_shell"} <= names(loaded)
         assert len(pids(loaded)) == 3
 
@@ -348,7 +348,7 @@ f()
 
 
 def test_sub_interpreters_are_not_recorded(oracle, trace):
-    run = record_code(trace, SUB_INTERPRETER)
+    run = record(trace, "--ring", "-c", SUB_INTERPRETER)
     # The system's sitecustomize may print text, so compare with a run without the recorder.
     plain = alone(sys.executable, "-c", SUB_INTERPRETER)
     assert (run.status, run.stdout) == (0, plain.stdout)
@@ -368,7 +368,7 @@ class TestRecordedEvents:
             "    asyncio.run(task()); gc.collect(); logging.warning('attention')\n"
             "main()"
         )
-        loaded = check_trace(oracle, record_code(trace, text).trace)
+        loaded = check_trace(oracle, record_code(trace, text, "--ring").trace)
         assert {"main", "in_thread", "garbage collection", "attention"} <= names(loaded)
         assert ("the thread",) in loaded.query("select name from thread")
         counters = loaded.query("select distinct name from counter_track")
@@ -428,26 +428,27 @@ class TestRecordedEvents:
             "import gc, logging, stretto\ndef f():\n  stretto.instant('own'); gc.collect()\n"
             "f(); logging.warning('x'); raise ValueError\n"
         )
-        everything = names(check_trace(oracle, record_code(trace, text).trace))
+        everything = names(check_trace(oracle, record_code(trace, text, "--ring").trace))
         assert {gone, kept} <= everything
-        found = names(check_trace(oracle, record_code(trace, text, option).trace))
+        found = names(check_trace(oracle, record_code(trace, text, "--ring", option).trace))
         assert gone not in found
         assert kept in found
 
     def test_c_functions_option_adds_c_functions(self, oracle, trace):
         text = "def f(): return sorted([2, 1])\nf()"
-        assert "sorted" not in names(check_trace(oracle, record_code(trace, text).trace))
+        assert "sorted" not in names(check_trace(oracle, record_code(trace, text, "--ring").trace))
         run = record_code(trace, text, "--c-functions")
         assert any("sorted" in name for name in names(check_trace(oracle, run.trace)))
 
     def test_include_option_limits_functions_to_a_module(self, oracle, trace):
         text = "import json\ndef f(): json.dumps([])\nf()"
-        found = names(check_trace(oracle, record_code(trace, text, "--include", "json").trace))
+        run = record_code(trace, text, "--ring", "--include", "json")
+        found = names(check_trace(oracle, run.trace))
         assert "json.dumps" in found
         assert "f" not in found
 
     def test_summary_counts_events_processes_and_threads(self, oracle, trace):
-        run = record_code(trace, FORKS)
+        run = record(trace, "--ring", "-c", FORKS)
         loaded = check_trace(oracle, run.trace, complete=False)
         (slices,) = loaded.query("select 2 * count(*) from slice where dur >= 0")[0]
         events = slices + loaded.query("select count(*) from counter")[0][0]

@@ -335,7 +335,7 @@ class TestRefusedAttach:
         [
             (["-c", "pass"], "don't name another one"),
             (["--system"], "--attach doesn't go with --system"),
-            (["--auto"], "--attach doesn't go with --auto"),
+            (["--auto"], "--auto doesn't go with --attach"),
         ],
     )
     def test_options_that_contradict_attach_are_refused(self, tmp_path, arguments, reason):

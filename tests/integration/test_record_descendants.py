@@ -62,13 +62,13 @@ def test_daemon_is_recorded_after_its_parents_have_ended(oracle, trace):
 
 
 def test_python_started_after_the_end_of_the_program_is_recorded(oracle, trace):
-    loaded = check_trace(oracle, record_code(trace, BELOW_A_SHELL).trace, complete=False)
+    loaded = check_trace(oracle, record(trace, "--ring", "-c", BELOW_A_SHELL).trace, complete=False)
     assert "late" in names(loaded)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root has privileges to give up")
 def test_forks_of_an_unprivileged_process_are_recorded(oracle, trace):
-    loaded = check_trace(oracle, record_code(trace, UNPRIVILEGED).trace, complete=False)
+    loaded = check_trace(oracle, record(trace, "--ring", "-c", UNPRIVILEGED).trace, complete=False)
     assert loaded.query("select count(*) from slice where name = 'below'") == [(2,)]
     assert len(pids(loaded)) == 3
 

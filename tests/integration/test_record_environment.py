@@ -53,7 +53,7 @@ def same(program: list[str], trace: Path, close: str = "", **options: object) ->
     run([sys.executable, *program], close, **options)
     expected = said.read_text()
     said.unlink()
-    done = run(record_command(trace, *program), close, **options)
+    done = run(record_command(trace, "--ring", *program), close, **options)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     assert said.read_text() == expected
@@ -79,7 +79,7 @@ def test_program_runs_with_closed_standard_descriptors(oracle, trace, program, c
 
 
 def test_messages_are_not_written_into_a_trace_on_standard_output(oracle, program):
-    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *record_command(Path("-"), *program)]
+    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *record_command(Path("-"), "--ring", *program)]
     done = subprocess.run(command, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0
     assert "f" in names(check_trace(oracle, done.stdout))
@@ -100,7 +100,7 @@ class TestDeletedWorkingFolder:
         return run([sys.executable, "-c", script, *arguments])
 
     def test_module_runs_in_a_deleted_folder(self, oracle, trace, tmp_path):
-        command = record_command(trace, "-c", "def f(): print('said')\nf()")
+        command = record_command(trace, "--ring", "-c", "def f(): print('said')\nf()")
         done = self.run(tmp_path, *command)
         assert (done.returncode, done.stdout) == (0, "said\n")
         assert "f" in names(check_trace(oracle, trace.read_bytes()))

@@ -30,7 +30,7 @@ def test_python_program_without_events_is_not_reported(trace):
 def test_program_under_two_recorders_is_recorded_by_the_inner_recorder(oracle, tmp_path, trace):
     inner = tmp_path / "inner.pftrace"
     text = "def of_the_program(): pass\nof_the_program()"
-    run = record(trace, "--", *record_command(inner, "-c", text))
+    run = record(trace, "--", *record_command(inner, "--ring", "-c", text))
     assert run.status == 0, run.stderr
     assert "not followed" not in run.stderr
     assert "of_the_program" in names(oracle(inner.read_bytes()))

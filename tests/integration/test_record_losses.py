@@ -40,7 +40,7 @@ def trace(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), signal.SIGKILL)"])
 def test_losses_of_exited_threads_are_reported(oracle, trace, end):
     options = ("--no-functions", "--no-counters")
-    run = record(trace, *options, "-c", SHORT_THREADS.format(end=end))
+    run = record(trace, "--ring", *options, "-c", SHORT_THREADS.format(end=end))
     loaded = oracle(run.trace)
     ((found,),) = loaded.query("select count(*) from slice where name = 'short'")
     assert 0 < found < 600, "the memory never overflowed: the test shows nothing"

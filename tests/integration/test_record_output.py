@@ -63,7 +63,7 @@ def listing(folder: Path) -> set[str]:
 
 
 class TestTraceFile:
-    @pytest.mark.parametrize("options", [(), ("--stream",)])
+    @pytest.mark.parametrize("options", [(), ("--ring",), ("--stream",)])
     def test_trace_is_readable_by_its_owner_only(self, trace, options):
         os.umask(0)
         record(trace, *options, "-c", "pass")
@@ -85,9 +85,9 @@ class TestTraceFile:
         assert victim.read_bytes() == b"precious"
 
     def test_second_recorder_with_the_same_output_file_is_refused(self, trace, start):
-        start(*works_for(10))
-        wait_until(lambda: Path(f"{trace}.ring").exists())
-        run = record(trace, "-c", "pass")
+        start("--full", *works_for(10))
+        wait_until(lambda: Path(f"{trace}.part").exists())
+        run = record(trace, "--full", "-c", "pass")
         assert run.status == 2
         assert "another recording" in run.stderr
 
@@ -104,7 +104,7 @@ class TestRefusedRecording:
             (("--buffer", "many", "-c", ""), 2, "size 'many': give a size like 64mb"),
             (("--duration", "soon", "-c", ""), 2, "'soon' isn't a time"),
             (("--max-depth", "0", "-c", ""), 2, "from 1 to"),
-            (("--max-size", "1mb", "-c", ""), 2, "--stream"),
+            (("--max-size", "1mb", "-c", ""), 2, "--max-size goes with --full"),
             (("--frobnicate", "-c", ""), 2, "unrecognized"),
         ],
     )
@@ -132,14 +132,14 @@ class TestRefusedRecording:
 
 
 class TestTraceIntoPipe:
-    @pytest.mark.parametrize("options", [(), ("--stream",)])
+    @pytest.mark.parametrize("options", [("--ring",), ("--stream",)])
     def test_trace_can_be_written_to_standard_output(self, oracle, options):
         command = record_command(Path("-"), *options, "-c", "def f(): print('said')\nf()")
         run = subprocess.run(command, capture_output=True, check=True)
         assert "f" in names(check_trace(oracle, run.stdout))
         assert b"said" in run.stderr
 
-    @pytest.mark.parametrize("options", [(), ("--stream",)])
+    @pytest.mark.parametrize("options", [("--ring",), ("--stream",)])
     def test_trace_can_be_written_into_a_fifo(self, oracle, trace, options):
         os.mkfifo(trace)
         read: list[bytes] = []
@@ -151,12 +151,12 @@ class TestTraceIntoPipe:
         assert "f" in names(check_trace(oracle, read[0]))
         assert stat.S_ISFIFO(trace.stat().st_mode)
 
-    @pytest.mark.parametrize("options", [(), ("--stream",)])
+    @pytest.mark.parametrize("options", [("--ring",), ("--stream",)])
     def test_program_continues_after_the_reader_of_the_trace_has_ended(self, options):
         command = record_command(Path("-"), *options, *works_for(2))
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout is not None
-        process.stdout.read(100 if options else 0)
+        process.stdout.read(100 if options == ("--stream",) else 0)
         process.stdout.close()
         _, said = process.communicate()
         assert process.returncode == 0
@@ -175,7 +175,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 @pytest.mark.thorough
 class TestRecordingLimits:
     def test_duration_ends_the_recording_and_not_the_program(self, oracle, trace, start):
-        process = start("--duration", "0.5s", *works_for(4))
+        process = start("--ring", "--duration", "0.5s", *works_for(4))
         wait_until(trace.exists)
         assert process.poll() is None
         out, _ = process.communicate()
@@ -238,7 +238,7 @@ class TestRecordingLimits:
         assert "not followed" in run.stderr
         assert "`ulimit -f` is too low" in run.stderr
 
-    @pytest.mark.parametrize("options", [(), ("--stream",)])
+    @pytest.mark.parametrize("options", [("--ring",), ("--stream",)])
     def test_recorder_fails_if_no_file_can_be_written(self, trace, options):
         run = self.on_a_small_disk(trace, *options, size=0)
         assert (run.status, run.stdout) == (125, "")
@@ -247,7 +247,7 @@ class TestRecordingLimits:
 
     def test_ring_file_is_kept_if_the_trace_cannot_be_created(self, oracle, trace):
         program = f"import os; os.mkdir({f'{trace}.part'!r}); print('end')"
-        run = record(trace, "-c", f"def f(): pass\nf()\n{program}")
+        run = record(trace, "--ring", "-c", f"def f(): pass\nf()\n{program}")
         assert (run.status, run.stdout) == (0, "end\n")
         assert f"`stretto recover {trace}.ring -o ELSEWHERE`" in run.stderr
         found = trace.parent / "found"
@@ -258,7 +258,8 @@ class TestRecordingLimits:
     def test_message_does_not_name_a_ring_file_that_the_program_removed(self, trace):
         folder = trace.parent / "gone"
         folder.mkdir()
-        run = record(folder / trace.name, "-c", f"import shutil; shutil.rmtree({str(folder)!r})")
+        program = f"import shutil; shutil.rmtree({str(folder)!r})"
+        run = record(folder / trace.name, "--ring", "-c", program)
         assert run.status == 0
         assert "can't write the trace" in run.stderr
         assert "recover" not in run.stderr
@@ -284,7 +285,7 @@ class TestRecordingLimits:
 
 @pytest.mark.thorough
 class TestSnapshots:
-    @pytest.mark.parametrize("options", [(), ("--stream",)])
+    @pytest.mark.parametrize("options", [("--ring",), ("--stream",)])
     def test_snapshot_is_a_complete_trace_of_the_running_recording(
         self, oracle, trace, start, options
     ):
@@ -329,7 +330,7 @@ class TestKilledRecorder:
         assert Path(ring).exists()
 
     def test_recover_refuses_the_ring_file_of_a_running_recorder(self, trace, start):
-        start(*works_for(10))
+        start("--ring", *works_for(10))
         ring = f"{trace}.ring"
         wait_until(Path(ring).exists)
         run = alone(sys.executable, "-m", "stretto", "recover", ring)

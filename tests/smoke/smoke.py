@@ -65,7 +65,8 @@ def check_commands(folder: Path) -> None:
     command = str(Path(sys.executable).with_name("stretto"))
     script, trace = folder / "program.py", folder / "recorded.pftrace"
     script.write_text("def called(): pass\ncalled()\nraise SystemExit(3)\n")
-    recorded = subprocess.run([command, "record", "-o", str(trace), str(script)], check=False)
+    options = ("--ring", "-o", str(trace))  # "called" is too short for auto detail, the default
+    recorded = subprocess.run([command, "record", *options, str(script)], check=False)
     check(recorded.returncode == 3, f"record ended with {recorded.returncode}, not with 3")
     check(b"called" in trace.read_bytes(), "the recorded program's call is not in its trace")
     explained = subprocess.run(

@@ -27,7 +27,7 @@ Make a trace of the buffer that a recorder left when it was killed.
   stretto recover trace.pftrace.ring -o saved.pftrace
 
 The ring is not changed. Events of the recorder's last second may be missing.
-(With `stretto record --stream` there is nothing to recover: OUT.part is a trace.)
+(Without `--ring` there is nothing to recover: OUT.part is a trace.)
 """
 
 

@@ -6,6 +6,7 @@ Options end at `--`, the script, `-m` or `-c`; the following words belong to the
 from __future__ import annotations
 
 import argparse
+import sys
 
 from stretto.base.errors import CommandError, ConfigError
 from stretto.cli.verb_parser import USAGE_EXIT_CODE, VerbParser
@@ -28,20 +29,20 @@ Run a program and record it, with all its child processes, into a Perfetto trace
   stretto record -m package.module             a module
   stretto record -c 'print("hello")'           code
   stretto record -- pytest -x tests            any command found on PATH
-  stretto record -o web.pftrace --stream gunicorn -w 4 app:app
+  stretto record -o web.pftrace gunicorn -w 4 app:app
   stretto record --attach 1234                 what process 1234 does from now on
 
-The program runs as without Stretto: same arguments, same output, same exit status. By default a
-ring buffer keeps the latest events, and is written to the trace when the program ends.
+The program runs as without Stretto: same arguments, same output, same exit status. On CPython 3.12
+and later the trace has the whole run, with every call that is long enough to be seen (--auto); on
+3.11 it has every call of the run's last part (--ring).
 Open the trace with `stretto view`, or at https://ui.perfetto.dev.
 """
 
 EPILOG = """\
 while it runs:
-  kill -USR2 RECORDER     writes the current contents of the buffer, and continues recording
+  kill -USR2 RECORDER     writes the trace up to now into a file, and continues recording
 if the recorder was killed:
-  stretto recover OUT.ring      makes a trace of the buffer that it left
-  (with --stream, OUT.part is a trace as it is)
+  OUT.part is a trace as it is; with --ring, `stretto recover OUT.ring` makes one
 """
 
 TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
@@ -54,6 +55,12 @@ CATEGORIES = {
     "exceptions": ("python.exceptions", "uncaught exceptions"),
 }
 """(category, description) for each option `--no-NAME`."""
+
+
+NOT_AUTO = ("buffer", "c_functions", "min_duration", "max_depth", "attach", "system")
+"""Options that auto detail doesn't have: with one of them, a ring is the default."""
+
+DEFAULT_MODE = "auto" if sys.version_info >= (3, 12) else "ring"
 
 
 def parse_time_ns(text: str) -> int:
@@ -132,14 +139,13 @@ def _add_output_options(parser: VerbParser) -> None:
         "--buffer",
         metavar="SIZE",
         type=_size,
-        default=DEFAULT_BUFFER_BYTES,
-        help="size of the ring buffer for the latest events (default: 64mb)",
+        help="with --ring: size of the buffer (64mb)",
     )
     add(
         "--auto",
         action="store_true",
-        help="auto detail: keep the whole run, show the calls that are long enough to be seen, "
-        "count the others",
+        help="auto detail, the default on CPython 3.12 and later: the whole run; calls that are "
+        "long enough to be seen are shown, the others are counted",
     )
     add(
         "--size",
@@ -149,9 +155,14 @@ def _add_output_options(parser: VerbParser) -> None:
         help="with --auto: keep the trace near this size (256mb): as it grows, less is shown",
     )
     add("--full", action="store_true", help="every call, written to OUT all along")
-    add("--ring", action="store_true", help="every call, the last that fit into --buffer")
+    add(
+        "--ring",
+        action="store_true",
+        help="every call, the last that fit into --buffer; the default on CPython 3.11, and with "
+        "--buffer, --c-functions, --min-duration, --max-depth, --attach and --system",
+    )
     add("--stream", action="store_true", help="the same as --full")
-    add("--max-size", metavar="SIZE", type=_size, help="with --stream: end at this size")
+    add("--max-size", metavar="SIZE", type=_size, help="with --full: end at this size")
     add(
         "-t",
         "--duration",
@@ -272,8 +283,7 @@ class RecordOptions:
         parsed = parser.parse_args(own)
         self.output: str = parsed.output
         self.quiet: bool = parsed.quiet
-        _check_mode(parsed)
-        self.recording = _recording_options(parsed)
+        self.recording = _recording_options(parsed, _mode(parsed))
         self._check()
 
     def _check(self) -> None:
@@ -288,11 +298,9 @@ class RecordOptions:
             )
         if (recording.config_path or recording.data_sources) and not recording.system:
             raise CommandError("record: --config and --data-source go with --system.", 2)
-        if recording.auto_size and recording.system:
-            raise CommandError("record: --auto doesn't go with --system.", USAGE_EXIT_CODE)
-        if recording.max_size is not None and not recording.stream:
+        if recording.max_size is not None and (recording.auto_size or not recording.stream):
             raise CommandError(
-                "record: --max-size goes with --stream; a ring is limited by --buffer.",
+                "record: --max-size goes with --full; --size limits auto detail, --buffer a ring.",
                 USAGE_EXIT_CODE,
             )
 
@@ -304,29 +312,36 @@ class RecordOptions:
             )
         if self.recording.system:
             raise CommandError("record: --attach doesn't go with --system.", USAGE_EXIT_CODE)
-        if self.recording.auto_size:
-            raise CommandError("record: --attach doesn't go with --auto.", USAGE_EXIT_CODE)
 
 
-def _check_mode(parsed: argparse.Namespace) -> None:
-    modes = [f"--{name}" for name in ("auto", "full", "ring", "stream") if getattr(parsed, name)]
-    if len(modes) > 1 and modes != ["--full", "--stream"]:
-        raise CommandError(f"record: {' and '.join(modes)}: choose one.", USAGE_EXIT_CODE)
+def _mode(parsed: argparse.Namespace) -> str:
+    """Return `auto`, `full` or `ring`."""
+    modes = [name for name in ("auto", "full", "ring", "stream") if getattr(parsed, name)]
+    if len(modes) > 1 and modes != ["full", "stream"]:
+        names = " and ".join(f"--{name}" for name in modes)
+        raise CommandError(f"record: {names}: choose one.", USAGE_EXIT_CODE)
+    others = [name for name in NOT_AUTO if getattr(parsed, name)]
+    if modes == ["auto"] and others:
+        other = others[0].replace("_", "-")
+        raise CommandError(f"record: --auto doesn't go with --{other}.", USAGE_EXIT_CODE)
+    if modes:
+        return "full" if modes[0] == "stream" else modes[0]
+    return "ring" if others else DEFAULT_MODE
 
 
-def _recording_options(parsed: argparse.Namespace) -> RecordingOptions:
+def _recording_options(parsed: argparse.Namespace, mode: str) -> RecordingOptions:
     categories = [
         category for name, (category, _) in CATEGORIES.items() if not getattr(parsed, f"no_{name}")
     ]
     return RecordingOptions(
-        buffer_bytes=parsed.buffer,
-        stream=parsed.stream or parsed.full or parsed.auto,
+        buffer_bytes=parsed.buffer or DEFAULT_BUFFER_BYTES,
+        stream=mode != "ring",
         max_size=parsed.max_size,
-        auto_size=parsed.size if parsed.auto else 0,
+        auto_size=parsed.size if mode == "auto" else 0,
         duration_ms=-(-(parsed.duration or 0) // 10**6),
         categories=categories + parsed.category,
         counters=not parsed.no_counters,
-        target=_target_options(parsed),
+        target=_target_options(parsed, mode),
         system=parsed.system,
         config_path=parsed.config or "",
         data_sources=parsed.data_source,
@@ -334,7 +349,7 @@ def _recording_options(parsed: argparse.Namespace) -> RecordingOptions:
     )
 
 
-def _target_options(parsed: argparse.Namespace) -> dict[str, list[str]]:
+def _target_options(parsed: argparse.Namespace, mode: str) -> dict[str, list[str]]:
     options: dict[str, list[str]] = {"include": parsed.include, "exclude": parsed.exclude}
     if parsed.min_duration is not None:
         options["min_duration_ns"] = [str(parsed.min_duration)]
@@ -344,6 +359,6 @@ def _target_options(parsed: argparse.Namespace) -> dict[str, list[str]]:
         options["imports"] = [imports]
     if parsed.c_functions:
         options["c_functions"] = ["1"]
-    if parsed.auto:
+    if mode == "auto":
         options["auto_detail"] = ["1"]
     return options

@@ -172,17 +172,20 @@ class Recorder:
         if self._counters is not None:
             self._counters.sample(self._recording.pids)
         if self._reporter.shows_progress:
-            stats = self._recording.stats()
-            collected = sum(buffer.bytes_written for buffer in stats.buffer_stats)
             pids = self._recording.pids
-            self._reporter.progress(self._program.pid, pids, self._seconds(), collected)
+            self._reporter.progress(self._program.pid, pids, self._seconds(), self._collected())
         self._runner.post_delayed(self._tick, TICK_MS)
+
+    def _collected(self) -> int:
+        """Return the bytes of trace data so far."""
+        stats = self._recording.stats()
+        return sum(buffer.bytes_written for buffer in stats.buffer_stats)
 
     def _follow_size(self) -> None:
         """Raise the threshold of auto detail as the trace grows, in periodic tasks."""
         if self._detail is None or self._program.ended or self._recording.ended:
             return
-        self._detail.update(self._output.size(), self._seconds())
+        self._detail.update(self._output.size() or self._collected(), self._seconds())
         self._runner.post_delayed(self._follow_size, detail.PERIOD_MS)
 
     def _scan(self) -> None:

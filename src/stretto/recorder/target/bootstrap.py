@@ -27,6 +27,9 @@ BACKEND = "record"
 DEADLINE_MS = 10_000.0
 """How long a process waits for its recorder, which may still be importing its service."""
 
+SHORTEST_NS = 50_000
+"""Shorter calls aren't shown where CPython has no auto detail."""
+
 _backend: SystemBackend | None = None
 _is_system = False
 _service = ""
@@ -102,9 +105,11 @@ def configure(options: Options, workspace: Workspace) -> None:
         for name in ("min_duration_ns", "max_depth", "c_functions")
         if name in options
     }
-    if "auto_detail" in options:
+    if "auto_detail" in options and sys.version_info >= (3, 12):
         functions["auto_detail"] = True
         functions["threshold_file"] = workspace.threshold
+    elif "auto_detail" in options:  # a program of another version than the recorder's
+        functions["min_duration_ns"] = SHORTEST_NS
     if "imports" in options:
         functions["imports"] = options["imports"][0]
     for name in ("include", "exclude"):

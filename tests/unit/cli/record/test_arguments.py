@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from stretto.base.errors import CommandError, ConfigError
@@ -31,11 +33,7 @@ def test_options_have_their_default_values():
     options = RecordOptions(["app.py"])
     assert options.output == "trace.pftrace"
     assert options.recording.buffer_bytes == 64 << 20
-    assert (
-        options.recording.stream,
-        options.recording.max_size,
-        options.recording.duration_ms,
-    ) == (False, None, 0)
+    assert (options.recording.max_size, options.recording.duration_ms) == (None, 0)
     assert (options.quiet, options.recording.counters) == (False, True)
     assert set(options.recording.categories) == {
         "python.functions",
@@ -44,7 +42,34 @@ def test_options_have_their_default_values():
         "python.log",
         "python.exceptions",
     }
-    assert options.recording.target == {"include": [], "exclude": []}
+
+
+AUTO = {"include": [], "exclude": [], "auto_detail": ["1"]}
+EVERY_CALL = {"include": [], "exclude": []}
+
+
+@pytest.mark.parametrize(
+    ("options", "stream", "size", "target"),
+    [
+        (["--auto"], True, 256 << 20, AUTO),
+        (["--auto", "--size", "8mb"], True, 8 << 20, AUTO),
+        (["--full"], True, 0, {**EVERY_CALL, "imports": ["full"]}),
+        (["--stream", "--buffer", "1mb"], True, 0, {**EVERY_CALL, "imports": ["full"]}),
+        (["--ring"], False, 0, EVERY_CALL),
+        (["--buffer", "1mb"], False, 0, EVERY_CALL),
+        (["--system"], False, 0, EVERY_CALL),
+    ],
+)
+def test_mode_chooses_detail_and_output(options, stream, size, target):
+    recording = RecordOptions([*options, "x.py"]).recording
+    assert (recording.stream, recording.auto_size, recording.target) == (stream, size, target)
+
+
+def test_default_is_auto_detail_from_cpython_312_on():
+    recording = RecordOptions(["x.py"]).recording
+    has_auto_detail = sys.version_info >= (3, 12)
+    assert recording.target == (AUTO if has_auto_detail else EVERY_CALL)
+    assert recording.stream == has_auto_detail
 
 
 def test_options_are_passed_to_recorded_processes():
@@ -88,7 +113,10 @@ def test_duration_is_rounded_up_to_milliseconds(text, ms):
         (["-q"], "name the program"),
         (["--quiett", "x.py"], "unrecognized arguments: --quiett"),
         (["--qui", "x.py"], "unrecognized"),
-        (["--max-size", "1mb", "x.py"], "--max-size goes with --stream"),
+        (["--max-size", "1mb", "x.py"], "--max-size goes with --full"),
+        (["--auto", "--max-size", "1mb", "x.py"], "--max-size goes with --full"),
+        (["--auto", "--min-duration", "1us", "x.py"], "--auto doesn't go with --min-duration"),
+        (["--auto", "--ring", "x.py"], "--auto and --ring: choose one"),
         (["--buffer", "1", "x.py"], "from 4k up to below 4g"),
         (["--max-depth", "-1", "x.py"], "frames from 1"),
         (["--duration=-1s", "x.py"], "isn't a time"),

@@ -13,9 +13,11 @@ def config(*arguments: str, to_file: bool = True) -> TraceConfig:
     return make_config(RecordOptions([*arguments, "x.py"]).recording, to_file=to_file)
 
 
-@pytest.mark.parametrize("arguments", [(), ("--stream", "--max-size", "1mb", "--duration", "3s")])
+@pytest.mark.parametrize(
+    "arguments", [("--ring",), ("--auto",), ("--stream", "--max-size", "1mb", "--duration", "3s")]
+)
 def test_service_accepts_the_config(arguments):
-    check_config(config(*arguments), has_fd="--stream" in arguments)
+    check_config(config(*arguments), has_fd="--ring" not in arguments)
 
 
 def test_all_categories_and_the_selected_builtin_categories_are_enabled():
@@ -40,7 +42,7 @@ def test_process_counters_are_a_second_data_source():
 
 
 def test_clear_period_depends_on_the_size_of_the_ring_buffer():
-    assert config().incremental_state_config.clear_period_ms == 512
+    assert config("--ring").incremental_state_config.clear_period_ms == 512
     assert clear_period_ms(4096) == 20
     assert clear_period_ms(1 << 30) == 1000
 
@@ -54,7 +56,7 @@ def test_streamed_trace_is_written_into_the_file_periodically():
 
 @pytest.mark.parametrize(
     ("arguments", "to_file", "policy"),
-    [(("--stream",), True, STALL_THEN_DROP), (("--stream",), False, 0), ((), True, 0)],
+    [(("--stream",), True, STALL_THEN_DROP), (("--stream",), False, 0), (("--ring",), True, 0)],
 )
 def test_writers_stall_only_if_the_trace_is_streamed_to_a_file(arguments, to_file, policy):
     source = config(*arguments, to_file=to_file).data_sources[0].config
