@@ -29,12 +29,14 @@ class FlowMiddleware:
     Args:
         app: The application.
         category: The category of the slices.
+        paths: Whether slices are named by method and path; else by the method alone.
     """
 
-    def __init__(self, app: App, *, category: str = "http") -> None:
+    def __init__(self, app: App, *, category: str = "http", paths: bool = True) -> None:
         self._switch = rpc_hooks.switch(category)
         self._app = app
         self._category = category
+        self._paths = paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a connection; protocols other than HTTP are passed to the application untraced."""
@@ -44,7 +46,7 @@ class FlowMiddleware:
         exchange = Exchange(
             category=self._category,
             service="http",
-            method=f"{scope['method']} {scope['path']}",
+            method=f"{scope['method']} {scope['path']}" if self._paths else scope["method"],
             key=key_of(_texts(scope["headers"])),
             is_server=True,
         )

@@ -37,21 +37,24 @@ class FlowMiddleware:
     Args:
         app: The application.
         category: The category of the slices.
+        paths: Whether slices are named by method and path; else by the method alone.
     """
 
-    def __init__(self, app: WSGIApplication, *, category: str = "http") -> None:
+    def __init__(self, app: WSGIApplication, *, category: str = "http", paths: bool = True) -> None:
         self._switch = rpc_hooks.switch(category)
         self._app = app
         self._category = category
+        self._paths = paths
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Handle a request."""
         if not self._switch.enabled:
             return self._app(environ, start_response)
+        method = str(environ.get("REQUEST_METHOD", ""))
         exchange = Exchange(
             category=self._category,
             service="http",
-            method=f"{environ.get('REQUEST_METHOD', '')} {environ.get('PATH_INFO', '')}",
+            method=f"{method} {environ.get('PATH_INFO', '')}" if self._paths else method,
             key=key_of({name: _header(environ, name) for name in (TRACEPARENT, FLOW_HEADER)}),
             is_server=True,
         )

@@ -177,6 +177,12 @@ def _add_content_options(parser: VerbParser) -> None:
     for name, (_, text) in CATEGORIES.items():
         add(f"--no-{name}", action="store_true", help=f"don't record {text}")
     add("--no-counters", action="store_true", help="don't record memory and CPU of processes")
+    add(
+        "--flows",
+        action="store_true",
+        help="also record requests of HTTP and gRPC, with arrows from client to server; adds a "
+        "header to requests without a traceparent",
+    )
     add("--c-functions", action="store_true", help="also record calls of functions written in C")
     add(
         "--category",
@@ -357,6 +363,8 @@ def _target_options(parsed: argparse.Namespace, mode: str) -> dict[str, list[str
         options["max_depth"] = [str(parsed.max_depth)]
     if imports := parsed.imports or (IMPORTS[0] if parsed.full or parsed.stream else ""):
         options["imports"] = [imports]
+    if parsed.flows:
+        options["flows"] = ["1"]
     if parsed.c_functions:
         options["c_functions"] = ["1"]
     if mode == "auto":

@@ -115,6 +115,11 @@ def configure(options: Options, workspace: Workspace) -> None:
     for name in ("include", "exclude"):
         functions[name] = options.get(name, [])
     profilers.install(functions)
+    if "flows" in options:
+        from stretto.flows import automatic
+        from stretto.profilers.on_import import when_imported
+
+        automatic.install(when_imported)
 
 
 def _choose_service(workspace: Workspace, options: Options) -> None:
@@ -175,6 +180,8 @@ def _end(workspace: Workspace) -> None:
     from stretto import profilers
 
     problems = profilers.problems()
+    if automatic := sys.modules.get("stretto.flows.automatic"):
+        problems += automatic.problems
     _write_totals(workspace)
     if _backend is not None:
         if not _backend.connected and os.path.exists(workspace.fork_socket):

@@ -1,0 +1,158 @@
+"""HTTP servers in processes of their own, and a request by each client library to each server.
+
+The command is `python web_processes.py`; with the name of a server it is that server, which prints
+its port, and ends when its standard input is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from importlib.util import find_spec
+from typing import Any
+
+SERVERS = [
+    name
+    for name, module in (
+        ("starlette", "starlette"),
+        ("flask", "flask"),
+        ("gunicorn", "gunicorn"),
+        ("wsgiref", "wsgiref"),
+    )
+    if find_spec(module)
+]
+CLIENTS = [name for name in ("urllib", "requests", "httpx", "aiohttp") if find_spec(name)]
+SECRET = "secret-7"
+HOST = "127.0.0.1"
+
+
+def plain(_environ: Any, start_response: Any) -> list[bytes]:
+    start_response("200 OK", [("Content-Length", "2")])
+    return [b"ok"]
+
+
+def end_with_input() -> None:
+    def wait() -> None:
+        sys.stdin.read()
+        os._exit(0)  # What was recorded until now survives.
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def ready(port: int) -> None:
+    print(port, flush=True)
+
+
+def serve_starlette() -> None:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Route
+
+    async def user(_request: Any) -> PlainTextResponse:
+        return PlainTextResponse("ok")
+
+    listener = socket.create_server((HOST, 0))
+    ready(listener.getsockname()[1])
+    config = uvicorn.Config(Starlette(routes=[Route("/users/{name}", user)]), log_level="error")
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def serve_flask() -> None:
+    from flask import Flask
+    from werkzeug.serving import make_server
+
+    app = Flask(__name__)
+    app.add_url_rule("/users/<name>", view_func=lambda name: "ok", endpoint="user")
+    server = make_server(HOST, 0, app)
+    ready(server.server_port)
+    server.serve_forever()
+
+
+def serve_gunicorn() -> None:
+    from gunicorn.app.base import BaseApplication
+
+    class Application(BaseApplication):
+        def load_config(self) -> None:
+            self.cfg.set("bind", f"{HOST}:0")
+            self.cfg.set("when_ready", lambda server: ready(server.LISTENERS[0].getsockname()[1]))
+
+        def load(self) -> Any:
+            return plain
+
+    Application().run()
+
+
+def serve_wsgiref() -> None:
+    from wsgiref.simple_server import make_server
+
+    server = make_server(HOST, 0, plain)
+    ready(server.server_port)
+    server.serve_forever()
+
+
+def get(client: str, url: str) -> None:
+    if client == "urllib":
+        with urllib.request.urlopen(url, timeout=60) as response:
+            assert response.read() == b"ok"
+    elif client == "requests":
+        import requests
+
+        assert requests.get(url, timeout=60).text == "ok"
+    elif client == "httpx":
+        import httpx
+
+        assert httpx.get(url, timeout=60).text == "ok"
+        asyncio.run(get_by_tasks(url))
+    else:
+        asyncio.run(get_by_aiohttp(url))
+
+
+async def get_by_tasks(url: str) -> None:
+    import httpx
+
+    async with httpx.AsyncClient(timeout=60) as client:
+        responses = await asyncio.gather(client.get(url), client.get(url))
+    assert [response.text for response in responses] == ["ok", "ok"]
+
+
+async def get_by_aiohttp(url: str) -> None:
+    import aiohttp
+
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        assert await response.text() == "ok"
+
+
+def main() -> None:
+    os.environ["NO_PROXY"] = "*"
+    for server in SERVERS:
+        with subprocess.Popen(
+            [sys.executable, __file__, server],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            port = int(process.stdout.readline())
+            for client in CLIENTS:
+                get(client, f"http://{HOST}:{port}/users/{SECRET}?token={SECRET}")
+            print(server, port, flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        end_with_input()
+        {
+            "starlette": serve_starlette,
+            "flask": serve_flask,
+            "gunicorn": serve_gunicorn,
+            "wsgiref": serve_wsgiref,
+        }[sys.argv[1]]()
+    else:
+        main()
