@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,7 +172,13 @@ def start_recorder(path: Path, pid: int) -> subprocess.Popen[str]:
 @needs_remote_exec
 class TestAttachedRecording:
     def test_calls_are_recorded_and_nothing_is_left_in_the_program(self, oracle, running, tmp_path):
-        run = attach(tmp_path / "trace", running.pid, "--duration", "500ms")
+        with tempfile.TemporaryDirectory(prefix="s", dir="/tmp") as folder:
+            run = record(
+                tmp_path / "trace",
+                *("--attach", str(running.pid), "--duration", "500ms"),
+                XDG_RUNTIME_DIR=folder,
+            )
+            assert os.listdir(folder) == []
         assert (run.status, run.stdout) == (0, "")
         assert running.finish() == UNCHANGED
         loaded = check_trace(oracle, run.trace, complete=False)
