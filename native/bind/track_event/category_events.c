@@ -21,14 +21,17 @@ PyObject* category_instant(PyObject* self, PyObject* const* args,
   uint32_t mask = category_mask(category);
   if (LIKELY(!mask))
     Py_RETURN_NONE;
-  if (count == 1 && !kwnames && emit_fast(ST_INSTANT, category, args[0], mask))
-    Py_RETURN_NONE;
-  if (count == 1 && kwnames &&
-      emit_plain(ST_INSTANT, category, args[0], mask, kwnames, args + 1))
-    Py_RETURN_NONE;
-  if (count == 1 &&
-      emit_new_name(ST_INSTANT, category, args[0], mask, kwnames, args + 1))
-    Py_RETURN_NONE;
+  if (LIKELY(count == 1)) {
+    mask = kwnames ? emit_plain(ST_INSTANT, category, args[0], mask, kwnames,
+                                args + 1)
+                   : emit_fast(ST_INSTANT, category, args[0], mask);
+    if (LIKELY(!mask))
+      Py_RETURN_NONE;
+    mask =
+        emit_new_name(ST_INSTANT, category, args[0], mask, kwnames, args + 1);
+    if (!mask)
+      Py_RETURN_NONE;
+  }
   struct event_request r = {.type = ST_INSTANT, .category = category};
   if (!parse_event(&r, "instant", 1, args, count, kwnames))
     return NULL;
@@ -137,8 +140,11 @@ PyObject* category_counter(PyObject* self, PyObject* const* args,
   uint32_t mask = category_mask(category);
   if (LIKELY(!mask))
     Py_RETURN_NONE;
-  if (count == 2 && !kwnames && emit_counter(category, args[0], args[1], mask))
-    Py_RETURN_NONE;
+  if (LIKELY(count == 2 && !kwnames)) {
+    mask = emit_counter(args[0], args[1], mask);
+    if (LIKELY(!mask))
+      Py_RETURN_NONE;
+  }
   struct event_request r = {.type = ST_COUNTER, .category = category};
   if (!parse_event(&r, "counter", 2, args, count, kwnames))
     return NULL;

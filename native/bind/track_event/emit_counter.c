@@ -19,9 +19,9 @@ static uint8_t* put_number(uint8_t* p, PyObject* value) {
   return overflow ? NULL : st_track_event_put_counter_value(p, integer);
 }
 
-static bool write_value(struct st_sequence* s, uint64_t track_uuid,
-                        PyObject* value) {
-  uint64_t timestamp = st_fast_now(), last = s->last_timestamp;
+static bool write_value(struct st_sequence* s, uint64_t timestamp,
+                        uint64_t track_uuid, PyObject* value) {
+  uint64_t last = s->last_timestamp;
   if (!st_sequence_is_current(s) || timestamp < last)
     return false;
   uint8_t* p = st_trace_writer_reserve(&s->writer, ST_SMALL_EVENT);
@@ -39,25 +39,34 @@ static bool write_value(struct st_sequence* s, uint64_t track_uuid,
   return true;
 }
 
-bool emit_counter(CategoryObject* category, PyObject* name, PyObject* value,
-                  uint32_t mask) {
-  struct current now;
-  if (!find_current(&now, category, NULL, mask))
-    return false;
-  struct thread_sequence* s = now.sequence;
-  const struct counter_entry* c = counter_slot(s, name);
-  return c->name == name && c->epoch == s->core.epoch &&
-         write_value(&s->core, c->track_uuid, value);
+uint32_t emit_counter(PyObject* name, PyObject* value, uint32_t mask) {
+  struct thread_state* t = ready_thread();
+  if (UNLIKELY(!t))
+    return mask;
+  uint64_t timestamp = st_fast_now();
+  do {
+    struct current now;
+    if (!find_current(&now, t, __builtin_ctz(mask), NULL, NULL))
+      break;
+    struct thread_sequence* s = now.sequence;
+    const struct counter_entry* c = counter_slot(s, name);
+    if (c->name != name || c->epoch != s->core.epoch ||
+        !write_value(&s->core, timestamp, c->track_uuid, value))
+      break;
+    mask &= mask - 1;
+  } while (UNLIKELY(mask));
+  return mask;
 }
 
 void remember_counter(PyObject* name, uint64_t track_uuid, uint32_t mask) {
   struct thread_state* t = st_thread;
-  struct thread_sequence* s =
-      t && !(mask & (mask - 1)) ? t->sequences[__builtin_ctz(mask)] : NULL;
-  if (!s || !st_sequence_has_track(&s->core, track_uuid))
-    return;
-  struct counter_entry* slot = counter_slot(s, name);
-  PyObject* replaced = slot->name;
-  *slot = (struct counter_entry){Py_NewRef(name), s->core.epoch, track_uuid};
-  Py_XDECREF(replaced);
+  for (; t && mask; mask &= mask - 1) {
+    struct thread_sequence* s = t->sequences[__builtin_ctz(mask)];
+    if (!s || !st_sequence_has_track(&s->core, track_uuid))
+      continue;
+    struct counter_entry* slot = counter_slot(s, name);
+    PyObject* replaced = slot->name;
+    *slot = (struct counter_entry){Py_NewRef(name), s->core.epoch, track_uuid};
+    Py_XDECREF(replaced);
+  }
 }

@@ -10,11 +10,10 @@
 
 #include "bind/track_event/thread_state.h"
 
-/* Writes an event of a counter below the process.  Returns false, with nothing
- * written, if the caller has to use st_emit. */
-bool emit_counter(CategoryObject* category, PyObject* name, PyObject* value,
-                  uint32_t mask);
+/* Writes an event of a counter below the process to the slots in `mask`.
+ * Returns the slots for which the caller has to use st_emit. */
+uint32_t emit_counter(PyObject* name, PyObject* value, uint32_t mask);
 
-/* Caches the track of a counter.  st_emit has written the counter to one slot
- * before. */
+/* Caches the track of a counter.  st_emit has written the counter to the slots
+ * in `mask` before. */
 void remember_counter(PyObject* name, uint64_t track_uuid, uint32_t mask);

@@ -1,4 +1,4 @@
-/* The fast path of events: one session, all ids cached, no argument to convert.
+/* The fast path of events: all ids cached, no argument to convert.
  *
  * Inline, for the callers in category_events.c, slice.c and emit_plain.c.  It
  * runs no Python, allocates nothing and takes no lock, except that a full chunk
@@ -20,18 +20,22 @@ struct current {
   size_t name_size;
 };
 
-/* Fills *c if only one slot records the event, the ids of the category and the
- * name are cached, and the current track was described.  Otherwise returns
- * false: the caller has to use st_emit.  If `name` is NULL, the event has no
- * category and no name (END). */
-static inline bool find_current(struct current* c, CategoryObject* category,
-                                PyObject* name, uint32_t mask) {
+/* Returns the state of the calling thread.  Returns NULL if the caller has to
+ * use st_emit. */
+static inline struct thread_state* ready_thread(void) {
   struct thread_state* t = st_thread;
-  if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
-    return false;
-  if (UNLIKELY(context_changed(t, PyThreadState_Get())))
-    return false;
-  int slot = __builtin_ctz(mask);
+  if (UNLIKELY(!t || t->busy))
+    return NULL;
+  return UNLIKELY(context_changed(t, PyThreadState_Get())) ? NULL : t;
+}
+
+/* Fills *c if the ids of the event are cached in the thread's sequence for the
+ * slot, and the current track was described.  Returns false if the caller has
+ * to use st_emit.  If `name` is NULL, the event has no category and no name
+ * (END). */
+static inline bool find_current(struct current* c, struct thread_state* t,
+                                int slot, CategoryObject* category,
+                                PyObject* name) {
   c->name = NULL;
   struct thread_sequence* s = c->sequence = t->sequences[slot];
   if (UNLIKELY(!s || s->generation != st_slot_running(slot)))
@@ -53,33 +57,50 @@ static inline bool find_current(struct current* c, CategoryObject* category,
   return true;
 }
 
-/* Writes an event without arguments.  Returns false if the caller has to use
+/* Writes an event without arguments to the slots in `mask`.  Returns the slots
+ * for which the caller has to use st_emit. */
+static ALWAYS_INLINE uint32_t write_ids(struct thread_state* t,
+                                        enum st_event_type type,
+                                        CategoryObject* category,
+                                        PyObject* name, uint32_t mask) {
+  uint64_t timestamp = st_fast_now();
+  do {
+    struct current c;
+    if (!find_current(&c, t, __builtin_ctz(mask), category, name) ||
+        !st_sequence_write_small(&c.sequence->core, type, timestamp,
+                                 c.category_iid, c.name_iid, c.track_uuid))
+      break;
+    mask &= mask - 1;
+  } while (UNLIKELY(mask));
+  return mask;
+}
+
+static inline uint32_t emit_fast(enum st_event_type type,
+                                 CategoryObject* category, PyObject* name,
+                                 uint32_t mask) {
+  struct thread_state* t = ready_thread();
+  return LIKELY(t != NULL) ? write_ids(t, type, category, name, mask) : mask;
+}
+
+/* Writes the END of a slice on a track like emit_fast.  Writes nothing if the
+ * slice's track is not the current track. */
+static inline uint32_t emit_end_fast(uint64_t track_uuid, uint32_t mask) {
+  struct thread_state* t = ready_thread();
+  if (UNLIKELY(!t || track_uuid != (t->task_track ? t->task_track->core.uuid
+                                                  : t->track.uuid)))
+    return mask;
+  return write_ids(t, ST_SLICE_END, NULL, NULL, mask);
+}
+
+/* Writes the BEGIN of a slice that is named and located by a code object, if
+ * only one slot records the slice.  Returns false if the caller has to use
  * st_emit. */
-static inline bool emit_fast(enum st_event_type type, CategoryObject* category,
-                             PyObject* name, uint32_t mask) {
-  struct current c;
-  return find_current(&c, category, name, mask) &&
-         st_sequence_write_small(&c.sequence->core, type, st_fast_now(),
-                                 c.category_iid, c.name_iid, c.track_uuid);
-}
-
-/* Writes the END of a slice on a track.  Returns false if the slice's track is
- * not the current track, or if the caller has to use st_emit for another
- * reason. */
-static inline bool emit_end_fast(uint64_t track_uuid, uint32_t mask) {
-  struct current c;
-  return find_current(&c, NULL, NULL, mask) &&
-         track_uuid == (c.track_uuid ? c.track_uuid : st_thread->track.uuid) &&
-         st_sequence_write_small(&c.sequence->core, ST_SLICE_END, st_fast_now(),
-                                 0, 0, c.track_uuid);
-}
-
-/* Writes the BEGIN of a slice that is named and located by a code object.
- * Returns false if the caller has to use st_emit. */
 static inline bool emit_code(CategoryObject* category, PyObject* code,
                              uint32_t mask) {
+  struct thread_state* t = ready_thread();
   struct current c;
-  if (!find_current(&c, category, NULL, mask))
+  if (UNLIKELY(!t || (mask & (mask - 1))) ||
+      !find_current(&c, t, __builtin_ctz(mask), category, NULL))
     return false;
   struct thread_sequence* s = c.sequence;
   uint32_t epoch = s->core.epoch;

@@ -301,12 +301,32 @@ static ALWAYS_INLINE bool write_event(struct current* now,
          write_wide(now, type, timestamp, k, values);
 }
 
-bool emit_plain(enum st_event_type type, CategoryObject* category,
-                PyObject* name, uint32_t mask, PyObject* names,
-                PyObject* const* values) {
+typedef uint32_t emitter(enum st_event_type type, CategoryObject* category,
+                         PyObject* name, uint32_t mask, PyObject* names,
+                         PyObject* const* values);
+
+/* Calls `emit` for one slot after the other, until it fails.  A loop in the
+ * functions below would cost events of one session registers. */
+RARE static uint32_t in_each_slot(emitter* emit, enum st_event_type type,
+                                  CategoryObject* category, PyObject* name,
+                                  uint32_t mask, PyObject* names,
+                                  PyObject* const* values) {
+  while (mask && !emit(type, category, name, mask & -mask, names, values))
+    mask &= mask - 1;
+  return mask;
+}
+
+uint32_t emit_plain(enum st_event_type type, CategoryObject* category,
+                    PyObject* name, uint32_t mask, PyObject* names,
+                    PyObject* const* values) {
+  if (UNLIKELY(mask & (mask - 1)))
+    return in_each_slot(emit_plain, type, category, name, mask, names, values);
+  struct thread_state* t = ready_thread();
   struct current now;
-  return find_current(&now, category, name, mask) &&
-         write_event(&now, type, names, values);
+  bool written = t &&
+                 find_current(&now, t, __builtin_ctz(mask), category, name) &&
+                 write_event(&now, type, names, values);
+  return written ? 0 : mask;
 }
 
 /* Finds the id of a name by the name's value.  At its first use a name is
@@ -334,14 +354,20 @@ static bool find_name(struct current* now, PyObject* name) {
   return true;
 }
 
-bool emit_new_name(enum st_event_type type, CategoryObject* category,
-                   PyObject* name, uint32_t mask, PyObject* names,
-                   PyObject* const* values) {
+uint32_t emit_new_name(enum st_event_type type, CategoryObject* category,
+                       PyObject* name, uint32_t mask, PyObject* names,
+                       PyObject* const* values) {
+  if (!PyUnicode_CheckExact(name) || PyUnicode_CHECK_INTERNED(name))
+    return mask;
+  if (UNLIKELY(mask & (mask - 1)))
+    return in_each_slot(emit_new_name, type, category, name, mask, names,
+                        values);
+  struct thread_state* t = ready_thread();
   struct current now;
-  if (!PyUnicode_CheckExact(name) || PyUnicode_CHECK_INTERNED(name) ||
-      !find_current(&now, category, NULL, mask))
-    return false;
+  if (!t || !find_current(&now, t, __builtin_ctz(mask), category, NULL))
+    return mask;
   now.category_iid = known_category(now.sequence, category);
-  return now.category_iid && find_name(&now, name) &&
-         write_event(&now, type, names, values);
+  bool written = now.category_iid && find_name(&now, name) &&
+                 write_event(&now, type, names, values);
+  return written ? 0 : mask;
 }

@@ -9,25 +9,26 @@
  * too.
  *
  * In unusual cases (unknown names, other types, a track that is not described
- * yet, no room in the chunk) nothing is written, and the caller uses st_emit.
+ * yet, no room in the chunk) nothing is written to the slot, and the caller uses
+ * st_emit.
  */
 #pragma once
 
 #include "bind/track_event/event_request.h"
 #include "bind/track_event/thread_state.h"
 
-/* Writes an event with plain arguments.  Returns false, with nothing written,
- * if the caller has to use st_emit. */
-bool emit_plain(enum st_event_type type, CategoryObject* category,
-                PyObject* name, uint32_t mask, PyObject* names,
-                PyObject* const* values);
+/* Writes an event with plain arguments to the slots in `mask`.  Returns the
+ * slots for which the caller has to use st_emit. */
+uint32_t emit_plain(enum st_event_type type, CategoryObject* category,
+                    PyObject* name, uint32_t mask, PyObject* names,
+                    PyObject* const* values);
 
 /* Writes an event like emit_plain.  Its name is a new object, such as an
  * f-string, so the name is found by its value, or written inline at its first
  * use.  If `names` is NULL, the event has no keywords. */
-bool emit_new_name(enum st_event_type type, CategoryObject* category,
-                   PyObject* name, uint32_t mask, PyObject* names,
-                   PyObject* const* values);
+uint32_t emit_new_name(enum st_event_type type, CategoryObject* category,
+                       PyObject* name, uint32_t mask, PyObject* names,
+                       PyObject* const* values);
 
 /* Caches the ids of the argument names of a call site.  The sequence has
  * interned these names before. */

@@ -229,23 +229,27 @@ static uint64_t effective_track(TrackObject* track) {
   return t->task_track ? t->task_track->core.uuid : t->track.uuid;
 }
 
-static bool begin_quickly(SliceObject* s, uint32_t mask) {
+/* Writes the BEGIN to the slots in `mask`.  Returns the slots for which the
+ * caller has to use st_emit. */
+static uint32_t begin_quickly(SliceObject* s, uint32_t mask) {
   if (!s->may_be_quick)
-    return false;
+    return mask;
   PyObject* const* values = s->names ? &PyTuple_GET_ITEM(s->values, 0) : NULL;
-  bool written = s->names
-                     ? emit_plain(ST_SLICE_BEGIN, s->category, s->name, mask,
-                                  s->names, values)
-                     : emit_fast(ST_SLICE_BEGIN, s->category, s->name, mask);
-  return written || emit_new_name(ST_SLICE_BEGIN, s->category, s->name, mask,
-                                  s->names, values);
+  mask = s->names ? emit_plain(ST_SLICE_BEGIN, s->category, s->name, mask,
+                               s->names, values)
+                  : emit_fast(ST_SLICE_BEGIN, s->category, s->name, mask);
+  return LIKELY(!mask) ? 0
+                       : emit_new_name(ST_SLICE_BEGIN, s->category, s->name,
+                                       mask, s->names, values);
 }
 
 /* Begins entry number `index` of a slice.  The entry is looked up after the
  * event: the repr of an argument may have entered the same slice, which moves
  * the stack of entries. */
 static void begin(SliceObject* s, uint32_t mask, uint32_t index) {
-  uint32_t written = begin_quickly(s, mask) ? mask : write_begin(s, mask);
+  uint32_t rest = begin_quickly(s, mask), written = mask & ~rest;
+  if (UNLIKELY(rest))
+    written |= write_begin(s, rest);
   if (index >= s->depth)
     return;
   struct slice_entry* e = index == 0 ? &s->first : &s->deeper[index - 1];
@@ -323,7 +327,8 @@ static void end(const struct slice_entry* e, PyObject* type) {
     st_emit_raised_end(&r, mask, type);
     return;
   }
-  if (LIKELY(emit_end_fast(e->track_uuid, mask)))
+  mask = emit_end_fast(e->track_uuid, mask);
+  if (LIKELY(!mask))
     return;
   struct event_request r = {.type = ST_SLICE_END,
                             .since = e->start_counter,
