@@ -155,9 +155,9 @@ bool st_commit_batch_bind_target(struct st_commit_batch* b,
   return done;
 }
 
-/* Sends the finished fragments of a chunk that is being written.  No chunk
- * becomes free while the mutex is held.  Returns false if the send queue is
- * full. */
+/* Sends the finished fragments of a chunk that is being written.  The caller
+ * holds the mutex, so the chunk cannot become free meanwhile.  Returns false if
+ * the send queue is full. */
 static bool send_incomplete(struct st_commit_batch* b, uint32_t page,
                             uint32_t index) {
   uint32_t bitmap = st_page_bitmap(b->pending.shm, page);

@@ -122,8 +122,8 @@ bool st_commit_batch_bind_target(struct st_commit_batch* b,
                                  uint32_t reservation, uint16_t buffer);
 
 /* Switches emulation on: the memory is not shared, so requests contain the
- * chunks.  `scrapable`: unfinished chunks are sent as well before a flush is
- * acknowledged.  Returns false when out of memory. */
+ * chunks.  If `scrapable`, the unfinished chunks are also sent each time before
+ * a flush is acknowledged.  Returns false when out of memory. */
 bool st_commit_batch_emulate(struct st_commit_batch* b,
                              const struct st_shm* shm, bool scrapable);
 

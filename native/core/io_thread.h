@@ -25,10 +25,10 @@
  *
  * Closed descriptors: a program may close all descriptors that it did not open,
  * including those of this thread.  When the thread detects this, it calls the
- * callback once more, which then detects the loss, and ends.  A poll that is
- * already running reports only a close by the socket's peer.  A stop cannot
- * wake such a poll through the pipe, so it cancels the thread.  Other files
- * that got the same descriptor numbers are not touched.
+ * callback once more.  The callback then detects the loss, and the thread ends.
+ * A poll that is already running reports only a close by the socket's peer.  A
+ * stop cannot wake such a poll through the pipe, so it cancels the thread.
+ * Other files that got the same descriptor numbers are not touched.
  *
  * Fork: stop before, and start after, in each process that needs the thread.
  * Otherwise the child's copy has no thread, and is marked as not running.

@@ -10,8 +10,9 @@ void st_message_init_root(struct st_message* m,
   stream->innermost = m;
 }
 
-/* Returns whether the message, from its size field on, is the last part of the
- * current buffer.  Only such a message can be moved. */
+/* Returns whether the whole message, with its size field, is in the current
+ * buffer, and nothing was written after it.  Only such a message can be
+ * moved. */
 static bool lies_whole_at_end(const struct st_message* m) {
   const struct st_stream_writer* s = m->stream;
   return (uintptr_t)m->size_field >= (uintptr_t)s->begin &&

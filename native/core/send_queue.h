@@ -65,8 +65,9 @@ struct st_send_queue {
   struct st_own_fd socket;
   struct st_fork_entry fork;
   /* Whether the connection is broken.  The flag is never cleared, and is set
-   * under the mutex.  A load without the mutex needs no order: it only refuses
-   * a frame early, and a thread that reads false is refused under the mutex. */
+   * under the mutex.  A thread may read it without the mutex, in relaxed order:
+   * if it reads true, it refuses its frame early; if it reads false, it reads
+   * the flag again under the mutex. */
   _Atomic bool broken;
   /* The number of refused frames, a statistic that orders no other memory
    * access. */

@@ -50,8 +50,9 @@ void st_thread_list_claim(struct st_thread_record* record) {
   pthread_setspecific(record->list->key, record);
 }
 
-/* Removes the records of ended threads; in the child of a fork, of all threads
- * but one.  Returns a list of them. */
+/* Removes the records of ended threads.  In the child of a fork, removes the
+ * records of all threads but the surviving one.  Returns a list of the removed
+ * records. */
 static struct st_thread_record* remove_gone(struct st_thread_list* list,
                                             bool forked) {
   struct st_thread_record* gone = NULL;

@@ -51,8 +51,8 @@ struct st_thread_list {
   struct st_thread_record* first;
   /* In the child of a fork: the record of the thread that called fork. */
   struct st_thread_record* survivor;
-  /* Whether some record has `ended` set.  It is set after that member, and
-   * cleared before the records are read. */
+  /* Whether `ended` is set in some record.  `some_ended` is set after the
+   * record's `ended`, and cleared before the records are read. */
   _Atomic bool some_ended;
   /* Whether this process is the child of a fork. st_thread_list_reap() clears
    * it. */

@@ -197,8 +197,8 @@ struct st_reader {
   uint32_t pass;
   /* Two record numbers: the reader's position, and the end of the read pass. */
   uint32_t cursor, pass_end;
-  /* Whether the read pass is now in the sequence of the record at `cursor`,
-   * which it reads up to that record. */
+  /* Whether the read pass has begun with the sequence of the record at
+   * `cursor`.  It reads the records of this sequence up to that record. */
   bool in_sequence;
   /* Whether the reader has found that a chunk is missing, since it set
    * `in_sequence`. */

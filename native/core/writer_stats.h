@@ -1,8 +1,8 @@
 /* Writer stats: histograms of the chunk sizes of each writer.
  *
  * For each (producer, writer) of a buffer it holds a histogram of the payload
- * sizes of its complete chunks, and their sum.  It also lists all writers of
- * the buffer, in the order of their first chunks.
+ * sizes of the writer's complete chunks, and the sum of these sizes.  It also
+ * lists all writers of the buffer, in the order of their first chunks.
  *
  *   bucket   0    1     2      3       ...   9        10
  *   bytes   <=8  <=32  <=128  <=512          <=16384  more

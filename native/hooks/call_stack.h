@@ -15,9 +15,9 @@
  * only counted.
  *
  * With a minimal duration a BEGIN is written only after its call has lasted
- * that long, with the time of the call.  An outer call is never shorter than an
- * inner one, so the frames with a written BEGIN are always the first `begun`
- * ones, and slices nest correctly.
+ * that long.  The BEGIN then gets the time at which the call began.  An outer
+ * call is never shorter than an inner one, so the frames with a written BEGIN
+ * are always the first `begun` ones, and slices nest correctly.
  *
  * Only the owning thread accesses its frames.  If the tracer was started again
  * (a new generation), the thread drops its old frames at its next event.  The

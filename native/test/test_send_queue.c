@@ -34,8 +34,8 @@ static size_t receive_all(void) {
   return socket_pair_receive_all(&g_pair, g_received, sizeof g_received);
 }
 
-/* Pushes frames of 1000 equal bytes, which are numbered, until a frame is
- * refused. Returns the number of accepted frames. */
+/* Pushes frames of 1000 bytes until a frame is refused.  Each byte of a frame
+ * is the frame's number.  Returns the number of accepted frames. */
 static unsigned fill(void) {
   unsigned count = 0;
   while (push_run((uint8_t)count, 1000))

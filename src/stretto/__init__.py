@@ -17,7 +17,8 @@ Open the file at https://ui.perfetto.dev. To record a whole program without chan
 Importing this module starts nothing and connects to nothing. On platforms without the native
 part every call is accepted and has no effect; then `available()` returns False.
 
-PYTEST_DONT_REWRITE: pytest would warn of a distribution with a plugin that is imported already.
+The word PYTEST_DONT_REWRITE keeps pytest from a warning: that this package, whose distribution has
+a pytest plugin, was imported before pytest could rewrite it.
 """
 
 from __future__ import annotations

@@ -244,9 +244,9 @@ class Arbiter:
     ) -> None:
         """Connect an unbound arbiter to its service; completed chunks are sent as CommitData.
 
-        A chunk whose target buffer is a reservation (its number << 16) stays until the reservation
-        is bound. With `patch_directly`, chunks that haven't been sent yet are patched in place:
-        only for services that support this.
+        The target buffer of a chunk may be a reservation (the reservation's number << 16). Such a
+        chunk is not sent until the reservation is bound to a buffer. With `patch_directly`, chunks
+        that haven't been sent yet are patched in place: only for services that support this.
         """
     def bind_startup_target_buffer(self, reservation: int, target_buffer: int) -> None:
         """Send the chunks of a reservation to a buffer, or discard them (`target_buffer` 0).
@@ -674,9 +674,9 @@ class Category:
         args: Mapping[str, Any] = ...,
         **arguments: Any,
     ) -> None:
-        """End the latest slice of the track that has begun and not ended.
+        """End the innermost slice that is open on the track.
 
-        The parameters are those of `slice`; arguments are added to those of the beginning.
+        The parameters are those of `slice`; arguments are added to those of `begin`.
         """
     def template(
         self, name: str, /, *names: str, args: Mapping[str, Any] = ..., **constants: Any

@@ -14,8 +14,8 @@
 struct st_producer_endpoint* st_bind_producer_endpoint(PyObject* object);
 
 /* Maps private memory of `size` bytes, in pages of `page_size` bytes, for a
- * producer endpoint, which unmaps the memory at its end.  Returns NULL with an
- * exception set on failure. */
+ * producer endpoint.  The endpoint unmaps the memory when it is freed.  Returns
+ * NULL with an exception set on failure. */
 const struct st_shm* st_bind_endpoint_make_memory(PyObject* endpoint,
                                                   size_t size,
                                                   size_t page_size);

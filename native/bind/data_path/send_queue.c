@@ -112,8 +112,7 @@ static PyObject* queue_next_request_id(PyObject* self,
       st_send_queue_next_request_id(queue_of(self)));
 }
 
-/* The GIL is released before the listener is set: another thread may hold the
- * mutex of the listener while its listener waits for the GIL. */
+/* Releases the GIL, because the drain may wait for the mutexes of the queue. */
 static PyObject* queue_drain(PyObject* self, PyObject* Py_UNUSED(none)) {
   Py_BEGIN_ALLOW_THREADS
   st_send_queue_drain(queue_of(self));

@@ -216,8 +216,8 @@ static PyObject* given(const struct message* m, int at) {
   return m->count > at ? m->arguments[at] : Py_None;
 }
 
-/* Records the event of a message.  Returns what the hook returns to its caller:
- * a slice or None.  Returns NULL with an exception set on failure. */
+/* Records the event of a message.  The result is also the result of the hook: a
+ * slice or None.  Returns NULL with an exception set on failure. */
 static PyObject* show(const HookObject* h, const struct message* m,
                       PyObject* flow, PyObject* cause) {
   PyObject* handles = given(m, HANDLES);

@@ -1,7 +1,7 @@
 /* The Python type DecodedField: one encoded field of a message.
  *
- * A delimited field shares the owner of its message's bytes.  Up to 256 freed
- * objects are kept for reuse.
+ * A delimited field copies no bytes: it keeps a reference to the object that
+ * owns the bytes of the message.  Up to 256 freed objects are kept for reuse.
  */
 #pragma once
 

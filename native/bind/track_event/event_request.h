@@ -1,8 +1,8 @@
 /* Event request: the arguments of an event call, not yet converted.
  *
- * All references are borrowed from the call, or from the Slice that keeps its
- * arguments.  Unset members are NULL or 0. Small members are grouped to keep
- * the struct small, because each event zeroes it.
+ * All references are borrowed: from the call, or from a Slice object, which
+ * keeps the arguments of its call.  Unset members are NULL or 0. Small members
+ * are grouped to keep the struct small, because each event zeroes it.
  */
 #pragma once
 

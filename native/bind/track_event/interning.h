@@ -1,9 +1,9 @@
 /* Interning: returns the id of a string, found by the object's identity first
  * and by its value second.
  *
- * Bytes: a string that is new to the sequence is appended to t->interned as an
- * entry of InternedData.  Runs no Python code; used by the owning thread with
- * the GIL.
+ * A string that is new to the sequence is appended to t->interned, as an entry
+ * of InternedData.  Interning runs no Python code.  The owning thread interns,
+ * with the GIL.
  */
 #pragma once
 

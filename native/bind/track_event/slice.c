@@ -176,11 +176,12 @@ static const struct slice_entry* pop_entry(SliceObject* s) {
   return s->depth == 0 ? &s->first : &s->deeper[s->depth - 1];
 }
 
-/* Stores the code of a @traced function, and the slots that got the function's
- * slice, until the function is entered or the slice ends.  Function tracing
- * reads both: it must not add another slice for the same call.  Nothing is
- * stored for a coroutine function: its slice covers all steps of the coroutine,
- * and function tracing records these steps as well. */
+/* Stores that a call of a @traced function has a slice: the function's code,
+ * and the slots that got the slice.  Function tracing reads this, so that it
+ * adds no second slice for the call.  The data is dropped when the function is
+ * entered or the slice ends.  Nothing is stored for a coroutine function: its
+ * slice covers all steps of the coroutine, and function tracing records these
+ * steps as well. */
 static inline void remember_traced(PyObject* code, uint32_t written) {
   int flags = ((PyCodeObject*)code)->co_flags;
   struct thread_state* t = st_thread;
@@ -253,9 +254,9 @@ static void begin(SliceObject* s, uint32_t mask, uint32_t index) {
   if (index >= s->depth)
     return;
   struct slice_entry* e = index == 0 ? &s->first : &s->deeper[index - 1];
-  /* The start counter is read after the event.  If a session was started while
-   * the arguments were converted, it may have got this BEGIN, and then has to
-   * get the END, too. */
+  /* The start counter is read after the BEGIN was written.  A session that was
+   * started while the arguments were converted may have got this BEGIN.  It
+   * then has to get the END, too. */
   *e = (struct slice_entry){written, st_start_counter,
                             effective_track(s->track)};
   if (UNLIKELY(s->code))

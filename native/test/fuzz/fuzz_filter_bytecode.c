@@ -1,5 +1,6 @@
-/* Fuzzes bytecode and overlay with any words: loaded bytecode can be queried,
- * contains all messages that it refers to, and denies field 0. */
+/* Fuzzes the loading of filter bytecode and its overlay, both made of any
+ * words.  If they are loaded, each field can be queried, field 0 is denied, and
+ * each nested message that a rule names exists. */
 #define CHECK_ABORTS
 #include <string.h>
 

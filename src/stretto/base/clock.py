@@ -41,7 +41,7 @@ class SystemClock:
     """The machine's clocks.
 
     Args:
-        read_tsc: Reads the processor's time stamp counter (`_native.read_tsc`). Snapshots then
+        read_tsc: Reads the processor's time stamp counter (`_native.read_tsc`). If given, snapshots
             include the counter, so that events with counter values (perf, etw) can be placed on the
             timeline.
     """

@@ -1,6 +1,6 @@
 """Reads the files of processes in /proc.
 
-A process may end at any time, and belong to another user: a file that can't be read counts as
+A process may end at any time, or belong to another user. So a file that can't be read counts as
 empty.
 """
 

@@ -8,8 +8,8 @@ A program may close all descriptors, including those of connections, and another
 number of such a descriptor. So a system call checks the descriptor before each use. If it refers to
 another file, that file isn't touched, and the connection counts as broken.
 
-Connections accepted by a listener omit the check: they belong to a service, whose process doesn't
-close descriptors of others.
+Connections accepted by a listener omit the check: they belong to a service, and the process of a
+service closes no descriptors that it doesn't own.
 
 Source: docs/formats/ipc.md, "Frames".
 """

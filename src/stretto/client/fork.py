@@ -4,8 +4,8 @@ The child has the parent's memory and none of its threads. The sessions, writers
 this memory belong to the parent, so the child drops them.
 
 Helper threads are stopped before the fork, and restarted in the parent after the fork. Otherwise
-CPython 3.12 and later would warn of a second thread, and in the child locks could stay held for
-ever.
+CPython 3.12 and later would warn of a second thread. Also, a lock held by a helper thread would
+stay held in the child for ever.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ r"""The hooks that write slices and arrows for the messages of RPC transports.
                   \                         ^ reply      an instant, and the flow ends
     server         [ handler ......... ^ reply ]        a slice, and an instant
 
-A two-way call is one flow with four points. The reply has its own instant at both ends: it can't be
-at the END of the call, as an arrow starts at the beginning of a slice. A one-way message or an
-event is a flow with two points. Each of these slices and instants has the arguments `role` (`send`
-or `receive`), `method`, `service`, `kind`, `txid`, `ordinal` and `bytes`; also `handles` if the
-message carries descriptors, and `body` if bodies are recorded.
+A two-way call is one flow with four points. The reply has its own instant at both ends. The END of
+the call's slice can't be a point of the flow, because an arrow starts at the beginning of a slice.
+A one-way message or an event is a flow with two points. Each of these slices and instants has the
+arguments `role` (`send` or `receive`), `method`, `service`, `kind`, `txid`, `ordinal` and `bytes`;
+also `handles` if the message carries descriptors, and `body` if bodies are recorded.
 
 Messages that a handler sends, in its own task or in others that it starts, have the argument
 `incoming`: the flow of the message being handled. It is stored in a context variable.

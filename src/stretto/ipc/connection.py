@@ -105,10 +105,10 @@ class Connection:
 
         Args:
             machine: Receives the payload of each frame.
-            fast_path: Called with received bytes before they are split into frames, a number of
-                bytes, and a function `consume`. It handles frames up to that number of bytes. After
-                each frame it calls `consume(size of the frame)`, before its next step that can
-                fail.
+            fast_path: Called as `fast_path(data, most, consume)`. `data` are received bytes that
+                are not split into frames yet. The function handles frames, up to `most` bytes in
+                all. After each frame it calls `consume(size of the frame)`, before it does anything
+                else that can fail.
             on_drained: Called when the peer has read queued data.
         """
         self._machine = machine

@@ -200,8 +200,9 @@ class ProducerIPCClient:
         """Perform the handshake on the IPC thread; return at once.
 
         Args:
-            on_connected: Called on the IPC thread after every command that follows from the
-                registrations. An earlier failure disconnects the producer.
+            on_connected: Called on the IPC thread when all commands that follow from the
+                registrations have been handled. If the connection fails before, the producer is
+                disconnected instead.
 
         Raises:
             TransportError: The service has disconnected already.

@@ -3,10 +3,10 @@
 The name of the event is the first line of the message. Readers make a table of the log messages,
 with priority, file and line; Perfetto's UI shows it as Android logs.
 
-A record is recorded just before its handlers are called, so only if the program's configuration
-accepts it. Levels, handlers, filters and output don't change. The event of a record with an
-exception (`log.exception`, `exc_info=`) contains the exception's type, message and frames. The
-event of a record with `stack_info=` contains the stack.
+A record is recorded just before its handlers are called. So a record that the program's
+configuration rejects isn't recorded. Levels, handlers, filters and output don't change. The event
+of a record with an exception (`log.exception`, `exc_info=`) contains the exception's type, message
+and frames. The event of a record with `stack_info=` contains the stack.
 """
 
 from __future__ import annotations

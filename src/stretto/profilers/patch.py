@@ -24,7 +24,8 @@ class Patch:
         path: path of the function in the module, such as `Logger.callHandlers`.
         before: called with the function's arguments; its result is the token.
         after: called with the token (unless it is None) and the function's result. If `before` is
-            None, called after long calls with their begin and their first argument.
+            None, it is called after each long call, with the time at which the call began and the
+            call's first argument.
     """
 
     def __init__(

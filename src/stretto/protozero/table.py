@@ -12,8 +12,8 @@ only text: for each message one line per field, in the order of declaration ::
   of `json` and `default` are escaped like a Python string, spaces included.
 
 An enum is a list of `NAME=NUMBER`. If Python reserves the name, the name in the schema follows:
-`NAME=NUMBER=PROTO`. An extension is the `TYPE` of the extended message, and then a line like that
-of a field; its NAME is the full name.
+`NAME=NUMBER=PROTO`. The line of an extension begins with the `TYPE` of the extended message. The
+rest is a line like that of a field, with the extension's full name as NAME.
 """
 
 from __future__ import annotations

@@ -171,9 +171,9 @@ def handed_over(end: ChannelEnd) -> ChannelEnd:
 class TestChannelEndsSentOverChannels:
     """Tests of channel ends that are sent over another channel.
 
-    The receiver of an end can't count the messages sent before. Messages through the end have
-    correct arrows or none, and messages without arrows are counted. One-way messages have arrows
-    again after the next two-way call.
+    The receiver of an end can't count the messages that were sent through the end before. Later
+    messages have correct arrows or none, and messages without arrows are counted. One-way messages
+    have arrows again after the next two-way call.
     """
 
     def test_unused_client_end_received_over_a_channel_has_no_arrows_before_a_call(self) -> None:

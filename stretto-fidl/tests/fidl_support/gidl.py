@@ -11,7 +11,7 @@ v1 is only decoded. These cases are not supported:
 
 - cases in which bindings keep the bytes of unknown members: these bindings drop them;
 - cases with a signalling NaN of 32 bits, which floats can't hold before Python 3.14;
-- cases that `bindings_allowlist` restricts to other bindings, if these bindings differ.
+- cases that fail here, and that `bindings_allowlist` restricts to other bindings.
 """
 
 from __future__ import annotations

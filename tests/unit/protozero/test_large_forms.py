@@ -1,7 +1,7 @@
 """Text and JSON of many megabytes: time and memory grow linearly with the length.
 
-The generous memory bounds are per character, because reading makes some copies of its input. The
-time limits find only quadratic growth.
+The memory bound is a number of bytes for each character. It is generous, because reading makes some
+copies of its input. The time limits find only quadratic growth.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class TestSessionTimers:
         assert ran == ["done"]
         assert not runner.delayed_count
 
-    def test_timer_that_counts_suspension_runs_at_its_time_without_suspension(self):
+    def test_timer_that_counts_suspension_is_on_time_if_there_is_no_suspension(self):
         runner, ran = FakeTaskRunner(), []
         timers = Timers(runner, runner.clock)
         timers.once_counting_suspend("t", 2500, lambda: ran.append("done"))

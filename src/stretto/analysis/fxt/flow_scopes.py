@@ -63,7 +63,8 @@ class FlowScopes:
             process: The process that begins the flow.
             position: The slice in which the flow begins. If a flow of this number has ended in the
                 same slice, the new flow gets another id. With the same id the old flow's end would
-                end the new flow: in the packets of a slice, flows end after others begin.
+                end the new flow, because in the packets of a slice the beginnings of flows come
+                before the ends.
         """
         others = self._flows.get(number)
         flow_id = number

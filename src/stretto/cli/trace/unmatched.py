@@ -1,4 +1,4 @@
-"""Finds what a session requests, and no connected producer offers.
+"""Finds what a session requests but no connected producer offers.
 
 Producers may connect later, so these are messages, not errors.
 """

@@ -2,8 +2,8 @@
 
 Patterns are compared in three rounds: first exact names, then patterns with a trailing `*`, then
 `*` alone. Within a round, `enabled_categories` have precedence over `disabled_categories`, and both
-have precedence over tags. If the config names no tags, `slow` and `debug` are disabled tags. A
-category without any match is enabled. So a tag has precedence over `*`, and a name over a tag.
+have precedence over tags. So a tag has precedence over `*`, and a name over a tag. If the config
+names no tags, `slow` and `debug` are disabled tags. A category without any match is enabled.
 
 Source: docs/formats/track_events.md, "Categories".
 """

@@ -1,4 +1,4 @@
-"""The trace filter: removes all fields of a message that it doesn't allow.
+"""The trace filter: removes from a message all fields that the filter doesn't allow.
 
 `schema` translates generated message classes into filter bytecode, using `generator`;
 `bytecode` encodes its words. `load` creates the native engine that applies the bytecode

@@ -1,8 +1,8 @@
 """Finds Python processes started by `subprocess` that can't be recorded.
 
-Their command line and environment are checked when they are started, as they may end before the
-recorder's next scan. Processes that are started otherwise, such as by a shell, are found only by
-the scan.
+Their command line and environment are checked when they are started, because they may end before
+the recorder's next scan. Processes that are started otherwise, such as by a shell, are found only
+by the scan.
 """
 
 from __future__ import annotations

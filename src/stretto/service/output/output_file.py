@@ -75,7 +75,7 @@ class OutputFile:
 
     Args:
         fd: An open file, pipe, socket or device; owned by this object.
-        interruptible: Whether `interrupt` can end the wait of `go_on` for the reader of a pipe.
+        interruptible: Whether `interrupt` can end `go_on` while it waits for the reader of a pipe.
 
     Attributes:
         bytes_written: Number of written bytes: whole packets, unless the file is broken.

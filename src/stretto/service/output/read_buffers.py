@@ -57,7 +57,7 @@ class Reader:
     ) -> None:
         """Create a reader of `buffers` and of the packets queued in `clocks` and `lifecycle`.
 
-        Reading empties the queues. A snapshot passes copies of the session's objects.
+        Reading empties the queues. So a reader for a snapshot gets copies of the session's queues.
         """
         self._session = session
         self._buffers = buffers

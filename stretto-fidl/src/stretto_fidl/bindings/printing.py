@@ -1,7 +1,8 @@
 """Prints values as text, or returns them as plain values, without `@sensitive` values.
 
 `repr` returns the same text, because log records and exceptions contain reprs, and traces contain
-both. The attributes of an object still return the values of sensitive members.
+log records and exceptions. The attributes of an object still return the values of sensitive
+members.
 """
 
 from __future__ import annotations

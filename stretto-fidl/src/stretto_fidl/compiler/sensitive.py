@@ -50,9 +50,9 @@ def _from_above(element: Element) -> CompiledAttribute | None:
 
 
 def _of_use(use: TypeUse | None) -> CompiledAttribute | None:
-    """Return the attribute `@sensitive` of an alias or new type that a written type mentions.
+    """Return the attribute `@sensitive` of an alias or new type in the text of a type.
 
-    Return None if no such alias or new type has it.
+    The types of elements are searched, too. None if no alias or new type has the attribute.
     """
     while use is not None:
         for decl in (use.alias.decl if use.alias else None, use.type.decl):
@@ -78,9 +78,9 @@ def intended_attribute(name: str) -> str:
 
 
 def _distance(one: str, other: str) -> int:
-    """Return by how many letters two words differ.
+    """Return how many edits turn one word into the other.
 
-    A letter is missing, added or wrong, or two neighbouring letters are swapped.
+    An edit removes, adds or changes a letter, or swaps two neighbouring letters.
     """
     before: list[int] = []
     row = list(range(len(other) + 1))

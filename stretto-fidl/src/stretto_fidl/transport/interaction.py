@@ -76,7 +76,7 @@ def handlers_of(
     """Return the functions of a handler by ordinal.
 
     Raises:
-        FidlError: The handler has no function for some method, or for some event if `events`.
+        FidlError: The handler has no function for a method (with `events`: for an event).
     """
     wanted = [method for method in protocol.METHODS if (method.kind == EVENT) == events]
     names = {method.ordinal: python_name(method.name, OF_HANDLERS) for method in wanted}
