@@ -122,7 +122,7 @@ def test_ui_opens_the_lanes_of_the_program_and_shows_the_source_of_a_function(
 ) -> None:
     script, trace = tmp_path / "shop.py", tmp_path / "shop.pftrace"
     script.write_text(SHOP)
-    assert record_program(trace, str(script)).status == 0
+    assert record_program(trace, "--full", str(script)).status == 0
     with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view:
         ui.open(view.line_with("#!/?url="))
         ui.wait_for_trace()

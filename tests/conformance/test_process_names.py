@@ -109,6 +109,21 @@ def test_processes_of_a_program_have_names_command_lines_parents_and_start_times
     assert [row[3] for row in processes] == [None, 1, 1, 1, 1]
 
 
+def test_no_args_option_leaves_out_the_arguments_on_command_lines(
+    tmp_path: Path, oracle: Any
+) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'secret = 1'])"
+    )
+    run = record(tmp_path / "trace", "--no-args", str(script), "--password=secret")
+    assert run.status == 0, run.stderr
+    assert "private: the trace holds log records (--no-logs)" in run.stderr
+    assert b"secret" not in run.trace
+    names = check_trace(oracle, run.trace, complete=False).query(PROCESSES)
+    assert [row[0] for row in names] == ["job.py", "python -c"]
+
+
 PROGRAM = """
 import sys
 import stretto

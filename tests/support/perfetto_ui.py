@@ -53,6 +53,25 @@ async (sql) => {
 """
 
 
+_COLLECT_TEXTS = """
+window.drawnTexts = new Set();
+const fillText = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function(text, x, y, ...more) {
+  const box = this.canvas.getBoundingClientRect?.() ?? {top: 0};
+  const top = box.top + this.getTransform().transformPoint({x, y}).y / devicePixelRatio;
+  if (top >= 0 && top <= innerHeight) window.drawnTexts.add(text);
+  return fillText.call(this, text, x, y, ...more);
+};
+"""
+"""Collects the texts that a page draws into the visible part of its canvases: names of slices."""
+LANES = """
+() => [...document.querySelectorAll('.pf-track')].filter(lane => {
+  const box = lane.getBoundingClientRect();
+  return box.top >= 0 && box.bottom <= innerHeight;
+}).map(lane => lane.innerText)
+"""
+
+
 def missing() -> str | None:
     """Return the reason why the UI can't be used on this machine, or None."""
     if importlib.util.find_spec("playwright") is None:
@@ -80,6 +99,16 @@ class PerfettoUi:
         """Wait until a trace is loaded and drawn."""
         self.page.wait_for_function(LOADED)
         self.page.evaluate(IDLE)
+
+    def first_screen(self, url: str) -> list[str]:
+        """Open a trace in a window of 1280 x 800; return the names of slices and lanes in it."""
+        self.page.set_viewport_size({"width": 1280, "height": 800})
+        self.page.add_init_script(_COLLECT_TEXTS)
+        self.open(url)
+        self.wait_for_trace()
+        texts: list[str] = self.page.evaluate("[...window.drawnTexts]")
+        lanes: list[str] = self.page.evaluate(LANES)
+        return texts + [line for lane in lanes for line in lane.splitlines()]
 
     def expand_all(self) -> None:
         """Expand all groups of tracks."""

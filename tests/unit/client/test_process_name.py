@@ -7,8 +7,10 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from stretto.client.track_event import process
 from stretto.client.track_event import process_name as names
 from stretto.client.track_event.process_name import call_when_named, process_name, producer_name
+from stretto.protos.trace import TrackDescriptor
 
 
 @pytest.fixture(autouse=True)
@@ -136,6 +138,19 @@ def test_function_is_registered_once_for_new_processes(command_line: pytest.Monk
     for _ in range(2):
         call_when_named(print)
     assert registered == [(print, print)]
+
+
+def test_hidden_arguments_are_in_no_description(command_line: pytest.MonkeyPatch) -> None:
+    command_line.setattr(names.hidden, "arguments", True)
+    command_line.setattr(sys, "argv", ["shop.py", "--password=secret"])
+    assert b"secret" not in process.process_tree(1)
+    descriptor = TrackDescriptor.decode(process.process_descriptor(1)).process
+    assert descriptor is not None
+    assert (descriptor.process_name, len(descriptor.cmdline)) == ("shop.py", 1)
+    assert descriptor.process_labels == descriptor.cmdline
+    assert descriptor.start_timestamp_ns > 0
+    command_line.setattr(sys, "argv", ["-c"])
+    assert process_name() == "python -c"
 
 
 def test_name_for_services_has_no_code(command_line: pytest.MonkeyPatch) -> None:

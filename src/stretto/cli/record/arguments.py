@@ -63,6 +63,10 @@ NOT_AUTO = ("buffer", "c_functions", "min_duration", "max_depth", "attach", "sys
 DEFAULT_MODE = "auto" if sys.version_info >= (3, 12) else "ring"
 
 
+PRIVATE = {"no_args": "command lines (--no-args)", "no_logs": "log records (--no-logs)"}
+"""What a trace may hold that is private, by the option that leaves it out."""
+
+
 def parse_time_ns(text: str) -> int:
     """Parse a time with a unit, like "50us" or "1.5s", into nanoseconds.
 
@@ -176,6 +180,7 @@ def _add_content_options(parser: VerbParser) -> None:
     add = parser.add_argument_group("contents").add_argument
     for name, (_, text) in CATEGORIES.items():
         add(f"--no-{name}", action="store_true", help=f"don't record {text}")
+    add("--no-args", action="store_true", help="don't record arguments on command lines")
     add("--no-counters", action="store_true", help="don't record memory and CPU of processes")
     add(
         "--flows",
@@ -276,6 +281,7 @@ class RecordOptions:
     Attributes:
         output: the path of the trace; `-` is standard output.
         quiet: print neither progress nor summary.
+        private: what the trace may hold that is private.
         program: the command line of the program.
         recording: the options for the recorder.
 
@@ -289,6 +295,7 @@ class RecordOptions:
         parsed = parser.parse_args(own)
         self.output: str = parsed.output
         self.quiet: bool = parsed.quiet
+        self.private = [text for name, text in PRIVATE.items() if not getattr(parsed, name)]
         self.recording = _recording_options(parsed, _mode(parsed))
         self._check()
 
@@ -365,6 +372,8 @@ def _target_options(parsed: argparse.Namespace, mode: str) -> dict[str, list[str
         options["imports"] = [imports]
     if parsed.flows:
         options["flows"] = ["1"]
+    if parsed.no_args:
+        options["no_args"] = ["1"]
     if parsed.c_functions:
         options["c_functions"] = ["1"]
     if mode == "auto":

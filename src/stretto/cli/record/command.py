@@ -57,7 +57,7 @@ def _start_recorder(
         # The recorder's modules are imported while the program's interpreter starts.
         from stretto.recorder.host.recorder import Recorder
 
-        reporter = TerminalReporter(quiet=options.quiet)
+        reporter = TerminalReporter(quiet=options.quiet, private=options.private)
         recorder = Recorder(options.recording, output, reporter, launch)
         recorder.start()
     except (StrettoError, OSError) as error:

@@ -20,10 +20,12 @@ class TerminalReporter:
 
     Args:
         quiet: print errors only.
+        private: what the trace holds that may be secret, and the options that leave it out.
     """
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, private: Collection[str] = ()) -> None:
         self._quiet = quiet
+        self._private = private
         self._progress = Progress(quiet=quiet)
 
     @property
@@ -60,6 +62,8 @@ class TerminalReporter:
         text = summary(contents, result.stats, result.not_followed, kept, streamed=result.streamed)
         if result.auto_detail:
             text = "\n".join([text, *detail_lines(result)])
+        if self._private:
+            text += f"\n  private: the trace holds {' and '.join(self._private)}"
         if result.size is not None:  # If it is None, saving failed.
             text = f"{text}\n{whereabouts(result.path, result.size, result.seconds)}"
         self._print_above(text)

@@ -17,7 +17,7 @@ from _thread import get_ident, get_native_id
 
 from stretto import _native
 from stretto.base.hashes import fnv1a
-from stretto.client.track_event.process_name import process_name
+from stretto.client.track_event.process_name import hidden, process_name
 from stretto.protozero import wire
 
 TYPE_CHECKING = False
@@ -69,7 +69,7 @@ def _cmdline() -> list[str]:
     except OSError:
         raw = b""
     words = [word.decode("utf-8", "replace") for word in raw.split(b"\0") if word]
-    return words or sys.orig_argv
+    return (words or sys.orig_argv)[: 1 if hidden.arguments else None]
 
 
 def process_descriptor(uuid: int) -> bytes:
@@ -100,7 +100,8 @@ def process_tree(parent_pid: int) -> bytes:
     process += wire.varint_field(_TREE_PPID, parent_pid)
     left = MAX_CMDLINE_BYTES
     # The trace processor cuts a command line of one word at its first space.
-    for word in (process_name(), *map(str, sys.argv[1:] or [""])):
+    arguments = () if hidden.arguments else sys.argv[1:]
+    for word in (process_name(), *map(str, arguments or [""])):
         encoded = word.encode("utf-8", "replace")[:left]
         process += wire.bytes_field(_TREE_CMDLINE, encoded)
         left -= len(encoded)

@@ -29,6 +29,16 @@ _POOLS = ("multiprocessing", "billiard")
 _first_pid = 0 if "gunicorn.arbiter" in sys.modules else os.getpid()
 """The process that has imported this module; 0 if it may be a worker of gunicorn."""
 
+
+class _Hidden:
+    """What traces don't hold of this process."""
+
+    arguments = False
+    """Whether arguments on command lines, which may be secret, are left out."""
+
+
+hidden = _Hidden()
+
 _followed: set[str] = set()
 """Packages that call a function of ours in new processes."""
 
@@ -85,6 +95,8 @@ def _code_on_command_line() -> str:
     code = " ".join(_option("c").split())
     if code.startswith(_HELPER):  # a helper process, such as the resource tracker
         return "multiprocessing " + code.removeprefix(_HELPER).partition(" ")[0]
+    if hidden.arguments:
+        return "python -c"
     return f"python -c {code[:MAX_CODE]}{'…' * (len(code) > MAX_CODE)}"
 
 

@@ -97,7 +97,9 @@ def configure(options: Options, workspace: Workspace) -> None:
     """
     from stretto import profilers
     from stretto.client.track_event import builtin_categories
+    from stretto.client.track_event.process_name import hidden
 
+    hidden.arguments = "no_args" in options
     # Import the profilers before the first session, which would record the imports.
     builtin_categories.load_all()
     functions: dict[str, object] = {
