@@ -249,15 +249,43 @@ def test_threshold_of_call_durations_rises_with_the_size_of_the_trace(
         "count": 0,
         "steps": [("f0", 0, 0.03, [("g1", 1, 0.002, [], "sleep")] * 10, "sleep")] * 30,
         # Each thread fills several chunks: the recorder knows only the size of complete chunks.
-        "threads": [[("h0", 0, 0.004, [], "sleep")] * 500] * 50,
+        "threads": [[("h0", 0, 0.0002, [], "sleep")] * 6000] * 4,
     }
-    trace = Trace(recorded(folder, program, "--size", "256kb"), oracle)
+    trace = Trace(recorded(folder, program, "--size", "2mb"), oracle)
     assert "less detail: from" in trace.run.stderr
     said = trace.query("select name from slice where name like 'from here on, calls shorter%'")
     assert said
     for name, begin, end, tid in trace.long:
         if end - begin > 1.1e9:
             assert trace.of(name, begin, end, tid) is not None
+
+
+@pytest.mark.thorough
+def test_calls_above_a_raised_threshold_are_shown(folder: Path, oracle: Any) -> None:
+    """50 threads fill half of the size with calls that are then below the threshold."""
+    step = ("f0", 0, 0.025, [("g1", 1, 0.0003, [], "sleep")] * 10, "sleep")
+    program = {"warm": [], "count": 0, "steps": [step], "threads": [[step] * 100] * 50}
+    trace = Trace(recorded(folder, program, "--size", "8mb"), oracle)
+    assert len(trace.run.trace) <= 8 << 20
+    assert "less detail: from" in trace.run.stderr
+    said = trace.query("select name from slice where name like 'from here on, calls shorter%'")
+    threshold_ns = 1000 * max(int(name.split()[-6]) for (name,) in said)
+    long = [call for call in trace.long if call[2] - call[1] > threshold_ns]
+    # Each search goes through all slices, so only every 97th call is searched.
+    assert [call for call in long[::97] if trace.of(*call) is None] == []
+
+
+def test_trace_never_exceeds_its_size(folder: Path, oracle: Any) -> None:
+    script = folder / "floods.py"
+    script.write_text(
+        "import stretto, time\n"
+        "for i in range(300_000):\n    stretto.instant('own', number=i)\n"
+        "print('end')\n"
+    )
+    run = record(folder / "floods.pftrace", "--auto", "--size", "1mb", str(script))
+    assert (run.status, run.stdout) == (0, "end\n")
+    assert len(run.trace) <= 1 << 20
+    assert oracle(run.trace).query("select count(*) from slice where name = 'own'") != [(0,)]
 
 
 def test_summary_names_the_functions_that_took_the_time(folder: Path, oracle: Any) -> None:
@@ -313,9 +341,11 @@ def test_forked_children_are_recorded_with_auto_detail(folder: Path, oracle: Any
     script.write_text(
         "import os, time\n"
         "def in_child():\n    time.sleep(0.05)\n"  # sleep: the call takes this time
+        "def exits():\n    in_child()\n    os._exit(0)\n"
         "def in_parent():\n    time.sleep(0.05)\n"  # sleep: the call takes this time
         "for _ in range(3):\n"
         "    pid = os.fork()\n"
+        "    if not pid and _ == 1:\n        exits()\n"
         "    if not pid:\n        in_child(); break\n"
         "    os.waitpid(pid, 0)\n"
         "else:\n    in_parent()\n"

@@ -16,6 +16,7 @@ from stretto.client.track_event import slots
 from stretto.profilers.code_filter import CodeFilter
 from stretto.profilers.code_names import code_name
 from stretto.profilers.folded_code import FOLDED, IMPORTS, is_folded
+from stretto.profilers.patch import Patch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ class _Tracer:
         self.installed = False
 
     def on_change(self, enabled: bool) -> None:
+        if self.options.auto_detail:
+            _exit.switch(enabled)
         if not enabled:
             _pyhooks.stop()
         elif not _pyhooks.running():
@@ -152,6 +155,8 @@ class _Tracer:
 
 
 _tracer = _Tracer()
+_exit = Patch("os", "_exit", before=lambda *_, **__: _pyhooks.stop())
+"""`os._exit` runs no exit handlers: a forked child would leave its slices open."""
 
 
 def _stop_sampling_at_fork() -> None:

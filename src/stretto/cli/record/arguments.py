@@ -156,7 +156,7 @@ def _add_output_options(parser: VerbParser) -> None:
         metavar="SIZE",
         type=_size,
         default=DEFAULT_SIZE_BYTES,
-        help="with --auto: keep the trace near this size (256mb): as it grows, less is shown",
+        help="with --auto: the largest size of the trace (256mb): as it grows, less is shown",
     )
     add("--full", action="store_true", help="every call, written to OUT all along")
     add(
@@ -296,7 +296,13 @@ class RecordOptions:
         self.output: str = parsed.output
         self.quiet: bool = parsed.quiet
         self.private = [text for name, text in PRIVATE.items() if not getattr(parsed, name)]
-        self.recording = _recording_options(parsed, _mode(parsed))
+        mode = _mode(parsed)
+        if parsed.max_size is not None and mode != "full":
+            raise CommandError(
+                "record: --max-size goes with --full; --size limits auto detail, --buffer a ring.",
+                USAGE_EXIT_CODE,
+            )
+        self.recording = _recording_options(parsed, mode)
         self._check()
 
     def _check(self) -> None:
@@ -311,11 +317,6 @@ class RecordOptions:
             )
         if (recording.config_path or recording.data_sources) and not recording.system:
             raise CommandError("record: --config and --data-source go with --system.", 2)
-        if recording.max_size is not None and (recording.auto_size or not recording.stream):
-            raise CommandError(
-                "record: --max-size goes with --full; --size limits auto detail, --buffer a ring.",
-                USAGE_EXIT_CODE,
-            )
 
     def _check_attach(self) -> None:
         if self.program:
@@ -349,7 +350,7 @@ def _recording_options(parsed: argparse.Namespace, mode: str) -> RecordingOption
     return RecordingOptions(
         buffer_bytes=parsed.buffer or DEFAULT_BUFFER_BYTES,
         stream=mode != "ring",
-        max_size=parsed.max_size,
+        max_size=parsed.size if mode == "auto" else parsed.max_size,
         auto_size=parsed.size if mode == "auto" else 0,
         duration_ms=-(-(parsed.duration or 0) // 10**6),
         categories=categories + parsed.category,

@@ -36,7 +36,7 @@ class Detail:
 
     Args:
         workspace: the workspace that contains the file with the threshold.
-        size: the number of bytes that the trace should fit into.
+        size: the largest size of the trace, in bytes.
     """
 
     def __init__(self, workspace: Workspace, size: int) -> None:

@@ -185,7 +185,7 @@ class Recorder:
         """Raise the threshold of auto detail as the trace grows, in periodic tasks."""
         if self._detail is None or self._program.ended or self._recording.ended:
             return
-        self._detail.update(self._output.size() or self._collected(), self._seconds())
+        self._detail.update(max(self._output.size(), self._collected()), self._seconds())
         self._runner.post_delayed(self._follow_size, detail.PERIOD_MS)
 
     def _scan(self) -> None:

@@ -33,7 +33,7 @@ def test_options_have_their_default_values():
     options = RecordOptions(["app.py"])
     assert options.output == "trace.pftrace"
     assert options.recording.buffer_bytes == 64 << 20
-    assert (options.recording.max_size, options.recording.duration_ms) == (None, 0)
+    assert options.recording.duration_ms == 0
     assert (options.quiet, options.recording.counters) == (False, True)
     assert set(options.recording.categories) == {
         "python.functions",
@@ -63,6 +63,7 @@ EVERY_CALL = {"include": [], "exclude": []}
 def test_mode_chooses_detail_and_output(options, stream, size, target):
     recording = RecordOptions([*options, "x.py"]).recording
     assert (recording.stream, recording.auto_size, recording.target) == (stream, size, target)
+    assert recording.max_size == (size or None)
 
 
 def test_default_is_auto_detail_from_cpython_312_on():
