@@ -191,8 +191,9 @@ uint16_t st_arbiter_add_writer(struct st_arbiter* a, uint32_t target_buffer,
 void st_arbiter_remove_writer(struct st_arbiter* a, uint16_t writer_id,
                               uint32_t next_chunk_id);
 
-/* Marks that a writer has lost packets and ends, so that it cannot mark the
- * loss itself.  Without a loss marker the loss stays unmarked. */
+/* Marks the loss of a writer that ends: it has lost packets, and writes no
+ * further packet that could mark this loss.  If the arbiter has no loss marker
+ * (loss_marks.h), the loss stays unmarked. */
 void st_arbiter_report_loss(struct st_arbiter* a, uint32_t target_buffer);
 
 /* Makes a stalling writer wait while the buffer's reader is behind.  The writer

@@ -20,7 +20,7 @@ struct st_io_thread {
   struct st_wake_pipe wake;
   struct st_fork_entry fork;
   /* Whether the thread has to stop.  The flag is set before a byte is written
-   * to the wake pipe, and the pipe orders the two. */
+   * to the wake pipe.  So a thread that has read the byte sees the flag. */
   _Atomic bool stopping;
   /* Whether the thread runs.  The flag is written only under the mutex.  It is
    * also read without the mutex, as a hint that orders no other memory

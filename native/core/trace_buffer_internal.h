@@ -343,8 +343,8 @@ void st_sequence_unlink(struct st_index* x, uint32_t number);
 /* Replaces record `old` in its sequence by record `number`, which is in no
  * sequence. */
 void st_sequence_replace(struct st_index* x, uint32_t old, uint32_t number);
-/* Sets a loss if chunks are missing between the last removed record of the
- * sequence and its first record. */
+/* Notes a loss if chunks are missing between the record that was removed last
+ * from the sequence and the record that is now its first. */
 void st_sequence_note_gap(const struct st_index* x, struct st_sequence* s);
 
 /* The functions of trace_buffer_write.c. */

@@ -191,8 +191,8 @@ static bool copy_state(struct st_trace_buffer* to,
 }
 
 /* Copies `size` bytes of the ring, from `position` on.  The source may have
- * overwritten the first of these bytes already.  Those before the returned
- * position are invalid. */
+ * overwritten the first of these bytes already.  The copied bytes before the
+ * returned position are invalid. */
 static uint64_t copy_bytes(struct st_trace_buffer* to,
                            struct st_trace_buffer* from, uint64_t position,
                            size_t size) {

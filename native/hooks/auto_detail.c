@@ -63,9 +63,9 @@ static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
   return s;
 }
 
-/* Returns whether a call of a switched-off function was reported because the
- * function was armed.  The function is then switched on until its next short
- * call. */
+/* Returns whether the sampling thread has armed a switched-off function, so
+ * that the interpreter has reported this call.  If so, the function is switched
+ * on until its next short call. */
 static bool wakes(struct st_code_record* r) {
   if (!atomic_load_explicit(&r->armed, memory_order_relaxed))
     return false;

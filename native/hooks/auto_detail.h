@@ -36,9 +36,9 @@ void st_auto_resume(void);
  * the interpreter's events were switched off. */
 void st_auto_stop(void);
 
-/* Handles the begin of a call of the code, whose frame is the innermost one of
- * the calling thread.  Returns false if the interpreter need not report events
- * at this code location again. */
+/* Handles the beginning of a call of the code.  The frame of the call is the
+ * innermost frame of the calling thread.  Returns false if the interpreter need
+ * not report events at this code location again. */
 bool st_auto_enter(PyObject* code);
 /* Handles the end of a call.  `raised` is the type of the exception that left
  * the call, or NULL. The result is that of st_auto_enter(). */

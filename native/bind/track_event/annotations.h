@@ -2,7 +2,8 @@
  *
  *   exact int of 64 bits, float, bool, None, str   plain: encoded in the packet
  *   anything else                                  converted before the packet
- *                                                  opens: it may run Python
+ *                                                  opens, because conversions
+ *                                                  may run Python
  *
  * DebugAnnotation: 2 bool, 4 int64, 5 double, 6 string, 10 name, 11
  * dict_entries, 12 array_values.

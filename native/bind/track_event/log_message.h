@@ -1,8 +1,8 @@
 /* Log messages: the field log_message of an event, from which readers make a
  * table of log records.
  *
- * Messages seldom repeat.  So each message gets a new interning id, and the
- * sequence stores no message.
+ * Messages seldom repeat.  So each message gets a new interning id, and no
+ * table of the sequence keeps the message.
  */
 #pragma once
 

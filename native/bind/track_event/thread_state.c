@@ -70,8 +70,8 @@ static void free_state(struct st_thread_record* record, bool ended) {
   struct thread_state* t = (struct thread_state*)record;
   if (!ended) {
     disable_writers(t);
-    /* If this mutex is locked, the thread was ending during the fork.  Its state
-     * is half destroyed, so the memory is leaked. */
+    /* If this mutex is locked, the thread was ending during the fork.  Its
+     * state is half destroyed, so the memory is leaked. */
     if (pthread_mutex_trylock(&t->lock) != 0)
       return;
     pthread_mutex_unlock(&t->lock);
@@ -182,9 +182,9 @@ struct thread_state* thread_state_get(void) {
   return st_thread = t;
 }
 
-/* Returns whether the thread's name has to be checked: in a slot of `mask` the
- * next event will describe the thread, and its name was not checked since it
- * was described last. */
+/* Returns whether the thread's name has to be checked now.  That is so if the
+ * next event describes the thread in a slot of `mask`, and the name was not
+ * checked for this description before. */
 static bool will_announce(struct thread_state* t, uint32_t mask) {
   bool announces = false;
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
@@ -265,9 +265,9 @@ static void visit_state(struct st_thread_record* record, void* context) {
   pthread_mutex_unlock(&t->lock);
 }
 
-/* Calls `visitor` for each sequence of a slot, except sequences that their owner
- * thread is writing.  `visitor` returns a sequence that has to be freed, or
- * NULL. */
+/* Calls `visitor` for each sequence of a slot, except sequences that their
+ * owner thread is writing.  `visitor` returns a sequence that has to be freed,
+ * or NULL. */
 static void for_each(int slot, visitor visitor) {
   struct visit v = {slot, visitor, NULL};
   st_thread_list_visit(&states, visit_state, &v);

@@ -63,8 +63,9 @@ class Call:
     def matched(self) -> bool:
         """Whether the message, and its reply if there is any, were both sent and received.
 
-        A reply that was received counts as sent, because some replies have no record of their
-        sending: `grpc.aio` sends an abort before the handler ends, and the arrow begins there.
+        A reply that was received counts as sent, because the sending of some replies isn't
+        recorded: `grpc.aio` sends an abort before the handler ends. The arrow of this reply begins
+        at the handler.
         """
         if self.kind == "reply":
             return self.reply_sent is not None and self.reply_received is not None

@@ -103,7 +103,7 @@ class SelectorTaskRunner:
     ) -> None:
         """Call back while `fd` is ready; replaces an earlier watch of the same `fd`.
 
-        Callbacks of `urgent` descriptors run before those of others that are ready.
+        If several descriptors are ready, the callbacks of `urgent` ones run first.
         """
         events = 0
         if on_readable is not None:

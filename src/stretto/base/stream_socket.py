@@ -78,7 +78,7 @@ class StreamSocket:
 
         Args:
             data: The bytes to send; not empty.
-            fd: A descriptor to send with the first byte, which remains the caller's; -1: none.
+            fd: A descriptor to send with the first byte; the caller still owns it. -1: none.
 
         Returns:
             The number of bytes sent; 0: try again when the socket is writable.

@@ -12,9 +12,9 @@ The block is the call. If it ends without an exception, the reply has been recei
 The flow's id is made from the `traceparent` in `headers`. If there is none and `add_header=True`,
 the header `x-stretto-flow` is added to `headers`, and the id is made from it.
 
-An instrumented client adds its own `traceparent` only inside the block, so it can't be used here.
-With such a client, put the `traceparent` into `headers` yourself, or use `add_header`: the server
-prefers `x-stretto-flow`.
+An instrumented client adds its own `traceparent` only inside the block. This `traceparent` can't be
+used here. With such a client, put the `traceparent` into `headers` yourself, or use `add_header`:
+the server prefers `x-stretto-flow`.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ pickling.
 Two counters in shared memory number the items: one counts items that are put, under the queue's own
 write lock, the other counts items that are got, under its read lock. The n-th item put is the n-th
 item got, also across processes. If a process is interrupted while it puts or gets an item (Ctrl-C),
-the counts become unknown. From then on the queue has no arrows. Its items count as `not
-synchronised` in `stretto.flows.stats()`.
+the counts become unknown. From then on the queue has no arrows. Its items count as
+`not synchronised` in `stretto.flows.stats()`.
 
 `multiprocessing.Queue`, which writes in a separate thread, is in `process_queue`.
 """

@@ -64,8 +64,8 @@ class ServiceDescriptor:
     Args:
         name: The name by which clients bind it.
         methods: The methods, in the order of their ids, which count from 1.
-        trace: Category by method name, for methods that may be traced: `NAME_TRACE` of
-            generated modules.
+        trace: The category of each method that may be traced, by the method's name. Generated
+            modules have this mapping as `NAME_TRACE`.
     """
 
     def __init__(

@@ -82,7 +82,7 @@ def read_varint(data: bytes | memoryview, pos: int, end: int) -> tuple[int, int]
     """Read the varint at `pos`; return its value, truncated to 64 bits, and the next position.
 
     Raises:
-        DecodeError: the varint doesn't end before `end`, or within ten bytes.
+        DecodeError: the varint goes beyond `end`, or has more than ten bytes.
     """
     if pos < end and data[pos] < 0x80:
         return data[pos], pos + 1

@@ -1,4 +1,4 @@
-"""Methods of generated writers in Python, for fields without a native method.
+"""Python methods of generated writers, for fields that have no native method.
 
 They use only the writer's methods by field number, which the native and the pure MessageWriter
 both have.

@@ -27,7 +27,9 @@ _ENDS, _BEGINNINGS, _OTHERS = range(3)
 
 
 def add_event(spool: Spool, event: Event) -> bool:
-    """Add an event to a spool; an entry has the event's fields up to `id`, except the time.
+    """Add an event to a spool.
+
+    An entry of the spool has the fields of `Event` from `type` to `id`, without `timestamp`.
 
     Returns:
         False if the event's times are out of range.

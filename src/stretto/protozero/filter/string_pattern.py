@@ -94,8 +94,8 @@ def _ambiguity(node: Node) -> tuple[int, int]:
     """Return the numbers of loops and of alternatives in an expression.
 
     `re` backtracks: it may try each loop with each number of repetitions, and each alternative. For
-    a text of `size` characters these are at most size ** loops * 2 ** alternatives paths. The bound
-    doesn't apply to loops around other loops or alternatives: then the number of loops is -1.
+    a text of `size` characters it tries at most size ** loops * 2 ** alternatives paths. This bound
+    doesn't hold if a loop contains another loop or alternatives: then the number of loops is -1.
     """
     if isinstance(node, Group):
         return _ambiguity(node.part)

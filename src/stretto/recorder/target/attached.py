@@ -4,10 +4,10 @@
     recorder  <--producer connection, shared memory--> program
     recorder  <--control connection--  an empty line when attached; closed when detached
 
-The program is detached when the producer connection ends, because the recorder has stopped or was
-killed. The IPC thread detaches, so the main thread may be busy or blocked. Loaded modules stay in
-the program. The functions passed to `os.register_at_fork` can't be removed; they have no effect
-afterwards. Forked children are not recorded.
+The producer connection ends when the recorder stops or is killed. Then the program is detached. The
+IPC thread detaches, so the main thread may be busy or blocked. Loaded modules stay in the program.
+The functions passed to `os.register_at_fork` can't be removed; they have no effect afterwards.
+Forked children are not recorded.
 """
 
 from __future__ import annotations

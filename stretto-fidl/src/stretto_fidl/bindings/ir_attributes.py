@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 def attributes(ir: IR) -> dict[str, Any]:
     """Return the values of attributes by name, in snake_case.
 
-    The value is the argument `value`, a dictionary of other arguments, or True without arguments.
-    If an attribute is repeated, as `@trace` may be, the first one counts.
+    The value of an attribute is its argument, if the only argument is called `value`. Otherwise it
+    is a dictionary of the arguments, or True if there are none. If an attribute is repeated, as
+    `@trace` may be, the first one counts.
     """
     found: dict[str, Any] = {}
     for attribute in ir.get("maybe_attributes") or []:

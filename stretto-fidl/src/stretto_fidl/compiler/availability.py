@@ -70,9 +70,9 @@ class Ending:
 
 
 def ending_of(attributes: list[Attribute]) -> Ending | None:
-    """Return in which version an element is removed or replaced, by its own attributes.
+    """Return in which version an element's own attributes remove or replace the element.
 
-    Returns None if it is neither removed nor replaced there.
+    Returns None if they do neither.
     """
     attribute = find(attributes)
     given = {argument.name: argument for argument in attribute.arguments} if attribute else {}

@@ -4,7 +4,7 @@ The IR is that of one version, but mistakes in other versions are errors too: a 
 that is used before it is added, two members with one name in some versions, an
 element that is `replaced` although no other element replaces it.
 
-    versions that the library, or libraries that it uses of its platform, mention
+    versions mentioned by the library, or by libraries of its platform that it uses
         1 ────────── 2 ────────── 5 ────────── HEAD
         compile      compile      compile      compile
              └ compare ┘  └ compare ┘  └ compare ┘

@@ -7,8 +7,8 @@
     client, server      for threads; async_client, async_server for asyncio
 
 This package does not import the tracer. It calls the hooks of `stretto.base.rpc_hooks`, which
-`stretto.flows.install()` sets. docs/transport.md describes how to use this package, and
-docs/flows.md of stretto what is traced.
+`stretto.flows.install()` sets. docs/transport.md describes how to use this package. Stretto's
+docs/flows.md describes what is traced.
 """
 
 from __future__ import annotations
