@@ -104,13 +104,30 @@ class HostedService:
     Args:
         descriptor: The methods of the service, with their ids.
         handlers: Handlers by method name; requests of other methods are rejected.
+        actions: Functions by method name, for methods with an empty reply: they take the
+            request, and the reply is sent when they return.
     """
 
     __slots__ = ("descriptor", "handlers")
 
-    def __init__(self, descriptor: ServiceDescriptor, handlers: Mapping[str, Handler]) -> None:
+    def __init__(
+        self,
+        descriptor: ServiceDescriptor,
+        handlers: Mapping[str, Handler],
+        actions: Mapping[str, Callable[[Any], object]] | None = None,
+    ) -> None:
         self.descriptor = descriptor
-        self.handlers = handlers
+        self.handlers = dict(handlers)
+        for name, action in (actions or {}).items():
+            self.handlers[name] = _handler(action, descriptor.by_name[name].reply)
+
+
+def _handler(action: Callable[[Any], object], reply: type[Message]) -> Handler:
+    def handle(request: Any, deferred: Deferred) -> None:
+        action(request)
+        deferred.resolve(reply())
+
+    return handle
 
 
 class HostConnection(ParkedFd):

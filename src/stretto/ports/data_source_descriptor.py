@@ -6,14 +6,12 @@ service's state: the service forwards the encoded descriptor unchanged.
 
 from __future__ import annotations
 
-from stretto.protozero.wire import DELIMITED, VARINT, read_field
+from stretto.protozero.wire import DELIMITED, VARINT, read_fields
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Final
 
-    from stretto.protozero.wire import RawField
 
 _NAME: Final = 1
 _WILL_NOTIFY_ON_STOP: Final = 2
@@ -51,7 +49,7 @@ class DescriptorHeader:
     def __init__(self, descriptor: bytes) -> None:
         name = b""
         flags: dict[int, int] = {}
-        for (number, wire_type, value, end), _ in _fields(descriptor):
+        for number, wire_type, value, _, end in read_fields(descriptor):
             if number == _NAME and wire_type == DELIMITED:
                 name = descriptor[value:end]
             elif wire_type == VARINT:
@@ -67,13 +65,8 @@ class DescriptorHeader:
 
 def without_details(descriptor: bytes) -> bytes:
     """Return the descriptor with only the fields of its header. Raises DecodeError."""
-    return b"".join(field for raw, field in _fields(descriptor) if raw[0] in _HEADER_FIELDS)
-
-
-def _fields(encoded: bytes) -> Iterator[tuple[RawField, bytes]]:
-    """Yield each field as returned by `read_field`, and its encoded bytes."""
-    at, end = 0, len(encoded)
-    while at < end:
-        raw = read_field(encoded, at, end)
-        yield raw, encoded[at : raw[3]]
-        at = raw[3]
+    return b"".join(
+        descriptor[start:end]
+        for number, _, _, start, end in read_fields(descriptor)
+        if number in _HEADER_FIELDS
+    )

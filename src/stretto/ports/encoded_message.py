@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stretto.protozero.wire import DELIMITED, read_field
+from stretto.protozero.wire import DELIMITED, read_fields
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
@@ -19,29 +19,20 @@ def split_message(encoded: bytes, limit: int) -> Iterator[bytes]:
         limit: Maximum size of a part in bytes, at least 1.
     """
     part = bytearray()
-    at, end = 0, len(encoded)
-    while at < end:
-        start = at
-        _, _, _, at = read_field(encoded, start, end)
-        if at - start > limit:
+    for _, _, _, start, end in read_fields(encoded):
+        if end - start > limit:
             continue
-        if len(part) + at - start > limit:
+        if len(part) + end - start > limit:
             yield bytes(part)
             part.clear()
-        part += encoded[start:at]
+        part += encoded[start:end]
     yield bytes(part)
 
 
 def without_field(encoded: bytes, number: int) -> bytes:
     """Return a well-formed message without the fields with this number."""
-    kept = bytearray()
-    at, end = 0, len(encoded)
-    while at < end:
-        start = at
-        found, _, _, at = read_field(encoded, start, end)
-        if found != number:
-            kept += encoded[start:at]
-    return bytes(kept)
+    fields = read_fields(encoded)
+    return b"".join(encoded[start:end] for each, _, _, start, end in fields if each != number)
 
 
 def field_bytes(encoded: bytes, number: int) -> bytes:
@@ -50,10 +41,8 @@ def field_bytes(encoded: bytes, number: int) -> bytes:
     Raises:
         DecodeError: `encoded` is malformed.
     """
-    found = bytearray()
-    at, end = 0, len(encoded)
-    while at < end:
-        each, wire_type, start, at = read_field(encoded, at, end)
-        if each == number and wire_type == DELIMITED:
-            found += encoded[start:at]
-    return bytes(found)
+    return b"".join(
+        encoded[value:end]
+        for each, wire_type, value, _, end in read_fields(encoded)
+        if each == number and wire_type == DELIMITED
+    )

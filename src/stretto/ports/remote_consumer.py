@@ -31,11 +31,12 @@ from stretto.protozero.wire import bytes_field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from stretto.base.errors import StrettoError
     from stretto.ipc.host import Deferred, Handler
     from stretto.ipc.reply_streams import ReplyStreams
+    from stretto.ipc.service import Message
     from stretto.ports.endpoints import Consumer, RemoteConsumerEndpoint
 
     class ConnectConsumer(Protocol):
@@ -91,17 +92,10 @@ class RemoteConsumer:
     @property
     def service(self) -> HostedService:
         """The handlers of the consumer's requests; the connection keeps a reference to them."""
-        return HostedService(CONSUMER_PORT, self._handlers())
-
-    def _handlers(self) -> dict[str, Handler]:
-        return {
+        handlers: dict[str, Handler] = {
             "EnableTracing": self._enable_tracing,
-            "DisableTracing": self._disable_tracing,
             "ReadBuffers": self._read_buffers,
-            "FreeBuffers": self._free_buffers,
             "Flush": self._flush,
-            "StartTracing": self._start_tracing,
-            "ChangeTraceConfig": self._change_trace_config,
             "Detach": self._detach,
             "Attach": self._attach,
             "GetTraceStats": self._get_trace_stats,
@@ -111,6 +105,14 @@ class RemoteConsumer:
             "SaveTraceForBugreport": self._save_trace_for_bugreport,
             "CloneSession": self._clone_session,
         }
+        endpoint = self._endpoint
+        actions: dict[str, Callable[[Any], object]] = {
+            "StartTracing": lambda _: endpoint.start_tracing(),
+            "ChangeTraceConfig": lambda request: endpoint.change_trace_config(_config_in(request)),
+            "DisableTracing": lambda _: endpoint.disable_tracing(),
+            "FreeBuffers": lambda _: endpoint.free_buffers(),
+        }
+        return HostedService(CONSUMER_PORT, handlers, actions)
 
     def disconnected(self) -> None:
         """Handle the end of the connection."""
@@ -138,39 +140,12 @@ class RemoteConsumer:
             if fd >= 0:
                 os.close(fd)
 
-    def _start_tracing(self, _request: ipc.StartTracingRequest, deferred: Deferred) -> None:
-        self._endpoint.start_tracing()
-        deferred.resolve(ipc.StartTracingResponse())
-
-    def _change_trace_config(self, request: Raw, deferred: Deferred) -> None:
-        self._endpoint.change_trace_config(_config_in(request))
-        deferred.resolve(ipc.ChangeTraceConfigResponse())
-
-    def _disable_tracing(self, _request: ipc.DisableTracingRequest, deferred: Deferred) -> None:
-        self._endpoint.disable_tracing()
-        deferred.resolve(ipc.DisableTracingResponse())
-
-    def _free_buffers(self, _request: ipc.FreeBuffersRequest, deferred: Deferred) -> None:
-        self._endpoint.free_buffers()
-        deferred.resolve(ipc.FreeBuffersResponse())
-
     def _flush(self, request: ipc.FlushRequest, deferred: Deferred) -> None:
-        def on_flushed(success: bool) -> None:
-            if success:
-                deferred.resolve(ipc.FlushResponse())
-            else:
-                deferred.reject()
-
+        on_flushed = _reply_on_success(deferred, ipc.FlushResponse())
         self._endpoint.flush(request.timeout_ms, on_flushed, request.flags)
 
     def _detach(self, request: ipc.DetachRequest, deferred: Deferred) -> None:
-        def on_detached(success: bool) -> None:
-            if success:
-                deferred.resolve(ipc.DetachResponse())
-            else:
-                deferred.reject()
-
-        self._endpoint.detach(request.key, on_detached)
+        self._endpoint.detach(request.key, _reply_on_success(deferred, ipc.DetachResponse()))
 
     def _attach(self, request: ipc.AttachRequest, deferred: Deferred) -> None:
         def on_attached(config: bytes | None) -> None:
@@ -271,6 +246,10 @@ class RemoteConsumer:
 
     def on_trace_data(self, data: bytes, has_more: bool) -> None:
         """Never called: the trace is read with `trace_pieces`."""
+
+
+def _reply_on_success(deferred: Deferred, reply: Message) -> Callable[[bool], None]:
+    return lambda success: deferred.resolve(reply) if success else deferred.reject()
 
 
 def _config_in(request: Raw) -> bytes:

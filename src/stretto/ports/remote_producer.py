@@ -35,7 +35,7 @@ from stretto.protozero.wire import bytes_field, varint_field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from stretto import _native
     from stretto.ipc.host import Deferred, Handler
@@ -105,22 +105,35 @@ class RemoteProducer:
     @property
     def service(self) -> HostedService:
         """The handlers of the producer's requests; the connection keeps a reference to them."""
-        return HostedService(PRODUCER_PORT, self._handlers())
-
-    def _handlers(self) -> dict[str, Handler]:
-        return {
+        handlers: dict[str, Handler] = {
             "InitializeConnection": self._initialize_connection,
-            "RegisterDataSource": self._register_data_source,
-            "UpdateDataSource": self._update_data_source,
-            "UnregisterDataSource": self._unregister_data_source,
             "CommitData": self._commit_data,
             "GetAsyncCommand": self._get_async_command,
-            "RegisterTraceWriter": self._register_trace_writer,
-            "UnregisterTraceWriter": self._unregister_trace_writer,
-            "NotifyDataSourceStarted": self._notify_data_source_started,
-            "NotifyDataSourceStopped": self._notify_data_source_stopped,
-            "ActivateTriggers": self._activate_triggers,
             "Sync": self._sync,
+        }
+        return HostedService(PRODUCER_PORT, handlers, self._actions())
+
+    def _actions(self) -> dict[str, Callable[[Any], object]]:
+        endpoint = self._connected
+        return {
+            "RegisterDataSource": lambda r: endpoint().register_encoded_data_source(
+                _descriptor_in(r)
+            ),
+            "UpdateDataSource": lambda r: endpoint().update_encoded_data_source(_descriptor_in(r)),
+            "UnregisterDataSource": lambda r: endpoint().unregister_data_source(r.data_source_name),
+            "RegisterTraceWriter": lambda r: endpoint().register_trace_writer(
+                r.trace_writer_id, r.target_buffer
+            ),
+            "UnregisterTraceWriter": lambda r: endpoint().unregister_trace_writer(
+                r.trace_writer_id
+            ),
+            "NotifyDataSourceStarted": lambda r: endpoint().notify_data_source_started(
+                r.data_source_id
+            ),
+            "NotifyDataSourceStopped": lambda r: endpoint().notify_data_source_stopped(
+                r.data_source_id
+            ),
+            "ActivateTriggers": lambda r: endpoint().activate_triggers(r.trigger_names),
         }
 
     def commit_frames(self, data: memoryview, most: int, consume: Callable[[int], object]) -> None:
@@ -203,20 +216,6 @@ class RemoteProducer:
         self._endpoint = self._connect(self, identity, shm_fd=-1 if peer.is_remote else shm_fd)
         self._has_memory = self._endpoint.producer_provided_shm
 
-    def _register_data_source(self, request: Raw, deferred: Deferred) -> None:
-        self._connected().register_encoded_data_source(_descriptor_in(request))
-        deferred.resolve(ipc.RegisterDataSourceResponse())
-
-    def _update_data_source(self, request: Raw, deferred: Deferred) -> None:
-        self._connected().update_encoded_data_source(_descriptor_in(request))
-        deferred.resolve(ipc.UpdateDataSourceResponse())
-
-    def _unregister_data_source(
-        self, request: ipc.UnregisterDataSourceRequest, deferred: Deferred
-    ) -> None:
-        self._connected().unregister_data_source(request.data_source_name)
-        deferred.resolve(ipc.UnregisterDataSourceResponse())
-
     def _commit_data(self, request: Raw, deferred: Deferred) -> None:
         # The fast path handles most commits. Only commits that request a reply, or that precede
         # the shared memory, arrive here.
@@ -229,34 +228,6 @@ class RemoteProducer:
         self._connected()
         self._commands = deferred if deferred.pending else None
         self._send_setup()
-
-    def _register_trace_writer(
-        self, request: ipc.RegisterTraceWriterRequest, deferred: Deferred
-    ) -> None:
-        self._connected().register_trace_writer(request.trace_writer_id, request.target_buffer)
-        deferred.resolve(ipc.RegisterTraceWriterResponse())
-
-    def _unregister_trace_writer(
-        self, request: ipc.UnregisterTraceWriterRequest, deferred: Deferred
-    ) -> None:
-        self._connected().unregister_trace_writer(request.trace_writer_id)
-        deferred.resolve(ipc.UnregisterTraceWriterResponse())
-
-    def _notify_data_source_started(
-        self, request: ipc.NotifyDataSourceStartedRequest, deferred: Deferred
-    ) -> None:
-        self._connected().notify_data_source_started(request.data_source_id)
-        deferred.resolve(ipc.NotifyDataSourceStartedResponse())
-
-    def _notify_data_source_stopped(
-        self, request: ipc.NotifyDataSourceStoppedRequest, deferred: Deferred
-    ) -> None:
-        self._connected().notify_data_source_stopped(request.data_source_id)
-        deferred.resolve(ipc.NotifyDataSourceStoppedResponse())
-
-    def _activate_triggers(self, request: ipc.ActivateTriggersRequest, deferred: Deferred) -> None:
-        self._connected().activate_triggers(request.trigger_names)
-        deferred.resolve(ipc.ActivateTriggersResponse())
 
     def _sync(self, _request: ipc.SyncRequest, deferred: Deferred) -> None:
         self._connected().sync(lambda: deferred.resolve(ipc.SyncResponse()))

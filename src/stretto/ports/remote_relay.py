@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stretto.ipc.host import Deferred, Handler
     from stretto.ports.endpoints import RelayEndpoint
     from stretto.ports.peer import Peer
 
@@ -45,11 +44,9 @@ class RemoteRelay:
     @property
     def service(self) -> HostedService:
         """The handlers of the relay's requests; the connection keeps a reference to them."""
-        handlers: dict[str, Handler] = {
-            "InitRelay": self._init_relay,
-            "SyncClock": self._sync_clock,
-        }
-        return HostedService(RELAY_PORT, handlers)
+        return HostedService(
+            RELAY_PORT, {}, {"InitRelay": self._init_relay, "SyncClock": self._sync_clock}
+        )
 
     def disconnected(self) -> None:
         """Handle the end of the connection."""
@@ -62,13 +59,11 @@ class RemoteRelay:
             self._endpoint = self._connect(self._peer.machine_id)
         return self._endpoint
 
-    def _init_relay(self, request: ipc.InitRelayRequest, deferred: Deferred) -> None:
+    def _init_relay(self, request: ipc.InitRelayRequest) -> None:
         if request.system_info is not None:
             self._connected().init_relay(request.system_info.encode())
-        deferred.resolve(ipc.InitRelayResponse())
 
-    def _sync_clock(self, request: ipc.SyncClockRequest, deferred: Deferred) -> None:
+    def _sync_clock(self, request: ipc.SyncClockRequest) -> None:
         clocks = [(clock.clock_id, clock.timestamp) for clock in request.clocks[:MAX_CLOCKS]]
         is_update = request.phase == ipc.SyncClockRequest.UPDATE
         self._connected().sync_clock(clocks, update=is_update)
-        deferred.resolve(ipc.SyncClockResponse())

@@ -10,7 +10,7 @@ from stretto.base.errors import DecodeError
 from stretto.ports.data_source_descriptor import DescriptorHeader, without_details
 from stretto.ports.encoded_message import field_bytes, split_message, without_field
 from stretto.protos.trace import TracingServiceState
-from stretto.protozero.wire import DELIMITED, bytes_field, read_field, varint_field
+from stretto.protozero.wire import DELIMITED, bytes_field, read_fields, varint_field
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
@@ -42,13 +42,14 @@ def split_state(
             header, and with the size of the descriptor in bytes.
     """
     fitting = bytearray()
-    for number, field, content in _fields(encoded):
-        if number != _DATA_SOURCES or len(field) <= limit:
-            fitting += field
+    for number, _, value, start, end in read_fields(encoded):
+        if number != _DATA_SOURCES or end - start <= limit:
+            fitting += encoded[start:end]
             continue
-        descriptor = field_bytes(content, _DESCRIPTOR)
+        source = encoded[value:end]
+        descriptor = field_bytes(source, _DESCRIPTOR)
         on_shortened(DescriptorHeader(descriptor).name, len(descriptor))
-        fitting += bytes_field(_DATA_SOURCES, _without_details(content))
+        fitting += bytes_field(_DATA_SOURCES, _without_details(source))
     return split_message(bytes(fitting), limit)
 
 
@@ -58,15 +59,12 @@ def decode_state(encoded: bytes) -> TracingServiceState:
     Raises:
         DecodeError: The state is malformed outside of its descriptors.
     """
-    rest = bytearray()
-    sources = []
-    for number, field, content in _fields(encoded):
-        if number == _DATA_SOURCES:
-            sources.append(_decode_data_source(content))
-        else:
-            rest += field
-    state = TracingServiceState.decode(bytes(rest))
-    state.data_sources = sources
+    state = TracingServiceState.decode(without_field(encoded, _DATA_SOURCES))
+    state.data_sources = [
+        _decode_data_source(encoded[value:end])
+        for number, wire_type, value, _, end in read_fields(encoded)
+        if number == _DATA_SOURCES and wire_type == DELIMITED
+    ]
     return state
 
 
@@ -80,12 +78,3 @@ def _decode_data_source(encoded: bytes) -> TracingServiceState.DataSource:
 def _without_details(source: bytes) -> bytes:
     header = without_details(field_bytes(source, _DESCRIPTOR))
     return bytes_field(_DESCRIPTOR, header) + without_field(source, _DESCRIPTOR)
-
-
-def _fields(encoded: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield (number, encoded field, content if delimited) for each field."""
-    at, end = 0, len(encoded)
-    while at < end:
-        start = at
-        number, wire_type, value, at = read_field(encoded, start, end)
-        yield number, encoded[start:at], encoded[value:at] if wire_type == DELIMITED else b""

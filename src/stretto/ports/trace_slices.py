@@ -16,7 +16,14 @@ from __future__ import annotations
 from stretto import _native
 from stretto.base.errors import DecodeError
 from stretto.ipc.frames import MAX_FRAME_BYTES
-from stretto.protozero.wire import DELIMITED, VARINT, bytes_field, read_field, read_varint
+from stretto.protozero.wire import (
+    DELIMITED,
+    VARINT,
+    bytes_field,
+    read_field,
+    read_fields,
+    read_varint,
+)
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
@@ -102,11 +109,9 @@ class SliceJoiner:
 
 def _parse(encoded: bytes) -> tuple[bytes, bool]:
     data, is_last = b"", False
-    at, end = 0, len(encoded)
-    while at < end:
-        number, wire_type, value, at = read_field(encoded, at, end)
+    for number, wire_type, value, _, end in read_fields(encoded):
         if number == _DATA and wire_type == DELIMITED:
-            data = encoded[value:at]
+            data = encoded[value:end]
         elif number == _LAST and wire_type == VARINT:
             is_last = value != 0
     return data, is_last

@@ -11,6 +11,7 @@ from stretto.base.errors import DecodeError
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import TypeAlias
 
     RawField: TypeAlias = tuple[int, int, int, int]
@@ -140,3 +141,16 @@ def read_field(data: bytes | memoryview, pos: int, end: int) -> RawField:
     if after > end:
         raise DecodeError(f"field {number} at offset {pos} reaches past the end")
     return number, wire_type, value, after
+
+
+def read_fields(data: bytes) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yield the fields of a message: number, wire type, value, first position, position after it.
+
+    Raises:
+        DecodeError: a field is malformed.
+    """
+    end = 0
+    while end < len(data):
+        start = end
+        number, wire_type, value, end = read_field(data, start, len(data))
+        yield number, wire_type, value, start, end

@@ -13,7 +13,7 @@ from stretto.service.endpoints.shm_geometry import valid_geometry, wished_geomet
 from stretto.service.id_allocator import IdAllocator
 from stretto.service.output import service_packets
 from stretto.service.output.lifecycle_events import LifecycleEvents
-from stretto.service.output.packet_encoder import framed, varint, whole_packets
+from stretto.service.output.packet_encoder import framed, number, whole_packets
 from stretto.service.output.service_packets import ServicePackets
 from stretto.service.timers import Timers
 from stretto.testing.decoded_packets import split_packets
@@ -166,7 +166,7 @@ class TestPacketEncoder:
         [(0, "00"), (127, "7f"), (128, "8001"), (-1, "ffffffffffffffffff01"), (300, "ac02")],
     )
     def test_integers_are_encoded_as_varints(self, value, encoded):
-        assert varint(value).hex() == encoded
+        assert number(1, value).hex() == "08" + encoded
 
     @given(st.lists(st.binary(max_size=300)), st.integers(0, 2000))
     def test_prefix_of_a_trace_ends_between_two_packets(self, packets, limit):

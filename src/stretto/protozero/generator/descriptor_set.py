@@ -26,7 +26,7 @@ from stretto.protozero.generator.schema import (
     Service,
 )
 from stretto.protozero.table import json_name
-from stretto.protozero.wire import DELIMITED, read_field, read_varint
+from stretto.protozero.wire import DELIMITED, read_fields, read_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,10 +39,8 @@ class Node:
 
     def __init__(self, data: bytes) -> None:
         self._fields: dict[int, list[int | bytes]] = {}
-        pos = 0
-        while pos < len(data):
-            number, wire_type, value, pos = read_field(data, pos, len(data))
-            payload = data[value:pos] if wire_type == DELIMITED else value
+        for number, wire_type, value, _, end in read_fields(data):
+            payload = data[value:end] if wire_type == DELIMITED else value
             self._fields.setdefault(number, []).append(payload)
 
     def nodes(self, number: int) -> Iterator[Node]:

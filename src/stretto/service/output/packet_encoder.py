@@ -6,29 +6,11 @@ numbers (docs/formats/service.md, "Order of packets"), so message classes can't 
 
 from __future__ import annotations
 
-_U64 = (1 << 64) - 1
-_VARINT, _LENGTH = 0, 2
+from stretto.protozero.wire import bytes_field as blob
+from stretto.protozero.wire import read_varint, varint
+from stretto.protozero.wire import varint_field as number
 
-
-def varint(value: int) -> bytes:
-    """Encode a varint; a negative value takes 10 bytes, as in int32 and int64 fields."""
-    value &= _U64
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def number(field: int, value: int) -> bytes:
-    """Encode a varint field of an integer, bool or enum type, except sint32 and sint64."""
-    return varint(field << 3 | _VARINT) + varint(value)
-
-
-def blob(field: int, data: bytes) -> bytes:
-    """Encode a length-delimited field: bytes or an encoded message."""
-    return varint(field << 3 | _LENGTH) + varint(len(data)) + data
+__all__ = ["blob", "framed", "number", "text", "varint", "whole_packets"]
 
 
 def text(field: int, value: str) -> bytes:
@@ -50,15 +32,8 @@ def whole_packets(trace: bytes, limit: int) -> int:
     """
     end = 0
     while end < len(trace):
-        at, size, shift = end + 1, 0, 0
-        while True:
-            byte = trace[at]
-            at += 1
-            size |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-        if at + size >= limit or at + size > len(trace):
+        size, start = read_varint(trace, end + 1, len(trace))
+        if start + size >= limit or start + size > len(trace):
             break
-        end = at + size
+        end = start + size
     return end
