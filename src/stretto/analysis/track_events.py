@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.base.errors import DecodeError
 from stretto.base.sync_marker import SYNC_MARKER
-from stretto.protos.trace import (
-    ClockSnapshot,
-    DebugAnnotation,
-    InternedData,
-    TracePacket,
-    TracePacketDefaults,
-    TrackDescriptor,
-)
+from stretto.protos import trace
 from stretto.protozero.selector import select
 from stretto.protozero.tokenizer import Tokenizer
 
@@ -80,8 +73,8 @@ _OTHERS = (
     "track_event.legacy_event",
 )
 """Fields of packets with other data than events."""
-_packet = select(TracePacket, *_FIELDS)
-_packet_and_others = select(TracePacket, *_FIELDS, *_OTHERS)
+_packet = select(trace.TracePacket, *_FIELDS)
+_packet_and_others = select(trace.TracePacket, *_FIELDS, *_OTHERS)
 
 
 class Event(NamedTuple):
@@ -185,13 +178,13 @@ class _Sequence:
         self.valid = valid
 
     def add_defaults(self, data: bytes) -> None:
-        defaults = TracePacketDefaults.decode(data)
+        defaults = trace.TracePacketDefaults.decode(data)
         self.clock_id = defaults.timestamp_clock_id
         events = defaults.track_event_defaults
         self.track = events.track_uuid if events is not None else 0
 
     def add_names(self, data: bytes) -> None:
-        interned = InternedData.decode(data)
+        interned = trace.InternedData.decode(data)
         self.event_names.update((each.iid, each.name) for each in interned.event_names)
         self.categories.update((each.iid, each.name) for each in interned.event_categories)
         self.annotation_names.update(
@@ -204,7 +197,7 @@ class _Sequence:
 
     def add_clocks(self, data: bytes, machine: _MachineClocks) -> None:
         """Add a clock snapshot, of both the sequence's own clocks and the machine's clocks."""
-        clocks = {clock.clock_id: clock for clock in ClockSnapshot.decode(data).clocks}
+        clocks = {clock.clock_id: clock for clock in trace.ClockSnapshot.decode(data).clocks}
         if BOOTTIME in clocks:
             for clock_id, clock in clocks.items():
                 if clock_id < BOOTTIME:
@@ -255,7 +248,7 @@ class TrackEvents:
         self._machine = _MachineClocks()
         self.skipped = 0
         self.damaged = 0
-        self.tracks: dict[int, TrackDescriptor] = {}
+        self.tracks: dict[int, trace.TrackDescriptor] = {}
 
     def __iter__(self) -> Iterator[Event]:
         """Iterate over the events."""
@@ -310,7 +303,7 @@ class TrackEvents:
         if names is not None:
             sequence.add_names(names)
         if track is not None:
-            descriptor = TrackDescriptor.decode(track)
+            descriptor = trace.TrackDescriptor.decode(track)
             self.tracks[descriptor.uuid] = descriptor
         # The time is converted even if unused: an incremental clock advances per packet.
         time = 0 if timestamp is None else sequence.boottime(timestamp, clock_id, self._machine)
@@ -354,7 +347,7 @@ def inflated(data: bytes) -> bytes:
 
 
 def _annotation(data: bytes, names: dict[int, str]) -> tuple[str, Any]:
-    entry = DebugAnnotation.decode(data)
+    entry = trace.DebugAnnotation.decode(data)
     name = names.get(entry.name_iid, "") if entry.name_iid else entry.name
     for field in ("string_value", "int_value", "uint_value", "double_value", "bool_value"):
         if entry.has(field):

@@ -29,21 +29,13 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from stretto.base import rpc_hooks
-from stretto.flows.exchange import (
-    FLOW_HEADER,
-    TracedMethod,
-    cause,
-    new_flow,
-    no_flow,
-    request_key,
-    traced_method,
-)
+from stretto.flows import exchange
 from stretto.flows.tracer import incoming
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Wrap = Callable[[Callable[..., Any], TracedMethod], Callable[..., Any]]
+    Wrap = Callable[[Callable[..., Any], exchange.TracedMethod], Callable[..., Any]]
 
 _FIELDS = ("method", "timeout", "metadata", "credentials", "wait_for_ready", "compression")
 
@@ -71,10 +63,10 @@ class Details(namedtuple("Details", _FIELDS), grpc.ClientCallDetails):  # type: 
 
 
 @lru_cache(_MAX_METHODS)
-def method_at(path: str, category: str) -> TracedMethod:
+def method_at(path: str, category: str) -> exchange.TracedMethod:
     """Return the method for a path like `/package.Service/Method`."""
     service, _, method = path.strip("/").rpartition("/")
-    return traced_method(category, service, method)
+    return exchange.traced_method(category, service, method)
 
 
 def with_metadata(details: Any, metadata: Any) -> Any:
@@ -92,12 +84,12 @@ def with_metadata(details: Any, metadata: Any) -> Any:
     )
 
 
-def _replied(call: Any, method: TracedMethod, key: int) -> None:
+def _replied(call: Any, method: exchange.TracedMethod, key: int) -> None:
     """Record the reply of a client's ended call, if the server is known to have sent one."""
     # Test the type first: code() takes a lock, and is needed only for calls that may have failed. A
     # failed streaming call is an _RpcError, too.
     if not isinstance(call, _RpcError) or call.code() not in MAYBE_LOCAL:
-        method.received_reply.instant(terminating_flow=key or no_flow())
+        method.received_reply.instant(terminating_flow=key or exchange.no_flow())
 
 
 # The base classes are untyped: grpcio has no type annotations.
@@ -127,12 +119,12 @@ class FlowClientInterceptor(
         if metadata is not None and type(metadata) is not tuple and type(metadata) is not list:
             metadata = tuple(metadata)  # An iterator can be read only once.
             details = with_metadata(details, metadata)
-        key = request_key(metadata) if metadata else 0
+        key = exchange.request_key(metadata) if metadata else 0
         if not key and self._add_header:
-            text, key = new_flow()
-            details = with_metadata(details, (*(metadata or ()), (FLOW_HEADER, text)))
+            text, key = exchange.new_flow()
+            details = with_metadata(details, (*(metadata or ()), (exchange.FLOW_HEADER, text)))
         method = method_at(details.method, self._category)
-        with method.sent_request.slice(cause(), flow=key or no_flow()):
+        with method.sent_request.slice(exchange.cause(), flow=key or exchange.no_flow()):
             call = continuation(details, request)
             try:
                 done = call.done()
@@ -193,7 +185,7 @@ class TracedHandlers:
         self._made[path] = handler, traced
         return traced
 
-    def _traced(self, handler: Any, method: TracedMethod) -> Any:
+    def _traced(self, handler: Any, method: exchange.TracedMethod) -> Any:
         kind = "stream" if handler.request_streaming else "unary"
         kind += "_stream" if handler.response_streaming else "_unary"
         behavior = getattr(handler, kind)
@@ -205,40 +197,40 @@ class TracedHandlers:
         return make(traced, handler.request_deserializer, handler.response_serializer)
 
 
-def answered(method: TracedMethod, key: int) -> None:
+def answered(method: exchange.TracedMethod, key: int) -> None:
     """Record the end of a handler as the reply: gRPC sends a reply or an error right after it."""
     # After an abort the status is already sent, and may arrive before an instant written now.
     if not isinstance(exception(), _AbortError):
-        method.sent_reply.instant(flow=key or no_flow())
+        method.sent_reply.instant(flow=key or exchange.no_flow())
 
 
-def single(behavior: Callable[..., Any], method: TracedMethod) -> Callable[..., Any]:
+def single(behavior: Callable[..., Any], method: exchange.TracedMethod) -> Callable[..., Any]:
     """Return a traced version of a handler that returns the reply."""
 
     def traced(request: Any, context: Any) -> Any:
-        key = request_key(context.invocation_metadata())
-        with method.received_request.slice(flow=key or no_flow(), within=(incoming, key)):
+        key = exchange.request_key(context.invocation_metadata())
+        with method.received_request.slice(flow=key or exchange.no_flow(), within=(incoming, key)):
             try:
                 reply = behavior(request, context)
             except BaseException:
                 answered(method, key)
                 raise
-            method.sent_reply.instant(flow=key or no_flow())
+            method.sent_reply.instant(flow=key or exchange.no_flow())
             return reply
 
     return traced
 
 
 def streaming(
-    behavior: Callable[..., Iterator[Any]], method: TracedMethod
+    behavior: Callable[..., Iterator[Any]], method: exchange.TracedMethod
 ) -> Callable[..., Iterator[Any]]:
     """Return a traced version of a handler that returns an iterator."""
 
     def traced(request: Any, context: Any) -> Iterator[Any]:
-        key = request_key(context.invocation_metadata())
+        key = exchange.request_key(context.invocation_metadata())
         before = incoming.set(key)
         try:
-            with method.received_request.slice(flow=key or no_flow()):
+            with method.received_request.slice(flow=key or exchange.no_flow()):
                 replies = behavior(request, context)
             # No slice is open here: each step may run on another thread.
             yield from replies

@@ -13,13 +13,7 @@ Source: docs/formats/ipc.md, "Binding and calls".
 
 from __future__ import annotations
 
-from stretto.base import rpc_hooks
-from stretto.base.errors import (
-    DecodeError,
-    LocalProtocolError,
-    RemoteProtocolError,
-    StrettoError,
-)
+from stretto.base import errors, rpc_hooks
 from stretto.base.rpc_hooks import ONE_WAY, REPLY, REQUEST, RpcChannel
 from stretto.ipc.frames import decode_payload, encode_frame, encode_reply
 from stretto.ipc.parked_fd import ParkedFd
@@ -200,7 +194,7 @@ class HostConnection(ParkedFd):
     def _push(self, encode: Callable[[], bytes], fd: int) -> bool:
         try:
             accepted = self._outbox.push(encode(), fd)
-        except LocalProtocolError:
+        except errors.LocalProtocolError:
             # The reply is too large to send. The client waits for it, so the connection is closed.
             accepted = False
         if not accepted:
@@ -247,10 +241,10 @@ class HostConnection(ParkedFd):
             return
         try:
             handler(method.request.decode(call.args_proto), deferred)
-        except (DecodeError, RemoteProtocolError) as error:
+        except (errors.DecodeError, errors.RemoteProtocolError) as error:
             deferred.reject()
             self._report(method.name, str(error))
-        except StrettoError:  # The service refuses the request with this error.
+        except errors.StrettoError:  # The service refuses the request with this error.
             deferred.reject()
         except Exception:
             deferred.reject()

@@ -38,13 +38,9 @@ class DescriptorHeader:
     """
 
     __slots__ = (
-        "handles_incremental_state_clear",
-        "id",
-        "name",
-        "no_flush",
-        "will_notify_on_start",
+        "handles_incremental_state_clear", "id", "name", "no_flush", "will_notify_on_start",
         "will_notify_on_stop",
-    )
+    )  # fmt: skip
 
     def __init__(self, descriptor: bytes) -> None:
         name = b""

@@ -29,18 +29,9 @@ class ProducerIdentity:
     """
 
     __slots__ = (
-        "in_process",
-        "machine_id",
-        "machine_name",
-        "name",
-        "page_size_hint",
-        "pid",
-        "sdk_version",
-        "shm_emulation",
-        "shm_size_hint",
-        "smb_scraping",
-        "uid",
-    )
+        "in_process", "machine_id", "machine_name", "name", "page_size_hint", "pid", "sdk_version",
+        "shm_emulation", "shm_size_hint", "smb_scraping", "uid",
+    )  # fmt: skip
 
     def __init__(
         self,

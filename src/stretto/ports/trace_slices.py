@@ -16,14 +16,7 @@ from __future__ import annotations
 from stretto import _native
 from stretto.base.errors import DecodeError
 from stretto.ipc.frames import MAX_FRAME_BYTES
-from stretto.protozero.wire import (
-    DELIMITED,
-    VARINT,
-    bytes_field,
-    read_field,
-    read_fields,
-    read_varint,
-)
+from stretto.protozero import wire
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
@@ -53,7 +46,7 @@ def pack_slices(trace: bytes) -> Iterator[bytes]:
         if next_start > start:
             yield reply
         else:  # The packet is larger than the largest reply.
-            size, packet = read_varint(trace, start + 1, end)
+            size, packet = wire.read_varint(trace, start + 1, end)
             next_start = packet + size
             yield from _pack_large(trace, packet, next_start)
         start = next_start
@@ -63,7 +56,7 @@ def _pack_large(trace: bytes, start: int, end: int) -> Iterator[bytes]:
     for at in range(start, end, MAX_SLICE_BYTES):
         stop = min(at + MAX_SLICE_BYTES, end)
         mark = _LAST_MARK if stop == end else b""
-        yield bytes_field(_SLICES, bytes_field(_DATA, trace[at:stop]) + mark)
+        yield wire.bytes_field(_SLICES, wire.bytes_field(_DATA, trace[at:stop]) + mark)
 
 
 class SliceJoiner:
@@ -89,8 +82,8 @@ class SliceJoiner:
                 packets, at = _native.join_slices(reply, at)
                 trace += packets
             if at < end:  # The next field is a part of a packet, or unknown.
-                number, wire_type, start, at = read_field(reply, at, end)
-                if number == _SLICES and wire_type == DELIMITED:
+                number, wire_type, start, at = wire.read_field(reply, at, end)
+                if number == _SLICES and wire_type == wire.DELIMITED:
                     trace += self._add_slice(reply[start:at])
         return bytes(trace)
 
@@ -102,16 +95,16 @@ class SliceJoiner:
         self._in_packet = not is_last
         if self._in_packet:
             return b""
-        packet = bytes_field(_DATA, bytes(self._begun))
+        packet = wire.bytes_field(_DATA, bytes(self._begun))
         self._begun = bytearray()
         return packet
 
 
 def _parse(encoded: bytes) -> tuple[bytes, bool]:
     data, is_last = b"", False
-    for number, wire_type, value, _, end in read_fields(encoded):
-        if number == _DATA and wire_type == DELIMITED:
+    for number, wire_type, value, _, end in wire.read_fields(encoded):
+        if number == _DATA and wire_type == wire.DELIMITED:
             data = encoded[value:end]
-        elif number == _LAST and wire_type == VARINT:
+        elif number == _LAST and wire_type == wire.VARINT:
             is_last = value != 0
     return data, is_last

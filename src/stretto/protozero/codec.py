@@ -9,16 +9,8 @@ from __future__ import annotations
 
 import struct
 
+from stretto.protozero import wire
 from stretto.protozero.quoting import quoted
-from stretto.protozero.wire import (
-    DELIMITED,
-    FIXED32,
-    FIXED64,
-    VARINT,
-    unzigzag,
-    varint,
-    zigzag,
-)
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
@@ -78,7 +70,9 @@ class MessageCodec(Codec):
     is_message = True
 
     def __init__(self, name: str, resolve: Callable[[], type[Any]]) -> None:
-        super().__init__(name, DELIMITED, None, check=self._check, pack=self._pack, take=self._take)
+        super().__init__(
+            name, wire.DELIMITED, None, check=self._check, pack=self._pack, take=self._take
+        )
         self._resolve = resolve
         self._class: type[Any] | None = None
 
@@ -106,7 +100,7 @@ class MessageCodec(Codec):
 
 
 def _pack_bytes(data: bytes) -> bytes:
-    return varint(len(data)) + data
+    return wire.varint(len(data)) + data
 
 
 def _integer(kind: str, wire_type: int, bits: int, signed: bool) -> Codec:
@@ -126,7 +120,7 @@ def _integer(kind: str, wire_type: int, bits: int, signed: bool) -> Codec:
         return number
 
     def pack_varint(value: int) -> bytes:
-        return varint(value & _U64)
+        return wire.varint(value & _U64)
 
     def pack_fixed(value: int) -> bytes:
         return (value & mask).to_bytes(size, "little")
@@ -135,7 +129,7 @@ def _integer(kind: str, wire_type: int, bits: int, signed: bool) -> Codec:
         value &= mask
         return value - mask - 1 if value > high else value
 
-    pack = pack_varint if wire_type == VARINT else pack_fixed
+    pack = pack_varint if wire_type == wire.VARINT else pack_fixed
     return Codec(kind, wire_type, 0, check=check, pack=pack, take=take)
 
 
@@ -143,13 +137,13 @@ def _zigzag(kind: str, bits: int) -> Codec:
     mask = (1 << bits) - 1
 
     def pack(value: int) -> bytes:
-        return varint(zigzag(value))
+        return wire.varint(wire.zigzag(value))
 
     def take(_data: bytes, value: int, _end: int, _depth: int) -> int:
-        return unzigzag(value & mask)
+        return wire.unzigzag(value & mask)
 
-    plain = _integer(kind, VARINT, bits, signed=True)
-    return Codec(kind, VARINT, 0, check=plain.check, pack=pack, take=take)
+    plain = _integer(kind, wire.VARINT, bits, signed=True)
+    return Codec(kind, wire.VARINT, 0, check=plain.check, pack=pack, take=take)
 
 
 def _bool() -> Codec:
@@ -164,7 +158,7 @@ def _bool() -> Codec:
     def take(_data: bytes, value: int, _end: int, _depth: int) -> bool:
         return value != 0
 
-    return Codec("bool", VARINT, False, check=check, pack=pack, take=take)
+    return Codec("bool", wire.VARINT, False, check=check, pack=pack, take=take)
 
 
 def _float(kind: str, wire_type: int, layout: str) -> Codec:
@@ -206,7 +200,7 @@ def _string() -> Codec:
     def take(data: bytes, start: int, end: int, _depth: int) -> str:
         return data[start:end].decode("utf-8", "surrogateescape")
 
-    return Codec("string", DELIMITED, "", check=check, pack=pack, take=take)
+    return Codec("string", wire.DELIMITED, "", check=check, pack=pack, take=take)
 
 
 def _bytes() -> Codec:
@@ -218,7 +212,7 @@ def _bytes() -> Codec:
     def take(data: bytes, start: int, end: int, _depth: int) -> bytes:
         return data[start:end]
 
-    return Codec("bytes", DELIMITED, b"", check=check, pack=_pack_bytes, take=take)
+    return Codec("bytes", wire.DELIMITED, b"", check=check, pack=_pack_bytes, take=take)
 
 
 class EnumCodec(Codec):
@@ -228,7 +222,9 @@ class EnumCodec(Codec):
 
     def __init__(self, resolve: Callable[[], type[Enum]]) -> None:
         plain = SCALARS["enum"]
-        super().__init__("enum", VARINT, 0, check=plain.check, pack=plain.pack, take=plain.take)
+        super().__init__(
+            "enum", wire.VARINT, 0, check=plain.check, pack=plain.pack, take=plain.take
+        )
         self._resolve = resolve
         self._class: type[Enum] | None = None
 
@@ -242,22 +238,31 @@ class EnumCodec(Codec):
 SCALARS: dict[str, Codec] = {
     codec.kind: codec
     for codec in (
-        _integer("int32", VARINT, 32, signed=True),
-        _integer("int64", VARINT, 64, signed=True),
-        _integer("uint32", VARINT, 32, signed=False),
-        _integer("uint64", VARINT, 64, signed=False),
-        _integer("enum", VARINT, 32, signed=True),
-        _integer("fixed32", FIXED32, 32, signed=False),
-        _integer("fixed64", FIXED64, 64, signed=False),
-        _integer("sfixed32", FIXED32, 32, signed=True),
-        _integer("sfixed64", FIXED64, 64, signed=True),
+        _integer("int32", wire.VARINT, 32, signed=True),
+        _integer("int64", wire.VARINT, 64, signed=True),
+        _integer("uint32", wire.VARINT, 32, signed=False),
+        _integer("uint64", wire.VARINT, 64, signed=False),
+        _integer("enum", wire.VARINT, 32, signed=True),
+        _integer("fixed32", wire.FIXED32, 32, signed=False),
+        _integer("fixed64", wire.FIXED64, 64, signed=False),
+        _integer("sfixed32", wire.FIXED32, 32, signed=True),
+        _integer("sfixed64", wire.FIXED64, 64, signed=True),
         _zigzag("sint32", 32),
         _zigzag("sint64", 64),
         _bool(),
-        _float("float", FIXED32, "<f"),
-        _float("double", FIXED64, "<d"),
+        _float("float", wire.FIXED32, "<f"),
+        _float("double", wire.FIXED64, "<d"),
         _string(),
         _bytes(),
     )
 }
 """The codec of every scalar kind, by its name in .proto files."""
+
+DECODED_FIELD_METHODS = {
+    **{kind: f"as_{kind}" for kind in SCALARS},
+    **dict.fromkeys(("enum", "sfixed32"), "as_int32"),
+    "sfixed64": "as_int64",
+    "fixed32": "as_uint32",
+    "fixed64": "as_uint64",
+}
+"""The method of `DecodedField` that returns the value, by kind."""

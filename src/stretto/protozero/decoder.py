@@ -17,14 +17,10 @@ are skipped.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
-if TYPE_CHECKING:
+try:
     from stretto._native import DecodedField, Decoder
-else:
-    try:
-        from stretto._native import DecodedField, Decoder
-    except ImportError:
-        from stretto.protozero.decoder_pure import DecodedField, Decoder
+except ImportError:
+    from stretto.protozero.decoder_pure import DecodedField, Decoder  # type: ignore[assignment]
 
 __all__ = ["MAX_FIELD_NUMBER", "DecodedField", "Decoder"]
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 import struct
 
 from stretto.base.errors import DecodeError
-from stretto.protozero.wire import (
-    DELIMITED,
-    FIXED32,
-    FIXED64,
-    MAX_SIZE,
-    VARINT,
-    read_field,
-    read_value,
-    unzigzag,
-)
+from stretto.protozero import wire
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
@@ -61,10 +52,10 @@ class DecodedField:
         return value - (1 << 32) if value >> 31 else value
 
     def as_sint64(self) -> int:
-        return unzigzag(self.value)
+        return wire.unzigzag(self.value)
 
     def as_sint32(self) -> int:
-        return unzigzag(self.value & _U32)
+        return wire.unzigzag(self.value & _U32)
 
     def as_bool(self) -> bool:
         return self.value != 0
@@ -93,24 +84,24 @@ class DecodedField:
         Raises:
             DecodeError: The last element is incomplete.
         """
-        return self._packed(VARINT)
+        return self._packed(wire.VARINT)
 
     def packed_fixed32(self) -> Iterator[int]:
         """Like `packed_varints`, for 32-bit elements."""
-        return self._packed(FIXED32)
+        return self._packed(wire.FIXED32)
 
     def packed_fixed64(self) -> Iterator[int]:
         """Like `packed_varints`, for 64-bit elements."""
-        return self._packed(FIXED64)
+        return self._packed(wire.FIXED64)
 
     def _packed(self, wire_type: int) -> Iterator[int]:
         pos, end = 0, len(self.data)
         while pos < end:
-            value, pos = read_value(self.data, pos, end, wire_type)
+            value, pos = wire.read_value(self.data, pos, end, wire_type)
             yield value
 
     def __repr__(self) -> str:
-        value = bytes(self.data) if self.wire_type == DELIMITED else self.value
+        value = bytes(self.data) if self.wire_type == wire.DELIMITED else self.value
         return f"DecodedField({self.number}, wire_type={self.wire_type}, {value!r})"
 
 
@@ -137,16 +128,16 @@ class Decoder:
         data, end = self._data, len(self._data)
         while self._pos < end:
             try:
-                number, wire_type, value, pos = read_field(data, self._pos, end)
+                number, wire_type, value, pos = wire.read_field(data, self._pos, end)
             except DecodeError as error:
                 self.error = error
                 break
             self._pos = pos
             if number > _MAX_FIELD_NUMBER:
                 continue
-            if wire_type != DELIMITED:
+            if wire_type != wire.DELIMITED:
                 return DecodedField(number, wire_type, value, _NOTHING)
-            if pos - value <= MAX_SIZE:
+            if pos - value <= wire.MAX_SIZE:
                 return DecodedField(number, wire_type, 0, data[value:pos])
         raise StopIteration
 

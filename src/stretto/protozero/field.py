@@ -35,19 +35,9 @@ class Field:
     """
 
     __slots__ = (
-        "codec",
-        "default",
-        "implicit",
-        "json_name",
-        "name",
-        "number",
-        "oneof",
-        "path",
-        "proto_name",
-        "redact",
-        "rivals",
-        "tag",
-    )
+        "codec", "default", "implicit", "json_name", "name", "number", "oneof", "path",
+        "proto_name", "redact", "rivals", "tag",
+    )  # fmt: skip
     repeated = False
     plain = True
     """Whether the codec alone encodes its values."""

@@ -46,14 +46,8 @@ try:
     from stretto._native import merge_known_fields
 except ImportError:
 
-    def merge_known_fields(
-        _values: dict[str, Any],
-        _plan: dict[int, list[Any]],
-        _data: bytes,
-        start: int,
-        _end: int,
-        _depth: int,
-        /,
+    def merge_known_fields(  # type: ignore[misc]
+        _values: Any, _plan: Any, _data: Any, start: int, *_more: int
     ) -> int:
         """Decode nothing, so that the caller decodes each field by its `Field`."""
         return start

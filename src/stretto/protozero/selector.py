@@ -18,16 +18,15 @@ from stretto.protozero.field import MapField
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
-    from stretto._native import Selector
     from stretto.protozero.field import Field
     from stretto.protozero.layout import Layout
     from stretto.protozero.message import Message
     from stretto.protozero.selector_pure import Row
-else:
-    try:
-        from stretto._native import Selector
-    except ImportError:
-        from stretto.protozero.selector_pure import Selector
+
+try:
+    from stretto._native import Selector
+except ImportError:
+    from stretto.protozero.selector_pure import Selector  # type: ignore[assignment]
 
 __all__ = ["Selector", "select"]
 

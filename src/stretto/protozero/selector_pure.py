@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stretto.base.errors import DecodeError
-from stretto.protozero.codec import SCALARS
+from stretto.protozero.codec import DECODED_FIELD_METHODS, SCALARS
 from stretto.protozero.decoder_pure import DecodedField, Decoder
 from stretto.protozero.wire import DELIMITED, FIXED32, FIXED64
 
@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     """Field number, kind, whether repeated, column or -1, and the rows of the nested message."""
 
 _EMPTY = memoryview(b"")
-_METHODS = {
-    **dict.fromkeys(("int32", "sfixed32", "enum"), "as_int32"),
-    **dict.fromkeys(("int64", "sfixed64"), "as_int64"),
-    **dict.fromkeys(("uint32", "fixed32"), "as_uint32"),
-    **dict.fromkeys(("uint64", "fixed64"), "as_uint64"),
-    **dict.fromkeys(("bytes", "message"), "as_bytes"),
-}
 
 
 class Selector:
@@ -59,7 +52,8 @@ def _wire_type(kind: str) -> int:
 
 
 def _value(kind: str, field: DecodedField) -> Any:
-    return getattr(field, _METHODS.get(kind, f"as_{kind}"))()
+    method = "as_bytes" if kind == "message" else DECODED_FIELD_METHODS[kind]
+    return getattr(field, method)()
 
 
 def _elements(kind: str, field: DecodedField) -> list[Any]:

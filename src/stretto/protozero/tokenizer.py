@@ -23,13 +23,9 @@ reading stops.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
-if TYPE_CHECKING:
+try:
     from stretto._native import Tokenizer
-else:
-    try:
-        from stretto._native import Tokenizer
-    except ImportError:
-        from stretto.protozero.tokenizer_pure import Tokenizer
+except ImportError:
+    from stretto.protozero.tokenizer_pure import Tokenizer  # type: ignore[assignment]
 
 __all__ = ["Tokenizer"]

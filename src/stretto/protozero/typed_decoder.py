@@ -23,7 +23,7 @@ Bytes are views of the input, enum values are plain integers.
 
 from __future__ import annotations
 
-from stretto.protozero.codec import MessageCodec
+from stretto.protozero.codec import DECODED_FIELD_METHODS, MessageCodec
 from stretto.protozero.decoder import DecodedField, Decoder
 from stretto.protozero.field import MapField
 from stretto.protozero.wire import DELIMITED, FIXED32, FIXED64, VARINT
@@ -33,32 +33,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, ClassVar
 
-    from stretto._native import DecoderField, IndexedMessage, close_decoder_class
     from stretto.protozero.codec import Codec
     from stretto.protozero.extension import Extension
     from stretto.protozero.field import Field
     from stretto.protozero.layout import Layout
-else:
-    try:
-        from stretto._native import DecoderField, IndexedMessage, close_decoder_class
-    except ImportError:
-        from stretto.protozero.typed_decoder_pure import (
-            DecoderField,
-            IndexedMessage,
-            close_decoder_class,
-        )
 
-_METHODS = {
-    **dict.fromkeys(("int32", "sfixed32", "enum"), "as_int32"),
-    **dict.fromkeys(("int64", "sfixed64"), "as_int64"),
-    **dict.fromkeys(("uint32", "fixed32"), "as_uint32"),
-    **dict.fromkeys(("uint64", "fixed64"), "as_uint64"),
-    **{kind: f"as_{kind}" for kind in ("sint32", "sint64", "bool", "float", "double", "string")},
-}
+try:
+    from stretto import _native as native
+except ImportError:
+    from stretto.protozero import typed_decoder_pure as native  # type: ignore[no-redef]
+
 _PACKED = {VARINT: "packed_varints", FIXED32: "packed_fixed32", FIXED64: "packed_fixed64"}
 
 
-class TypedDecoder(IndexedMessage):
+class TypedDecoder(native.IndexedMessage):
     """Base class of all generated decoders; `data` must not change while the decoder is used."""
 
     __slots__ = ()
@@ -98,14 +86,16 @@ def decoder_class(layout: Layout, module: str) -> type[TypedDecoder]:
     }
     for name, field in layout.by_name.items():
         namespace[name] = property(_getter(field)) if field.repeated else _singular(field)
-    return close_decoder_class(type("Decoder", (TypedDecoder,), namespace))
+    return native.close_decoder_class(type("Decoder", (TypedDecoder,), namespace))
 
 
-def _singular(field: Field) -> DecoderField:
+def _singular(field: Field) -> native.DecoderField:
     codec = field.codec
     if isinstance(codec, MessageCodec):
-        return DecoderField(field.number, "message", None, lambda: codec.message_class.Decoder)
-    return DecoderField(field.number, codec.kind, field.default, None)
+        return native.DecoderField(
+            field.number, "message", None, lambda: codec.message_class.Decoder
+        )
+    return native.DecoderField(field.number, codec.kind, field.default, None)
 
 
 def _getter(field: Field) -> Callable[[TypedDecoder], Any]:
@@ -136,7 +126,9 @@ def _converter(codec: Codec) -> Callable[[DecodedField], Any]:
         return lambda raw: codec.message_class.Decoder(raw.data)
     if codec.kind == "bytes":
         return lambda raw: raw.data
-    convert: Callable[[DecodedField], Any] = getattr(DecodedField, _METHODS[codec.kind])
+    convert: Callable[[DecodedField], Any] = getattr(
+        DecodedField, DECODED_FIELD_METHODS[codec.kind]
+    )
     return convert
 
 

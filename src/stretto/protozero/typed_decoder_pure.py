@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stretto.protozero.codec import DECODED_FIELD_METHODS
 from stretto.protozero.decoder_pure import DecodedField, Decoder
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
@@ -10,13 +11,6 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     T = TypeVar("T", bound="type[IndexedMessage]")
-
-_METHODS = {
-    **dict.fromkeys(("int32", "sfixed32", "enum"), "as_int32"),
-    **dict.fromkeys(("int64", "sfixed64"), "as_int64"),
-    **dict.fromkeys(("uint32", "fixed32"), "as_uint32"),
-    **dict.fromkeys(("uint64", "fixed64"), "as_uint64"),
-}
 
 
 class IndexedMessage:
@@ -60,11 +54,11 @@ class DecoderField:
         found = decoder._last(self.number)  # noqa: SLF001
         if found is None:
             return self._fallback
-        if self._kind == "message" and self._helper is not None:
+        if self._helper is not None:
             return self._helper()(found.data)
         if self._kind == "bytes":
             return found.data
-        return getattr(found, _METHODS.get(self._kind, f"as_{self._kind}"))()
+        return getattr(found, DECODED_FIELD_METHODS[self._kind])()
 
 
 def close_decoder_class(made: T, /) -> T:

@@ -41,35 +41,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from stretto._native import (
-        MAX_WRITER_METHODS,
-        MessageWriter,
-        make_writer_class,
-        raise_on_writer_misuse,
-        writer_misuse_count,
-    )
     from stretto.protozero.field import Field
     from stretto.protozero.layout import Layout
     from stretto.protozero.writer_methods import WriterMethod
-else:
-    try:
-        from stretto._native import (
-            MAX_WRITER_METHODS,
-            MessageWriter,
-            make_writer_class,
-            raise_on_writer_misuse,
-            writer_misuse_count,
-        )
-    except ImportError:
-        from stretto.protozero.writer_pure import (
-            MAX_WRITER_METHODS,
-            MessageWriter,
-            make_writer_class,
-            raise_on_writer_misuse,
-            writer_misuse_count,
-        )
+
+try:
+    from stretto import _native as native
+except ImportError:
+    from stretto.protozero import writer_pure as native  # type: ignore[no-redef]
 
 __all__ = ["MessageWriter", "raise_on_writer_misuse", "writer_class", "writer_misuse_count"]
+
+MessageWriter = native.MessageWriter
+raise_on_writer_misuse = native.raise_on_writer_misuse
+writer_misuse_count = native.writer_misuse_count
 
 
 def writer_class(layout: Layout, module: str) -> type[MessageWriter]:
@@ -85,8 +70,8 @@ def writer_class(layout: Layout, module: str) -> type[MessageWriter]:
             namespace[f"add_{field.proto_name}"] = _map_adder(field)
         else:
             methods.append(_method(field))
-    namespace |= {row[0]: python_method(row) for row in methods[MAX_WRITER_METHODS:]}
-    return make_writer_class("Writer", methods[:MAX_WRITER_METHODS], namespace)
+    namespace |= {row[0]: python_method(row) for row in methods[native.MAX_WRITER_METHODS :]}
+    return native.make_writer_class("Writer", methods[: native.MAX_WRITER_METHODS], namespace)
 
 
 def _method(field: Field) -> WriterMethod:

@@ -10,17 +10,7 @@ from __future__ import annotations
 import sys
 
 from stretto.base.errors import LocalProtocolError
-from stretto.protozero.wire import (
-    DELIMITED,
-    FIXED32,
-    FIXED64,
-    MAX_SIZE,
-    SIZE_FIELD_BYTES,
-    VARINT,
-    redundant_varint,
-    tag,
-    varint,
-)
+from stretto.protozero import wire
 from stretto.protozero.writer_methods import python_method
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
@@ -96,21 +86,21 @@ class MessageWriter:
 
     def append_varint(self, number: int, value: int) -> None:
         """Append the low 64 bits of an integer as a varint."""
-        self._append(number, VARINT, varint(value.__index__() & 0xFFFFFFFFFFFFFFFF))
+        self._append(number, wire.VARINT, wire.varint(value.__index__() & 0xFFFFFFFFFFFFFFFF))
 
     def append_fixed32(self, number: int, value: int) -> None:
         """Append the low 32 bits of an integer."""
-        self._append(number, FIXED32, (value.__index__() & 0xFFFFFFFF).to_bytes(4, "little"))
+        self._append(number, wire.FIXED32, (value.__index__() & 0xFFFFFFFF).to_bytes(4, "little"))
 
     def append_fixed64(self, number: int, value: int) -> None:
         """Append the low 64 bits of an integer."""
         low = value.__index__() & 0xFFFFFFFFFFFFFFFF
-        self._append(number, FIXED64, low.to_bytes(8, "little"))
+        self._append(number, wire.FIXED64, low.to_bytes(8, "little"))
 
     def append_bytes(self, number: int, data: bytes | bytearray | memoryview | str) -> None:
         """Append bytes, a string, or an encoded message."""
         data = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else bytes(data)
-        self._append(number, DELIMITED, varint(len(data)) + data)
+        self._append(number, wire.DELIMITED, wire.varint(len(data)) + data)
 
     def append_raw(self, data: bytes | bytearray | memoryview) -> None:
         """Append encoded fields, with their tags."""
@@ -120,7 +110,7 @@ class MessageWriter:
     def _append(self, number: int, wire_type: int, value: bytes) -> None:
         _check_number(number)
         out = self._open()
-        out += tag(number, wire_type)
+        out += wire.tag(number, wire_type)
         out += value
 
     def nested(self, number: int, writer: type[W], /) -> W:
@@ -128,8 +118,8 @@ class MessageWriter:
         _check_number(number)
         ended = self._ended
         out = self._open()
-        out += tag(number, DELIMITED)
-        out += bytes(SIZE_FIELD_BYTES)
+        out += wire.tag(number, wire.DELIMITED)
+        out += bytes(wire.SIZE_FIELD_BYTES)
         child = writer.__new__(writer)
         child._start(out, len(out))
         child._ended = ended
@@ -159,20 +149,22 @@ class MessageWriter:
         self._child = None
         self._size = len(self._out) - self._begin
         self._ended = True
-        if self._size > MAX_SIZE:
-            raise LocalProtocolError(f"a message of {self._size} bytes: at most {MAX_SIZE} fit")
+        if self._size > wire.MAX_SIZE:
+            raise LocalProtocolError(
+                f"a message of {self._size} bytes: at most {wire.MAX_SIZE} fit"
+            )
         if self._begin:
             self._write_length()
         elif self._destination is not None:
             self._hand_over(self._destination)
 
     def _write_length(self) -> None:
-        start = self._begin - SIZE_FIELD_BYTES
+        start = self._begin - wire.SIZE_FIELD_BYTES
         if self._size <= _MAX_COMPACT_SIZE:
             self._out[start] = self._size
             del self._out[start + 1 : self._begin]
         else:
-            self._out[start : self._begin] = redundant_varint(self._size)
+            self._out[start : self._begin] = wire.redundant_varint(self._size)
 
     def _hand_over(self, destination: Any) -> None:
         if not isinstance(destination, memoryview):

@@ -19,7 +19,7 @@ class BufferPool:
 
     def __init__(self) -> None:
         self.table = _native.BufferTable()
-        self._ids = IdAllocator(MAX_BUFFER_ID)
+        self.ids = IdAllocator(MAX_BUFFER_ID)
 
     def create_all(self, config: TraceConfig, ring_fds: Mapping[int, int]) -> list[int]:
         """Create the buffers of a session.
@@ -62,11 +62,11 @@ class BufferPool:
         return self._new(lambda ident: self.table.clone(original, ident), "A copy can't be made")
 
     def _new(self, make: Callable[[int], None], failure: str) -> int:
-        ident = self._ids.allocate()
+        ident = self.ids.allocate()
         try:
             make(ident)
         except (MemoryError, OSError, ValueError) as error:
-            self._ids.free(ident)
+            self.ids.free(ident)
             raise SessionError(
                 f"{failure}: {str(error) or 'out of memory'}; use fewer or smaller buffers."
             ) from error
@@ -76,9 +76,4 @@ class BufferPool:
         """Free buffers and their ids."""
         for ident in idents:
             self.table.remove(ident)
-            self._ids.free(ident)
-
-    @property
-    def ids_in_use(self) -> frozenset[int]:
-        """Ids of all existing buffers."""
-        return self._ids.in_use
+            self.ids.free(ident)

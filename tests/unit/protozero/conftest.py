@@ -19,7 +19,7 @@ def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     chosen: ModuleType = writer_pure
     if request.param == "native":
         chosen = pytest.importorskip("stretto._native")
-    monkeypatch.setattr(writer, "make_writer_class", chosen.make_writer_class)
+    monkeypatch.setattr(writer, "native", chosen)
     return chosen
 
 

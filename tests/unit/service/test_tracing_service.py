@@ -231,7 +231,7 @@ class TestServiceSessions:
         setup.service.buffers.table = NoMemory()
         consumer = setup.enable(config)
         assert "out of memory" in consumer.disabled[0]
-        assert not setup.service.buffers.ids_in_use
+        assert not setup.service.buffers.ids.in_use
 
     def test_consumer_calls_without_a_session_do_nothing(self, setup):
         consumer = setup.consumer()

@@ -21,6 +21,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from stretto.analysis.fxt import format as fxt
+from stretto.analysis.fxt import records
 from stretto.analysis.fxt.channel_messages import CATEGORY, MESSAGE, message_name
 from stretto.analysis.fxt.enclosing import EnclosingSlices
 from stretto.analysis.fxt.event_order import add_event
@@ -28,13 +29,6 @@ from stretto.analysis.fxt.nested_names import path_of
 from stretto.analysis.fxt.outcome import Outcome
 from stretto.analysis.fxt.packet_writer import PacketWriter
 from stretto.analysis.fxt.record_reader import RecordReader
-from stretto.analysis.fxt.records import (
-    Argument,
-    Blob,
-    Event,
-    KernelObject,
-    ProviderEvent,
-)
 from stretto.analysis.fxt.thread_tracks import ThreadTracks
 from stretto.analysis.spool import Spool
 from stretto.analysis.track_events import BEGIN, END, INSTANT
@@ -93,14 +87,14 @@ def _read(
     reader: RecordReader, events: Spool, tracks: ThreadTracks, blobs: _Blobs, outcome: Outcome
 ) -> None:
     for record in reader:
-        if isinstance(record, Event):
+        if isinstance(record, records.Event):
             if not add_event(events, _as_ours(record, reader.provider_name)):
                 outcome.leave_out("events at impossible times")
-        elif isinstance(record, KernelObject):
+        elif isinstance(record, records.KernelObject):
             tracks.add(record)
-        elif isinstance(record, Blob):
+        elif isinstance(record, records.Blob):
             blobs.add(record)
-        elif isinstance(record, ProviderEvent) and record.event == fxt.BUFFER_FILLED:
+        elif isinstance(record, records.ProviderEvent) and record.event == fxt.BUFFER_FILLED:
             outcome.leave_out("losses reported by providers with a full buffer")
     outcome.leave_out("damaged records", reader.damaged)
     outcome.leave_out("strings and providers without room in their tables", reader.refused)
@@ -108,7 +102,7 @@ def _read(
         outcome.leave_out(kind, count)
 
 
-def _as_ours(event: Event, provider: str) -> Event:
+def _as_ours(event: records.Event, provider: str) -> records.Event:
     """Return the event as our exporter would have written it.
 
     In traces of our exporter, argument names are paths, and a null argument has no value. In traces
@@ -117,7 +111,9 @@ def _as_ours(event: Event, provider: str) -> Event:
     if provider == fxt.OUR_PROVIDER or not event.arguments or event.type == fxt.COUNTER:
         return event
     arguments = (
-        Argument(path_of(name), *((fxt.TEXT, "null") if kind == fxt.NULL else (kind, value)))
+        records.Argument(
+            path_of(name), *((fxt.TEXT, "null") if kind == fxt.NULL else (kind, value))
+        )
         for name, kind, value in event.arguments
     )
     return event._replace(arguments=tuple(arguments))
@@ -137,7 +133,7 @@ class _Blobs:
         for file in self._files.values():
             file.close()
 
-    def add(self, blob: Blob) -> None:
+    def add(self, blob: records.Blob) -> None:
         """Store a part of a blob."""
         if blob.type != fxt.PERFETTO_BLOB:
             self._outcome.leave_out("blobs of other data")

@@ -19,18 +19,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stretto.analysis.fxt import format as fxt
+from stretto.analysis.fxt import records
 from stretto.analysis.fxt.arguments import read_arguments
-from stretto.analysis.fxt.records import (
-    Blob,
-    Event,
-    Initialization,
-    KernelObject,
-    ProviderEvent,
-    ProviderInfo,
-    ProviderSection,
-    Record,
-    Thread,
-)
 from stretto.analysis.fxt.words import Words
 from stretto.base.errors import DecodeError
 
@@ -41,7 +31,7 @@ if TYPE_CHECKING:
 _READ_BYTES = 1 << 20
 _MAX_PROVIDERS = 1024
 _MAX_STRING_BYTES = 64 << 20
-_NO_THREAD = Thread(0, 0)
+_NO_THREAD = records.Thread(0, 0)
 _NANOSECONDS = fxt.DEFAULT_TICKS_PER_SECOND
 _KINDS = {
     fxt.USERSPACE_OBJECT: "userspace objects",
@@ -62,7 +52,7 @@ class _Provider:
         self.id = number
         self.name = ""
         self.strings: dict[int, str] = {}
-        self.threads: dict[int, Thread] = {}
+        self.threads: dict[int, records.Thread] = {}
         self.ticks_per_second = _NANOSECONDS
 
     def nanoseconds(self, ticks: int) -> int:
@@ -88,7 +78,7 @@ class RecordReader:
         self._providers = {0: self._provider}
         self._string_bytes = 0
         self._in_void = False
-        self._readers: dict[int, Callable[[int, Words], Record | None]] = {
+        self._readers: dict[int, Callable[[int, Words], records.Record | None]] = {
             fxt.METADATA: self._metadata,
             fxt.INITIALIZATION: self._initialization,
             fxt.STRING: self._string,
@@ -111,7 +101,7 @@ class RecordReader:
         """The name of the provider of the latest record."""
         return self._provider.name
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[records.Record]:
         """Iterate over the records.
 
         Raises:
@@ -152,7 +142,7 @@ class RecordReader:
         self._in_void = True
         return fxt.WORD_BYTES
 
-    def _record(self, header: int, data: bytes, start: int, end: int) -> Record | None:
+    def _record(self, header: int, data: bytes, start: int, end: int) -> records.Record | None:
         if self._in_void:
             return None
         kind = header & 0xF
@@ -167,19 +157,19 @@ class RecordReader:
             self.damaged += 1
             return None
 
-    def _metadata(self, header: int, words: Words) -> Record | None:
+    def _metadata(self, header: int, words: Words) -> records.Record | None:
         kind, provider = header >> 16 & 0xF, header >> 20 & 0xFFFF_FFFF
         if kind == fxt.PROVIDER_INFO:
             name = words.stream(header >> 52 & 0xFF).decode(errors="replace")
             self._drop(provider)
             self._switch(provider)
             self._provider.name = name
-            return ProviderInfo(provider, name)
+            return records.ProviderInfo(provider, name)
         if kind == fxt.PROVIDER_SECTION:
             self._switch(provider)
-            return ProviderSection(provider)
+            return records.ProviderSection(provider)
         if kind == fxt.PROVIDER_EVENT:
-            return ProviderEvent(provider, header >> 52 & 0xF)
+            return records.ProviderEvent(provider, header >> 52 & 0xF)
         if kind != fxt.TRACE_INFO:
             self.skipped[f"metadata of type {kind}"] += 1
         return None
@@ -198,12 +188,12 @@ class RecordReader:
         if provider is not None:
             self._string_bytes -= sum(map(len, provider.strings.values()))
 
-    def _initialization(self, _: int, words: Words) -> Record:
+    def _initialization(self, _: int, words: Words) -> records.Record:
         rate = words.word()
         if not rate:
             raise DecodeError("a clock with the rate 0")
         self._provider.ticks_per_second = rate
-        return Initialization(rate)
+        return records.Initialization(rate)
 
     def _string(self, header: int, words: Words) -> None:
         index = header >> 16 & 0x7FFF
@@ -220,11 +210,11 @@ class RecordReader:
 
     def _thread(self, header: int, words: Words) -> None:
         index = header >> 16 & 0xFF
-        thread = Thread(words.word(), words.word())
+        thread = records.Thread(words.word(), words.word())
         if index:
             self._provider.threads[index] = thread
 
-    def _event(self, header: int, words: Words) -> Record | None:
+    def _event(self, header: int, words: Words) -> records.Record | None:
         kind = header >> 16 & 0xF
         provider = self._provider
         timestamp = provider.nanoseconds(words.word())
@@ -232,26 +222,26 @@ class RecordReader:
         if index:
             thread = provider.threads.get(index, _NO_THREAD)
         else:
-            thread = Thread(words.word(), words.word())
+            thread = records.Thread(words.word(), words.word())
         category = words.text(header >> 32 & 0xFFFF)
         name = words.text(header >> 48)
         arguments = read_arguments(words, header >> 20 & 0xF)
         if kind in fxt.EVENTS_WITH_ID:
-            return Event(kind, timestamp, thread, category, name, arguments, words.word())
+            return records.Event(kind, timestamp, thread, category, name, arguments, words.word())
         if kind == fxt.DURATION_COMPLETE:
             end = provider.nanoseconds(words.word())
-            return Event(kind, timestamp, thread, category, name, arguments, 0, end)
+            return records.Event(kind, timestamp, thread, category, name, arguments, 0, end)
         if kind > fxt.FLOW_END:
             self.skipped[f"events of type {kind}"] += 1
             return None
-        return Event(kind, timestamp, thread, category, name, arguments)
+        return records.Event(kind, timestamp, thread, category, name, arguments)
 
-    def _blob(self, header: int, words: Words) -> Record:
+    def _blob(self, header: int, words: Words) -> records.Record:
         name = words.text(header >> 16 & 0xFFFF)
-        return Blob(header >> 48 & 0xFF, name, words.stream(header >> 32 & 0x7FFF))
+        return records.Blob(header >> 48 & 0xFF, name, words.stream(header >> 32 & 0x7FFF))
 
-    def _kernel_object(self, header: int, words: Words) -> Record:
+    def _kernel_object(self, header: int, words: Words) -> records.Record:
         number = words.word()
         name = words.text(header >> 24 & 0xFFFF)
         arguments = read_arguments(words, header >> 40 & 0xF)
-        return KernelObject(header >> 16 & 0xFF, number, name, arguments)
+        return records.KernelObject(header >> 16 & 0xFF, number, name, arguments)

@@ -126,51 +126,14 @@ def _add_statsd(group: argparse._ArgumentGroup) -> None:
 class TraceOptions(argparse.Namespace):
     """The parsed command line; see `--help`."""
 
-    config: str | None
-    txt: bool
-    txt_lossy: bool
-    out: str | None
-    no_clobber: bool
-    background: bool
-    background_wait: bool
-    notify_fd: int | None
-    no_guardrails: bool
-    add_attribute: list[str]
-    time: str | None
-    buffer: str | None
-    size: str | None
-    category: list[str]
-    app: list[str]
-    events: list[str]
-    detach: str | None
-    attach: str | None
-    stop: bool
-    is_detached: str | None
-    clone: int | None
-    clone_by_name: str | None
-    clone_for_bugreport: bool
-    save_for_bugreport: bool
-    save_all_for_bugreport: bool
-    query: bool
-    long: bool
-    query_raw: bool
-    alert_id: int
-    config_id: int
-    config_uid: int
-    subscription_id: int
-    upload: bool
-    dropbox: str | None
-    reset_guardrails: bool
-    version: bool
-
     @property
     def in_background(self) -> bool:
-        return self.background or self.background_wait
+        return bool(self.background or self.background_wait)
 
     @property
     def is_query(self) -> bool:
         """Whether the service's state is queried."""
-        return self.query or self.query_raw
+        return bool(self.query or self.query_raw)
 
     @property
     def clones(self) -> bool:
@@ -178,7 +141,7 @@ class TraceOptions(argparse.Namespace):
 
     @property
     def saves_bugreport(self) -> bool:
-        return self.save_for_bugreport or self.save_all_for_bugreport
+        return bool(self.save_for_bugreport or self.save_all_for_bugreport)
 
     @property
     def light(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from stretto.protozero.generator import trace_options
 from stretto.protozero.generator.checks import check_file
 from stretto.protozero.generator.name_checks import check_names
 from stretto.protozero.generator.names import well_known_module
@@ -27,13 +28,6 @@ from stretto.protozero.generator.schema import (
     SchemaError,
     Service,
     walk,
-)
-from stretto.protozero.generator.trace_options import (
-    OF_METHODS,
-    OF_SERVICES,
-    TRACE_OPTIONS,
-    check_import,
-    own_option,
 )
 from stretto.protozero.generator.well_known_files import well_known_files
 from stretto.protozero.table import json_name
@@ -92,7 +86,7 @@ def parse_imported(names: list[str], folders: list[Path]) -> list[File]:
             if parsed[name] is None:
                 raise SchemaError(f"{importer}: {name} imports itself")
             return
-        own = [_OWN_PROTOS] if name == TRACE_OPTIONS else []
+        own = [_OWN_PROTOS] if name == trace_options.TRACE_OPTIONS else []
         path = next((f / name for f in (*folders, *own) if (f / name).is_file()), None)
         if path is None and well_known_module(name):
             shipped.update((file.name, file) for file in well_known_files(name))
@@ -122,7 +116,7 @@ def _resolved(files: list[File], known: list[File]) -> list[File]:
     schema = Schema([*known, *files])
     for file in files:
         check_names(file)
-        check_import(file, schema)
+        trace_options.check_import(file, schema)
         _resolve(file, schema)
     for file in files:
         check_file(file, schema)
@@ -322,7 +316,7 @@ class _Parser:
         self._expect("{")
         while (word := self._take()) != "}":
             if word == "option":
-                trace = self._option(*OF_SERVICES)
+                trace = self._option(*trace_options.OF_SERVICES)
                 service.trace = service.trace if trace is None else trace
             elif word == "rpc":
                 service.methods.append(self._method())
@@ -342,7 +336,7 @@ class _Parser:
         self._take()
         while (word := self._take()) != "}":
             if word == "option":
-                trace = self._option(*OF_METHODS)
+                trace = self._option(*trace_options.OF_METHODS)
                 method.trace = method.trace if trace is None else trace
             elif word != ";":
                 raise self._unexpected(word)
@@ -357,7 +351,7 @@ class _Parser:
         start, pos = self._next, self._tokens[self._next][1]
         own = None
         if self._peek() == "(":
-            own = own_option(self._option_name(), self._file.package)
+            own = trace_options.own_option(self._option_name(), self._file.package)
         if own is None:
             self._next = start
             self._skip_statement()

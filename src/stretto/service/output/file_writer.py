@@ -37,6 +37,9 @@ class FileWriter:
         on_progress: Called on the writing thread after each step.
 
     Attributes:
+        pending_bytes: Number of queued bytes that are not in the file yet.
+        busy: Whether the thread has data to write.
+        error: The error that ended the file before the trace was complete, or None.
         accepted_bytes: Number of bytes passed to `write`.
         closing: Whether no more data is accepted.
         abandoned: Whether the file was abandoned without being complete.
@@ -55,11 +58,11 @@ class FileWriter:
         self._current = b""  # The piece that the thread is writing.
         # The iterator that yielded the current piece; None if `write` queued the piece.
         self._source: Iterator[bytes] | None = None
-        self._pending = 0
+        self.pending_bytes = 0
         self._written = 0
-        self._running = False
+        self.busy = False
         self._syncing = False
-        self._error: TransportError | None = None
+        self.error: TransportError | None = None
         self.accepted_bytes = 0
         self.closing = False
         self.abandoned = False
@@ -69,17 +72,12 @@ class FileWriter:
     @property
     def has_room(self) -> bool:
         """Whether the queue accepts more data now."""
-        return self._pending < limits.FILE_QUEUE_BYTES
-
-    @property
-    def busy(self) -> bool:
-        """Whether the thread has data to write."""
-        return self._running
+        return self.pending_bytes < limits.FILE_QUEUE_BYTES
 
     @property
     def hangs(self) -> bool:
         """Whether the thread is blocked in a write; a sync doesn't count."""
-        return self._running and not self._syncing
+        return self.busy and not self._syncing
 
     @property
     def closed(self) -> bool:
@@ -90,16 +88,6 @@ class FileWriter:
     def progress(self) -> int:
         """A number that grows with each byte written."""
         return self._file.progress
-
-    @property
-    def pending_bytes(self) -> int:
-        """Number of queued bytes that are not in the file yet."""
-        return self._pending
-
-    @property
-    def error(self) -> TransportError | None:
-        """The error that ended the file before the trace was complete, or None."""
-        return self._error
 
     @property
     def regular(self) -> bool:
@@ -125,11 +113,11 @@ class FileWriter:
     def wait_for_room(self, patience_ms: float) -> bool:
         """Wait for room; False if the file has ended, or made no progress for `patience_ms`."""
         before = self.progress
-        while self._running and not self.has_room:
+        while self.busy and not self.has_room:
             if not self._taken.acquire(timeout=patience_ms / 1000) and self.progress == before:
                 return False
             before = self.progress
-        return self.has_room and not self._error
+        return self.has_room and not self.error
 
     def close(self) -> None:
         """Close the file after all queued data was written. May be called again."""
@@ -148,11 +136,11 @@ class FileWriter:
         """
         with self._lock:
             self.closing = self.abandoned = True
-            self._error = self._error or FileError(
-                reason, self._file.progress, self._pending + unread
+            self.error = self.error or FileError(
+                reason, self._file.progress, self.pending_bytes + unread
             )
             self._jobs.clear()
-            self._pending = 0
+            self.pending_bytes = 0
         self._file.interrupt()
 
     def copy(self) -> Iterator[bytes]:
@@ -168,12 +156,12 @@ class FileWriter:
 
     def _put(self, job: Job) -> None:
         with self._lock:
-            if self.closed or self._error:
+            if self.closed or self.error:
                 return
             self._jobs.append(job)
             if isinstance(job, bytes):
-                self._pending += len(job)
-            starts, self._running = not self._running, True
+                self.pending_bytes += len(job)
+            starts, self.busy = not self.busy, True
         if starts:
             self._start()
 
@@ -186,12 +174,12 @@ class FileWriter:
     def _fail(self, error: TransportError) -> None:
         with self._lock:
             if isinstance(error, FileError):
-                error.lost += self._pending - len(self._current)
-            self._error = self._error or error
-            self._running = False
+                error.lost += self.pending_bytes - len(self._current)
+            self.error = self.error or error
+            self.busy = False
             self._jobs.clear()
             self._current, self._source = b"", None
-            self._pending = 0
+            self.pending_bytes = 0
         self._file.close()
         self._report_progress()
 
@@ -228,7 +216,7 @@ class FileWriter:
             with self._lock:
                 self._written += len(self._current)
                 if self._source is None and not self.abandoned:
-                    self._pending -= len(self._current)
+                    self.pending_bytes -= len(self._current)
                 self._current = b""
             if self._taken.locked():
                 self._taken.release()
@@ -260,7 +248,7 @@ class FileWriter:
     def _take(self) -> bool:
         with self._lock:
             if not self._jobs:
-                self._running = False
+                self.busy = False
                 return False
             job = self._jobs.popleft()
             if isinstance(job, bytes):

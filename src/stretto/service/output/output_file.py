@@ -78,6 +78,7 @@ class OutputFile:
         interruptible: Whether `interrupt` can end `go_on` while it waits for the reader of a pipe.
 
     Attributes:
+        regular: Whether this is a regular file; else a pipe, socket or device.
         bytes_written: Number of written bytes: whole packets, unless the file is broken.
         progress: Grows with each byte written. Any thread may read it.
     """
@@ -85,9 +86,9 @@ class OutputFile:
     def __init__(self, fd: int, *, interruptible: bool = False) -> None:
         self._fd = fd
         self._fd_lock = allocate_lock()
-        self._regular = stat.S_ISREG(os.fstat(fd).st_mode)
-        self._start = _start_of(fd) if self._regular else 0
-        self._pipe = OutputPipe(fd) if interruptible and not self._regular else None
+        self.regular = stat.S_ISREG(os.fstat(fd).st_mode)
+        self._start = _start_of(fd) if self.regular else 0
+        self._pipe = OutputPipe(fd) if interruptible and not self.regular else None
         self._piece = b""
         self._done = 0
         self._framed = True
@@ -97,11 +98,6 @@ class OutputFile:
     @property
     def closed(self) -> bool:
         return self._fd < 0
-
-    @property
-    def regular(self) -> bool:
-        """Whether this is a regular file; else a pipe, socket or device."""
-        return self._regular
 
     def write(self, trace: bytes) -> None:
         """Append framed packets; blocks until they are written.
@@ -146,13 +142,13 @@ class OutputFile:
         """Truncate a regular file to whole packets, close it, and return the error."""
         kept = whole_packets(self._piece, self._done + 1) if self._framed else self._done
         lost = len(self._piece) - kept
-        if self._regular and self._done > kept:
+        if self.regular and self._done > kept:
             try:
                 end = os.lseek(self._fd, 0, os.SEEK_CUR)
                 os.ftruncate(self._fd, end - (self._done - kept))
             except OSError:
                 kept = self._done  # The file ends with an incomplete packet: readers stop there.
-        self.bytes_written += kept if self._regular else self._done
+        self.bytes_written += kept if self.regular else self._done
         self._piece, self._done = b"", 0
         self.close()
         return FileError(reason, self.bytes_written, lost)
@@ -169,7 +165,7 @@ class OutputFile:
         Raises:
             TransportError: The flush failed; the file was closed.
         """
-        if self.closed or not self._regular:
+        if self.closed or not self.regular:
             return
         try:
             os.fdatasync(self._fd)
@@ -198,7 +194,7 @@ class OutputFile:
             OSError: The file is not a regular file, or is closed.
         """
         with self._fd_lock:
-            if not self._regular or self._fd < 0:
+            if not self.regular or self._fd < 0:
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
             pieces = _read_file(os.dup(self._fd), self._start + size)
             next(pieces)

@@ -14,11 +14,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from stretto.service import limits
-from stretto.service.output.service_packets import (
-    ALL_DATA_SOURCES_FLUSHED,
-    FLUSH_STARTED,
-    LAST_FLUSH_SLOW_DATA_SOURCES,
-)
+from stretto.service.output import service_packets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +90,7 @@ class Flushes:
             buffers: Only data sources with these target buffers are flushed; None for all.
         """
         session = self._session
-        session.lifecycle.add(FLUSH_STARTED)
+        session.lifecycle.add(service_packets.FLUSH_STARTED)
         self.requested += 1
         if not session.started or len(self._pending) >= limits.MAX_PENDING_FLUSHES:
             self.failed += 1
@@ -165,7 +161,7 @@ class Flushes:
             self.succeeded += success
             self.failed += not success
             self._note_slow(flush)
-            session.note(ALL_DATA_SOURCES_FLUSHED)
+            session.note(service_packets.ALL_DATA_SOURCES_FLUSHED)
             self._report(flush, success=success)
 
     def _report(self, flush: _PendingFlush, *, success: bool) -> None:
@@ -179,7 +175,7 @@ class Flushes:
                 for instance in self._session.instances
                 if instance.producer in flush.waiting
             ]
-            self._session.lifecycle.add(LAST_FLUSH_SLOW_DATA_SOURCES, slow)
+            self._session.lifecycle.add(service_packets.LAST_FLUSH_SLOW_DATA_SOURCES, slow)
 
     def abandon(self) -> None:
         """Fail all pending flushes, because the session is freed."""

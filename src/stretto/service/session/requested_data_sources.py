@@ -73,12 +73,15 @@ class RequestedDataSource:
 class RequestedDataSources:
     """The `data_sources` entries of a config, in the order of the config.
 
+    Attributes:
+        entries: All of them.
+
     Raises:
         ConfigError: A regular expression is invalid; the message contains its path.
     """
 
     def __init__(self, config: TraceConfig) -> None:
-        self._entries: list[RequestedDataSource] = []
+        self.entries: list[RequestedDataSource] = []
         self._by_name: dict[str, list[RequestedDataSource]] = {}
         compiler = RegexCompiler()
         all_machines = config.trace_all_machines
@@ -92,13 +95,8 @@ class RequestedDataSources:
             requested = RequestedDataSource(source, machines, all_machines=all_machines)
             if "producer_name_filter" in fields or "producer_name_regex_filter" in fields:
                 requested.producers = _make_filter(entry, index, compiler)
-            self._entries.append(requested)
+            self.entries.append(requested)
             self._by_name.setdefault(requested.config.name, []).append(requested)
-
-    @property
-    def entries(self) -> Sequence[RequestedDataSource]:
-        """All `data_sources` entries, in the order of the config."""
-        return self._entries
 
     def named(self, name: str) -> Sequence[RequestedDataSource]:
         """Return the entries for data sources of this name."""
@@ -111,7 +109,7 @@ class RequestedDataSources:
             The entries that have new filters. If several entries of `other` have the same
             name, the last one is used.
         """
-        changed = [each for each in self._entries if other.named(each.config.name)]
+        changed = [each for each in self.entries if other.named(each.config.name)]
         for each in changed:
             each.producers = other.named(each.config.name)[-1].producers
         return changed

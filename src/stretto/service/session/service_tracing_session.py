@@ -78,6 +78,7 @@ class ServiceTracingSession:
         detach_key: Key to attach the session again; "" unless it is detached.
         duration_ms: Duration in ms from the start, from the config or a trigger; 0 for no
             limit.
+        all_started: Whether all data sources of the session have started.
         clones: Clones of this session that wait for flushes.
         clone_trigger: In a clone, the trigger that has caused it.
     """
@@ -133,7 +134,7 @@ class ServiceTracingSession:
             self.drain = FileDrain(self, file, config.max_file_size_bytes)
         self._error = ""
         self._end_due = False  # The end is reported when the file is complete.
-        self._all_started = False
+        self.all_started = False
         self._freed = False
 
     @property
@@ -166,11 +167,6 @@ class ServiceTracingSession:
         if self.is_clone:
             return True
         return not self.triggers.waiting and self.triggers.mode != triggers.CLONE_SNAPSHOT
-
-    @property
-    def all_started(self) -> bool:
-        """Whether all data sources of the session have started."""
-        return self._all_started
 
     @property
     def stop_timeout_ms(self) -> int:
@@ -281,10 +277,10 @@ class ServiceTracingSession:
 
     def check_all_started(self) -> None:
         """Report, once, that all data sources have started, if there is a consumer."""
-        if self._all_started or not self.started or not self.owner:
+        if self.all_started or not self.started or not self.owner:
             return
         if self.instances.all_started:
-            self._all_started = True
+            self.all_started = True
             self.note(ALL_DATA_SOURCES_STARTED)
             self.owner.observer.all_started()
 

@@ -149,7 +149,7 @@ class TestCommitData:
         first = setup.enable(make_config("ds"))
         (buffer,) = setup.session().buffers
         first.endpoint.free_buffers()
-        setup.service.buffers._ids._last = 0  # The buffer of the next session gets the same id.
+        setup.service.buffers.ids._last = 0  # The buffer of the next session gets the same id.
         second = setup.enable(make_config("other"))
         assert setup.session().buffers == [buffer]
         put(producer, 0, ChunkBuilder(1, 0).add(event("evil")))

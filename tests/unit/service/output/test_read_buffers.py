@@ -271,13 +271,13 @@ class TestSessionSnapshot:
 
     def test_finished_snapshot_frees_its_buffers(self, setup):
         consumer = setup.enable(make_config(buffers=3))
-        used = setup.service.buffers.ids_in_use
+        used = set(setup.service.buffers.ids.in_use)
         pieces = setup.service.snapshot(consumer.endpoint.session_id)
-        assert len(setup.service.buffers.ids_in_use) == 6
+        assert len(setup.service.buffers.ids.in_use) == 6
         pieces.close()
-        assert setup.service.buffers.ids_in_use == used
+        assert setup.service.buffers.ids.in_use == used
         list(setup.service.snapshot(consumer.endpoint.session_id))
-        assert setup.service.buffers.ids_in_use == used
+        assert setup.service.buffers.ids.in_use == used
 
     def test_snapshot_outlives_the_session(self, setup):
         producer = setup.producer("ds")

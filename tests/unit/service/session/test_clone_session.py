@@ -175,13 +175,13 @@ def test_disconnect_of_the_cloning_consumer_cancels_the_clone(setup):
     producer = setup.producer("ds", answers_flushes=False)
     source = setup.enable(make_config("ds"))
     clone = clone_of(setup, source)
-    used = setup.service.buffers.ids_in_use
+    used = set(setup.service.buffers.ids.in_use)
     clone.endpoint.disconnect()
     setup.run()
     producer.answer_flush(producer.flushes[-1][0])
     setup.run()
     assert not clone.clones
-    assert setup.service.buffers.ids_in_use == used
+    assert setup.service.buffers.ids.in_use == used
     assert len(setup.service.sessions) == 1
 
 
@@ -198,7 +198,7 @@ def test_clone_fails_if_its_source_ends_during_the_flush(setup):
     setup.run()
     assert len(clone.clones) == 1
     assert not setup.service.sessions
-    assert not setup.service.buffers.ids_in_use
+    assert not setup.service.buffers.ids.in_use
 
 
 def test_buffer_with_transfer_on_clone_has_a_flush_of_its_own(setup):
@@ -312,15 +312,15 @@ def test_packets_in_a_clone_keep_their_sequence_ids(setup):
 
 def test_buffers_of_a_clone_are_freed_with_the_clone(setup):
     source = setup.enable(make_config("ds"))
-    used = setup.service.buffers.ids_in_use
+    used = set(setup.service.buffers.ids.in_use)
     clone = clone_of(setup, source)
-    assert len(setup.service.buffers.ids_in_use) == 2
+    assert len(setup.service.buffers.ids.in_use) == 2
     clone.endpoint.disable_tracing()
     clone.endpoint.start_tracing()
     assert setup.session_of(clone).state == "CLONED_READ_ONLY"
     clone.endpoint.free_buffers()
     setup.run()
-    assert setup.service.buffers.ids_in_use == used
+    assert setup.service.buffers.ids.in_use == used
     assert not clone.disabled
 
 
@@ -339,11 +339,11 @@ def test_clone_without_memory_for_one_buffer_fails_and_frees_the_other_buffers(s
         def remove(self, ident):
             real.remove(ident)
 
-    used = setup.service.buffers.ids_in_use
+    used = set(setup.service.buffers.ids.in_use)
     monkeypatch.setattr(setup.service.buffers, "table", Table())
     clone = clone_of(setup, source)
     assert "out of memory" in clone.clones[0].error
-    assert setup.service.buffers.ids_in_use == used
+    assert setup.service.buffers.ids.in_use == used
     assert clone.endpoint.session is None
 
 

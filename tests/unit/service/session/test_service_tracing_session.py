@@ -244,7 +244,7 @@ class TestSessionEnd:
         setup.run()
         assert consumer.flushes == [False]
         assert not setup.runner.delayed_count
-        assert not setup.service.buffers.ids_in_use
+        assert not setup.service.buffers.ids.in_use
 
     def test_unregistering_a_data_source_stops_its_instance(self, setup):
         producer = setup.producer("a", "b")
