@@ -341,12 +341,16 @@ struct slice_entry slice_begin_code(CategoryObject* category, PyObject* code) {
   uint32_t mask = category_mask(category);
   if (!mask)
     return (struct slice_entry){0};
-  if (!emit_code(category, code, mask)) {
+  if (emit_code(category, code, mask)) {
+    remember_traced(code, mask);
+  } else {
     struct event_request r = {
         .type = ST_SLICE_BEGIN, .category = category, .code = code};
+    Py_INCREF(code); /* The event may run Python code that drops the code. */
     mask = st_emit(&r, mask);
+    remember_traced(code, mask);
+    Py_DECREF(code);
   }
-  remember_traced(code, mask);
   return (struct slice_entry){mask, st_start_counter, effective_track(NULL)};
 }
 

@@ -52,9 +52,7 @@ static PyObject* cell_content(PyObject* wrapper, int index) {
   return PyCell_GET(PyTuple_GET_ITEM(closure, index));
 }
 
-static bool has_cells(PyObject* wrapper) {
-  PyObject* category = cell_content(wrapper, CELL_CATEGORY);
-  PyObject* function = cell_content(wrapper, CELL_FUNCTION);
+static bool are_cells(PyObject* category, PyObject* function) {
   return category && Py_TYPE(category) == category_type && function &&
          PyFunction_Check(function);
 }
@@ -69,23 +67,26 @@ RARE static PyObject* call_in_python(PyObject* wrapper, PyObject* const* args,
 
 static PyObject* call_natively(PyObject* wrapper, PyObject* const* args,
                                size_t count, PyObject* kwnames) {
-  if (UNLIKELY(depth == MAX_DEPTH || !has_cells(wrapper)))
-    return call_in_python(wrapper, args, count, kwnames);
   PyObject* category = cell_content(wrapper, CELL_CATEGORY);
   PyObject* function = cell_content(wrapper, CELL_FUNCTION);
+  if (UNLIKELY(depth == MAX_DEPTH || !are_cells(category, function)))
+    return call_in_python(wrapper, args, count, kwnames);
   PyObject* code = PyFunction_GET_CODE(function);
+  Py_INCREF(function); /* Python code that runs here may change the cell. */
   depth++;
   struct slice_entry entry = slice_begin_code((CategoryObject*)category, code);
   PyObject* result = PyObject_Vectorcall(function, args, count, kwnames);
   slice_end_code(&entry, code);
   depth--;
+  Py_DECREF(function);
   return result;
 }
 
 PyObject* category_trace_calls(PyObject* self, PyObject* wrapper) {
   category_type = Py_TYPE(self);
-  if (!PyFunction_Check(wrapper) || !has_cells(wrapper) ||
-      cell_content(wrapper, CELL_CATEGORY) != self) {
+  if (!PyFunction_Check(wrapper) ||
+      cell_content(wrapper, CELL_CATEGORY) != self ||
+      !are_cells(self, cell_content(wrapper, CELL_FUNCTION))) {
     PyErr_SetString(PyExc_TypeError,
                     "trace_calls() takes a wrapper made by @traced");
     return NULL;

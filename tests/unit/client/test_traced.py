@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import copy
 import functools
+import gc
 import inspect
 import pickle
 import sys
+import threading
 import types
 import weakref
 
@@ -118,6 +120,42 @@ def test_wrapper_with_a_replaced_closure_variable_raises_and_records_nothing():
     with record() as recorded, pytest.raises((AttributeError, TypeError)):
         function()
     assert recorded.events == []
+
+
+@pytest.mark.parametrize("replaced", ["closure", "code"])
+def test_function_that_its_own_event_replaces_is_still_called(replaced):
+    """The first event of a thread asks for the thread's name: Python code before the call."""
+
+    def make():
+        return CATEGORY.traced(lambda: [threading.current_thread().name])
+
+    def empty():
+        return None
+
+    class Thread(threading.Thread):
+        @property
+        def name(self):
+            if replaced == "closure":
+                cells["function"].cell_contents = empty
+            else:
+                inner = cells["function"].cell_contents
+                inner.__code__ = (lambda: threading.get_ident()).__code__
+            gc.collect()
+            return "renamed"
+
+        @name.setter
+        def name(self, value):
+            pass
+
+    function, found = make(), []
+    del function.__wrapped__
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
+    with record() as recorded:
+        thread = Thread(target=lambda: found.append(function()))
+        thread.start()
+        thread.join()
+    assert recorded.kinds.count("B") == recorded.kinds.count("E") == 1
+    assert found == [["renamed"] if replaced == "closure" else thread.ident]
 
 
 @pytest.mark.parametrize("wrong", [5, len, lambda: 1])
