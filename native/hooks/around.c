@@ -1,5 +1,6 @@
 #include "hooks/around.h"
 
+#include "hooks/task_lives.h"
 #include "hooks/tracer.h"
 
 #include <structmember.h>
@@ -59,14 +60,20 @@ static PyObject* observed_call(struct around* a, PyObject* const* args,
   return result;
 }
 
-static PyObject* timed_call(struct around* a, PyObject* const* args,
-                            size_t count, PyObject* names) {
+/* Calls Handle._run of an event loop. */
+static PyObject* step_call(struct around* a, PyObject* const* args,
+                           size_t count, PyObject* names) {
+  PyObject* handle = PyVectorcall_NARGS(count) ? args[0] : NULL;
   uint64_t begin = st_hooks.api->now();
+  PyObject* task = handle ? st_task_step_begins(handle, begin) : NULL;
   PyObject* result = PyObject_Vectorcall(a->function, args, count, names);
-  if (st_hooks.api->now() - begin >= atomic_load(&st_hooks.threshold_ns) &&
-      PyVectorcall_NARGS(count)) {
+  uint64_t end = st_hooks.api->now();
+  if (task)
+    st_task_step_ended(task, end);
+  if (handle && a->after != Py_None &&
+      end - begin >= atomic_load(&st_hooks.threshold_ns)) {
     PyObject* time = PyLong_FromUnsignedLongLong(begin);
-    tell_after(a->after, time, args[0]);
+    tell_after(a->after, time, handle);
     Py_XDECREF(time);
   }
   return result;
@@ -75,7 +82,7 @@ static PyObject* timed_call(struct around* a, PyObject* const* args,
 static PyObject* around_call(PyObject* self, PyObject* const* args,
                              size_t count, PyObject* names) {
   struct around* a = (struct around*)self;
-  return a->before == Py_None ? timed_call(a, args, count, names)
+  return a->before == Py_None ? step_call(a, args, count, names)
                               : observed_call(a, args, count, names);
 }
 

@@ -9,14 +9,14 @@
  *   after(token, result)                  unless token is None
  *
  * and returns the function's result or raises its exception; `after` gets None
- * as the result of a function that raised.  Without `before` it calls
+ * as the result of a function that raised.  Without `before` the function is
+ * Handle._run of asyncio, whose calls are the steps of tasks (task_lives.h):
  *
- *   result = function(*args, **kwargs)
- *   after(begin_ns, args[0])       if the call reached auto detail's threshold
+ *   result = function(handle)
+ *   after(begin_ns, handle)        if the call reached auto detail's threshold
  *
- * which costs two readings of the clock.  Exceptions of observers are
- * dropped.  An Around binds to objects like a function, and has the function's
- * attributes.
+ * Exceptions of observers are dropped.  An Around binds to objects like a
+ * function, and has the function's attributes.
  */
 #pragma once
 

@@ -7,6 +7,7 @@
 #include "hooks/code_filter.h"
 #include "hooks/collections.h"
 #include "hooks/stack_sampler.h"
+#include "hooks/task_lives.h"
 #include "hooks/tracer.h"
 
 /* The default of the largest depth of traced calls.  Perfetto's trace processor
@@ -202,7 +203,7 @@ static int module_exec(PyObject* module) {
     return -1;
   if (PyModule_AddIntConstant(module, "DEFAULT_MAX_DEPTH", DEFAULT_MAX_DEPTH) <
           0 ||
-      st_add_around(module) < 0)
+      st_add_around(module) < 0 || st_add_task_lives(module) < 0)
     return -1;
   return st_backend_add(module);
 }

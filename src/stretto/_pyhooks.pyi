@@ -81,6 +81,40 @@ def gc_callback(
 ) -> Callable[[str, dict[str, int]], None]:
     """Return a callable for `gc.callbacks`: each garbage collection becomes a slice."""
 
+def watch_tasks(
+    look: Callable[[Any, Any, int, int, int, int, bool], object] | None,
+    end: Callable[[Any, Any, int, int, int], object] | None,
+    every: bool,
+    /,
+) -> None:
+    """Watch asyncio tasks from now on; None as `look` ends it.
+
+    Args:
+        look: called with the lane of a task (None at first), the task, and the times of its
+            creation, of the last look, of the end of its last step (0: none yet), and now, and
+            whether a step begins now; returns the lane. Called before a step, after a wait as long
+            as auto detail's threshold, and by look_at_tasks().
+        end: called when a task is done, with its lane, the task, and the times of its creation, of
+            the last look, and now.
+        every: whether tasks of any duration have a lane, at any rate.
+    """
+
+def look_at_tasks() -> tuple[int, int]:
+    """Look at the tasks that are not done; return the number of tasks without a lane.
+
+    The first number counts tasks shorter than the threshold, the second one tasks beyond the limit
+    of lanes per second.
+    """
+
+def creation_begins(*args: Any, **kwargs: Any) -> int | None:
+    """Return the time now: the observer before the creation of a task.
+
+    None if no tasks are watched, or too many new ones.
+    """
+
+def task_created(created: int, task: object, /) -> None:
+    """Watch a new task: the observer after its creation."""
+
 @final
 class Around:
     """A wrapper of a function that calls an observer before and after each call.
@@ -92,8 +126,8 @@ class Around:
     - the function;
     - `after(token, result)`, unless the token is None. `result` is None if the function raised.
 
-    Without `before`, it calls the function and then `after(begin_ns, first argument)`, if the call
-    took at least as long as auto detail's threshold.
+    Without `before`, the function is `Handle._run` of asyncio, whose calls are steps of the watched
+    tasks. It calls `after(begin_ns, handle)` if the call took at least as long as the threshold.
 
     The call returns the function's result, or raises its exception. Exceptions of the observers are
     dropped. But if a signal handler of the program raises while an observer runs, its exception is

@@ -330,7 +330,10 @@ def test_only_long_steps_of_tasks_are_shown(
         "asyncio.run(main())\n"
     )
     trace = Trace(record(folder / "tasks.pftrace", "--auto", *options, str(script)), oracle)
-    steps = trace.query("select name, dur from slice where category = 'python.asyncio' order by ts")
+    steps = trace.query(
+        "select slice.name, dur from slice join thread_track on track_id = thread_track.id"
+        " where category = 'python.asyncio' order by ts"
+    )
     assert all(duration >= 50_000 for _, duration in steps)
     assert [name for name, duration in steps if duration >= 30_000_000].count("long") == 2
     assert trace.query("select count(*) from flow") != [(0,)]

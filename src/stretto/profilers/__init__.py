@@ -2,7 +2,7 @@
 
     python.functions    calls                       functions
     python.gc           garbage collections         gc
-    python.asyncio      steps of tasks              asyncio_tasks
+    python.asyncio      tasks and their steps       asyncio_tasks, task_lanes
     python.log          log records from INFO up    log
     python.exceptions   uncaught exceptions         exceptions
 

@@ -1,7 +1,8 @@
-"""`python.asyncio`: each step of a task is a slice on the thread that runs it.
+"""`python.asyncio`: each task has a lane, and each step is a slice on the thread that runs it.
 
-A step is the time from a task's resumption to the next `await` that suspends it. Its slice has the
-name of the coroutine. Events that the task itself emits are on the task's own track.
+`task_lanes` describes the lanes. A step is the time from a task's resumption to the next `await`
+that suspends it. Its slice has the name of the coroutine. Events that the task itself emits are on
+the task's own track.
 
 Flows lead from the creation of a task to its first step, from step to step, and from a task's last
 step to the next step of the task that awaited it.
@@ -10,7 +11,8 @@ The last step of a task that failed has the argument `exception`. On CPython 3.1
 argument `awaited_by` names the tasks that wait for the task, directly or through a future such as
 that of `gather`.
 
-Event loops with their own handles (uvloop) show only the creation of tasks.
+With auto detail only tasks and steps as long as the threshold are shown. Event loops with their own
+handles (uvloop) show neither.
 """
 
 from __future__ import annotations
@@ -19,17 +21,18 @@ import sys
 from _weakref import ref
 
 import stretto
+from stretto import _pyhooks
+from stretto._native import boottime_ns
 from stretto.client.track_event import slots
 from stretto.profilers import functions
 from stretto.profilers.patch import Patch
+from stretto.profilers.task_lanes import Lane, category, coroutine_name, group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
     from collections.abc import Iterator
     from typing import Any, TypeGuard
-
-category = stretto.Category("python.asyncio", "steps of asyncio tasks", ["slow"])
 
 
 def _is_task(value: object) -> TypeGuard[Task[Any]]:
@@ -38,11 +41,6 @@ def _is_task(value: object) -> TypeGuard[Task[Any]]:
         return False
     # `Task` may be the class in C; `_PyTask` is the class in Python.
     return isinstance(value, tasks.Task) or isinstance(value, tasks._PyTask)  # noqa: SIM101, SLF001
-
-
-def _name(task: Task[Any]) -> str:
-    coroutine = task.get_coro()
-    return str(getattr(coroutine, "__qualname__", None) or type(coroutine).__qualname__)
 
 
 def _awaiters(future: Any) -> Iterator[Task[Any]]:
@@ -77,7 +75,7 @@ class _Steps:
         if awaiters := [awaiter.get_name() for awaiter in _awaiters(task)]:
             arguments["awaited_by"] = ", ".join(sorted(awaiters))
         step = category.slice(
-            _name(task),
+            coroutine_name(task),
             track=stretto.thread_track(),
             timestamp=timestamp,
             flow=self._flow(task),
@@ -99,7 +97,7 @@ class _Steps:
             exceptions.on_kept(error, "task")
 
     def after_long_run(self, begin: int, handle: Any) -> None:
-        begun = self._begin(handle, begin)
+        begun = self._begin(handle, begin) if functions.has_auto_detail() else None
         if begun is not None:
             self.after_run(begun, None)
 
@@ -112,27 +110,66 @@ class _Steps:
                 "create task",
                 track=stretto.thread_track(),
                 flow=self._flow(task),
-                name=_name(task),
+                name=coroutine_name(task),
                 task=task.get_name(),
             )
 
 
-_patches: list[Patch] = []
-"""That of auto detail first."""
+def _look(lane: Lane | None, task: Task[Any], created: int, *times: Any) -> Lane:
+    lane = lane or Lane(task, created)
+    lane.look(task, *times)
+    return lane
+
+
+def _end(lane: Lane | None, task: Task[Any], created: int, looked: int, now: int) -> None:
+    (lane or Lane(task, created)).end(task, looked, now)
+
+
+def write_pending() -> None:
+    """Write the tasks that are not done, at the end of a session or of the process."""
+    short, over_limit = _pyhooks.look_at_tasks()
+    if short or over_limit:
+        category.instant("tasks without a lane", track=group, too_short=short, too_many=over_limit)
+
+
+_lanes: list[Patch] = []
+_full_steps: list[Patch] = []
+_steps = _Steps()
+
+
+def _watch_existing_tasks() -> None:
+    """Watch the tasks of the event loop that runs on this thread; their lives begin now."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None and (loop := asyncio._get_running_loop()):  # noqa: SLF001
+        now = boottime_ns()
+        for task in asyncio.all_tasks(loop):
+            _pyhooks.task_created(now, task)
 
 
 def _switch(on: bool) -> None:
-    auto_detail = functions.has_auto_detail()
-    for index, patch in enumerate(_patches):
-        patch.switch(on and (index == 0) == auto_detail)
+    full = not functions.has_auto_detail()
+    if on:
+        _pyhooks.watch_tasks(_look, _end, full)
+        _watch_existing_tasks()
+    # The patches of full steps are around those of the lanes: the first to be removed.
+    for patch in _lanes if on else _full_steps:
+        patch.switch(on)
+    for patch in _full_steps if on else _lanes:
+        patch.switch(on and (full or patch in _lanes))
+    if not on:
+        _pyhooks.watch_tasks(None, None, False)
 
 
 def install() -> None:
-    """Record the steps of tasks while a session records the category."""
-    if not _patches:
-        steps = _Steps()
-        create = (steps.before_create, steps.after_create)
-        _patches.append(Patch("asyncio.events", "Handle._run", None, steps.after_long_run))
-        _patches.append(Patch("asyncio.events", "Handle._run", steps.before_run, steps.after_run))
-        _patches.append(Patch("asyncio.base_events", "BaseEventLoop.create_task", *create))
+    """Record tasks and their steps while a session records the category."""
+    if not _lanes:
+        run, create = "Handle._run", "BaseEventLoop.create_task"
+        observe_create = (_pyhooks.creation_begins, _pyhooks.task_created)
+        _lanes.append(Patch("asyncio.events", run, None, _steps.after_long_run))
+        _lanes.append(Patch("asyncio.base_events", create, *observe_create))
+        steps = (_steps.before_run, _steps.after_run)
+        _full_steps.append(Patch("asyncio.events", run, *steps))
+        observe_create = (_steps.before_create, _steps.after_create)
+        _full_steps.append(Patch("asyncio.base_events", create, *observe_create))
         slots.observe(category, _switch)
+        slots.before_disable.append(write_pending)

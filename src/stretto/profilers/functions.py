@@ -175,6 +175,11 @@ def has_auto_detail() -> bool:
     return _tracer.options.auto_detail
 
 
+def imports() -> str:
+    """Return the option `imports` of sessions that start now."""
+    return str(_tracer.options.imports)
+
+
 def install() -> None:
     """Trace calls while a session records the category."""
     if not _tracer.installed:

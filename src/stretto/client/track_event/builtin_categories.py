@@ -16,7 +16,7 @@ from stretto.client.track_event import slots
 PROVIDERS = {
     "python.functions": ("calls of Python functions", "stretto.profilers.functions"),
     "python.gc": ("runs of the garbage collector", "stretto.profilers.gc"),
-    "python.asyncio": ("steps of asyncio tasks", "stretto.profilers.asyncio_tasks"),
+    "python.asyncio": ("asyncio tasks and their steps", "stretto.profilers.asyncio_tasks"),
     "python.log": ("log records from INFO up", "stretto.profilers.log"),
     "python.exceptions": ("uncaught exceptions", "stretto.profilers.exceptions"),
 }

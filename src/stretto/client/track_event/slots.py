@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 lock = RLock()
 
 _configs: dict[int, TrackEventConfig | None] = {}
+before_disable: list[Callable[[], object]] = []
+"""Called before the categories of a slot are disabled, while their events are still recorded."""
 _observers: dict[_native.Category, list[Callable[[bool], object]]] = {}
 
 
@@ -42,6 +44,10 @@ def enable(slot: int, config: TrackEventConfig | None) -> None:
 
 def disable(slot: int) -> None:
     """Disable all categories for the slot, and free it."""
+    from stretto.client.safe_call import call_safely
+
+    for write in before_disable:
+        call_safely(write)
     _configs.pop(slot, None)
     for category in _native.categories():
         _set(category, slot, False)

@@ -1,0 +1,162 @@
+"""The lane of an asyncio task: its life, its coroutine calls and its waits are slices.
+
+    Task-7                             the life of the task: from its creation until it is done
+      shop.views.handler               a coroutine call, from its first to its last step
+        asyncio.sleep
+          await                        suspended, or ready and waiting for the thread
+
+Outside of `await` the task runs. A task is looked at before a step, when it has been suspended long
+enough to be seen: the coroutines that it awaits then have begun, the others have ended, since
+the look before. That is how accurate the times of inner coroutine calls are.
+"""
+
+from __future__ import annotations
+
+from _weakref import ref
+from itertools import count
+
+import stretto
+from stretto.profilers import functions
+from stretto.profilers.code_names import code_name
+from stretto.profilers.folded_code import is_folded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import Task
+    from collections.abc import Iterator
+    from types import CodeType
+    from typing import Any
+
+category = stretto.Category("python.asyncio", "asyncio tasks and their steps", ["slow"])
+group = stretto.Track("asyncio tasks")
+
+MAX_CALLS = 100
+"""The largest number of nested coroutine calls that a lane shows."""
+_MAX_NAMES = 4096
+
+_ids = count(1)
+_names: dict[CodeType, str | None] = {}
+
+
+def coroutine_name(task: Task[Any]) -> str:
+    coroutine = task.get_coro()
+    return str(getattr(coroutine, "__qualname__", None) or type(coroutine).__qualname__)
+
+
+def outcome(task: Task[Any]) -> str:
+    """Return "done", "cancelled", or the name of the exception's type."""
+    if task.cancelled():
+        return "cancelled"
+    # task.exception() would mark the exception as retrieved.
+    error = task._exception  # noqa: SLF001
+    return "done" if error is None else type(error).__qualname__
+
+
+def _calls(awaited: Any) -> Iterator[tuple[Any, CodeType, Any]]:
+    """Return the chain of suspended coroutines: each with its code and its frame."""
+    for _ in range(MAX_CALLS):
+        for kind, inner in (("cr", "cr_await"), ("gi", "gi_yieldfrom"), ("ag", "ag_await")):
+            if hasattr(type(awaited), inner):
+                yield awaited, getattr(awaited, f"{kind}_code"), getattr(awaited, f"{kind}_frame")
+                awaited = getattr(awaited, inner)
+                break
+        else:
+            return
+
+
+def _name(code: CodeType, frame: Any) -> str | None:
+    """Return the name of a coroutine call's slice; None if the call is folded."""
+    if code in _names:
+        return _names[code]
+    if frame is None:  # The call has ended: its module is unknown.
+        return code_name(code, None)
+    module = frame.f_globals.get("__name__")
+    name = None if is_folded(code, module, functions.imports()) else code_name(code, module)
+    if len(_names) >= _MAX_NAMES:
+        _names.clear()
+    _names[code] = name
+    return name
+
+
+def _root(task: Task[Any]) -> str | None:
+    """Return the name of the call of the task's coroutine."""
+    return next((_name(code, frame) for _, code, frame in _calls(task.get_coro())), None)
+
+
+class Lane:
+    """Writes the slices of one task. All times are in nanoseconds."""
+
+    __slots__ = ("_awaits", "_calls", "_name", "_track")
+
+    def __init__(self, task: Task[Any], created: int) -> None:
+        self._name = task.get_name()
+        title = f"{_root(task) or coroutine_name(task)} ({self._name})"
+        self._track = stretto.Track(title, parent=group, id=next(_ids))
+        self._calls: list[tuple[ref[Any], bool]] = []
+        self._awaits = False
+        category.begin(self._name, track=self._track, timestamp=created)
+
+    def look(self, task: Task[Any], looked: int, suspended: int, now: int, resumes: bool) -> None:
+        """Write what has changed since the last look.
+
+        Args:
+            task: the lane's task.
+            looked: the time of the last look.
+            suspended: the end of the task's last step; 0 before its first step.
+            now: the time of this look.
+            resumes: whether the task's next step begins now.
+        """
+        if not self._awaits:
+            self._update_calls(task, looked, suspended or now)
+            if suspended:
+                self._awaits = True
+                category.begin("await", track=self._track, timestamp=suspended, args=_cause(task))
+        if resumes and self._awaits:
+            self._awaits = False
+            category.end(track=self._track, timestamp=now)
+
+    def _update_calls(self, task: Task[Any], looked: int, suspended: int) -> None:
+        chain = list(_calls(task.get_coro()))
+        if chain and getattr(chain[0][0], "cr_running", False) and self._calls:
+            return  # A running coroutine doesn't tell what it awaits.
+        kept = 0
+        for (call, *_), (known, _written) in zip(chain, self._calls, strict=False):
+            if known() is not call:
+                break
+            kept += 1
+        ended, begun = self._calls[kept:], chain[kept:]
+        self._end_calls(ended, looked if begun else suspended)
+        del self._calls[kept:]
+        for call, code, frame in begun:
+            name = _name(code, frame)
+            self._calls.append((ref(call), name is not None))
+            if name is not None:
+                time = suspended if ended else looked
+                category.begin(name, track=self._track, timestamp=time)
+
+    def _end_calls(self, calls: list[tuple[ref[Any], bool]], time: int) -> None:
+        for _, written in calls:
+            if written:
+                category.end(track=self._track, timestamp=time)
+
+    def end(self, task: Task[Any], looked: int, now: int) -> None:
+        """Write the end of a task that is done."""
+        if self._awaits:
+            category.end(track=self._track, timestamp=now)
+        if not self._calls and (name := _root(task)):
+            category.begin(name, track=self._track, timestamp=looked)
+            category.end(track=self._track, timestamp=now)
+        self._end_calls(self._calls, now)
+        self._calls.clear()
+        arguments = {"result": outcome(task)}
+        if (name := task.get_name()) != self._name:
+            arguments["name"] = name
+        category.end(track=self._track, timestamp=now, args=arguments)
+
+
+def _cause(task: Task[Any]) -> dict[str, str]:
+    """Return what the suspended task waits for, as arguments of a slice."""
+    future: Any = getattr(task, "_fut_waiter", None)
+    if future is None:
+        return {}
+    return {"on": future.get_name() if hasattr(future, "get_name") else type(future).__qualname__}

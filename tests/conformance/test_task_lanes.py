@@ -1,0 +1,116 @@
+"""Perfetto's trace processor shows a lane for each asyncio task."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.recorded import check_trace, record
+
+PROGRAM = """\
+import asyncio, sys, threading
+
+async def fetch():
+    await asyncio.sleep(0.3)  # sleep: a wait to be seen
+
+async def handler():
+    await fetch()
+    await fetch()
+
+async def fails():
+    await asyncio.sleep(0.01)  # sleep: a wait to be seen
+    raise KeyError("qty")
+
+async def forever(event):
+    await event.wait()
+
+async def main():
+    watch = asyncio.create_task(forever(asyncio.Event()), name="watch")
+    broken = asyncio.create_task(fails())
+    broken.set_name("broken")
+    await asyncio.gather(*(handler() for _ in range(3)), broken, return_exceptions=True)
+    watch.cancel()
+
+async def eager_main():
+    asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+    await asyncio.create_task(handler(), name="eager")
+
+async def hangs(started):
+    started.set()
+    await asyncio.Event().wait()
+
+if sys.argv[1] == "eager":
+    asyncio.run(eager_main())
+elif sys.argv[1] == "pending":
+    started = threading.Event()
+    threading.Thread(target=lambda: asyncio.run(hangs(started)), daemon=True).start()
+    started.wait()
+else:
+    asyncio.run(main())
+"""
+
+LANES = (
+    "select lane.name as lane, depth, slice.name as name, slice.ts as ts, slice.dur as dur,"
+    " extract_arg(slice.arg_set_id, 'debug.result') as result from slice"
+    " join track lane on track_id = lane.id join track tasks on lane.parent_id = tasks.id"
+    " where tasks.name = 'asyncio tasks'"
+)
+MODES = [
+    "--full",
+    pytest.param(
+        "--auto", marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="new in 3.12")
+    ),
+]
+
+
+@pytest.fixture
+def lanes(oracle: Any, tmp_path: Path) -> Any:
+    def run(mode: str, kind: str, *, complete: bool = True) -> Any:
+        (tmp_path / "shop.py").write_text(PROGRAM)
+        done = record(tmp_path / "shop.pftrace", mode, "shop.py", kind, cwd=tmp_path)
+        assert done.status == 0, done.stderr
+        return check_trace(oracle, done.trace, complete=complete)
+
+    return run
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_life_of_each_task_is_a_slice_with_its_result(lanes: Any, mode: str) -> None:
+    sql = f"select lane, name, result from ({LANES}) where depth = 0 and lane like '%(%'"
+    rows = lanes(mode, "many").query(sql)
+    results = {lane: result for lane, _, result in rows if "shutdown" not in lane}
+    assert {lane.partition(" (")[0] for lane in results} == {"main", "handler", "fails", "forever"}
+    assert results["fails (broken)"] == "KeyError"
+    assert results["forever (watch)"] == "cancelled"
+    assert [result for lane, result in results.items() if "handler" in lane] == ["done"] * 3
+    assert all(lane.endswith(f"({name})") for lane, name, _ in rows)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_coroutine_call_is_one_slice_with_its_waits_inside(lanes: Any, mode: str) -> None:
+    sql = f"select lane, depth, name from ({LANES}) where lane like 'handler %' order by lane, ts"
+    rows = lanes(mode, "many").query(sql + ", depth")
+    fetch = [(2, "fetch"), (3, "asyncio.sleep"), (4, "await")]
+    calls = [(depth, name) for _, depth, name in rows if depth]
+    assert calls == [(1, "handler"), *fetch, *fetch] * 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_task_that_is_pending_at_the_end_is_an_open_slice(lanes: Any, mode: str) -> None:
+    rows = lanes(mode, "pending", complete=False).query(
+        f"select lane, name, dur from ({LANES}) where lane like 'hangs %' order by depth"
+    )
+    assert [name for _, name, _ in rows][1:] == ["hangs", "asyncio.Event.wait", "await"]
+    assert {dur for _, _, dur in rows} == {-1}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks are new in CPython 3.12")
+@pytest.mark.parametrize("mode", MODES)
+def test_eager_task_has_a_lane(lanes: Any, mode: str) -> None:
+    sql = f"select name, result from ({LANES}) where lane = 'handler (eager)' and depth < 3"
+    rows = lanes(mode, "eager").query(sql + " order by ts, depth")
+    assert [name for name, _ in rows] == ["eager", "handler", "fetch", "fetch"]
+    assert rows[0][1] == "done"
