@@ -162,6 +162,13 @@ class TestAddedDataSources:
         assert session.num_data_sources == 4
         assert finished(recorder)[0] == 0
 
+    def test_data_source_that_no_process_offers_is_noted(self, daemon, opened, tmp_path):
+        opened.append(daemon.producer("other"))
+        recorder = waiting(daemon, opened, tmp_path / "out", "--data-source", "test.custm")
+        status, said = finished(recorder)
+        assert status == 0
+        assert "note: no connected process has the data source 'test.custm'; did you" in said
+
     def test_data_source_is_added_by_a_config(self, daemon, opened, tmp_path, oracle):
         (tmp_path / "config").write_text(CUSTOM)
         recorder = waiting(daemon, opened, tmp_path / "out", "--config", str(tmp_path / "config"))

@@ -60,6 +60,10 @@ class TerminalReporter:
         if contents is not None:
             kept = kept_text(contents.first_ns, result.end_ns, result.seconds)
         text = summary(contents, result.stats, result.not_followed, kept, streamed=result.streamed)
+        notes = list(result.notes)
+        if contents is not None and not contents.events and not result.not_followed:
+            notes.append("the trace has no events: there were none of an enabled category")
+        text = "\n".join([text, *(f"  note: {each}" for each in notes)])
         if result.auto_detail:
             text = "\n".join([text, *detail_lines(result)])
         if self._private:

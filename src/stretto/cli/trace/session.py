@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError
 from stretto.cli.trace.snapshot import triggered_request
-from stretto.cli.trace.unmatched import TRACK_EVENT, unmatched
+from stretto.ports.unmatched import TRACK_EVENT, Offers
 from stretto.protos.config import TraceConfig
 from stretto.protos.ipc import ObservableEvents
 
@@ -86,7 +86,9 @@ class TraceSession:
         endpoint.query_service_state(self._check_offered)
 
     def _check_offered(self, state: TracingServiceState) -> None:
-        for line in unmatched(self._config, state, self._added):
+        offers = Offers()
+        offers.add_state(state)
+        for line in offers.missing_in(self._config, self._added):
             self._print_line(f"Note: {line}")
 
     def stop(self) -> None:

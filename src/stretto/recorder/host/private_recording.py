@@ -13,6 +13,8 @@ from stretto.base.errors import SessionError, StrettoError
 from stretto.ports.producer_identity import ProducerIdentity
 from stretto.ports.producer_ipc_service import ProducerIPCService
 from stretto.ports.producer_memory import PAGE_SIZE, SHM_SIZE
+from stretto.ports.unmatched import TRACK_EVENT, Offers
+from stretto.protos.config import DataSourceDescriptor
 from stretto.protos.trace import TraceStats
 from stretto.recorder.host.config import make_config
 from stretto.recorder.host.fork_sockets import ForkSockets
@@ -24,6 +26,7 @@ from stretto.service.tracing_service import TracingService
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
     from stretto.client.producer_connection import ProducerConnection
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from stretto.recorder.host.output import Output
     from stretto.recorder.workspace import Options
     from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
+    from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
 
 READ_BYTES = 1 << 20
 
@@ -48,7 +52,7 @@ class PrivateRecording(SessionConsumer):
 
     def __init__(self, runner: SelectorTaskRunner, on_process: Callable[[int], object]) -> None:
         super().__init__(runner, on_process)
-        self._service = TracingService(
+        self._service = _Service(
             runner,
             SystemClock(_native.read_tsc),
             default_shm_size=SHM_SIZE,
@@ -66,7 +70,7 @@ class PrivateRecording(SessionConsumer):
 
     def start(self, launch: Launch, options: RecordingOptions, output: Output) -> None:
         """Start the session, and listen in the workspace."""
-        config = make_config(options, to_file=not output.direct)
+        config = self._config = make_config(options, to_file=not output.direct)
         fd = None
         if options.stream:
             fd = output.fd()
@@ -96,6 +100,13 @@ class PrivateRecording(SessionConsumer):
     def unrecorded(self) -> Mapping[int, str]:
         """Why connected processes have no shared memory: reasons by pid."""
         return self._service.memory_failures
+
+    @property
+    def unmatched(self) -> list[str]:
+        """A line for each requested category that no process has had."""
+        offers = Offers(map(DataSourceDescriptor.decode, self._service.offered()))
+        # Without a recorded process, other lines of the summary say so.
+        return offers.missing_in(self._config) if TRACK_EVENT in offers.data_sources else []
 
     @property
     def pids(self) -> set[int]:
@@ -161,6 +172,23 @@ class PrivateRecording(SessionConsumer):
     ) -> RemoteProducerEndpoint:
         self._on_process(identity.pid)
         return self._service.connect_producer(producer, identity, shm_fd=shm_fd)
+
+
+class _Service(TracingService):
+    """A service that knows what its producers have offered, also those that have ended."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._ended: set[bytes] = set()
+
+    def disconnect_producer(self, producer: ProducerEndpoint) -> None:
+        """Keep what the producer offers, and remove the producer."""
+        self._ended.update(each.descriptor for each in self.data_sources.of_producer(producer))
+        super().disconnect_producer(producer)
+
+    def offered(self) -> set[bytes]:
+        """Return the encoded descriptors of all data sources."""
+        return self._ended.union(each.descriptor for each in self.data_sources)
 
 
 class SnapshotWriter:

@@ -208,7 +208,7 @@ class Recorder:
         self._recording.stop()
         self._reporter.stopped()
         size = self._save()
-        stats = self._recording.stats()
+        stats, notes = self._recording.stats(), self._recording.unmatched
         self._recording.close()
         if self._recording.error:
             self._reporter.error(f"the recording ended early: {self._recording.error}")
@@ -227,6 +227,7 @@ class Recorder:
                 totals=totals.read_all(workspace.totals),
                 rises=self._detail.rises if self._detail is not None else (),
                 auto_detail=self._detail is not None,
+                notes=notes,
             )
         )
 

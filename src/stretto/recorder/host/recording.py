@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from stretto.client.producer_connection import ProducerConnection
     from stretto.protos.trace import TraceStats
@@ -72,6 +72,11 @@ class Recording(Protocol):
     @property
     def unrecorded(self) -> Mapping[int, str]:
         """Why connected processes have no shared memory: reasons by pid."""
+        ...
+
+    @property
+    def unmatched(self) -> Sequence[str]:
+        """A line for each requested data source and category that no process has offered."""
         ...
 
     def snapshot(self, fd: int, on_done: Callable[[str], object]) -> None:

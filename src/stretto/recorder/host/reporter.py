@@ -37,6 +37,8 @@ class RecordingResult(NamedTuple):
     rises: Sequence[Rise] = ()
     """With auto detail, the rises of its threshold."""
     auto_detail: bool = False
+    notes: Sequence[str] = ()
+    """A line for each requested data source and category that no process has offered."""
 
 
 class Reporter(Protocol):

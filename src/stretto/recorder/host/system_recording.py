@@ -19,6 +19,8 @@ from stretto.base.socket_names import consumer_socket, producer_sockets
 from stretto.ports.consumer_ipc_client import ConsumerIPCClient
 from stretto.ports.producer_ipc_client import ProducerHints, ProducerIPCClient
 from stretto.ports.session_lookup import session_named
+from stretto.ports.unmatched import TRACK_EVENT, Offers
+from stretto.protos.config import TraceConfig
 from stretto.protos.ipc import CloneSessionRequest
 from stretto.protos.trace import TraceStats
 from stretto.recorder.host.fork_sockets import ForkSockets
@@ -60,6 +62,8 @@ class SystemRecording(SessionConsumer):
         self._name = f"{MARK}record-{os.getpid()}"
         self._pids: set[int] = set()
         self._stats = TraceStats()
+        self._offers = Offers()
+        self._requested = TraceConfig()
         self._disconnected = False
         self._own_producer: ProducerIPCClient | None = None
         self._producer_socket = _absolute(producer_sockets()[0])
@@ -77,6 +81,10 @@ class SystemRecording(SessionConsumer):
             SessionError: the service refuses the session, or has disconnected.
         """
         config = make_system_config(options, self._name, to_file=not output.direct)
+        # The program's own producers may have come and gone between two queries.
+        self._requested.data_sources = [
+            source for source in config.data_sources if source.producer_name_filter != [self._name]
+        ]
         fd = output.fd() if options.stream else None
         self._endpoint.enable_tracing(config.encode(), fd)
         self._wait_for_stats()
@@ -109,6 +117,12 @@ class SystemRecording(SessionConsumer):
         return {}
 
     @property
+    def unmatched(self) -> list[str]:
+        """A line for each data source that no process has offered."""
+        missing = self._offers.missing_in(self._requested, added=(TRACK_EVENT,))
+        return missing if self._offers.data_sources else []
+
+    @property
     def pids(self) -> set[int]:
         """The recorded processes that were running at the last refresh or have connected since."""
         return self._pids
@@ -118,6 +132,7 @@ class SystemRecording(SessionConsumer):
         self._endpoint.query_service_state(self._on_state)
 
     def _on_state(self, state: TracingServiceState) -> None:
+        self._offers.add_state(state)
         pids = {producer.pid for producer in state.producers if producer.name == self._name}
         pids.discard(os.getpid())
         new = pids - self._pids

@@ -49,6 +49,17 @@ def test_messages_and_summary_are_printed_to_standard_error(
     assert "trace: out, 2.0 KiB, 1.5 s" in err
 
 
+def test_notes_are_in_the_summary_and_a_trace_without_events_is_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = result()._replace(not_followed=[], notes=["no category"])
+    TerminalReporter(quiet=False).finished(given)
+    assert capsys.readouterr().err.splitlines()[1:3] == [
+        "  note: no category",
+        "  note: the trace has no events: there were none of an enabled category",
+    ]
+
+
 def test_summary_of_a_trace_that_was_not_written_names_no_file(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

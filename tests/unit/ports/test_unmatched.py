@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stretto.cli.trace.unmatched import unmatched
+from stretto.ports.unmatched import Offers
 from stretto.protos.config import (
     DataSourceConfig,
     DataSourceDescriptor,
@@ -29,7 +29,9 @@ STATE = TracingServiceState(
 
 def complaints(*sources: DataSourceConfig, added: tuple[str, ...] = ()) -> list[str]:
     config = TraceConfig(data_sources=[TraceConfig.DataSource(config=each) for each in sources])
-    return unmatched(config, STATE, added)
+    offers = Offers()
+    offers.add_state(STATE)
+    return offers.missing_in(config, added)
 
 
 def events(*enabled: str, disabled: tuple[str, ...] = ()) -> DataSourceConfig:

@@ -1,0 +1,36 @@
+"""The summary of `stretto record` names requested categories that no process has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.recorded import record
+
+CHILD = "import stretto; stretto.Category('shop.cart', tags=['slow']).instant('x')"
+PROGRAM = f"""
+import os, subprocess, sys
+subprocess.run([sys.executable, "-c", {CHILD!r}], check=True)
+os._exit(0)
+"""
+
+
+def notes(folder: Path, *options: str) -> list[str]:
+    run = record(folder / "trace", "--no-functions", *options)
+    assert run.status == 0, run.stderr
+    lines = map(str.strip, run.stderr.splitlines())
+    return [line.removeprefix("note: ") for line in lines if line.startswith("note: ")]
+
+
+def test_category_that_no_process_has_is_named_with_the_nearest_one(tmp_path: Path) -> None:
+    assert notes(tmp_path, "--category", "shop.crt", "-c", PROGRAM) == [
+        "no connected process has the category 'shop.crt'; did you mean 'shop.cart'?"
+    ]
+
+
+def test_category_of_a_child_that_has_ended_is_known(tmp_path: Path) -> None:
+    assert notes(tmp_path, "--category", "shop.*", "-c", PROGRAM) == []
+
+
+def test_trace_without_events_is_noted(tmp_path: Path) -> None:
+    (note,) = notes(tmp_path, "--no-counters", "--no-gc", "-c", "pass")
+    assert note.startswith("the trace has no events")
