@@ -15,8 +15,8 @@ enum {
   SPAN_NS = 100000,
   /* The clock rate is measured over a window of at least this length. */
   MIN_WINDOW_NS = 10000000,
-  /* The clock rate is measured over a window of about this length at most.
-   * Then a new window starts. */
+  /* The clock rate is measured over a window of time.  When the window has
+   * reached this length, a new one starts. */
   MAX_WINDOW_NS = 1000000000,
   ATTEMPTS = 4,
 };

@@ -129,7 +129,7 @@ bool st_send_queue_has_room(struct st_send_queue* q, size_t size);
 void st_send_queue_set_wake(struct st_send_queue* q,
                             const struct st_wake_pipe* wake);
 
-/* Sets the room listener, of which a queue has at most one.  NULL: no listener.
- * The listener must not call this function. */
+/* Sets the only room listener of the queue, or removes it (NULL).  The listener
+ * must not call this function. */
 void st_send_queue_set_room_listener(struct st_send_queue* q,
                                      st_room_listener listener, void* self);

@@ -319,9 +319,8 @@ struct st_record* st_index_push(struct st_index* x);
 
 /* Returns the sequence with this key, or NULL if there is none. */
 struct st_sequence* st_sequence_find(struct st_index* x, uint32_t key);
-/* Returns the sequence with this key.  Adds the sequence if there is none,
- * which may move all other sequences in memory.  Returns NULL when out of
- * memory. */
+/* Returns the sequence with this key.  If there is none, adds it; that may move
+ * all other sequences in memory.  Returns NULL when out of memory. */
 struct st_sequence* st_sequence_add(struct st_index* x, uint32_t key);
 static inline struct st_sequence* st_sequence_of(struct st_index* x,
                                                  const struct st_record* r) {

@@ -17,8 +17,8 @@ Open the file at https://ui.perfetto.dev. To record a whole program without chan
 Importing this module starts nothing and connects to nothing. On platforms without the native
 part every call is accepted and has no effect; then `available()` returns False.
 
-The word PYTEST_DONT_REWRITE keeps pytest from a warning: that this package, whose distribution has
-a pytest plugin, was imported before pytest could rewrite it.
+PYTEST_DONT_REWRITE: this word tells pytest not to rewrite this module. The distribution has a
+pytest plugin, so pytest rewrites its modules, and warns of a module that is imported already.
 """
 
 from __future__ import annotations

@@ -149,7 +149,8 @@ print(files[0], sum(os.fstat(fd).st_size for fd in files), spent < 0.2)
 def test_program_is_recorded_until_it_closes_all_descriptors(oracle, tmp_path, trace):
     """A daemon may close all descriptors, also those of Stretto.
 
-    Stretto must not write into files that reuse the numbers, and must not use CPU time.
+    Stretto must not write into files that get the numbers of its closed descriptors, and must not
+    use CPU time.
     """
     (tmp_path / "files").mkdir()
     run = record(trace, "--ring", "-c", CLOSES_EVERYTHING, str(tmp_path / "files"))

@@ -2,8 +2,8 @@
  * and by its value second.
  *
  * A string that is new to the sequence is appended to t->interned, as an entry
- * of InternedData.  Interning runs no Python code.  The owning thread interns,
- * with the GIL.
+ * of InternedData.  Interning runs no Python code.  Only the thread that owns
+ * the sequence interns, and it holds the GIL.
  */
 #pragma once
 

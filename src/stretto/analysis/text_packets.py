@@ -7,8 +7,8 @@ r"""A trace in the text form of its messages, packet by packet.
     packet { … }
 
 Only one packet is in memory at a time. The syntax is that of `stretto.protozero.text_format`.
-Traceconv writes unknown fields by their numbers (`124: "\010\001"`), Stretto writes unknown fields
-in a comment. Neither format shows the type of an unknown field, so such lines are left out.
+Traceconv writes unknown fields by their numbers (`124: "\010\001"`). Stretto writes unknown fields
+in a comment. Neither format shows the type of an unknown field, so unknown fields are not read.
 """
 
 from __future__ import annotations

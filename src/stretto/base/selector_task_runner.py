@@ -235,7 +235,7 @@ class SelectorTaskRunner:
 
     def _dispatch(self, fd: int, watch: _Watch, events: int) -> None:
         # An earlier callback of this round may have ended or replaced the watch. Bits other than
-        # EPOLLIN and EPOLLOUT report errors of the descriptor: they run both callbacks.
+        # EPOLLIN and EPOLLOUT report errors of the descriptor; an error runs both callbacks.
         watches = self._watches
         if events & ~EPOLLOUT and watch.on_readable and watches.get(fd) is watch:
             watch.on_readable()

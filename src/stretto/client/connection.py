@@ -4,8 +4,9 @@ From then on sessions of other processes (`stretto trace`, the Perfetto UI) can 
 at any time; while no session runs, the connection costs nothing. While no service runs, the
 connection is retried in the background. The child of a fork gets a connection of its own.
 
-A session records a process only once it is connected. `stretto.setup_startup_tracing()`, or a
-config file named by `STRETTO_STARTUP_CONFIG`, starts recording earlier (`client.startup_tracing`).
+A session records a process only after the process has connected. `stretto.setup_startup_tracing()`,
+or a config file named by `STRETTO_STARTUP_CONFIG`, starts recording earlier
+(`client.startup_tracing`).
 """
 
 from __future__ import annotations

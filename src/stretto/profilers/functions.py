@@ -1,8 +1,8 @@
 """`python.functions`: every call of a Python function is a slice.
 
 Calls are recorded in native code (`stretto._pyhooks`). Slices have the function's module and name
-(`code_names`), file and line, and are on the track of the thread, also inside asyncio tasks: a
-suspended generator or coroutine ends its slice, a resumed one begins a new slice. Calls of
+(`code_names`), file and line. They are on the track of the thread, even inside asyncio tasks. So a
+suspended generator or coroutine ends its slice, and a resumed one begins a new slice. Calls of
 functions with `@category.traced` are recorded only once, by the decorator.
 """
 

@@ -7,8 +7,8 @@ of the stream. The bridge copies the bytes without parsing them. The library `we
 the WebSocket protocol (RFC 6455).
 
 Rules
-- The service checks the user id of its consumers, which is the bridge's user id. So the bridge
-  itself answers only its own user (`peer_user`), and only the UI's pages (`access`).
+- The service checks the user id of its consumers, but for every page it sees the bridge's user id.
+  So the bridge itself answers only its own user (`peer_user`), and only the UI's pages (`access`).
 - If one side doesn't read, the bridge stops reading from the other side.
 - When one side closes its connection, the data that this side sent before is delivered, and then
   the other connection is closed.

@@ -10,7 +10,7 @@ query fails, the kernel's table of all sockets is read:
     sl  local_address rem_address   st tx_queue:rx_queue tr:tm->when retrnsmt   uid …
      3: 0100007F:9C42 0100007F:1F65 01 …                                       1000
 
-An address is a 32-bit number in the machine's byte order, in hexadecimal, and the port.
+An address (32 bits, in the machine's byte order) and its port are hexadecimal numbers.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 The program is a server, which starts a client of four sending threads. Each process begins to
 trace after its ENABLE_AT-th message. After each traced message whose serial number is a
-multiple of LOSE_EVERY, the server loses its count of read messages or, every second time, of
-written messages. With LOSE_EVERY 0, it loses no count.
+multiple of LOSE_EVERY, the server loses a count: by turns that of its written messages and that of
+its read messages. With LOSE_EVERY 0, it loses no count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages of Zircon's channels, as its kernel traces them: category `kernel:ipc`.
+"""Messages of Zircon's channels, traced by the kernel: category `kernel:ipc`.
 
     ChannelMessage   a zero-length duration for each message written or read: `ordinal`
     ChannelFlow      a point of the message's flow, inside the duration

@@ -106,7 +106,8 @@ def _as_ours(event: records.Event, provider: str) -> records.Event:
     """Return the event as our exporter would have written it.
 
     In traces of our exporter, argument names are paths, and a null argument has no value. In traces
-    of other programs a name is one part of a path, and null becomes the text "null".
+    of other programs an argument name is one part of a path. Their null arguments become the text
+    "null".
     """
     if provider == fxt.OUR_PROVIDER or not event.arguments or event.type == fxt.COUNTER:
         return event

@@ -1,7 +1,7 @@
 """The start of a recording: its workspace, and its program if that can start before the service.
 
-A Python connects to the sockets of the workspace before the first line of the program, and waits
-for the service. So a Python is started at once, and the recorder imports the service while the
+A Python program connects to the sockets of the workspace before its first line runs, and waits for
+the service. So a Python program is started at once, and the recorder imports the service while the
 interpreter starts. Any other program is started when the service runs.
 """
 

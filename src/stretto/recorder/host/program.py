@@ -53,8 +53,8 @@ class Program:
         pid: pid of the child.
         ended: whether the child has ended.
         status: exit status of the child, or minus the signal that killed it.
-        interrupted: whether a signal such as SIGINT arrived after the child had ended, so that
-            the recorder doesn't wait for other processes.
+        interrupted: whether a signal such as SIGINT arrived after the child had ended. The recorder
+            then doesn't wait for other processes.
     """
 
     def __init__(self, runner: SelectorTaskRunner) -> None:

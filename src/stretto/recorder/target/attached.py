@@ -5,7 +5,7 @@
     recorder  <--control connection--  an empty line when attached; closed when detached
 
 The producer connection ends when the recorder stops or is killed. Then the program is detached. The
-IPC thread detaches, so the main thread may be busy or blocked. Loaded modules stay in the program.
+IPC thread does this, so the main thread may be busy or blocked. Loaded modules stay in the program.
 The functions passed to `os.register_at_fork` can't be removed; they have no effect afterwards.
 Forked children are not recorded.
 """

@@ -120,7 +120,7 @@ def config_for_producer(
     config.stop_timeout_ms = stop_ms
     config.session_initiator = 0
     if trace.prefer_suspend_clock_for_duration:
-        # Leave False unset: older clients compare this config with that of a startup session, which
-        # lacks the field.
+        # If the value is False, leave the field unset: older clients compare this config with the
+        # config of a startup session, and that config lacks the field.
         config.prefer_suspend_clock_for_duration = True
     return config

@@ -102,7 +102,7 @@ class SessionTriggers:
 
     Attributes:
         mode: The effective TriggerMode.
-        timeout_ms: Time in ms after which the session ends without a trigger.
+        timeout_ms: Time in ms after which the session ends if no trigger has arrived.
         received: Received triggers in order; at most the first 4096.
     """
 

@@ -275,7 +275,8 @@ class ProtocolDecl(Decl):
         openness: `open`, `ajar` or `closed`.
         composed: The `compose` statements of the protocol.
         methods: The methods that the protocol itself defines.
-        all_methods: Pairs of all methods, and whether the method comes from a composed protocol.
+        all_methods: All methods, as pairs: the method, and whether it comes from a composed
+            protocol.
     """
 
     openness: str

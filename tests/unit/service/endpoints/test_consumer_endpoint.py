@@ -332,7 +332,7 @@ class TestChangeTraceConfig:
         self.change(setup, consumer, self.filtered("ds", "p"))
         assert producer.calls[-1] == ("setup", "ds")
 
-    def test_config_changes_are_ignored_if_invalid_late_or_without_a_session(self, setup):
+    def test_config_change_is_ignored_if_it_is_invalid_or_late_or_has_no_session(self, setup):
         producer = setup.producer("ds", name="p")
         consumer = self.enable(setup, self.filtered("ds", "q"))
         consumer.endpoint.change_trace_config(b"\xff\xff")
