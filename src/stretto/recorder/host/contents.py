@@ -8,7 +8,7 @@ import os
 from stretto import _native
 from stretto.protos.trace import TrackDescriptor
 
-STEP_BYTES = 16 << 20
+STEP_BYTES = 1 << 20
 
 
 class Contents:
@@ -30,6 +30,8 @@ class Contents:
         self.processes: set[int] = set()
         self.threads: set[tuple[int, int]] = set()
         self._seen: set[bytes] = set()
+        self._counted = 0  # Size of the counted packets of the file, in bytes.
+        self._step = STEP_BYTES
 
     def add(self, data: bytes | bytearray | memoryview) -> int:
         """Count the complete packets at the start of `data`; return their size in bytes."""
@@ -49,16 +51,30 @@ class Contents:
             self.threads.add((descriptor.thread.pid, descriptor.thread.tid))
 
     def add_file(self, fd: int) -> None:
-        """Count the packets of a file."""
+        """Count the packets of a file that aren't counted yet."""
+        while self.add_next(fd):
+            pass
+
+    def add_next(self, fd: int) -> bool:
+        """Count the next packets of a growing file, about STEP_BYTES.
+
+        Only a part of the file is mapped, because mapped pages are memory of the recorder.
+
+        Returns:
+            False if the next packet isn't complete yet.
+        """
         size = os.fstat(fd).st_size
-        if not size:
-            return
-        with mmap.mmap(fd, size, prot=mmap.PROT_READ) as mapped, memoryview(mapped) as view:
-            start, step = 0, STEP_BYTES
-            while start < size:
-                with view[start : start + step] as part:
-                    parsed = self.add(part)
-                start += parsed
-                if not parsed and start + step >= size:
-                    return  # The last packet is incomplete.
-                step = STEP_BYTES if parsed else step * 2
+        skip = self._counted % mmap.ALLOCATIONGRANULARITY
+        start = self._counted - skip
+        length = min(skip + self._step, size - start)
+        if length <= skip:
+            return False
+        with (
+            mmap.mmap(fd, length, prot=mmap.PROT_READ, offset=start) as mapped,
+            memoryview(mapped) as view,
+            view[skip:] as part,
+        ):
+            parsed = self.add(part)
+        self._counted += parsed
+        self._step = STEP_BYTES if parsed else self._step * 2
+        return start + length < size

@@ -36,6 +36,8 @@ SCAN_PERIOD_MS = 50
 
 SNAPSHOT_TIMEOUT_MS = 5000
 TICK_MS = 1000
+COUNT_PERIOD_MS = 200
+"""Time between two counts of a streamed trace that has been counted to its end."""
 
 
 class Recorder:
@@ -109,6 +111,8 @@ class Recorder:
         _raise_descriptor_limit()
         self._tick()
         self._follow_size()
+        if self._options.stream and not self._output.direct:
+            self._count()
 
     def _start_program(self) -> None:
         program = self._program
@@ -187,6 +191,13 @@ class Recorder:
             return
         self._detail.update(max(self._output.size(), self._collected()), self._seconds())
         self._runner.post_delayed(self._follow_size, detail.PERIOD_MS)
+
+    def _count(self) -> None:
+        """Count the streamed events in short tasks, so that few are left when the program ends."""
+        if self._program.ended or self._recording.ended:
+            return
+        more = self._contents.add_next(self._output.fd())
+        self._runner.post_delayed(self._count, 0 if more else COUNT_PERIOD_MS)
 
     def _scan(self) -> None:
         if self._options.attach:

@@ -12,6 +12,7 @@ import os
 import sys
 
 from stretto.base.errors import StrettoError
+from stretto.recorder.target import totals
 from stretto.recorder.workspace import Workspace
 
 TYPE_CHECKING = False
@@ -201,8 +202,6 @@ def _write_totals(workspace: Workspace) -> None:
     from stretto import profilers
 
     if (counted := profilers.totals()) is not None:
-        from stretto.recorder.target import totals
-
         totals.write(os.path.join(workspace.totals, str(os.getpid())), counted)
 
 

@@ -56,3 +56,17 @@ def test_incomplete_end_of_a_file_is_ignored(tmp_path):
     assert count_file(tmp_path, EVENT * 2 + EVENT[:-1]).events == 2
     assert count_file(tmp_path, b"").events == 0
     assert count_file(tmp_path, b"no trace").events == 0
+
+
+def test_packets_of_a_growing_file_are_counted_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "STEP_BYTES", 5000)
+    contents = Contents()
+    with open(tmp_path / "trace", "w+b", buffering=0) as file:
+        for _ in range(5):
+            file.write(EVENT[-2:] + EVENT * 3000 + EVENT[:-2] if file.tell() else EVENT[:-2])
+            while contents.add_next(file.fileno()):
+                pass
+        file.write(EVENT[-2:] + PROCESS)
+        contents.add_file(file.fileno())
+    assert contents.events == 4 * 3001 + 1
+    assert contents.processes == {7}
