@@ -13,6 +13,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import stretto
 from stretto.cli.main import main
 from stretto.protos.trace import TracePacket
 from stretto.protozero import wire
@@ -75,6 +76,13 @@ class Verbs(unittest.TestCase):
         text = self.file("back.txt").read_text()
         for name in ("paint", "render", "worker"):
             self.assertIn(f'"{name}"', text)
+
+    def test_doctor_says_whether_the_native_part_is_installed(self) -> None:
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            main(["doctor"])
+        level = "ok" if stretto.available() else "missing"
+        self.assertEqual(output.getvalue().split()[:3], [level, "native", "part"])
 
     def test_flows_verb_reads_a_trace(self) -> None:
         self.assertIn("No call", self.run_verb("flows", "trace.pftrace"))

@@ -169,5 +169,5 @@ FACTS: tuple[Callable[[MachineState], Finding], ...] = (
 
 
 def findings(state: MachineState) -> list[Finding]:
-    """Return what follows from a state, one finding per fact."""
-    return [fact(state) for fact in FACTS]
+    """Return what follows from a state: a finding per fact; without the native part, only that."""
+    return [fact(state) for fact in (FACTS if state.native else FACTS[:1])]

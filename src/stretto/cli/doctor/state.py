@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 import sys
 from contextlib import suppress
 from typing import NamedTuple
 
 import stretto
 from stretto.base.errors import CommandError, StrettoError
-from stretto.base.memory import create_sealed_memfd
 from stretto.base.socket_names import consumer_socket
 
 TYPE_CHECKING = False
@@ -68,14 +66,20 @@ class MachineState(NamedTuple):
 
 
 def gather() -> MachineState:
-    """Return the state of this machine."""
-    service, service_error, sources = _service()
-    return MachineState(
+    """Return the state of this machine; without the native part, that of Python only."""
+    ordinary = MachineState(
         python=sys.version_info[:2],
         interpreter=sys.implementation.name,
         free_threaded="free-threading" in sys.version,
         system=f"{platform.system()} {platform.machine()}",
         native=stretto.available(),
+    )
+    return _with_limits(ordinary) if ordinary.native else ordinary
+
+
+def _with_limits(state: MachineState) -> MachineState:
+    service, service_error, sources = _service()
+    return state._replace(
         root=os.geteuid() == 0,
         memfd_error=_memfd_error(),
         shm_free=_shm_free(),
@@ -85,7 +89,7 @@ def gather() -> MachineState:
         perf_event_paranoid=_number(f"{SETTINGS}/perf_event_paranoid"),
         tracefs=_tracefs(),
         clock_source=_text(CLOCK_SOURCE),
-        descriptors=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+        descriptors=_descriptors(),
         tracers=tuple(_tracers(os.environ)),
         service=service,
         service_error=service_error,
@@ -112,11 +116,19 @@ def _status_field(name: str) -> str:
 
 
 def _memfd_error() -> str:
+    from stretto.base.memory import create_sealed_memfd
+
     try:
         os.close(create_sealed_memfd(4096))
     except StrettoError as error:
         return str(error)
     return ""
+
+
+def _descriptors() -> int:
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
 def _shm_free() -> int | None:
