@@ -1,5 +1,5 @@
 /* Tests of the index of a trace buffer, filled and emptied in many orders:
- * lookups end, and find what is present. */
+ * each lookup terminates, and finds what is present. */
 #include "core/trace_buffer_internal.h"
 
 #include "check.h"

@@ -948,9 +948,9 @@ def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:
 def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, int, int, list[bytes]]:
     """Return the contents of a trace: (track events, drops, time, bytes parsed, TrackDescriptors).
 
-    The time is the earliest from which on events of a sequence can be read; 2**64 - 1 without such
-    events. A drop is a place where events are missing because shared memory was full. Scanning
-    stops at the first byte that doesn't belong to a whole packet.
+    The time is that of the first packet after which events of a sequence can be read; 2**64 - 1 if
+    there is none. A drop is a place where events are missing because shared memory was full.
+    Scanning stops at the first byte that doesn't belong to a whole packet.
     """
 
 def source_locations(data: bytes | bytearray | memoryview, /) -> tuple[int, set[bytes]]:

@@ -34,7 +34,8 @@ class SharedIds:
     """The ids of a shared channel; see the module's docstring and `ChannelIds`.
 
     Args:
-        state: The state of the channel; its `forked` is set once both processes use the channel.
+        state: The state of the channel. Its `forked` becomes true when both processes use the
+            channel.
         flags: Shared memory with a byte for each channel.
         index: The index of this channel's byte.
 
