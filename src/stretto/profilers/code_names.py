@@ -39,8 +39,10 @@ def code_name(code: CodeType, module: str | None) -> str:
 
 def _exporter(module: str, name: str) -> str:
     """Return the outermost package that exports an object of a module; else the module."""
-    found = _namespace(module).get(name)
-    parts = module.split(".") if found is not None else []
+    parts = module.split(".")
+    found = _namespace(module).get(name) if len(parts) > 1 else None
+    if found is None:
+        return module
     packages = (".".join(parts[:count]) for count in range(1, len(parts)))
     return next((p for p in packages if _namespace(p).get(name) is found), module)
 
