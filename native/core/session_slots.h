@@ -54,6 +54,18 @@ static inline bool st_slot_runs_since(int slot, uint32_t generation) {
   return running && (int32_t)(generation - running) >= 0;
 }
 
+/* Returns the slots in a mask for which st_slot_runs_since() is true. */
+static inline uint32_t st_slots_running_since(uint32_t mask,
+                                              uint32_t generation) {
+  uint32_t running = 0;
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    int slot = __builtin_ctz(rest);
+    if (st_slot_runs_since(slot, generation))
+      running |= 1u << slot;
+  }
+  return running;
+}
+
 /* Starts a session.  Returns false if the slot is in use; else the slot keeps
  * the caller's reference to the owner until the slot stops. */
 bool st_slot_start(int slot, const struct st_session* session);

@@ -3,8 +3,7 @@
  * A function describes its arguments once, in a constant signature; a call then
  * needs no format string and no dict:
  *
- *   static const struct st_bind_signature kSignature = {
- *       "open", 1, 2, {"fd", "limit"}};
+ *   ST_BIND_SIGNATURE(kSignature, 1, "open", "fd", "limit");
  *   PyObject* in[2];
  *   if (!st_bind_arguments(&kSignature, args, count, kwnames, in)) return NULL;
  *
@@ -21,6 +20,15 @@ struct st_bind_signature {
   /* The names of the arguments.  The first `max` entries are used. */
   const char* names[9];
 };
+
+/* Defines a constant signature: its name, the number of required arguments, the
+ * function's name, and the names of all arguments. */
+#define ST_BIND_SIGNATURE(name, required, function, ...)    \
+  static const struct st_bind_signature name = {            \
+      function,                                             \
+      required,                                             \
+      sizeof((const char*[]){__VA_ARGS__}) / sizeof(char*), \
+      {__VA_ARGS__}}
 
 /* Stores the positional and keyword arguments of a FASTCALL function in
  * out[0..max), in the order of their names; missing optional arguments are

@@ -18,6 +18,12 @@ struct bytes_builder {
  * The builder's size does not change.  Returns NULL when out of memory. */
 uint8_t* builder_room(struct bytes_builder* b, size_t n);
 
+/* Appends the bytes that were written to builder_room(): they reach to `end`. */
+static inline void builder_set_end(struct bytes_builder* b,
+                                   const uint8_t* end) {
+  b->size = (size_t)(end - b->data);
+}
+
 /* Appends bytes to the builder.  Returns false, with nothing appended, when out
  * of memory. */
 bool builder_append(struct bytes_builder* b, const void* data, size_t n);

@@ -8,3 +8,12 @@ int st_bind_dev_mode(void) {
   Py_XDECREF(flags);
   return result;
 }
+
+PyObject* st_bind_set_flag(bool* flag, PyObject* value) {
+  int given = PyObject_IsTrue(value);
+  if (given < 0)
+    return NULL;
+  bool before = *flag;
+  *flag = given;
+  return PyBool_FromLong(before);
+}

@@ -2,8 +2,10 @@
  * those of PyErr_Format. */
 #pragma once
 
-/* Raises DecodeError, the exception for damaged encoded input. */
-void set_decode_error(const char* format, ...);
-/* Raises LocalProtocolError, the exception for an object that its caller uses
- * wrongly. */
-void set_protocol_error(const char* format, ...);
+/* Raises the class of this name. */
+void st_set_error(const char* name, const char* format, ...);
+
+/* For damaged encoded input. */
+#define set_decode_error(...) st_set_error("DecodeError", __VA_ARGS__)
+/* For an object that its caller uses wrongly. */
+#define set_protocol_error(...) st_set_error("LocalProtocolError", __VA_ARGS__)

@@ -43,6 +43,10 @@ enum { ST_FREE_LISTS = false };
 enum { ST_FREE_LISTS = true };
 #endif
 
+/* The type of a FASTCALL function with keywords. */
+typedef PyObject* st_bind_function(PyObject* self, PyObject* const* args,
+                                   Py_ssize_t count, PyObject* kwnames);
+
 /* Defines a row in a method table, for a FASTCALL function with keywords. */
 #define ST_BIND_KEYWORDS(name, function, doc)      \
   {                                                \

@@ -22,6 +22,10 @@ static inline const char* utf8_of(PyObject* string, Py_ssize_t* size,
   return LIKELY(data) ? data : st_bind_escaped_utf8(string, size, release);
 }
 
+/* Finds the UTF-8 text of a str.  Returns false, without an exception, if the
+ * object is no str or has lone surrogates. */
+bool st_bind_text(PyObject* object, const char** text, size_t* size);
+
 /* Returns the largest size, at most `size`, at which UTF-8 `data` can be cut
  * without splitting a character. */
 size_t cut_utf8(const char* data, size_t size);

@@ -113,8 +113,8 @@ static void arbiter_dealloc(PyObject* object) {
 
 static PyObject* arbiter_in_process(PyObject* type, PyObject* const* args,
                                     Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "in_process", 3, 3, {"endpoint", "size", "page_size"}};
+  ST_BIND_SIGNATURE(signature, 3, "in_process", "endpoint", "size",
+                    "page_size");
   PyObject* in[3];
   int64_t size, page_size;
   struct st_producer_endpoint* endpoint;
@@ -148,8 +148,7 @@ static bool map_memory(struct arbiter* self, int fd, size_t size,
 
 static PyObject* arbiter_unbound(PyObject* type, PyObject* const* args,
                                  Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "unbound", 2, 3, {"fd", "page_size", "size"}};
+  ST_BIND_SIGNATURE(signature, 2, "unbound", "fd", "page_size", "size");
   PyObject* in[3];
   int fd;
   int64_t page_size, size = 0;
@@ -193,12 +192,9 @@ static PyObject* arbiter_emulate(PyObject* object, PyObject* scrapable) {
 static PyObject* arbiter_bind(PyObject* object, PyObject* const* args,
                               Py_ssize_t count, PyObject* kwnames) {
   enum { QUEUE, SERVICE, COMMIT, REGISTER, UNREGISTER, PATCH_DIRECTLY, COUNT };
-  static const struct st_bind_signature signature = {
-      "bind",
-      PATCH_DIRECTLY,
-      COUNT,
-      {"queue", "service_id", "commit_data", "register_trace_writer",
-       "unregister_trace_writer", "patch_directly"}};
+  ST_BIND_SIGNATURE(signature, PATCH_DIRECTLY, "bind", "queue", "service_id",
+                    "commit_data", "register_trace_writer",
+                    "unregister_trace_writer", "patch_directly");
   struct arbiter* self = (struct arbiter*)object;
   PyObject* in[COUNT];
   if (!st_bind_arguments(&signature, args, count, kwnames, in))
@@ -230,8 +226,8 @@ static PyObject* arbiter_bind_startup_target_buffer(PyObject* object,
                                                     PyObject* const* args,
                                                     Py_ssize_t count,
                                                     PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "bind_startup_target_buffer", 2, 2, {"reservation", "target_buffer"}};
+  ST_BIND_SIGNATURE(signature, 2, "bind_startup_target_buffer", "reservation",
+                    "target_buffer");
   struct arbiter* self = (struct arbiter*)object;
   PyObject* in[2];
   int64_t reservation, buffer;

@@ -91,8 +91,8 @@ static PyObject* add(struct buffer_table* self, uint16_t id,
 
 static PyObject* table_create(PyObject* self, PyObject* const* args,
                               Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "create", 3, 4, {"buffer_id", "size", "policy", "fd"}};
+  ST_BIND_SIGNATURE(signature, 3, "create", "buffer_id", "size", "policy",
+                    "fd");
   PyObject* in[4];
   uint16_t id;
   int64_t size, policy;
@@ -119,8 +119,7 @@ static PyObject* table_create(PyObject* self, PyObject* const* args,
 
 static PyObject* table_recover(PyObject* self, PyObject* const* args,
                                Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "recover", 2, 2, {"buffer_id", "fd"}};
+  ST_BIND_SIGNATURE(signature, 2, "recover", "buffer_id", "fd");
   PyObject* in[2];
   uint16_t id;
   int fd;
@@ -150,34 +149,32 @@ static PyObject* table_remove(PyObject* self, PyObject* buffer_id) {
   Py_RETURN_NONE;
 }
 
-/* Finds the buffer with the id that Python has passed, and acquires it.  The
- * caller releases the buffer by its id. */
-static struct st_trace_buffer* acquire(PyObject* self, PyObject* buffer_id,
-                                       uint16_t* id) {
+struct st_trace_buffer* st_bind_acquire_buffer(PyObject* table,
+                                               PyObject* buffer_id,
+                                               uint16_t* id) {
   if (!st_bind_id16(buffer_id, "buffer_id", id))
     return NULL;
   struct st_trace_buffer* buffer =
-      st_buffer_table_acquire(((struct buffer_table*)self)->table, *id);
+      st_buffer_table_acquire(((struct buffer_table*)table)->table, *id);
   if (!buffer)
     PyErr_Format(PyExc_ValueError, "there is no trace buffer %u; create it",
                  *id);
   return buffer;
 }
 
-static void release(PyObject* self, uint16_t id) {
-  st_buffer_table_release(((struct buffer_table*)self)->table, id);
+void st_bind_release_buffer(PyObject* table, uint16_t id) {
+  st_buffer_table_release(((struct buffer_table*)table)->table, id);
 }
 
 static PyObject* table_clone(PyObject* self, PyObject* const* args,
                              Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "clone", 2, 2, {"source_id", "clone_id"}};
+  ST_BIND_SIGNATURE(signature, 2, "clone", "source_id", "clone_id");
   PyObject* in[2];
   uint16_t id, clone_id;
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
       !st_bind_id16(in[1], "clone_id", &clone_id))
     return NULL;
-  struct st_trace_buffer* source = acquire(self, in[0], &id);
+  struct st_trace_buffer* source = st_bind_acquire_buffer(self, in[0], &id);
   if (!source)
     return NULL;
   struct st_trace_buffer* clone;
@@ -186,25 +183,25 @@ static PyObject* table_clone(PyObject* self, PyObject* const* args,
   clone = st_trace_buffer_clone(source);
   Py_END_ALLOW_THREADS
   st_bind_table_unlock_reader(self);
-  release(self, id);
+  st_bind_release_buffer(self, id);
   return clone ? add((struct buffer_table*)self, clone_id, clone)
                : PyErr_NoMemory();
 }
 
 static PyObject* table_exchange(PyObject* self, PyObject* const* args,
                                 Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "exchange", 2, 2, {"buffer_id", "other_id"}};
+  ST_BIND_SIGNATURE(signature, 2, "exchange", "buffer_id", "other_id");
   PyObject* in[2];
   uint16_t id, other_id;
   if (!st_bind_arguments(&signature, args, count, kwnames, in))
     return NULL;
-  struct st_trace_buffer* buffer = acquire(self, in[0], &id);
+  struct st_trace_buffer* buffer = st_bind_acquire_buffer(self, in[0], &id);
   if (!buffer)
     return NULL;
-  struct st_trace_buffer* other = acquire(self, in[1], &other_id);
+  struct st_trace_buffer* other =
+      st_bind_acquire_buffer(self, in[1], &other_id);
   if (!other) {
-    release(self, id);
+    st_bind_release_buffer(self, id);
     return NULL;
   }
   st_bind_table_lock_reader(self);
@@ -212,18 +209,15 @@ static PyObject* table_exchange(PyObject* self, PyObject* const* args,
   st_trace_buffer_exchange(buffer, other);
   Py_END_ALLOW_THREADS
   st_bind_table_unlock_reader(self);
-  release(self, other_id);
-  release(self, id);
+  st_bind_release_buffer(self, other_id);
+  st_bind_release_buffer(self, id);
   Py_RETURN_NONE;
 }
 
 static PyObject* table_set_producer(PyObject* self, PyObject* const* args,
                                     Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "set_producer",
-      4,
-      5,
-      {"buffer_id", "producer_id", "uid", "pid", "machine_id"}};
+  ST_BIND_SIGNATURE(signature, 4, "set_producer", "buffer_id", "producer_id",
+                    "uid", "pid", "machine_id");
   PyObject* in[5];
   uint16_t id, producer;
   int64_t uid, pid, machine_id = 0;
@@ -234,20 +228,20 @@ static PyObject* table_set_producer(PyObject* self, PyObject* const* args,
       !st_bind_integer(in[3], "pid", INT32_MIN, INT32_MAX, &pid) ||
       !st_bind_integer(in[4], "machine_id", 0, UINT32_MAX, &machine_id))
     return NULL;
-  struct st_trace_buffer* buffer = acquire(self, in[0], &id);
+  struct st_trace_buffer* buffer = st_bind_acquire_buffer(self, in[0], &id);
   if (!buffer)
     return NULL;
   st_trace_buffer_set_producer(buffer, producer, (uint32_t)uid, (int32_t)pid);
   if (machine_id)
     st_trace_buffer_set_machine(buffer, producer, (uint32_t)machine_id);
-  release(self, id);
+  st_bind_release_buffer(self, id);
   Py_RETURN_NONE;
 }
 
 static PyObject* table_set_watermark(PyObject* self, PyObject* const* args,
                                      Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "set_watermark", 3, 3, {"buffer_id", "eventfd", "unread_bytes"}};
+  ST_BIND_SIGNATURE(signature, 3, "set_watermark", "buffer_id", "eventfd",
+                    "unread_bytes");
   PyObject* in[3];
   uint16_t id;
   int fd;
@@ -256,11 +250,11 @@ static PyObject* table_set_watermark(PyObject* self, PyObject* const* args,
       !st_bind_fd(in[1], "eventfd", true, &fd) ||
       !st_bind_integer(in[2], "unread_bytes", 0, INT64_MAX, &unread))
     return NULL;
-  struct st_trace_buffer* buffer = acquire(self, in[0], &id);
+  struct st_trace_buffer* buffer = st_bind_acquire_buffer(self, in[0], &id);
   if (!buffer)
     return NULL;
   st_trace_buffer_set_watermark(buffer, fd, (uint64_t)unread);
-  release(self, id);
+  st_bind_release_buffer(self, id);
   Py_RETURN_NONE;
 }
 
@@ -293,14 +287,14 @@ static const struct st_bind_counter kCounters[] = {
 
 static PyObject* table_stats(PyObject* self, PyObject* buffer_id) {
   uint16_t id;
-  struct st_trace_buffer* buffer = acquire(self, buffer_id, &id);
+  struct st_trace_buffer* buffer = st_bind_acquire_buffer(self, buffer_id, &id);
   if (!buffer)
     return NULL;
   struct st_buffer_stats stats;
   st_trace_buffer_stats(buffer, &stats);
   uint64_t size = st_trace_buffer_size(buffer);
   uint64_t unread = st_trace_buffer_unread(buffer);
-  release(self, id);
+  st_bind_release_buffer(self, id);
 
   PyObject* dict = st_bind_counters(kCounters, &stats);
   if (dict && (st_bind_set_counter(dict, "buffer_size", size) < 0 ||
@@ -346,12 +340,12 @@ static PyObject* writer_list(const struct st_writer_stats* writers) {
 
 static PyObject* table_writer_stats(PyObject* self, PyObject* buffer_id) {
   uint16_t id;
-  struct st_trace_buffer* buffer = acquire(self, buffer_id, &id);
+  struct st_trace_buffer* buffer = st_bind_acquire_buffer(self, buffer_id, &id);
   if (!buffer)
     return NULL;
   struct st_writer_stats writers = {0};
   bool copied = st_trace_buffer_writers(buffer, &writers);
-  release(self, id);
+  st_bind_release_buffer(self, id);
   PyObject* list = copied ? writer_list(&writers) : PyErr_NoMemory();
   st_writer_stats_destroy(&writers);
   return list;

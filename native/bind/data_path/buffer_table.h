@@ -21,3 +21,10 @@ struct st_buffer_table* st_bind_buffer_table(PyObject* object);
  * GIL. */
 void st_bind_table_lock_reader(PyObject* table);
 void st_bind_table_unlock_reader(PyObject* table);
+
+/* Finds the buffer with the id that Python has passed, and acquires it.  Returns
+ * NULL with an exception set on failure.  The caller releases the buffer. */
+struct st_trace_buffer* st_bind_acquire_buffer(PyObject* table,
+                                               PyObject* buffer_id,
+                                               uint16_t* id);
+void st_bind_release_buffer(PyObject* table, uint16_t id);

@@ -114,8 +114,7 @@ static PyObject* stop_all(PyObject* module, PyObject* Py_UNUSED(none)) {
 
 static PyObject* thread_new(PyTypeObject* type, PyObject* args,
                             PyObject* kwargs) {
-  static const struct st_bind_signature signature = {
-      "IpcThread", 3, 3, {"fd", "queue", "on_readable"}};
+  ST_BIND_SIGNATURE(signature, 3, "IpcThread", "fd", "queue", "on_readable");
   PyObject* in[3];
   int fd;
   struct st_send_queue* queue;

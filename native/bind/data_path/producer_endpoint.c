@@ -38,8 +38,8 @@ struct st_producer_endpoint* st_bind_producer_endpoint(PyObject* object) {
 
 static PyObject* endpoint_new(PyTypeObject* type, PyObject* args,
                               PyObject* kwargs) {
-  static const struct st_bind_signature signature = {
-      "ProducerEndpointCore", 2, 2, {"table", "producer_id"}};
+  ST_BIND_SIGNATURE(signature, 2, "ProducerEndpointCore", "table",
+                    "producer_id");
   PyObject* in[2];
   uint16_t producer;
   if (!st_bind_new_arguments(&signature, args, kwargs, in) ||
@@ -116,8 +116,7 @@ static bool check_file(int fd, int64_t size) {
 
 static PyObject* endpoint_attach_fd(PyObject* self, PyObject* const* args,
                                     Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "attach_fd", 3, 3, {"fd", "size", "page_size"}};
+  ST_BIND_SIGNATURE(signature, 3, "attach_fd", "fd", "size", "page_size");
   PyObject* in[3];
   int fd;
   int64_t size, page_size;
@@ -133,8 +132,7 @@ static PyObject* endpoint_attach_fd(PyObject* self, PyObject* const* args,
 
 static PyObject* endpoint_allow_buffer(PyObject* self, PyObject* const* args,
                                        Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "allow_buffer", 2, 2, {"buffer_id", "allow"}};
+  ST_BIND_SIGNATURE(signature, 2, "allow_buffer", "buffer_id", "allow");
   PyObject* in[2];
   uint16_t id;
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
@@ -152,8 +150,7 @@ static PyObject* endpoint_allow_buffer(PyObject* self, PyObject* const* args,
  * them. */
 static PyObject* endpoint_register_writer(PyObject* self, PyObject* const* args,
                                           Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "register_writer", 2, 2, {"writer_id", "buffer_id"}};
+  ST_BIND_SIGNATURE(signature, 2, "register_writer", "writer_id", "buffer_id");
   PyObject* in[2];
   int64_t writer, buffer;
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
@@ -215,8 +212,8 @@ static void commit_frames(struct endpoint* self, const uint8_t* data,
 
 static PyObject* endpoint_commit_frames(PyObject* self, PyObject* const* args,
                                         Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "commit_frames", 3, 3, {"data", "service_id", "method_id"}};
+  ST_BIND_SIGNATURE(signature, 3, "commit_frames", "data", "service_id",
+                    "method_id");
   PyObject* in[3];
   int64_t service, method;
   Py_buffer bytes;

@@ -22,8 +22,7 @@ struct readback {
 
 static PyObject* readback_new(PyTypeObject* type, PyObject* args,
                               PyObject* kwargs) {
-  static const struct st_bind_signature signature = {
-      "Readback", 1, 2, {"table", "machine_id"}};
+  ST_BIND_SIGNATURE(signature, 1, "Readback", "table", "machine_id");
   PyObject* in[2];
   int64_t machine_id = 0;
   if (!st_bind_new_arguments(&signature, args, kwargs, in) ||
@@ -52,31 +51,17 @@ static void readback_dealloc(PyObject* object) {
   st_bind_free(object);
 }
 
-static struct st_trace_buffer* acquire(struct readback* self,
-                                       PyObject* buffer_id, uint16_t* id) {
-  if (!st_bind_id16(buffer_id, "buffer_id", id))
-    return NULL;
-  struct st_trace_buffer* buffer =
-      st_buffer_table_acquire(st_bind_buffer_table(self->table), *id);
-  if (!buffer)
-    PyErr_Format(PyExc_ValueError, "there is no trace buffer %u to read", *id);
-  return buffer;
-}
-
-static void release(struct readback* self, uint16_t id) {
-  st_buffer_table_release(st_bind_buffer_table(self->table), id);
-}
-
 static PyObject* readback_begin(PyObject* object, PyObject* buffer_id) {
   struct readback* self = (struct readback*)object;
   uint16_t id;
-  struct st_trace_buffer* buffer = acquire(self, buffer_id, &id);
+  struct st_trace_buffer* buffer =
+      st_bind_acquire_buffer(self->table, buffer_id, &id);
   if (!buffer)
     return NULL;
   st_bind_table_lock_reader(self->table);
   st_trace_buffer_begin_read(buffer);
   st_bind_table_unlock_reader(self->table);
-  release(self, id);
+  st_bind_release_buffer(self->table, id);
   Py_RETURN_NONE;
 }
 
@@ -96,8 +81,7 @@ static PyObject* take_scratch(struct readback* self) {
  * reader lock. */
 static PyObject* readback_read(PyObject* object, PyObject* const* args,
                                Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "read", 2, 2, {"buffer_id", "limit"}};
+  ST_BIND_SIGNATURE(signature, 2, "read", "buffer_id", "limit");
   struct readback* self = (struct readback*)object;
   PyObject* in[2];
   uint16_t id;
@@ -105,7 +89,8 @@ static PyObject* readback_read(PyObject* object, PyObject* const* args,
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
       !st_bind_integer(in[1], "limit", 1, PY_SSIZE_T_MAX, &limit))
     return NULL;
-  struct st_trace_buffer* buffer = acquire(self, in[0], &id);
+  struct st_trace_buffer* buffer =
+      st_bind_acquire_buffer(self->table, in[0], &id);
   if (!buffer)
     return NULL;
   bool has_more;
@@ -117,15 +102,14 @@ static PyObject* readback_read(PyObject* object, PyObject* const* args,
   Py_END_ALLOW_THREADS
   PyObject* bytes = take_scratch(self);
   st_bind_table_unlock_reader(self->table);
-  release(self, id);
+  st_bind_release_buffer(self->table, id);
   return bytes ? Py_BuildValue("NO", bytes, has_more ? Py_True : Py_False)
                : NULL;
 }
 
 static PyObject* readback_sequence_id(PyObject* object, PyObject* const* args,
                                       Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "sequence_id", 2, 2, {"producer_id", "writer_id"}};
+  ST_BIND_SIGNATURE(signature, 2, "sequence_id", "producer_id", "writer_id");
   struct readback* self = (struct readback*)object;
   PyObject* in[2];
   uint16_t producer;

@@ -2,20 +2,7 @@
  * request.
  */
 #include "core/request_key.h"
-#include "bind/common/arguments.h"
-
-static bool text_of(PyObject* object, const char** text, size_t* size) {
-  if (!PyUnicode_Check(object))
-    return false;
-  Py_ssize_t length;
-  *text = PyUnicode_AsUTF8AndSize(object, &length);
-  if (!*text) {
-    PyErr_Clear();
-    return false;
-  }
-  *size = (size_t)length;
-  return true;
-}
+#include "bind/common/text.h"
 
 static bool is_name(const char* text, size_t size, const char* name) {
   return size == strlen(name) && memcmp(text, name, size) == 0;
@@ -28,8 +15,8 @@ static bool take_pair(PyObject* pair, uint64_t* key) {
   const char *name, *value;
   size_t name_size, value_size;
   if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2 ||
-      !text_of(PyTuple_GET_ITEM(pair, 0), &name, &name_size) ||
-      !text_of(PyTuple_GET_ITEM(pair, 1), &value, &value_size))
+      !st_bind_text(PyTuple_GET_ITEM(pair, 0), &name, &name_size) ||
+      !st_bind_text(PyTuple_GET_ITEM(pair, 1), &value, &value_size))
     return false;
   uint64_t found = 0;
   if (is_name(name, name_size, "x-stretto-flow"))

@@ -23,8 +23,7 @@ static struct st_send_queue* queue_of(PyObject* self) {
 
 static PyObject* queue_new(PyTypeObject* type, PyObject* args,
                            PyObject* kwargs) {
-  static const struct st_bind_signature signature = {
-      "SendQueue", 1, 2, {"fd", "limit"}};
+  ST_BIND_SIGNATURE(signature, 1, "SendQueue", "fd", "limit");
   PyObject* in[2];
   int fd;
   int64_t limit = ST_SEND_QUEUE_CAPACITY;
@@ -63,8 +62,7 @@ static bool check_frame_size(Py_ssize_t size, Py_ssize_t max,
 
 static PyObject* queue_push(PyObject* self, PyObject* const* args,
                             Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "push", 1, 2, {"frame", "fd"}};
+  ST_BIND_SIGNATURE(signature, 1, "push", "frame", "fd");
   PyObject* in[2];
   int fd;
   Py_buffer frame;
@@ -82,8 +80,8 @@ static PyObject* queue_push(PyObject* self, PyObject* const* args,
 
 static PyObject* queue_invoke(PyObject* self, PyObject* const* args,
                               Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "invoke", 4, 5, {"service_id", "method_id", "args", "drop_reply", "fd"}};
+  ST_BIND_SIGNATURE(signature, 4, "invoke", "service_id", "method_id", "args",
+                    "drop_reply", "fd");
   PyObject* in[5];
   int64_t service, method;
   int fd;

@@ -25,8 +25,7 @@ static PyObject* convert_rest(convert function, const Py_buffer* data,
 
 static PyObject* pack_slices(PyObject* Py_UNUSED(module), PyObject* const* args,
                              Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "pack_slices", 3, 3, {"trace", "start", "limit"}};
+  ST_BIND_SIGNATURE(signature, 3, "pack_slices", "trace", "start", "limit");
   PyObject* in[3];
   Py_buffer trace;
   int64_t start, limit;
@@ -51,8 +50,7 @@ static size_t join(const uint8_t* reply, size_t size, size_t limit,
 
 static PyObject* join_slices(PyObject* Py_UNUSED(module), PyObject* const* args,
                              Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "join_slices", 2, 2, {"reply", "start"}};
+  ST_BIND_SIGNATURE(signature, 2, "join_slices", "reply", "start");
   PyObject* in[2];
   Py_buffer reply;
   int64_t start;

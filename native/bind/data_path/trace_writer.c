@@ -36,8 +36,8 @@ struct st_trace_writer* st_bind_trace_writer(PyObject* object) {
 
 static PyObject* writer_new(PyTypeObject* type, PyObject* args,
                             PyObject* kwargs) {
-  static const struct st_bind_signature signature = {
-      "TraceWriter", 2, 3, {"arbiter", "target_buffer", "policy"}};
+  ST_BIND_SIGNATURE(signature, 2, "TraceWriter", "arbiter", "target_buffer",
+                    "policy");
   PyObject* in[3];
   uint32_t target;
   int64_t policy = ST_DROP;
@@ -184,18 +184,10 @@ static PyType_Spec kSpec = ST_BIND_SPEC("TraceWriter", struct trace_writer,
                                         Py_TPFLAGS_IMMUTABLETYPE, kSlots);
 
 ST_BIND_PART(trace_writer) {
-  static const struct {
-    const char* name;
-    int value;
-  } kPolicies[] = {
-      {"STALL", ST_STALL},
-      {"DROP", ST_DROP},
-      {"STALL_THEN_DROP", ST_STALL_THEN_DROP},
-  };
-  for (size_t i = 0; i < sizeof kPolicies / sizeof *kPolicies; i++) {
-    if (PyModule_AddIntConstant(module, kPolicies[i].name, kPolicies[i].value) <
-        0)
-      return -1;
-  }
+  if (PyModule_AddIntConstant(module, "STALL", ST_STALL) < 0 ||
+      PyModule_AddIntConstant(module, "DROP", ST_DROP) < 0 ||
+      PyModule_AddIntConstant(module, "STALL_THEN_DROP", ST_STALL_THEN_DROP) <
+          0)
+    return -1;
   return st_bind_add_type(module, &kSpec);
 }

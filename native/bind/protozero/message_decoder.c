@@ -13,7 +13,7 @@ static struct decoder_object* cast(PyObject* self) {
 
 static PyObject* decoder_new(PyTypeObject* Py_UNUSED(type), PyObject* args,
                              PyObject* kwargs) {
-  static const struct st_bind_signature signature = {"Decoder", 1, 1, {"data"}};
+  ST_BIND_SIGNATURE(signature, 1, "Decoder", "data");
   PyObject* data;
   struct byte_range range;
   if (!st_bind_new_arguments(&signature, args, kwargs, &data) ||

@@ -83,8 +83,8 @@ static bool set_string_filter(struct message_filter* self, PyObject* callable) {
 
 static PyObject* filter_new(PyTypeObject* type, PyObject* args,
                             PyObject* kwargs) {
-  static const struct st_bind_signature signature = {
-      "MessageFilter", 1, 3, {"bytecode", "overlay", "string_filter"}};
+  ST_BIND_SIGNATURE(signature, 1, "MessageFilter", "bytecode", "overlay",
+                    "string_filter");
   PyObject* in[3];
   if (!st_bind_new_arguments(&signature, args, kwargs, in))
     return NULL;
@@ -159,8 +159,7 @@ static PyObject* describe(uint32_t rule) {
 
 static PyObject* filter_query(PyObject* object, PyObject* const* args,
                               Py_ssize_t count, PyObject* kwnames) {
-  static const struct st_bind_signature signature = {
-      "query", 2, 2, {"message", "field"}};
+  ST_BIND_SIGNATURE(signature, 2, "query", "message", "field");
   struct message_filter* self = (struct message_filter*)object;
   PyObject* in[2];
   int64_t message, field;

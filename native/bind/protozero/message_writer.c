@@ -62,10 +62,7 @@ static PyObject* new_root(PyTypeObject* type, PyObject* destination) {
   return (PyObject*)w;
 }
 
-static const struct st_bind_signature kNewSignature = {"MessageWriter",
-                                                       0,
-                                                       1,
-                                                       {"destination"}};
+ST_BIND_SIGNATURE(kNewSignature, 0, "MessageWriter", "destination");
 
 static PyObject* writer_vectorcall(PyObject* type, PyObject* const* args,
                                    size_t nargsf, PyObject* kwnames) {
@@ -354,12 +351,7 @@ static PyObject* misuse_counter(PyObject* Py_UNUSED(module),
 }
 
 static PyObject* raise_on_misuse(PyObject* Py_UNUSED(module), PyObject* value) {
-  int raises = PyObject_IsTrue(value);
-  if (raises < 0)
-    return NULL;
-  bool before = misuse_raises;
-  misuse_raises = raises;
-  return PyBool_FromLong(before);
+  return st_bind_set_flag(&misuse_raises, value);
 }
 
 static bool read_dev_mode(void) {

@@ -6,12 +6,15 @@
  * of the tokenizer fail.
  */
 #include "core/tokenizer.h"
+
 #include "bind/common/arguments.h"
 #include "bind/common/errors.h"
 #include "bind/common/types.h"
 #include "bind/protozero/byte_range.h"
 #include "bind/protozero/message_output.h"
 #include "bind/protozero/selector.h"
+
+#include <structmember.h>
 
 #define DEFAULT_MAX_SIZE (64 << 20)
 
@@ -51,8 +54,8 @@ static bool init(TokenizerObject* t, PyObject* make, PyObject* marker,
 
 static PyObject* tokenizer_new(PyTypeObject* type, PyObject* args,
                                PyObject* kwargs) {
-  static const struct st_bind_signature signature = {
-      "Tokenizer", 0, 4, {"make", "marker", "field", "max_size"}};
+  ST_BIND_SIGNATURE(signature, 0, "Tokenizer", "make", "marker", "field",
+                    "max_size");
   PyObject* in[4];
   int64_t field = 1, max_size = DEFAULT_MAX_SIZE;
   if (!st_bind_new_arguments(&signature, args, kwargs, in) ||
@@ -179,14 +182,6 @@ static PyObject* get_bytes_left(PyObject* self, void* Py_UNUSED(closure)) {
   return PyLong_FromSize_t(st_tokenizer_left(&cast(self)->tokenizer));
 }
 
-static PyObject* get_bytes_skipped(PyObject* self, void* Py_UNUSED(closure)) {
-  return PyLong_FromUnsignedLongLong(cast(self)->tokenizer.skipped);
-}
-
-static PyObject* get_errors(PyObject* self, void* Py_UNUSED(closure)) {
-  return PyLong_FromUnsignedLongLong(cast(self)->tokenizer.errors);
-}
-
 static PyMethodDef kMethods[] = {
     {"append", append, METH_O, "Append the next piece; return the tokenizer."},
     {"end", end, METH_NOARGS,
@@ -200,10 +195,14 @@ static PyMethodDef kMethods[] = {
 static PyGetSetDef kProperties[] = {
     {"bytes_left", get_bytes_left, NULL,
      "Bytes that belong to an incomplete message.", NULL},
-    {"bytes_skipped", get_bytes_skipped, NULL,
-     "Bytes skipped because of malformed input.", NULL},
-    {"errors", get_errors, NULL, "Number of malformed places in the stream.",
-     NULL},
+    {0},
+};
+
+static PyMemberDef kMembers[] = {
+    {"bytes_skipped", T_ULONGLONG, offsetof(TokenizerObject, tokenizer.skipped),
+     READONLY, "Bytes skipped because of malformed input."},
+    {"errors", T_ULONGLONG, offsetof(TokenizerObject, tokenizer.errors),
+     READONLY, "Number of malformed places in the stream."},
     {0},
 };
 
@@ -217,6 +216,7 @@ static PyType_Slot kSlots[] = {
     {Py_tp_iternext, tokenizer_next},
     {Py_tp_methods, kMethods},
     {Py_tp_getset, kProperties},
+    {Py_tp_members, kMembers},
     {0, NULL},
 };
 

@@ -127,10 +127,7 @@ static PyObject* decoder_for(PyTypeObject* type, struct byte_range range) {
   return (PyObject*)d;
 }
 
-static const struct st_bind_signature kNewSignature = {"Decoder",
-                                                       1,
-                                                       1,
-                                                       {"data"}};
+ST_BIND_SIGNATURE(kNewSignature, 1, "Decoder", "data");
 
 static PyObject* new_for(PyTypeObject* type, PyObject* data) {
   struct byte_range range;

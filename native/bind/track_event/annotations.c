@@ -58,7 +58,7 @@ static void append_text(struct bytes_builder* out, const char* data,
   p = st_put_varint(p, size + mark_size);
   memcpy(p, data, size);
   memcpy(p + size, mark, mark_size);
-  out->size = (size_t)(p + size + mark_size - out->data);
+  builder_set_end(out, p + size + mark_size);
 }
 
 static void append_short_text(struct bytes_builder* out, const char* text) {
@@ -89,16 +89,14 @@ static void append_str(struct bytes_builder* out, PyObject* string) {
 static void append_u64(struct bytes_builder* out, uint32_t field,
                        uint64_t value) {
   uint8_t* p = builder_room(out, 16);
-  if (!p)
-    return;
-  out->size = (size_t)(st_put_u64_field(p, field, value) - out->data);
+  if (p)
+    builder_set_end(out, st_put_u64_field(p, field, value));
 }
 
 static void append_double(struct bytes_builder* out, double value) {
   uint8_t* p = builder_room(out, 16);
-  if (!p)
-    return;
-  out->size = (size_t)(st_put_double_field(p, VALUE_DOUBLE, value) - out->data);
+  if (p)
+    builder_set_end(out, st_put_double_field(p, VALUE_DOUBLE, value));
 }
 
 static void append_failure(struct bytes_builder* out, const char* what) {
@@ -212,8 +210,7 @@ static void append_entry_name(struct bytes_builder* out, PyObject* key) {
     size = (Py_ssize_t)cut_utf8(data, ST_INTERN_MAX_LENGTH);
   uint8_t* p = builder_room(out, (size_t)size + 16);
   if (p)
-    out->size = (size_t)(st_put_bytes_field(p, ENTRY_NAME, data, (size_t)size) -
-                         out->data);
+    builder_set_end(out, st_put_bytes_field(p, ENTRY_NAME, data, (size_t)size));
   Py_XDECREF(release);
   Py_XDECREF(text);
 }
@@ -228,8 +225,7 @@ static void append_more(struct bytes_builder* out, uint32_t field,
   if (field == DICT_ENTRIES) {
     uint8_t* p = builder_room(out, 16);
     if (p)
-      out->size =
-          (size_t)(st_put_bytes_field(p, ENTRY_NAME, "...", 3) - out->data);
+      builder_set_end(out, st_put_bytes_field(p, ENTRY_NAME, "...", 3));
   }
   append_short_text(out, text);
   close_nested(out, opened);

@@ -1,5 +1,6 @@
 #include "bind/track_event/call_blocks.h"
 
+#include "bind/common/text.h"
 #include "bind/track_event/source_location.h"
 #include "core/identity_cache.h"
 
@@ -31,26 +32,14 @@ void call_cache_put(struct thread_sequence* s, CategoryObject* category,
   Py_XDECREF(old);
 }
 
-/* Stores the UTF-8 text that the str has cached.  Returns false if the str has
- * none (lone surrogates).  In this case it clears the current exception, so the
- * caller must have none set. */
-static bool text_of(PyObject* string, const char** text, size_t* size) {
-  Py_ssize_t signed_size = 0;
-  *text = PyUnicode_AsUTF8AndSize(string, &signed_size);
-  *size = (size_t)signed_size;
-  if (!*text)
-    PyErr_Clear();
-  return *text != NULL;
-}
-
 bool call_cache_begin_anew(struct thread_sequence* s, CategoryObject* category,
                            struct st_call_slot* slot, uint64_t timestamp) {
   PyCodeObject* code = (PyCodeObject*)slot->code;
   struct st_function f = {.line = (uint32_t)code->co_firstlineno};
   uint32_t category_iid = known_category(s, category);
   bool written = category_iid && !PyErr_Occurred() &&
-                 text_of(code_name(slot->code), &f.name, &f.name_size) &&
-                 text_of(code->co_filename, &f.file, &f.file_size) &&
+                 st_bind_text(code_name(slot->code), &f.name, &f.name_size) &&
+                 st_bind_text(code->co_filename, &f.file, &f.file_size) &&
                  st_sequence_write_named_call(&s->core, timestamp, category_iid,
                                               &f, &slot->block);
   if (written)

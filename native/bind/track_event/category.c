@@ -7,6 +7,7 @@
 #include "bind/common/types.h"
 #include "bind/track_event/category_events.h"
 #include "bind/track_event/category_object.h"
+#include "bind/track_event/event_template.h"
 #include "bind/track_event/traced_calls.h"
 #include "core/session_slots.h"
 

@@ -164,11 +164,6 @@ PyObject* category_counter(PyObject* self, PyObject* const* args,
   Py_RETURN_NONE;
 }
 
-PyObject* category_template(PyObject* self, PyObject* const* args,
-                            Py_ssize_t count, PyObject* kwnames) {
-  return template_new((CategoryObject*)self, args, count, kwnames);
-}
-
 /* Returns the uuid of the track that begin() and end() use: the track that was
  * passed, else the track of the current task, else that of the thread. */
 static uint64_t begin_track(struct thread_state* t, TrackObject* track) {
@@ -176,7 +171,7 @@ static uint64_t begin_track(struct thread_state* t, TrackObject* track) {
     return track_resolve(track)->uuid;
   if (context_changed(t, PyThreadState_Get()))
     thread_state_refresh_task(t);
-  return t->task_track ? t->task_track->core.uuid : t->track.uuid;
+  return current_track_uuid(t);
 }
 
 PyObject* category_begin(PyObject* self, PyObject* const* args,

@@ -8,25 +8,10 @@
 
 #include "bind/common/python.h"
 
-PyObject* category_instant(PyObject* self, PyObject* const* args,
-                           Py_ssize_t count, PyObject* kwnames);
-PyObject* category_log_message(PyObject* self, PyObject* const* args,
-                               Py_ssize_t count, PyObject* kwnames);
-PyObject* category_slice(PyObject* self, PyObject* const* args,
-                         Py_ssize_t count, PyObject* kwnames);
-PyObject* category_counter(PyObject* self, PyObject* const* args,
-                           Py_ssize_t count, PyObject* kwnames);
-PyObject* category_template(PyObject* self, PyObject* const* args,
-                            Py_ssize_t count, PyObject* kwnames);
-PyObject* category_begin(PyObject* self, PyObject* const* args,
-                         Py_ssize_t count, PyObject* kwnames);
-PyObject* category_end(PyObject* self, PyObject* const* args, Py_ssize_t count,
-                       PyObject* kwnames);
+st_bind_function category_instant, category_log_message, category_slice,
+    category_counter, category_begin, category_end;
 PyObject* category_slice_for_code(PyObject* self, PyObject* code);
 
 /* The methods above with an empty body: the benchmarks compare disabled events
  * with them. */
-PyObject* category_empty(PyObject* self, PyObject* const* args,
-                         Py_ssize_t count, PyObject* kwnames);
-PyObject* category_empty_slice(PyObject* self, PyObject* const* args,
-                               Py_ssize_t count, PyObject* kwnames);
+st_bind_function category_empty, category_empty_slice;

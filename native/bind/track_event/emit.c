@@ -139,7 +139,7 @@ static bool append_counter_value(struct bytes_builder* out, PyObject* value) {
     return false;
   p = overflow ? st_track_event_put_double_counter_value(p, real)
                : st_track_event_put_counter_value(p, integer);
-  out->size = (size_t)(p - out->data);
+  builder_set_end(out, p);
   return true;
 }
 
@@ -237,7 +237,7 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
   size_t start = (size_t)(p - out->data);
   if (iid)
     p = st_debug_annotation_put_name_iid(p, iid);
-  out->size = (size_t)(p - out->data);
+  builder_set_end(out, p);
   if (!iid) {
     Py_ssize_t size;
     PyObject* release;
@@ -246,8 +246,7 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
       size = (Py_ssize_t)cut_utf8(name, MAX_NAME_BYTES);
     p = builder_room(out, (size_t)size + 16);
     if (p && name)
-      out->size = (size_t)(st_debug_annotation_put_name(p, name, (size_t)size) -
-                           out->data);
+      builder_set_end(out, st_debug_annotation_put_name(p, name, (size_t)size));
     Py_XDECREF(release);
   }
   if (a->converted.size) {
@@ -283,9 +282,8 @@ static void append_mark(struct bytes_builder* out, const char* text) {
   f = st_debug_annotation_put_string_value(f, text, strlen(text));
   uint8_t* p = builder_room(out, sizeof fields + 8);
   if (p)
-    out->size = (size_t)(st_track_event_put_debug_annotations(
-                             p, fields, (size_t)(f - fields)) -
-                         out->data);
+    builder_set_end(out, st_track_event_put_debug_annotations(
+                             p, fields, (size_t)(f - fields)));
 }
 
 static void append_truncated(struct bytes_builder* out, unsigned more) {
@@ -315,9 +313,8 @@ static void append_inline_category(struct thread_state* t,
   const char* data = utf8_of(category->name, &size, &release);
   uint8_t* p = data ? builder_room(&t->scratch, (size_t)size + 16) : NULL;
   if (p)
-    t->scratch.size =
-        (size_t)(st_track_event_put_categories(p, data, (size_t)size) -
-                 t->scratch.data);
+    builder_set_end(&t->scratch,
+                    st_track_event_put_categories(p, data, (size_t)size));
   Py_XDECREF(release);
 }
 

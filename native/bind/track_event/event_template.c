@@ -201,8 +201,8 @@ static bool all_are_str(PyObject* const* values, Py_ssize_t count) {
   return true;
 }
 
-PyObject* template_new(CategoryObject* category, PyObject* const* args,
-                       Py_ssize_t count, PyObject* kwnames) {
+PyObject* category_template(PyObject* self, PyObject* const* args,
+                            Py_ssize_t count, PyObject* kwnames) {
   static uint64_t last_number;
   if (count < 1) {
     PyErr_SetString(PyExc_TypeError, "template() needs the event's name");
@@ -216,7 +216,7 @@ PyObject* template_new(CategoryObject* category, PyObject* const* args,
   if (!t)
     return NULL;
   t->number = ++last_number;
-  t->category = (CategoryObject*)Py_NewRef((PyObject*)category);
+  t->category = (CategoryObject*)Py_NewRef(self);
   t->name = Py_NewRef(args[0]);
   t->constants = PyDict_New();
   /* Calling the __str__ of a constant counts as recording an event. */

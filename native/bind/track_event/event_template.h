@@ -19,10 +19,8 @@
 
 extern PyTypeObject* st_event_template_type;
 
-/* Returns a new template.  The arguments are those of Category.template().
- * Returns NULL with an exception set on failure. */
-PyObject* template_new(CategoryObject* category, PyObject* const* args,
-                       Py_ssize_t count, PyObject* kwnames);
+/* The method Category.template. */
+st_bind_function category_template;
 
 /* Fills the request for an event of the template, with `count` values for the
  * first `count` names.  The request borrows these values. */

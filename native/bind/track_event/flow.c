@@ -27,25 +27,6 @@ static uint64_t next_flow_id(void) {
   return id;
 }
 
-static bool append_flow_id(struct bytes_builder* out, uint32_t field,
-                           uint64_t id) {
-  uint8_t* p = builder_room(out, 16);
-  if (!p)
-    return false;
-  out->size = (size_t)(st_put_fixed64_field(p, field, id) - out->data);
-  return true;
-}
-
-static bool append_one(struct bytes_builder* out, uint32_t field,
-                       PyObject* flow) {
-  if (Py_TYPE(flow) == st_flow_type)
-    return append_flow_id(out, field, ((FlowObject*)flow)->id);
-  unsigned long long id = PyLong_AsUnsignedLongLongMask(flow);
-  if (id == (unsigned long long)-1 && PyErr_Occurred())
-    return false;
-  return append_flow_id(out, field, id);
-}
-
 bool single_flow(PyObject* flow, uint64_t* id) {
   if (Py_TYPE(flow) == st_flow_type) {
     *id = ((FlowObject*)flow)->id;
@@ -55,6 +36,17 @@ bool single_flow(PyObject* flow, uint64_t* id) {
     return false;
   *id = PyLong_AsUnsignedLongLongMask(flow);
   return true;
+}
+
+static bool append_one(struct bytes_builder* out, uint32_t field,
+                       PyObject* flow) {
+  uint64_t id;
+  if (!single_flow(flow, &id))
+    id = PyLong_AsUnsignedLongLongMask(flow);
+  uint8_t* p = PyErr_Occurred() ? NULL : builder_room(out, 16);
+  if (p)
+    builder_set_end(out, st_put_fixed64_field(p, field, id));
+  return p != NULL;
 }
 
 static bool is_iterable(PyObject* value) {
@@ -114,10 +106,6 @@ static PyObject* flow_new(PyTypeObject* type, PyObject* args,
   return (PyObject*)flow;
 }
 
-static void flow_dealloc(PyObject* self) {
-  st_bind_free(self);
-}
-
 static PyObject* flow_repr(PyObject* self) {
   char text[48];
   snprintf(text, sizeof text, "stretto.Flow(0x%016llx)",
@@ -162,7 +150,7 @@ static PyType_Slot kSlots[] = {
      "An arrow between events: pass it as flow= to each of them, "
      "and as terminating_flow= to the last."},
     {Py_tp_new, flow_new},
-    {Py_tp_dealloc, flow_dealloc},
+    {Py_tp_dealloc, st_bind_free},
     {Py_tp_repr, flow_repr},
     {Py_tp_members, kMembers},
     {Py_tp_methods, kMethods},

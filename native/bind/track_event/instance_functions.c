@@ -11,11 +11,8 @@
 #include "bind/track_event/thread_state.h"
 #include "core/session_slots.h"
 
-static const struct st_bind_signature kStart = {
-    "start_instance",
-    3,
-    5,
-    {"slot", "arbiter", "target_buffer", "policy", "filter_annotations"}};
+ST_BIND_SIGNATURE(kStart, 3, "start_instance", "slot", "arbiter",
+                  "target_buffer", "policy", "filter_annotations");
 
 static PyObject* start_instance(PyObject* Py_UNUSED(module),
                                 PyObject* const* args, Py_ssize_t count,
@@ -46,50 +43,44 @@ static PyObject* start_instance(PyObject* Py_UNUSED(module),
                       (int)slot);
 }
 
-static int slot_argument(PyObject* argument) {
+/* Converts a slot and calls a function with it. */
+static PyObject* with_slot(PyObject* argument, void (*act)(int slot)) {
   int64_t slot = 0;
   if (!st_bind_integer(argument, "slot", 0, MAX_INSTANCES - 1, &slot))
-    return -1;
-  return (int)slot;
+    return NULL;
+  act((int)slot);
+  Py_RETURN_NONE;
 }
 
-static PyObject* stop_instance(PyObject* Py_UNUSED(module),
-                               PyObject* argument) {
-  int slot = slot_argument(argument);
-  if (slot < 0)
-    return NULL;
+static void stop(int slot) {
   PyObject* arbiter = st_slot_stop(slot);
   thread_states_reap();
   thread_states_drop_instance(slot);
   Py_XDECREF(arbiter);
-  Py_RETURN_NONE;
+}
+
+static PyObject* stop_instance(PyObject* Py_UNUSED(module),
+                               PyObject* argument) {
+  return with_slot(argument, stop);
 }
 
 static PyObject* clear_instance(PyObject* Py_UNUSED(module),
                                 PyObject* argument) {
-  int slot = slot_argument(argument);
-  if (slot < 0)
-    return NULL;
-  thread_states_clear_state(slot);
-  Py_RETURN_NONE;
+  return with_slot(argument, thread_states_clear_state);
 }
 
 static PyObject* flush_instance(PyObject* Py_UNUSED(module),
                                 PyObject* argument) {
-  int slot = slot_argument(argument);
-  if (slot < 0)
-    return NULL;
-  thread_states_flush(slot);
-  Py_RETURN_NONE;
+  return with_slot(argument, thread_states_flush);
 }
 
 static PyObject* instance_counts(PyObject* Py_UNUSED(module),
                                  PyObject* argument) {
-  int slot = slot_argument(argument);
-  if (slot < 0)
+  int64_t slot = 0;
+  if (!st_bind_integer(argument, "slot", 0, MAX_INSTANCES - 1, &slot))
     return NULL;
   uint64_t written, lost;
-  thread_states_count(slot, &written, &lost);
+  thread_states_count((int)slot, &written, &lost);
   return Py_BuildValue("(KK)", (unsigned long long)written,
                        (unsigned long long)lost);
 }

@@ -17,19 +17,12 @@ void identity_put(struct thread_state* t, struct st_identity_cache* c,
   s->iid = iid;
 }
 
-/* Returns the number of the InternedData field for strings of this kind. */
-static uint32_t interned_field(enum st_intern_kind kind) {
-  switch (kind) {
-    case ST_INTERN_CATEGORY:
-      return ST_FIELD_INTERNED_DATA_EVENT_CATEGORIES;
-    case ST_INTERN_EVENT_NAME:
-      return ST_FIELD_INTERNED_DATA_EVENT_NAMES;
-    case ST_INTERN_ANNOTATION_NAME:
-      return ST_FIELD_INTERNED_DATA_DEBUG_ANNOTATION_NAMES;
-    default:
-      return ST_FIELD_INTERNED_DATA_LOG_MESSAGE_BODY;
-  }
-}
+/* The InternedData field for strings of a kind. */
+static const uint32_t kInternedFields[] = {
+    [ST_INTERN_CATEGORY] = ST_FIELD_INTERNED_DATA_EVENT_CATEGORIES,
+    [ST_INTERN_EVENT_NAME] = ST_FIELD_INTERNED_DATA_EVENT_NAMES,
+    [ST_INTERN_ANNOTATION_NAME] = ST_FIELD_INTERNED_DATA_DEBUG_ANNOTATION_NAMES,
+};
 
 void append_interned(struct bytes_builder* out, uint32_t field, uint32_t iid,
                      const char* data, size_t size) {
@@ -41,7 +34,7 @@ void append_interned(struct bytes_builder* out, uint32_t field, uint32_t iid,
                     1 + st_varint_size(iid) + 1 + st_varint_size(size) + size);
   p = st_event_name_put_iid(p, iid);
   p = st_event_name_put_name(p, data, size);
-  out->size = (size_t)(p - out->data);
+  builder_set_end(out, p);
 }
 
 uint32_t intern_string(struct thread_state* t, struct thread_sequence* s,
@@ -58,7 +51,7 @@ uint32_t intern_string(struct thread_state* t, struct thread_sequence* s,
   iid = data ? st_intern(&s->core.interned, kind, data, (size_t)size, &is_new)
              : 0;
   if (iid && is_new)
-    append_interned(&t->interned, interned_field(kind), iid, data,
+    append_interned(&t->interned, kInternedFields[kind], iid, data,
                     (size_t)size);
   Py_XDECREF(release);
   if (iid && cache && PyUnicode_CheckExact(string))

@@ -38,7 +38,6 @@ void append_log_message(struct thread_state* t, struct thread_sequence* s,
   f = st_log_message_put_prio(f, log->priority);
   uint8_t* p = builder_room(&t->scratch, sizeof fields + 16);
   if (body && p)
-    t->scratch.size = (size_t)(st_track_event_put_log_message(
-                                   p, fields, (size_t)(f - fields)) -
-                               t->scratch.data);
+    builder_set_end(&t->scratch, st_track_event_put_log_message(
+                                     p, fields, (size_t)(f - fields)));
 }

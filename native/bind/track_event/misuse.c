@@ -26,12 +26,7 @@ bool report_misuse(struct event_request* r, enum event_part part,
 
 static PyObject* raise_on_event_misuse(PyObject* Py_UNUSED(module),
                                        PyObject* value) {
-  int given = PyObject_IsTrue(value);
-  if (given < 0)
-    return NULL;
-  bool before = raises;
-  raises = given;
-  return PyBool_FromLong(before);
+  return st_bind_set_flag(&raises, value);
 }
 
 static PyMethodDef kFunctions[] = {

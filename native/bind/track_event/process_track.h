@@ -11,3 +11,9 @@
 
 extern struct st_track st_process_track;
 extern uint32_t st_process_generation;
+
+enum { ST_THREAD_DESCRIPTOR = 64 };
+
+/* Encodes the descriptor of a thread of this process, without a name, in
+ * ST_THREAD_DESCRIPTOR bytes.  Returns its size. */
+size_t describe_thread(uint64_t native_id, uint8_t* descriptor, uint64_t* uuid);

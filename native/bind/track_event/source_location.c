@@ -22,7 +22,7 @@ static void append_entry(struct thread_state* t, uint32_t iid, const char* file,
   p = st_source_location_put_function_name(p, function, function_size);
   p = st_source_location_put_line_number(p, line);
   st_put_size_field(size_field, (uint32_t)(p - size_field - ST_SIZE_FIELD));
-  t->interned.size = (size_t)(p - t->interned.data);
+  builder_set_end(&t->interned, p);
 }
 
 uint32_t source_location_iid(struct thread_state* t, struct thread_sequence* s,
@@ -68,6 +68,6 @@ uint32_t code_location_iid(struct thread_state* t, struct thread_sequence* s,
 void append_source_location(struct thread_state* t, uint32_t iid) {
   uint8_t* p = iid ? builder_room(&t->scratch, 16) : NULL;
   if (p)
-    t->scratch.size = (size_t)(st_track_event_put_source_location_iid(p, iid) -
-                               t->scratch.data);
+    builder_set_end(&t->scratch,
+                    st_track_event_put_source_location_iid(p, iid));
 }

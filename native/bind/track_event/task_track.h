@@ -18,6 +18,11 @@ static inline bool context_changed(const struct thread_state* t,
          python->context != t->context;
 }
 
+/* Returns the uuid of the track of the thread's task, or else of the thread. */
+static inline uint64_t current_track_uuid(const struct thread_state* t) {
+  return t->task_track ? t->task_track->core.uuid : t->track.uuid;
+}
+
 /* Finds the running task and stores its track; runs Python code.  Called after
  * the thread's context has changed.  A pending exception stays set. */
 void thread_state_refresh_task(struct thread_state* t);

@@ -23,7 +23,7 @@ static bool append_constant(struct bytes_builder* out,
   /* Three bytes are reserved: the tag, and a size of two bytes. */
   out->size += 3;
   p = st_debug_annotation_put_name_iid(p + 3, iid);
-  out->size = (size_t)(p - out->data);
+  builder_set_end(out, p);
   append_plain_value(out, value);
   size_t size = out->size - tag - 3;
   if (size > MAX_BLOCK)
@@ -43,7 +43,7 @@ static bool append_block(struct bytes_builder* out, struct thread_sequence* s,
   if (!p)
     return false;
   p = st_put_small_ids(p + out->size, category, name, 0);
-  out->size = (size_t)(p - out->data);
+  builder_set_end(out, p);
   PyObject *key, *value;
   Py_ssize_t pos = 0;
   while (PyDict_Next(template->constants, &pos, &key, &value)) {

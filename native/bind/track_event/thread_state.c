@@ -7,7 +7,6 @@
 #include "bind/common/untraced_calls.h"
 #include "bind/track_event/process_track.h"
 #include "core/session_slots.h"
-#include "core/setters.h"
 
 _Thread_local struct thread_state* st_thread;
 
@@ -123,19 +122,13 @@ static bool use_description(struct thread_state* t, PyObject* description) {
 /* Describes the thread without the Python hook: by the kernel's ids, without a
  * name. */
 static bool describe_plainly(struct thread_state* t) {
-  uint64_t tid = (uint64_t)syscall(SYS_gettid);
-  uint64_t uuid = tid ^ st_process_track.uuid;
-  uint8_t thread[24], *p;
-  uint8_t* e = st_thread_descriptor_put_pid(thread, getpid());
-  e = st_thread_descriptor_put_tid(e, (int64_t)tid);
-  t->descriptor = PyMem_RawMalloc(64);
+  t->descriptor = PyMem_RawMalloc(ST_THREAD_DESCRIPTOR);
   if (!t->descriptor)
     return false;
-  p = st_track_descriptor_put_uuid(t->descriptor, uuid);
-  p = st_track_descriptor_put_parent_uuid(p, st_process_track.uuid);
-  p = st_track_descriptor_put_thread(p, thread, (size_t)(e - thread));
-  t->track = (struct st_track){uuid, t->descriptor, (size_t)(p - t->descriptor),
-                               &st_process_track};
+  t->track = (struct st_track){.descriptor = t->descriptor,
+                               .parent = &st_process_track};
+  t->track.descriptor_size = describe_thread((uint64_t)syscall(SYS_gettid),
+                                             t->descriptor, &t->track.uuid);
   return true;
 }
 

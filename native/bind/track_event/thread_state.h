@@ -71,6 +71,18 @@ struct thread_state {
 
 extern _Thread_local struct thread_state* st_thread;
 
+/* Returns the thread's sequence for the only slot in the mask.  Returns NULL if
+ * the mask has several slots, or if the sequence cannot be written to now. */
+static inline struct thread_sequence* only_sequence(
+    const struct thread_state* t, uint32_t mask) {
+  if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
+    return NULL;
+  int slot = __builtin_ctz(mask);
+  struct thread_sequence* s = t->sequences[slot];
+  bool current = s && s->generation == st_slot_running(slot);
+  return LIKELY(current) ? s : NULL;
+}
+
 /* Returns the state of the calling thread.  Makes the state on first use, which
  * runs Python code to get the thread's name.  Returns NULL when out of memory,
  * or when called while the state is being made. */

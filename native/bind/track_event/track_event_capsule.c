@@ -1,7 +1,5 @@
 /* Adds the capsule of track_event_api.h to the module.
  */
-#include <unistd.h>
-
 #include "bind/common/handler_errors.h"
 #include "bind/common/untraced_calls.h"
 #include "bind/track_event/call_blocks.h"
@@ -12,7 +10,6 @@
 #include "bind/track_event/track_event_api.h"
 #include "core/fast_clock.h"
 #include "core/session_slots.h"
-#include "core/setters.h"
 
 static uint32_t api_enabled(PyObject* category) {
   return category_mask((CategoryObject*)category);
@@ -20,19 +17,6 @@ static uint32_t api_enabled(PyObject* category) {
 
 static uint64_t api_now(void) {
   return st_fast_now();
-}
-
-/* Returns the calling thread's sequence for the only slot that records the
- * event.  Returns NULL if several slots record it, or if it cannot be written
- * at once. */
-static inline struct thread_sequence* only_sequence(uint32_t mask) {
-  struct thread_state* t = st_thread;
-  if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
-    return NULL;
-  int slot = __builtin_ctz(mask);
-  struct thread_sequence* s = t->sequences[slot];
-  bool current = s && s->generation == st_slot_running(slot);
-  return LIKELY(current) ? s : NULL;
 }
 
 static uint32_t begin(struct event_request* r, uint32_t mask,
@@ -49,7 +33,7 @@ static uint32_t begin_new_code(CategoryObject* category, PyObject* code,
   struct event_request r = {
       .category = category, .code = code, .name = code_name(code)};
   uint32_t written = begin(&r, mask, timestamp);
-  struct thread_sequence* s = written ? only_sequence(mask) : NULL;
+  struct thread_sequence* s = written ? only_sequence(st_thread, mask) : NULL;
   if (s)
     call_cache_put(s, category, code);
   return written;
@@ -74,7 +58,7 @@ static uint32_t api_begin_code(PyObject* category, PyObject* code,
   uint32_t mask = category_mask(c) & ~except;
   if (!mask || UNLIKELY(st_untraced_depth))
     return 0;
-  struct thread_sequence* s = only_sequence(mask);
+  struct thread_sequence* s = only_sequence(st_thread, mask);
   uint64_t time = timestamp ? timestamp : st_fast_now();
   if (LIKELY(s && time >= s->core.last_timestamp)) {
     struct st_call_slot* slot = call_cache_find(s->calls, c, code);
@@ -94,7 +78,7 @@ static uint32_t api_begin_name(PyObject* category, PyObject* name,
   uint32_t mask = category_mask(c);
   if (!mask || UNLIKELY(st_untraced_depth))
     return 0;
-  struct thread_sequence* s = timestamp ? NULL : only_sequence(mask);
+  struct thread_sequence* s = timestamp ? NULL : only_sequence(st_thread, mask);
   if (s) {
     uint32_t iid = st_identity_find(&s->names, s->core.epoch, name);
     uint32_t category_iid = known_category(s, c);
@@ -107,18 +91,9 @@ static uint32_t api_begin_name(PyObject* category, PyObject* name,
   return begin(&r, mask, timestamp);
 }
 
-static uint32_t running_since(uint32_t mask, uint32_t start_counter) {
-  uint32_t running = 0;
-  for (int slot = 0; slot < MAX_INSTANCES; slot++) {
-    if ((mask & (1u << slot)) && st_slot_runs_since(slot, start_counter))
-      running |= 1u << slot;
-  }
-  return running;
-}
-
 static void end_in_all(uint32_t mask, uint32_t start_counter,
                        uint64_t timestamp) {
-  uint32_t running = running_since(mask, start_counter);
+  uint32_t running = st_slots_running_since(mask, start_counter);
   struct event_request r = {.type = ST_SLICE_END,
                             .on_thread_track = true,
                             .since = start_counter,
@@ -129,16 +104,16 @@ static void end_in_all(uint32_t mask, uint32_t start_counter,
 }
 
 static void api_end(uint32_t mask, uint32_t start_counter, uint64_t timestamp) {
-  struct thread_sequence* s = mask ? only_sequence(mask) : NULL;
+  struct thread_sequence* s = mask ? only_sequence(st_thread, mask) : NULL;
   uint64_t time = timestamp ? timestamp : st_fast_now();
-  if (UNLIKELY(!s || !st_slot_runs_since(__builtin_ctz(mask), start_counter) ||
+  if (UNLIKELY(!s || !st_slot_runs_since(s->slot, start_counter) ||
                !st_sequence_write_block(&s->core, time, &st_end_block)))
     end_in_all(mask, start_counter, timestamp);
 }
 
 static void api_end_raised(uint32_t mask, uint32_t start_counter,
                            uint64_t timestamp, PyObject* type) {
-  uint32_t running = running_since(mask, start_counter);
+  uint32_t running = st_slots_running_since(mask, start_counter);
   struct event_request r = {.on_thread_track = true,
                             .since = start_counter,
                             .has_timestamp = timestamp != 0,
@@ -171,7 +146,7 @@ static void api_end_past(uint32_t mask, uint32_t start_counter,
                          const struct st_past_event* e) {
   struct event_request r = past(e, ST_SLICE_END);
   r.since = start_counter;
-  uint32_t running = running_since(mask, start_counter);
+  uint32_t running = st_slots_running_since(mask, start_counter);
   if (running)
     st_emit(&r, running);
 }
@@ -187,14 +162,10 @@ static void api_instant_past(PyObject* category, PyObject* name,
 }
 
 static PyObject* api_thread_track(uint64_t native_id) {
-  uint8_t thread[24], descriptor[64];
-  uint64_t uuid = native_id ^ st_process_track.uuid;
-  uint8_t* e = st_thread_descriptor_put_pid(thread, getpid());
-  e = st_thread_descriptor_put_tid(e, (int64_t)native_id);
-  uint8_t* p = st_track_descriptor_put_uuid(descriptor, uuid);
-  p = st_track_descriptor_put_parent_uuid(p, st_process_track.uuid);
-  p = st_track_descriptor_put_thread(p, thread, (size_t)(e - thread));
-  return fixed_track_new(uuid, descriptor, (size_t)(p - descriptor), NULL);
+  uint8_t descriptor[ST_THREAD_DESCRIPTOR];
+  uint64_t uuid;
+  size_t size = describe_thread(native_id, descriptor, &uuid);
+  return fixed_track_new(uuid, descriptor, size, NULL);
 }
 
 static bool api_is_untraced(void) {
