@@ -142,9 +142,8 @@ struct st_arbiter {
    * more chunk. */
   _Atomic bool disabled;
 
-  /* The functions of the loss marker: constants, whose data is guarded by
-   * `loss_mutex`.  If NULL, losses of ended writers are not marked in the
-   * trace. */
+  /* The functions of the loss marker, a constant struct.  If NULL, losses of
+   * ended writers are not marked in the trace. */
   _Atomic(const struct st_loss_marker*) loss_marker;
   /* This mutex guards the state of the loss marker, `loss_marks`. */
   pthread_mutex_t loss_mutex;

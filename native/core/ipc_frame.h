@@ -41,8 +41,8 @@ struct st_ipc_invoke {
 size_t st_ipc_frame_put_invoke(uint8_t* out,
                                const struct st_ipc_invoke* invoke);
 
-/* Parses the frame at the start of data.  If it is a complete InvokeMethod
- * frame, returns its size, including the header.  Otherwise returns 0.  `args`
- * of the result points into data. */
+/* Parses the frame at the start of data into `out`.  If it is a complete
+ * InvokeMethod frame, returns its size, including the header.  Otherwise
+ * returns 0.  `out->args` points into data. */
 size_t st_ipc_frame_get_invoke(const uint8_t* data, size_t size,
                                struct st_ipc_invoke* out);

@@ -2,14 +2,14 @@
  *
  * Each field is handled by the rule that the bytecode has for it:
  *
- *   simple   numbers re-encoded with the fewest bytes, delimited ones copied
+ *   simple   numbers re-encoded with the fewest bytes, delimited fields copied
  *   nested   its fields filtered in turn; a number in its place is dropped
  *   string   copied, then overwritten by the string filter
  *   denied   dropped
  *
- * A nested message may shrink after its length was written.  So the place for
- * the length has the minimal width of the old length, and the new length is
- * filled in as a redundant varint of this width:
+ * A nested message may shrink after its length was written.  So the output has
+ * a place for the length, as wide as the shortest varint of the old length.
+ * The new length is filled in as a redundant varint of this width:
  *
  *   in    12 84 00  08 07  18 01     field 2, four bytes: fields 1 and 3
  *   out   12 02     08 07            field 2, two bytes: field 3 is denied

@@ -151,8 +151,8 @@ void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
 }
 
 /* Copies one chunk for a scrape.  Returns the chunk's target buffer, or 0 if
- * there is none.  The caller holds the mutex, so the chunk cannot become free
- * meanwhile. */
+ * there is nothing to copy.  The caller holds the mutex, so the chunk cannot
+ * become free meanwhile. */
 static uint16_t scrape_chunk(struct st_producer_endpoint* e, uint32_t page,
                              uint32_t index, struct st_chunk_copy* copy,
                              uint8_t* scratch) {

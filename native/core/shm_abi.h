@@ -101,9 +101,10 @@ struct st_page_header {
 };
 
 /* A chunk header.  `packets` is stored with release order whenever a fragment
- * is complete.  A scraper of an unfinished chunk loads it first, with acquire
- * order, and so sees that number of complete fragments.  The other two members
- * are constant before that store, so relaxed order suffices for them. */
+ * is complete.  A scraper of an unfinished chunk loads `packets` first, with
+ * acquire order, and so sees that number of complete fragments.  The other two
+ * members have their final values before the first such store, so relaxed order
+ * suffices for them. */
 struct st_chunk_header {
   _Atomic uint32_t chunk_id;
   _Atomic uint16_t writer_id;

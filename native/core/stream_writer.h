@@ -98,8 +98,8 @@ uint8_t* st_stream_reserve(struct st_stream_writer* w, size_t n);
 void st_stream_init_fixed(struct st_stream_writer* w, void* buffer,
                           size_t size);
 
-/* A stream into memory of the heap that grows: a chain of slices.  Each slice
- * is twice as large as the one before, up to 128 KiB. */
+/* A stream that grows in the heap: a chain of slices.  Each slice is twice as
+ * large as the one before, up to 128 KiB. */
 struct st_heap_slice {
   struct st_heap_slice* next;
   size_t used, capacity;

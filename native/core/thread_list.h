@@ -15,8 +15,9 @@
  * only sets `ended` and `some_ended`.  A caller that uses the record of another
  * thread needs a lock of its own that reaps take, too (the GIL).
  *
- * Fork: the mutex is not locked for a fork, because visits may lock mutexes
- * that are.  The child makes it anew: the links are valid at each moment of a
+ * Fork: the list's mutex is not locked for a fork.  A visit of the records holds
+ * it, and may lock other mutexes, which are locked for a fork.  The child makes
+ * the list's mutex anew.  The links are valid at each moment of a
  * change, but a record that was being removed may leak.
  */
 #pragma once

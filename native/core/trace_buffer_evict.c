@@ -2,7 +2,7 @@
 
 #include "trace_buffer_internal.h"
 
-/* Eviction parses the unread fragments of a record like the reader.  It thus
+/* Eviction parses the unread fragments of a record as the reader does.  It thus
  * counts the losses of the sequence exactly.  It also notes that a packet began
  * in the evicted record, so that the reader does not take the rest of this
  * packet for a whole one.

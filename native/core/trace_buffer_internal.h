@@ -448,8 +448,8 @@ void st_consume_chain(struct st_trace_buffer* b, const struct st_chain* chain,
 void st_skip_orphan(struct st_trace_buffer* b, struct st_sequence* s,
                     struct st_record* r, enum st_consumer consumer);
 /* Removes the first record from its sequence.  The record's bytes in the ring
- * stay valid: if the trace cannot be written, a ring in a file can still be
- * recovered. */
+ * stay valid.  So a ring in a file can still be recovered if the trace cannot
+ * be written. */
 void st_erase_first(struct st_trace_buffer* b, struct st_sequence* s);
 /* Removes the first record from its sequence, and marks it in the ring as
  * padding, so that recovery skips it. */

@@ -211,9 +211,10 @@ static bool rewrite(struct st_trace_buffer* b, struct st_record* r,
   return true;
 }
 
-/* Handles the re-commit of a scraped chunk that has a record.  If that record
- * was read to its end, it would soon be overwritten; so the chunk's new
- * fragments are added as a record at the write position instead. */
+/* Handles the re-commit of a scraped chunk that has a record.  The chunk's new
+ * fragments are usually written into this record.  But if the record was read
+ * to its end, the record would soon be overwritten.  Then the new fragments are
+ * added as another record, at the write position. */
 static bool recommit(struct st_trace_buffer* b, struct st_sequence* s,
                      uint32_t number, const struct st_chunk_copy* c,
                      const uint8_t* copy, const struct st_fragments* f) {

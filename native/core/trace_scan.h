@@ -3,11 +3,11 @@
  *   struct st_trace_scan scan = {.on_descriptor = f, .context = c};
  *   size_t parsed = st_trace_scan(&scan, data, size);
  *
- * It walks over complete packets (0a, length, packet), counts packets with a
- * track event and packets that mark a loss because shared memory was full, and
- * calls functions for TrackDescriptors and source locations.  It stops at the first incomplete
- * packet, where the caller continues with more data.  It accepts any bytes, and
- * reads none outside of them.
+ * It walks over complete packets (0a, length, packet).  It counts packets with
+ * a track event, and packets that mark a loss because shared memory was full.
+ * It calls functions for TrackDescriptors and source locations.  It stops at
+ * the first incomplete packet, where the caller continues with more data.  It
+ * accepts any bytes, and reads none outside of them.
  */
 #pragma once
 

@@ -77,8 +77,9 @@ struct slice {
   bool is_last;
 };
 
-/* Reads the content of a slice.  Returns false unless the content is encoded as
- * Perfetto's service does: `data`, then last_slice_for_packet. */
+/* Reads the content of a slice.  Returns false unless the content has the form
+ * that Perfetto's service writes: `data`, then perhaps
+ * last_slice_for_packet. */
 static bool read_slice(const uint8_t* p, const uint8_t* end,
                        struct slice* slice) {
   const uint8_t* data_end = p;

@@ -182,9 +182,9 @@ void st_sequence_declare_track(struct st_sequence* s,
   s->seen_tracks[slot].epoch = s->epoch;
 }
 
-/* Writes the timestamp of the event, as a difference to the last timestamp.  A
- * time before the last one is written as an absolute timestamp, which leaves
- * the sequence's own clock unchanged. */
+/* Writes the timestamp of the event, as a difference to the last timestamp.  If
+ * the event is before the last timestamp, writes an absolute timestamp, which
+ * leaves the sequence's own clock unchanged. */
 static uint8_t* put_time(struct st_sequence* s, const struct st_event* e,
                          uint8_t* p) {
   if (e->explicit_timestamp || e->timestamp < s->last_timestamp)

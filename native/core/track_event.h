@@ -239,10 +239,10 @@ static inline uint8_t* st_put_small_ids(uint8_t* p, uint32_t category_iid,
   return p;
 }
 
-/* The hot path: writes an event that has only ids.  Its time must not be before
- * the last one, and the chunk must contain the announced state.  Otherwise
- * returns false, with nothing written, and the caller has to use
- * st_sequence_write(). */
+/* The hot path: writes an event that has only ids.  The event must not be
+ * earlier than the sequence's last timestamp, and the incremental state must be
+ * announced in this chunk.  Otherwise returns false, with nothing written, and
+ * the caller has to use st_sequence_write(). */
 static inline bool st_sequence_write_small(
     struct st_sequence* s, enum st_event_type type, uint64_t timestamp,
     uint32_t category_iid, uint32_t name_iid, uint64_t track_uuid) {

@@ -13,8 +13,9 @@ enum { CHUNK = 1024, SLOTS = 4 * ST_MAX_CODE_RECORDS };
  * Threads with the GIL write records and table.  The sampling thread reads both
  * without the GIL.  A record and the pointer to its chunk are complete before
  * `count` is increased with release order, so a thread that has loaded `count`
- * with acquire order may read them.  The zeros and the entries of the table are
- * published in the same way. */
+ * with acquire order may read them.  `slots` is set with release order, after
+ * the table was filled with zeros.  Each entry of the table is set with release
+ * order, too.  The sampling thread loads both with acquire order. */
 static struct st_code_record* _Atomic chunks[ST_MAX_CODE_RECORDS / CHUNK];
 static _Atomic uint32_t count;
 static _Atomic uint32_t* _Atomic slots;

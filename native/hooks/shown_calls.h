@@ -2,8 +2,8 @@
  *
  * A call becomes a slice (it is shown) if it lasts at least as long as the
  * threshold.  Shorter calls are only counted, in their caller.  So the BEGIN of
- * a call is not written before the call has reached the threshold.  It has the
- * time at which the call began.
+ * a call is not written before the call has reached the threshold.  The BEGIN
+ * has the time at which the call began.
  *
  * An open call becomes known in two ways:
  *

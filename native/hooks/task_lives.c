@@ -100,8 +100,9 @@ static struct life* add_life(PyObject* task, uint64_t created) {
   return l;
 }
 
-/* Returns the life of a task; NULL if it has none.  Drops the life of a task that
- * was destroyed before it was done and had the same address. */
+/* Returns the life of a task; NULL if it has none.  The life at this address
+ * may be that of an earlier task, which was destroyed before it was done.  Such
+ * a life is dropped. */
 static struct life* life_of(PyObject* task) {
   struct life* l = find(task);
   PyObject* reference = l ? PyWeakref_NewRef(task, NULL) : NULL;
@@ -114,9 +115,11 @@ static struct life* life_of(PyObject* task) {
   return l;
 }
 
-/* Whether the rate of new lives or lanes is below the limit: `next` is the time
- * of the last one plus the mean distance.  A quiet second allows as many at
- * once as the limit per second. */
+/* Whether the rate of new lives or lanes is below the limit.  `next` is the
+ * time from which one more is allowed; each new one adds the mean distance to
+ * it.  `next` is never more than a second in the past.  So after a quiet
+ * second, as many are allowed at once as the limit allows per
+ * second. */
 static bool may_add(uint64_t* next, uint64_t per_second, uint64_t now) {
   if (lives.every)
     return true;

@@ -28,8 +28,8 @@
 #include <stdint.h>
 
 /* Handles the begin of a call of Handle._run.  Returns a new reference to the
- * task whose step it is.  Returns NULL if it is not the step of a task with a
- * life; never sets an exception. */
+ * task whose step this call is.  Returns NULL if the call is not a step of a
+ * task, or if the task has no life.  Never sets an exception. */
 PyObject* st_task_step_begins(PyObject* handle, uint64_t now);
 /* Handles the end of the step.  Takes the reference to the task.  A pending
  * exception stays set. */

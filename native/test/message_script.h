@@ -3,7 +3,8 @@
  *
  * Each step is a byte.  It selects the field to append, and the open message
  * that gets it; descendants of that message end.  The plain encoder keeps the
- * tree's bytes per level and wraps a level into its parent when it ends.
+ * bytes of each open level.  When a level ends, its bytes are appended to the
+ * parent's level as a nested field.
  */
 #pragma once
 

@@ -124,8 +124,8 @@ static void test_number_of_bytes_is_bounded(void) {
   st_intern_destroy(&t);
 }
 
-/* Compares with a model beyond both limits: stored strings keep their ids, and
- * new ones get the next id of their kind while there is room. */
+/* Compares the table with a model, also beyond both limits: stored strings keep
+ * their ids, and new ones get the next id of their kind while there is room. */
 static void test_random_strings_beyond_the_limits_match_a_model(void) {
   enum { STRINGS = 3 * ST_INTERN_MAX_STRINGS, OPERATIONS = 300000 };
   static uint16_t ids[ST_INTERN_KINDS][STRINGS];

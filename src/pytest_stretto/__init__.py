@@ -15,7 +15,9 @@ TRACE = "trace.pftrace"
 
 
 def _trace_path(text: str) -> str:
-    """Parse FILE: `--stretto test_shop.py` names tests by mistake, which must not be overwritten.
+    """Parse FILE.
+
+    `--stretto test_shop.py` names a file of tests by mistake. This file must not be overwritten.
 
     Raises:
         UsageError: FILE is a folder, a source, the id of a test, or a file that isn't a trace.

@@ -676,7 +676,7 @@ class Category:
     ) -> None:
         """End the innermost slice that is open on the track.
 
-        The parameters are those of `slice`; arguments are added to those of `begin`.
+        The parameters are those of `slice`. The slice has the arguments of `begin` and of `end`.
         """
     def template(
         self, name: str, /, *names: str, args: Mapping[str, Any] = ..., **constants: Any

@@ -56,8 +56,8 @@ def stats() -> dict[str, int]:
 
     `too_deep`, `too_short`: calls beyond the limits. `unfinished`: calls whose end was not
     reported, so that they end with their caller. `threads_replaced`, `threads_occupied`: threads
-    that could not be traced because the program set its own profiler, during the recording or
-    before.
+    that could not be traced because the program set its own profiler: during the recording
+    (`threads_replaced`), or before it (`threads_occupied`).
     """
 
 def totals() -> dict[str, Any]:
@@ -100,7 +100,7 @@ def watch_tasks(
     """
 
 def look_at_tasks() -> tuple[int, int]:
-    """Look at the tasks that are not done; return the number of tasks without a lane.
+    """Look at the tasks that are not done; return two numbers of tasks without a lane.
 
     The first number counts tasks shorter than the threshold, the second one tasks beyond the limit
     of lanes per second.

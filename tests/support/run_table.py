@@ -1,7 +1,7 @@
 """A pytest plugin that prints the time of each suite and the number of deselected tests.
 
-Works with and without pytest-xdist, where each worker collects the tests and sends the main
-process the number of deselected ones.
+Works with and without pytest-xdist. With pytest-xdist each worker collects the tests, and sends
+the number of deselected tests to the main process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """HTTP servers in processes of their own, and a request by each client library to each server.
 
-The command is `python web_processes.py`; with the name of a server it is that server, which prints
-its port, and ends when its standard input is closed.
+`python web_processes.py` starts the servers and makes the requests. `python web_processes.py NAME`
+is the server NAME; it prints its port, and ends when its standard input is closed.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
  *
  * Each chunk repeats the interned names that it uses, so each function is named
  * once in each chunk.  If the cached BEGIN of a call was encoded for an earlier
- * chunk (epoch), this unit writes its names into the new chunk, without
- * st_emit.  A chunk holds about a thousand events, so a program that calls a
- * hundred functions in turn would otherwise need st_emit for every third call.
+ * chunk (an earlier epoch), this unit writes the names of the call into the new
+ * chunk by itself, without st_emit.  A chunk holds about a thousand events, so
+ * a program that calls a hundred functions in turn would otherwise need st_emit
+ * for every third call.
  */
 #pragma once
 

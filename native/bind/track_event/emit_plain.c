@@ -331,7 +331,7 @@ uint32_t emit_plain(enum st_event_type type, CategoryObject* category,
 
 /* Finds the id of a name by the name's value.  At its first use a name is
  * written inline, because many names are never used again.  At the second use
- * returns false: st_emit then interns the name. */
+ * of a name this function returns false, and st_emit interns the name. */
 static bool find_name(struct current* now, PyObject* name) {
   struct thread_sequence* s = now->sequence;
   Py_ssize_t size;

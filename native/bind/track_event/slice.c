@@ -244,9 +244,9 @@ static uint32_t begin_quickly(SliceObject* s, uint32_t mask) {
                                        mask, s->names, values);
 }
 
-/* Begins entry number `index` of a slice.  The entry is looked up after the
- * event: the repr of an argument may have entered the same slice, which moves
- * the stack of entries. */
+/* Begins entry number `index` of a slice.  The entry is looked up only after
+ * the event is written: the repr of an argument may enter the same slice, and
+ * the stack of entries then moves. */
 static void begin(SliceObject* s, uint32_t mask, uint32_t index) {
   uint32_t rest = begin_quickly(s, mask), written = mask & ~rest;
   if (UNLIKELY(rest))

@@ -1,9 +1,9 @@
 /* A thread's sequence of packets for one slot, with its caches of interned ids.
  *
- * Interned ids are valid for one epoch of the core sequence: its state is
- * announced again in each chunk, and after a loss.  The caches hold strong
- * references to their objects, so a cached address never belongs to a new
- * object.
+ * Interned ids are valid for one epoch of the core sequence.  A new epoch
+ * begins when the sequence announces its incremental state again: in each
+ * chunk, and after a loss.  The caches hold strong references to their objects,
+ * so a cached address never belongs to a new object.
  *
  * Life cycle: made with a thread's first event for a slot (thread_state.h).
  * `close` returns the chunk and the writer id; an ending thread calls it

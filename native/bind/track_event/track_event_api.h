@@ -54,8 +54,8 @@ struct st_track_event_api {
   /* Writes the END of a call that an exception of the type `type` has left. */
   void (*end_raised)(uint32_t mask, uint32_t start_counter, uint64_t timestamp,
                      PyObject* type);
-  /* Write a BEGIN, an END and an instant event that happened earlier, on the
-   * track of any thread and with arguments. */
+  /* Three functions that write a BEGIN, an END and an instant event.  The event
+   * has arguments, happened earlier, and is on the track of any thread. */
   uint32_t (*begin_past)(PyObject* category, PyObject* code, uint32_t except,
                          const struct st_past_event* event);
   void (*end_past)(uint32_t mask, uint32_t start_counter,

@@ -1,10 +1,11 @@
 /* Fuzzes writer misuse: writes to any handle, open, ended or stale, in any
  * order.
  *
- * Like the bindings, it compares the serial of a handle with that of the
- * message, and does not use a stale handle.  A write to an ended message must
- * change nothing.  The output must always be a complete message of the size
- * that the stream reports, and bytes around the buffers must not change. */
+ * A handle is stale if its serial is not that of the message.  Like the
+ * bindings, the target checks this first, and does not write to a stale handle.
+ * A write to an ended message must change nothing.  The output must always be a
+ * complete message of the size that the stream reports, and bytes around the
+ * buffers must not change. */
 #define CHECK_ABORTS
 #include "../message_script.h"
 #include "core/decoder.h"

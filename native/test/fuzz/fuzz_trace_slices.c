@@ -1,6 +1,6 @@
-/* Fuzzes both slice functions, with any bytes as a trace and as a reply: they
- * must stay inside their buffers, and joining packed slices must give the same
- * bytes. */
+/* Fuzzes both slice functions, with any bytes as a trace and as a reply.  They
+ * must stay inside their buffers.  Joining packed slices must give the bytes
+ * that were packed. */
 #define CHECK_ABORTS
 #include <string.h>
 

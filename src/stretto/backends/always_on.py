@@ -117,7 +117,7 @@ class AlwaysOnBackend:
     def post(self, function: Callable[[], object]) -> None:
         """Run `function` once the service has handled earlier requests.
 
-        A program that starts creates many categories. Sending them together takes one message.
+        A starting program creates many categories. Due to this delay one message has them all.
         """
         client = self._client
         if client is not None and client.connected:

@@ -110,9 +110,9 @@ class SystemBackend:
         """Stop recording and disconnect. Recorded data stays in the service.
 
         The IPC thread stops first: otherwise it could start a data source while this thread ends
-        it, and the data source would never stop. Data sources end before the disconnection, at
-        which the service reads the shared memory for the last time. Disconnecting also calls
-        functions that may be recorded themselves.
+        it, and the data source would never stop. Data sources end before the disconnection, for two
+        reasons: when the connection ends, the service reads the shared memory for the last time;
+        and disconnecting calls functions that may be recorded themselves.
         """
         producer, client = self._producer, self._take_client()
         if client is not None and producer is not None:

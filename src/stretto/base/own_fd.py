@@ -1,4 +1,4 @@
-"""Descriptors whose file is checked before use, as the program may have closed them.
+"""Descriptors whose file is checked before use, because the program may have closed them.
 
 Daemons close all descriptors, and a file that is opened later may get the number of one of
 Stretto's descriptors: that file must not be read, written or closed here. So a descriptor is stored

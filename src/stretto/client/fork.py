@@ -65,8 +65,9 @@ def stop_threads(caller: FrameType) -> None:
 def _is_fork_over() -> bool:
     """Whether os.fork() has returned: all its hooks have run, and threads have been counted.
 
-    While os.fork() runs, its caller's frame stays at the call instruction, and the frame of a hook
-    is between the caller's frame and the frame of the pending call.
+    Called by `_resume_after_fork`, a pending call. While os.fork() runs, its caller's frame stays
+    at the instruction that calls os.fork(). While a hook of the fork runs, the hook's frame is
+    between the caller's frame and the frame of the pending call.
     """
     if _forking is None:
         return True

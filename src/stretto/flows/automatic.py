@@ -7,9 +7,9 @@
 Each library is wrapped when the program has imported it. Requests without a `traceparent` get the
 header `x-stretto-flow`.
 
-Paths may hold names, ids and secrets, so no event has one. A client's slice is named by method and
-host, a server's by the method; in it the framework's route is a slice named by its template,
-`GET /users/{name}`.
+Paths may hold names, ids and secrets, so no event has a path. A client's slice is named by method
+and host, a server's slice by the method. Inside the server's slice, the framework's route has a
+slice named by the route's template, `GET /users/{name}`.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ wire. Only one thread or task may read.
 If the count becomes unknown, no arrow is drawn for the rest of the connection, and
 `stretto.flows.stats()` counts `not synchronised`:
 
-- after an exception in the block of `sending`, as it is unknown whether the message was written. So
-  encode the message before the block, and wait for the stream to drain after it;
-- if two tasks are in blocks of `sending` at once, as the order of their writes is unknown;
+- after an exception in the block of `sending`: it is unknown whether the message was written. So
+  encode the message before the block, and wait for the stream to drain after the block;
+- if two tasks are in blocks of `sending` at once: the order of their writes is unknown;
 - after `lost`, which the reader calls if messages were, or may have been, read without `handling`.
 
 If both ends are created with the same `is_server`, there are no arrows; this can't be detected.

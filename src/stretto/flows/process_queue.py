@@ -177,7 +177,8 @@ class _Traced:
             raise
         number = 0
         # If there are more unread items than entries, the entry may belong to a later item. The
-        # test is also false if the count of written items is lost: it is then the largest number.
+        # test is also false if the count of written items is lost: a lost count is the largest
+        # number.
         if read and numbers[_WRITTEN] - read < SIZE - 1:
             number = int(numbers[_FIRST + (read - 1) % SIZE])
         hooks = rpc_hooks.hooks

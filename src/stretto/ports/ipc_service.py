@@ -26,8 +26,8 @@ class IPCService:
     Args:
         runner: The task runner of the service.
         make_queue: Makes the outgoing queue on a socket: by default `_native.SendQueue`.
-        on_error: Called when accepting fails, and with the reason when a peer is disconnected
-            or its requests are rejected.
+        on_error: Called with an error, which has the reason, when accepting fails, when a peer is
+            disconnected, and when requests of a peer are rejected.
     """
 
     def __init__(

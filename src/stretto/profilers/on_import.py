@@ -1,6 +1,6 @@
 """Calls functions after a module has been imported, without importing it.
 
-While a callback is registered for a module, a finder of this module is the first in
+While a callback is registered for any module, a finder of `on_import` is the first in
 `sys.meta_path`. It delegates the search to the other finders, and wraps the loader that they find.
 The wrapper calls the callbacks. The attributes of the imported module refer to the original loader.
 """

@@ -5,9 +5,10 @@
         asyncio.sleep
           await                        suspended, or ready and waiting for the thread
 
-Outside of `await` the task runs. A task is looked at before a step, when it has been suspended long
-enough to be seen: the coroutines that it awaits then have begun, the others have ended, since
-the look before. That is how accurate the times of inner coroutine calls are.
+Outside of `await` the task runs. A task is looked at before a step, if it has been suspended long
+enough to be seen. A look finds the coroutines that the task awaits at this time. A coroutine that
+the look before did not find has begun since then; one that is no longer found has ended since then.
+So the times of inner coroutine calls are only as accurate as the looks are frequent.
 """
 
 from __future__ import annotations

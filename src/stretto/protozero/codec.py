@@ -61,7 +61,7 @@ class Codec:
 
 
 class MessageCodec(Codec):
-    """The codec of a message class, which is created when it is first used.
+    """The codec of a message class. The class is created when it is first used.
 
     `message` imports this module, so the class can't be annotated as a subclass of `Message`.
     """

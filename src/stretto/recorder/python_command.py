@@ -1,4 +1,4 @@
-"""Checks by its command line and environment whether a Python can be recorded.
+"""Checks whether a Python can be recorded, by its command line and its environment.
 
 A Python is recorded if it imports the `sitecustomize` of the recorder's workspace: the folder
 must be on its PYTHONPATH, and no option may disable `sitecustomize`.

@@ -4,7 +4,7 @@
               (on disk, if they are many)
 
     slice                     duration begin, duration end
-    instant                   instant; with flows a zero-length duration, as flows join durations
+    instant                   instant; with flows a zero-length duration: flows join durations
     flow_ids                  flow begin if no flow with this id is open, else flow step
     terminating_flow_ids      flow end
     counter                   counter with the argument `value`

@@ -9,8 +9,8 @@ The `ATRACE_` policies are for the text format of Android's tracing, `B|pid|payl
 beginning of the payload is compared before the expression is tried.
 
 Expressions match bytes, in the common syntax of Python, RE2, PCRE and ECMAScript. An expression is
-refused if its meaning differs between these (POSIX classes such as `[[:alpha:]]`), or if it can't
-be matched in linear time (back references, lookaround).
+refused if its meaning differs between these four (POSIX classes such as `[[:alpha:]]`), or if it
+can't be matched in linear time (back references, lookaround).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Connects a running program to a recorder that attaches to it, and detaches it again.
 
-    recorder  --script-->  main thread  --starts-->  thread: `start` connects, and ends
+    recorder  --script-->  main thread  --starts-->  thread: calls `start`, then ends
     recorder  <--producer connection, shared memory--> program
     recorder  <--control connection--  an empty line when attached; closed when detached
 

@@ -86,8 +86,8 @@ class ConsumerEndpoint:
         Args:
             config: An encoded TraceConfig.
             fd: Output file for `write_into_file`; owned by the caller.
-            ring_fds: Files that hold the memory of buffers, by buffer index, so that they survive
-                this process; owned by the caller.
+            ring_fds: Files that hold the memory of buffers, by buffer index, so that the data
+                survives this process; owned by the caller.
         """
         if not self._connected:
             return

@@ -1,7 +1,7 @@
 """Declarations of a library, after parsing and before the IR.
 
-The consumer makes declarations from the syntax tree; a nested layout has its own declaration. The
-compiler adds their types, values and shapes.
+`consume` makes declarations from the syntax tree; a nested layout has its own declaration. The
+compiler adds the types, values and shapes of the declarations.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     library a;                                  library b; using a;
     @sensitive alias Token = string:100;        type S = struct { t vector<a.Token>; };
 
-The IR of `b` does not contain `a.Token`: the IR lists no aliases and new types as types, and the IR
+The IR of `b` does not contain `a.Token`: an IR does not list aliases and new types as types. The IR
 of `a` may not be available. So the attribute is copied from an alias to the elements that mention
 it, here to the member `t`; from a library to its declarations; from a protocol to its methods,
 because other protocols may compose them; and from the alias of a payload to the method.

@@ -156,7 +156,7 @@ class Layout:
         subtype: The subtype of an enum or bits: `: uint8`.
         attributes: The attributes of a layout within another declaration.
         old: Whether the layout is in the old syntax, which has no `resource`.
-        declared: The LayoutDecl that the consumer made.
+        declared: The LayoutDecl that `consume` made.
     """
 
     span: Span

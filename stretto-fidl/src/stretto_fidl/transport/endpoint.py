@@ -33,7 +33,7 @@ class Incoming:
     Attributes:
         header: The header.
         data: All bytes, the header's included.
-        handles: The handles of the message. The decoder owns them afterwards.
+        handles: The handles of the message. Once they are passed to the decoder, it owns them.
         taken: Whether the reader has passed the message to the thread or task that waits for it.
         span: The span of the handler, if the message is traced.
     """
