@@ -2,7 +2,7 @@
  *
  * Shared by all producer endpoints of the service.  Entries have a reference
  * count: a session may remove a buffer while a writer copies a chunk into it.
- * The buffer is then destroyed, and its id becomes free, with the last release.
+ * In that case the last release destroys the buffer, and its id becomes free.
  *
  *   create -> add ... acquire/release ... remove -> (last release) -> gone
  *

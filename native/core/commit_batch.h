@@ -109,8 +109,9 @@ void st_commit_batch_destroy(struct st_commit_batch* b);
 void st_commit_batch_patch_directly(struct st_commit_batch* b,
                                     const struct st_shm* shm);
 
-/* Gives the batch its queue.  Registers the batch again with the fork guard, as
- * the last entry; users of the batch must do the same afterwards. */
+/* Gives the batch its queue.  Registers the batch with the fork guard again, so
+ * that it is the last entry.  Afterwards objects that use the batch must be
+ * registered again, too. */
 void st_commit_batch_bind(struct st_commit_batch* b,
                           struct st_send_queue* queue,
                           const struct st_producer_methods* methods);

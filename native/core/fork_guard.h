@@ -13,7 +13,8 @@
  *   child      its handler drops the parent's resources; they are unlocked
  *
  * Order: entries are locked from the last registered one to the first.  So an
- * object that calls another one under its own lock must be registered after it.
+ * object that calls another one under its own lock must be registered after the
+ * other one.
  *
  * Limits: vfork and posix_spawn do not run the handlers, and need not: no code
  * of this process runs in their child.  Handlers may call only functions that

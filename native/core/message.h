@@ -56,8 +56,8 @@ static inline uint8_t* st_message_room(const struct st_message* m, size_t n) {
   return s->innermost == m && (size_t)(s->end - s->cur) >= n ? s->cur : NULL;
 }
 
-/* Appends the bytes from st_message_room()'s result to `end`, which the caller
- * has written, to the message. */
+/* Appends bytes that the caller has written to the room of the message.  They
+ * begin at the result of st_message_room(), and end at `end`. */
 static inline void st_message_advance(struct st_message* m, uint8_t* end) {
   m->size += (uint32_t)(end - m->stream->cur);
   m->stream->cur = end;

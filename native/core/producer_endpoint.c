@@ -140,10 +140,10 @@ void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
   copy.complete = true;
   copy.payload = c.begin + ST_CHUNK_HEADER_SIZE;
   copy.payload_size = c.size - ST_CHUNK_HEADER_SIZE;
-  /* The mutex keeps scrapers from copying this chunk meanwhile.  Without it, an
-   * older copy by a scraper could reach the buffer after the copy that is made
-   * here.  Or a scraper's copy could contain bytes of the chunk's next
-   * writer. */
+  /* While this chunk is copied and freed, the mutex keeps scrapers from copying
+   * it.  Without the mutex, an older copy by a scraper could reach the buffer
+   * after the copy that is made here.  Or a scraper's copy could contain bytes
+   * of the chunk's next writer. */
   pthread_mutex_lock(&e->mutex);
   st_endpoint_copy_chunk(e, &copy, target_buffer);
   st_chunk_release_as_free(&e->shm, &c);

@@ -47,7 +47,7 @@ static inline uint32_t st_slot_running(int slot) {
                               memory_order_acquire);
 }
 
-/* Returns whether the slot records for the same session as when
+/* Returns whether the slot records for the same session as at the time at which
  * st_start_counter was `generation`. */
 static inline bool st_slot_runs_since(int slot, uint32_t generation) {
   uint32_t running = st_slot_running(slot);

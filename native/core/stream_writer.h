@@ -31,8 +31,8 @@ struct st_stream_delegate {
   void (*new_buffer)(void* self, struct st_stream_writer* w);
   /* Called for each open message before the stream leaves the current buffer,
    * which contains the message's size field of four bytes.  Returns the address
-   * to which the size will be written later: that of a patch, or size_field if
-   * its memory stays valid.  Returns NULL to drop the size. */
+   * to which the size will be written later: the address in a patch, or
+   * size_field if its memory stays valid.  Returns NULL to drop the size. */
   uint8_t* (*redirect_size_field)(void* self, uint8_t* size_field);
 };
 

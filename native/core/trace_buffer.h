@@ -190,8 +190,8 @@ size_t st_trace_buffer_size(const struct st_trace_buffer* b);
 uint64_t st_trace_buffer_unread(const struct st_trace_buffer* b);
 
 /* Returns whether a buffer with a watermark is about to overwrite unread data:
- * three times the watermark is unread, or 3/4 of the buffer's size if that is
- * less. Does not take the lock. */
+ * more than three times the watermark, or more than 3/4 of the buffer's size,
+ * is unread.  Does not take the lock. */
 bool st_trace_buffer_congested(const struct st_trace_buffer* b);
 
 /* Sets the watermark.  Each time the unread bytes rise above the watermark, 8

@@ -21,7 +21,8 @@
  * tail) have one entry each in a circular array.  The entry of a record without
  * unread data (padding, chunks read to their end) belongs to no sequence.  A
  * record whose number is not in [head, tail) was evicted.  The reader checks
- * that, because it releases the lock between two records.
+ * whether a record was evicted, because it releases the lock between two
+ * records.
  *
  * Memory: 36 bytes per record and 44 per sequence.  The newest 1024 sequences
  * without records are kept, to detect gaps in their chunk ids.

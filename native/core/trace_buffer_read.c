@@ -115,9 +115,10 @@ static enum look copy_out(struct st_trace_buffer* b, struct st_sequence* s,
   return LOOK_COPY;
 }
 
-/* Leaves a record that was read to its end.  The reader continues with the next
- * record of the sequence, or after the record at the cursor.  An incomplete
- * record stays in the sequence, because it may still grow. */
+/* Leaves a record that was read to its end.  If it is the record at the cursor,
+ * the cursor moves to the next record.  Otherwise the reader continues with the
+ * next record of the sequence.  An incomplete record stays in the sequence,
+ * because it may still grow. */
 static enum look leave_record(struct st_trace_buffer* b,
                               struct st_sequence* s) {
   struct st_index* x = &b->index;

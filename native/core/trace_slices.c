@@ -46,8 +46,8 @@ size_t st_slices_pack(const uint8_t* trace, size_t size, size_t limit,
   const uint8_t* begin = out;
   const uint8_t* next = p;
   while (open_field(p, trace + size, PACKET_TAG, &next)) {
-    /* ST_SLICE_OVERHEAD counts from a packet without its tag and length.  A
-     * field includes both, and they take at least two bytes. */
+    /* ST_SLICE_OVERHEAD is added to the size of a packet without its tag and
+     * length.  The field here includes both; they take at least two bytes. */
     size_t cost = (size_t)(next - p) + ST_SLICE_OVERHEAD - 2;
     if (cost > limit)
       break;

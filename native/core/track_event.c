@@ -54,8 +54,8 @@ void st_sequence_owe_end(struct st_sequence* s, uint64_t timestamp,
   s->owed[s->owed_count++] = (struct st_owed_end){timestamp, track_uuid};
 }
 
-/* Writes a clock snapshot that starts the sequence's own clock: the two clocks'
- * times at this moment. */
+/* Writes a clock snapshot that starts the sequence's own clock.  It says that
+ * BOOTTIME and the sequence's clock both have the time `now`. */
 static uint8_t* put_clock_snapshot(uint8_t* p, uint64_t now) {
   uint8_t clocks[64], one[32];
   uint8_t* o = st_clock_snapshot_clock_put_clock_id(one, ST_CLOCK_BOOTTIME);

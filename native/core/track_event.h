@@ -88,8 +88,8 @@ struct st_sequence {
   uint32_t epoch;
   /* The id of the chunk in which the incremental state was announced. */
   uint32_t state_chunk_id;
-  /* For how many further chunks the incremental state is valid: 0, unless
-   * chunks are too small to hold a state each. */
+  /* For how many further chunks the incremental state is valid.  0, so that
+   * each chunk has a state of its own, unless chunks are too small for that. */
   uint32_t state_span;
   size_t room_limit; /* The largest room in bytes that an event may request. */
   bool state_valid;
@@ -258,8 +258,8 @@ static inline bool st_sequence_write_small(
   return true;
 }
 
-/* The ids in the BEGIN of a call: of its names and of its track, which is 0 for
- * the default track. */
+/* The ids in the BEGIN of a call: the ids of its names, and the uuid of its
+ * track (0: the default track). */
 struct st_small_call {
   uint32_t category_iid, name_iid, location_iid;
   uint64_t track_uuid;

@@ -63,9 +63,10 @@ static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
   return s;
 }
 
-/* Returns whether the sampling thread has armed a switched-off function, so
- * that the interpreter has reported this call.  If so, the function is switched
- * on until its next short call. */
+/* Called when the interpreter reports a call of a function that is switched
+ * off.  Returns whether the sampling thread has armed the function, and so
+ * requested the report.  If so, switches the function on until its next short
+ * call. */
 static bool wakes(struct st_code_record* r) {
   if (!atomic_load_explicit(&r->armed, memory_order_relaxed))
     return false;

@@ -61,8 +61,9 @@ struct st_code_record* st_code_record_find(uint64_t code);
 struct st_code_record* st_code_record_get(PyObject* code);
 
 uint32_t st_code_records_count(void);
-/* Returns the record with this index, in the order in which records were made,
- * or NULL.  May be called without the GIL. */
+/* Returns the record with this index, or NULL if there is none.  Indices are
+ * given in the order in which records are made.  May be called without the
+ * GIL. */
 struct st_code_record* st_code_record_at(uint32_t index);
 
 /* Removes all code records.  Called after the sampling thread was stopped. */

@@ -7,10 +7,10 @@
  * calls.
  *
  * A thread has one profile function, and the program may set its own
- * (cProfile).  The program's function stays in place, and the thread is
- * counted.  After the program has removed its function, our function is set
- * again.  sys.getprofile() returns a callable that sets our function, so a
- * program that saves and restores the profile function restores ours.
+ * (cProfile).  The program's function stays in place, and st_hooks.counts
+ * counts the thread.  After the program has removed its function, our function
+ * is set again.  sys.getprofile() returns a callable that sets our function, so
+ * a program that saves and restores the profile function restores ours.
  *
  * If a thread has a profile function when it calls sys.setprofile(), the new
  * profile function gets an event for the return of that call.  Without our hook

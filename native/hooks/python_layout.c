@@ -79,7 +79,7 @@ struct st_stack_frame st_python_caller(struct st_stack_frame frame) {
 void st_python_rearm(PyObject* code) {
 #if PY_VERSION_HEX >= 0x030C0000
   /* The store may be relaxed: the thread that reads the version uses no other
-   * data with it, and the GIL orders all that follows. */
+   * data with it.  What that thread does next is ordered by the GIL. */
   __atomic_store_n(&((PyCodeObject*)code)->_co_instrumentation_version, 0,
                    __ATOMIC_RELAXED);
 #else

@@ -137,9 +137,8 @@ bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
 struct st_shown_frame* st_shown_insert(struct st_shown_calls* s, uint32_t index,
                                        uint64_t address,
                                        struct st_code_record* record);
-/* Sets `last` of the frames in the thread's last stack sample.  The new value
- * is the end of the time in which the stack did not change, but at most
- * `now`. */
+/* Sets `last` of the frames in the thread's last stack sample: to the time
+ * until which the stack did not change, or to `now` if that time is later. */
 void st_shown_refresh(struct st_shown_calls* s, uint64_t now);
 /* Sets `last` to `time` in each frame of the thread's last stack sample. */
 void st_shown_extend(struct st_shown_calls* s, uint64_t time);

@@ -6,8 +6,9 @@
  *   - reads the stack (probes/stack_reader.h).  If the thread has used no CPU
  *     time since its last sample, its stack is unchanged and is not read;
  *   - passes a new sample to stack_samples.h.  If the next sample is the same,
- *     it is passed, too, and confirms the first one.  After that only the time
- *     `until` which the stack is unchanged is updated;
+ *     it is passed, too, and confirms the first one.  For further samples that
+ *     are the same, only `until` is updated, the end of the time in which the
+ *     stack is unchanged;
  *   - arms the functions on the stack that are switched off: the interpreter
  *     reports their next calls;
  *   - adds the time since the last sample to the functions on the stack.

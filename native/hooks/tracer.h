@@ -65,8 +65,8 @@ struct st_hooks {
   bool c_functions;
   bool running;
   bool auto_detail;
-  /* Whether auto detail may switch functions off.  It may not without the
-   * sampling thread, which finds long calls of such functions
+  /* Whether auto detail may switch functions off: only with the sampling
+   * thread, which finds the long calls of functions that are switched off
    * (stack_sampler.h). */
   bool may_switch_off;
   /* Whether any function is switched off by auto detail. */

@@ -29,8 +29,8 @@ static inline uint8_t* canonical_delimited(const uint8_t* p, size_t size,
       memcpy(out, p, size);
     return out + size;
   }
-  /* Writes the content of a nested message after room for the longest length.
-   * Then moves the content to its length. */
+  /* Writes the content of a nested message behind room for the longest length.
+   * Then writes the length, and moves the content directly behind it. */
   uint8_t* body = out + ST_MAX_VARINT;
   size_t body_size = canonicalise(p, p + size, body);
   out = st_put_varint(out, body_size);

@@ -163,8 +163,8 @@ static void nesting_depth_is_bounded(void) {
     size = sizeof in - at;
   }
   expect(in + at, size, in + at, size);
-  /* The innermost message is empty, and the filter does not enter it.  So the
-   * filter accepts one more level around the message, and refuses two. */
+  /* The innermost message is empty, so the filter does not enter it.  That is
+   * why one more enclosing message is accepted.  A second one is refused. */
   for (int more = 0; more < 2; more++) {
     CHECK_EQ(run(in + at, size), ST_FILTER_DONE);
     in[at - 1] = (uint8_t)(size >> 7);

@@ -44,7 +44,7 @@ static void release(struct owner* owner) {
 }
 
 /* A thread and its sequence.  `lock` is held by the owner thread during an
- * event, and by visitors. */
+ * event, and by any thread that visits the sequence. */
 struct state {
   struct st_thread_record record;
   pthread_mutex_t lock;

@@ -1,6 +1,6 @@
 /* Runs a trace writer by a script of random or fuzzed bytes, and compares it
- * with a model: each accepted packet must be read complete and in order.  If
- * packets were lost just before it, it must begin with the mark of a loss.  All
+ * with a model: each accepted packet must be read complete and in order.  The
+ * first packet after lost packets must begin with the mark of a loss.  All
  * packets that were not accepted must be counted.
  *
  *   script:  page size, pages, number of live writers, policy, then steps:
@@ -163,8 +163,8 @@ static inline void model_step(struct model* m) {
   check_scrapable(m, before);
 }
 
-/* Reads the fields of a packet that the writer itself has added before the
- * packet's own fields. */
+/* Checks the fields that the writer itself puts before a packet's own fields.
+ * Returns the address of the packet's own fields. */
 static inline const uint8_t* expect_prefix(const uint8_t* p, size_t size,
                                            bool after_loss, bool first) {
   static const uint8_t kLoss[] = {0xD0, 0x02, 0x81, 0x02};

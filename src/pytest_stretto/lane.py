@@ -66,7 +66,7 @@ class Lane:
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[Any]
     ) -> Generator[None, object, object]:
-        """Record the fixture's code; that after a `yield` too.
+        """Record the fixture's code, including the code after its `yield`.
 
         The finalizers of a fixture run from the last to the first.
         """

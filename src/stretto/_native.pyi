@@ -148,7 +148,7 @@ class ProducerEndpointCore:
     def commit_frames(
         self, data: bytes | bytearray | memoryview, service_id: int, method_id: int
     ) -> tuple[int, int, int]:
-        """Handle CommitData frames without a reply, at the start of a stream.
+        """Handle the CommitData frames at the start of `data` that request no reply.
 
         Stops at the first frame that has another method, requests a reply or is incomplete. Returns
         (bytes consumed, frames, highest flush id).
@@ -223,9 +223,9 @@ class Arbiter:
         """Return an arbiter with private memory; the writing thread copies completed chunks."""
     @classmethod
     def unbound(cls, fd: int, page_size: int, size: int = 0) -> Arbiter:
-        """Return an arbiter whose chunks stay until `bind` connects it to a service.
+        """Return an arbiter that keeps its chunks until `bind` connects it to a service.
 
-        Its memory is that of the file `fd`; if `fd` is -1, private memory of `size` bytes.
+        The chunks are in the file `fd`, or in private memory of `size` bytes if `fd` is -1.
         """
     def emulate(self, scrapable: bool, /) -> None:
         """Send completed chunks inside of CommitData: the memory isn't shared with the service.
@@ -256,7 +256,7 @@ class Arbiter:
     def flush(self) -> None:
         """Send the batched commits."""
     def notify_flush_complete(self, request_id: int, /) -> None:
-        """Acknowledge a flush. The service receives all chunks returned so far before that.
+        """Acknowledge a flush. The service first receives all chunks that were returned.
 
         No effect in process: there the flush is acknowledged through the endpoint object.
         """
@@ -715,8 +715,8 @@ class EventTemplate:
     These events are recorded as by the category's own methods, in less than half of the time.
     Values are passed in the order of `names`; values that are None or missing are left out.
 
-    While a thread records an event, templates record nothing on this thread: the call may have been
-    caused by recording that event.
+    While a thread records an event, templates record nothing on this thread: recording that event
+    may have caused the call of the template.
     """
 
     def slice(
@@ -948,9 +948,9 @@ def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:
 def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, int, int, list[bytes]]:
     """Return the contents of a trace: (track events, drops, time, bytes parsed, TrackDescriptors).
 
-    The time is that of the first packet after which events of a sequence can be read; 2**64 - 1 if
-    there is none. A drop is a place where events are missing because shared memory was full.
-    Scanning stops at the first byte that doesn't belong to a whole packet.
+    The time is the timestamp of the first packet after which the events of some sequence can be
+    read; 2**64 - 1 if there is no such packet. A drop is a place where events are missing because
+    shared memory was full. Scanning stops at the first byte that doesn't belong to a whole packet.
     """
 
 def source_locations(data: bytes | bytearray | memoryview, /) -> tuple[int, set[bytes]]:

@@ -87,7 +87,7 @@ def watch_tasks(
     every: bool,
     /,
 ) -> None:
-    """Watch asyncio tasks from now on; None as `look` ends it.
+    """Watch asyncio tasks from now on. If `look` is None, stop watching.
 
     Args:
         look: called with the lane of a task (None at first), the task, and the times of its
@@ -96,7 +96,7 @@ def watch_tasks(
             as auto detail's threshold, and by look_at_tasks().
         end: called when a task is done, with its lane, the task, and the times of its creation, of
             the last look, and now.
-        every: whether tasks of any duration have a lane, at any rate.
+        every: whether each task has a lane, however short it is and however many there are.
     """
 
 def look_at_tasks() -> tuple[int, int]:
@@ -107,9 +107,9 @@ def look_at_tasks() -> tuple[int, int]:
     """
 
 def creation_begins(*args: Any, **kwargs: Any) -> int | None:
-    """Return the time now: the observer before the creation of a task.
+    """Return the current time. This observer is called before a task is created.
 
-    None if no tasks are watched, or too many new ones.
+    None if no tasks are watched, or if too many tasks are created per second.
     """
 
 def task_created(created: int, task: object, /) -> None:
@@ -127,7 +127,8 @@ class Around:
     - `after(token, result)`, unless the token is None. `result` is None if the function raised.
 
     Without `before`, the function is `Handle._run` of asyncio, whose calls are steps of the watched
-    tasks. It calls `after(begin_ns, handle)` if the call took at least as long as the threshold.
+    tasks. The wrapper calls `after(begin_ns, handle)` if the step took at least as long as the
+    threshold.
 
     The call returns the function's result, or raises its exception. Exceptions of the observers are
     dropped. But if a signal handler of the program raises while an observer runs, its exception is

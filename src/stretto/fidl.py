@@ -36,7 +36,7 @@ class _AliasFinder:
 
 
 class _AliasLoader(Loader):
-    """Loads a module of `stretto.fidl`: imports it from `stretto_fidl`, and returns that object.
+    """Loads a module of `stretto.fidl`: imports it from `stretto_fidl`, as the same object.
 
     Args:
         name: The module's name in `stretto_fidl`.

@@ -1,8 +1,9 @@
 """The two ends of a FIDL channel, for bench/flows.py, which measures traced and untraced calls.
 
 `FidlAsync` has both ends in one thread, so that the noise of wakeups doesn't hide the cost of
-tracing. `Fidl` has a server in a thread, and a blocking client. `bench` has the classes of the
-protocol. bench/flows.py imports this module, with bench/ on the path.
+tracing. `Fidl` has a server in a thread, and a blocking client. The object `bench` has the classes
+of the protocol. bench/flows.py imports this module; `_flow_ends` and `_rounds` are in the folder of
+bench/flows.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Every flag of a command in the prose of a document or in `--help` exists.
+"""Each flag that a document or a `--help` text names for a command exists.
 
-`test_documentation_blocks.py` checks the code blocks.
+Of the documents only the prose is checked here; `test_documentation_blocks.py` checks the code
+blocks.
 """
 
 from __future__ import annotations

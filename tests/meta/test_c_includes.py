@@ -1,9 +1,9 @@
 """Units of the C sources include each other's headers without cycles.
 
-A unit is a header with the sources of its name: `emit.h` and `emit.c`, or `trace_buffer.h` and
-all `trace_buffer_*.c` that have no header of their own. A source that adds a part of the module
-(ST_BIND_PART) is a separate unit, with or without a header. A unit uses another one if one of
-its files includes a header of it.
+A unit is a header with the sources of its name: `emit.h` and `emit.c`, or `trace_buffer.h` and all
+`trace_buffer_*.c` that have no header of their own. A source that adds a part of the module
+(ST_BIND_PART) is a separate unit, with or without a header. A unit uses another unit if one of its
+files includes the header of the other unit.
 """
 
 from __future__ import annotations

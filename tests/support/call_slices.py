@@ -39,7 +39,7 @@ def session_config(*categories: str) -> TraceConfig:
 class Event:
     """A track event, with interned strings resolved.
 
-    The names of functions of these tests are without the module.
+    The names of the tests' functions are shortened: they don't contain the module.
     """
 
     def __init__(self, sequence: int, event: Any, strings: dict[tuple[str, int], Any]) -> None:

@@ -56,8 +56,8 @@ class Oracle:
             # The trace processor leaves its schema file open, so CPython raises a ResourceWarning.
             warnings.simplefilter("ignore", ResourceWarning)
             self._processor = load("trace_processor").WasmTraceProcessor(trace)
-        # The garbage collector can't free the reference cycle of host and store. Without this
-        # call, each object keeps 18 MB, which slows down all forks of later tests.
+        # The garbage collector can't free the reference cycle of host and store. Without this call,
+        # each object of this class would keep 18 MB, which slows down all forks of later tests.
         weakref.finalize(self, self._processor.h.store.close)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:

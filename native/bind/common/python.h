@@ -1,4 +1,4 @@
-/* Python.h, as every file of the bindings includes it.
+/* Includes Python.h.  Every file of the bindings includes it by this header.
  *
  * Only public API of CPython 3.11 and later is used in native/bind.
  */

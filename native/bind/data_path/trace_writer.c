@@ -1,9 +1,9 @@
 /* Python type TraceWriter: a sequence of packets.
  *
- * A stalling policy waits without the GIL. If another thread uses the writer
- * meanwhile, it breaks the rule that one thread owns a writer: its packet is
- * dropped and counted, and its close is deferred until the owner's call
- * returns.
+ * With a stalling policy, a call may wait, without the GIL.  If another thread
+ * uses the writer meanwhile, it breaks the rule that one thread owns a writer.
+ * A packet of the other thread is dropped and counted.  If the other thread
+ * closes the writer, the close is deferred until the owner's call returns.
  */
 #include "bind/data_path/trace_writer.h"
 

@@ -12,8 +12,8 @@ struct message_field {
   PyObject* (*append)(struct message_field* f, struct message_writer* w,
                       PyObject* value);
   PyObject* name;
-  /* A Python function: check(value), or, for a nested message, one that returns
-   * its writer class. */
+  /* A Python function: check(value).  For a nested message, a function that
+   * returns the writer class of the message. */
   PyObject* helper;
   /* The writer class of the nested message; NULL until it is used first. */
   PyTypeObject* writer;

@@ -3,8 +3,8 @@
  *
  * The constructor scans the message once and notes the position of each field.
  * A value is decoded when its attribute is read.  The last occurrence of a
- * field counts, so the notes are searched from their end; messages have few
- * fields.
+ * field counts, so the notes are searched from their end.  The search is
+ * linear, because messages have few fields.
  *
  * Generated classes are final and share one free list, like those of
  * message_writer_class.c.

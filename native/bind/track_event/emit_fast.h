@@ -82,8 +82,8 @@ static inline uint32_t emit_fast(enum st_event_type type,
   return LIKELY(t != NULL) ? write_ids(t, type, category, name, mask) : mask;
 }
 
-/* Writes the END of a slice on a track like emit_fast.  Writes nothing if the
- * slice's track is not the current track. */
+/* Does what emit_fast does, for the END of a slice on a track.  Writes nothing
+ * if this track is not the current track. */
 static inline uint32_t emit_end_fast(uint64_t track_uuid, uint32_t mask) {
   struct thread_state* t = ready_thread();
   if (UNLIKELY(!t || track_uuid != (t->task_track ? t->task_track->core.uuid

@@ -124,7 +124,7 @@ uint8_t* put_plain_flow(uint8_t* p, const uint8_t* limit, enum event_part part,
 }
 
 /* Encodes arguments and flows.  The option `track` is not encoded here: the
- * event has its id. */
+ * event already has the id of the track. */
 static ALWAYS_INLINE uint8_t* put_keywords(uint8_t* p, const uint8_t* limit,
                                            const struct keyword_entry* k,
                                            PyObject* const* values,
@@ -305,8 +305,9 @@ typedef uint32_t emitter(enum st_event_type type, CategoryObject* category,
                          PyObject* name, uint32_t mask, PyObject* names,
                          PyObject* const* values);
 
-/* Calls `emit` for one slot after the other, until it fails.  A loop in the
- * functions below would cost events of one session registers. */
+/* Calls `emit` for one slot after the other, until it fails.  The functions
+ * below have no loop of their own: a loop would take registers, and so make
+ * events of a single session slower. */
 RARE static uint32_t in_each_slot(emitter* emit, enum st_event_type type,
                                   CategoryObject* category, PyObject* name,
                                   uint32_t mask, PyObject* names,

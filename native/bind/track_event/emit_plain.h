@@ -23,8 +23,8 @@ uint32_t emit_plain(enum st_event_type type, CategoryObject* category,
                     PyObject* name, uint32_t mask, PyObject* names,
                     PyObject* const* values);
 
-/* Writes an event like emit_plain.  Its name is a new object, such as an
- * f-string, so the name is found by its value, or written inline at its first
+/* Like emit_plain, for an event whose name is a new object, such as an
+ * f-string.  So the name is found by its value, or written inline at its first
  * use.  If `names` is NULL, the event has no keywords. */
 uint32_t emit_new_name(enum st_event_type type, CategoryObject* category,
                        PyObject* name, uint32_t mask, PyObject* names,

@@ -17,7 +17,7 @@ typedef struct {
 } FlowObject;
 
 static uint64_t next_flow_id(void) {
-  /* The counter from which flow ids are made.  Each caller must get another
+  /* The counter from which flow ids are made.  Each caller must get a different
    * number; the order does not matter. */
   static _Atomic uint64_t counter;
   uint64_t id;

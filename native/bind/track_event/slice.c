@@ -177,11 +177,11 @@ static const struct slice_entry* pop_entry(SliceObject* s) {
 }
 
 /* Stores that a call of a @traced function has a slice: the function's code,
- * and the slots that got the slice.  Function tracing reads this, so that it
- * adds no second slice for the call.  The data is dropped when the function is
- * entered or the slice ends.  Nothing is stored for a coroutine function: its
- * slice covers all steps of the coroutine, and function tracing records these
- * steps as well. */
+ * and the slots that got the slice.  Function tracing reads this data, so that
+ * it adds no second slice for the call.  The data is dropped when the function
+ * is entered or the slice ends.  Nothing is stored for a coroutine function:
+ * its slice covers all steps of the coroutine, and function tracing records
+ * these steps as well. */
 static inline void remember_traced(PyObject* code, uint32_t written) {
   int flags = ((PyCodeObject*)code)->co_flags;
   struct thread_state* t = st_thread;

@@ -26,7 +26,8 @@ struct template_cache {
 };
 
 /* Returns the cache entry where the template belongs.  Another template may
- * occupy the entry, so the caller has to compare the numbers. */
+ * occupy the entry, so the caller has to compare the numbers of the entry and
+ * of the template. */
 static inline struct template_entry* template_cache_entry(
     struct template_cache* c, const EventTemplateObject* template) {
   return &c->entries[template->number & (TEMPLATE_CACHE_ENTRIES - 1)];

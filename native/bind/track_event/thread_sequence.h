@@ -83,9 +83,9 @@ struct thread_sequence {
   uint32_t category_capacity;
 };
 
-/* Returns a new sequence for the current session of the slot.  Returns NULL
- * if the slot does not record, and when out of memory or out of writer ids,
- * where it counts the event as lost. */
+/* Returns a new sequence for the current session of the slot.  Returns NULL if
+ * the slot does not record.  Also returns NULL when out of memory or out of
+ * writer ids, and then counts the event as lost. */
 struct thread_sequence* thread_sequence_new(int slot,
                                             const struct st_track* track);
 

@@ -1,6 +1,6 @@
-/* Fuzzes the loading of filter bytecode and its overlay, both made of any
- * words.  If they are loaded, each field can be queried, field 0 is denied, and
- * each nested message that a rule names exists. */
+/* Fuzzes the loading of filter bytecode and its overlay.  Both consist of
+ * arbitrary words.  If they are loaded, each field can be queried, field 0 is
+ * denied, and each nested message that a rule names exists. */
 #define CHECK_ABORTS
 #include <string.h>
 

@@ -64,8 +64,8 @@ class Call:
         """Whether the message, and its reply if there is any, were both sent and received.
 
         A reply that was received counts as sent, because the sending of some replies isn't
-        recorded: `grpc.aio` sends an abort before the handler ends. The arrow of this reply begins
-        at the handler.
+        recorded: `grpc.aio` sends an abort before the handler ends. The arrow of such a reply
+        begins at the handler.
         """
         if self.kind == "reply":
             return self.reply_sent is not None and self.reply_received is not None
@@ -193,8 +193,8 @@ def _calls(messages: list[Message]) -> list[Call]:
         call = waiting.get(message.flow) if message.flow else None
         # Some schemes reuse flow ids: a second message of the same kind begins a new call.
         if call is None or getattr(call, part) is not None:
-            # A reply without a flow id is taken for the reply of a two-way call: a second reply of
-            # a call can't be distinguished from a first one.
+            # A reply without a flow id is taken for the first reply of a two-way call. It may be a
+            # later reply of another call, but first and later replies can't be distinguished.
             kind = "request" if is_reply and not message.flow else message.kind
             call = Call(message.method, kind)
             calls.append(call)

@@ -55,7 +55,7 @@ class SystemSessions:
             tracing.connect(SYSTEM, SystemBackend(producer_socket(), producer_name()))
 
     def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
-        """Open a connection; each has one session.
+        """Open a connection; each connection has one session.
 
         Raises:
             TransportError: There is no service, the service runs as another user, or refuses this

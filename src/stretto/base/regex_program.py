@@ -57,7 +57,7 @@ class Program:
         self.start = self._emit(tree, MATCH)
 
     def _emit(self, node: Node, after: int) -> int:
-        """Append the instructions of a tree, which continue at instruction `after`.
+        """Append the instructions of a tree; the program then continues at instruction `after`.
 
         Returns:
             The index of the first instruction to execute."""

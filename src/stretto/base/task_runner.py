@@ -38,7 +38,7 @@ class TaskRunner(Protocol):
     ) -> None:
         """Call back while `fd` is ready; replaces an earlier watch of the same `fd`.
 
-        Callbacks of `urgent` descriptors run before those of others that are ready.
+        Callbacks of `urgent` descriptors run before the callbacks of other ready descriptors.
         """
 
     def unwatch(self, fd: int) -> None:

@@ -75,7 +75,9 @@ class DataSource:
 
     @classmethod
     def register(cls) -> None:
-        """Register the data source with the services of this process, now and later. Idempotent.
+        """Register the data source with each service that this process connects to, now or later.
+
+        A second call has no effect.
 
         Raises:
             StrettoError: The class has no name, or the name is taken.

@@ -178,7 +178,9 @@ class Exchange:
             open_slice.__exit__(kind, error, traceback)
 
     def step(self, name: str) -> AbstractContextManager[object]:
-        """Return a context manager for work on the request after this object's block has ended.
+        """Return a context manager that records later work on the request.
+
+        The work is done after this object's block has ended.
 
         Args:
             name: The name of the work.

@@ -124,7 +124,8 @@ class Direction:
     def lose(self) -> None:
         """Handle a loss of messages: one-way messages get no id until the next anchor.
 
-        The anchor is deleted as well: a lost message may have been a new anchor for the other end.
+        The current anchor is deleted: the other end may have counted a lost message as a new
+        anchor.
         """
         self.synchronised = False
         self.anchor = 0

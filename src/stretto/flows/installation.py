@@ -187,8 +187,9 @@ def incoming() -> int:
 def stats() -> dict[str, int]:
     """Return the number of traced messages without an arrow, by reason.
 
-    - `not synchronised`: one-way messages of a connection that existed before `install()`, or after
-      a loss or a fork, until the next two-way call; of streams and queues, for good.
+    - `not synchronised`: the connection existed before `install()`, or had a loss or a fork. Then
+      one-way messages have no arrows until the next two-way call. Messages of streams and queues
+      never have arrows again.
     - `forked`: the connection is the parent's, or a forked child uses it, too.
     - `no header`: a request of HTTP or gRPC has no `traceparent`, and `add_header` was not set.
     - Reasons why the kernel could not identify the connection: `peer gone` (before this end was

@@ -3,8 +3,8 @@
     proxy.invoke("Sync", SyncRequest(), on_reply) --> frame out
     frame in --> Client --> on_reply(reply, has_more) | on_reply(None, False)
 
-The reply None means that the request was rejected: by the host, because the host doesn't support
-the method, or because the connection has ended. Requests may be sent from any thread; replies are
+The reply None means that the host has rejected the request, that the host doesn't support the
+method, or that the connection has ended. Requests may be sent from any thread; replies are
 delivered on the thread that calls `receive`.
 
 Source: docs/formats/ipc.md, "Binding and calls".

@@ -7,8 +7,8 @@
 Rules
 - The reply to EnableTracing is sent when its session has ended, or can't begin.
 - Large replies (trace, service state) are streams with back-pressure: see
-  `ipc.reply_streams`. A consumer that doesn't read other replies, so that its queue gets full,
-  is disconnected: the service never waits.
+  `ipc.reply_streams`. If a consumer doesn't read its other replies, and its queue gets
+  full, it is disconnected: the service never waits.
 - A consumer's session ends with its connection, unless the session is detached.
 """
 

@@ -1,6 +1,6 @@
 """Finds what a session requests but no producer has offered.
 
-Producers may connect later, so these are messages for the user, not errors.
+Producers may connect later. So the results are shown to the user, but are not errors.
 """
 
 from __future__ import annotations

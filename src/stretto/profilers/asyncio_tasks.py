@@ -11,8 +11,8 @@ The last step of a task that failed has the argument `exception`. On CPython 3.1
 argument `awaited_by` names the tasks that wait for the task, directly or through a future such as
 that of `gather`.
 
-With auto detail only tasks and steps as long as the threshold are shown. Event loops with their own
-handles (uvloop) show neither.
+With auto detail, tasks and steps that are shorter than the threshold are not shown. On event loops
+that have their own handles (uvloop), no tasks and no steps are shown.
 """
 
 from __future__ import annotations

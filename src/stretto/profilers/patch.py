@@ -24,7 +24,7 @@ class Patch:
         path: path of the function in the module, such as `Logger.callHandlers`.
         before: called with the function's arguments; its result is the token.
         after: called with the token (unless it is None) and the function's result. If `before` is
-            None, it is called after each long step of a task, with the time at which the step
+            None, `after` is called after each long step of a task, with the time at which the step
             began and the event loop's handle.
     """
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class MemoryOutbox:
-    """The outbox of one side: delivers frames to the machine of the other side.
+    """The outbox of one side: delivers frames to the protocol machine of the other side.
 
     Attributes:
         sent: Every accepted frame.

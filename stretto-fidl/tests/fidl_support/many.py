@@ -2,9 +2,9 @@
 
     python fidl_many.py SOCKET MESSAGES ENABLE_AT LOSE_EVERY
 
-The program is a server, which starts a client of four sending threads. Each process begins to
-trace after its ENABLE_AT-th message. After each traced message whose serial number is a
-multiple of LOSE_EVERY, the server loses a count: by turns that of its written messages and that of
+The program is a server, which starts a client of four sending threads. Each process begins to trace
+after its ENABLE_AT-th message. After each traced message whose serial number is a multiple of
+LOSE_EVERY, the server loses a count: alternately the count of its written messages and the count of
 its read messages. With LOSE_EVERY 0, it loses no count.
 """
 

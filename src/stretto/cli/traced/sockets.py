@@ -1,8 +1,8 @@
 """Opens the daemon's sockets: all of them, or none.
 
 Sockets opened by a service manager are used. Missing sockets are opened at the addresses in
-Perfetto's variables. Two daemons that start at once must not replace each other's paths: a daemon
-locks the folder while it checks a path and listens there.
+Perfetto's variables. Two daemons that start at once must not replace each other's sockets. So a
+daemon locks a socket's folder while it checks the socket's path and begins to listen.
 """
 
 from __future__ import annotations

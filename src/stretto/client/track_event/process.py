@@ -88,10 +88,10 @@ def process_descriptor(uuid: int) -> bytes:
 def process_tree(parent_pid: int) -> bytes:
     """Encode a TracePacket with a ProcessTree: this process's name, command line and parent.
 
-    The trace processor uses the name of the last process tree that lists a process, and only
-    without one that of the first track descriptor. So this packet renames the process, also if the
-    data source `linux.process_stats` has named it "/usr/bin/python3". The name is the first word of
-    the command line. A packet with another parent pid would define a new process.
+    The trace processor names a process by the last process tree that lists it. If there is no such
+    tree, the first track descriptor names the process. So this packet renames the process, also if
+    the data source `linux.process_stats` has named it "/usr/bin/python3". The name is the first
+    word of the command line. A packet with another parent pid would define a new process.
 
     Args:
         parent_pid: The parent's pid when the session began.

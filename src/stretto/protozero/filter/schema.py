@@ -1,7 +1,7 @@
 """Generates a filter from message classes: allows all fields of a schema except annotated ones.
 
-A schema filter contains every message that can be reached from a root. An annotation of a field
-removes it from the trace, or has its text rewritten::
+A schema filter contains every message that can be reached from a root. An annotated field is
+removed from the trace, or its text is rewritten::
 
     schema = SchemaFilter(
         Trace,

@@ -70,8 +70,8 @@ def _stream(config: TraceConfig, options: RecordingOptions) -> None:
     config.write_into_file = True
     config.buffers[0].size_kb = max(config.buffers[0].size_kb, MIN_STREAM_BUFFER_KB)
     config.file_write_period_ms = STREAM_PERIOD_MS
-    # With auto detail there are no flushes: the trace processor sorts the events of a file with
-    # flushes piece by piece, but those of a file without flushes as a whole.
+    # With auto detail there are no flushes. In a file without flushes, the trace processor sorts
+    # all events as a whole; with flushes, it sorts them piece by piece.
     config.flush_period_ms = NEVER_MS if options.auto_size else STREAM_PERIOD_MS
     config.write_flush_mode = NO_FLUSH if options.auto_size else FLUSH_BEFORE_WRITE
     if options.max_size is not None:

@@ -26,7 +26,8 @@ def save_trace(recording: Recording, output: Output, contents: Contents) -> int:
         Size of the trace in bytes; 0 if it was streamed into a pipe.
 
     Raises:
-        StrettoError: the trace can't be written; the message contains the path of the events.
+        StrettoError: the trace can't be written; the message names the file that has the
+            events.
     """
     if not output.streams:
         size = _write_ring(recording, output, contents)

@@ -54,7 +54,7 @@ def reason(arguments: list[str], env: Mapping[Any, Any] | None, folder: str) -> 
     Args:
         arguments: command line of the Python.
         env: environment of the Python; None for the environment of this process.
-        folder: workspace whose sitecustomize must be on its PYTHONPATH.
+        folder: workspace whose sitecustomize must be on the PYTHONPATH of the Python.
     """
     return option_problem(arguments) or environment_problem(_variables(env), folder)
 
@@ -63,7 +63,7 @@ class Spawns:
     """Checks each process that `subprocess.Popen` starts.
 
     Args:
-        workspace: the workspace into which the reasons are written.
+        workspace: receives the reason why a process can't be recorded.
     """
 
     def __init__(self, workspace: Workspace) -> None:

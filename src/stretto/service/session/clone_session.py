@@ -55,7 +55,7 @@ def start_clone(
     Args:
         sessions: The registry of both sessions.
         consumer: The owner of the clone.
-        request: Selects the source.
+        request: Selects the session to clone.
         fd: Output file for a clone of a session that writes a file; owned by the caller.
         callback: Called once with the result.
     """

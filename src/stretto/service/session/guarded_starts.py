@@ -29,9 +29,9 @@ class GuardedStarts:
             del starts[next(iter(starts))]
 
     def age_ns(self, name: str, now_ns: int) -> int | None:
-        """Return how many ns ago a session of this name started, if another start is too early.
+        """Return how many ns ago the last session of this name started, if that is too recent.
 
-        None if a session of this name may start now.
+        None if another session of this name may start now.
         """
         started_ns = self._started_ns.get(name)
         if started_ns is None or now_ns - started_ns >= RESTART_WITH_GUARDRAILS_NS:

@@ -21,7 +21,7 @@ class Cycle(Exception):  # noqa: N818 - a finding, no error
 def post_order(roots: Iterable[Node], edges: Callable[[Node], Iterable[Node]]) -> list[Node]:
     """Return the nodes in an order in which each node follows all nodes that it leads to.
 
-    As far as that allows, the order of `roots` and of the results of `edges` is kept.
+    If several such orders exist, nodes keep the order of `roots` and of the results of `edges`.
 
     Raises:
         Cycle: No such order exists.

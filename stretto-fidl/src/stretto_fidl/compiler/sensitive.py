@@ -50,9 +50,9 @@ def _from_above(element: Element) -> CompiledAttribute | None:
 
 
 def _of_use(use: TypeUse | None) -> CompiledAttribute | None:
-    """Return the attribute `@sensitive` of an alias or new type in the text of a type.
+    """Return the attribute `@sensitive` of an alias or new type that a use of a type names.
 
-    The types of elements are searched, too. None if no alias or new type has the attribute.
+    The types of elements are searched, too. None if no such alias or new type has the attribute.
     """
     while use is not None:
         for decl in (use.alias.decl if use.alias else None, use.type.decl):

@@ -74,7 +74,7 @@ class TokenStream:
         """Take the current token, which must be of a certain kind.
 
         Args:
-            kind: A kind of `tokens`.
+            kind: One of the kinds in the module `tokens`.
             where: The end of the message "expected X …".
 
         Raises:

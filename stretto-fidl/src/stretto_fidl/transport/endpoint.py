@@ -72,8 +72,8 @@ class Endpoint:
         is_server: Whether this is the server's end.
 
     Attributes:
-        methods: What the hooks get as the description of a method, by ordinal. Unknown ordinals are
-            included.
+        methods: The descriptions of methods that are passed to the hooks, by ordinal. An unknown
+            ordinal has a description, too.
     """
 
     def __init__(self, protocol: type[Protocol], end: ChannelEnd, *, is_server: bool) -> None:
