@@ -68,7 +68,7 @@ void st_open_begins_push(struct st_open_tracks* t,
                          const struct st_begin_sessions* now, uint64_t uuid,
                          uint32_t mask, uint32_t written);
 /* Removes the innermost open begin() call of the track.  Returns which of the
- * sessions in `mask` got its BEGIN. */
+ * sessions in `mask` got the BEGIN of that call. */
 uint32_t st_open_begins_pop(struct st_open_tracks* t,
                             const struct st_begin_sessions* now, uint64_t uuid,
                             uint32_t mask);

@@ -15,10 +15,10 @@
  * only sets `ended` and `some_ended`.  A caller that uses the record of another
  * thread needs a lock of its own that reaps take, too (the GIL).
  *
- * Fork: the list's mutex is not locked for a fork.  A visit of the records holds
- * it, and may lock other mutexes, which are locked for a fork.  The child makes
- * the list's mutex anew.  The links are valid at each moment of a
- * change, but a record that was being removed may leak.
+ * Fork: the list's mutex is not locked for a fork, because a visit of the
+ * records holds this mutex and may lock other mutexes, which are locked for a
+ * fork.  The child makes the list's mutex anew.  The links are valid at each
+ * moment of a change, but a record that was being removed may leak.
  */
 #pragma once
 

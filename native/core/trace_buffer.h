@@ -206,9 +206,9 @@ void st_trace_buffer_set_watermark(struct st_trace_buffer* b, int eventfd,
 struct st_trace_buffer* st_trace_buffer_clone(struct st_trace_buffer* b);
 
 /* Exchanges the contents of two buffers: memory, index, read position, stats.
- * A writer in the middle of a chunk finishes it in the memory where it began.
- * A scraped chunk that is committed again after the exchange is new to the
- * other memory and is added as a whole.  Watermarks are not exchanged.  The
- * caller stops all readers of both buffers meanwhile. */
+ * A writer in the middle of a chunk finishes the chunk in the memory where the
+ * chunk began.  A scraped chunk that is committed again after the exchange is
+ * new to the other memory and is added as a whole.  Watermarks are not
+ * exchanged.  The caller stops all readers of both buffers meanwhile. */
 void st_trace_buffer_exchange(struct st_trace_buffer* a,
                               struct st_trace_buffer* b);

@@ -50,7 +50,7 @@ struct st_writer_stats {
    * plus 1. */
   uint32_t* buckets;
   /* The number of writers, and the capacity of `writers`.  The capacity grows
-   * by a quarter only, because most writers have ended. */
+   * by a quarter only, to save memory: most listed writers have ended. */
   uint32_t count, room;
   uint32_t capacity; /* The number of hash buckets, which grows by doubling. */
   uint32_t latest;   /* The index of the writer whose chunk was added last. */

@@ -100,9 +100,9 @@ static struct life* add_life(PyObject* task, uint64_t created) {
   return l;
 }
 
-/* Returns the life of a task; NULL if it has none.  The life at this address
- * may be that of an earlier task, which was destroyed before it was done.  Such
- * a life is dropped. */
+/* Returns the life of a task; NULL if it has none.  The life that is found by
+ * the task's address may be that of an earlier task, which was destroyed before
+ * it was done.  Such a life is dropped. */
 static struct life* life_of(PyObject* task) {
   struct life* l = find(task);
   PyObject* reference = l ? PyWeakref_NewRef(task, NULL) : NULL;
@@ -116,10 +116,9 @@ static struct life* life_of(PyObject* task) {
 }
 
 /* Whether the rate of new lives or lanes is below the limit.  `next` is the
- * time from which one more is allowed; each new one adds the mean distance to
- * it.  `next` is never more than a second in the past.  So after a quiet
- * second, as many are allowed at once as the limit allows per
- * second. */
+ * time from which one more is allowed.  Each new one moves `next` forward by
+ * 1 s / per_second.  `next` is never more than a second in the past.  So after
+ * a quiet second, `per_second` new ones are allowed at once. */
 static bool may_add(uint64_t* next, uint64_t per_second, uint64_t now) {
   if (lives.every)
     return true;

@@ -5,7 +5,7 @@
  * a lane, a Python object that writes the task's slices:
  *
  *   look(lane, task, created, looked, suspended, now, resumes) -> lane
- *                     before a step, after a wait that is long enough to be seen;
+ *                     before a step, after a wait long enough to be seen;
  *                     at the end of a recording without a step
  *   end(lane, task, created, looked, now)
  *                     when the task is done
@@ -17,8 +17,8 @@
  * With auto detail, a lane needs a task as old as the threshold.  The rates of
  * new lives and of new lanes are limited.  Other tasks are only counted.
  *
- * Threads: the GIL guards all lives.  The callbacks may release it, so a life is
- * searched again after each callback.
+ * Threads: the GIL guards all lives.  The callbacks may release it, so a life
+ * is searched again after each callback.
  */
 #pragma once
 

@@ -17,8 +17,8 @@ struct socket_pair {
 static inline struct socket_pair socket_pair_open(void) {
   int fds[2];
   CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-  /* The kernel raises this buffer size to its minimum.  With pages of 16 KiB it
-   * would send only a part of a frame of 4 KiB. */
+  /* The kernel raises this buffer size to its minimum.  With pages of 16 KiB
+   * the minimum would have room for only a part of a frame of 4 KiB. */
   int small = getpagesize();
   setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
   return (struct socket_pair){fds[0], fds[1]};

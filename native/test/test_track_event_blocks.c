@@ -1,5 +1,5 @@
 /* Tests of events written from blocks, and of calls with their function's
- * names: they must equal the bytes that st_sequence_write() writes. */
+ * names.  The written bytes must be those that st_sequence_write() writes. */
 #include "core/track_event.h"
 
 #include "check.h"

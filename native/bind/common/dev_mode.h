@@ -11,6 +11,6 @@
  * with an exception set on failure. */
 int st_bind_dev_mode(void);
 
-/* Sets a flag to the truth of a Python value.  Returns the old value of the flag
- * as a bool. */
+/* Sets a flag to the truth of a Python value.  Returns the old value of the
+ * flag as a bool. */
 PyObject* st_bind_set_flag(bool* flag, PyObject* value);

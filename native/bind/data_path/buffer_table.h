@@ -22,8 +22,9 @@ struct st_buffer_table* st_bind_buffer_table(PyObject* object);
 void st_bind_table_lock_reader(PyObject* table);
 void st_bind_table_unlock_reader(PyObject* table);
 
-/* Finds the buffer with the id that Python has passed, and acquires it.  Returns
- * NULL with an exception set on failure.  The caller releases the buffer. */
+/* Finds the buffer with the id that Python has passed, and acquires it.
+ * Returns NULL with an exception set on failure.  The caller releases the
+ * buffer. */
 struct st_trace_buffer* st_bind_acquire_buffer(PyObject* table,
                                                PyObject* buffer_id,
                                                uint16_t* id);

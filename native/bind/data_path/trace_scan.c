@@ -1,4 +1,5 @@
-/* tokenize(), scan_trace() and source_locations(): walk over the packets of a whole trace.
+/* tokenize(), scan_trace() and source_locations(): walk over the packets of a
+ * whole trace.
  *
  * They take any contiguous bytes, copy nothing, and stop at the first packet
  * that is incomplete or malformed; the result holds the position of that

@@ -94,8 +94,8 @@ static Py_ssize_t merge(PyObject* values, PyObject* plan,
                         const struct source* in, Py_ssize_t at, Py_ssize_t end,
                         long depth, long fields);
 
-/* Stores two items in the plan of a message field: its class, and the plan for
- * that class. */
+/* Stores two items in the plan of a message field: the class of the field's
+ * messages, and the plan for that class. */
 static int resolve(PyObject* entry) {
   PyObject* made =
       PyObject_GetAttrString(PyList_GetItem(entry, CODEC), "message_class");

@@ -1,8 +1,8 @@
 /* The struct of the Python type Category (category.h).
  *
  * There is one object for each name.  It is never freed, so pointers to it need
- * no reference. `enabled` has a bit for each slot of session_slots.h. If a category
- * is disabled, its events read nothing else.
+ * no reference.  `enabled` has a bit for each slot of session_slots.h.  If a
+ * category is disabled, its events read nothing else.
  *
  * `enabled` is loaded with relaxed order, because no other data depends on it:
  * the data for writing an event is in the slot, which the GIL guards.

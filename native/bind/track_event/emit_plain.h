@@ -9,8 +9,8 @@
  * too.
  *
  * In unusual cases (unknown names, other types, a track that is not described
- * yet, no room in the chunk) nothing is written to the slot, and the caller uses
- * st_emit.
+ * yet, no room in the chunk) nothing is written to the slot, and the caller
+ * uses st_emit.
  */
 #pragma once
 

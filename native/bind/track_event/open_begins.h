@@ -12,7 +12,7 @@
 void open_begins_push(uint64_t uuid, uint32_t mask, uint32_t written);
 
 /* Removes the innermost open begin() call of the track.  Returns the slots in
- * `mask` to which its BEGIN was written. */
+ * `mask` to which the BEGIN of that call was written. */
 uint32_t open_begins_pop(uint64_t uuid, uint32_t mask);
 
 void open_begins_forget_ended_sessions(void);

@@ -1,5 +1,4 @@
-/* Fuzzes writer misuse: writes to any handle, open, ended or stale, in any
- * order.
+/* Fuzzes writer misuse: uses any handle, open, ended or stale, in any order.
  *
  * A handle is stale if its serial is not that of the message.  Like the
  * bindings, the target checks this first, and does not write to a stale handle.

@@ -5,8 +5,9 @@ sockets are close-on-exec and non-blocking. Sending to a closed peer raises no S
 socket a message may have one descriptor, which arrives with the message's first bytes.
 
 A program may close all descriptors, including those of connections, and another file may get the
-number of such a descriptor. So before each use a system call checks which file the descriptor
-refers to. If this is another file, it isn't touched, and the connection counts as broken.
+number of such a descriptor. So before each use a system call checks that the descriptor still
+refers to the connection. If it refers to another file, that file isn't touched, and the connection
+counts as broken.
 
 Connections accepted by a listener omit the check: they belong to a service, and the process of a
 service closes no descriptors that it doesn't own.

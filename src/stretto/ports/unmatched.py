@@ -37,7 +37,7 @@ class Offers:
         self._categories |= connected._categories
 
     def missing_in(self, config: TraceConfig, added: Collection[str] = ()) -> list[str]:
-        """Return a line for each data source and each category of a config that no process offers.
+        """Return a line for each data source or category that a config names and no process offers.
 
         Args:
             config: the config of the session.

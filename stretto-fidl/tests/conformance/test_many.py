@@ -135,7 +135,8 @@ def without_id(points: list[Point]) -> list[Point]:
 def settles(point: Point) -> bool:
     """Return whether the server may lose a message count directly after a point.
 
-    After every tenth message the server sends an event, and loses the count after the event.
+    After every tenth message the server sends an event. It then loses the count after this event,
+    not after the message.
     """
     if point.kind in ("one-way", "request"):
         return point.serial % 10 != 0

@@ -46,7 +46,9 @@ def path_of(name: str) -> str:
 def nest(
     arguments: Iterable[tuple[str, int, float | str | bytes | None]],
 ) -> list[tuple[str, Node]]:
-    """Convert flat arguments to nested ones: (name, value) pairs in the order of the arguments.
+    """Convert flat arguments to nested ones.
+
+    The result is a list of (name, value) pairs, in the order of the arguments.
 
     Args:
         arguments: Paths, types and values. The arguments of one nested value are consecutive.

@@ -1,7 +1,7 @@
 """Reports events of a session to its consumer (ObservableEvents).
 
-Events of one task are sent together. The state of a data source instance is sent only
-when it has changed.
+The events that one task of the service reports are sent together. The state of a data source
+instance is sent only when the state has changed.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class OutputFile:
             pass
 
     def begin(self, piece: bytes, *, framed: bool = True) -> None:
-        """Set the data that `go_on` writes next; the previous data must be written.
+        """Set the data that `go_on` writes next; all previous data must have been written.
 
         Args:
             piece: Not empty.

@@ -172,7 +172,7 @@ class HandleDisposition:
     """A handle to send, with the type and the rights to transfer.
 
     Args:
-        handle: The handle. The message owns it after it has been sent.
+        handle: The handle. Once the handle has been sent, the message owns it.
         object_type: The type that the receiver expects.
         rights: The rights that the receiver gets; `SAME_RIGHTS` keeps them.
     """

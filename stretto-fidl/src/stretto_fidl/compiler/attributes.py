@@ -2,7 +2,7 @@
 
 An attribute with an unknown name may have strings and bools as arguments, and is copied to the IR.
 Fuchsia's compiler doesn't know `@trace` and `@sensitive`, so it reports no mistake in them. This
-compiler checks both, and refuses names that look like a misspelling of theirs (see `sensitive`).
+compiler checks both, and refuses names that look like misspellings of the two (see `sensitive`).
 Only `@trace` may be repeated: the first one names the category, and the IR has all of them.
 """
 

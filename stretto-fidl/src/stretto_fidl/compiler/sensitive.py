@@ -9,8 +9,8 @@ it, here to the member `t`; from a library to its declarations; from a protocol 
 because other protocols may compose them; and from the alias of a payload to the method.
 
 A misspelled attribute would protect nothing. So a name is an error if it differs from `sensitive`
-by one or two letters. For `trace`, which is shorter, it is an error only if it has one letter too
-many or too few, or two letters swapped.
+by one or two letters. `trace` is shorter: a name is an error only if it is `trace` with one letter
+too many or too few, or with two letters swapped.
 """
 
 from __future__ import annotations
