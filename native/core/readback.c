@@ -293,8 +293,9 @@ static bool append_packet(struct st_bytes* out, const struct trusted* t,
     return false;
   *p++ = TRACE_PACKET_TAG;
   p = st_put_varint(p, size);
-  /* memcpy with a constant size is much faster.  Bytes that it copies after the
-   * packet are overwritten later, or stay after the end of the output. */
+  /* memcpy with a constant size is much faster.  The bytes that it copies after
+   * the packet's end are overwritten later, or stay after the end of the
+   * output. */
   if (packet->size <= COPY_SIZE)
     memcpy(p, packet->data, COPY_SIZE);
   else

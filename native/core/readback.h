@@ -12,9 +12,9 @@
  * Sequence ids: 1 is the service; each (producer, writer) gets 2, 3, ... when
  * its first packet is read, and keeps its id during the session.
  *
- * A packet is refused, and counted, if a top-level field is one of 3 10 33 35
- * 36 50 69 79 98 124 125 133, has a wire type other than 0, 1, 2, 5, a varint
- * above 10 bytes, or exceeds the packet.
+ * A packet is refused, and counted, if a top-level field has one of the numbers
+ * 3 10 33 35 36 50 69 79 98 124 125 133, has a wire type other than 0, 1, 2, 5,
+ * has a varint above 10 bytes, or ends after the packet.
  *
  * Source: docs/formats/service.md, "Trusted fields".
  */

@@ -306,9 +306,9 @@ struct st_function {
 };
 
 /* Writes the BEGIN of a call, and the interned entries of the ids in it.  Makes
- * the block for the function's next calls in this chunk.  Returns false, with
- * nothing written, if the state, room or ids are missing, or if the names are
- * too long. */
+ * the block for the function's next calls in this chunk.  Writes nothing and
+ * returns false if the sequence has no current state or a later timestamp, the
+ * chunk has too little room, no ids are left, or the names are too long. */
 bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
                                   uint32_t category_iid,
                                   const struct st_function* function,

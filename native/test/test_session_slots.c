@@ -1,7 +1,7 @@
 /* Session slots.  The last test starts and stops sessions, and visits the
- * sequences of all threads, while threads write events without a GIL: it uses
- * slots, thread lists and locks as bind/track_event/thread_state.c has to on a
- * free-threaded CPython. */
+ * sequences of all threads, while threads write events without a GIL.  It uses
+ * slots, thread lists and locks in the way that bind/track_event/thread_state.c
+ * needs on a free-threaded CPython. */
 #include "session_slots.h"
 
 #include <sched.h>

@@ -1,4 +1,5 @@
-/* Includes Python.h.  Every file of the bindings includes it by this header.
+/* Includes Python.h.  Every file of the bindings includes it through this
+ * header.
  *
  * Only public API of CPython 3.11 and later is used in native/bind.
  */

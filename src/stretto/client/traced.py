@@ -37,9 +37,9 @@ _CO_GENERATOR, _CO_COROUTINE, _CO_ITERABLE_COROUTINE, _CO_ASYNC_GENERATOR = 0x20
 def _wrap_function(category: Category, function: Callable[..., Any]) -> Any:
     """Return the wrapper of a plain function.
 
-    From CPython 3.12 on, native code reads the free variables of `traced` and does its work. The
-    body of `traced` is executed only if calls are nested deeply. CPython 3.11 always executes the
-    body of `traced_by_call`.
+    From CPython 3.12 on, native code reads the free variables of `traced`, and does what the body
+    of `traced` would do. The body is executed only if calls are nested deeply. CPython 3.11 always
+    executes the body of `traced_by_call`.
     """
 
     def traced(*args: Any, **kwargs: Any) -> Any:

@@ -174,7 +174,7 @@ class Bridge:
         """Release the slot of a page that gets an error; disconnect the page after a time-out.
 
         Any page of the user's browser can open a connection. The origin of the page is checked
-        later. A page that is refused then must not occupy the connections that the UI needs.
+        later. A refused page must not occupy the connections that the UI needs.
         """
         page.release_slot()
         page.loop.call_later(REFUSED_S, page.transport.abort)

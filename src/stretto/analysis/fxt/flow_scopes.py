@@ -1,8 +1,8 @@
 """Decides which points belong to the same flow.
 
-The process that begins a flow chooses its id, and several processes may count from 1 independently.
-So if a second process begins a flow with an id that is in use, this is a second flow, and gets a
-new id.
+The process that begins a flow chooses the flow's id, and several processes may count from 1
+independently. So if a second process begins a flow with an id that is in use, this is a second
+flow, and gets a new id.
 
 A step or an end belongs to the flow that its own process began with this id. If there is none, it
 belongs to the only flow with this id. If several other processes have a flow with this id, the

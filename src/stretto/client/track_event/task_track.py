@@ -4,9 +4,9 @@ Slices of interleaved tasks can't nest on one thread's track, so each task has i
 named by the task's coroutine, and is below the track of its thread. A track belongs to the task
 object, not to a context variable, which a child task would inherit.
 
-The native part calls this module only when the interpreter's context has changed, once per step of
-a task. After `set_current_task` it calls this module only for new tasks. asyncio isn't imported
-here: a program that hasn't imported it has no tasks.
+The native part calls this module only when the interpreter's context has changed, which happens
+once per step of a task. After `set_current_task` it calls this module only for new tasks. asyncio
+isn't imported here: a program that hasn't imported it has no tasks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The start of a recording: its workspace, and its program if that can start before the service.
+"""Prepares a recording: makes the workspace, and starts a program that can wait for the service.
 
 A Python program connects to the sockets of the workspace before its first line runs, and waits for
 the service. So a Python program is started at once, and the recorder imports the service while the

@@ -29,7 +29,7 @@ class GuardedStarts:
             del starts[next(iter(starts))]
 
     def age_ns(self, name: str, now_ns: int) -> int | None:
-        """Return how many ns ago the last session of this name started, if that is too recent.
+        """Return the ns since the last start of a session of this name, if they are too few.
 
         None if another session of this name may start now.
         """
