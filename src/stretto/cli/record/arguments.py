@@ -50,7 +50,7 @@ TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h
 CATEGORIES = {
     "functions": ("python.functions", "function calls"),
     "gc": ("python.gc", "garbage collections"),
-    "asyncio": ("python.asyncio", "steps of asyncio tasks"),
+    "asyncio": ("python.asyncio", "lanes and steps of asyncio tasks"),
     "logs": ("python.log", "log records (they may hold secrets)"),
     "exceptions": ("python.exceptions", "uncaught exceptions"),
 }

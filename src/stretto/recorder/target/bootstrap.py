@@ -52,12 +52,14 @@ def start() -> None:
         return
     # The modules stay until the end of the process, so no garbage collection has to visit them.
     # That matters most in forked children: a collection copies the pages of the objects it visits.
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         _start(workspace)
     finally:
         gc.freeze()
-        gc.enable()
+        if was_enabled:
+            gc.enable()
 
 
 def _start(workspace: Workspace) -> None:
