@@ -226,6 +226,11 @@ class _Sequence:
         return machine.boottime(clock.machine, clock.machine_time(timestamp))
 
 
+def _process_name(track: trace.TrackDescriptor | None) -> str:
+    process = None if track is None else track.process
+    return "" if process is None else process.process_name
+
+
 class TrackEvents:
     """An iterable over the track events of a trace, for one iteration.
 
@@ -304,7 +309,9 @@ class TrackEvents:
             sequence.add_names(names)
         if track is not None:
             descriptor = trace.TrackDescriptor.decode(track)
-            self.tracks[descriptor.uuid] = descriptor
+            # Other processes, such as the recorder, describe a process by its pid alone.
+            if _process_name(descriptor) or not _process_name(self.tracks.get(descriptor.uuid)):
+                self.tracks[descriptor.uuid] = descriptor
         # The time is converted even if unused: an incremental clock advances per packet.
         time = 0 if timestamp is None else sequence.boottime(timestamp, clock_id, self._machine)
         if kind is None:

@@ -13,8 +13,10 @@ from stretto.base.sync_marker import SYNC_MARKER
 from stretto.protos.trace import (
     ClockSnapshot,
     DebugAnnotation,
+    ProcessDescriptor,
     TracePacket,
     TracePacketDefaults,
+    TrackDescriptor,
     TrackEvent,
 )
 from stretto.protozero.wire import bytes_field
@@ -177,6 +179,17 @@ def test_timestamps_in_clocks_of_the_machine_are_converted() -> None:
         at(7, 6),
     )
     assert [event.timestamp for event in read(trace)] == [5, 1000, 2100, 7]
+
+
+def test_process_keeps_its_name_if_a_later_descriptor_has_none() -> None:
+    named = ProcessDescriptor(pid=7, process_name="shop.py")
+    packets = (
+        TracePacket(track_descriptor=TrackDescriptor(uuid=1, process=process))
+        for process in (named, ProcessDescriptor(pid=7))
+    )
+    events = read(file_of(*packets))
+    assert list(events) == []
+    assert events.tracks[1].process == named
 
 
 def test_annotations_of_all_types_are_read() -> None:
