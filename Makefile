@@ -39,7 +39,7 @@ NO_ASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .PHONY: help
 help: ## show this
 	@echo "Targets (PYTHON=$(PYTHON), CPython $(TAG)):"
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 # --- environments -----------------------------------------------------------
 
