@@ -1,12 +1,15 @@
 /* The track of the asyncio task that a thread is running.
  *
  * Slices of interleaved tasks cannot nest on one thread track, so each task has
- * a track of its own.  A task's steps run in its context: while the thread's
- * context is the same object in the same version, the task is the same, and the
- * cached track is used.
+ * a track of its own.
  *
- * The tracks of recent tasks are cached by the task's address; a weak reference
- * tells a new task at the same address from the old one.
+ * A thread's state stores the track of the task that ran last.  Each task runs
+ * in a context of its own.  So the stored track is still right if the thread's
+ * context and the context's version have not changed.
+ *
+ * The tracks of recent tasks are cached by the task's address.  A new task may
+ * get the address of a task that was destroyed: a weak reference to the task
+ * tells them apart.
  */
 #pragma once
 

@@ -29,9 +29,9 @@ class GuardedStarts:
             del starts[next(iter(starts))]
 
     def age_ns(self, name: str, now_ns: int) -> int | None:
-        """Return the ns since the last start of a session of this name, if they are too few.
+        """Return the age of the last start, in ns, if it forbids a new session of this name.
 
-        None if another session of this name may start now.
+        Returns None if a new session of this name may start now.
         """
         started_ns = self._started_ns.get(name)
         if started_ns is None or now_ns - started_ns >= RESTART_WITH_GUARDRAILS_NS:

@@ -145,6 +145,6 @@ def _address_user(path: str, stream: bool) -> str:
         except ConnectionRefusedError:
             return "the file exists, but no server listens: if its server has exited, remove it"
         except OSError:
-            # The queue of the other server is full, or the two sockets have different types.
+            # The queue of the server that listens is full, or the two sockets have different types.
             pass
     return "another server listens there"
