@@ -159,3 +159,11 @@ def test_name_for_services_has_no_code(command_line: pytest.MonkeyPatch) -> None
     assert producer_name() == "python"
     command_line.setattr(sys, "argv", ["/somewhere/uvicorn/__main__.py"])
     assert producer_name() == "uvicorn"
+
+
+def test_module_that_is_still_being_imported_is_not_used(command_line: pytest.MonkeyPatch) -> None:
+    command_line.setitem(sys.modules, "billiard.util", ModuleType("billiard.util"))
+    followed = {"multiprocessing"}
+    command_line.setattr(names, "_followed", followed)
+    call_when_named(print)
+    assert followed == {"multiprocessing"}

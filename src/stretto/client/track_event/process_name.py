@@ -121,7 +121,9 @@ def _worker_name() -> str:
 def call_when_named(announce: Callable[[object], object]) -> None:
     """Call a function with an object as soon as multiprocessing has named this new process."""
     for package in _POOLS:
+        # Another thread may be importing the module, which then has no function yet.
         util = sys.modules.get(f"{package}.util")
-        if util is not None and package not in _followed:
+        register = getattr(util, "register_after_fork", None)
+        if register is not None and package not in _followed:
             _followed.add(package)
-            util.register_after_fork(announce, announce)
+            register(announce, announce)
