@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from stretto.base import proc_files
 from tests.support.polling import wait_until
 from tests.support.recorded import TIMEOUT_S, Run, check_trace, names, record, record_command
 
@@ -80,9 +81,17 @@ def fails():
 def forks():
     if (pid := os.fork()) == 0:
         leaf(1)
-        os._exit(0)
-    os.waitpid(pid, 0)
+        left = sorted(os.listdir("/proc/self/fd"))
+        os._exit(before is not None and left != before["descriptors"])
+    if os.waitpid(pid, 0)[1]:
+        print("the child has other descriptors")
     time.sleep(0.002)  # sleep: what a running program does
+
+def monitors():
+    for number in range(6):
+        if not sys.monitoring.get_tool(number):
+            sys.monitoring.use_tool_id(number, "own")
+    work()
 
 quiet = logging.getLogger("quiet")
 quiet.propagate = False
@@ -95,8 +104,10 @@ def logs():
 ROUND = {
     "work": work, "tasks": lambda: asyncio.run(two_steps()), "threads": in_threads,
     "generators": generates, "exceptions": fails, "forks": forks, "logs": logs,
+    "monitors": monitors,
 }[kind]
 rounds = 1
+before = None
 ROUND()
 before = after = remaining = None
 before = state()
@@ -215,6 +226,20 @@ class TestAttachedRecording:
         assert running.finish() == UNCHANGED
         assert "leaf" not in names(check_trace(oracle, run.trace, complete=False))
 
+    def test_program_that_holds_all_monitoring_tools_is_reported(self, oracle, tmp_path):
+        program = Running(tmp_path, "monitors")
+        run = attach(tmp_path / "trace", program.pid, "--duration", "100ms")
+        program.finish()
+        assert run.status == 0
+        assert "function calls can't be traced: other tools of this program hold" in run.stderr
+
+    def test_own_code_of_stretto_is_not_recorded(self, oracle, running, tmp_path):
+        run = attach(tmp_path / "trace", running.pid, "--full", "--duration", "200ms")
+        assert running.finish() == UNCHANGED
+        found = names(check_trace(oracle, run.trace, complete=False))
+        assert "leaf" in found
+        assert not [name for name in found if "ForkGuard" in name]
+
     def test_program_can_be_attached_to_several_times(self, oracle, running, tmp_path):
         for number in range(3):
             run = attach(tmp_path / f"trace{number}", running.pid, "--duration", "200ms")
@@ -257,6 +282,30 @@ class TestAttachedRecording:
             program = Running(folder, kinds[number % len(kinds)])
             run = attach(folder / "trace", program.pid, "--duration", "50ms", "--buffer", "1mb")
             assert (number, run.status, program.finish()) == (number, 0, UNCHANGED), run.stderr
+
+
+UNREACHABLE = """
+import _interpreters, os, resource, signal, sys, threading, time
+
+folder, preparation = sys.argv[1:]
+
+def in_sub_interpreter():
+    # sleep: what a running program does
+    code = "import os, time; open(begun, 'w')\\nwhile not os.path.exists(end): time.sleep(0.002)"
+    shared = {"begun": folder + "/begun", "end": folder + "/end"}
+    run = lambda: _interpreters.exec(_interpreters.create(), code, shared)
+    threading.Thread(target=run).start()
+    while not os.path.exists(folder + "/begun"):
+        time.sleep(0.002)  # sleep: the program is a string without imports
+
+if "SIGSTOP" in preparation: print("ready")
+exec(preparation)
+print("ready")
+while not os.path.exists(folder + "/end"):
+    time.sleep(0.002)  # sleep: what a running program does
+for thread in threading.enumerate()[1:]: thread.join()
+for number, _ in _interpreters.list_all()[1:]: _interpreters.destroy(number)
+"""
 
 
 def refused(pid: int, folder: Path) -> str:
@@ -322,6 +371,70 @@ class TestRefusedAttach:
             recorder.send_signal(signal.SIGTERM)
             recorder.communicate(timeout=TIMEOUT_S)
         assert running.finish() == UNCHANGED
+
+    @needs_remote_exec
+    @pytest.mark.parametrize(
+        ("preparation", "reason"),
+        [
+            ("sys.path[:] = []", "ModuleNotFoundError: "),
+            ("sys.path.insert(0, folder)", "ZeroDivisionError: division by zero"),
+            ("resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))", r"it has \d open files, and"),
+            ("_interpreters.create()", "its main thread has ended, or it has sub-interpreters"),
+            ("in_sub_interpreter()", "the program runs sub-interpreters, and"),
+            ("os.kill(os.getpid(), signal.SIGSTOP)", "it is stopped: continue it by"),
+        ],
+    )
+    def test_program_that_cannot_run_the_script_is_refused_and_prints_nothing(
+        self, tmp_path, preparation, reason
+    ):
+        (tmp_path / "__future__.py").write_text("1 / 0")
+        with subprocess.Popen(
+            [sys.executable, "-I", "-u", "-c", UNREACHABLE, tmp_path, preparation],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as program:
+            try:
+                assert program.stdout is not None
+                program.stdout.readline()
+                if "SIGSTOP" in preparation:
+                    wait_until(lambda: proc_files.stat(program.pid)[0] == b"T", "the stop")
+                assert re.match(reason, refused(program.pid, tmp_path))
+                program.send_signal(signal.SIGCONT)
+                (tmp_path / "end").touch()
+                assert program.communicate(timeout=TIMEOUT_S)[0].strip() in {"", "ready"}
+            finally:
+                program.kill()
+        assert program.returncode == 0
+
+    @needs_remote_exec
+    def test_end_of_the_program_before_it_runs_the_script_is_the_reason(self, tmp_path):
+        code = "import os, sys; print(1, flush=True); sys.stdin.read(); os._exit(0)"
+        pipe = subprocess.PIPE
+        with (
+            tempfile.TemporaryDirectory(prefix="s", dir="/tmp") as folder,
+            subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe) as program,
+        ):
+            assert program.stdin is not None
+            assert program.stdout is not None
+            program.stdout.readline()
+            command = record_command(tmp_path / "trace", "--attach", str(program.pid))
+            environment = {**os.environ, "XDG_RUNTIME_DIR": folder}
+            with subprocess.Popen(command, stderr=pipe, text=True, env=environment) as recorder:
+                wait_until(lambda: [*Path(folder).glob("*/attach.py")], "the script")
+                program.stdin.close()
+                _, said = recorder.communicate(timeout=TIMEOUT_S)
+        assert said.endswith("it has ended.\n")
+
+    @needs_remote_exec
+    def test_recorder_with_remote_debugging_disabled_names_the_variable(self, running, tmp_path):
+        run = record(
+            tmp_path / "trace",
+            *("--attach", str(running.pid)),
+            PYTHON_DISABLE_REMOTE_DEBUG="1",
+        )
+        assert run.status == 125
+        assert "PYTHON_DISABLE_REMOTE_DEBUG is set for the recorder" in run.stderr
 
     @needs_remote_exec
     @pytest.mark.thorough

@@ -244,6 +244,8 @@ class ProducerIPCClient:
         self._ipc_thread_ident = 0
         if self._arbiter is not None:
             self._arbiter.disable()
+        if self._thread is not None and not self._thread.running:
+            self._thread = None  # Closes its descriptors.
         self._end.close()
 
     def disconnect(self) -> None:

@@ -4,6 +4,7 @@ FOLDER/                     mode 0700, named by the environment variable STRETTO
   producer.sock             the service's producer socket
   fork.sock                 fork sockets (stretto.recorder.fork_socket)
   attach.sock, attach.py    with --attach: control connection, and the script to inject
+  refusals                  with --attach: FIFO for the reason why the script failed
   options                   options: one line per value: name, tab, value
   site/sitecustomize.py     on PYTHONPATH: the first code that a recorded Python runs
   notes/PID                 messages of a recorded process for the summary, one per line
@@ -35,6 +36,7 @@ class Workspace:
         self.fork_socket = os.path.join(folder, "fork.sock")
         self.control_socket = os.path.join(folder, "attach.sock")
         self.script = os.path.join(folder, "attach.py")
+        self.refusals = os.path.join(folder, "refusals")
         self.options = os.path.join(folder, "options")
         self.site = os.path.join(folder, "site")
         self.notes = os.path.join(folder, "notes")

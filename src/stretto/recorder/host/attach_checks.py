@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import sys
 from contextlib import suppress
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 OLDEST = (3, 14)
 _VERSION = re.compile(r"(?:lib)?python(3)\.(\d+)")
+DESCRIPTORS = 16
+"""How many more descriptors the program must be able to open."""
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 
 
@@ -38,6 +41,9 @@ def check(pid: int) -> None:
         )
     _check_own_version(pid, version)
     _check_settings(pid)
+    _check_descriptors(pid)
+    if _state(pid) in (b"T", b"t"):
+        raise refusal(pid, f"it is stopped: continue it by `kill -CONT {pid}`, or in its debugger")
 
 
 def refusal(pid: int, reason: str) -> CommandError:
@@ -50,11 +56,24 @@ def explain(pid: int, error: Exception) -> CommandError:
     text = str(error)
     if isinstance(error, PermissionError) or "ermission" in text or "not permitted" in text:
         return refusal(pid, f"the kernel doesn't allow it{_ptrace_scope()}")
+    if "not enabled" in text and os.environ.get("PYTHON_DISABLE_REMOTE_DEBUG"):
+        return refusal(pid, "PYTHON_DISABLE_REMOTE_DEBUG is set for the recorder: unset it")
     if "not enabled" in text:
         return refusal(pid, "its Python was built without remote debugging, or has it switched off")
+    if _state(pid) in (b"", b"Z"):
+        return refusal(pid, "it has ended")
+    if "main thread" in text:
+        return refusal(
+            pid,
+            "its main thread has ended, or it has sub-interpreters: CPython finds no main thread",
+        )
     if "PyRuntime" in text:
         return refusal(pid, "it is no CPython 3.14 or newer")
     return refusal(pid, text.rstrip(".") or type(error).__name__)
+
+
+def _state(pid: int) -> bytes:
+    return b"".join(proc_files.stat(pid)[:1])
 
 
 def _ptrace_scope() -> str:
@@ -132,3 +151,12 @@ def _check_settings(pid: int) -> None:
     arguments = proc_files.words(pid, "cmdline")
     if any(word.removeprefix("-X") == "disable-remote-debug" for word in arguments):
         raise refusal(pid, "it was started with -X disable-remote-debug")
+
+
+def _check_descriptors(pid: int) -> None:
+    """Check that the process can open files: otherwise CPython prints an error in the process."""
+    with suppress(OSError):
+        used = len(os.listdir(f"/proc/{pid}/fd"))
+        limit = resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
+        if limit - used < DESCRIPTORS:
+            raise refusal(pid, f"it has {used} open files, and may have {limit}")

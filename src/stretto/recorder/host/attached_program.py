@@ -5,7 +5,8 @@
 
 `AttachedProgram` has the interface of `Program`. Signals to the recorder end the recording, but not
 the program. The interpreter runs the script when its main thread runs Python code. A request to run
-the script can't be revoked: it is replaced by a request to run an empty file, /dev/null.
+the script can't be revoked: it is replaced by a request to run an empty file, /dev/null. If the
+script fails, it writes the reason into a FIFO.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import stretto
-from stretto.base.errors import TransportError
+from stretto.base.errors import CommandError, TransportError
 from stretto.base.unix_socket import UnixListener
 from stretto.ipc.listener import Listener
 from stretto.recorder.host import attach_checks
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 TIMEOUT_MS = 10_000
 """How long the program may take to run the script."""
 DETACH_TIMEOUT_MS = 3000
-MAX_REASON_BYTES = 4096
-ATTACHED = b"\n"
 _ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 
 
@@ -63,7 +62,8 @@ class AttachedProgram:
         self._on_snapshot = on_snapshot
         self._listener: Listener | None = None
         self._pidfd = -1
-        self._texts: dict[StreamSocket, bytearray] = {}
+        self._refusals = -1
+        self._controls: set[StreamSocket] = set()
         self._refusal = ""
         self._attached = False
         self.pid = pid
@@ -81,6 +81,9 @@ class AttachedProgram:
         self._listener = Listener(
             UnixListener(workspace.control_socket), self._runner, self._on_control
         )
+        os.mkfifo(workspace.refusals, 0o600)
+        self._refusals = os.open(workspace.refusals, os.O_RDWR | os.O_NONBLOCK)
+        self._runner.watch(self._refusals, self._on_refusal)
         self._write_script(workspace.script)
         self._inject(workspace.script)
         try:
@@ -102,9 +105,18 @@ class AttachedProgram:
 
     def _write_script(self, path: str) -> None:
         packages = os.path.dirname(os.path.dirname(os.path.abspath(stretto.__file__)))
-        call = f"attach({os.path.dirname(path)!r}, {packages!r})\n"
+        source = Path(injected.__file__).read_text(encoding="utf-8")
+        # The import would run a `__future__` module of the program, or fail with its `sys.path`.
+        source = source.replace("from __future__ import annotations\n", "\n")
+        # The file name marks the code as Stretto's own, which isn't traced.
+        code = f"compile({source!r}, {injected.__file__!r}, 'exec')"
         with open(path, "x", encoding="utf-8") as file:
-            file.write(Path(injected.__file__).read_text(encoding="utf-8") + "\n\n" + call)
+            file.write(
+                "try:\n"
+                f"    exec({code}, scope := {{'__name__': {injected.__name__!r}}})\n"
+                f"    scope['attach']({os.path.dirname(path)!r}, {packages!r})\n"
+                "except BaseException:\n    pass\n"
+            )
 
     def _inject(self, script: str) -> None:
         try:
@@ -113,7 +125,7 @@ class AttachedProgram:
             raise attach_checks.explain(self.pid, error) from error
 
     def _cancel(self) -> None:
-        with suppress(OSError, RuntimeError):
+        with suppress(CommandError):
             self._inject(os.devnull)
 
     def _wait(self) -> None:
@@ -123,7 +135,7 @@ class AttachedProgram:
         if self._attached:
             return
         if self._refusal:
-            raise attach_checks.refusal(self.pid, self._refusal.rstrip("."))
+            raise attach_checks.refusal(self.pid, " ".join(self._refusal.split()).rstrip("."))
         if self.interrupted:
             raise attach_checks.refusal(self.pid, "interrupted")
         if self.ended:
@@ -159,13 +171,12 @@ class AttachedProgram:
         if peer is None or peer.pid != self.pid:
             end.close()
             return
-        self._texts[end] = bytearray()
+        self._controls.add(end)
         self._runner.watch(end.fileno(), lambda: self._receive(end))
 
     def _receive(self, end: StreamSocket) -> None:
-        buffer = bytearray(MAX_REASON_BYTES)
         try:
-            received = end.recv_into(memoryview(buffer))
+            received = end.recv_into(memoryview(bytearray(1)))
         except TransportError:
             received = (0, -1)
         if received is None:
@@ -173,32 +184,33 @@ class AttachedProgram:
         size, fd = received
         if fd >= 0:
             os.close(fd)
-        text = self._texts[end]
-        text += buffer[:size]
-        if text == ATTACHED:
+        if size:
             self._attached = True
-        if not size or len(text) > MAX_REASON_BYTES:
+        else:
             self._drop(end)
 
     def _drop(self, end: StreamSocket) -> None:
-        text = self._texts.pop(end)
+        self._controls.remove(end)
         self._runner.unwatch(end.fileno())
         end.close()
-        if text != ATTACHED:
-            self._refusal = self._refusal or text.decode(errors="replace")
+
+    def _on_refusal(self) -> None:
+        text = os.read(self._refusals, injected.MAX_REASON_BYTES)
+        self._refusal = self._refusal or text.decode(errors="replace")
 
     def wait(self) -> None:
         """Wait until the process is detached; the recording has closed its connection."""
-        self._runner.run_until(lambda: not self._texts, DETACH_TIMEOUT_MS)
+        self._runner.run_until(lambda: not self._controls, DETACH_TIMEOUT_MS)
         self.ended = True
 
     def close(self) -> None:
         """Close all descriptors."""
-        for end in tuple(self._texts):
+        for end in tuple(self._controls):
             self._drop(end)
         if self._listener is not None:
             self._listener.close()
-        if self._pidfd >= 0:
-            self._runner.unwatch(self._pidfd)
-            os.close(self._pidfd)
-            self._pidfd = -1
+        for fd in (self._pidfd, self._refusals):
+            if fd >= 0:
+                self._runner.unwatch(fd)
+                os.close(fd)
+        self._pidfd = self._refusals = -1

@@ -114,6 +114,7 @@ def _connect(workspace: Workspace) -> None:
         fork.after_in_child.append(_forget)
     atexit.register(detach)
     tracing.connect(BACKEND, attachment.backend)
+    workspace.note(profilers.problems())
     attachment.control.send(b"\n")
 
 

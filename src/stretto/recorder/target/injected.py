@@ -2,11 +2,14 @@
 
 The program's main thread runs the script between two of its instructions, in a separate namespace.
 Another thread does the work: exceptions that the program's signal handlers raise meanwhile must
-reach the program, and not this script. The recorder appends a call of `attach` to the script.
+reach the program, and not this script. The program's `sys.path` may be anything, so the script
+imports only modules that CPython has loaded already or contains. It prints nothing: the recorder
+reads the reason of a failure from a FIFO.
 """
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
 import time
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
 ATTACHED = "stretto.recorder.target.attached"
 TIMEOUT_S = 3.0
 POLL_S = 0.0005
+MAX_REASON_BYTES = 4096
+SUB_INTERPRETERS = (
+    "the program runs sub-interpreters, and CPython's remote execution doesn't reach the main one"
+)
 
 
 class ForkGuard:
@@ -71,9 +78,23 @@ def attach(folder: str, packages: str) -> None:
         folder: the recorder's workspace.
         packages: the folder that the recorder has imported `stretto` from.
     """
-    guard = getattr(sys.modules.get(ATTACHED), "fork_guard", None) or ForkGuard()
-    if guard.begin():
+    try:
+        if not _thread._is_main_interpreter():  # type: ignore[attr-defined, unused-ignore]  # noqa: SLF001
+            _refuse(folder, SUB_INTERPRETERS)
+            return
+        guard = getattr(sys.modules.get(ATTACHED), "fork_guard", None) or ForkGuard()
+        if guard.begin():
+            _start_thread(folder, packages, guard)
+    except BaseException as error:  # noqa: BLE001  # CPython would print it
+        _refuse(folder, _text(error))
+
+
+def _start_thread(folder: str, packages: str, guard: ForkGuard) -> None:
+    try:
         start_new_thread(_attach, (folder, packages, guard))
+    except BaseException:
+        guard.end()
+        raise
 
 
 def _attach(folder: str, packages: str, guard: ForkGuard) -> None:
@@ -82,7 +103,7 @@ def _attach(folder: str, packages: str, guard: ForkGuard) -> None:
         attached.fork_guard = guard
         attached.start(folder)
     except BaseException as error:  # noqa: BLE001  # no error may reach the program
-        _refuse(folder, f"{type(error).__name__}: {error}")
+        _refuse(folder, _text(error))
     finally:
         guard.end()
 
@@ -103,12 +124,17 @@ def _load(packages: str) -> Any:
     return attached
 
 
-def _refuse(folder: str, reason: str) -> None:
-    import socket
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
 
+
+def _refuse(folder: str, reason: str) -> None:
+    """Write the reason into the recorder's FIFO, if the recorder still reads it."""
     try:
-        with socket.socket(socket.AF_UNIX) as control:
-            control.connect(f"{folder}/attach.sock")
-            control.sendall(reason.encode("utf-8", "replace"))
-    except OSError:
-        pass  # The recorder has ended.
+        fifo = os.open(f"{folder}/refusals", os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            os.write(fifo, reason.encode("utf-8", "replace")[:MAX_REASON_BYTES])
+        finally:
+            os.close(fifo)
+    except BaseException:  # noqa: BLE001  # the recorder has ended, or an audit hook refuses
+        pass

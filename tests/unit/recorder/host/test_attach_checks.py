@@ -23,11 +23,12 @@ def test_version_of_a_process_is_found_by_its_files():
         (RuntimeError("Remote debugging is not enabled in the remote process"), "switched off"),
         (RuntimeError("PyRuntime address lookup failed"), "it is no CPython 3.14 or newer"),
         (RuntimeError("something else"), "something else."),
+        (RuntimeError("Can't find the main thread in the remote process."), "sub-interpreters"),
         (RuntimeError(), "RuntimeError."),
     ],
 )
 def test_failures_of_remote_exec_are_explained(error, reason):
-    assert reason in str(attach_checks.explain(7, error))
+    assert reason in str(attach_checks.explain(os.getpid(), error))
 
 
 def test_missing_process_is_refused():
@@ -39,3 +40,7 @@ def test_process_of_another_version_is_refused_with_the_command_to_run(monkeypat
     monkeypatch.setattr(attach_checks, "python_version", lambda pid: (3, 99))
     with pytest.raises(CommandError, match=r"`python3.99 -m stretto record --attach \d+`"):
         attach_checks.check(os.getpid())
+
+
+def test_failure_for_a_process_that_has_ended_says_so():
+    assert "it has ended" in str(attach_checks.explain(2**31 - 1, RuntimeError("PyRuntime")))
