@@ -95,7 +95,7 @@ class Lane:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[object]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Keep the outcome by the words of pytest's own summary: passed, error, xfailed, …."""
+        """Store the outcome in a word of pytest's own summary, such as passed, error or xfailed."""
         report = yield
         status = item.ihook.pytest_report_teststatus(report=report, config=item.config)
         outcome = status[0] if status else report.outcome

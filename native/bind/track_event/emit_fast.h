@@ -86,8 +86,7 @@ static inline uint32_t emit_fast(enum st_event_type type,
  * if this track is not the current track. */
 static inline uint32_t emit_end_fast(uint64_t track_uuid, uint32_t mask) {
   struct thread_state* t = ready_thread();
-  if (UNLIKELY(!t || track_uuid != (t->task_track ? t->task_track->core.uuid
-                                                  : t->track.uuid)))
+  if (UNLIKELY(!t || track_uuid != current_track_uuid(t)))
     return mask;
   return write_ids(t, ST_SLICE_END, NULL, NULL, mask);
 }

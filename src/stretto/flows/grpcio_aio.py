@@ -10,8 +10,8 @@
 - Each call's handler has a track of its own. On this track a streaming handler's slice lasts until
   the handler's last message.
 
-The arrow of a reply by `context.abort` begins at the handler: the reply is sent before the
-interceptor is informed.
+`context.abort` sends the reply before the interceptor can record the instant of the reply. The
+arrow of such a reply begins at the handler's slice instead.
 """
 
 from __future__ import annotations

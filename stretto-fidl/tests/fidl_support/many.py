@@ -4,8 +4,8 @@
 
 The program is a server, which starts a client of four sending threads. Each process begins to trace
 after its ENABLE_AT-th message. After each traced message whose serial number is a multiple of
-LOSE_EVERY, the server loses a count: alternately the count of its written messages and the count of
-its read messages. With LOSE_EVERY 0, it loses no count.
+LOSE_EVERY, the test makes the server forget how many messages it has written, or the next time how
+many it has read. With LOSE_EVERY 0, the server forgets neither.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ class _Waiter:
 class Client:
     """A client of a protocol, with a method for each of its one-way and two-way methods.
 
-    A two-way call returns the payload of the reply, or of success if the method has errors. It
-    raises
+    A two-way call returns the payload of the reply. If the method declares an error type, the
+    call returns the payload of a successful reply. It raises
 
     - TypeError, WireError: the payload is of another class, or breaks its type; nothing was sent,
     - DomainError: the method's own error,
