@@ -10,16 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import Command
-from tests.support.perfetto_ui import missing, perfetto_ui
+from tests.support.perfetto_ui import MARKS, perfetto_ui
 from tests.support.recorded import alone, record
 
-REASON = missing()
-pytestmark = [
-    pytest.mark.thorough,
-    pytest.mark.once,
-    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
-    pytest.mark.xdist_group("perfetto-ui"),
-]
+pytestmark = MARKS
 
 PRELUDE = """
 import os, time

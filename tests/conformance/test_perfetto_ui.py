@@ -13,16 +13,10 @@ from stretto.cli.bridge import PORT
 from tests.support import reference_service
 from tests.support.commands import Command
 from tests.support.live_program import LiveProgram
-from tests.support.perfetto_ui import PerfettoUi, missing, perfetto_ui
+from tests.support.perfetto_ui import MARKS, PerfettoUi, perfetto_ui
 from tests.support.recorded import record as record_program
 
-REASON = missing()
-pytestmark = [
-    pytest.mark.thorough,
-    pytest.mark.once,
-    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
-    pytest.mark.xdist_group("perfetto-ui"),
-]
+pytestmark = MARKS
 
 ERRORS = """
 select name, value from stats

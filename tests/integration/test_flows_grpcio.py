@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -228,7 +229,8 @@ def test_calls_through_futures_and_streams_have_arrows(
 ) -> None:
     from stretto.flows.grpcio import FlowClientInterceptor
 
-    option = (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1)
+    experimental = importlib.import_module("grpc.experimental")
+    option = (experimental.ChannelOptions.SingleThreadedUnaryStream, 1)
     plain = grpc.insecure_channel(address, options=[option] if single_threaded else [])
     with record() as recorded, plain:
         channel = grpc.intercept_channel(plain, FlowClientInterceptor(add_header=True))

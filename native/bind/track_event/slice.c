@@ -227,7 +227,7 @@ static uint64_t effective_track(TrackObject* track) {
     return track_resolve(track)->uuid;
   if (!t)
     return 0;
-  return t->task_track ? t->task_track->core.uuid : t->track.uuid;
+  return current_track_uuid(t);
 }
 
 /* Writes the BEGIN to the slots in `mask`.  Returns the slots for which the
