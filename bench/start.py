@@ -88,7 +88,10 @@ def run_rounds(commands: dict[str, list[str]], rounds: int) -> dict[str, list[fl
 
 
 def added(times: dict[str, list[float]], runner: str, program: str) -> float:
-    """Return the ms that a runner adds to each child process, without the program's own start."""
+    """Return the ms that a runner adds to each child process of a program.
+
+    What it adds to an empty program is subtracted first.
+    """
     figures = zip(
         times[f"{runner}.{program}"],
         times[f"{runner}.empty"],

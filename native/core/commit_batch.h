@@ -104,7 +104,7 @@ bool st_commit_batch_init(struct st_commit_batch* b,
                           uint32_t batch_bytes);
 void st_commit_batch_destroy(struct st_commit_batch* b);
 
-/* Switches direct patching on for chunks of this memory, which outlives the
+/* From now on, chunks in `shm` are patched directly.  `shm` must outlive the
  * batch. */
 void st_commit_batch_patch_directly(struct st_commit_batch* b,
                                     const struct st_shm* shm);

@@ -28,9 +28,9 @@ enum {
 };
 
 /* Converts packets of the trace to slices in `out`, which has room for `limit`
- * bytes.  Converts as many packets as fit if each slice is ST_SLICE_OVERHEAD
- * bytes larger than its packet.  Sets *written.  Returns how many bytes of the
- * trace were converted. */
+ * bytes.  Converts as many packets as are sure to fit: each packet counts as
+ * its size plus ST_SLICE_OVERHEAD.  Sets *written.  Returns how many bytes of
+ * the trace were converted. */
 size_t st_slices_pack(const uint8_t* trace, size_t size, size_t limit,
                       uint8_t* out, size_t* written);
 

@@ -88,8 +88,8 @@ struct st_sequence {
   uint32_t epoch;
   /* The id of the chunk in which the incremental state was announced. */
   uint32_t state_chunk_id;
-  /* For how many further chunks the incremental state is valid.  0, so that
-   * each chunk has a state of its own, unless chunks are too small for that. */
+  /* For how many further chunks the incremental state is valid.  With 0, each
+   * chunk has a state of its own.  Only small chunks have more than 0. */
   uint32_t state_span;
   size_t room_limit; /* The largest room in bytes that an event may request. */
   bool state_valid;
@@ -305,10 +305,12 @@ struct st_function {
   uint32_t line;
 };
 
-/* Writes the BEGIN of a call, and the interned entries of the ids in it.  Makes
- * the block for the function's next calls in this chunk.  Writes nothing and
- * returns false if the sequence has no current state or a later timestamp, the
- * chunk has too little room, no ids are left, or the names are too long. */
+/* Writes the BEGIN of a call of `function`, and the interned names to which the
+ * BEGIN refers.  Sets `block`, by which the next calls of the function in this
+ * chunk are written.  Writes nothing and returns false in these cases: the
+ * sequence has no current state, or already has an event with a later
+ * timestamp; the chunk has too little room; no ids are left; the names are too
+ * long. */
 bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
                                   uint32_t category_iid,
                                   const struct st_function* function,

@@ -31,8 +31,8 @@
  * task whose step this call is.  Returns NULL if the call is not a step of a
  * task, or if the task has no life.  Never sets an exception. */
 PyObject* st_task_step_begins(PyObject* handle, uint64_t now);
-/* Handles the end of the step.  Takes the reference to the task.  A pending
- * exception stays set. */
+/* Handles the end of a task's step.  Releases the reference that
+ * st_task_step_begins() returned.  A pending exception stays set. */
 void st_task_step_ended(PyObject* task, uint64_t now);
 
 /* Adds the functions watch_tasks, look_at_tasks, creation_begins and

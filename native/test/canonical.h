@@ -29,8 +29,9 @@ static inline uint8_t* canonical_delimited(const uint8_t* p, size_t size,
       memcpy(out, p, size);
     return out + size;
   }
-  /* Writes the content of a nested message behind room for the longest length.
-   * Then writes the length, and moves the content directly behind it. */
+  /* Writes the content of a nested message, with room for ST_MAX_VARINT bytes
+   * before it.  Then writes the content's length into the room, and moves the
+   * content directly behind the length. */
   uint8_t* body = out + ST_MAX_VARINT;
   size_t body_size = canonicalise(p, p + size, body);
   out = st_put_varint(out, body_size);

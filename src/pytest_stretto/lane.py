@@ -95,7 +95,7 @@ class Lane:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[object]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Store the outcome in a word of pytest's own summary, such as passed, error or xfailed."""
+        """Store the outcome as pytest's own summary names it: passed, error, xfailed, ..."""
         report = yield
         status = item.ihook.pytest_report_teststatus(report=report, config=item.config)
         outcome = status[0] if status else report.outcome

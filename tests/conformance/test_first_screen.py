@@ -1,4 +1,4 @@
-"""The first screen of the UI shows the program: its own names, as soon as a trace is opened."""
+"""As soon as the UI has opened a trace, its first screen shows names of the program's code."""
 
 from __future__ import annotations
 

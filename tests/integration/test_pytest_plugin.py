@@ -105,7 +105,9 @@ def test_workers_of_xdist_are_lanes_of_one_trace(folder: Path, oracle: Any) -> N
 
 
 @pytest.mark.parametrize("option", ["", "--stretto=other.pftrace"])
-def test_recorded_pytest_has_the_same_slices(folder: Path, oracle: Any, option: str) -> None:
+def test_pytest_under_stretto_record_has_the_slices_of_the_plugin(
+    folder: Path, oracle: Any, option: str
+) -> None:
     path = folder / "trace.pftrace"
     run = record(path, "--no-functions", "-m", "pytest", *option.split(), cwd=folder)
     assert run.status == TESTS_FAILED, run

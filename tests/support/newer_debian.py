@@ -1,4 +1,4 @@
-"""Runs Perfetto's native v56 programs from an installed newer Debian below build/."""
+"""Runs Perfetto's native v56 programs in a newer Debian, which is installed below build/."""
 
 from __future__ import annotations
 

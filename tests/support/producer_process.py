@@ -117,7 +117,8 @@ class Producer:
     def clear_incremental_state(self, instance_ids: Sequence[int]) -> None: ...
 
     def flush(self, request_id: int, instance_ids: Sequence[int], flags: int) -> None:
-        # Only the thread of a writer may flush the writer; the service scrapes all open chunks.
+        # This thread may not flush the writers of other threads. That isn't needed: the service
+        # scrapes all open chunks.
         if self.arbiter is not None:
             self.arbiter.flush()
         self.client.notify_flush_complete(request_id)

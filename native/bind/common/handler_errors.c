@@ -6,8 +6,8 @@
 
 #include "bind/common/python.h"
 
-/* How many objects code_of() examines at most, one inside the other.  That is
- * enough for a functools.partial of a callable object. */
+/* The largest number of nested callables that code_of() examines.  It suffices
+ * for a functools.partial of a callable object. */
 enum { MAX_WRAPPERS = 4 };
 
 /* Returns whether the calling thread is the main thread of the process, the

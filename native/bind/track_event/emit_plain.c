@@ -30,7 +30,8 @@ enum {
   MAX_FLOW_FIELD = 11, /* The largest size of a flow: a tag and a fixed64. */
   /* The largest size of an event before its options and arguments. */
   MAX_WIDE_HEAD = 48,
-  /* The largest size of an argument without the text of a string. */
+  /* The largest size of an encoded argument.  The text of a string does not
+   * count. */
   MAX_WIDE_ARGUMENT = 32
 };
 

@@ -40,8 +40,8 @@ struct keyword_entry {
   uint32_t iids[MAX_PLAIN_ARGUMENTS];
 };
 
-/* A counter below the process, cached by the name object that the caller
- * passes. */
+/* A counter whose track is below the track of the process.  It is cached by the
+ * name object that the caller passes. */
 struct counter_entry {
   PyObject* name; /* The name of the counter: a strong reference to a str. */
   uint32_t epoch;

@@ -78,7 +78,7 @@ def script(shell: str, options: Mapping[str, Sequence[str]]) -> str:
 
 
 def _options_of_verbs() -> dict[str, list[str]]:
-    """Return the options in the help text of each verb, also of those of other packages."""
+    """Return the options in the help text of each verb, also of verbs of other packages."""
     from stretto.cli.verbs import described_verbs, load_verb
 
     options = {}

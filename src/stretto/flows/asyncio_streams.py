@@ -91,7 +91,10 @@ class TracedStream:
 
     @contextmanager
     def handling(self, name: str = "", *, size: int | None = None) -> Iterator[None]:
-        """Record the handling of one message that was read from `reader` directly, in the block."""
+        """Record a `with` block as the handling of one message.
+
+        Use it for a message that was read directly from `reader`, not by this object.
+        """
         with self._flows.handling(name or self._name, size=size):
             yield
 

@@ -56,7 +56,7 @@ class TracedHTTPConnection(HTTPConnection):
         self._flow_headers = {}
 
     def putheader(self, header: str | bytes, *values: Any) -> None:
-        """Add a header, as the base class does, and store a header from which a key is made."""
+        """Add a header, as the base class does. Store it if a flow's key can be made from it."""
         super().putheader(header, *values)
         name = header.decode("latin-1") if isinstance(header, bytes) else header
         if name.lower() in (TRACEPARENT, FLOW_HEADER) and values:

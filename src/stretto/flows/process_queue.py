@@ -97,7 +97,7 @@ class _Feed:
 
 
 class _Traced:
-    """The common base class of both queues, which list it before multiprocessing's class.
+    """The first base class of both queues; their second one is multiprocessing's class.
 
     Args:
         category: The category of the items.

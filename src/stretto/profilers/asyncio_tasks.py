@@ -151,7 +151,8 @@ def _switch(on: bool) -> None:
     if on:
         _pyhooks.watch_tasks(_look, _end, full)
         _watch_existing_tasks()
-    # The patches of full steps are around those of the lanes: the first to be removed.
+    # The wrappers of `_full_steps` are around the wrappers of `_lanes`. So `_full_steps` is
+    # switched on last, and is switched off first.
     for patch in _lanes if on else _full_steps:
         patch.switch(on)
     for patch in _full_steps if on else _lanes:

@@ -80,7 +80,7 @@ def _name(code: CodeType, frame: Any) -> str | None:
 
 
 def _root(task: Task[Any]) -> str | None:
-    """Return the name of the call of the task's coroutine."""
+    """Return the name of the outermost coroutine call of a task; None if it has none."""
     return next((_name(code, frame) for _, code, frame in _calls(task.get_coro())), None)
 
 

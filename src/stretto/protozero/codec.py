@@ -61,9 +61,9 @@ class Codec:
 
 
 class MessageCodec(Codec):
-    """The codec of a message class. The class is created when it is first used.
+    """The codec of a message class. The message class is created when it is first used.
 
-    `message` imports this module, so the class can't be annotated as a subclass of `Message`.
+    `message` imports this module, so the message class is annotated as `Any`, not as `Message`.
     """
 
     __slots__ = ("_class", "_resolve")

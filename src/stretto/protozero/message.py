@@ -49,7 +49,7 @@ except ImportError:
     def merge_known_fields(  # type: ignore[misc]
         _values: Any, _plan: Any, _data: Any, start: int, *_more: int
     ) -> int:
-        """Decode nothing, so that the caller decodes each field by its `Field`."""
+        """Decode nothing. The caller then decodes each field by its `Field`."""
         return start
 
 

@@ -36,7 +36,7 @@ class IndexedMessage:
 
 
 class DecoderField:
-    """A class attribute of generated decoders that reads a singular field (a Python descriptor)."""
+    """A Python descriptor in the classes of generated decoders: it reads a singular field."""
 
     __slots__ = ("_fallback", "_helper", "_kind", "number")
 

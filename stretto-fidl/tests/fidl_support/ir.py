@@ -88,7 +88,7 @@ def attribute(name: str, value: str | None = None) -> dict[str, Any]:
 
 
 def members_ir(text: str, name: str = "test") -> list[dict[str, Any]]:
-    """Return the IR of the members of a struct, table or union, from a text."""
+    """Return the IR of the members that a text lists: members of a struct, table or union."""
     found = []
     for part in _split(text):
         ordinal, _, rest = part.rpartition(": ") if re.match(r"\d+: ", part) else ("", "", part)

@@ -3,9 +3,11 @@
     python fidl_many.py SOCKET MESSAGES ENABLE_AT LOSE_EVERY
 
 The program is a server, which starts a client of four sending threads. Each process begins to trace
-after its ENABLE_AT-th message. After each traced message whose serial number is a multiple of
-LOSE_EVERY, the test makes the server forget how many messages it has written, or the next time how
-many it has read. With LOSE_EVERY 0, the server forgets neither.
+after its ENABLE_AT-th message.
+
+The server has two counts: of the messages that it has written, and of those that it has read. After
+each traced message whose serial number is a multiple of LOSE_EVERY, the test makes the server
+forget one of the counts, by turns. With LOSE_EVERY 0, the server forgets neither.
 """
 
 from __future__ import annotations

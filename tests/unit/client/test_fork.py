@@ -1,4 +1,4 @@
-"""Helper threads stopped for a fork resume only in the parent."""
+"""Helper threads are stopped for a fork. After the fork they resume only in the parent."""
 
 from __future__ import annotations
 

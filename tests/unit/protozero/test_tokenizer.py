@@ -66,7 +66,7 @@ class TestInputInPieces:
         assert found.append(stream(*[b"x"] * 1000) + b"\x0a").count() == 1000
         assert found.append(b"\x00").count() == 1
 
-    def test_packets_are_converted_by_the_callback_make(self, tokenizer: Any) -> None:
+    def test_callback_converts_each_packet(self, tokenizer: Any) -> None:
         assert list(tokenizer(make=len).append(stream(b"abc", b""))) == [3, 0]
         with pytest.raises(ZeroDivisionError):
             next(tokenizer(make=lambda _: 1 // 0).append(stream(b"x")))

@@ -1,1 +1,1 @@
-"""The verb `doctor`: what this machine allows, and what follows from it."""
+"""The verb `doctor`: reports what Stretto can record on this machine, and what is missing."""

@@ -61,7 +61,7 @@ def shared_memory(state: MachineState) -> Finding:
 
 
 def dev_shm(state: MachineState) -> Finding:
-    """Return the state of /dev/shm, which only the program itself may need."""
+    """Return the state of /dev/shm. Stretto doesn't use it, but a recorded program may."""
     unused = "Stretto doesn't use it (its memory is a memfd)"
     if state.shm_free is None:
         text = f"missing or not writable: {unused}; multiprocessing's shared memory needs it"
@@ -93,7 +93,7 @@ def ptrace(state: MachineState) -> Finding:
 
 
 def perf_events(state: MachineState) -> Finding:
-    """Return whether CPU samples of the kernel are possible, by Perfetto's `traced_perf`."""
+    """Return whether Perfetto's `traced_perf` can take CPU samples of the kernel here."""
     if state.perf_event_paranoid is None:
         text = "this kernel has none; `stretto record` needs none"
         return Finding(LIMITED, "perf events", text)

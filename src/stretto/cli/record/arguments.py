@@ -281,7 +281,7 @@ class RecordOptions:
     Attributes:
         output: the path of the trace; `-` is standard output.
         quiet: print neither progress nor summary.
-        private: what the trace may hold that is private.
+        private: kinds of private data that the trace may contain.
         program: the command line of the program.
         recording: the options for the recorder.
 

@@ -78,7 +78,8 @@ def _module() -> str:
     if script == "-m":  # The interpreter hasn't found the module yet.
         return _option("m")
     folder, name = os.path.split(script)
-    # `python -m PACKAGE` runs the script PACKAGE/__main__.py. A spawned worker knows only the path.
+    # `python -m PACKAGE` runs the script PACKAGE/__main__.py. A spawned worker knows only the
+    # path of this script.
     return os.path.basename(folder) if name == "__main__.py" else ""
 
 

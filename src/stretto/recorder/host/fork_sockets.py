@@ -1,8 +1,9 @@
 """The recorder's side of the fork sockets (see `stretto.recorder.fork_socket`).
 
-Only descendants of the recorder can hold a fork socket: other users may not enter the workspace,
-and a child inherits the socket from its parent, even if one of them has changed its user. So
-connections that are passed over a fork socket are accepted without a check of the user.
+Only descendants of the recorder can hold a fork socket. Other users may not enter the workspace,
+where the sockets are connected, and a child inherits its parent's socket. Parent and child may have
+different users. So connections that are passed over a fork socket are accepted without a check of
+the user.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class PrivateRecording(SessionConsumer):
 
     @property
     def unmatched(self) -> list[str]:
-        """A line for each requested category that no process has had."""
+        """A line for each requested category that exists in no recorded process."""
         offers = Offers(map(DataSourceDescriptor.decode, self._service.offered()))
         # Without a recorded process, other lines of the summary say so.
         return offers.missing_in(self._config) if TRACK_EVENT in offers.data_sources else []

@@ -109,7 +109,7 @@ def _attach(folder: str, packages: str, guard: ForkGuard) -> None:
 
 
 def _load(packages: str) -> Any:
-    """Import `attached` from the program's own Stretto, or if there is none, the recorder's."""
+    """Import `attached` from the program's Stretto; from the recorder's if the program has none."""
     try:
         import stretto
     except ImportError:

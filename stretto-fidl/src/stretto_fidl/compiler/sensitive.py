@@ -50,9 +50,9 @@ def _from_above(element: Element) -> CompiledAttribute | None:
 
 
 def _of_use(use: TypeUse | None) -> CompiledAttribute | None:
-    """Return the attribute `@sensitive` of an alias or new type that a use of a type names.
+    """Return `@sensitive` if an alias or new type in `use` has this attribute; else None.
 
-    The types of elements are searched, too. None if no such alias or new type has the attribute.
+    `use` may name the alias or new type itself, or as the type of its elements.
     """
     while use is not None:
         for decl in (use.alias.decl if use.alias else None, use.type.decl):

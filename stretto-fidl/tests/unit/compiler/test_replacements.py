@@ -17,7 +17,7 @@ BASE = 'protocol Base { @selector("test.example/P.M") M(); };\n'
 
 
 def members(kind: str, first: str, end: str, second: str) -> str:
-    """Return a layout with a member removed in version 2 and one added in version 2."""
+    """Return a layout with two members: `first` ends in version 2, `second` begins there."""
     start = "@available(added=2)"
     second = second % start if "%s" in second else f"{start} {second}"
     return f"{HEAD}type T = {kind} {{ @available({end}) {first} {second} }};"

@@ -49,7 +49,7 @@ def test_messages_and_summary_are_printed_to_standard_error(
     assert "trace: out, 2.0 KiB, 1.5 s" in err
 
 
-def test_notes_are_in_the_summary_and_a_trace_without_events_is_one(
+def test_summary_has_a_note_if_the_trace_has_no_events(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     given = result()._replace(not_followed=[], notes=["no category"])

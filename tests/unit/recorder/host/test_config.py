@@ -20,7 +20,7 @@ def test_service_accepts_the_config(arguments):
     check_config(config(*arguments), has_fd="--ring" not in arguments)
 
 
-def test_all_categories_and_the_selected_builtin_categories_are_enabled():
+def test_all_categories_of_programs_and_the_selected_profilers_are_enabled():
     (events, _) = config("--no-gc").data_sources
     enabled = events.config.track_event_config.enabled_categories
     assert "*" in enabled

@@ -53,7 +53,7 @@ def test_empty_pythonpath_is_not_appended(workspace, monkeypatch):
     assert workspace_folder.environment(workspace)["PYTHONPATH"] == workspace.site
 
 
-def test_equal_lines_written_by_several_notes_are_read_once(workspace):
+def test_line_that_is_noted_twice_is_read_once(workspace):
     workspace.note(["one", "two"])
     workspace.note(["one"])
     assert workspace.read_notes() == {os.getpid(): ["one", "two"]}
@@ -85,7 +85,9 @@ def test_folder_of_a_killed_recorder_is_removed(workspace, place):
     assert (place / "another").exists()
 
 
-def test_old_folder_whose_recorder_was_killed_before_the_lock_is_removed(tmp_path, monkeypatch):
+def test_old_folder_whose_recorder_was_killed_before_it_got_the_lock_is_removed(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(workspace_folder, "_candidates", lambda: [str(tmp_path)])
     old, new = (
         tmp_path / f"{workspace_folder.PREFIX}old",
