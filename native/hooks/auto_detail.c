@@ -119,9 +119,10 @@ static PyObject* totals_of_function(const struct st_code_record* r) {
   if (!calls)
     return NULL;
   return Py_BuildValue(
-      "(OOiNKKK)", st_code_name(r->code), code->co_filename,
+      "(OOiNKKKK)", st_code_name(r->code), code->co_filename,
       code->co_firstlineno, calls, (unsigned long long)r->total_ns,
-      (unsigned long long)r->own_ns, (unsigned long long)r->time_ns);
+      (unsigned long long)r->own_ns, (unsigned long long)r->time_ns,
+      (unsigned long long)r->waiting_ns);
 }
 
 static PyObject* totals_of_functions(void) {

@@ -41,12 +41,10 @@ struct st_code_record {
   uint64_t calls; /* The number of reported calls that have returned. */
   /* The total duration of the reported calls of this code. */
   uint64_t total_ns;
-  /* The estimated time in which this code was the innermost call; written by
-   * the sampling thread. */
-  _Atomic uint64_t own_ns;
-  /* The estimated time in which this code was on some stack; written by the
-   * sampling thread. */
-  _Atomic uint64_t time_ns;
+  /* Estimates, written by the sampling thread: the CPU time in which this code
+   * was the innermost call, that in which it was on some stack, and the waiting
+   * time in which it was the innermost call. */
+  _Atomic uint64_t own_ns, time_ns, waiting_ns;
   /* The number of the last sampling round that found this code on a stack.
    * Only the sampling thread uses this number. */
   uint64_t round;

@@ -124,9 +124,10 @@ static void add(_Atomic uint64_t* sum, uint64_t value) {
                         memory_order_relaxed);
 }
 
-/* Adds the time since the last sample to each function on the thread's
- * stack. */
-static void add_times(const struct known_thread* k, uint64_t ns) {
+/* Adds the time since the last sample to each function on the thread's stack:
+ * `ran` of it on a CPU, `waited` not. */
+static void add_times(const struct known_thread* k, uint64_t ran,
+                      uint64_t waited) {
   static uint64_t count;
   count++;
   for (int i = 0; i < k->depth; i++) {
@@ -134,9 +135,11 @@ static void add_times(const struct known_thread* k, uint64_t ns) {
     if (!r || r->round == count)
       continue;
     r->round = count; /* A recursive function is counted once in each round. */
-    add(&r->time_ns, ns);
-    if (i == 0)
-      add(&r->own_ns, ns);
+    add(&r->time_ns, ran);
+    if (i > 0)
+      continue;
+    add(&r->own_ns, ran);
+    add(&r->waiting_ns, waited);
   }
 }
 
@@ -204,7 +207,7 @@ static void sample_thread(struct known_thread* k,
   bool known_stack = idle || read_stack(k, thread);
   if (!known_stack)
     return;
-  add_times(k, elapsed);
+  add_times(k, ran, elapsed - ran);
   uint64_t events = atomic_load(&k->shared.events);
   if (events != k->events)
     k->samples = 0;

@@ -11,7 +11,8 @@
  *     stack is unchanged;
  *   - arms the functions on the stack that are switched off: the interpreter
  *     reports their next calls;
- *   - adds the time since the last sample to the functions on the stack.
+ *   - adds the running and waiting time since the last sample to the functions
+ *     on the stack.
  *
  * Sampling takes at most 1/SAMPLING_SHARE of a CPU: with thousands of threads
  * the rounds are less frequent.  Each round also arms one more function, in

@@ -8,13 +8,16 @@ from stretto.cli.record.summary import plural, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from stretto.recorder.host.reporter import RecordingResult
     from stretto.recorder.host.totals import FunctionTotals, ProcessTotals
 
 TOP = 3
 """The number of functions per line."""
+
+_INSTALLED = ("/lib/python3.", "/site-packages/", "/dist-packages/")
+"""Parts of paths of the standard library and of installed packages."""
 
 
 def time_text(nanoseconds: float) -> str:
@@ -31,14 +34,21 @@ class _Merged:
 
     def __init__(self, function: FunctionTotals) -> None:
         self.function = function
-        self.own_ns = self.total_ns = 0
+        self.own_ns = self.total_ns = self.waiting_ns = 0
         self.calls: int | None = 0
 
     def add(self, other: FunctionTotals) -> None:
         self.own_ns += other.own_ns
         self.total_ns += other.total_ns
+        self.waiting_ns += other.waiting_ns
         counted = self.calls is not None and other.calls is not None
         self.calls = (self.calls or 0) + (other.calls or 0) if counted else None
+
+    def is_programs_own(self) -> bool:
+        """Whether it is neither installed code nor the body of a module."""
+        name, file = self.function.name, self.function.file
+        body = name.startswith("import ") or name in ("<module>", os.path.basename(file))
+        return not (body or file.startswith("<") or any(part in file for part in _INSTALLED))
 
     def text(self, nanoseconds: int) -> str:
         function = self.function
@@ -54,6 +64,11 @@ def _merge(totals: Iterable[ProcessTotals]) -> list[_Merged]:
             key = (function.name, function.file, function.line)
             merged.setdefault(key, _Merged(function)).add(function)
     return list(merged.values())
+
+
+def _top(title: str, functions: list[_Merged], time: Callable[[_Merged], int]) -> list[str]:
+    top = [f for f in sorted(functions, key=time, reverse=True)[:TOP] if time(f)]
+    return [f"  {title}: " + "; ".join(f.text(time(f)) for f in top)] if top else []
 
 
 def _sum(totals: Iterable[ProcessTotals], name: str) -> int:
@@ -81,11 +96,10 @@ def detail_lines(result: RecordingResult) -> list[str]:
         + plural(len(totals), "process")
     ]
     functions = _merge(totals)
-    by_own = sorted(functions, key=lambda f: -f.own_ns)[:TOP]
-    by_total = sorted(functions, key=lambda f: -f.total_ns)[:TOP]
-    if by_own and by_own[0].own_ns:
-        lines.append("  most time in: " + "; ".join(f.text(f.own_ns) for f in by_own if f.own_ns))
-        lines.append("  with what they call: " + "; ".join(f.text(f.total_ns) for f in by_total))
+    own = [function for function in functions if function.is_programs_own()] or functions
+    lines += _top("running in", functions, lambda f: f.own_ns)
+    lines += _top("with what they call", own, lambda f: f.total_ns)
+    lines += _top("waiting in", functions, lambda f: f.waiting_ns)
     lines.append(f"  left out: {_left_out(result)}")
     lines += [
         f"  less detail: from {rise.seconds:.1f} s on, when the trace had {size_text(rise.size)}, "

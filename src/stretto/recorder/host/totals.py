@@ -15,9 +15,11 @@ class FunctionTotals(NamedTuple):
     calls: int | None
     """Number of its calls; None if some were not counted."""
     own_ns: int
-    """Estimated time in the function itself."""
+    """Estimated CPU time in the function itself."""
     total_ns: int
-    """Estimated time in the function and what it called."""
+    """Estimated CPU time in the function and what it called."""
+    waiting_ns: int
+    """Estimated time in the function itself without a CPU."""
 
 
 class ProcessTotals(NamedTuple):
@@ -30,9 +32,10 @@ class ProcessTotals(NamedTuple):
 
 
 def _read_function(line: str) -> FunctionTotals:
-    name, file, first_line, calls, own, total = line.split("\t")
+    name, file, first_line, calls, *times = line.split("\t")
+    own, total, waiting = map(int, times)
     return FunctionTotals(
-        name, file, int(first_line), int(calls) if calls else None, int(own), int(total)
+        name, file, int(first_line), int(calls) if calls else None, own, total, waiting
     )
 
 

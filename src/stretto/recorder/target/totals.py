@@ -16,12 +16,12 @@ MAX_FUNCTIONS = 2000
 
 def write(path: str, totals: dict[str, Any]) -> None:
     """Write the totals of this process; ignored if the folder is removed."""
-    functions = sorted(totals.pop("functions"), key=lambda f: (-f[6], -f[4]))
+    functions = sorted(totals.pop("functions"), key=lambda f: (-f[6] - f[7], -f[4]))
     first = "\t".join(f"{name}\t{value}" for name, value in totals.items())
     lines = [first]
-    for name, file, line, calls, _, own, time in functions[:MAX_FUNCTIONS]:
-        if time:
-            fields = (name, file, line, "" if calls is None else calls, own, time)
+    for name, file, line, calls, _, *times in functions[:MAX_FUNCTIONS]:
+        if any(times):
+            fields = (name, file, line, "" if calls is None else calls, *times)
             lines.append("\t".join(_field(field) for field in fields))
     try:
         with open(path, "w", encoding="utf-8", errors="replace") as out:

@@ -7,25 +7,25 @@ from pathlib import Path
 from stretto.recorder.host.totals import FunctionTotals, read, read_all
 from stretto.recorder.target.totals import MAX_FUNCTIONS, write
 
-FUNCTION = ("shop.quote", "/app/shop.py", 7, 3, 30, 10, 20)
+FUNCTION = ("shop.quote", "/app/shop.py", 7, 3, 30, 10, 20, 5)
 
 
 def test_totals_are_equal_after_writing_and_reading(tmp_path: Path) -> None:
-    off = ("odd\tname\n", "x.py", 1, None, 0, 1, 1)
+    off = ("odd\tname\n", "x.py", 1, None, 0, 1, 1, 1)
     write(str(tmp_path / "7"), {"functions": [off, FUNCTION], "shown": 5})
     totals = read(str(tmp_path / "7"))
     assert totals is not None
     assert totals.numbers == {"shown": 5}
     assert totals.functions == [
-        FunctionTotals("shop.quote", "/app/shop.py", 7, 3, 10, 20),
-        FunctionTotals("odd name", "x.py", 1, None, 1, 1),
+        FunctionTotals("shop.quote", "/app/shop.py", 7, 3, 10, 20, 5),
+        FunctionTotals("odd name", "x.py", 1, None, 1, 1, 1),
     ]
 
 
 def test_totals_omit_functions_without_time_and_limit_the_number_of_functions(
     tmp_path: Path,
 ) -> None:
-    functions = [(str(i), "x.py", 1, 1, 0, 0, i) for i in range(MAX_FUNCTIONS + 5)]
+    functions = [(str(i), "x.py", 1, 1, 0, 0, i, 0) for i in range(MAX_FUNCTIONS + 5)]
     write(str(tmp_path / "7"), {"functions": functions[:1], "shown": 0})
     totals = read(str(tmp_path / "7"))
     assert totals is not None

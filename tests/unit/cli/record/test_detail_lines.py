@@ -1,0 +1,46 @@
+"""The lines of the summary about the use of time."""
+
+from __future__ import annotations
+
+from stretto.cli.record.detail_lines import detail_lines
+from stretto.protos.trace import TraceStats
+from stretto.recorder.host.reporter import RecordingResult
+from stretto.recorder.host.totals import FunctionTotals, ProcessTotals
+
+MS = 10**6
+STDLIB, OWN = "/usr/lib/python3.12/queue.py", "/app/job.py"
+PROCESS = ProcessTotals(
+    {"running_ns": 9 * MS, "waiting_ns": 90 * MS, "counted": 0},
+    [
+        FunctionTotals("queue.Queue.get", STDLIB, 154, 2, 1 * MS, 9 * MS, 90 * MS),
+        FunctionTotals("job.py", OWN, 1, 1, 0, 9 * MS, 0),
+        FunctionTotals("import job", OWN, 1, 1, 0, 9 * MS, 0),
+        FunctionTotals("main", OWN, 30, 1, 0, 8 * MS, 0),
+        FunctionTotals("count", OWN, 7, None, 5 * MS, 5 * MS, 0),
+    ],
+)
+
+
+def lines_of(*totals: ProcessTotals) -> dict[str, str]:
+    result = RecordingResult(None, TraceStats(), (), False, "", None, 1.0, 0, totals)
+    return dict(line.strip().partition(": ")[::2] for line in detail_lines(result))
+
+
+def test_running_and_waiting_functions_are_named_apart() -> None:
+    lines = lines_of(PROCESS)
+    assert lines["threads"] == "9 ms running, 90 ms waiting, 1 process"
+    assert lines["running in"] == (
+        "count (job.py:7) 5 ms, calls not counted; queue.Queue.get (queue.py:154) 1 ms, 2 calls"
+    )
+    assert lines["waiting in"] == "queue.Queue.get (queue.py:154) 90 ms, 2 calls"
+
+
+def test_functions_with_what_they_call_are_the_programs_own_without_bodies_of_modules() -> None:
+    assert lines_of(PROCESS)["with what they call"] == (
+        "main (job.py:30) 8 ms, 1 call; count (job.py:7) 5 ms, calls not counted"
+    )
+
+
+def test_installed_functions_are_named_if_the_program_has_none_of_its_own() -> None:
+    installed = PROCESS._replace(functions=PROCESS.functions[:1])
+    assert lines_of(installed)["with what they call"].startswith("queue.Queue.get")
