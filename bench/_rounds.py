@@ -66,7 +66,7 @@ class Rounds:
             self._us.setdefault(name, []).append(median(ns) / 1000)
 
     def us(self, name: str) -> float:
-        """Return the median over all rounds of a state's time per call, in us."""
+        """Return a state's time per call in us: the median of all rounds."""
         return median(self._us[name])
 
     def added(self, name: str, base: str) -> float:

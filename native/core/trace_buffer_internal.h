@@ -58,7 +58,7 @@ enum {
   ST_RECORD_CORRUPTED = 32,
   /* The record is padding: it was read, or moved to another place. */
   ST_RECORD_PADDING = 64,
-  /* Padding in bytes that never belonged to a record. */
+  /* The record is padding whose bytes never belonged to another record. */
   ST_RECORD_VIRGIN = 65,
   /* The record is counted in `unread`.  This flag is not stored in the ring. */
   ST_RECORD_UNREAD = 128,
@@ -198,8 +198,8 @@ struct st_reader {
   uint32_t pass;
   /* Two record numbers: the reader's position, and the end of the read pass. */
   uint32_t cursor, pass_end;
-  /* Whether the read pass has begun with the sequence of the record at
-   * `cursor`.  It reads the records of this sequence up to that record. */
+  /* Whether the read pass has begun to read the sequence of the record at
+   * `cursor`.  The pass reads this sequence up to that record. */
   bool in_sequence;
   /* Whether the reader has found that a chunk is missing, since it set
    * `in_sequence`. */

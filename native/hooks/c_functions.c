@@ -4,7 +4,7 @@ enum { SIZE = 4096, PROBES = 8 };
 
 static struct {
   const PyMethodDef* definition;
-  /* The ml_name that the method definition had when its name was made. */
+  /* The definition's ml_name at the time when `name` was made. */
   const char* text;
   PyObject* name;
 } table[SIZE];

@@ -16,7 +16,7 @@ struct life {
   struct life* next;
   PyObject* key;  /* The address of the task; only compared. */
   PyObject* task; /* A weak reference. */
-  PyObject* lane; /* NULL before the first look. */
+  PyObject* lane; /* NULL until the first look at the task. */
   uint64_t created, suspended, looked;
 };
 
@@ -25,7 +25,7 @@ static struct {
   size_t size, count;
   PyObject *look, *end;
   bool every; /* Whether each task has a lane. */
-  /* The times from which the next life and lane may be made, see may_add(). */
+  /* The earliest times of the next life and of the next lane, see may_add(). */
   uint64_t next_life_ns, next_lane_ns;
   uint64_t short_tasks, tasks_over_limit;
 } lives;

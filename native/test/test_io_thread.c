@@ -278,8 +278,8 @@ static void hear_without_descriptors(void) {
   wait_for_calls(1);
   close_our_descriptors();
   do {
-    /* Interrupts the running poll.  The parent process has a copy of our end,
-     * but does not read from it. */
+    /* This byte interrupts the running poll.  Nobody reads the byte: only the
+     * parent process still has our end, and it does not read. */
     send(g_pair.theirs, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     sched_yield();
   } while (count_threads() > before);

@@ -106,8 +106,8 @@ static void tracks_with_equal_hashes_are_distinguished(void) {
   CHECK_EQ(tracks.count, 0);
 }
 
-/* Compares the table with a model without limits: few tracks, in many
- * orders. */
+/* Compares the table with a model without limits.  The tracks are few enough
+ * for the table, and their order is random. */
 static void random_begins_and_ends_match_a_model(void) {
   enum { FEW = 2000, DEEP = 64 };
   static uint64_t bits[FEW];

@@ -286,7 +286,7 @@ static void test_packet_without_a_next_chunk_is_cut_and_marked(void) {
   CHECK_EQ(reader.patches, 1);
   CHECK(!append(3));
   CHECK(!st_trace_writer_reserve(&writer, 0));
-  /* The writer is still in drop mode because of the same loss. */
+  /* The writer is still in drop mode, so the further loss adds nothing. */
   CHECK_EQ(writer.drop_count, 1);
   CHECK_EQ(writer.packets_dropped, 2);
   CHECK(reader_free_one(&reader));

@@ -177,7 +177,7 @@ static void state_is_announced_again_after_clear(void) {
 static void tiny_chunks_share_one_state(void) {
   start(16, 4096);
   reader.free_at_once = true;
-  /* With this page layout each page has 14 chunks. */
+  /* With so many writers each page has 14 chunks. */
   arbiter.live_writers = 300;
   for (uint64_t i = 1; i <= 3000; i++)
     CHECK(emit(ST_INSTANT, i));

@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record the tests of a run with `--stretto`, and of a process that is recorded already."""
+    """Record the tests if `--stretto` is given, or if this process is recorded already."""
     bootstrap = sys.modules.get("stretto.recorder.target.bootstrap")
     recorded = bootstrap is not None and bootstrap.is_connected()
     path = config.getoption("stretto")

@@ -113,7 +113,7 @@ def creation_begins(*args: Any, **kwargs: Any) -> int | None:
     """
 
 def task_created(created: int, task: object, /) -> None:
-    """Watch a new task: the observer after its creation."""
+    """Watch a new task. This observer is called after a task was created."""
 
 @final
 class Around:

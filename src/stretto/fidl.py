@@ -36,7 +36,7 @@ class _AliasFinder:
 
 
 class _AliasLoader(Loader):
-    """Loads a module of `stretto.fidl`: imports it from `stretto_fidl`, as the same object.
+    """Loads a module of `stretto.fidl`: the module object is that of `stretto_fidl`.
 
     Args:
         name: The module's name in `stretto_fidl`.

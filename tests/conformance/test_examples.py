@@ -110,7 +110,8 @@ def test_always_on_server_is_recorded_while_it_runs(oracle, repository, tmp_path
     assert slices.query(NESTED) == [("request", "page")]
     assert slices.query(CATEGORIES) == [("shop",)]
     functions = check_trace(oracle, (tmp_path / "functions.pftrace").read_bytes(), complete=False)
-    page = "page" if server == "gunicorn" else "shop.page"  # a step of a coroutine
+    # In the asyncio server `page` is a coroutine function, and its steps are slices.
+    page = "page" if server == "gunicorn" else "shop.page"
     calls = {(page, "shop.price_of"), ("shop.price_of", "shop.discount")}
     assert calls < set(functions.query(NESTED))
     assert functions.query(CATEGORIES) == [("python.functions",), ("shop",)]

@@ -162,7 +162,7 @@ class Gunicorn:
         self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
 
     def get_answer(self) -> bytes:
-        """Send a request; return whether the worker that answers is recorded."""
+        """Send a request; return `b"True"` if the worker that answers is recorded."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}", timeout=10) as answer:
             data: bytes = answer.read()
             return data

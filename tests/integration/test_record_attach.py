@@ -408,7 +408,7 @@ class TestRefusedAttach:
         assert program.returncode == 0
 
     @needs_remote_exec
-    def test_end_of_the_program_before_it_runs_the_script_is_the_reason(self, tmp_path):
+    def test_message_says_that_the_program_ended_before_running_the_script(self, tmp_path):
         code = "import os, sys; print(1, flush=True); sys.stdin.read(); os._exit(0)"
         pipe = subprocess.PIPE
         with (

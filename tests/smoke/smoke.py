@@ -65,7 +65,7 @@ def check_commands(folder: Path) -> None:
     command = str(Path(sys.executable).with_name("stretto"))
     script, trace = folder / "program.py", folder / "recorded.pftrace"
     script.write_text("def called(): pass\ncalled()\nraise SystemExit(3)\n")
-    options = ("--ring", "-o", str(trace))  # "called" is too short for auto detail, the default
+    options = ("--ring", "-o", str(trace))  # the default, auto detail, omits short calls
     recorded = subprocess.run([command, "record", *options, str(script)], check=False)
     check(recorded.returncode == 3, f"record ended with {recorded.returncode}, not with 3")
     check(b"called" in trace.read_bytes(), "the recorded program's call is not in its trace")

@@ -32,8 +32,8 @@ enum {
 
 struct argument {
   PyObject* name; /* The name of the argument, a str. */
-  /* The argument's name if add_argument() made it and it has to be released,
-   * else NULL. */
+  /* A reference that has to be released, to a name made by add_argument().  NULL
+   * for other names. */
   PyObject* release;
   PyObject* value;
   struct converted_argument converted;

@@ -35,8 +35,8 @@ __attribute__((cold)) bool forgive_count(struct event_request* request,
 /* Fills the request from a call's arguments.  `positional` is the number of
  * expected positional arguments without self.  If it is 1, the positional
  * argument is the event's name; r->name stays NULL if the caller passes none.
- * Returns false with an exception set if an argument is wrong and misuse
- * raises. */
+ * Returns false with an exception set if an argument is wrong and misuse raises
+ * (-X dev). */
 static inline bool parse_event(struct event_request* r, const char* function,
                                Py_ssize_t positional, PyObject* const* args,
                                Py_ssize_t count, PyObject* kwnames) {

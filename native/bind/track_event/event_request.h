@@ -31,7 +31,7 @@ struct event_request {
    * started later do not get this END. */
   uint32_t since;
   uint32_t skip_names; /* Bit i is set if name i is an option, for i < 32. */
-  /* The wrong parts of the call, as bits of enum event_part. */
+  /* The wrong parts of the call, which the event omits: bits of event_part. */
   uint8_t left_out;
   bool has_timestamp;
   /* Whether the event goes to the thread's track, even inside a task. */

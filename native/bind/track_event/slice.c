@@ -24,7 +24,7 @@ typedef struct {
   uint64_t timestamp;
   uint32_t skip_names;
   bool has_timestamp;
-  /* The wrong parts of the call, as bits of enum event_part. */
+  /* The wrong parts of the call, which the event omits: bits of event_part. */
   uint8_t left_out;
   /* Whether the slice has only a name and plain arguments, so that the fast
    * path may apply. */

@@ -110,8 +110,8 @@ static inline void discard_later(struct thread_state* t, PyObject* object) {
   if (!object)
     return;
   if (t->discarded_count == MAX_DISCARDED) {
-    /* The reference is dropped at once: freeing a str or a code object runs no
-     * Python code. */
+    /* The list is full, so the reference is dropped during the event: freeing a
+     * str or a code object runs no Python code. */
     Py_DECREF(object);
     return;
   }

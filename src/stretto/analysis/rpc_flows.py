@@ -99,7 +99,10 @@ class Call:
 
     @property
     def latency_ns(self) -> int | None:
-        """The time from sending to the arrival of the reply; without a reply, of the message."""
+        """The time from the sending of a message until the reply arrives.
+
+        For a message without a reply, the time until the message itself arrives.
+        """
         if self.kind == "reply":
             return _between(self.reply_sent, self.reply_received)
         return _between(self.sent, self.reply_received if self.kind == "request" else self.received)
@@ -123,7 +126,7 @@ class RpcFlows:
 
 
 def read_rpc_flows(file: BinaryIO) -> RpcFlows:
-    """Read the messages of a trace, and assemble them to calls."""
+    """Read the messages of a trace, and assemble them into calls."""
     events = TrackEvents(file)
     messages = _messages(events)
     places = {uuid: _place(uuid, events) for uuid in {each.track for each in messages}}

@@ -253,7 +253,7 @@ class AlwaysOnBackend:
             self.problem = self.problem or "the tracing service disconnected: its log may say why"
             self._timer.start()
 
-    # --- around forks: the timer stops first, as it starts the other threads
+    # --- around forks: the timer starts the other threads, so it has to stop before them
 
     def _suspend(self) -> None:
         self._timer.suspend()

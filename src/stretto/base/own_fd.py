@@ -25,7 +25,7 @@ class OwnFd:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the descriptor number still refers to the same file."""
+        """Whether the descriptor number still refers to our file."""
         return self._identity is not None and _identity(self.fd) == self._identity
 
     def close(self) -> None:

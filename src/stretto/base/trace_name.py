@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def name_complaint(path: str) -> str:
-    """Return why a recording isn't written to a file of this name, and what to do; else ""."""
+    """Return the error for a file name that is wrong for a recording; "" for other names."""
     if not path.lower().endswith(".json"):
         return ""
     trace = f"{path[:-5]}.pftrace"

@@ -37,7 +37,7 @@ if sys.implementation.name != "cpython":
 
 
 def _trace(category: Category, target: T) -> T:
-    """Implements `category.traced`; its module is loaded at the first use."""
+    """Implements `category.traced`. The module `traced` is loaded at the first call."""
     from stretto.client.traced import trace
 
     return trace(category, target)

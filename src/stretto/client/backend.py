@@ -59,7 +59,7 @@ if TYPE_CHECKING:
             """Start recording for a service that may set up the same data sources later."""
 
     class SessionBackend(Protocol):
-        """A tracing service on which this process may start sessions, from a helper thread."""
+        """A tracing service on which this process may start sessions, inside of `call`."""
 
         def prepare(self) -> None:
             """Make this process a producer of the service, so that sessions record it too."""

@@ -191,7 +191,7 @@ class StartupTracing:
         self._end_if_empty(session, ABORTED)
 
     def end_all(self, arbiter: _native.Arbiter | None = None) -> None:
-        """Abort all sessions, or those whose instances use `arbiter`."""
+        """Abort the sessions whose instances use `arbiter`; all sessions if it is None."""
         for session in tuple(self._sessions):
             if any(arbiter in (None, i.arbiter) for i in tuple(session.waiting.values())):
                 self.abort(session)

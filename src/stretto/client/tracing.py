@@ -72,7 +72,7 @@ class Tracing:
         return producer is not None and producer.arbiter is arbiter
 
     def connect(self, name: str, backend: Backend) -> None:
-        """Register all data sources with `backend`, and store it as `name`."""
+        """Store `backend` under `name`, and register all data sources with this backend."""
         producer = ProducerConnection(list(data_source.registered.values()))
         self._backends[name] = backend
         self._producers[name] = producer

@@ -198,7 +198,7 @@ class TracingSession:
         backend.call(lambda: self._enable(endpoint))
         if self._starts_at_once:
             self._consumer.started.arrives(START_TIMEOUT_S)
-        else:  # If the service refuses the session, it says so before it sends this reply.
+        else:  # The service reports an error of the session before it answers this query.
             self._request(lambda done: endpoint.query_capabilities(lambda _: done()), "answer")
         self._check_connection(endpoint)
         if self._consumer.error:

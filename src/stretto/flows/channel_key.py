@@ -73,7 +73,7 @@ class NoKeyError(StrettoError):
 
 
 def nonce() -> int:
-    """Return a new random key, for two ends that agree on one."""
+    """Return a new random key. It isn't 0."""
     return int.from_bytes(os.urandom(8)) or 1
 
 

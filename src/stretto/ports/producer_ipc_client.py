@@ -371,7 +371,7 @@ class ProducerIPCClient:
         self._invoke("RegisterDataSource", request)
 
     def update_data_source(self, descriptor: DataSourceDescriptor) -> None:
-        """Replace the descriptor of the data source with this name and id (not 0)."""
+        """Replace the descriptor of a data source that has this name and this id, which isn't 0."""
         request = ipc.UpdateDataSourceRequest(data_source_descriptor=descriptor)
         self._invoke("UpdateDataSource", request)
 

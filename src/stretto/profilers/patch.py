@@ -1,4 +1,4 @@
-"""Wraps a function of the program with observers while a session records them."""
+"""Wraps a function of the program with observers while a session needs the observers."""
 
 from __future__ import annotations
 

@@ -6,8 +6,9 @@
           await                        suspended, or ready and waiting for the thread
 
 Outside of `await` the task runs. A task is looked at before a step, if it has been suspended long
-enough to be seen. A look finds the coroutines that the task awaits at this time. A coroutine that
-the look before did not find has begun since then; one that is no longer found has ended since then.
+enough to be seen. A look finds the coroutines that the task awaits at this time. If the previous
+look did not find a coroutine, the coroutine has begun between the two looks. If only the previous
+look found a coroutine, the coroutine has ended between them.
 So the times of inner coroutine calls are only as accurate as the looks are frequent.
 """
 

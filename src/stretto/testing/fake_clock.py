@@ -30,7 +30,7 @@ class FakeClock:
         return self._boottime_ns + self._wall_offset_ns
 
     def snapshot(self) -> list[tuple[int, int]]:
-        """Return (clock id, ns) of all clocks: the wall time for the realtime clocks (ids 1, 2)."""
+        """Return (clock id, ns) of all clocks: wall time for ids 1 and 2, else boot time."""
         return [
             (ident, self.walltime_ns() if ident in (1, 2) else self._boottime_ns)
             for ident, _ in SNAPSHOT_CLOCKS

@@ -48,7 +48,7 @@ AFTER = {("one-way", 21), ("one-way", 22), ("one-way", 23), ("event", 23)}
         ("client", BEFORE, 1),
         ("later", BEFORE | AFTER, 2),
         ("server", BEFORE | {("one-way", FORK_AT)}, 1),
-        # A one-way message has no arrow before a call has shown that the child sent no message.
+        # The child sends nothing, but only a call shows this: earlier messages have no arrow.
         ("idle", BEFORE | AFTER, 3),
         ("worker", BEFORE | AROUND | AFTER, 3),
     ],

@@ -130,8 +130,7 @@ def test_valid_definitions_compile_and_load(texts: list[str], places: list[int])
     load(ir)
 
 
-# Texts for the tests of compile time: each repeats one definition under different names.
-
+# Each test of compile time compiles a text that consists of MANY similar pieces.
 MANY = 1500
 LARGE = {
     "structs": lambda i: f"type T{i} = struct {{ a uint8; }};",

@@ -285,7 +285,7 @@ class Generator:
         )
 
     def _commit_data(self) -> None:
-        """Send a chunk in the commit request, or its first part: a later request sends the rest."""
+        """Send a chunk in one commit request, or a part now and the rest in a later request."""
         writer = self._writer()
         self.made["chunk in the request"] += 1
         chunk = self._chunk(writer, 3)

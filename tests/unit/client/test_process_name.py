@@ -123,9 +123,9 @@ def test_worker_has_the_name_that_its_pool_has_given(
 def test_processes_of_gunicorn_have_roles(command_line: pytest.MonkeyPatch) -> None:
     command_line.setattr(sys, "argv", ["/srv/bin/gunicorn", "-w", "2", "app:app"])
     assert process_name() == "gunicorn master"
-    command_line.setattr(names, "_first_pid", 1)  # another process: this one was forked
+    command_line.setattr(names, "_first_pid", 1)  # as if this process were a fork of the master
     assert process_name() == "gunicorn worker"
-    command_line.setattr(names, "_first_pid", 0)  # imported by gunicorn: master or worker
+    command_line.setattr(names, "_first_pid", 0)  # 0: this process may be the master or a worker
     assert process_name() == "gunicorn"
 
 

@@ -38,7 +38,7 @@ def test_events_are_captured_with_their_arguments_in_order_of_time() -> None:
     assert b"request" in captured.trace
 
 
-def test_only_named_categories_are_captured_even_if_they_are_slow() -> None:
+def test_capture_of_a_named_slow_category_contains_no_other_category() -> None:
     with CapturedEvents("captured_events.stock") as captured:
         with shop.slice("request"):
             pass

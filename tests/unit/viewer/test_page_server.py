@@ -113,7 +113,7 @@ class TestHttpResponses:
             assert response.headers["Connection"] == "keep-alive"
             assert response.headers["Server"] is None
 
-    def test_requests_sent_at_once_are_answered_in_order(
+    def test_requests_sent_together_are_answered_in_their_order(
         self, server: PageServer, library: Library
     ) -> None:
         paths = ["/a", "/big", "/none", "/b"]

@@ -156,7 +156,7 @@ class _Blobs:
 
 
 class _Joined:
-    """The points of each event. Positions have to be requested in ascending order."""
+    """The flow points of each event. `at` must be called with ascending positions."""
 
     def __init__(self, points: Spool) -> None:
         self._points = iter(points)

@@ -130,7 +130,7 @@ def descriptors(state: MachineState) -> Finding:
 
 
 def other_tracers(state: MachineState) -> Finding:
-    """Return what else traces Python programs here."""
+    """Return which other tracers of Python programs are active."""
     if state.recorded:
         text = "`stretto record` records this process: a second recorder takes over its children"
         return Finding(LIMITED, "other tracers", text)

@@ -66,7 +66,7 @@ class MachineState(NamedTuple):
 
 
 def gather() -> MachineState:
-    """Return the state of this machine; without the native part, that of Python only."""
+    """Return the state of this machine; without the native part, only the state of Python."""
     ordinary = MachineState(
         python=sys.version_info[:2],
         interpreter=sys.implementation.name,

@@ -17,7 +17,7 @@ SCRIPT_SUFFIXES = (".py", ".pyw", ".pyc", ".pyz", ".zip")
 
 
 def _is_script(word: str) -> bool:
-    """Whether Python has to run a file: by its suffix, or because it isn't executable."""
+    """Whether Python has to run this path: it has a script's suffix, or isn't executable."""
     if word == "-" or word.endswith(SCRIPT_SUFFIXES):
         return True
     if os.path.isdir(word):

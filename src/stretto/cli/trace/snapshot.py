@@ -44,7 +44,7 @@ class Snapshot:
         self._answer: CloneSessionResponse | None = None
 
     def take(self) -> None:
-        """Clone the session, which continues.
+        """Clone the session. The session itself continues.
 
         Raises:
             CommandError: the service doesn't reply.
@@ -74,7 +74,7 @@ class Snapshot:
         return f'"{name}"' if name else str(self._request.session_id)
 
     def close(self) -> None:
-        """Disconnect, and close the file; without a copy, the empty file is removed."""
+        """Disconnect, and close the file. Remove the file if it is empty."""
         self._consumer.close()
         self._output.remove_if_empty()
         self._output.close()

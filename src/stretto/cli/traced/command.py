@@ -57,10 +57,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _check(options: TracedOptions) -> None:
-    """Refuse contradicting options.
+    """Refuse options that contradict each other.
 
     Raises:
-        CommandError: the message says how to resolve it.
+        CommandError: the message says what to change.
     """
     for address in options.relays_on:
         if address not in producer_sockets():

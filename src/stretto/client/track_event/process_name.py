@@ -31,7 +31,7 @@ _first_pid = 0 if "gunicorn.arbiter" in sys.modules else os.getpid()
 
 
 class _Hidden:
-    """What traces don't hold of this process."""
+    """Which data of this process is left out of traces."""
 
     arguments = False
     """Whether arguments on command lines, which may be secret, are left out."""

@@ -40,7 +40,7 @@ def enum_value(name: str) -> str:
 
 
 def type_path(name: str) -> str:
-    """Return the path of a class in its module from the type's name without the package."""
+    """Return the path of a class in its module; `name` is the type's name without the package."""
     outermost, *nested = name.split(".")
     if outermost in _RESERVED_TYPES:
         outermost += "_"
@@ -59,7 +59,7 @@ def module_of(file: str, prefix: str = "") -> str:
 
 
 def well_known_module(file: str) -> str:
-    """Return the name of the module for a file that ships with protobuf; else ""."""
+    """Return the name of the module for a file that ships with protobuf; "" for other files."""
     folder, _, name = file.rpartition("/")
     if folder != "google/protobuf" or name.removesuffix(".proto") not in WELL_KNOWN:
         return ""

@@ -105,7 +105,7 @@ class PrivateRecording(SessionConsumer):
     def unmatched(self) -> list[str]:
         """A line for each requested category that exists in no recorded process."""
         offers = Offers(map(DataSourceDescriptor.decode, self._service.offered()))
-        # Without a recorded process, other lines of the summary say so.
+        # If no process was recorded, the summary has another line about that.
         return offers.missing_in(self._config) if TRACK_EVENT in offers.data_sources else []
 
     @property
@@ -175,7 +175,7 @@ class PrivateRecording(SessionConsumer):
 
 
 class _Service(TracingService):
-    """A service that knows what its producers have offered, also those that have ended."""
+    """A service that also knows the data sources of producers that have ended."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -118,7 +118,7 @@ class ProducerEndpoint:
             session.on_data_source_started(self, instance_id)
 
     def notify_data_source_stopped(self, instance_id: int) -> None:
-        """Confirm the end of an instance (data sources with `will_notify_on_stop`)."""
+        """Confirm the end of an instance whose data source has set `will_notify_on_stop`."""
         for session in self._sessions():
             session.on_data_source_stopped(self, instance_id)
 
@@ -137,7 +137,7 @@ class ProducerEndpoint:
             return
         self._service.disconnect_producer(self)
         self.connected = False
-        # The permissions are removed, as the producer's id may be reused soon.
+        # The permissions are removed, because the producer's id may soon be reused.
         self.forbid_buffers(list(self._allowed))
         if self._arbiter is not None:
             self._arbiter.disable()
@@ -272,7 +272,7 @@ class ProducerEndpoint:
             self.core.adopt_writers(next(iter(self._allowed)))
 
     def scrape(self, buffer_ids: Iterable[int]) -> None:
-        """Copy uncommitted chunks of the producer into those `buffers` that it may write into."""
+        """Copy uncommitted chunks of the producer into the given buffers that it may write to."""
         buffers = sorted(buffer_ids)
         if self.identity.smb_scraping and self._has_memory and self._allowed.intersection(buffers):
             self.core.scrape(buffers)

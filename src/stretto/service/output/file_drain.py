@@ -198,7 +198,7 @@ class FileDrain:
         return more
 
     def _write(self, data: bytes) -> bool:
-        """Return False if the file has reached its maximum size."""
+        """Write the packets that fit into the file; return False if some don't fit."""
         room = self._max_bytes - self._writer.accepted_bytes
         fits = not self._max_bytes or len(data) < room
         self._writer.write(data if fits else data[: whole_packets(data, room)])

@@ -24,7 +24,7 @@ def framed(packet: bytes) -> bytes:
 
 
 def whole_packets(trace: bytes, limit: int) -> int:
-    """Return the size of the first packets of `trace`: of as many as stay below a limit.
+    """Return the size of the longest prefix of whole packets that is smaller than `limit`.
 
     Args:
         trace: Framed packets, as returned by `Readback.read` and `framed`.

@@ -29,7 +29,7 @@ class GuardedStarts:
             del starts[next(iter(starts))]
 
     def age_ns(self, name: str, now_ns: int) -> int | None:
-        """Return the age of the last start, in ns, if it forbids a new session of this name.
+        """Return the ns since the last start of this name, if a new start is refused.
 
         Returns None if a new session of this name may start now.
         """

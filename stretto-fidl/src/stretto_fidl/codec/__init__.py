@@ -1,4 +1,4 @@
-"""FIDL's wire format: values of the bindings' classes to bytes and handles, and back."""
+"""FIDL's wire format: encodes values of the bindings' classes to bytes and handles, and decodes."""
 
 from __future__ import annotations
 

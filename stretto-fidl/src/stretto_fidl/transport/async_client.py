@@ -121,7 +121,7 @@ class AsyncClient:
     def __new__(
         cls, protocol: type[Protocol], end: ChannelEnd, *, event_limit: int = EVENT_LIMIT
     ) -> Self:
-        """Create the object from a subclass with a method for each method that has a request."""
+        """Create the object from a subclass that has a stub for each method with a request."""
         del end, event_limit
         made: Self = object.__new__(stub_class(cls, protocol, (ONE_WAY, TWO_WAY)))
         return made

@@ -131,7 +131,7 @@ class Server:
             return  # another thread is writing the epitaph
         if status is not None:
             self._endpoint.try_write_epitaph(status, patience=_EPITAPH_PATIENCE_S)
-        self._in_flight.release()  # wakes `serve` if it waits until it may defer another call
+        self._in_flight.release()  # wakes `serve`, which may be waiting for a deferred call to end
         self._endpoint.close()
 
     def _send(self, method: Method, payload: Any, members: Mapping[str, Any]) -> None:

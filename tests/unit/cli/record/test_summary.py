@@ -65,9 +65,9 @@ def test_last_line_contains_file_size_duration_and_viewer():
     assert "pipe" in whereabouts("", 0, 1.5)
 
 
-def test_summary_contains_the_kept_part_of_a_ring_in_seconds() -> None:
+def test_summary_says_how_many_seconds_a_ring_has_kept() -> None:
     assert kept_text(8 * 10**9, 11 * 10**9, 11.3) == "kept the last 3.0 of 11.3 s, "
 
 
-def test_summary_omits_the_kept_part_of_a_ring_without_events() -> None:
+def test_summary_of_a_ring_without_events_has_no_number_of_kept_seconds() -> None:
     assert kept_text((1 << 64) - 1, 11 * 10**9, 11.25) == ""

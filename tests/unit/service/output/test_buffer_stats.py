@@ -153,12 +153,12 @@ class TestScrapedChunks:
         stats = TraceStats.decode(consumer.endpoint.trace_stats()).buffer_stats[0]
         return stats.chunks_rewritten, stats.chunks_relocated
 
-    def test_later_commit_of_an_unread_scraped_chunk_counts_as_rewritten(self, scraped):
+    def test_commit_of_a_chunk_that_was_scraped_but_not_read_counts_as_rewritten(self, scraped):
         _, consumer, writer = scraped
         writer.flush()
         assert self.counts(consumer) == (1, 0)
 
-    def test_later_commit_of_a_read_scraped_chunk_counts_as_relocated(self, scraped):
+    def test_commit_of_a_chunk_that_was_scraped_and_read_counts_as_relocated(self, scraped):
         setup, consumer, writer = scraped
         setup.read(consumer)
         writer.flush()

@@ -348,7 +348,7 @@ def test_session_end_during_a_write_pass_writes_packets_that_arrived_during_the_
     # One task can't write all these packets.
     early = [f"{number} {long}" for number in range(600)]
     write(producer, *early)
-    # `_drain` writes a part of the pass, and posts a task that writes the rest.
+    # `_drain` writes some of the packets, and posts a task that writes the others.
     setup.session().drain._drain()
     assert 0 < len(out.texts()) < len(early)
     write(producer, "late")

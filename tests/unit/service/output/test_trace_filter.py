@@ -53,7 +53,7 @@ def only_test_events():
 
 
 def record(setup, trace_filter, *written, **config):
-    """Write packets into a session with this filter; return its consumer."""
+    """Write packets into a session with this filter; return the session's consumer."""
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds", trace_filter=trace_filter, **config))
     assert consumer.disabled == []
