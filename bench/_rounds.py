@@ -46,7 +46,7 @@ def timed(call: Callable[[], object]) -> Callable[[int], list[int]]:
 
 
 class Rounds:
-    """Runs rounds, and keeps the time per call of each state and round."""
+    """Runs rounds. Keeps the time per call in each state, for each round."""
 
     def __init__(self) -> None:
         self._us: dict[str, list[float]] = {}

@@ -136,7 +136,7 @@ def row(name: str, ours: float, peer: float, unit: str) -> dict[str, Any]:
 
 
 def means(rows: list[dict[str, Any]], states: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows with the geometric means over the programs."""
+    """Yield additional rows, which have the geometric means over all programs."""
     for state in states[1:]:
         for kind, prefix in (("mean", ""), ("cpu", "cpu/")):
             ratios = [

@@ -117,7 +117,8 @@ struct st_commit_sink {
  * (loss_marks.h). */
 struct st_arbiter;
 struct st_loss_marker {
-  /* Marks in the trace that an ended writer of this buffer has lost packets. */
+  /* Writes a mark into the trace: an ended writer of this buffer has lost
+   * packets. */
   void (*add)(struct st_arbiter* a, uint32_t target_buffer);
   /* Frees the memory of the loss marks, without writing marks to the trace. */
   void (*destroy)(struct st_arbiter* a);

@@ -33,7 +33,8 @@ struct st_session_slot {
   _Atomic uint32_t running;
   uint32_t generation; /* The generation of the slot's last start. */
   struct st_session session;
-  /* The sum of the event counts of all closed sequences of that start. */
+  /* The sums of the event counts of closed sequences.  Only the sequences since
+   * the slot's last start count. */
   uint64_t events_written, events_lost;
 };
 

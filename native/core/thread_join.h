@@ -18,5 +18,6 @@
 enum { ST_JOIN_LIMIT_MS = 5000 };
 
 /* Joins the thread, and waits until the kernel has removed it.  *kernel_id is
- * the thread's gettid(); the thread may store it itself, until it ends. */
+ * the result of the thread's gettid().  The thread itself may store this number
+ * there, at any time before it ends. */
 void st_thread_join(pthread_t thread, const pid_t* kernel_id);

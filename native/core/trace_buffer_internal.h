@@ -424,8 +424,8 @@ static inline bool st_is_continuation(const struct st_record* r) {
          !st_nothing_left(r);
 }
 
-/* Returns whether the packet of a record's next fragment continues in the next
- * chunk. */
+/* Returns whether the packet in the record's next fragment is incomplete: it
+ * continues in the next chunk. */
 static inline bool st_goes_on(const struct st_record* r) {
   return r->read == r->last && (r->flags & ST_CHUNK_LAST_CONTINUES) &&
          !(r->flags & ST_RECORD_CORRUPTED);

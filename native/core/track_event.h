@@ -298,7 +298,8 @@ struct st_event_block {
 bool st_make_call_block(struct st_event_block* block, uint32_t category_iid,
                         uint32_t name_iid, uint32_t location_iid);
 
-/* A function: the texts to which the ids in the block of its calls refer. */
+/* A function.  The interning ids in the block of its calls stand for these
+ * texts. */
 struct st_function {
   const char *name, *file;
   size_t name_size, file_size;

@@ -137,8 +137,9 @@ bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
 struct st_shown_frame* st_shown_insert(struct st_shown_calls* s, uint32_t index,
                                        uint64_t address,
                                        struct st_code_record* record);
-/* Sets `last` of the frames in the thread's last stack sample: to the time
- * until which the stack did not change, or to `now` if that time is later. */
+/* Sets `last` of each frame in the thread's last stack sample.  The new value
+ * is the time until which the stack did not change.  If that time is later than
+ * `now`, the new value is `now`. */
 void st_shown_refresh(struct st_shown_calls* s, uint64_t now);
 /* Sets `last` to `time` in each frame of the thread's last stack sample. */
 void st_shown_extend(struct st_shown_calls* s, uint64_t time);

@@ -9,7 +9,7 @@ enum {
   SECOND_NS = 1000000000,
   MIN_BUCKETS = 256
 };
-/* A task that never waits long is looked at this often. */
+/* If a task never waits long, there is one look at it per this period. */
 static const uint64_t kLookPeriodNs = 1000000;
 
 struct life {

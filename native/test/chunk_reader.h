@@ -27,7 +27,7 @@ struct chunk_reader {
   struct st_shm shm;
   struct chunk_copy* chunks;
   size_t count, capacity;
-  /* The number of chunks at the start of the list that are free again. */
+  /* The first chunks of `chunks` are free again: this is their number. */
   size_t freed;
   bool free_at_once;
   unsigned patches, flushes, registered, unregistered;

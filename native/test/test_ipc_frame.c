@@ -93,7 +93,7 @@ static size_t parse(const uint8_t* payload, uint32_t size) {
 static void other_frames_are_left_to_the_general_parser(void) {
   CHECK_EQ(PARSE(0x10, 7), 0);          /* The frame contains no message. */
   CHECK_EQ(PARSE(0x10, 7, 0x1a, 0), 0); /* The message is BindService. */
-  /* The message is InvokeMethod, then BindService. */
+  /* The frame has two messages: InvokeMethod and BindService. */
   CHECK_EQ(PARSE(0x10, 7, 0x2a, 0, 0x1a, 0), 0);
   /* The length of the args exceeds the frame. */
   CHECK_EQ(PARSE(0x10, 7, 0x2a, 2, 0x1a, 9), 0);

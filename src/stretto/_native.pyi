@@ -220,7 +220,10 @@ class Arbiter:
 
     @classmethod
     def in_process(cls, endpoint: ProducerEndpointCore, size: int, page_size: int) -> Arbiter:
-        """Return an arbiter with private memory; the writing thread copies completed chunks."""
+        """Return an arbiter with private memory.
+
+        A thread that completes a chunk copies it into the trace buffer.
+        """
     @classmethod
     def unbound(cls, fd: int, page_size: int, size: int = 0) -> Arbiter:
         """Return an arbiter that keeps its chunks until `bind` connects it to a service.

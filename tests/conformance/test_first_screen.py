@@ -194,7 +194,7 @@ def first_screen() -> Iterator[Callable[[Path], list[str]]]:
 
 
 def shown(names: str, texts: list[str]) -> set[str]:
-    """Return the names among the texts, whole or cut after at least three letters."""
+    """Return the names that the texts show, also names cut after three or more letters."""
 
     def matches(name: str, text: str) -> bool:
         start = text.removesuffix("…")

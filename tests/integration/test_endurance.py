@@ -85,7 +85,7 @@ def test_streamed_recording_of_a_tight_loop_loses_no_event(path):
     assert stats.chunks_committed_out_of_order == stats.patches_failed == 0
 
 
-def test_ring_recording_of_a_tight_loop_only_overwrites_events(path):
+def test_ring_recording_of_a_tight_loop_loses_events_only_by_overwriting(path):
     before = list(TrackEventSource.counts)
     with stretto.recording(path, buffer="4mb") as session:
         written = tight_loop(SECONDS)

@@ -137,7 +137,7 @@ def test_value_that_names_tests_is_refused(folder: Path, value: str) -> None:
     assert (folder / "test_shop.py").read_text() == TESTS
 
 
-def test_json_name_is_refused_with_the_command_that_makes_json(folder: Path) -> None:
+def test_refusal_of_a_json_name_contains_the_command_that_makes_json(folder: Path) -> None:
     run = run_pytest(folder, "--stretto=shop.json")
     assert run.status == USAGE_ERROR, run
     assert "`stretto convert shop.pftrace shop.json`" in run.stdout + run.stderr

@@ -355,7 +355,7 @@ def test_forked_children_are_recorded_with_auto_detail(folder: Path, oracle: Any
         "else:\n    in_parent()\n"
     )
     run = record(folder / "forks.pftrace", "--auto", "-W", "always", str(script))
-    if run.status == 2:  # `record` accepts Python's options only after an interpreter
+    if run.status == 2:  # `record` accepts Python's options only after the name of an interpreter
         run = record(
             folder / "forks.pftrace", "--auto", "--", sys.executable, "-W", "always", str(script)
         )

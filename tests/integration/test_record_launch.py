@@ -1,4 +1,4 @@
-"""The recorder starts a Python before it imports its service; the program waits for the service."""
+"""`stretto record` starts Python before it imports the service; Python waits for the service."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_category_that_no_process_has_is_named_with_the_nearest_one(tmp_path: Pa
     ]
 
 
-def test_category_of_a_child_that_has_ended_is_known(tmp_path: Path) -> None:
+def test_category_of_a_child_that_has_ended_is_not_reported_missing(tmp_path: Path) -> None:
     assert notes(tmp_path, "--category", "shop.*", "-c", PROGRAM) == []
 
 

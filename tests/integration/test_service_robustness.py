@@ -201,7 +201,7 @@ def write_more(roles, events):
         )
 
 
-def test_lost_events_are_marked_while_the_service_process_is_stopped(daemon, start, record, oracle):
+def test_events_lost_while_the_service_process_is_stopped_are_marked(daemon, start, record, oracle):
     consumer = record(two_buffers(small=32768, large=32768))
     small = start("flood", "small", 0, 256 << 10, 5000)
     large = start("flood", "large", 1, 4 << 20, 5000)

@@ -48,7 +48,7 @@ conversations = st.builds(
 
 
 @given(conversations, st.booleans())
-def test_two_messages_have_equal_flow_ids_exactly_if_the_model_names_are_equal(
+def test_flow_ids_are_equal_if_and_only_if_the_model_gives_equal_names(
     messages: list[Sent], is_server: bool
 ) -> None:
     ids = ids_of(AnchoredIds(lambda: KEY, is_server=is_server), messages, is_server=is_server)

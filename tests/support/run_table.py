@@ -42,7 +42,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Keep the counts of a pytest-xdist worker; all workers have collected the same tests."""
+    """Keep the counts of a pytest-xdist worker.
+
+    All workers have collected the same tests, so their counts are equal.
+    """
     left_out = getattr(node, "workeroutput", {}).get("left_out", {})
     node.config.stash[LEFT_OUT] = Counter(left_out) | node.config.stash[LEFT_OUT]
 

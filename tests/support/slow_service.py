@@ -64,7 +64,7 @@ class SlowService:
             self._received = self._received[self._handle_frames() :]
 
     def _handle_frames(self) -> int:
-        """Handle the next frame, and with a commit all commits after it; return their size."""
+        """Handle the next frames if they are commits, else one frame; return the handled size."""
         consumed, _, _ = self.core.commit_frames(self._received, SERVICE, COMMIT)
         if consumed:
             return consumed

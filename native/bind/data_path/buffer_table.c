@@ -221,7 +221,7 @@ static PyObject* table_set_producer(PyObject* self, PyObject* const* args,
   PyObject* in[5];
   uint16_t id, producer;
   int64_t uid, pid, machine_id = 0;
-  /* The kernel reports a uid that it cannot map as -1. */
+  /* If the kernel cannot map a uid, it reports -1. */
   if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
       !st_bind_id16(in[1], "producer_id", &producer) ||
       !st_bind_integer(in[2], "uid", -1, UINT32_MAX, &uid) ||

@@ -63,8 +63,8 @@ static bool on_readable(void* arg) {
   return go_on;
 }
 
-/* The list of running IPC threads, which are stopped before Python ends. */
-
+/* Adds the object to the list of running IPC threads.  All threads in the list
+ * are stopped before Python ends. */
 static void list(struct st_ipc_thread_object* self) {
   if (self->is_listed)
     return;

@@ -21,8 +21,8 @@ struct message_field {
   PyMethodDef method;
   enum value_kind kind;
   uint32_t number;
-  /* An int from 0 to this limit is written as a varint at once, without the
-   * helper. */
+  /* An int from 0 to this limit is written as a varint, without a call of
+   * `helper`. */
   uint64_t small_max;
   uint8_t tag_size;
   /* The encoded tag.  All eight bytes are copied, of which `tag_size` are

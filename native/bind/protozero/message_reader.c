@@ -29,11 +29,11 @@ enum {
   /* Item of a plan: for a message field the object that has its message_class,
    * else None. */
   CODEC,
-  /* Item of a plan: the class of a message field; None until it is used
-   * first. */
+  /* Item of a plan: the class of a message field; None until the class is
+   * used. */
   CLASS,
-  /* Item of a plan: the plan for the class of a message field; None until it is
-   * used first. */
+  /* Item of a plan: another plan, that for the class of a message field; None
+   * until this other plan is used. */
   PLAN,
 };
 

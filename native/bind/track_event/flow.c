@@ -118,7 +118,8 @@ static PyObject* flow_reduce(PyObject* self, PyObject* Py_UNUSED(unused)) {
                        ((FlowObject*)self)->id);
 }
 
-/* The Python function that returns id number `index` of the stream of `key`. */
+/* flow_id(key, index): the id of the flow with number `index`, among the flows
+ * that the key makes. */
 static PyObject* flow_id(PyObject* Py_UNUSED(module), PyObject* const* args,
                          Py_ssize_t count) {
   if (count != 2 || !PyLong_Check(args[0]) || !PyLong_Check(args[1])) {

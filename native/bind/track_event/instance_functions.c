@@ -43,7 +43,7 @@ static PyObject* start_instance(PyObject* Py_UNUSED(module),
                       (int)slot);
 }
 
-/* Converts a slot and calls a function with it. */
+/* Converts a Python argument to a slot, and calls `act` with the slot. */
 static PyObject* with_slot(PyObject* argument, void (*act)(int slot)) {
   int64_t slot = 0;
   if (!st_bind_integer(argument, "slot", 0, MAX_INSTANCES - 1, &slot))

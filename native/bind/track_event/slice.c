@@ -346,7 +346,9 @@ struct slice_entry slice_begin_code(CategoryObject* category, PyObject* code) {
   } else {
     struct event_request r = {
         .type = ST_SLICE_BEGIN, .category = category, .code = code};
-    Py_INCREF(code); /* The event may run Python code that drops the code. */
+    /* The event may run Python code that drops the last other reference to
+     * `code`. */
+    Py_INCREF(code);
     mask = st_emit(&r, mask);
     remember_traced(code, mask);
     Py_DECREF(code);

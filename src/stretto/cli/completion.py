@@ -86,7 +86,7 @@ def _options_of_verbs() -> dict[str, list[str]]:
         try:
             options[verb] = options_in(_help_of(load_verb(verb)))
         except (CommandError, StrettoError, ImportError):
-            continue  # Its distribution isn't installed.
+            continue  # The verb's distribution isn't installed.
     return options
 
 

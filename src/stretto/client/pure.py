@@ -33,7 +33,7 @@ _EMPTY_SLICE = _EmptySlice()
 
 
 class Category:
-    """A category as without the native part: its methods record nothing. One object per name."""
+    """A category if there is no native part: its methods record nothing. One object per name."""
 
     __slots__ = ("__weakref__", "description", "name", "tags")
     _known: dict[str, Category] = {}  # noqa: RUF012  # ClassVar would import typing

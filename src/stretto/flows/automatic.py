@@ -39,7 +39,7 @@ problems: list[str] = []
 
 
 def install(when_imported: Callable[[str, Wire], object]) -> None:
-    """Wrap the libraries that are imported, and others when they are imported.
+    """Wrap the libraries that are imported already; wrap each other one after its import.
 
     Args:
         when_imported: calls a function with a module, now or after its import.
@@ -89,7 +89,7 @@ def _exchange(method: str, host: str | None, port: int | None, key: int) -> Exch
 def _call(
     method: str, host: str | None, port: int | None, headers: MutableMapping[str, str]
 ) -> Iterator[None]:
-    """Trace the request that the block sends; its headers may get one more."""
+    """Trace the request that the `with` block sends. May add a header to `headers`."""
     found = {name: headers[name] for name in (TRACEPARENT, FLOW_HEADER) if name in headers}
     key = key_of(found)
     if not key:
@@ -266,7 +266,7 @@ def _wire_grpc(module: Any) -> None:
         return module.intercept_channel(original(*args, **kwargs), client)
 
     def intercepted(make: Callable[[], list[Any]], position: int) -> Callable[..., Any]:
-        """Return a wrapper that adds interceptors to an argument `interceptors`."""
+        """Return a wrapper that calls a function with more interceptors than the caller passes."""
 
         def call(original: Any, *args: Any, **kwargs: Any) -> Any:
             if len(args) > position:

@@ -205,7 +205,7 @@ def answered(method: exchange.TracedMethod, key: int) -> None:
 
 
 def single(behavior: Callable[..., Any], method: exchange.TracedMethod) -> Callable[..., Any]:
-    """Return a traced version of a handler that returns the reply."""
+    """Return a traced version of a handler that returns a single reply."""
 
     def traced(request: Any, context: Any) -> Any:
         key = exchange.request_key(context.invocation_metadata())

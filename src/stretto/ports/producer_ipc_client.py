@@ -245,7 +245,7 @@ class ProducerIPCClient:
         if self._arbiter is not None:
             self._arbiter.disable()
         if self._thread is not None and not self._thread.running:
-            self._thread = None  # Closes its descriptors.
+            self._thread = None  # Frees the thread object, which closes its descriptors.
         self._end.close()
 
     def disconnect(self) -> None:

@@ -16,7 +16,7 @@ PRODUCER_PORT = ServiceDescriptor(
             ipc.InitializeConnectionRequest,
             ipc.InitializeConnectionResponse,
         ),
-        # The service forwards the encoded descriptors to consumers.
+        # Raw, because the service forwards the encoded descriptors to consumers.
         Method("RegisterDataSource", Raw, ipc.RegisterDataSourceResponse),
         Method(
             "UnregisterDataSource",

@@ -67,7 +67,7 @@ def _calls(awaited: Any) -> Iterator[tuple[Any, CodeType, Any]]:
 
 
 def _name(code: CodeType, frame: Any) -> str | None:
-    """Return the name of a coroutine call's slice; None if the call is folded."""
+    """Return the name of the slice of a coroutine call; None if the call gets no slice."""
     if code in _names:
         return _names[code]
     if frame is None:  # The call has ended: its module is unknown.

@@ -245,7 +245,8 @@ def test_messages_of_two_processes_have_the_expected_arrows_if_tracing_starts_la
     there = set(points)
     sent = {point for point in there if point[:2] in (("send", "one-way"), ("send", "request"))}
     assert len(sent) > 1500
-    # A message sent after both processes began to trace is in the trace at both of its ends.
+    # If a message was sent after both processes began to trace, the trace has its send and its
+    # receive event.
     both = {("receive", *point[1:]) for point in sent} & there
     assert len(both) > 1400
 

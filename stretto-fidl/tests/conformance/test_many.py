@@ -133,7 +133,7 @@ def without_id(points: list[Point]) -> list[Point]:
 
 
 def settles(point: Point) -> bool:
-    """Return whether the server may lose a message count directly after a point.
+    """Return whether the server may lose count of the messages directly after a point.
 
     After every tenth message the server sends an event. It then loses the count after this event,
     not after the message.

@@ -51,7 +51,7 @@ remembered = functools.lru_cache(maxsize=1000)
 
 
 def atom(pattern: str) -> Model:
-    """Return the model of a simple pattern: from each position, matches have at most one end."""
+    """Return the model of a simple pattern, which has at most one match at each position."""
     compiled = re.compile(pattern, re.ASCII)
 
     @remembered

@@ -81,7 +81,7 @@ def test_pattern_with_exponential_backtracking_is_matched_in_linear_time() -> No
     assert time.monotonic() - begin < 20
 
 
-def test_text_after_the_maximum_number_of_searches_becomes_one_match() -> None:
+def test_text_that_remains_at_the_limit_of_scans_becomes_one_match() -> None:
     text = "a" * 2000
     found = list(CaptureRegex("(a).*b|(a)").find_all(text))
     assert len(found) < 100

@@ -123,8 +123,8 @@ def test_wrapper_with_a_replaced_closure_variable_raises_and_records_nothing():
 
 
 @pytest.mark.parametrize("replaced", ["closure", "code"])
-def test_function_that_its_own_event_replaces_is_still_called(replaced):
-    """The first event of a thread asks for the thread's name: Python code before the call."""
+def test_function_is_called_even_if_its_own_event_replaces_it(replaced):
+    """The first event of a thread reads the thread's name. Here that runs Python code."""
 
     def make():
         return CATEGORY.traced(lambda: [threading.current_thread().name])

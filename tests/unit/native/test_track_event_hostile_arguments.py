@@ -163,7 +163,7 @@ def configured():
 
 
 def test_repr_can_start_a_session():
-    """The started session records neither the begin nor the end of this slice."""
+    """The session that the repr starts records neither the begin nor the end of the slice."""
 
     class Starts:
         def __repr__(self):

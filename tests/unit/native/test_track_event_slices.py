@@ -189,7 +189,7 @@ def test_enter_returns_the_slice_and_exit_returns_none():
         assert slice_.__exit__(ValueError, ValueError(), None) is None
 
 
-def test_slices_of_suspended_generators_end_when_they_are_closed():
+def test_slice_of_a_suspended_generator_ends_when_the_generator_is_closed():
     def work(name):
         with CATEGORY.slice(name):
             yield

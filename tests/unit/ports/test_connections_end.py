@@ -113,7 +113,8 @@ def test_objects_of_a_closed_consumer_connection_are_freed(setup: Setup) -> None
     far.close()
     setup.run()
     assert not setup.service.sessions
-    # Consumers may leave reference cycles: they are few, and their sessions free the buffers.
+    # A consumer may leave reference cycles. That does no harm: consumers are few, and their
+    # sessions free the buffers.
     gc.collect()
     assert count() == before
     host.close()

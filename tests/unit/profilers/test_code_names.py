@@ -51,7 +51,7 @@ CLASS = next(c for c in compile("class A: pass", "a.py", "exec").co_consts if ha
         (body("<string>"), "namedtuple_P", "namedtuple_P.<module>"),
     ],
 )
-def test_name_has_the_module_under_which_a_reader_knows_the_function(
+def test_name_has_the_module_from_which_users_import_the_function(
     code: CodeType, module: str | None, name: str
 ) -> None:
     assert code_name(code, module) == name

@@ -228,14 +228,14 @@ class TestStringComparisonsInC:
             vars(trigger)["name"] = name
         assert comparisons(lambda: check_config(config, has_fd=False)) <= 2 * MANY
 
-    def test_trigger_history_finds_a_name_without_a_search(self):
+    def test_trigger_history_finds_a_name_without_comparing_all_names(self):
         history = TriggerHistory()
         for number in range(MANY):
             history.add(CountedName(f"name {number}"), 0)
         unknown = [CountedName(f"unknown {number}") for number in range(MANY)]
         assert comparisons(lambda: [history.count(name, 0) for name in unknown]) <= 2 * MANY
 
-    def test_producer_name_is_found_in_a_long_filter_without_a_search(self, setup):
+    def test_producer_name_is_found_in_a_long_filter_without_comparing_all_names(self, setup):
         config = make_config("ds")
         config.data_sources[0].producer_name_filter = [f"name {number}" for number in range(MANY)]
         setup.enable(config)

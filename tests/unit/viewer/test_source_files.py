@@ -27,7 +27,7 @@ def sources(folder: Path, *locations: tuple[str, str, int]) -> Any:
         return json.loads(file_info(file.fileno()))
 
 
-def test_functions_have_the_text_and_the_line_of_their_file(tmp_path: Path) -> None:
+def test_sources_have_the_line_of_a_function_and_the_text_of_its_file(tmp_path: Path) -> None:
     shop = tmp_path / "shop.py"
     shop.write_text("def buy():\n    pass\n")
     found = sources(tmp_path, ("buy", str(shop), 1), ("buy", str(shop), 7), ("x", "<string>", 1))

@@ -119,7 +119,8 @@ class ThreadTracks:
             pid, tid = self._number(process), self._number(number)
             self._packets.thread(uuid, parent, pid, tid, known.name)
         elif known.parent != uuid:
-            # A thread with its own uuid as parent is the process's track, which is described above.
+            # If a thread has its own uuid as parent, its track is the process's track. This track
+            # is described above.
             self._packets.track(uuid, self._acyclic(uuid, known.parent), known.name)
 
     def _acyclic(self, uuid: int, parent: int) -> int:

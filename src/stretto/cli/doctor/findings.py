@@ -169,5 +169,5 @@ FACTS: tuple[Callable[[MachineState], Finding], ...] = (
 
 
 def findings(state: MachineState) -> list[Finding]:
-    """Return what follows from a state: a finding per fact; without the native part, only that."""
+    """Return a finding per fact. If the native part is missing, return only that finding."""
     return [fact(state) for fact in (FACTS if state.native else FACTS[:1])]

@@ -157,7 +157,10 @@ def _reads_memory() -> bool:
 
 
 def _tracefs() -> str:
-    """Return whether the kernel's trace events can be read; root needs it, too."""
+    """Return whether tracefs is readable, denied or missing (not mounted).
+
+    Without tracefs even root can't read the kernel's trace events.
+    """
     for folder in TRACEFS:
         if os.path.exists(f"{folder}/trace_pipe"):
             return "readable" if os.access(f"{folder}/trace_pipe", os.R_OK) else "denied"

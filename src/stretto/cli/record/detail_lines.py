@@ -86,7 +86,7 @@ def _left_out(result: RecordingResult) -> str:
 
 
 def detail_lines(result: RecordingResult) -> list[str]:
-    """Return the lines; an empty list if no process has written its totals."""
+    """Return the summary's lines about auto detail; none if no process has written its totals."""
     totals = result.totals
     if not totals:
         return []

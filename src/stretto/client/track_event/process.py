@@ -99,7 +99,8 @@ def process_tree(parent_pid: int) -> bytes:
     process = wire.varint_field(_TREE_PID, os.getpid())
     process += wire.varint_field(_TREE_PPID, parent_pid)
     left = MAX_CMDLINE_BYTES
-    # The trace processor cuts a command line of one word at its first space.
+    # If a command line has only one word, the trace processor cuts it at the first space. So an
+    # empty second word is added.
     arguments = () if hidden.arguments else sys.argv[1:]
     for word in (process_name(), *map(str, arguments or [""])):
         encoded = word.encode("utf-8", "replace")[:left]

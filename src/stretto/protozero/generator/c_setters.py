@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from stretto.protozero.generator.schema import Field, Schema
 
-# By field type: the C type of a value, and the varint expression or the fixed width in bits.
+# The C type of a value, by field type. With it comes the expression for the varint, or the fixed
+# width in bits.
 _VARINTS = {
     "int32": ("int32_t", "(uint64_t)(int64_t)value"),
     "int64": ("int64_t", "(uint64_t)value"),

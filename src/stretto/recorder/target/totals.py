@@ -15,7 +15,7 @@ MAX_FUNCTIONS = 2000
 
 
 def write(path: str, totals: dict[str, Any]) -> None:
-    """Write the totals of this process; ignored if the folder is removed."""
+    """Write the totals of this process; no effect if the folder was removed."""
     functions = sorted(totals.pop("functions"), key=lambda f: (-f[6] - f[7], -f[4]))
     first = "\t".join(f"{name}\t{value}" for name, value in totals.items())
     lines = [first]

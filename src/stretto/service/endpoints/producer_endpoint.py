@@ -78,7 +78,7 @@ class ProducerEndpoint:
             self._service.register_data_source(self, descriptor)
 
     def update_data_source(self, descriptor: DataSourceDescriptor) -> None:
-        """Replace the descriptor of the data source with this name and id (not 0)."""
+        """Replace the earlier descriptor that has the same name and the same id (not 0)."""
         self.update_encoded_data_source(descriptor.encode())
 
     def update_encoded_data_source(self, descriptor: bytes) -> None:

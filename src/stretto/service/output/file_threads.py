@@ -103,5 +103,5 @@ class FileThreads:
             try:
                 self.run(work, interrupt)
             except RuntimeError:
-                # The system can't start a thread: the work is started after the next fork.
+                # The system can't start a thread now. The work is started after the next fork.
                 self._waiting.append((work, interrupt))

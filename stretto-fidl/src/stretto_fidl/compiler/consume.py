@@ -242,7 +242,7 @@ class Consumer:
         return payload.type
 
     def _result(self, method: MethodDecl, syntax: Method, present: Availability) -> None:
-        """Make the response a union of success, error and framework error."""
+        """Turn a method's response into a union of success, error and framework error."""
         names = (method.protocol.name, method.name)
         assert syntax.response is not None
         success = syntax.response.type

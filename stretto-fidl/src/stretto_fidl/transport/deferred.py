@@ -24,7 +24,7 @@ class Deferred:
         self._given: tuple[Any, DomainError | None] | None = None
 
     def resolve(self, value: Any = None) -> None:
-        """Reply with a payload: that of the reply, or that of success if the method has errors."""
+        """Reply with a payload. If the method has errors, this is the payload of success."""
         self._give(value, None)
 
     def reject(self, value: Any) -> None:

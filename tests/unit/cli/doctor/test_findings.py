@@ -59,7 +59,7 @@ def test_fact_has_level_and_consequence(
     assert (found.level, text in found.text) == (level, True), found
 
 
-def test_each_fact_is_tested_and_without_limit_on_the_best_machine() -> None:
+def test_each_fact_has_a_case_here_and_the_best_machine_has_no_limits() -> None:
     assert {fact for fact, *_ in CASES} == set(findings.FACTS)
     assert [each for each in findings.findings(BEST) if each.level != OK] == []
 

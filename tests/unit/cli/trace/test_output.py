@@ -63,7 +63,7 @@ def test_existing_file_is_replaced(tmp_path: Path) -> None:
     assert path.read_bytes() == PACKET
 
 
-def test_json_name_is_refused_with_the_command_that_makes_json(tmp_path: Path) -> None:
+def test_refusal_of_a_json_name_contains_the_command_that_makes_json(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"`stretto convert \S+/x.pftrace \S+/x.json` makes"):
         TraceOutput(str(tmp_path / "x.json"))
     assert list(tmp_path.iterdir()) == []

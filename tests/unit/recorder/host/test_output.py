@@ -26,7 +26,7 @@ def test_streamed_trace_gets_its_final_name_at_the_end(path):
 
 
 @pytest.mark.parametrize("ring", [True, False])
-def test_json_name_is_refused_with_the_command_that_makes_json(tmp_path, ring):
+def test_refusal_of_a_json_name_contains_the_command_that_makes_json(tmp_path, ring):
     with pytest.raises(CommandError, match=r"`stretto convert \S+/x.pftrace \S+/x.json` makes"):
         Output(str(tmp_path / "x.json"), ring=ring)
     assert list(tmp_path.iterdir()) == []

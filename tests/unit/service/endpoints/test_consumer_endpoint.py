@@ -190,7 +190,7 @@ class TestObserveEvents:
         assert self.all_started(consumer) == 2
 
     @pytest.mark.parametrize("sources", [(), ("ds",)])
-    def test_all_started_event_is_sent_immediately_without_pending_acks(self, setup, sources):
+    def test_all_started_event_is_sent_at_once_if_no_ack_is_pending(self, setup, sources):
         setup.producer(*sources)
         consumer = setup.consumer()
         consumer.observe(ALL_STARTED)

@@ -57,7 +57,7 @@ def test_unknown_target_buffer_name_is_refused():
     refused(config, "'none'")
 
 
-def test_target_buffer_index_that_contradicts_its_name_is_refused():
+def test_target_buffer_index_that_contradicts_the_target_buffer_name_is_refused():
     config = make_config(buffers=3)
     config.buffers[2].name = "last"
     for index, good in ((0, True), (1, False), (2, True)):

@@ -82,7 +82,7 @@ def test_total_size_of_trigger_expressions_is_limited():
         compile_triggers(triggers)
 
 
-def test_name_with_exponential_backtracking_is_matched_in_bounded_time(setup):
+def test_expressions_with_exponential_backtracking_match_in_bounded_time(setup):
     """Python's `re` needs exponential time for these expressions."""
     setup.enable(filtered("(a+)+$", "(a|a)*b", "(.*)*(.*)*(.*)*x"))
     producer = setup.producer("ds", name="a" * 250 + "!")
