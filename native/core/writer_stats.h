@@ -63,7 +63,7 @@ struct st_writer_histogram* st_writer_stats_find(struct st_writer_stats* s,
 /* Adds one complete chunk to the histogram of its writer. */
 void st_writer_stats_add(struct st_writer_stats* s, uint32_t key,
                          uint32_t payload_size);
-/* Returns the histogram of a writer's chunk sizes, with their sums. */
+/* Returns the histogram of the sizes of a writer's chunks. */
 struct st_histogram st_writer_histogram_of(const struct st_writer_histogram* w);
 /* Copies the statistics to `to`, which is empty.  Returns false when out of
  * memory. */

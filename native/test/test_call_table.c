@@ -87,8 +87,8 @@ static void code_that_is_put_twice_has_one_slot(void) {
   st_call_table_destroy(&t);
 }
 
-/* The functions below compare the table with a model: the table contains a code
- * from the put of this code until the code is replaced. */
+/* The functions below compare the table with a model: a code is in the table
+ * from its put() until another put() replaces it. */
 static void fill_in_order(void** codes, uint32_t count) {
   struct st_call_table t = {0};
   uint32_t held = 0;

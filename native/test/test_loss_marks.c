@@ -184,7 +184,7 @@ static void test_first_packet_of_a_writer_waits_briefly_for_a_chunk(void) {
   CHECK(st_chunk_at(&arbiter.shm, 1, ST_PAGE_DIV1, 0, &chunk));
   st_arbiter_return_chunk(&arbiter, &chunk, BUFFER);
   CHECK(reader_free_one(&reader));
-  /* This writer gets the free chunk, so the next one waits again. */
+  /* This writer gets the free chunk, so the next writer waits. */
   CHECK(short_life(BUFFER));
   CHECK(!short_life(BUFFER));
   CHECK_EQ(sleeps, 12);

@@ -1,5 +1,5 @@
-/* Tests of open begins beyond their limits: each END is written where its BEGIN
- * was. */
+/* Tests of open begins beyond their limits: an END is written only if its BEGIN
+ * was written. */
 #include "core/open_begins.h"
 
 #include <stdlib.h>

@@ -130,7 +130,7 @@ def test_without_the_option_stretto_is_not_imported(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["test_shop.py", ".", "test_shop.py::test_sell"])
-def test_value_that_names_tests_is_refused(folder: Path, value: str) -> None:
+def test_value_of_the_option_that_names_tests_is_refused(folder: Path, value: str) -> None:
     run = run_pytest(folder, "--stretto", value)
     assert run.status == USAGE_ERROR, run
     assert "give the tests before `--stretto`" in run.stderr

@@ -80,7 +80,7 @@ def test_grpc_calls_are_joined(tmp_path: Path, oracle: Any) -> None:
     assert ("Add", "Add") in arrows(check_trace(oracle, run.trace, complete=False))
 
 
-def test_without_the_option_nothing_is_wrapped(tmp_path: Path) -> None:
+def test_libraries_are_not_wrapped_without_the_option(tmp_path: Path) -> None:
     program = (
         "import http.client, sys\n"
         "assert not hasattr(http.client.HTTPConnection.getresponse, '__wrapped__')\n"

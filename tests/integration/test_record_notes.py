@@ -21,7 +21,7 @@ def notes(folder: Path, *options: str) -> list[str]:
     return [line.removeprefix("note: ") for line in lines if line.startswith("note: ")]
 
 
-def test_category_that_no_process_has_is_named_with_the_nearest_one(tmp_path: Path) -> None:
+def test_category_that_no_process_has_is_reported_with_the_nearest_name(tmp_path: Path) -> None:
     assert notes(tmp_path, "--category", "shop.crt", "-c", PROGRAM) == [
         "no connected process has the category 'shop.crt'; did you mean 'shop.cart'?"
     ]

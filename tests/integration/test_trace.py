@@ -128,7 +128,7 @@ def test_category_is_recorded_without_a_config(place: Place, category: str, coun
     assert place.slices("trace.pftrace") == count
 
 
-def test_requests_that_nothing_matches_and_an_empty_trace_are_reported(place: Place) -> None:
+def test_unmatched_requests_and_an_empty_trace_are_reported(place: Place) -> None:
     wait_until(lambda: "test" in place.run("trace", "--query", "--long").stdout, "the category")
     done = place.run("trace", "--category", "tset", "-t", "50ms")
     assert "Note: no connected process has the category 'tset'; did you mean 'test'?" in done.stderr

@@ -18,8 +18,7 @@ struct bytes_builder {
  * The builder's size does not change.  Returns NULL when out of memory. */
 uint8_t* builder_room(struct bytes_builder* b, size_t n);
 
-/* Appends the bytes that were written to builder_room(); they reach to
- * `end`. */
+/* Appends the bytes before `end`, which were written to builder_room(). */
 static inline void builder_set_end(struct bytes_builder* b,
                                    const uint8_t* end) {
   b->size = (size_t)(end - b->data);

@@ -32,8 +32,8 @@ enum {
 
 struct argument {
   PyObject* name; /* The name of the argument, a str. */
-  /* A reference that has to be released, to a name made by add_argument().  NULL
-   * for other names. */
+  /* A reference that has to be released: the name, if add_argument() made it.
+   * Otherwise NULL. */
   PyObject* release;
   PyObject* value;
   struct converted_argument converted;

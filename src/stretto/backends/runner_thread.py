@@ -86,7 +86,7 @@ class RunnerThread:
             self._stopped.release()
 
     def _run_once(self) -> bool:
-        """Run until `quit`, and return True; if a task raises, report it and return False."""
+        """Run until `quit`; return False if a task has raised an exception, which is reported."""
         quits: list[bool] = []
 
         def run() -> None:

@@ -31,7 +31,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
 class OutputFile:
-    """Writes a result to a file. Raises BrokenPipeError if it is a pipe without a reader.
+    """Writes a result to a file. Raises BrokenPipeError if the file is a pipe without a reader.
 
     Args:
         file: The file to write to.

@@ -134,7 +134,7 @@ class TracedSimpleQueue(SimpleQueue):  # type: ignore[type-arg]  # generic for t
         self._own_channel: tuple[int, RpcChannel] | None = None
 
     def _channel(self) -> RpcChannel:
-        """Return this process's channel. A forked child gets its own, with the same counters."""
+        """Return this process's channel. A forked child makes another one with equal counters."""
         pid = os.getpid()
         if self._own_channel is None or self._own_channel[0] != pid:
             channel = RpcChannel(None, is_server=False, numbered=True, key=self._key)

@@ -138,7 +138,7 @@ _steps = _Steps()
 
 
 def _watch_existing_tasks() -> None:
-    """Watch the tasks of the event loop that runs on this thread; their lives begin now."""
+    """Watch the tasks of this thread's event loop. In the trace, the tasks begin now."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None and (loop := asyncio._get_running_loop()):  # noqa: SLF001
         now = boottime_ns()

@@ -39,7 +39,7 @@ def test_zsh_script_has_the_options_of_each_verb(capsys: pytest.CaptureFixture[s
         subprocess.run([shell, "-n"], input=script, text=True, check=True)
 
 
-def test_options_come_from_the_lines_of_options_not_from_examples() -> None:
+def test_options_in_the_examples_of_a_help_text_are_ignored() -> None:
     text = (
         "  stretto record app.py --its-own\noptions:\n  -o, --output OUT  with --stream\n  --x-y\n"
     )

@@ -140,7 +140,7 @@ def test_function_is_registered_once_for_new_processes(command_line: pytest.Monk
     assert registered == [(print, print)]
 
 
-def test_hidden_arguments_are_in_no_description(command_line: pytest.MonkeyPatch) -> None:
+def test_hidden_arguments_are_in_no_process_descriptor(command_line: pytest.MonkeyPatch) -> None:
     command_line.setattr(names.hidden, "arguments", True)
     command_line.setattr(sys, "argv", ["shop.py", "--password=secret"])
     assert b"secret" not in process.process_tree(1)
@@ -153,7 +153,7 @@ def test_hidden_arguments_are_in_no_description(command_line: pytest.MonkeyPatch
     assert process_name() == "python -c"
 
 
-def test_name_for_services_has_no_code(command_line: pytest.MonkeyPatch) -> None:
+def test_name_for_services_omits_code_of_python_c(command_line: pytest.MonkeyPatch) -> None:
     command_line.setattr(sys, "argv", ["-c"])
     command_line.setattr(sys, "orig_argv", ["/usr/bin/python", "-c", "secret()"])
     assert producer_name() == "python"
@@ -161,7 +161,7 @@ def test_name_for_services_has_no_code(command_line: pytest.MonkeyPatch) -> None
     assert producer_name() == "uvicorn"
 
 
-def test_module_that_is_still_being_imported_is_not_used(command_line: pytest.MonkeyPatch) -> None:
+def test_module_that_is_being_imported_is_not_followed(command_line: pytest.MonkeyPatch) -> None:
     command_line.setitem(sys.modules, "billiard.util", ModuleType("billiard.util"))
     followed = {"multiprocessing"}
     command_line.setattr(names, "_followed", followed)

@@ -17,5 +17,5 @@ assert "Record this program while a block runs" in text
 """
 
 
-def test_names_that_are_not_loaded_yet_are_shown() -> None:
+def test_dir_and_help_show_names_that_are_not_loaded_yet() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=60)

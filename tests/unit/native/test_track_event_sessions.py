@@ -48,7 +48,7 @@ def test_five_sessions_record_the_same_events_in_the_same_order():
     assert all(other == first for other in others)
 
 
-def test_session_started_later_records_what_follows():
+def test_session_started_later_records_all_later_events():
     with record() as early:
         for operation in OPERATIONS * 3:
             operation()

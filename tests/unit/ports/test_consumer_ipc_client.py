@@ -126,7 +126,7 @@ class TestConsumerSession:
         (error,) = consumer.disabled
         assert "131020" in error
 
-    def test_deferred_session_starts_and_changes_its_filters(
+    def test_deferred_session_gets_new_producer_filters_before_its_start(
         self, world: World, consumer: MockConsumer
     ) -> None:
         producer = world.producer("ds")

@@ -55,7 +55,7 @@ def test_malformed_descriptors_are_refused(descriptor: bytes) -> None:
 
 
 def test_data_source_descriptors_are_listed_unchanged(setup: Setup) -> None:
-    # Stretto would not write unknown fields first, nor a redundant length.
+    # Stretto's encoder would put the unknown fields last, and shorten the length.
     descriptor = UNKNOWN + b"\x0a\x82\x00ds" + NO_MESSAGE
     endpoint = setup.producer().endpoint
     endpoint.register_encoded_data_source(descriptor)

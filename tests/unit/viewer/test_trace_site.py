@@ -209,7 +209,7 @@ class TestUiAddresses:
         assert not set(argument) & set(" &")
         assert unquote(argument) == address
 
-    def test_trace_with_sources_has_an_address_that_the_ui_fetches_itself(self) -> None:
+    def test_address_of_a_trace_with_sources_has_another_host_name(self) -> None:
         # The UI opens traces of the hosts 127.0.0.1 and localhost as files, without their sources.
         assert trace_url(9, "/s/a", SOURCE_HOST) == "http://stretto.localhost:9/s/a"
 

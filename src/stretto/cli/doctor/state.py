@@ -30,7 +30,7 @@ TRACER_VARIABLES = (
 
 
 class MachineState(NamedTuple):
-    """What `gather` has found; the defaults are those of an ordinary machine."""
+    """What `gather` has found. The defaults describe an ordinary machine."""
 
     python: tuple[int, int] = (3, 12)
     interpreter: str = "cpython"

@@ -43,7 +43,7 @@ class Log:
         self._lines = 0
 
     def write(self, text: str) -> None:
-        """Write a line, or count it if there were too many in this period."""
+        """Write a line. If this period has too many lines, only count the line."""
         now = self._clock()
         if now - self._begin >= PERIOD_S:
             suppressed = self._lines - LINES_PER_PERIOD

@@ -30,7 +30,7 @@ STALL_THEN_DROP = 3
 
 
 def clear_period_ms(buffer_bytes: int) -> int:
-    """Return the period in ms after which writers repeat their state, for the ring buffer."""
+    """Return the period in ms after which writers repeat their state in the ring buffer."""
     return max(20, min(1000, buffer_bytes // FASTEST_FILL))
 
 

@@ -40,7 +40,7 @@ class ClockSnapshots:
             self.initial = self._clock.snapshot()
 
     def take(self) -> None:
-        """Take a snapshot; queue it if a clock has drifted since the last queued one."""
+        """Take a snapshot. Queue it if a clock has drifted since the last queued snapshot."""
         if not self._enabled:
             return
         snapshot = self._clock.snapshot()

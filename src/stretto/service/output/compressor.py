@@ -30,7 +30,7 @@ _ZSTD_MAX_LEVEL: Final = 22
 
 
 def make_compressor(config: TraceConfig) -> Compressor | None:
-    """Return the compressor for a config; None if there is none."""
+    """Return the compressor that a config requests; None for no compression."""
     compression = config.compression
     if compression is not None and compression.zstd is not None:
         zstd = _zstd(compression.zstd.level)

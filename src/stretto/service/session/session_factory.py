@@ -106,7 +106,7 @@ def _allocate(
     fd: int | None,
     ring_fds: Mapping[int, int],
 ) -> tuple[int | None, list[int]]:
-    """Allocate the file, the buffers and the boost of a session; on failure, free them."""
+    """Allocate the file, the buffers and the priority boost of a session, or none of them."""
     session_id = sessions.next_session_id
     if config.priority_boost is not None:
         sessions.boosts.add(session_id, config.priority_boost)

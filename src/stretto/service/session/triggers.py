@@ -118,7 +118,7 @@ class SessionTriggers:
 
     @property
     def waiting(self) -> bool:
-        """Whether the session can't be read before its first trigger."""
+        """Whether the session still waits for its first trigger, and can't be read."""
         return self.mode != NO_MODE and not self.received
 
     def configured(self, name: str) -> ConfiguredTrigger | None:

@@ -98,7 +98,7 @@ def test_each_of_eight_threads_gets_the_reply_to_its_call() -> None:
             assert future.result() == list(range(1000 * worker, 1000 * worker + 200))
 
 
-def test_another_caller_reads_after_the_reading_caller_got_its_reply() -> None:
+def test_another_caller_reads_messages_when_the_reader_has_its_reply() -> None:
     with Peer() as peer:
         calls = [in_thread(lambda n=n: peer.client.Later(number=n).number) for n in range(4)]
         headers = [peer.request() for _ in calls]

@@ -60,7 +60,7 @@ EVERY_CALL = {"include": [], "exclude": []}
         (["--system"], False, 0, EVERY_CALL),
     ],
 )
-def test_mode_chooses_detail_and_output(options, stream, size, target):
+def test_options_determine_streaming_size_and_detail(options, stream, size, target):
     recording = RecordOptions([*options, "x.py"]).recording
     assert (recording.stream, recording.auto_size, recording.target) == (stream, size, target)
     assert recording.max_size == (size or None)

@@ -61,7 +61,7 @@ def writer(type_: Type) -> Write:
 
 
 def later(type_: Type) -> Write:
-    """Return a function that encodes a value; its first call gets the code from `writer`."""
+    """Return a function that encodes a value. The function is compiled at its first call."""
     made: list[Write] = []
 
     def write(value: Any, encoder: Encoder, depth: int) -> None:
