@@ -69,7 +69,7 @@ class NoServer(grpc.ServerInterceptor):
 
 
 class ByMethod(grpc.ServerInterceptor):
-    """A server interceptor that selects the interceptors of a state by the called method."""
+    """A server interceptor that passes each call to the interceptor that `states` has for it."""
 
     def __init__(self) -> None:
         self.states: dict[str, Any] = {}

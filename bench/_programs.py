@@ -204,7 +204,7 @@ PROGRAMS: dict[str, Callable[[], Step]] = {
 
 
 def load(name: str) -> Step:
-    """Run the phase that imports and prepares the program."""
+    """Import and prepare a program; return the function that runs one step of it."""
     return PROGRAMS[name]()
 
 

@@ -125,7 +125,8 @@ static void test_searches_after_an_unsuccessful_one_are_short(void) {
   end();
 }
 
-/* From here on: stalls.  Wait hooks replace the clock. */
+/* The tests from here on let a writer wait for a free chunk.  The wait hooks
+ * below replace the clock. */
 
 static uint32_t sleeps[512];
 static unsigned sleep_count, begins, ends, free_after;

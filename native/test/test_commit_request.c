@@ -206,7 +206,8 @@ static void flush_skips_unfinished_chunks_without_a_buffer_or_permission(void) {
   }
 }
 
-/* Returns a chunk that needs patches to the sink, as the arbiter does. */
+/* Hands a chunk over to the sink, as the arbiter does.  The chunk needs
+ * patches. */
 static void hand_over_unpatched(const struct st_chunk* chunk) {
   CHECK(st_commit_batch_sink.chunk_unpatched(&g_batch, chunk, 3));
 }

@@ -333,7 +333,7 @@ static void chunks_in_flight_are_scraped(void) {
   st_producer_endpoint_register_writer(&f.endpoint, 7, OTHER);
   /* A chunk with one unfinished fragment. */
   struct st_chunk a = write_chunk(0, 5, 0, "ab", 1);
-  /* A chunk whose only fragment is unfinished, so it is ignored. */
+  /* A chunk that is ignored, because its only fragment is unfinished. */
   struct st_chunk b = write_chunk(0, 6, 0, "c", 0);
   /* A chunk whose writer has another target buffer. */
   struct st_chunk c = write_chunk(1, 7, 0, "d", 1);

@@ -453,7 +453,7 @@ class IndexedMessage:
 
 @final
 class DecoderField:
-    """A class attribute of generated decoders that reads a singular field (a Python descriptor)."""
+    """A Python descriptor in the classes of generated decoders: it reads a singular field."""
 
     def __init__(
         self,
@@ -518,7 +518,7 @@ class Tokenizer(Generic[_M]):
         ended.
         """
     def end(self) -> Self:
-        """End the stream; returns the tokenizer, as further messages may be recovered now."""
+        """End the stream; return the tokenizer, from which more messages may be read now."""
     def count(self) -> int:
         """Skip the available messages, and return their number."""
     def __iter__(self) -> Self: ...

@@ -1,4 +1,4 @@
-"""Perfetto's UI opens a trace of `stretto view` and records through `stretto bridge`."""
+"""Perfetto's UI opens traces that `stretto view` serves, and records by `stretto bridge`."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_killed_services_leave_no_threads_memory_or_descriptors(
         program.wait_for("left_at_most(['pipe:'] * 3 + ['socket:'] * 2, 1, 1)")
 
 
-def test_trigger_reaches_a_service_that_starts_within_its_ttl(address: str) -> None:
+def test_trigger_reaches_a_service_that_starts_before_the_trigger_expires(address: str) -> None:
     config = session_config("app")
     config.trigger_config = TraceConfig.TriggerConfig(
         trigger_mode=TraceConfig.TriggerConfig.START_TRACING,

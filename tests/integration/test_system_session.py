@@ -191,7 +191,7 @@ class TestSystemSession:
             found = [event.args["number"] for event in events_of(session.read())]
         assert found == list(range(5000))
 
-    def test_threads_can_flush_and_read_at_once(self, service: ServiceProcess) -> None:
+    def test_threads_can_flush_and_read_at_the_same_time(self, service: ServiceProcess) -> None:
         with stretto.TracingSession(config(), backend="system") as session:
             threads = [
                 threading.Thread(target=lambda: [session.flush() for _ in range(20)])

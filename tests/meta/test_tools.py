@@ -51,7 +51,7 @@ def test_ci_summary_counts_a_failed_step_with_passed_tests_as_a_failure(tmp_path
     assert (total["passed"], total["failed"]) == (1, 1)
 
 
-def test_ci_summary_lists_a_test_that_passes_when_repeated_as_flaky(tmp_path: Path) -> None:
+def test_ci_summary_lists_as_flaky_a_test_that_passes_when_repeated(tmp_path: Path) -> None:
     (tmp_path / "python-3.12.xml").write_text(JUNIT)
     (tmp_path / "steps.txt").write_text("ok python-3.12\n")
     again = tmp_path / "again" / "python-3.12.xml"
@@ -94,7 +94,7 @@ def test_bench_table_formats_figures_with_three_digits(value: object, text: str)
     assert cell(value) == text
 
 
-def test_interpreters_that_tools_pythons_prints_can_be_executed() -> None:
+def test_interpreters_listed_by_the_tool_pythons_can_be_executed() -> None:
     lines = subprocess.run(
         [ROOT / "tools" / "pythons"], check=True, capture_output=True, text=True
     ).stdout.splitlines()

@@ -24,7 +24,8 @@ typedef struct {
   struct byte_range range;
   size_t left;
   size_t count, capacity;
-  /* The noted fields: inline_fields, or an array on the heap. */
+  /* The positions of all fields of the message: inline_fields, or an array on
+   * the heap. */
   struct st_field* fields;
   struct st_field inline_fields[INLINE_FIELDS];
 } DecoderObject;

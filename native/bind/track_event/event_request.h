@@ -48,8 +48,8 @@ struct event_request {
   const struct log_message* log_message;
   /* The track that the caller has passed. */
   TrackObject* track;
-  /* The uuid of the event's track, instead of `track`.  That track is described
-   * elsewhere. */
+  /* The uuid of the event's track if `track` is NULL; 0 if neither is set.  The
+   * event does not describe the track of this uuid. */
   uint64_t track_uuid;
   uint64_t timestamp;
   PyObject* flow;

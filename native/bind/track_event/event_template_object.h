@@ -11,7 +11,7 @@ enum { MAX_TEMPLATE_VALUES = 6 };
 
 typedef struct {
   PyObject_HEAD
-  /* The unique number of the template.  It is never used again. */
+  /* The number of the template.  No other template ever gets this number. */
   uint64_t number;
   CategoryObject* category;
   PyObject* name; /* The name of the event, an exact str. */

@@ -132,7 +132,7 @@ class RecorderProcess:
         return message.decode(errors="replace").strip()
 
     def abandon(self) -> None:
-        """Called in a forked child that leaves the block. Do not end the recorder of the parent."""
+        """Drop the recorder without ending it: called in a forked child that leaves the block."""
         self._close_pipes()
         self._process.returncode = 0
 

@@ -166,7 +166,7 @@ def peer_cookie(own: socket.socket) -> int:
                 raise NoKeyError("peer gone")
             cookie, _ = _query(netlink, peer)
     except OSError as error:
-        # The peer is in another namespace, or a seccomp filter forbids netlink.
+        # If the peer is not gone, it is in another namespace, or a seccomp filter forbids netlink.
         reason = "peer gone" if _peer_has_closed(own) else "peer not found"
         raise _no_key(error, reason) from error
     return cookie

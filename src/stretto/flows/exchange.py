@@ -103,7 +103,7 @@ class TracedMethod:
         self.received_reply = template("receive", REPLY, "bytes")
 
     def step(self, name: str) -> EventTemplate:
-        """Return the template for slices of work on the request that aren't messages."""
+        """Return the template for slices that show work on the request, not messages."""
         made = self._steps.get(name)
         if made is None:
             own = self._category

@@ -25,7 +25,7 @@ def stream(key: int, index: int) -> int:
 
 
 def combine(*values: int) -> int:
-    """Combine several keys into one, depending on their order. The result is never 0 ("no key")."""
+    """Combine keys into one, which depends on their order, and is never 0 (0 means "no key")."""
     key = 0
     for value in values:
         key = mix64(key ^ mix64(value + ODD))

@@ -237,7 +237,7 @@ class FlowTracer:
             self.suppressed[reason] = self.suppressed.get(reason, 0) + 1
 
     def before_fork(self) -> None:
-        """Give each channel that was used a flag in memory that is shared with the child."""
+        """Give each used channel a flag, in memory that the processes will share after the fork."""
         shared = [state for state in list(self._states) if state.needs_flag]
         if shared:
             flags = mmap(-1, len(shared))

@@ -216,7 +216,7 @@ def _bytes() -> Codec:
 
 
 class EnumCodec(Codec):
-    """The codec of an enumeration; its class is created when it is first used."""
+    """The codec of an enum class. The enum class is created when it is first used."""
 
     __slots__ = ("_class", "_resolve")
 

@@ -94,7 +94,7 @@ class Field:
         out += self.codec.pack(value)
 
     def read(self, values: dict[str, Any], data: bytes, raw: RawField, depth: int) -> bool:
-        """Decode a field from `read_field`; return False if the field has the wrong wire type."""
+        """Decode a field that `read_field` returned; return False if its wire type is wrong."""
         _, wire_type, value, end = raw
         codec = self.codec
         if wire_type != codec.wire_type:

@@ -10,7 +10,8 @@ def quoted(value: object) -> str:
     if isinstance(value, list | tuple | dict):
         return f"a {type(value).__name__}"
     if isinstance(value, str | bytes):
-        value = value[: MAX_CHARS + 1]  # The value is cut, as repr() would format megabytes.
+        # Without this, repr() would format megabytes.
+        value = value[: MAX_CHARS + 1]
     text = repr(value)
     return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 3] + "..."
 

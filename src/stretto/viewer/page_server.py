@@ -90,7 +90,8 @@ class PageServer(ThreadingHTTPServer):
         TransportError: The port is taken, or not allowed.
     """
 
-    allow_reuse_port = False  # The default of http.server would share the port with another server.
+    # In newer Pythons the default of http.server lets another server use the same port.
+    allow_reuse_port = False
     daemon_threads = True
     request_queue_size = 64
     site: Site

@@ -105,7 +105,7 @@ def test_each_handler_has_its_own_track(oracle: Oracle) -> None:
     assert max(begins) < min(ends)
 
 
-def test_calls_of_a_handler_name_the_message_that_it_handles(oracle: Oracle) -> None:
+def test_calls_made_by_a_handler_refer_to_the_message_that_it_handles(oracle: Oracle) -> None:
     rows = {row[0]: row for row in oracle.query(MESSAGES)}
     handled = {
         trace_id: rows[into]

@@ -79,7 +79,7 @@ def some_text(random: Random) -> str:
 
 
 def fuzz_compiler(random: Random) -> Any:
-    """Compile a changed definition, and load and generate its IR."""
+    """Yield a random FIDL text, and compile it. Load its IR, and generate modules from the IR."""
     text = some_text(random)
     yield text
     try:

@@ -29,7 +29,7 @@ def test_attribute_names_of_records_are_reserved(cls: type, taken: frozenset[str
 
 
 @pytest.mark.parametrize("cls", [Enum, Bits])
-def test_attribute_names_of_ints_in_all_python_versions_are_reserved(cls: type) -> None:
+def test_names_of_int_attributes_in_all_python_versions_are_reserved(cls: type) -> None:
     assert public(cls) <= OF_NUMBERS
     assert OF_NUMBERS - public(cls) <= {"mro", "is_integer"}
 

@@ -90,7 +90,7 @@ def test_commits_contain_the_chunks_if_memory_is_emulated(startup: Startup) -> N
     assert len(startup.receive()) > PAGE_SIZE
 
 
-def test_buffer_opened_through_a_reservation_counts_as_live_writer(startup: Startup) -> None:
+def test_reservation_of_a_buffer_counts_as_live_writer(startup: Startup) -> None:
     assert startup.arbiter.open_buffer(SECOND)
     assert startup.arbiter.live_writers == 1
     startup.arbiter.close_buffer(SECOND)

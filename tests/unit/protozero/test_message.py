@@ -49,7 +49,7 @@ class TestMessageConstructor:
         assert config.buffers[0].size_kb == 64
         assert config.encode() == bytes.fromhex("0a020840 180a")
 
-    def test_keyword_of_none_leaves_the_field_unset(self) -> None:
+    def test_keyword_argument_none_leaves_the_field_unset(self) -> None:
         assert TraceConfig(duration_ms=None) == TraceConfig()
 
     def test_error_for_an_unknown_keyword_suggests_a_similar_name(self) -> None:

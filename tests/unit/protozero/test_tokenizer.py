@@ -129,7 +129,7 @@ class TestNativeTokenizer:
         with pytest.raises(LocalProtocolError, match="ended"):
             found.append(b"")
 
-    def test_callback_make_cannot_use_its_tokenizer(self) -> None:
+    def test_callback_cannot_use_its_tokenizer(self) -> None:
         seen = []
 
         def make(_: bytes) -> None:

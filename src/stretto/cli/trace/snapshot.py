@@ -93,12 +93,15 @@ def triggered_request(hit: ObservableEvents.CloneTriggerHit) -> CloneSessionRequ
 
 
 def bugreport_request(session_id: int = BUGREPORT_SESSION_ID) -> CloneSessionRequest:
-    """Return the request for a copy for a bug report, without the trace filter."""
+    """Return the request for a bug report's copy of a session. The copy is not filtered."""
     return CloneSessionRequest(session_id=session_id, skip_trace_filter=True, for_bugreport=True)
 
 
 def bugreport_requests(state: TracingServiceState) -> list[tuple[CloneSessionRequest, str]]:
-    """Return the request and the path for each session for bug reports, the best score first."""
+    """Return, for each session with a bug report score, the request for a copy and its path.
+
+    The session with the best score is the first.
+    """
     scored = [
         each for each in state.tracing_sessions if each.is_started and each.bugreport_score > 0
     ]
@@ -111,7 +114,7 @@ def bugreport_requests(state: TracingServiceState) -> list[tuple[CloneSessionReq
 
 
 def folder() -> str:
-    """Return the folder in which bug reports expect traces."""
+    """Return the folder into which traces for bug reports are copied."""
     return tempfile.gettempdir()
 
 

@@ -49,7 +49,9 @@ class StringPattern:
     def __init__(self, pattern: str) -> None:
         encoded = pattern.encode("utf-8", "surrogateescape")
         try:
-            re.compile(encoded)  # Compile this first: its errors have positions in `pattern`.
+            # An error of this call contains a position in `pattern`. The next call compiles another
+            # text.
+            re.compile(encoded)
             self._regex = re.compile(_with_strict_end(encoded))
         except (re.error, FutureWarning, RecursionError, OverflowError) as error:
             raise ConfigError(str(error)) from error

@@ -195,7 +195,7 @@ def _field(node: Node, oneofs: list[str], proto3: bool) -> Field:
 
 
 def _unescaped(text: str) -> str:
-    """Return the default value of a bytes field, which is escaped as in C."""
+    """Return the default value of a bytes field from a descriptor, where it is escaped as in C."""
     data: bytes = ast.literal_eval(f'b"{text}"')
     return data.decode("latin-1")
 

@@ -199,7 +199,7 @@ class AttachedProgram:
         self._refusal = self._refusal or text.decode(errors="replace")
 
     def wait(self) -> None:
-        """Wait until the process is detached; the recording has closed its connection."""
+        """Wait until the process is detached. The recording's connection must be closed before."""
         self._runner.run_until(lambda: not self._controls, DETACH_TIMEOUT_MS)
         self.ended = True
 

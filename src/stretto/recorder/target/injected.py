@@ -45,7 +45,7 @@ class ForkGuard:
         return self._working.acquire(timeout=TIMEOUT_S)
 
     def end(self) -> None:
-        """Delay forks only until the calling thread, which is about to end, has ended."""
+        """Let forks continue once the calling thread has ended, which it is about to do."""
         if get_native_id() != os.getpid():
             self._ending.append(get_native_id())
         self._working.release()

@@ -54,7 +54,10 @@ def valid_geometry(
 def wished_geometry(
     config: TraceConfig, producer_name: str, size_hint: int, page_size_hint: int
 ) -> tuple[int, int]:
-    """Return the size and page size from the config, else from the producer, else 0."""
+    """Return the requested size of the memory and of its pages; 0 if there is no request.
+
+    Requests in the config have precedence over those of the producer.
+    """
     for producer in config.producers:
         if producer.producer_name == producer_name:
             size = producer.shm_size_kb * 1024 or size_hint

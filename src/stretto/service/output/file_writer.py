@@ -197,7 +197,11 @@ class FileWriter:
             self._fail(error)
 
     def _step(self) -> bool:
-        """Write, fetch or take one piece; return False if the thread has to end."""
+        """Do one step of the writing thread; return False if the thread has to end.
+
+        A step writes some bytes of the current piece. If there is no current piece, it takes the
+        next one from the iterator of `write_all`, or the next job from the queue.
+        """
         if self.abandoned:
             self._fail(self._file.give_up("it was given up"))
             return False

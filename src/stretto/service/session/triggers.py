@@ -138,7 +138,7 @@ class SessionTriggers:
 
 
 def effective_mode(config: TraceConfig.TriggerConfig) -> int:
-    """Return the trigger mode of a config, as `use_clone_snapshot_if_available` modifies it."""
+    """Return the trigger mode of a config. `use_clone_snapshot_if_available` may replace it."""
     if config.trigger_mode == STOP_TRACING and config.use_clone_snapshot_if_available:
         return CLONE_SNAPSHOT
     return config.trigger_mode

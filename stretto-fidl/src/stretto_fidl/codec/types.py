@@ -327,7 +327,7 @@ class Library:
         return Reference(self, name, optional)
 
     def find(self, name: str) -> Named:
-        """Return the definition that has a full name.
+        """Return the definition with this full name.
 
         Raises:
             FidlError: There is no such definition.

@@ -120,7 +120,7 @@ class ParserBase:
         return found
 
     def _is_modifier(self) -> bool:
-        """Return whether a name is a modifier, not the name of a method such as `strict()`."""
+        """Return whether the current word, such as `strict`, is a modifier, not a method's name."""
         ahead = [self._tokens.ahead(count).kind for count in (1, 2, 3)]
         return ahead[0] in (NAME, "->") or ahead == ["(", NAME, "="]
 

@@ -109,7 +109,10 @@ class Client:
         timeout: float | None = None,
         event_limit: int = EVENT_LIMIT,
     ) -> Self:
-        """Create the object from a subclass with a method for each method that has a request."""
+        """Create an object of a generated subclass.
+
+        The subclass has a Python method for each method of the protocol that has a request.
+        """
         del end, timeout, event_limit
         made: Self = object.__new__(stub_class(cls, protocol, (ONE_WAY, TWO_WAY)))
         return made

@@ -155,7 +155,7 @@ BASE = library("base", structs={"Point": "x uint8"})
 
 
 def described(what: Any) -> Any:
-    """Return a description of a type by which loaded and generated types are compared."""
+    """Return a description of a type. Equal loaded and generated types have equal descriptions."""
     if isinstance(what, dict):
         return {key: described(value) for key, value in what.items()}
     if isinstance(what, (list, tuple)):

@@ -137,7 +137,7 @@ def test_large_blob_is_written_as_several_records() -> None:
     assert b"".join(each.data for each in records if isinstance(each, Blob)) == data
 
 
-def test_more_threads_and_strings_than_table_entries_are_written() -> None:
+def test_threads_and_strings_are_written_if_they_outnumber_the_table_entries() -> None:
     writer = Writer()
     events = [
         Event(0, 5, Thread(1, number % 300), "", f"{number // 2}") for number in range(66_000)

@@ -121,7 +121,7 @@ def test_data_sources_with_no_flush_are_not_flushed(setup):
     assert consumer.flushes == [True]
 
 
-def test_producers_are_flushed_periodically_until_the_end(setup):
+def test_producers_are_flushed_periodically_until_the_session_ends(setup):
     producer = setup.producer("ds")
     consumer = setup.enable(make_config("ds", flush_period_ms=100))
     setup.clock.advance_ms(30)

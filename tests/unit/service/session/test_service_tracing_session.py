@@ -226,7 +226,7 @@ class TestSessionEnd:
         setup.run()
         assert consumer.disabled == [""]
 
-    def test_free_buffers_while_stop_acks_are_pending_ends_the_session(self, setup):
+    def test_freeing_the_buffers_while_stop_acks_are_pending_ends_the_session(self, setup):
         producer = setup.producer()
         producer.register("slow", ack_stop=True)
         consumer = setup.enable(make_config("slow"))

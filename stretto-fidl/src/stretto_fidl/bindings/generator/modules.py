@@ -70,7 +70,7 @@ def _class(ir: IR, base: str, body: Iterable[str]) -> str:
 
 
 def doc_literal(doc: str) -> str:
-    """Return a Python string literal of a text that is valid as a docstring."""
+    """Return a Python string literal with the text `doc`. The literal is a valid docstring."""
     text = _ENDS_A_LITERAL.sub(r'\\"', doc.replace("\\", "\\\\"))
     text = _NOT_IN_SOURCE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return f'"""{text}"""'

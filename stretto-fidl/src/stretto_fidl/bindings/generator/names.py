@@ -59,7 +59,7 @@ class Names:
         return [f"{start}{module_name(name)} as {self.alias(name)}" for name in self.dependencies]
 
     def cls(self, name: str) -> str:
-        """Return an expression for the class of the definition that has a full name."""
+        """Return an expression for the class of a definition, from the definition's full name."""
         library, _, _ = name.rpartition("/")
         short = short_name(name)
         return short if library == self._library else f"{self.alias(library)}.{short}"
