@@ -38,8 +38,8 @@
 /* The threshold of auto detail at its start. */
 enum { ST_DEFAULT_THRESHOLD_NS = 50000 };
 
-/* Counts of calls without a slice and of threads without the hook, by
- * reason. */
+/* How many calls have no slice, and how many threads have no hook: a count for
+ * each reason. */
 struct st_hook_counts {
   _Atomic uint64_t too_deep; /* The number of calls deeper than max_depth. */
   _Atomic uint64_t

@@ -117,7 +117,7 @@ static void record_marked_as_ended_is_not_found_and_is_freed(void) {
   tear_down();
 }
 
-/* The exit handler of the thread writes to its record. */
+/* When a thread exits, its exit handler still writes to the thread's record. */
 static void claimed_record_is_not_freed_before_its_thread_exits(void) {
   set_up();
   struct calls* calls = make_calls(7);

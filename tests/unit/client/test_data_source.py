@@ -262,7 +262,7 @@ with stretto.TracingSession(TraceConfig(buffers=[buffer], data_sources=[source])
 """
 
 
-def test_exception_of_a_callback_is_printed_outside_of_pytest():
+def test_exception_of_a_callback_is_printed_in_a_program_without_pytest():
     """Pytest replaces the interpreter's hook for unraisable exceptions by its own."""
     run = subprocess.run(
         [sys.executable, "-c", OUTSIDE_PYTEST],

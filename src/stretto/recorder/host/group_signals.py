@@ -63,7 +63,7 @@ class GroupSignalDetector:
                 setsigdef=_DEFAULT_ACTIONS,
             )
         except OSError:
-            self._pid = 0  # Without `cat` every signal is forwarded.
+            self._pid = 0  # `cat` could not be started: then every signal is forwarded.
             os.close(self._pipe)
         finally:
             os.close(read_end)

@@ -14,7 +14,7 @@ def environment(**changes: str) -> dict[str, str]:
     return {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "2", "HOME": "/", **changes}
 
 
-def test_names_of_activated_sockets_are_read_and_their_variables_removed():
+def test_socket_names_are_read_and_all_activation_variables_are_removed():
     variables = environment(LISTEN_FDNAMES="producer:consumer")
     assert activated_names(variables) == ["producer", "consumer"]
     assert variables == {"HOME": "/"}
