@@ -81,7 +81,10 @@ def repository() -> Path:
 
 @pytest.fixture
 def oracle() -> Callable[[bytes], Oracle]:
-    """Returns the class that loads a trace into the real trace processor; skips without one."""
+    """Returns the class that loads a trace into the real trace processor.
+
+    Skips the test if there is no trace processor.
+    """
     reason = missing()
     if reason:
         pytest.skip(reason)

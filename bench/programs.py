@@ -100,7 +100,7 @@ def check_trace(path: Path) -> int:
     names: dict[str, int] = {}
     with open(path, "rb") as file:
         for event in TrackEvents(file):
-            if event.name:  # counters go on until the process has ended
+            if event.name:  # counters have no name, and go on until the process has ended
                 last = max(last, event.timestamp)
             names[event.name] = event.timestamp
     missing = PHASES - set(names)

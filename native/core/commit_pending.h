@@ -34,8 +34,8 @@ struct st_growing_bytes {
   size_t size, capacity;
 };
 
-/* A pending move: a completed chunk that the service has to move to its
- * buffer. */
+/* A pending move: a completed chunk that the service has to move to the
+ * target buffer. */
 struct st_pending_move {
   struct st_chunk chunk;
   /* The chunk id.  It is set only if `being_written` is true. */

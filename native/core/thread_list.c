@@ -76,7 +76,7 @@ void st_thread_list_reap(struct st_thread_list* list) {
   if (!atomic_exchange(&list->some_ended, false) && !forked)
     return;
   struct st_thread_record* gone = remove_gone(list, forked);
-  /* The list's mutex is free: freeing a record may change the list. */
+  /* The mutex is unlocked here, because free_record may change the list. */
   while (gone) {
     struct st_thread_record* r = gone;
     gone = r->next;

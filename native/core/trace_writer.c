@@ -57,7 +57,7 @@ static void install(struct st_trace_writer* w, struct st_chunk chunk,
   w->packets = packets;
 }
 
-/* Makes the chunk's payload from `cur` on available to the next packet. */
+/* The next packet may use the rest of the chunk's payload, from `cur` on. */
 static void open_room(struct st_trace_writer* w, uint8_t* cur) {
   w->cur = cur;
   w->end = w->chunk.begin + w->chunk.size;

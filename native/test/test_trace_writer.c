@@ -23,7 +23,8 @@ static void start(uint32_t pages, enum st_exhausted_policy policy) {
   reader_init(&reader, &shm);
   CHECK(st_arbiter_init(&arbiter, &shm, &kReaderSink, &reader));
   CHECK(st_trace_writer_init(&writer, &arbiter, 7, policy));
-  /* Each page is one chunk, although the memory has few pages. */
+  /* With 0 writers the arbiter makes each page one chunk, although the memory
+   * has few pages. */
   arbiter.live_writers = 0;
   filler(bytes, sizeof bytes, 1);
 }

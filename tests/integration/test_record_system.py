@@ -66,7 +66,7 @@ def recorded(daemon, path: Path, *arguments: str):
 
 
 def waiting(daemon, opened, path: Path, *options: str) -> Process:
-    """Start a recorder of a program that waits for a line on standard input."""
+    """Start a recorder. Its program then waits for a line on standard input."""
     command = record_command(path, "--system", *options, "-c", WAITS)
     recorder = Process(*command, env=daemon.environment, stderr=subprocess.PIPE)
     opened.append(recorder)

@@ -79,7 +79,7 @@ def test_name_used_once_is_written_inline_and_repeated_name_is_interned() -> Non
     assert all(recorded.trace.count(b"repeated name %d" % number) < 20 for number in range(2))
 
 
-def test_track_of_another_thread_is_named_by_repeated_events() -> None:
+def test_repeated_events_with_a_track_stay_on_that_track() -> None:
     track = stretto.thread_track()
     with record() as recorded:
         for _ in range(REPEATS):

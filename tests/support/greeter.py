@@ -32,7 +32,7 @@ GREETER = ServiceDescriptor(
 
 
 class Greeter:
-    """The handlers of the IPC service; a test sets `take_fd`."""
+    """The handlers of the IPC service. A test sets `take_fd`, which takes a received descriptor."""
 
     def __init__(self) -> None:
         self.hosted = HostedService(

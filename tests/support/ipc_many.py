@@ -100,7 +100,7 @@ class Caller:
         for number in range(self._messages):
             name = self._draw.choice(METHODS)
             if number % IN_FLIGHT == 0:
-                name = "Echo"  # the handler of Echo also replies to a deferred call
+                name = "Echo"  # its handler also replies to an earlier call that waits
             one_way = name != "Later" and number % IN_FLIGHT and self._draw.random() < 0.4
             if not one_way:
                 assert self._room.acquire(timeout=60)
@@ -130,9 +130,8 @@ def client(path: str, messages: int, enable_at: int) -> None:
     while any(thread.is_alive() for thread in threads):
         runner.run_until(lambda: False, 5)
     answered: list[bool] = []
-    while (
-        len(answered) < THREADS * IN_FLIGHT
-    ):  # the handler of Echo also replies to a deferred call
+    # The handler of Echo also replies to one earlier call that still waits.
+    while len(answered) < THREADS * IN_FLIGHT:
         proxy.invoke("Echo", Raw(), lambda _reply, _more: answered.append(True))
         before = len(answered)
         assert runner.run_until(lambda before=before: len(answered) > before, 60_000)

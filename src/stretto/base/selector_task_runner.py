@@ -114,7 +114,8 @@ class SelectorTaskRunner:
             self.unwatch(fd)
             return
         watch = _Watch(on_readable, on_writable, urgent=urgent)
-        # Remove the watch first: if modify() fails, the program has closed the descriptor.
+        # The watch is removed first. So none remains if modify() fails, because the program has
+        # closed the descriptor.
         known = self._watches.pop(fd, None) is not None
         change = self._epoll.modify if known else self._epoll.register
         change(fd, events)

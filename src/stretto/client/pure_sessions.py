@@ -96,7 +96,7 @@ def setup_startup_tracing(_config: object, **_options: object) -> StartupTracing
 
 
 class DataSource:
-    """A data source that never has instances, as nothing can be recorded."""
+    """A data source that never has instances, because nothing can be recorded."""
 
     name = ""
 

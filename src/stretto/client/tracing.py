@@ -45,7 +45,7 @@ class Tracing:
             self._backends[name].call(lambda p=producer: p.activate_triggers(names, ttl_ms))  # type: ignore[misc]
 
     def backend(self, name: str) -> Backend:
-        """Return the backend of that name; connect it as a producer at its first use."""
+        """Return the backend of that name; at its first use, connect this process as a producer."""
         if name not in self._backends:
             self.connect(name, make_backend(name))
         return self._backends[name]

@@ -94,7 +94,7 @@ class TracedHTTPConnection(HTTPConnection):
             try:
                 response = super().getresponse()
             except BaseException:
-                self._flow_exchange = exchange  # The caller may try again.
+                self._flow_exchange = exchange  # The caller may call `getresponse` again.
                 raise
             exchange.reply()
         return response

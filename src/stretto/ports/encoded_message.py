@@ -1,4 +1,4 @@
-"""Edits encoded messages without decoding them, because they are large or must not change."""
+"""Edits encoded messages without decoding, for large messages and for fields to keep unchanged."""
 
 from __future__ import annotations
 

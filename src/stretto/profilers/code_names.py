@@ -38,7 +38,7 @@ def code_name(code: CodeType, module: str | None) -> str:
 
 
 def _exporter(module: str, name: str) -> str:
-    """Return the outermost package that exports an object of a module; else the module."""
+    """Return the outermost package that exports an object of `module`; `module` if none does."""
     parts = module.split(".")
     found = _namespace(module).get(name) if len(parts) > 1 else None
     if found is None:

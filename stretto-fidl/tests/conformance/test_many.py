@@ -124,7 +124,8 @@ def without_id(points: list[Point]) -> list[Point]:
             knows_written = True
         elif not (knows_read if point.kind == "one-way" else knows_written):
             without_arrows.append(point)
-        # The server loses a message count just after it sends an event or before it sends a reply.
+        # The server loses count of its messages just after it sends an event, or just before it
+        # sends a reply.
         serial = point.serial - FIRST_EVENT if point.kind == "event" else point.serial
         what = loses(serial, LOSE_EVERY) if serial in handled and settles(point) else ""
         knows_read = knows_read and what != "in"

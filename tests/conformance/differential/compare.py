@@ -81,7 +81,7 @@ def differences(sequence: Sequence, ours: Any, theirs: Any) -> Iterator[str]:
 
 
 def mask(names: list[str], ours: list[Any], theirs: list[Any]) -> None:
-    """Overwrite the values in which Stretto and Perfetto differ on purpose with equal values."""
+    """If Stretto differs from Perfetto on purpose in some values, make these values equal."""
     for name, a, b in zip(names, ours, theirs, strict=True):
         if name == "clone":
             _mask_packets(a[1], b[1])

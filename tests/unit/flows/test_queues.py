@@ -1,4 +1,4 @@
-"""An interrupted use of a queue or pipe makes no wrong flow; the statistics name the reason."""
+"""After an interrupted use of a queue or pipe no flow is wrong; missing flows are counted."""
 
 from __future__ import annotations
 

@@ -126,7 +126,8 @@ class Server:
             closed, self._closed = self._closed, True
         if closed:
             if self._endpoint.is_closing:
-                # Another `close` in a signal handler of this thread couldn't close the socket.
+                # An earlier `close`, in a signal handler of this thread, may have left the socket
+                # open.
                 self._endpoint.close()
             return  # another thread is writing the epitaph
         if status is not None:

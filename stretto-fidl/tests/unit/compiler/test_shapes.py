@@ -69,7 +69,7 @@ def test_handles_of_recursive_types_are_unbounded() -> None:
     assert shape(ir, "X")[3] == UNBOUNDED
 
 
-def test_padding_and_flexible_envelopes_of_one_type_count_for_its_whole_cycle() -> None:
+def test_padding_and_flexible_envelopes_of_a_type_count_for_all_types_of_its_cycle() -> None:
     ir = compiled(
         "type A = struct { b box<B>; };\n"
         "type B = struct { c box<C>; };\n"

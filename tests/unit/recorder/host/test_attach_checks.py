@@ -36,7 +36,7 @@ def test_missing_process_is_refused():
         attach_checks.check(2**31 - 1)
 
 
-def test_process_of_another_version_is_refused_with_the_command_to_run(monkeypatch):
+def test_refusal_of_a_process_of_another_version_contains_the_command_to_run(monkeypatch):
     monkeypatch.setattr(attach_checks, "python_version", lambda pid: (3, 99))
     with pytest.raises(CommandError, match=r"`python3.99 -m stretto record --attach \d+`"):
         attach_checks.check(os.getpid())
