@@ -61,6 +61,11 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_stretto.run import RecordedRun
 
         config.pluginmanager.register(RecordedRun(None if recorded else path), "stretto-run")
+    if recorded and worker:
+        from stretto.client.track_event import process_name, source
+
+        process_name.given[:] = [f"pytest {worker}"]
+        source.name_worker()
     if recorded or (path is not None and not worker):
         from pytest_stretto.lane import Lane
 

@@ -99,9 +99,11 @@ def test_workers_of_xdist_are_lanes_of_one_trace(folder: Path, oracle: Any) -> N
     assert run.status == TESTS_FAILED, run
     loaded = check_trace(oracle, (folder / "trace.pftrace").read_bytes())
     assert outcomes(loaded) == sorted([*OUTCOMES, *OUTCOMES], key=lambda row: row[0])
-    lanes = "select t.name, count(*) from slice join track t on t.id = track_id"
-    lanes += " where slice.name like '%::%' group by t.id order by t.name"
-    assert loaded.query(lanes) == [("tests gw0", len(OUTCOMES)), ("tests gw1", len(OUTCOMES))]
+    lanes = "select p.name, t.name, count(*) from slice join process_track t on t.id = track_id"
+    lanes += " join process p using (upid) where slice.name like '%::%' group by t.id order by 2"
+    assert loaded.query(lanes) == [
+        (f"pytest {worker}", f"tests {worker}", len(OUTCOMES)) for worker in ("gw0", "gw1")
+    ]
 
 
 @pytest.mark.parametrize("option", ["", "--stretto=other.pftrace"])

@@ -6,6 +6,7 @@ python -c import shop          code on the command line
 job.py ForkPoolWorker-1        a worker of multiprocessing
 gunicorn worker                a process that gunicorn has forked
 celery worker ForkPoolWorker-1 a process of celery's pool
+pytest gw0                     a worker of pytest-xdist
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ class _Hidden:
 
 hidden = _Hidden()
 
+given: list[str] = []
+"""The name that a plugin has given to this process, if any, instead of its program's."""
+
 _followed: set[str] = set()
 """Packages that call a function of ours in new processes."""
 
@@ -46,7 +50,9 @@ _followed: set[str] = set()
 def process_name() -> str:
     """Return the name of this process in a trace."""
     name = producer_name()
-    if _module():
+    if given:
+        name = given[0]
+    elif _module():
         name = f"-m {name}"
     elif _script() == "-c" and _SPAWNED not in sys.argv:
         name = _code_on_command_line()
