@@ -42,7 +42,7 @@ def on() -> None:
 
 
 def states(measure: Any) -> dict[str, State]:
-    """Return how to measure calls without flow tracing, with it disabled, and with it enabled."""
+    """Return three states to measure: flow tracing not installed, disabled, and enabled."""
     return {
         "untraced": State(measure, untraced),
         "off": State(measure, off),

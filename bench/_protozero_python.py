@@ -212,7 +212,7 @@ def tokenize(trace: bytes) -> Body:
 
 
 def forms() -> dict[str, tuple[Body, Body, int]]:
-    """Measure the parsing of a large packet in text form and in JSON form."""
+    """Return, for text and for JSON, two parsers of a large packet and the length of its text."""
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket as GooglePacket
 
     from stretto.protos.trace import TracePacket

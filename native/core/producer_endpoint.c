@@ -210,7 +210,7 @@ void st_producer_endpoint_scrape(struct st_producer_endpoint* e,
   free(scratch);
 }
 
-/* The sink of the arbiter if the service and its writers are in one process. */
+/* The sink of the arbiter if the writers are in the process of the service. */
 
 static void sink_chunk_complete(void* self, const struct st_chunk* chunk,
                                 uint32_t target_buffer) {

@@ -81,5 +81,6 @@ uint32_t st_slot_join(int slot, struct st_session* session,
 /* Adds the counts of a closed sequence, unless the slot was started again. */
 void st_slot_add_counts(int slot, uint32_t generation, uint64_t written,
                         uint64_t lost);
-/* Reads the sums of counts.  Returns the generation that they belong to. */
+/* Reads the sums of all counts that st_slot_add_counts() has added.  Returns
+ * the generation of the session to which they belong. */
 uint32_t st_slot_counts(int slot, uint64_t* written, uint64_t* lost);

@@ -196,7 +196,7 @@ static void chunk_that_was_read_is_relocated_to_the_write_position(void) {
   grown(0, "abc");
   CHECK(commit(b));
   CHECK_EQ(stats_of(b).chunks_relocated, 1);
-  /* The old position of the chunk is overwritten first. */
+  /* These chunks overwrite the old record of the relocated chunk. */
   for (uint32_t i = 6; i < 9; i++)
     CHECK(commit_one(b, 2, i, 478, 'z'));
   CHECK(commit_one(b, 1, 1, 10, 'd'));

@@ -153,7 +153,7 @@ def recorded(*categories: str) -> Iterator[Recorded]:
 
 
 def expected_calls(function: Callable[[], object]) -> list[Call]:
-    """Call `function` under sys.setprofile; return the calls of functions in PROFILED files."""
+    """Call `function` under sys.setprofile; return the calls of code in the files PROFILED."""
     roots: list[Call] = []
     stack: list[list[Call]] = [roots]
 

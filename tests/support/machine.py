@@ -1,4 +1,4 @@
-"""A fixture for tests with a listening service, a consumer, and producers in processes."""
+"""A fixture: a listening service and a consumer here, and producers in child processes."""
 
 from __future__ import annotations
 

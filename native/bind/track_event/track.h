@@ -37,7 +37,8 @@ enum track_kind { TRACK_CHILD, TRACK_FIXED };
 
 extern PyTypeObject* st_track_type;
 
-/* Updates the track's uuid and descriptor if the process has changed. */
+/* Returns the track's description.  After a fork, first changes its uuid and
+ * descriptor to those of the new process. */
 const struct st_track* track_resolve(TrackObject* track);
 
 /* Returns a new reference to the counter track with this name (a str) and

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
             """Make this process a producer of the service, so that sessions record it too."""
 
         def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
-            """Return a consumer's endpoint. Call this and the endpoint's methods only in `call`."""
+            """Return a consumer's endpoint. Only in `call` may it be made and used."""
 
         def call(self, function: Callable[[], T]) -> T:
             """Run `function` on the backend's thread and return what it returns."""

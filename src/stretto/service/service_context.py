@@ -1,4 +1,4 @@
-"""The context of a tracing service, shared by its parts."""
+"""What the parts of a tracing service share: its clock, buffers and settings."""
 
 from __future__ import annotations
 

@@ -281,7 +281,7 @@ class TracingService:
                 source.update(descriptor, header)
 
     def unregister_data_source(self, producer: ProducerEndpoint, name: str) -> None:
-        """Unregister a producer's data sources of a name; their instances end."""
+        """Unregister a producer's data sources with this name; their instances end."""
         for source in self.data_sources.of(producer, name):
             self._remove(source)
 

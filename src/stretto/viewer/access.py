@@ -31,7 +31,7 @@ class RequestFields(Protocol):
     """The header fields of a request, from `http.server` or `websockets`."""
 
     def get_all(self, name: str, /) -> Sequence[str] | None:
-        """Returns the values of all header fields with a name; None or empty if there are none."""
+        """Returns the values of the header fields with this name; None or empty without any."""
 
 
 class Access:

@@ -93,7 +93,7 @@ class TrackEventSource(DataSource):
 
     @classmethod
     def announce_categories(cls) -> None:
-        """Send the descriptor with new categories to all services."""
+        """Send the descriptor of this data source, with its new categories, to all services."""
         tracing.update_data_source(cls)
 
     def on_start(self) -> None:

@@ -1,4 +1,4 @@
-"""The common base class of both kinds of recordings: the consumer of one session."""
+"""The base class of private and system recordings: the consumer of one tracing session."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stretto.service.session.flush import Flushes
 
     class WrittenSession(Protocol):
-        """The members of a session that the writer of its file uses."""
+        """The members of a session that are needed to write the session's file."""
 
         context: ServiceContext
         config: TraceConfig

@@ -290,7 +290,7 @@ class PendingClone:
         source.flushes.copy_counts_to(clone.flushes)
         clone.clocks = source.clocks.copy()
         if self._copies_file and source.reader.has_begun:
-            clone.clocks.initial = None  # The copied file contains the initial snapshot.
+            clone.clocks.initial = None  # The copied file contains the initial clock snapshot.
         clone.lifecycle = source.lifecycle.copy()
         clone.lifecycle.add_at(self._started_at, CLONE_STARTED)
         for time_ns, index in self._cloned_at:

@@ -133,7 +133,7 @@ class ServiceTracingSession:
             file = OutputFile(output_fd, interruptible=True)
             self.drain = FileDrain(self, file, config.max_file_size_bytes)
         self._error = ""
-        self._end_due = False  # The end is reported when the file is complete.
+        self._end_due = False  # Whether the end is to be reported when the file is complete.
         self.all_started = False
         self._freed = False
 

@@ -118,7 +118,7 @@ def _identity(path: str) -> tuple[int, int] | None:
     """Return the device and inode of the file at a path; None if there is none."""
     try:
         status = os.stat(path, follow_symlinks=False)
-    # ValueError: the path begins with a zero byte: it is a name in the abstract namespace.
+    # ValueError: the path is a name in the abstract namespace, which begins with a zero byte.
     except (OSError, ValueError):
         return None
     return status.st_dev, status.st_ino

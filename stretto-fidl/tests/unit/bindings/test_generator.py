@@ -245,7 +245,7 @@ def test_library_named_like_another_module_is_refused_without_a_prefix(name: str
 
 
 @pytest.mark.parametrize("name", ["b", "t", "py", "overload", "lib"])
-def test_library_named_like_an_import_of_generated_modules_is_generated(
+def test_library_may_have_the_name_of_a_module_that_generated_code_imports(
     importer: Importer, name: str
 ) -> None:
     importer(generate(library(name, structs={"Point": "x uint8"})))

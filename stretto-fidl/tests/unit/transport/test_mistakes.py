@@ -46,7 +46,7 @@ def test_payloads_of_a_wrong_class_are_not_sent(call, message: str) -> None:
         assert client.Echo(number=2).number == 2
 
 
-def test_payload_of_the_same_library_loaded_again_is_accepted() -> None:
+def test_payload_from_another_load_of_the_library_is_accepted() -> None:
     other = load_talk()
     assert other.TalkEchoRequest is not talk.TalkEchoRequest
     with conversation() as (client, _):

@@ -153,7 +153,7 @@ def test_producers_are_flushed_before_a_write(setup, out):
     assert [flags for _, _, flags in producer.flushes] == [0x11]
 
 
-def test_producers_are_not_flushed_before_a_write_if_disabled(setup, out):
+def test_producers_are_not_flushed_before_a_write_if_the_config_disables_it(setup, out):
     producer, _ = start(setup, out, write_flush_mode=DISABLED)
     producer.writer("ds").write(event("in hand"))
     setup.advance(100)
