@@ -201,7 +201,7 @@ struct st_reader {
   /* Whether the read pass has begun to read the sequence of the record at
    * `cursor`.  The pass reads this sequence up to that record. */
   bool in_sequence;
-  /* Whether the reader has found that a chunk is missing, since it set
+  /* Whether the reader has found that a chunk is missing, after it set
    * `in_sequence`. */
   bool gap;
   uint8_t* scratch; /* The reader's copy of the fragments of one record. */

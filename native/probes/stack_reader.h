@@ -30,15 +30,16 @@
 /* The layout of one CPython version: the offsets, in bytes, of the members that
  * the reader uses. */
 struct st_stack_layout {
-  /* Offset in a thread state: the next thread state. */
+  /* The offset of the next thread state's address in a thread state. */
   uint16_t thread_next;
-  /* Offset in a thread state: its number, which is never reused. */
+  /* The offset of the thread state's own number, which is never reused. */
   uint16_t thread_id;
-  /* Offset in a thread state: the kernel's thread id. */
+  /* The offset of the kernel's thread id in a thread state. */
   uint16_t thread_native_id;
-  /* Offset in a thread state: the pointer to the frame or control frame. */
+  /* The offset of the pointer to the frame, or to the control frame, in a
+   * thread state. */
   uint16_t thread_frame;
-  /* Offset in a control frame: the pointer to the frame. */
+  /* The offset of the pointer to the frame in a control frame. */
   uint16_t control_frame;
   /* Whether this CPython version has control frames, as 3.11 and 3.12 have. */
   bool has_control_frame;

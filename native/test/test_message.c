@@ -70,7 +70,7 @@ static void test_parent_append_finalizes_descendants(void) {
   st_message_append_raw(&root, "\x08\x09", 2);
   CHECK(a.finalized && b.finalized && c.finalized);
   st_message_begin_nested(&root, &a, 1);
-  /* Opening a sibling finalizes the open message, too. */
+  /* The open message is finalized when its sibling begins. */
   st_message_begin_nested(&root, &b, 1);
   CHECK(a.finalized);
   EXPECT("\x0A\x06\x12\x04\x1A\x02\x08\x05\x08\x09\x0A\x00\x0A\x00");

@@ -96,7 +96,7 @@ static void test_only_the_first_packet_has_first_packet_on_sequence(void) {
 
 static void test_chunk_has_the_expected_bytes(void) {
   start(1, ST_DROP);
-  CHECK(append(4)); /* This packet has a prefix, and its size is compacted. */
+  CHECK(append(4)); /* This packet has a prefix and a compacted size field. */
   uint8_t* p = st_trace_writer_reserve(&writer, 10);
   CHECK(p);
   memcpy(p, "\x08\x01", 2);
@@ -446,7 +446,7 @@ static void sleep_and_free(uint32_t us) {
 }
 
 /* A writer that has a chunk is no longer in drop mode. */
-static void test_packet_after_a_recovery_may_stall(void) {
+static void test_packet_after_the_end_of_drop_mode_may_stall(void) {
   start(2, ST_STALL_THEN_DROP);
   arbiter.wait_hooks.sleep_us = fake_sleep;
   CHECK(append(DIV1_PAYLOAD));
@@ -560,7 +560,7 @@ int main(void) {
   RUN(test_too_large_packet_with_open_messages_is_dropped);
   RUN(test_too_large_field_drops_the_packet);
   RUN(test_stall_then_drop_policy_stalls_once_per_loss);
-  RUN(test_packet_after_a_recovery_may_stall);
+  RUN(test_packet_after_the_end_of_drop_mode_may_stall);
   RUN(test_ensure_room_takes_a_chunk_or_reports_a_loss);
   RUN(test_other_calls_end_the_open_packet);
   RUN(test_next_owner_of_a_writer_id_continues_its_chunk_ids);

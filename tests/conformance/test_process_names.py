@@ -139,7 +139,7 @@ for _ in sys.stdin:
 @pytest.mark.thorough
 @pytest.mark.once
 @pytest.mark.parametrize("kind", ["stretto", "v56"])
-def test_process_named_by_stretto_keeps_its_name_with_process_stats(
+def test_process_named_by_stretto_keeps_its_name_despite_process_stats(
     kind: str, tmp_path: Path, oracle: Any
 ) -> None:
     if (reason := newer_debian.missing()) is not None:

@@ -223,7 +223,7 @@ def pythons() -> dict[str, list[str]]:
 
 @functools.cache
 def detail(version: str) -> tuple[str, ...]:
-    """Return the option that records every call, if this version of `record` has it."""
+    """Return the option that records every call, if `record` has one on this Python version."""
     command = [*pythons()[version], "-m", "stretto", "record", "--help"]
     text = subprocess.check_output(command, cwd=ROOT, text=True)
     return ("--full",) if "--full" in text else ()

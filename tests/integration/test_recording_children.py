@@ -64,7 +64,7 @@ def test_children_started_by_fork_subprocess_and_multiprocessing_are_recorded(
     assert trace.stat().st_mode & 0o777 == 0o600
 
 
-def test_functions_of_children_are_recorded_if_the_option_is_set(oracle, tmp_path, script):
+def test_calls_of_child_processes_are_recorded_with_the_option_functions(oracle, tmp_path, script):
     trace = tmp_path / "trace"
     run = alone(sys.executable, str(script), str(trace), CHILD, "functions")
     assert (run.status, run.stderr) == (0, "")

@@ -72,7 +72,8 @@ def test_client_and_server_compute_equal_flow_ids_for_any_interleaving(
     at_client = ids_of(client, messages, is_server=False)
     up = [at for at, m in enumerate(messages) if m.to_server]
     down = [at for at, m in enumerate(messages) if not m.to_server]
-    order = up + down  # the server may send all its messages before it reads any
+    # The server handles all messages from the client first, then sends all its own messages.
+    order = up + down
     at_server = ids_of(server, [messages[at] for at in order], is_server=True)
     assert at_server == [at_client[at] for at in order]
 

@@ -82,7 +82,7 @@ def test_defaults_equal_those_of_the_schema() -> None:
 
 @relaxed
 @given(pair=st.sampled_from(PAIRS), data=st.data())
-def test_stretto_and_google_read_random_messages_of_each_other(
+def test_stretto_and_google_read_each_others_random_messages(
     pair: Pair, data: st.DataObject
 ) -> None:
     check(pair, data.draw(contents(pair[1].DESCRIPTOR)))

@@ -24,7 +24,7 @@ Options = dict[str, list[str]]
 
 
 class Workspace:
-    """The paths in the folder, and access to its files.
+    """The folder of a recording: its paths, and access to its files.
 
     Args:
         folder: the path of the folder.

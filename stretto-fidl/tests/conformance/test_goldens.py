@@ -109,7 +109,7 @@ def test_golden_without_definitions_is_unsupported(suite: Path) -> None:
     assert verdict(suite) == ("unsupported", "no definitions of demo.types")
 
 
-def test_golden_comparison_prints_the_numbers_of_results(
+def test_golden_comparison_prints_how_often_each_result_occurred(
     suite: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["fidl_goldens.py", str(suite), "-v"])

@@ -55,5 +55,5 @@ def member_type(ir: dict[str, Any], owner: str, name: str) -> dict[str, Any]:
 
 
 def shape(ir: dict[str, Any], name: str) -> tuple[int, ...]:
-    """Return the seven numbers of a type's shape in the IR, in the order of its keys."""
+    """Return the seven numbers of a type's shape, in the order in which the IR has them."""
     return tuple(named(ir, name)["type_shape_v2"].values())

@@ -120,7 +120,9 @@ def test_worker_has_the_name_that_its_pool_has_given(
     assert process_name() == name
 
 
-def test_processes_of_gunicorn_have_roles(command_line: pytest.MonkeyPatch) -> None:
+def test_name_of_a_gunicorn_process_contains_its_role_if_known(
+    command_line: pytest.MonkeyPatch,
+) -> None:
     command_line.setattr(sys, "argv", ["/srv/bin/gunicorn", "-w", "2", "app:app"])
     assert process_name() == "gunicorn master"
     command_line.setattr(names, "_first_pid", 1)  # as if this process were a fork of the master

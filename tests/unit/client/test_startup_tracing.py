@@ -296,14 +296,16 @@ class TestConfigComparison:
     @pytest.mark.parametrize(
         "fields", [{"legacy_config": "x"}, {"priority_boost": {}}, {"buffer_exhausted_policy": 1}]
     )
-    def test_configs_whose_fields_differ_are_not_adopted(self, fields: dict[str, Any]) -> None:
+    def test_startup_session_is_not_adopted_if_a_field_of_the_configs_differs(
+        self, fields: dict[str, Any]
+    ) -> None:
         if "priority_boost" in fields:
             theirs = config(track_event_config=TrackEventConfig(filter_debug_annotations=True))
         else:
             theirs = config(**fields)
         assert not Early.can_adopt_startup_session(config(), theirs)
 
-    def test_configs_with_different_unknown_fields_are_not_adopted(self) -> None:
+    def test_startup_session_is_not_adopted_if_an_unknown_field_differs(self) -> None:
         # The field has the tag 1013, which is in no schema, and the value 1.
         theirs = DataSourceConfig.decode(config().encode() + b"\xa8\x3f\x01")
         assert not Early.can_adopt_startup_session(config(), theirs)

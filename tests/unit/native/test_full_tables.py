@@ -169,7 +169,7 @@ def test_c_function_names_are_correct_with_more_functions_than_the_cache_holds(s
     assert [name for name in names if name[0] == "c"] == [f"c{n}" for n in numbers]
 
 
-def test_number_of_categories_is_limited_and_the_last_category_records_events() -> None:
+def test_number_of_categories_is_limited_and_even_the_last_one_records_events() -> None:
     program = """
 import stretto
 from tests.support.recorded_events import record

@@ -138,7 +138,7 @@ class Type:
 
 @dataclass(slots=True)
 class AliasUse:
-    """A type written as the name of an alias, which may add constraints to the alias."""
+    """A type that is written as an alias's name, perhaps with further constraints."""
 
     decl: AliasDecl
     nullable: bool = False

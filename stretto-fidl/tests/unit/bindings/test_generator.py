@@ -236,7 +236,7 @@ def test_invalid_prefix_option_is_refused(prefix: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["time", "random", "stretto"])
-def test_library_named_like_another_module_is_refused_without_a_prefix(name: str) -> None:
+def test_library_named_like_another_module_is_refused_unless_a_prefix_is_given(name: str) -> None:
     alone, user = library(name), library("test", structs={"S": f"x {name}/T"})
     for ir in (alone, user):
         with pytest.raises(FidlError, match=f"library {name} would be the module {name}, .*prefix"):

@@ -66,7 +66,7 @@ def test_options_determine_streaming_size_and_detail(options, stream, size, targ
     assert recording.max_size == (size or None)
 
 
-def test_default_is_auto_detail_from_cpython_312_on():
+def test_auto_detail_is_the_default_since_cpython_312():
     recording = RecordOptions(["x.py"]).recording
     has_auto_detail = sys.version_info >= (3, 12)
     assert recording.target == (AUTO if has_auto_detail else EVERY_CALL)

@@ -18,7 +18,7 @@ def test_log_lines_start_with_the_program_name():
     assert lines == ["stretto traced: hello"]
 
 
-def test_log_lines_above_the_limit_of_a_period_are_omitted_and_counted():
+def test_log_lines_above_the_limit_per_period_are_omitted_and_counted():
     lines: list[str] = []
     clock = Clock()
     log = Log(lines.append, clock)
