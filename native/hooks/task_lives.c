@@ -9,7 +9,7 @@ enum {
   SECOND_NS = 1000000000,
   MIN_BUCKETS = 256
 };
-/* If a task never waits long, there is one look at it per this period. */
+/* The time between two looks at a task that never waits long. */
 static const uint64_t kLookPeriodNs = 1000000;
 
 struct life {

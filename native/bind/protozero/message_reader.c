@@ -32,8 +32,8 @@ enum {
   /* Item of a plan: the class of a message field; None until the class is
    * used. */
   CLASS,
-  /* Item of a plan: another plan, that for the class of a message field; None
-   * until this other plan is used. */
+  /* Item of a plan: for a message field, the plan of the field's class; None
+   * until the plan of that class is used. */
   PLAN,
 };
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
             """Make this process a producer of the service, so that sessions record it too."""
 
         def connect_consumer(self, consumer: Consumer) -> ConsumerEndpoint:
-            """Return a consumer's endpoint. Only in `call` may it be made and used."""
+            """Return a consumer's endpoint. It may be made and used only inside of `call`."""
 
         def call(self, function: Callable[[], T]) -> T:
             """Run `function` on the backend's thread and return what it returns."""

@@ -155,7 +155,9 @@ def test_hidden_arguments_are_in_no_process_descriptor(command_line: pytest.Monk
     assert process_name() == "python -c"
 
 
-def test_name_for_services_omits_code_of_python_c(command_line: pytest.MonkeyPatch) -> None:
+def test_name_for_services_omits_the_code_after_the_option_c(
+    command_line: pytest.MonkeyPatch,
+) -> None:
     command_line.setattr(sys, "argv", ["-c"])
     command_line.setattr(sys, "orig_argv", ["/usr/bin/python", "-c", "secret()"])
     assert producer_name() == "python"

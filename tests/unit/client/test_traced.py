@@ -124,7 +124,7 @@ def test_wrapper_with_a_replaced_closure_variable_raises_and_records_nothing():
 
 @pytest.mark.parametrize("replaced", ["closure", "code"])
 def test_function_is_called_even_if_its_own_event_replaces_it(replaced):
-    """The first event of a thread reads the thread's name. Here that runs Python code."""
+    """The first event of a thread reads the thread's name. Here the name is a property."""
 
     def make():
         return CATEGORY.traced(lambda: [threading.current_thread().name])

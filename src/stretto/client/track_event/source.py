@@ -134,7 +134,7 @@ class TrackEventSource(DataSource):
         self.counts[1] += lost
 
     def name_process(self) -> None:
-        """Write this process's name, command line and parent; not if the service is in process."""
+        """Write this process's name, command line and parent, unless it runs the service itself."""
         if tracing.is_in_process(self.arbiter):
             return
         time = wire.varint_field(_TIMESTAMP, _native.boottime_ns())

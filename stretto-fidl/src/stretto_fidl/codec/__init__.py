@@ -1,4 +1,4 @@
-"""FIDL's wire format: encodes values of the bindings' classes to bytes and handles, and decodes."""
+"""FIDL's wire format: converts values of the bindings' classes to bytes and handles, and back."""
 
 from __future__ import annotations
 

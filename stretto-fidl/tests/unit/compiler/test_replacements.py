@@ -44,7 +44,7 @@ def test_existing_member_may_move_to_a_removed_members_offset() -> None:
     compiled(HEAD + "type T = struct { @available(removed=2) a uint8; b uint8; };")
 
 
-def test_name_of_an_existing_member_is_refused_as_the_argument_renamed() -> None:
+def test_argument_called_renamed_refuses_the_name_of_an_existing_member() -> None:
     text = HEAD + 'type T = table { @available(removed=2, renamed="old") 1: a bool; %s };'
     compiled(text % "@available(added=2) 2: a bool;")
     for other in ("2: old bool;", "@available(added=2) 2: old bool;"):

@@ -26,7 +26,7 @@ def lines_of(*totals: ProcessTotals) -> dict[str, str]:
     return dict(line.strip().partition(": ")[::2] for line in detail_lines(result))
 
 
-def test_running_and_waiting_functions_are_named_apart() -> None:
+def test_running_functions_and_waiting_functions_have_separate_lines() -> None:
     lines = lines_of(PROCESS)
     assert lines["threads"] == "9 ms running, 90 ms waiting, 1 process"
     assert lines["running in"] == (
@@ -35,7 +35,7 @@ def test_running_and_waiting_functions_are_named_apart() -> None:
     assert lines["waiting in"] == "queue.Queue.get (queue.py:154) 90 ms, 2 calls"
 
 
-def test_functions_with_what_they_call_are_the_programs_own_without_bodies_of_modules() -> None:
+def test_line_with_what_they_call_has_only_functions_of_the_program_and_no_module_bodies() -> None:
     assert lines_of(PROCESS)["with what they call"] == (
         "main (job.py:30) 8 ms, 1 call; count (job.py:7) 5 ms, calls not counted"
     )
