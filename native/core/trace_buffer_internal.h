@@ -92,10 +92,10 @@ struct st_ring_header {
   uint32_t version;
   uint32_t policy;
   uint64_t ring_size;
-  /* The position of the oldest record; increased before its bytes are
-   * overwritten. */
+  /* The position of the oldest record.  It moves past a record before the
+   * record's bytes are overwritten. */
   _Atomic uint64_t oldest;
-  /* The write position; increased after the record before it is complete. */
+  /* The write position.  It moves past a record when the record is complete. */
   _Atomic uint64_t write;
   struct st_buffer_stats stats;
 };

@@ -45,7 +45,7 @@ struct st_shown_frame {
   uint64_t last;
   /* The time at which the last inner call of this call ended. */
   uint64_t child_end;
-  /* The number of inner calls of this call that have no slice. */
+  /* How many inner calls of this call have no slice. */
   uint64_t short_calls;
   uint64_t short_ns;
   /* The call began at most this much earlier than `begin`. */

@@ -6,11 +6,11 @@
 
 enum {
   WINDOW = 4096,
-  /* The number of bytes of a frame that contain all members named by any
-   * layout. */
+  /* The number of bytes that are read of a frame.  They contain all members
+   * that a layout names. */
   FRAME_BYTES = 96,
-  /* The number of bytes of a thread state that contain all members named by any
-   * layout. */
+  /* The number of bytes that are read of a thread state.  They contain all
+   * members that a layout names. */
   THREAD_BYTES = 320,
 };
 

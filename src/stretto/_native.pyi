@@ -332,7 +332,7 @@ class MessageWriter:
     def append_raw(self, data: bytes | bytearray | memoryview, /) -> None:
         """Append encoded fields, tags included."""
     def nested(self, number: int, writer: type[_W], /) -> _W:
-        """Open a nested message; it ends with its `with` block, or at this message's next field."""
+        """Open a nested message, which ends with its block or at the outer message's next field."""
     def finalize(self) -> None:
         """End this message and its open nested messages. Idempotent.
 

@@ -198,7 +198,7 @@ def test_threads_can_trace_while_sessions_start_and_stop():
             depths[event.track] = depth
 
 
-def test_program_with_tracing_daemon_threads_exits_normally():
+def test_program_whose_daemon_threads_record_events_exits_normally():
     for _ in range(3):
         run_program("""
             import threading, stretto

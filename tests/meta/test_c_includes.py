@@ -127,7 +127,7 @@ def test_cycles_of_units_are_found() -> None:
     assert cycles(graph) == [frozenset({"b", "c"})]
 
 
-def test_c_sources_include_only_headers_of_the_same_or_lower_folders() -> None:
+def test_c_sources_include_only_headers_of_allowed_folders() -> None:
     violations = []
     for path in sources():
         mine = folder_of(path)

@@ -232,7 +232,7 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
     return;
   *p++ = EVENT_DEBUG_ANNOTATIONS << 3 | ST_WIRE_DELIMITED;
   size_t size_field = (size_t)(p - out->data);
-  /* A long value enlarges this size field at the end of this function. */
+  /* If a plain value is long, the size field of one byte is enlarged below. */
   p += iid && !a->converted.size ? 1 : ST_SIZE_FIELD;
   size_t start = (size_t)(p - out->data);
   if (iid)

@@ -11,7 +11,8 @@
 #include "bind/track_event/thread_state.h"
 
 /* Writes a value of a counter to the slots in `mask`.  The parent of the
- * counter's track is the track of the process.  Returns the slots for which the caller has to use st_emit. */
+ * counter's track is the track of the process.  Returns the slots for which the
+ * caller has to use st_emit. */
 uint32_t emit_counter(PyObject* name, PyObject* value, uint32_t mask);
 
 /* Caches the track of a counter.  st_emit has written the counter to the slots

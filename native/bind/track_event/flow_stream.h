@@ -13,7 +13,7 @@ static inline uint64_t flow_mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/* Returns the id with this index in the stream of `key`. */
+/* Returns id number `index` of the sequence of ids that `key` starts. */
 static inline uint64_t flow_stream(uint64_t key, uint64_t index) {
   return flow_mix(key + 0x9E3779B97F4A7C15u * index);
 }

@@ -42,8 +42,8 @@ struct st_track_event_api {
    * call already has a slice by @traced. */
   uint32_t (*begin_code)(PyObject* category, PyObject* code, uint64_t timestamp,
                          uint32_t except);
-  /* A call of `code` begins now.  Returns the slots to which @traced has written
-   * a slice for this call.  A second query for the call returns 0. */
+  /* A call of `code` begins now.  Returns the slots to which @traced has
+   * written a slice for this call.  A second query for the call returns 0. */
   uint32_t (*take_traced)(PyObject* code);
   /* Writes the BEGIN of a slice whose name is a str. */
   uint32_t (*begin_name)(PyObject* category, PyObject* name,

@@ -54,7 +54,7 @@ class MethodSummary:
 
 
 def select_calls(calls: Sequence[Call], pattern: str) -> list[Call]:
-    """Select calls by a pattern for the method's name, with or without its service (`*`, `?`)."""
+    """Select calls by the method's name; the pattern, with `*` and `?`, may omit the service."""
     return [
         call
         for call in calls

@@ -164,7 +164,7 @@ class SelectorTaskRunner:
         os.close(self._wake_fd)
 
     def _round(self, deadline_ns: int | None) -> None:
-        # A round waits first, so that all its tasks have run when it returns.
+        # A round begins with the wait: when it ends, all tasks that were due in it have run.
         ready: dict[int, tuple[_Watch, int]] = {}
         for fd, events in self._epoll.poll(self._timeout_s(deadline_ns)):
             watch = self._watches.get(fd)

@@ -14,7 +14,7 @@ USAGE_EXIT_CODE = 2
 
 
 def flag(group: argparse._ActionsContainer, names: str, text: str) -> None:
-    """Add an option without a value: its names between spaces, and its help text."""
+    """Add an option without a value. `names` are separated by spaces; `text` is its help."""
     group.add_argument(*names.split(), action="store_true", help=text)
 
 

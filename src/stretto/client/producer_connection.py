@@ -93,7 +93,7 @@ class ProducerConnection:
         return self.startup.memory is not before
 
     def stop(self) -> None:
-        """End all instances while still connected, so that their last packets arrive."""
+        """End all instances. The connection is still open, so their last packets arrive."""
         for instance_id in list(self._instances):
             self._end(instance_id)
 

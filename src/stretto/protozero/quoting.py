@@ -6,7 +6,7 @@ MAX_CHARS = 80
 
 
 def quoted(value: object) -> str:
-    """Return the repr of a value, truncated; only the type for a list, tuple or dict."""
+    """Return the truncated repr of a value; for a list, tuple or dict, only the type."""
     if isinstance(value, list | tuple | dict):
         return f"a {type(value).__name__}"
     if isinstance(value, str | bytes):

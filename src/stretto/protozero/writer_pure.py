@@ -114,7 +114,7 @@ class MessageWriter:
         out += value
 
     def nested(self, number: int, writer: type[W], /) -> W:
-        """Open a nested message; it ends with its block, or when this message gets a field."""
+        """Open a nested message, which ends with its block or at the outer message's next field."""
         _check_number(number)
         ended = self._ended
         out = self._open()

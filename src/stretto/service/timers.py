@@ -15,7 +15,7 @@ SUSPEND_CHECK_MS: Final = 1000
 
 
 class Timers:
-    """Delayed tasks by name; setting a name again replaces the earlier task."""
+    """Delayed tasks by name; a new task replaces the earlier task of the same name."""
 
     def __init__(self, runner: TaskRunner, clock: Clock) -> None:
         self._runner = runner

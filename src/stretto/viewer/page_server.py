@@ -256,7 +256,7 @@ def _await_end(connection: socket) -> None:
 
 
 def _shut_down(connection: Any) -> None:
-    """Shuts the connection down; its thread then closes it."""
+    """Shuts the connection down; the connection's thread then closes the socket."""
     try:
         connection.shutdown(SHUT_RDWR)
     except OSError:

@@ -1,4 +1,4 @@
-"""The messages that tests mutate, and checks for every decoded message."""
+"""Valid messages, of which tests make invalid ones, and checks for every decoded message."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def repeat(opening: str, part: Model, count: str) -> Model:
         reached = {at}
         for _ in range(least):
             reached = _from_each(part, text, reached)
-        # A part can match at most as many non-empty times as the text has characters.
+        # A part has at most as many non-empty matches as the text has characters.
         for _ in range(len(text) if most is None else most - least):
             reached |= _from_each(part, text, reached)
         return reached

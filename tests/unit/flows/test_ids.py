@@ -57,7 +57,7 @@ class TestRfc0035Scheme:
         ids = [rfc0035(*(draw.getrandbits(64) for _ in range(3))) for _ in range(1000)]
         assert all(not value & 0xFF00 for value in ids)
 
-    def test_expression_as_printed_in_rfc0035_omits_the_channel(self) -> None:
+    def test_expression_printed_in_rfc0035_loses_the_channel_from_the_id(self) -> None:
         koid, ordinal, txid = 1235, 0x99AA_BBCC, 7
         literal = koid & 0xFFFF << 48 | (ordinal & 0xFFFFFFFF) << 16 | txid & 0xFF
         assert literal == rfc0035(0, ordinal, txid)

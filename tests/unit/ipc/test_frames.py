@@ -139,7 +139,7 @@ class TestFrameReader:
         assert not reader.pending()
         assert not reader.space()
 
-    def test_fast_path_may_consume_frames(self) -> None:
+    def test_pending_bytes_may_be_consumed_without_reading_frames(self) -> None:
         reader = FrameReader()
         first, second = encode_frame(frame(1)), encode_frame(frame(2))
         feed(reader, first + second)

@@ -261,7 +261,7 @@ def test_conversion_of_a_counter_value_may_record_events():
     assert [event.value for event in recorded.events] == [1, None, 2.0]
 
 
-def test_counter_has_a_track_below_the_process_or_a_given_track():
+def test_parent_of_a_counter_track_is_the_process_or_a_given_track():
     parent = stretto.Track("parent")
     with record() as recorded:
         CATEGORY.counter("c", 1)

@@ -102,7 +102,7 @@ def test_slice_ends_when_its_generator_yields_or_its_function_raises() -> None:
 
 
 @with_events
-def test_calls_still_running_end_at_the_end_of_the_recording() -> None:
+def test_call_that_contains_the_recording_has_no_slice() -> None:
     def still_open() -> Any:
         with recorded(CATEGORY) as result:
             inner_call(result)

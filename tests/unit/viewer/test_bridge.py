@@ -374,7 +374,7 @@ class TestPeerUsers:
 
         run(scenario)
 
-    def test_silent_connections_of_other_users_are_bounded_and_end_soon(
+    def test_silent_connections_of_other_users_are_few_and_end_soon(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(module, "REFUSED_S", 0.1)

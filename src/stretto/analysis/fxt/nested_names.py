@@ -101,7 +101,7 @@ def _insert(node: Any, parts: list[str | int], leaf: Leaf) -> bool:
 
 
 def _made_of(parts: list[str | int], leaf: Leaf) -> Node | None:
-    """Return a new nested value with one leaf; None if the leaf isn't the first of its list."""
+    """Return a new nested value with one leaf; None if an index of a list isn't 0."""
     node: Node = leaf
     for part in reversed(parts):
         if isinstance(part, str):

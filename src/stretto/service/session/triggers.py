@@ -54,7 +54,7 @@ class ConfiguredTrigger:
 
     def __init__(self, trigger: TraceConfig.TriggerConfig.Trigger, producers: Regex | None) -> None:
         """Create a trigger; `producers` matches names of producers that may activate it."""
-        # The message isn't decoded further until an activation: a config may have 14,000 triggers.
+        # Most fields are decoded only at an activation, because a config may have 14,000 triggers.
         self._trigger = trigger
         self._producers = producers
 

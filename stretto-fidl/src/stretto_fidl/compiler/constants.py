@@ -146,7 +146,7 @@ class Evaluator:
         return self._converted(constant, member.value, type_, name)
 
     def _check_owner(self, constant: Identifier, owner: LayoutDecl, type_: Type) -> None:
-        """Check that a member of an enum or bits is used only as a value of that type."""
+        """Check that a member of an enum or bits is used only as a value of its own type."""
         if type_.kind == types.IDENTIFIER and type_.decl is not owner:
             raise constant.span.error(
                 f"`{constant.reference}` is of type `{owner.full_name}`, not `{type_.text}`"

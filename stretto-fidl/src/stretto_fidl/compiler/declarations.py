@@ -72,7 +72,7 @@ class CompiledAttribute:
     span: Span
 
     def text(self, name: str = "value") -> str | None:
-        """Return the value of the string argument with a name; None if no argument has the name."""
+        """Return the value of the string argument called `name`; None if there is none."""
         for argument in self.arguments:
             if argument.name == name and isinstance(argument.value.value, str):
                 return argument.value.value

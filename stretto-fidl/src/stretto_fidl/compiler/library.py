@@ -100,7 +100,7 @@ class Library:
         imports[imported.name] = imported
 
     def imported(self, file: str, name: str) -> Import | None:
-        """Return the import that has a name in a file; None if no import has this name."""
+        """Return the import that `file` calls `name`; None if the file has no such import."""
         return self._imports.get(file, {}).get(name)
 
     def all_imports(self) -> Iterator[Import]:

@@ -39,7 +39,7 @@ def test_removed_and_replaced_members_are_checked(kind: str) -> None:
     assert "has this name already" in error_of(members(kind, first, same, first)).reason
 
 
-def test_existing_member_may_move_to_a_removed_members_offset() -> None:
+def test_existing_member_may_move_to_the_offset_of_a_removed_member() -> None:
     """When a struct member is removed, later members get smaller offsets."""
     compiled(HEAD + "type T = struct { @available(removed=2) a uint8; b uint8; };")
 

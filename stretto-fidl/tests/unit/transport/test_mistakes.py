@@ -61,7 +61,7 @@ def test_payload_from_another_load_of_the_library_is_accepted() -> None:
         ("OnTick", "OnTick is an event"),
     ],
 )
-def test_call_by_name_of_events_and_one_way_methods_is_refused(name: str, message: str) -> None:
+def test_call_by_the_name_of_an_event_or_one_way_method_is_refused(name: str, message: str) -> None:
     with conversation() as (client, _):
         with pytest.raises(FidlError, match=message):
             client.call(name, talk.TalkFireRequest(number=1))
@@ -154,7 +154,7 @@ def test_transaction_id_out_of_range_is_refused(txid: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [5, None, {"number": 1}])
-def test_encode_refuses_values_whose_class_is_not_of_the_bindings(value: Any) -> None:
+def test_encode_refuses_objects_of_classes_outside_of_the_bindings(value: Any) -> None:
     with pytest.raises(TypeError, match="a class of the bindings"):
         encode(value)
 

@@ -189,7 +189,7 @@ def test_spans_of_dropped_messages_are_ended(hooks: Recorder) -> None:
     assert len(hooks.of("client", "received")) == 4
 
 
-def test_only_a_received_channel_end_is_marked_as_used_before(hooks: Recorder) -> None:
+def test_only_channel_ends_received_in_a_message_are_marked_as_adopted(hooks: Recorder) -> None:
     del hooks
     near, far = channel()
     with serving(far), Client(talk.Talk, near) as fresh:

@@ -199,7 +199,7 @@ def test_garbage_does_not_replace_the_existing_output(
 
 
 @pytest.mark.parametrize("ending", ["pftrace", "txt", "json"])
-def test_garbage_named_fxt_does_not_replace_the_existing_output(ending: str, folder: Path) -> None:
+def test_fxt_file_of_garbage_does_not_replace_existing_output(ending: str, folder: Path) -> None:
     (folder / "bad.fxt").write_bytes(b"\xf3\x07" * 500)
     (folder / f"out.{ending}").write_bytes(b"good")
     assert main(["convert", "bad.fxt", f"out.{ending}"]) == 1

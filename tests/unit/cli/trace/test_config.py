@@ -87,7 +87,7 @@ def test_binary_config_is_read_from_standard_input(monkeypatch: pytest.MonkeyPat
     assert session_config(parse(["-c", "-", "-o", "x"])).duration_ms == 8
 
 
-def test_config_name_colon_test_means_the_builtin_test_config() -> None:
+def test_colon_selects_a_builtin_config_by_name() -> None:
     assert session_config(parse(["-c", ":test", "-o", "x"])).duration_ms == 2000
 
 

@@ -134,7 +134,7 @@ class TestZstdCompression:
         compressor.make_compressor(config)(b"data")
         assert zstd.levels == [3]
 
-    def test_zstandard_package_is_used_without_the_builtin_module(self, monkeypatch):
+    def test_zstandard_package_is_used_if_python_has_no_zstd_module(self, monkeypatch):
         class Package(ModuleType):
             class ZstdCompressor:
                 def __init__(self, level):

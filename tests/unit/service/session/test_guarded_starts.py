@@ -1,4 +1,4 @@
-"""GuardedStarts stores for 300 s when a session with extra guardrails has started."""
+"""GuardedStarts keeps the start times of sessions with extra guardrails for 300 s."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class _Annotations:
                 self._members = frozenset(member.python_name for member in named.members)
 
     def cls(self, name: str) -> str:
-        """Return an expression for the class of the definition that has a full name."""
+        """Return an expression for the class of a definition; `name` is the full name."""
         found = self._names.cls(name)
         if found not in self._members:
             return found
