@@ -77,21 +77,50 @@ def test_ui_opens_a_trace(ui: PerfettoUi, trace: Path) -> None:
         assert view.interrupt() == 0
 
 
-LOGS = """
-import logging
+PICTURE = """
+import asyncio, logging, threading
 log = logging.getLogger("shop.cart")
-log.warning("order 17 is late")
-log.error("order 18 is lost")
+async def pay():
+    await asyncio.sleep(0.1)  # sleep: a wait to be seen
+async def main():
+    await asyncio.create_task(pay(), name="order 17")
+def send():
+    log.warning("order 17 is late")
+    log.error("order 18 is lost")
+mailer = threading.Thread(target=send, name="mailer")
+mailer.start()
+mailer.join()
+asyncio.run(main())
 raise KeyError("qty")
+"""
+NAMES = """
+select p.name, p.pid, t.name, t.tid from thread t join process p using (upid)
+where t.name = 'mailer' and p.cmdline like '%--loud'
+"""
+CALLS = """
+select t.name, group_concat(s.name, ' > ') from (select * from slice order by ts, depth) s
+join track t on t.id = s.track_id where t.name like 'pay (%'
 """
 
 
-def test_ui_shows_log_records_and_uncaught_exceptions(ui: PerfettoUi, tmp_path: Path) -> None:
-    trace = tmp_path / "logs.pftrace"
-    assert record_program(trace, "--no-functions", "-c", LOGS).status == 1
+def test_ui_shows_names_labels_task_lanes_log_records_and_exceptions(
+    ui: PerfettoUi, tmp_path: Path
+) -> None:
+    script, trace = tmp_path / "shop.py", tmp_path / "picture.pftrace"
+    script.write_text(PICTURE)
+    assert record_program(trace, "--full", str(script), "--loud").status == 1
     with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view:
         ui.open(view.line_with("#!/?url="))
         ui.wait_for_trace()
+        ((process, pid, thread, tid),) = ui.query(NAMES)
+        assert (process, thread) == ("shop.py", "mailer")
+        life = "order 17 > pay > asyncio.sleep > await"
+        assert ui.query(CALLS) == [["pay (order 17)", life]]
+        ui.expand_all()
+        label, lane = "shop.py --loud", "pay (order 17)"
+        for text in (f"{process} {pid}", label, f"{thread} {tid}", lane):
+            ui.page.get_by_text(text).first.scroll_into_view_if_needed()
+        ui.screenshot("ui-task-lanes")
         ui.page.get_by_text("Android logs", exact=True).first.wait_for()
         ui.page.get_by_text("Android Logs", exact=True).last.click()
         for message in ("order 17 is late", "order 18 is lost", "KeyError: 'qty'"):
