@@ -83,7 +83,7 @@ def run(state: str, name: str, count: int, folder: Path) -> Run:
 
 
 def count_for(name: str, seconds: float, folder: Path) -> int:
-    """Return the number of steps after which the bare program has run for this time."""
+    """Return the number of steps for which the bare program needs `seconds`."""
     run("bare", name, 1, folder)
     line = (folder / "output").read_text().rpartition("phases ")[2]
     step = float(line.split()[1])

@@ -9,7 +9,7 @@ enum { PACKET_TAG = 0x0A };
 
 /* A message whose fields are being filtered. */
 struct frame {
-  /* The current position in the input, and the end of the message there. */
+  /* The end of the message in the input. */
   const uint8_t* end;
   uint32_t message;
   uint32_t length_width;

@@ -197,7 +197,7 @@ def test_any_fxt_events_convert_to_a_readable_trace(drawn: list[Event]) -> None:
 
 @settings(max_examples=examples(60))
 @given(st.lists(plausible | words | st.binary(max_size=9), max_size=30))
-def test_any_bytes_read_as_fxt_convert_to_a_readable_trace(parts: list[bytes]) -> None:
+def test_any_bytes_are_converted_from_fxt_to_a_readable_trace(parts: list[bytes]) -> None:
     trace = FxtTrace()
     data, _ = imported(trace.data + b"".join(parts))
     read = TrackEvents(io.BytesIO(data))

@@ -115,7 +115,7 @@ class CaptureRegex:
         return following
 
     def _threads_at(self, text: str, at: int, threads: Threads) -> Threads:
-        """Follow all instructions that consume no character; return the threads in their order."""
+        """Follow all instructions that consume no character; keep the order of the threads."""
         before, following = text[max(at - 1, 0) : at], text[at : at + 1]
         reached: set[int] = set()
         out: Threads = []

@@ -305,7 +305,7 @@ class RemoteProducer:
 
 
 def _descriptor_in(request: Raw) -> bytes:
-    """Return the encoded DataSourceDescriptor in a request to register or update."""
+    """Return the encoded descriptor in a request that registers or updates a data source."""
     descriptor = field_bytes(request.data, _DESCRIPTOR)
     if not descriptor:
         raise RemoteProtocolError("a data source without a descriptor")

@@ -103,7 +103,9 @@ class TestPostedTasks:
 
 
 class TestDelayedTasks:
-    def test_delayed_tasks_run_by_time_then_by_order(self, runner: SelectorTaskRunner) -> None:
+    def test_delayed_tasks_run_in_the_order_of_their_delays(
+        self, runner: SelectorTaskRunner
+    ) -> None:
         seen: list[str] = []
         runner.post_delayed(lambda: seen.append("late"), 2)
         runner.post_delayed(lambda: seen.append("soon"), 1)

@@ -211,7 +211,7 @@ print(sorted(set("dataclasses enum inspect argparse typing threading".split()) &
 """
 
 
-def test_import_and_recording_load_no_slowly_imported_modules(path):
+def test_import_and_recording_load_no_modules_that_are_slow_to_import(path):
     out = subprocess.run(
         [sys.executable, "-c", MODULES, str(path)], capture_output=True, text=True, check=True
     ).stdout.splitlines()

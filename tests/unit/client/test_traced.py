@@ -159,7 +159,7 @@ def test_function_is_called_even_if_its_own_event_replaces_it(replaced):
 
 
 @pytest.mark.parametrize("wrong", [5, len, lambda: 1])
-def test_native_call_of_a_function_not_made_by_traced_is_refused(wrong):
+def test_native_calls_refuse_a_function_that_traced_did_not_make(wrong):
     with pytest.raises(TypeError, match=r"call_traced\(function, args, kwargs\)"):
         CATEGORY.call_traced(wrong)
     if sys.version_info >= (3, 12):

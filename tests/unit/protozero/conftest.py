@@ -15,7 +15,7 @@ from stretto.protozero.table import Table
 
 @pytest.fixture(params=["native", "pure"])
 def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Run a test with the native and the pure module: both have the same API and output."""
+    """Run a test with the native module and with the pure one, which must behave alike."""
     chosen: ModuleType = writer_pure
     if request.param == "native":
         chosen = pytest.importorskip("stretto._native")

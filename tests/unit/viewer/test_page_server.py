@@ -323,7 +323,7 @@ class TestPeerUsers:
         monkeypatch.setattr("stretto.viewer.page_server.connected_user", lambda _: None)
         assert exchange(server, b"GET /a HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 403 ")
 
-    def test_connections_of_refused_users_are_bounded(
+    def test_number_of_connections_of_refused_users_is_bounded(
         self, server: PageServer, users: set[int], clock: Clock
     ) -> None:
         users.clear()

@@ -92,7 +92,7 @@ def encode_trace_stats(
         (2, counts.producers_connected),
         (3, counts.producers_seen),
         (4, counts.data_sources_registered),
-        (5, counts.instances_seen),  # Perfetto's data_sources_seen counts instances, too.
+        (5, counts.instances_seen),  # Perfetto's service, too, counts instances in this field.
         (6, counts.tracing_sessions),
         (7, counts.total_buffers),
         (8, counts.chunks_discarded),

@@ -1,4 +1,4 @@
-"""Decodes all values except sequences and values with envelopes."""
+"""Decodes all values except sequences, and except values that have envelopes."""
 
 from __future__ import annotations
 
