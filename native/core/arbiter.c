@@ -256,6 +256,17 @@ static bool will_be_patched(const struct st_chunk* chunk) {
   return (packets >> ST_PACKETS_FLAGS_SHIFT) & ST_CHUNK_NEEDS_PATCHING;
 }
 
+/* Makes the next search begin at a page if the page is free.  In-process, a
+ * page is free again as soon as its chunk is returned, and its memory is still
+ * in the processor's cache. */
+static void prefer_page(struct st_arbiter* a, uint32_t page) {
+  if (st_page_bitmap(&a->shm, page))
+    return;
+  pthread_mutex_lock(&a->mutex);
+  a->next_page = page;
+  pthread_mutex_unlock(&a->mutex);
+}
+
 void st_arbiter_return_chunk(struct st_arbiter* a, const struct st_chunk* chunk,
                              uint32_t target_buffer) {
   if (is_disabled(a))
@@ -263,10 +274,12 @@ void st_arbiter_return_chunk(struct st_arbiter* a, const struct st_chunk* chunk,
   if (will_be_patched(chunk) && a->sink->chunk_unpatched &&
       a->sink->chunk_unpatched(a->sink_self, chunk, target_buffer))
     return;
-  if (st_chunk_release_as_complete(&a->shm, chunk))
-    a->sink->chunk_complete(a->sink_self, chunk, target_buffer);
-  else
+  if (!st_chunk_release_as_complete(&a->shm, chunk)) {
     atomic_fetch_add(&a->chunks_lost, 1);
+    return;
+  }
+  a->sink->chunk_complete(a->sink_self, chunk, target_buffer);
+  prefer_page(a, chunk->page);
 }
 
 /* Sends the ready patches of one chunk, the chunk of the first patch in the

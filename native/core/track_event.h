@@ -234,7 +234,7 @@ static inline uint8_t* st_put_small_ids(uint8_t* p, uint32_t category_iid,
   }
   if (track_uuid) {
     *p++ = 11 << 3; /* The field TrackEvent.track_uuid. */
-    p = st_put_varint(p, track_uuid);
+    p = st_put_id(p, track_uuid);
   }
   return p;
 }

@@ -69,6 +69,22 @@ static inline uint8_t* st_put_varint(uint8_t* p, uint64_t v) {
   return p;
 }
 
+/* Writes an id, as st_put_varint does.  Most ids are hashes, of nine or ten
+ * bytes: these bytes are computed together. */
+static inline uint8_t* st_put_id(uint8_t* p, uint64_t v) {
+  uint64_t high = v >> 56, low = v & 0x00FFFFFFFFFFFFFFu;
+  if (!high)
+    return st_put_varint(p, v);
+  low = (low & 0x000000000FFFFFFFu) | (low & 0x00FFFFFFF0000000u) << 4;
+  low = (low & 0x00003FFF00003FFFu) | (low & 0x0FFFC0000FFFC000u) << 2;
+  low = (low & 0x007F007F007F007Fu) | (low & 0x3F803F803F803F80u) << 1;
+  low |= 0x8080808080808080u;
+  memcpy(p, &low, sizeof low);
+  p[8] = (uint8_t)high;
+  p[9] = 1;
+  return p + 9 + (high >> 7);
+}
+
 /* Writes v, at most ST_MAX_MESSAGE_SIZE, as a redundant varint of four
  * bytes. */
 static inline void st_put_size_field(uint8_t* p, uint32_t v) {

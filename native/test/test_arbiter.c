@@ -113,6 +113,17 @@ static void test_search_finds_the_only_free_chunk(void) {
   end();
 }
 
+static void test_page_that_is_free_again_is_used_next(void) {
+  start();
+  reader.free_at_once = true;
+  for (uint32_t id = 0; id < 5; id++) {
+    struct st_chunk chunk = get(id);
+    CHECK_EQ(chunk.page, 0);
+    st_arbiter_return_chunk(&arbiter, &chunk, 1);
+  }
+  end();
+}
+
 static void test_searches_after_an_unsuccessful_one_are_short(void) {
   start_with(BIG_PAGES);
   for (uint32_t i = 0; i < BIG_PAGES; i++)
@@ -303,6 +314,7 @@ int main(void) {
   RUN(test_partitioned_pages_keep_their_layout);
   RUN(test_drop_policy_gives_up_without_a_stall);
   RUN(test_search_finds_the_only_free_chunk);
+  RUN(test_page_that_is_free_again_is_used_next);
   RUN(test_searches_after_an_unsuccessful_one_are_short);
   RUN(test_stall_policy_waits_until_a_chunk_is_free);
   RUN(test_stall_policy_gives_up_after_the_maximum);

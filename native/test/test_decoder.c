@@ -139,6 +139,19 @@ static void varints_of_every_length_are_decoded(void) {
   }
 }
 
+static void ids_of_every_length_are_encoded_as_varints(void) {
+  for (unsigned bits = 0; bits < 64; bits++) {
+    const uint64_t ids[] = {1ull << bits, (2ull << bits) - 1,
+                            0x123456789ABCDEF5ull >> bits};
+    for (size_t i = 0; i < 3; i++) {
+      uint8_t id[ST_MAX_VARINT], varint[ST_MAX_VARINT];
+      size_t size = (size_t)(st_put_id(id, ids[i]) - id);
+      CHECK_EQ(size, (size_t)(st_put_varint(varint, ids[i]) - varint));
+      CHECK(!memcmp(id, varint, size));
+    }
+  }
+}
+
 static void empty_input_has_no_fields(void) {
   decode(NULL, 0);
   CHECK(!st_decoder_next(&d, &f));
@@ -152,6 +165,7 @@ int main(void) {
   RUN(big_field_numbers_are_skipped);
   RUN(very_large_fields_are_skipped);
   RUN(varints_of_every_length_are_decoded);
+  RUN(ids_of_every_length_are_encoded_as_varints);
   RUN(empty_input_has_no_fields);
   return 0;
 }

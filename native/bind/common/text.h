@@ -12,13 +12,23 @@
 const char* st_bind_escaped_utf8(PyObject* string, Py_ssize_t* size,
                                  PyObject** release);
 
+/* Returns the UTF-8 text of a str, without a call if the str is ASCII.  Returns
+ * NULL with an exception set if it has lone surrogates, or when out of
+ * memory. */
+static inline const char* strict_utf8(PyObject* string, Py_ssize_t* size) {
+  if (!PyUnicode_IS_COMPACT_ASCII(string))
+    return PyUnicode_AsUTF8AndSize(string, size);
+  *size = PyUnicode_GET_LENGTH(string);
+  return PyUnicode_DATA(string);
+}
+
 /* Returns the UTF-8 text of any str.  The text is valid while `string` and
  * *release are alive; *release becomes a new reference or NULL.  Returns NULL,
  * without an exception, when out of memory. */
 static inline const char* utf8_of(PyObject* string, Py_ssize_t* size,
                                   PyObject** release) {
   *release = NULL;
-  const char* data = PyUnicode_AsUTF8AndSize(string, size);
+  const char* data = strict_utf8(string, size);
   return LIKELY(data) ? data : st_bind_escaped_utf8(string, size, release);
 }
 

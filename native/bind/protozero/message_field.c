@@ -48,7 +48,7 @@ static inline uint8_t* put_varint(const struct message_field* f, uint8_t* p,
 static PyObject* append_varint(struct message_field* f,
                                struct message_writer* w, PyObject* value) {
   uint64_t bits;
-  bool is_small = value_small_int(value, &bits) && bits <= f->small_max;
+  bool is_small = small_int(value, &bits) && bits <= f->small_max;
   if (!is_small && !to_bits(f, value, &bits))
     return NULL;
   uint8_t* p = message_writer_room(w, NUMBER_ROOM);

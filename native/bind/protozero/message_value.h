@@ -1,7 +1,7 @@
 /* Conversion between Python values and protobuf's scalar types. */
 #pragma once
 
-#include "bind/common/python.h"
+#include "bind/common/small_int.h"
 
 enum value_kind {
   VALUE_INT32,
@@ -33,25 +33,6 @@ uint32_t value_wire_type(enum value_kind kind);
 
 /* Returns the largest value that an integer kind allows. */
 uint64_t value_max(enum value_kind kind);
-
-/* Converts a small non-negative Python int in a few instructions.  Returns
- * false for every other value, including larger and negative ints. */
-static inline bool value_small_int(PyObject* value, uint64_t* out) {
-  const PyLongObject* number = (const PyLongObject*)value;
-  if (!PyLong_CheckExact(value))
-    return false;
-#if PY_VERSION_HEX >= 0x030C0000
-  if (!PyUnstable_Long_IsCompact(number))
-    return false;
-  Py_ssize_t small = PyUnstable_Long_CompactValue(number);
-#else
-  if ((size_t)Py_SIZE(number) > 1)
-    return false;
-  Py_ssize_t small = Py_SIZE(number) ? (Py_ssize_t)number->ob_digit[0] : 0;
-#endif
-  *out = (uint64_t)small;
-  return small >= 0;
-}
 
 /* Converts a Python number to its bits on the wire: a varint, or the low bytes
  * of a fixed value.  Returns false, without an exception, if the value is out

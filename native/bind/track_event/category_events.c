@@ -22,9 +22,14 @@ PyObject* category_instant(PyObject* self, PyObject* const* args,
   if (LIKELY(!mask))
     Py_RETURN_NONE;
   if (LIKELY(count == 1)) {
-    mask = kwnames ? emit_plain(ST_INSTANT, category, args[0], mask, kwnames,
-                                args + 1)
-                   : emit_fast(ST_INSTANT, category, args[0], mask);
+    /* A name without another reference was made for this call, so no id of it
+     * is cached. */
+    if (UNLIKELY(Py_REFCNT(args[0]) == 1))
+      ;
+    else if (kwnames)
+      mask = emit_plain(ST_INSTANT, category, args[0], mask, kwnames, args + 1);
+    else
+      mask = emit_fast(ST_INSTANT, category, args[0], mask);
     if (LIKELY(!mask))
       Py_RETURN_NONE;
     mask =

@@ -1,5 +1,6 @@
 #include "bind/track_event/emit_counter.h"
 
+#include "bind/common/small_int.h"
 #include "bind/track_event/emit_fast.h"
 #include "core/setters.h"
 
@@ -12,6 +13,9 @@ static struct counter_entry* counter_slot(struct thread_sequence* s,
 static uint8_t* put_number(uint8_t* p, PyObject* value) {
   if (PyFloat_CheckExact(value))
     return st_track_event_put_double_counter_value(p, PyFloat_AS_DOUBLE(value));
+  uint64_t small;
+  if (small_int(value, &small))
+    return st_track_event_put_counter_value(p, (int64_t)small);
   if (!PyLong_CheckExact(value))
     return NULL;
   int overflow;

@@ -1,5 +1,7 @@
 #include "bind/track_event/emit_plain.h"
 
+#include "bind/common/small_int.h"
+#include "bind/common/text.h"
 #include "bind/track_event/annotations.h"
 #include "bind/track_event/emit_fast.h"
 #include "bind/track_event/event_options.h"
@@ -46,7 +48,7 @@ static inline void put_size(uint8_t* p, size_t size, int size_bytes) {
 static ALWAYS_INLINE uint8_t* put_string(uint8_t* p, const uint8_t* limit,
                                          PyObject* value, int size_bytes) {
   Py_ssize_t size;
-  const char* data = PyUnicode_AsUTF8AndSize(value, &size);
+  const char* data = strict_utf8(value, &size);
   if (!data) {
     PyErr_Clear();
     return NULL;
@@ -59,6 +61,13 @@ static ALWAYS_INLINE uint8_t* put_string(uint8_t* p, const uint8_t* limit,
   return p + size_bytes + size;
 }
 
+/* Converts an int.  Returns false if it exceeds int64. */
+RARE static bool large_int(PyObject* value, uint64_t* out) {
+  int overflow;
+  *out = (uint64_t)PyLong_AsLongLongAndOverflow(value, &overflow);
+  return !overflow;
+}
+
 /* Encodes a value.  Returns NULL if the value is not plain, or if it does not
  * fit. */
 static ALWAYS_INLINE uint8_t* put_value(uint8_t* p, const uint8_t* limit,
@@ -68,12 +77,11 @@ static ALWAYS_INLINE uint8_t* put_value(uint8_t* p, const uint8_t* limit,
   if (limit - p < MAX_FIXED_VALUE)
     return NULL;
   if (PyLong_CheckExact(value)) {
-    int overflow;
-    long long integer = PyLong_AsLongLongAndOverflow(value, &overflow);
-    if (overflow)
+    uint64_t integer;
+    if (!small_int(value, &integer) && !large_int(value, &integer))
       return NULL;
     *p++ = FIELD_INT;
-    return st_put_varint(p, (uint64_t)integer);
+    return st_put_varint(p, integer);
   }
   if (PyFloat_CheckExact(value)) {
     double number = PyFloat_AS_DOUBLE(value);
@@ -222,8 +230,7 @@ static size_t wide_bound(const struct current* now,
   size_t bound = MAX_WIDE_HEAD + (now->name ? now->name_size : 0);
   for (unsigned i = 0; i < k->count; i++) {
     Py_ssize_t size = 0;
-    if (PyUnicode_CheckExact(values[i]) &&
-        !PyUnicode_AsUTF8AndSize(values[i], &size)) {
+    if (PyUnicode_CheckExact(values[i]) && !strict_utf8(values[i], &size)) {
       PyErr_Clear();
       return 0;
     }
@@ -234,30 +241,32 @@ static size_t wide_bound(const struct current* now,
   return bound;
 }
 
-/* Writes an event of more than 127 bytes.  The event has to fit into the
- * chunk. */
-RARE static bool write_wide(const struct current* now, enum st_event_type type,
-                            uint64_t timestamp, const struct keyword_entry* k,
-                            PyObject* const* values) {
+/* Writes an event of more than 127 bytes and returns its size.  Returns 0, with
+ * nothing written, if the event does not fit into the chunk. */
+RARE static size_t write_wide(const struct current* now,
+                              enum st_event_type type, uint64_t timestamp,
+                              const struct keyword_entry* k,
+                              PyObject* const* values) {
   struct st_sequence* s = &now->sequence->core;
   size_t bound = wide_bound(now, k, values);
   if (!bound || bound > MAX_WIDE_PACKET)
-    return false;
-  uint8_t* p = st_trace_writer_reserve_wide(&s->writer, bound);
-  if (!p)
-    return false;
-  const uint8_t* limit = p + bound;
-  p = st_trace_packet_put_timestamp(p, timestamp - s->last_timestamp);
+    return 0;
+  uint8_t* start = st_trace_writer_reserve_wide(&s->writer, bound);
+  if (!start)
+    return 0;
+  const uint8_t* limit = start + bound;
+  uint8_t* p =
+      st_trace_packet_put_timestamp(start, timestamp - s->last_timestamp);
   p = st_trace_packet_put_sequence_flags(p, NEEDS_STATE);
   *p++ = ST_FIELD_TRACE_PACKET_TRACK_EVENT << 3 | ST_WIRE_DELIMITED;
   uint8_t* size = p;
   p = st_track_event_put_type(p + WIDE, type);
   p = put_event(p, limit, now, k, values, WIDE);
   if (!p)
-    return false;
+    return 0;
   s->last_timestamp = timestamp;
   st_finish_wide(s, size, p);
-  return true;
+  return (size_t)(p - start);
 }
 
 static ALWAYS_INLINE bool write_small(const struct current* now,
@@ -287,9 +296,9 @@ static ALWAYS_INLINE bool write_small(const struct current* now,
 static ALWAYS_INLINE bool write_event(struct current* now,
                                       enum st_event_type type, PyObject* names,
                                       PyObject* const* values) {
-  static const struct keyword_entry none = {.track = -1};
+  static struct keyword_entry none = {.track = -1};
   struct thread_sequence* s = now->sequence;
-  const struct keyword_entry* k = names ? keyword_slot(s, names) : &none;
+  struct keyword_entry* k = names ? keyword_slot(s, names) : &none;
   if (names &&
       (k->names != names || k->epoch != s->core.epoch || s->filter_annotations))
     return false;
@@ -298,8 +307,12 @@ static ALWAYS_INLINE bool write_event(struct current* now,
   uint64_t timestamp = st_fast_now();
   if (!st_sequence_is_current(&s->core) || timestamp < s->core.last_timestamp)
     return false;
-  return write_small(now, type, timestamp, k, values) ||
-         write_wide(now, type, timestamp, k, values);
+  if (!k->wide && write_small(now, type, timestamp, k, values))
+    return true;
+  size_t size = write_wide(now, type, timestamp, k, values);
+  if (names)
+    k->wide = size > MAX_PACKET;
+  return size != 0;
 }
 
 typedef uint32_t emitter(enum st_event_type type, CategoryObject* category,
@@ -337,7 +350,7 @@ uint32_t emit_plain(enum st_event_type type, CategoryObject* category,
 static bool find_name(struct current* now, PyObject* name) {
   struct thread_sequence* s = now->sequence;
   Py_ssize_t size;
-  const char* text = PyUnicode_AsUTF8AndSize(name, &size);
+  const char* text = strict_utf8(name, &size);
   if (!text || size > ST_INTERN_MAX_LENGTH) {
     PyErr_Clear();
     return false;

@@ -32,6 +32,8 @@ struct keyword_entry {
   PyObject* names;
   uint32_t epoch;
   uint8_t count;
+  /* Whether the call site's last event had more than 127 bytes. */
+  bool wide;
   /* The index of the option `track` among the keywords; -1 if absent. */
   int8_t track;
   /* For each keyword: which option it is, as a value of enum event_part. */

@@ -191,6 +191,15 @@ def test_long_values_are_cut_and_marked(value, mark):
         assert LIMIT - 8 < len(found.encode()) <= LIMIT
 
 
+def test_events_of_one_call_site_may_be_short_and_long():
+    texts = ["", 200 * "x", 127 * "y", "z", 2000 * "é", 300 * "v", "w", 90 * "u"] * 20
+    with record() as recorded:
+        for number, text in enumerate(texts):
+            CATEGORY.instant("x", text=text, number=-number)
+    expected = [{"text": text, "number": -n} for n, text in enumerate(texts)]
+    assert [event.args for event in recorded.events] == expected
+
+
 def test_strings_of_maximum_length_are_not_cut():
     assert shown("x" * LIMIT) == "x" * LIMIT
     assert shown("€" * 1365) == "€" * 1365

@@ -35,6 +35,14 @@ def test_strings_at_reused_addresses_are_recorded_correctly():
     assert [event.args for event in recorded.events] == [{f"key {n}": n} for n in range(5000)]
 
 
+def test_name_made_for_one_call_keeps_the_arguments_of_the_call():
+    with record() as recorded:
+        for number in range(300):
+            CATEGORY.instant(f"name {number % 7}", number=number, flow=number + 1)
+    shown = [(event.name, event.args, event.flows) for event in recorded.events]
+    assert shown == [(f"name {n % 7}", {"number": n}, [n + 1]) for n in range(300)]
+
+
 def test_code_objects_at_reused_addresses_have_the_right_names():
     with record() as recorded:
         for number in range(1000):
