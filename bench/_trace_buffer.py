@@ -40,7 +40,7 @@ class Figures(ctypes.Structure):
 
 
 def build(folder: str) -> ctypes.CDLL:
-    """Build the library with our trace buffer and the loops for both."""
+    """Build the library: our trace buffer, and the measured loops for it and for Perfetto's."""
     path = f"{folder}/trace_buffer.so"
     sources = [*CORE.glob("trace_buffer*.c"), CORE / "readback.c", CORE / "trace_slices.c"]
     sources += [HERE / "_trace_buffer.c", CORE / "patch_list.c", CORE / "writer_stats.c"]

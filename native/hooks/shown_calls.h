@@ -89,7 +89,7 @@ struct st_shown_calls {
   uint32_t sampled;
   uint32_t generation;
   uint64_t last_event; /* The time of the last event of this thread. */
-  /* The time of the last sample of this thread that was merged. */
+  /* The time of this thread's last merged sample. */
   uint64_t last_sample_time;
   uint64_t native_id;
   /* The last sample of this thread; NULL before the first one. */

@@ -336,7 +336,7 @@ def test_difference_listed_in_the_documentation_exists(
         "--clone 1 -o -",
     ],
 )
-def test_missing_service_has_the_exit_status_of_perfetto(
+def test_exit_status_without_a_service_equals_that_of_perfetto(
     daemon: Daemon, tmp_path: Path, line: str
 ) -> None:
     nowhere = str(tmp_path / "none")

@@ -175,7 +175,7 @@ def test_cancelled_and_failing_tasks_end_their_slices():
     slices_by_track(recorded)
 
 
-def test_slice_ended_in_another_task_ends_on_its_own_track():
+def test_slice_ended_by_another_task_ends_on_the_track_where_it_began():
     async def begin():
         slice_ = CATEGORY.slice("handed over")
         slice_.__enter__()

@@ -1,4 +1,4 @@
-"""The examples import only public packages, which the site's reference documents."""
+"""The examples import only public packages: those in the reference of the site."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_interpreters_listed_by_the_tool_pythons_can_be_executed() -> None:
             assert said.startswith(f"Python {version}.")
 
 
-def test_tools_pythons_lists_a_missing_version_without_an_interpreter(tmp_path: Path) -> None:
+def test_tools_pythons_lists_all_versions_if_no_interpreter_is_installed(tmp_path: Path) -> None:
     for tool in ("bash", "env", "dirname"):
         (tmp_path / tool).symlink_to(str(shutil.which(tool)))
     (tmp_path / "tools").mkdir()

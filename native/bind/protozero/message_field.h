@@ -17,7 +17,8 @@ struct message_field {
   PyObject* helper;
   /* The writer class of the nested message; NULL until it is used first. */
   PyTypeObject* writer;
-  /* The row of the writer class's method table that appends this field. */
+  /* The method that appends this field: its row in the writer class's method
+   * table. */
   PyMethodDef method;
   enum value_kind kind;
   uint32_t number;

@@ -154,7 +154,7 @@ class Flow:
 
 
 def flow_id(key: int, index: int, /) -> int:
-    """Return number `index` of the stream of 64-bit numbers that belongs to a key."""
+    """Return one number of a key's stream of 64-bit numbers: the number at `index`."""
     value = (key + index * 0x9E3779B97F4A7C15) & _U64
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _U64
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _U64

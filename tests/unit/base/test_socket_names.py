@@ -14,7 +14,7 @@ def bare(monkeypatch, tmp_path):
     monkeypatch.setattr(socket_names, "SYSTEM_FOLDER", str(tmp_path / "perfetto"))
 
 
-def test_default_paths_are_in_tmp_without_the_system_folder():
+def test_default_paths_are_in_tmp_if_the_system_folder_is_missing():
     assert socket_names.producer_socket() == "/tmp/perfetto-producer"
     assert socket_names.producer_sockets() == ["/tmp/perfetto-producer"]
     assert socket_names.consumer_socket() == "/tmp/perfetto-consumer"

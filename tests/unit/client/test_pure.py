@@ -1,4 +1,4 @@
-"""The pure-Python client behaves like the native one; tests/smoke has more tests of it."""
+"""The pure-Python client behaves like the native one; tests/smoke has more of these tests."""
 
 from __future__ import annotations
 

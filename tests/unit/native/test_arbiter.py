@@ -21,7 +21,7 @@ from tests.unit.native.pipeline import (
 
 
 class TestInProcessArbiter:
-    def test_new_arbiter_has_its_size_and_no_writers(self) -> None:
+    def test_new_arbiter_has_the_given_size_and_no_writers(self) -> None:
         arbiter = make_arbiter(make_table(), size=1 << 16)
         assert arbiter.size == 1 << 16
         assert arbiter.live_writers == 0

@@ -142,7 +142,7 @@ def test_call_that_the_decorator_does_not_record_is_recorded_by_function_tracing
     assert categories_of(events_of(outer, CATEGORY.name), "outer") == [CATEGORY.name]
 
 
-def test_call_after_a_slice_for_the_same_code_is_recorded_by_function_tracing() -> None:
+def test_function_tracing_records_a_call_after_a_slice_for_the_same_code() -> None:
     function = outer.__wrapped__  # type: ignore[attr-defined]
 
     def program() -> None:

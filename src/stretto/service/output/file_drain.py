@@ -109,7 +109,7 @@ class FileDrain:
         return not self._writer.closing and not self.error
 
     def copy(self) -> Iterator[bytes]:
-        """Return the written data for the file of a clone. Raises OSError."""
+        """Iterate over the data written so far, for the file of a clone. Raises OSError."""
         return self._writer.copy()
 
     def begin_with(self, pieces: Iterator[bytes]) -> None:

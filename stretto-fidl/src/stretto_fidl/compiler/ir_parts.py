@@ -76,7 +76,7 @@ def constant(value: Value) -> Json:
 
 
 def shape(sizes: TypeShape) -> Json:
-    """Return the key of the IR that holds the sizes of a type."""
+    """Return one key of the IR, with its value: the sizes of a type."""
     return {
         "type_shape_v2": {
             "inline_size": sizes.inline_size,

@@ -122,7 +122,7 @@ def test_events_of_a_wrong_class_are_not_sent() -> None:
         assert client.next_event().payload.number == 3
 
 
-def test_event_handler_without_all_methods_gets_no_event() -> None:
+def test_event_handler_that_lacks_a_method_gets_no_event() -> None:
     class Events:
         def OnTick(self, payload: Any) -> None:  # noqa: N802
             raise AssertionError

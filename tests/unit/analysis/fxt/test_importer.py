@@ -274,7 +274,7 @@ class TestFlowConversion:
             "flow points in durations that never end": 1,
         }
 
-    def test_same_flow_ids_of_two_processes_are_separated(self) -> None:
+    def test_equal_flow_ids_of_two_processes_become_different_ids(self) -> None:
         trace = FxtTrace()
         trace.slice(1, 2, CLIENT, "a", [(fxt.FLOW_BEGIN, 1)])
         trace.slice(1, 2, SERVER, "b", [(fxt.FLOW_BEGIN, 1)])

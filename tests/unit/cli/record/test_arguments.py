@@ -97,7 +97,7 @@ def test_options_are_passed_to_recorded_processes():
         ("--no-exceptions", "python.exceptions"),
     ],
 )
-def test_each_option_with_the_prefix_no_disables_one_category(option, category):
+def test_each_negative_option_disables_one_category(option, category):
     everything = set(RecordOptions(["x.py"]).recording.categories)
     assert everything - set(RecordOptions([option, "x.py"]).recording.categories) == {category}
 

@@ -26,7 +26,7 @@ def test_long_category_lists_are_truncated() -> None:
     assert shortened(names, all_names=True).endswith("n49")
 
 
-def test_data_source_of_an_unknown_producer_shows_its_id() -> None:
+def test_data_source_of_an_unknown_producer_is_shown_with_the_producers_id() -> None:
     source = TracingServiceState.DataSource(
         ds_descriptor=DataSourceDescriptor(name="s"), producer_id=9
     )

@@ -20,7 +20,7 @@ BAD = ["a{99999999999}", "(" * 4000 + ")" * 4000, "(", "(?=a)", r"(a)\1"]
 
 
 def filtered(*patterns):
-    """Return a config for data source `ds` of producers that match one of the expressions."""
+    """Return a config for data source `ds` of producers whose names match one of the patterns."""
     config = make_config("other", "ds")
     config.data_sources[1].producer_name_regex_filter = patterns
     return config
