@@ -40,7 +40,7 @@ class Tracing:
                 self._backends[name].post(lambda p=producer: p.update_data_source(source))  # type: ignore[misc]
 
     def activate_triggers(self, names: Sequence[str], ttl_ms: float) -> None:
-        """Activate triggers at all services that this process is connected to or connects to."""
+        """Activate triggers at each service with a connection, also if it is still being made."""
         for name, producer in list(self._producers.items()):
             self._backends[name].call(lambda p=producer: p.activate_triggers(names, ttl_ms))  # type: ignore[misc]
 

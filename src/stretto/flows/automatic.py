@@ -39,7 +39,7 @@ problems: list[str] = []
 
 
 def install(when_imported: Callable[[str, Wire], object]) -> None:
-    """Wrap the libraries that are imported already; wrap each other one after its import.
+    """Wrap the libraries that are imported already; wrap the others after their import.
 
     Args:
         when_imported: calls a function with a module, now or after its import.

@@ -1,4 +1,7 @@
-"""Edits encoded messages without decoding, for large messages and for fields to keep unchanged."""
+"""Edits encoded messages without decoding them.
+
+The messages may be large, and bytes that aren't edited must not change.
+"""
 
 from __future__ import annotations
 
