@@ -93,6 +93,7 @@ static bool handle_events(struct st_io_thread* t, const struct pollfd* fds) {
 static void* run(void* arg) {
   struct st_io_thread* t = arg;
   struct pollfd fds[FD_COUNT];
+  pthread_setname_np(pthread_self(), "stretto-io");
   /* A stop may cancel the thread only while the thread polls. */
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
   t_current = t;

@@ -488,6 +488,22 @@ st_thread_descriptor_put_tid(uint8_t* p, int64_t value) {
 }
 
 static inline void
+st_counter_descriptor_set_unit_name(
+    struct st_message* m, const void* data, size_t size) {
+  st_message_append_bytes(m, 6, data, size);
+}
+
+static inline uint8_t*
+st_counter_descriptor_put_unit_name(uint8_t* p, const void* data, size_t size) {
+  return st_put_bytes_field(p, 6, data, size);
+}
+
+static inline uint8_t*
+st_counter_descriptor_put_unit_name_size(uint8_t* p, size_t size) {
+  return st_put_varint(st_put_tag(p, 6, ST_WIRE_DELIMITED), size);
+}
+
+static inline void
 st_debug_annotation_set_name_iid(struct st_message* m, uint64_t value) {
   st_message_append_varint(m, 1, value);
 }

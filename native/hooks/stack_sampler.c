@@ -296,6 +296,7 @@ static bool wait_for(uint64_t ns) {
 static void* run(void* unused) {
   (void)unused;
   sampler.kernel_id = (pid_t)syscall(SYS_gettid);
+  pthread_setname_np(pthread_self(), "stretto-stacks");
   uint64_t pause = ST_SAMPLING_PERIOD_NS, last = 0;
   while (wait_for(pause)) {
     uint64_t start = own_cpu_time();

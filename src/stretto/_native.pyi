@@ -639,6 +639,7 @@ class Category:
         value: float,
         /,
         *,
+        unit: str | None = None,
         track: Track | None = None,
         timestamp: int | None = None,
     ) -> None:
@@ -647,6 +648,7 @@ class Category:
         Args:
             name: the name of the counter, which has its own row.
             value: an int or a float.
+            unit: its unit, such as "bytes", "ns" or "requests"; the first call of a name decides.
             track: the row below which the counter appears; by default the process.
             timestamp: in nanoseconds of `stretto.now()`; by default now.
         """

@@ -377,3 +377,13 @@ def test_options_that_contradict_auto_are_refused(
     run = record(folder / "none.pftrace", *options, "-c", "pass")
     assert run.status == 2
     assert why in run.stderr
+
+
+def test_native_threads_have_names(folder: Path) -> None:
+    script = folder / "threads.py"
+    script.write_text(
+        "from glob import glob\n"
+        "def names(): return {open(p).read().strip() for p in glob('/proc/self/task/*/comm')}\n"
+        "while {'stretto-io', 'stretto-stacks'} - names(): pass\n"
+    )
+    assert record(folder / "threads.pftrace", "--auto", str(script)).status == 0

@@ -201,7 +201,7 @@ static PyMethodDef kMethods[] = {
      "slice_for_code(code, /)\n--\n\nReturn a slice with the name and location "
      "of a code object."},
     {"counter", FAST_METHOD(category_counter),
-     "counter(name, value, /, *, track=None, timestamp=None)\n--\n\n"
+     "counter(name, value, /, *, unit=None, track=None, timestamp=None)\n--\n\n"
      "Record the value of a quantity; `track` is the parent track."},
     {"begin", FAST_METHOD(category_begin),
      "begin(name, /, *, track=None, flow=None, terminating_flow=None,\n"

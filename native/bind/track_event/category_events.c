@@ -128,11 +128,40 @@ static bool check_counter(struct event_request* r, PyObject* const* args,
                        (PyObject*)Py_TYPE(args[0]));
 }
 
+/* The name of the option `unit`, as an interned string. */
+static PyObject* unit_name;
+
+static bool is_unit(PyObject* keyword) {
+  return keyword == unit_name || PyUnicode_Compare(keyword, unit_name) == 0;
+}
+
+/* Takes the option `unit` out of the arguments of a counter: a str, or NULL.
+ * Returns false with an exception set if it is wrong and misuse raises. */
+static bool take_unit(struct event_request* r, PyObject** unit) {
+  Py_ssize_t count =
+      r->argument_names ? PyTuple_GET_SIZE(r->argument_names) : 0;
+  for (Py_ssize_t i = 0; i < count && i < 32; i++) {
+    if (!is_unit(PyTuple_GET_ITEM(r->argument_names, i)))
+      continue;
+    r->skip_names |= 1u << i;
+    *unit = r->argument_values[i];
+    if (PyUnicode_Check(*unit))
+      return true;
+    bool none = *unit == Py_None;
+    *unit = NULL;
+    return none || report_misuse(r, PART_NONE, PyExc_TypeError,
+                                 "a counter's unit must be a str");
+  }
+  return true;
+}
+
 /* Returns a new reference to the track of a counter.  If the __str__ of its
  * name fails, counts an argument error and returns NULL. */
-static TrackObject* track_of_counter(PyObject* name, TrackObject* parent) {
+static TrackObject* track_of_counter(PyObject* name, TrackObject* parent,
+                                     PyObject* unit) {
   PyObject* text = PyUnicode_Check(name) ? Py_NewRef(name) : PyObject_Str(name);
-  TrackObject* track = text ? counter_track(text, (PyObject*)parent) : NULL;
+  TrackObject* track =
+      text ? counter_track(text, (PyObject*)parent, unit) : NULL;
   if (!track)
     swallow_error();
   Py_XDECREF(text);
@@ -145,7 +174,9 @@ PyObject* category_counter(PyObject* self, PyObject* const* args,
   uint32_t mask = category_mask(category);
   if (LIKELY(!mask))
     Py_RETURN_NONE;
-  if (LIKELY(count == 2 && !kwnames)) {
+  bool plain = !kwnames || (PyTuple_GET_SIZE(kwnames) == 1 &&
+                            is_unit(PyTuple_GET_ITEM(kwnames, 0)));
+  if (LIKELY(count == 2 && plain)) {
     mask = emit_counter(args[0], args[1], mask);
     if (LIKELY(!mask))
       Py_RETURN_NONE;
@@ -153,17 +184,18 @@ PyObject* category_counter(PyObject* self, PyObject* const* args,
   struct event_request r = {.type = ST_COUNTER, .category = category};
   if (!parse_event(&r, "counter", 2, args, count, kwnames))
     return NULL;
-  if (!check_counter(&r, args, count))
+  PyObject* unit = NULL;
+  if (!take_unit(&r, &unit) || !check_counter(&r, args, count))
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
   if (!thread_state_get())
     Py_RETURN_NONE;
-  TrackObject* track = track_of_counter(args[0], r.track);
+  TrackObject* track = track_of_counter(args[0], r.track, unit);
   if (!track)
     Py_RETURN_NONE;
   r.track = track;
   r.value = args[1];
   uint32_t written = st_emit(&r, mask);
-  if (written && !kwnames && PyUnicode_CheckExact(args[0]))
+  if (written && plain && PyUnicode_CheckExact(args[0]))
     remember_counter(args[0], track->core.uuid, written);
   Py_DECREF(track);
   Py_RETURN_NONE;
@@ -230,4 +262,10 @@ PyObject* category_empty_slice(PyObject* Py_UNUSED(self),
                                Py_ssize_t Py_UNUSED(count),
                                PyObject* Py_UNUSED(kwnames)) {
   return Py_NewRef(st_empty_slice);
+}
+
+ST_BIND_PART(category_events) {
+  (void)module;
+  unit_name = PyUnicode_InternFromString("unit");
+  return unit_name ? 0 : -1;
 }

@@ -103,29 +103,46 @@ static PyObject* track_new(PyTypeObject* Py_UNUSED(type), PyObject* args,
   return (PyObject*)track_alloc(name, parent, own_id);
 }
 
-static TrackObject* make_counter_track(PyObject* name, PyObject* parent) {
+/* Stores the encoded CounterDescriptor of a track.  Returns false when out of
+ * memory. */
+static bool describe_counter(TrackObject* t, PyObject* unit) {
+  Py_ssize_t size = 0;
+  PyObject* release = NULL;
+  const char* text = unit ? utf8_of(unit, &size, &release) : NULL;
+  size_t room = (size_t)size + 2 * (ST_MAX_TAG + ST_MAX_VARINT);
+  uint8_t* encoded = PyMem_RawMalloc(room);
+  t->extra = PyMem_RawMalloc(room);
+  if (encoded && t->extra) {
+    uint8_t* end =
+        text ? st_counter_descriptor_put_unit_name(encoded, text, (size_t)size)
+             : encoded;
+    end = st_track_descriptor_put_counter(t->extra, encoded,
+                                          (size_t)(end - encoded));
+    t->extra_size = (size_t)(end - t->extra);
+  }
+  PyMem_RawFree(encoded);
+  Py_XDECREF(release);
+  return t->extra_size > 0;
+}
+
+static TrackObject* make_counter_track(PyObject* name, PyObject* parent,
+                                       PyObject* unit) {
   TrackObject* t =
       track_alloc(name, parent, hash_name(name) ^ COUNTER_TRACK_MAGIC);
-  if (!t)
-    return NULL;
-  /* The memory for an encoded CounterDescriptor that is empty. */
-  t->extra = PyMem_RawMalloc(2);
-  if (!t->extra) {
+  if (t && !describe_counter(t, unit)) {
     Py_DECREF(t);
     return (TrackObject*)PyErr_NoMemory();
   }
-  t->extra_size =
-      (size_t)(st_track_descriptor_put_counter_size(t->extra, 0) - t->extra);
   return t;
 }
 
-TrackObject* counter_track(PyObject* name, PyObject* parent) {
+TrackObject* counter_track(PyObject* name, PyObject* parent, PyObject* unit) {
   if (parent)
-    return make_counter_track(name, parent);
+    return make_counter_track(name, parent, unit);
   PyObject* known;
   if (PyDict_GetItemRef(counter_tracks, name, &known) != 0)
     return (TrackObject*)known; /* If the track is NULL, an exception is set. */
-  TrackObject* t = make_counter_track(name, NULL);
+  TrackObject* t = make_counter_track(name, NULL, unit);
   if (!t)
     return NULL;
   if (PyDict_Size(counter_tracks) >= MAX_COUNTERS)

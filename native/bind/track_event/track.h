@@ -42,9 +42,10 @@ extern PyTypeObject* st_track_type;
 const struct st_track* track_resolve(TrackObject* track);
 
 /* Returns a new reference to the counter track with this name (a str) and
- * parent.  If `parent` is NULL, the parent is the process.  Returns NULL with
- * an exception set on failure. */
-TrackObject* counter_track(PyObject* name, PyObject* parent);
+ * parent.  If `parent` is NULL, the parent is the process, and the unit (a str,
+ * or NULL) is that of the first call.  Returns NULL with an exception set on
+ * failure. */
+TrackObject* counter_track(PyObject* name, PyObject* parent, PyObject* unit);
 
 /* Returns a new track with a given descriptor, for a thread, a process or a
  * task. The track stays the same after a fork.  Returns NULL with an exception

@@ -67,6 +67,7 @@ C_SETTERS = {
     " log_message",
     "TrackDescriptor": "uuid name thread parent_uuid counter",
     "ThreadDescriptor": "pid tid",
+    "CounterDescriptor": "unit_name",
     "DebugAnnotation": "",
     "InternedData": "event_names event_categories debug_annotation_names source_locations",
     "EventName": "",

@@ -277,6 +277,24 @@ def test_parent_of_a_counter_track_is_the_process_or_a_given_track():
     assert descriptors[odd].name == "\\ud800"
 
 
+def test_unit_of_a_counter_is_that_of_its_first_value():
+    parent = stretto.Track("parent")
+    unit = "requests/s" * 20
+    with record() as recorded:
+        for value in (1, 2):
+            CATEGORY.counter("counter with a unit", value, unit=unit)
+        CATEGORY.counter("counter with a unit", 3, unit="other")
+        CATEGORY.counter("counter with a unit", 4)
+        CATEGORY.counter("below", 5, track=parent, unit="bytes")
+        CATEGORY.counter("without", 6, unit=None)
+    assert [event.value for event in recorded.events] == [1, 2, 3, 4, 5, 6]
+    assert all(event.args == {} for event in recorded.events)
+    descriptors = descriptors_of(recorded.trace)
+    tracks = [descriptors[event.track] for event in recorded.events]
+    names = [track.counter.unit_name for track in tracks]
+    assert names == [unit] * 4 + ["bytes", ""]
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

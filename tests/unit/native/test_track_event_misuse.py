@@ -64,6 +64,14 @@ def left_out(event):
     return event.args.get("...")
 
 
+def test_unit_that_is_no_str_is_omitted_and_counted():
+    before = _native.argument_errors()
+    with record() as recorded:
+        CATEGORY.counter("unit of bytes", 1, unit=b"ms")
+    assert _native.argument_errors() == before + 1
+    assert recorded.event.value == 1
+
+
 @pytest.mark.parametrize(("name", "value"), BAD_OPTIONS)
 def test_invalid_option_is_omitted_and_named_in_the_event(name, value):
     wrong = {name: value}
