@@ -83,11 +83,13 @@ def run(state: str, name: str, count: int, folder: Path) -> Run:
 
 
 def count_for(name: str, seconds: float, folder: Path) -> int:
-    """Return the number of steps for which the bare program needs `seconds`."""
-    run("bare", name, 1, folder)
-    line = (folder / "output").read_text().rpartition("phases ")[2]
-    step = float(line.split()[1])
-    return max(1, math.ceil(seconds / step))
+    """Return a number of steps for which the bare program runs at least this time."""
+    count = 1
+    while (wall := run("bare", name, count, folder).wall_s) < seconds:
+        step = float((folder / "output").read_text().split()[-1]) / count
+        missing = seconds - wall
+        count += max(1, math.ceil(1.1 * missing / step))
+    return count
 
 
 def check_trace(path: Path) -> int:

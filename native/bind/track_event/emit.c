@@ -172,10 +172,15 @@ static bool convert_fields(struct thread_state* t, struct event* e) {
   return ok;
 }
 
+/* Whether the event's track does not depend on the running task. */
+static bool has_given_track(const struct event_request* r) {
+  return r->track || r->track_uuid || r->on_thread_track;
+}
+
 static void choose_track(struct thread_state* t, struct event* e) {
   const struct event_request* r = e->request;
   TrackObject* track = r->track;
-  if (!track && !r->track_uuid && !r->on_thread_track)
+  if (!has_given_track(r))
     track = t->task_track;
   e->track = track ? track_resolve(track) : NULL;
   e->track_uuid = e->track ? e->track->uuid : r->track_uuid;
@@ -479,7 +484,7 @@ static uint32_t emit(const struct event_request* r, uint32_t mask) {
   /* The exception that the program is handling, if there is one. */
   PyObject *error, *error_value, *traceback;
   PyErr_Fetch(&error, &error_value, &traceback);
-  if (context_changed(t, PyThreadState_Get()))
+  if (!has_given_track(r) && context_changed(t, PyThreadState_Get()))
     thread_state_refresh_task(t);
   thread_state_refresh_name(t, mask);
   size_t base = t->scratch.size;

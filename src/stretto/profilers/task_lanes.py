@@ -37,7 +37,8 @@ MAX_CALLS = 100
 _MAX_NAMES = 4096
 
 _ids = count(1)
-_names: dict[CodeType, str | None] = {}
+_names: dict[int, tuple[CodeType, str | None]] = {}
+"""Names by the code object's id: the hash of a code object goes through all its instructions."""
 
 
 def coroutine_name(task: Task[Any]) -> str:
@@ -68,15 +69,15 @@ def _calls(awaited: Any) -> Iterator[tuple[Any, CodeType, Any]]:
 
 def _name(code: CodeType, frame: Any) -> str | None:
     """Return the name of the slice of a coroutine call; None if the call gets no slice."""
-    if code in _names:
-        return _names[code]
+    if known := _names.get(id(code)):
+        return known[1]
     if frame is None:  # The call has ended: its module is unknown.
         return code_name(code, None)
     module = frame.f_globals.get("__name__")
     name = None if is_folded(code, module, functions.imports()) else code_name(code, module)
     if len(_names) >= _MAX_NAMES:
         _names.clear()
-    _names[code] = name
+    _names[id(code)] = code, name
     return name
 
 
