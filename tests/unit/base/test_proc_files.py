@@ -18,7 +18,7 @@ def test_empty_words_of_a_command_line_are_omitted() -> None:
         [sys.executable, "-c", code, "", "é"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as program:
         assert program.stdout
-        program.stdout.readline()  # The exec is over: during it the command line is empty.
+        program.stdout.readline()  # Before the end of the exec, the command line is empty.
         found = proc_files.words(program.pid, "cmdline")
         program.communicate(b"\n")
     assert found[1:] == ["-c", code, "é"]

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
     from stretto.protozero.generator.schema import Field, Schema
 
-# The C type of a value, by field type. With it comes the expression for the varint, or the fixed
-# width in bits.
+# For each field type: the C type of a value, and the C expression of the varint.
 _VARINTS = {
     "int32": ("int32_t", "(uint64_t)(int64_t)value"),
     "int64": ("int64_t", "(uint64_t)value"),
@@ -23,6 +22,7 @@ _VARINTS = {
     "bool": ("bool", "value"),
     "enum": ("int32_t", "(uint64_t)(int64_t)value"),
 }
+# For each field type: the C type of a value, and its width in bits.
 _FIXED = {
     "fixed32": ("uint32_t", 32),
     "sfixed32": ("int32_t", 32),

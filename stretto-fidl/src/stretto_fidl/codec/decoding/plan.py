@@ -100,7 +100,7 @@ def primary(type_: Type, wire: int) -> tuple[int, Read]:
 
 
 def later(type_: Type, wire: int) -> Read:
-    """Return a function that decodes a value with `reader(type_, wire)`, made at the first call."""
+    """Return a function that decodes a value. Its first call makes the decoder, by `reader`."""
     made: list[Read] = []
 
     def read(decoder: Decoder, depth: int) -> Any:
