@@ -3,7 +3,7 @@
     python _programs.py NAME COUNT
 
 Each program has three phases: `load` imports and prepares, `work` repeats the same step COUNT
-times, and `finish` waits for 50 ms, so that the trace shows the end of the run as a function.
+times, and `finish` waits for 50 ms. If a trace has the whole run, its last function is `finish`.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ Body = Callable[[], object]
 
 
 def google_classes(path: str) -> tuple[Any, Any]:
-    """Return the classes Simple and Nested of google.protobuf."""
+    """Return google.protobuf's classes of two messages, from a file of descriptors."""
     files = descriptor_pb2.FileDescriptorSet.FromString(Path(path).read_bytes())
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:

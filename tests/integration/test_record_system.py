@@ -246,7 +246,7 @@ class TestDaemonFailure:
         assert "before" in names(loaded)
         assert "after" not in names(loaded)
 
-    def test_options_for_system_recordings_need_the_option_system(self, tmp_path):
+    def test_options_of_system_recordings_are_refused_without_dash_dash_system(self, tmp_path):
         run = record(tmp_path / "out", "--data-source", "linux.ftrace", "-c", "print('runs')")
         assert run.status == 2
         assert "go with --system" in run.stderr
