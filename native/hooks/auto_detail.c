@@ -28,6 +28,7 @@ void st_auto_stop(void) {
   st_sampler_stop();
   st_samples_take(false);
   st_shown_end_all(st_hooks.api->now());
+  st_call_sites_clear();
   st_code_records_clear();
 }
 
@@ -59,6 +60,8 @@ static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
     st_samples_take(entering);
   if (ST_UNLIKELY(s->sampled))
     st_shown_refresh(s, now);
+  if (ST_UNLIKELY(s->c_calls.wait.site))
+    st_wait_ends(s, st_shown_unchanged_until(s, now), now);
   write_threshold(now);
   return s;
 }
@@ -110,6 +113,29 @@ bool st_auto_leave(PyObject* code, PyObject* raised) {
   bool found = st_shown_leave(s, own_frame(), r, now, raised);
   s->busy = false;
   return found || r->state == ST_CODE_ON;
+}
+
+bool st_auto_c_call(PyObject* code, PyObject* offset, PyObject* callable) {
+  const struct st_code_record* r =
+      st_code_record_find((uint64_t)(uintptr_t)code);
+  if (!r || r->state == ST_CODE_NEVER)
+    return false;
+  if (st_hooks.api->is_untraced())
+    return true;
+  uint64_t now = st_hooks.api->now();
+  struct st_shown_calls* s = up_to_date(now, false);
+  return !s || st_c_call_begins(s, own_frame(), code,
+                                (int)PyLong_AsLong(offset), callable, now);
+}
+
+void st_auto_c_return(void) {
+  uint64_t now = st_hooks.api->now();
+  struct st_shown_calls* s = up_to_date(now, false);
+  if (!s)
+    return;
+  s->busy = true;
+  st_c_call_ends(s, own_frame(), now);
+  s->busy = false;
 }
 
 static PyObject* totals_of_function(const struct st_code_record* r) {

@@ -44,6 +44,12 @@ bool st_auto_enter(PyObject* code);
  * the call, or NULL. The result is that of st_auto_enter(). */
 bool st_auto_leave(PyObject* code, PyObject* raised);
 
+/* Handles the begin of a call at an offset of the code, of a C function or
+ * another object.  The result is that of st_auto_enter(). */
+bool st_auto_c_call(PyObject* code, PyObject* offset, PyObject* callable);
+/* Handles the end of a call of a C function. */
+void st_auto_c_return(void);
+
 /* Returns a dict with the counts and times of auto detail since its start.
  * Returns NULL with an exception set on failure. */
 PyObject* st_auto_totals(void);

@@ -7,6 +7,8 @@
 #include <Python.h>
 #include <stdbool.h>
 
+#include "hooks/code_records.h"
+
 /* Registers the callbacks on all threads, including threads that start later.
  * Returns false, with an exception set and nothing registered, on failure. */
 bool st_backend_start(void);
@@ -15,6 +17,10 @@ void st_backend_stop(void);
 /* Finds the threads on which the program has replaced our callbacks, and counts
  * these threads. */
 void st_backend_check(void);
+
+/* Makes the interpreter report the calls that a code object makes, for auto
+ * detail. */
+void st_backend_watch_calls(struct st_code_record* record);
 
 /* Adds the types and functions of the back end to the module.  Returns -1 with
  * an exception set on failure. */

@@ -3,6 +3,8 @@
 #include <opcode.h>
 
 #include "core/identity_cache.h"
+#include "hooks/backend.h"
+#include "hooks/call_sites.h"
 #include "hooks/code_filter.h"
 
 enum { CHUNK = 1024, SLOTS = 4 * ST_MAX_CODE_RECORDS };
@@ -139,6 +141,8 @@ struct st_code_record* st_code_record_get(PyObject* code) {
   uint32_t number = atomic_load_explicit(&count, memory_order_relaxed);
   atomic_store_explicit(&count, number + 1, memory_order_release);
   add_to_table(address, number);
+  if (state != ST_CODE_NEVER && st_code_may_block(code))
+    st_backend_watch_calls(r);
   return r;
 }
 

@@ -34,6 +34,8 @@ struct st_code_record {
   _Atomic bool armed;
   /* The code was OFF at some time, so some of its calls were not counted. */
   bool was_off;
+  /* The interpreter reports the calls that this code makes (c_calls.h). */
+  bool reports_calls;
   uint32_t short_row; /* The number of short calls since the last long call. */
   /* The number of open calls of this code, on all threads
    * (shown_calls.h). */

@@ -106,6 +106,22 @@ static const struct event kAutoEvents[] = {
     {"PY_THROW", on_auto_throw}, {"PY_RETURN", on_auto_leave},
     {"PY_YIELD", on_auto_leave}, {"PY_UNWIND", on_auto_unwind},
 };
+CALLBACK(on_auto_call) {
+  return Py_NewRef(st_auto_c_call(args[0], args[1], args[2]) ? Py_None
+                                                             : disable);
+}
+
+CALLBACK(on_auto_c_return) {
+  if (st_is_c_function(args[2]))
+    st_auto_c_return();
+  Py_RETURN_NONE;
+}
+
+static const struct event kAutoCEvents[] = {
+    {"CALL", on_auto_call},
+    {"C_RETURN", on_auto_c_return},
+    {"C_RAISE", on_auto_c_return},
+};
 static const struct event kCEvents[] = {
     {"CALL", on_call},
     {"C_RETURN", on_c_return},
@@ -233,9 +249,10 @@ bool st_backend_start(void) {
     return false;
   long bits = add_callbacks(st_hooks.auto_detail ? kAutoEvents : kPythonEvents,
                             PYTHON_EVENTS, true);
-  if (bits >= 0 && st_hooks.c_functions) {
-    long more = add_callbacks(kCEvents, C_EVENTS, true);
-    bits = more < 0 ? more : bits | more;
+  if (bits >= 0 && (st_hooks.c_functions || st_hooks.auto_detail)) {
+    long more = add_callbacks(st_hooks.auto_detail ? kAutoCEvents : kCEvents,
+                              C_EVENTS, true);
+    bits = more < 0 ? more : st_hooks.auto_detail ? bits : bits | more;
   }
   if (bits >= 0 && restart_events() && set_events(bits))
     return true;
@@ -246,11 +263,30 @@ bool st_backend_start(void) {
   return false;
 }
 
+static void set_calls(struct st_code_record* r, bool on) {
+  PyObject* result =
+      PyObject_CallMethod(monitoring, "set_local_events", "iOl", tool, r->code,
+                          on ? event_bit("CALL") : 0L);
+  PyErr_Clear();
+  Py_XDECREF(result);
+  r->reports_calls = on && result;
+}
+
+void st_backend_watch_calls(struct st_code_record* r) {
+  if (!r->reports_calls && tool >= 0)
+    set_calls(r, true);
+}
+
 void st_backend_stop(void) {
   if (tool < 0)
     return;
   set_events(0);
   PyErr_Clear();
+  for (uint32_t i = 0; i < st_code_records_count(); i++) {
+    struct st_code_record* r = st_code_record_at(i);
+    if (r->reports_calls)
+      set_calls(r, false);
+  }
   add_callbacks(kPythonEvents, PYTHON_EVENTS, false);
   PyErr_Clear();
   add_callbacks(kCEvents, C_EVENTS, false);

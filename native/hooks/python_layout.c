@@ -43,6 +43,11 @@ const struct st_stack_layout st_python_layout = {
     .frame_code = offsetof(_PyInterpreterFrame, FRAME_CODE),
     .frame_previous = offsetof(_PyInterpreterFrame, previous),
     .frame_owner = offsetof(_PyInterpreterFrame, owner),
+#if PY_VERSION_HEX >= 0x030D0000
+    .frame_instruction = offsetof(_PyInterpreterFrame, instr_ptr),
+#else
+    .frame_instruction = offsetof(_PyInterpreterFrame, prev_instr),
+#endif
     .first_foreign_owner = FOREIGN,
     .last_owner = LAST_OWNER,
     .code_tag = CODE_TAG,
@@ -50,6 +55,15 @@ const struct st_stack_layout st_python_layout = {
 
 uint64_t st_python_threads(void) {
   return (uint64_t)(uintptr_t)&PyInterpreterState_Main()->threads.head;
+}
+
+struct st_address_range st_python_gil(void) {
+  struct st_address_range range = {0};
+#if PY_VERSION_HEX >= 0x030C0000
+  range.start = (uint64_t)(uintptr_t)PyInterpreterState_Main()->ceval.gil;
+  range.size = sizeof(struct _gil_runtime_state);
+#endif
+  return range;
 }
 
 static struct st_stack_frame python_call(_PyInterpreterFrame* f) {

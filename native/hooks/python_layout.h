@@ -7,6 +7,7 @@
 #include <Python.h>
 #include <stdint.h>
 
+#include "probes/blocked_thread.h"
 #include "probes/stack_reader.h"
 
 extern const struct st_stack_layout st_python_layout;
@@ -14,6 +15,9 @@ extern const struct st_stack_layout st_python_layout;
 /* Returns the address of the pointer to the first thread state of the main
  * interpreter. */
 uint64_t st_python_threads(void);
+
+/* Returns where the GIL is, on CPython 3.12 and later. */
+struct st_address_range st_python_gil(void);
 
 /* Returns the innermost frame of a thread: the frame's address and, if it is a
  * Python call, its code.  The thread must not be running bytecode.  The caller

@@ -24,6 +24,7 @@ static void forget_own(void) {
 
 static void forget(struct st_shown_calls* s) {
   s->depth = s->begun = s->sampled = 0;
+  s->c_calls = (struct st_c_calls){0};
   Py_CLEAR(s->track);
 }
 
@@ -113,9 +114,7 @@ static uint64_t threshold(void) {
   return atomic_load_explicit(&st_hooks.threshold_ns, memory_order_relaxed);
 }
 
-/* Sets *track to the track of a thread.  NULL means the own track of the
- * calling thread.  Returns false if the thread has no track. */
-static bool choose_track(struct st_shown_calls* s, PyObject** track) {
+bool st_shown_track(struct st_shown_calls* s, PyObject** track) {
   *track = NULL;
   if (s == st_thread_shown)
     return true;
@@ -153,7 +152,7 @@ static void write_begin(struct st_shown_calls* s, struct st_shown_frame* f) {
   struct st_past_event e = {.timestamp = f->begin};
   f->written = true;
   f->since = *api->start_counter;
-  if (!choose_track(s, &e.track))
+  if (!st_shown_track(s, &e.track))
     return;
   f->mask = e.track ? api->begin_past(st_hooks.category, f->record->code,
                                       f->except, &e)
@@ -185,6 +184,8 @@ static PyObject* end_arguments(const struct st_shown_frame* f,
   }
   if (f->found)
     add_number(dict, "begins_up_to_ns_earlier", f->unsure_ns);
+  if (f->later_ns)
+    add_number(dict, "begins_up_to_ns_later", f->later_ns);
   return dict;
 }
 
@@ -193,7 +194,7 @@ static void write_end(struct st_shown_calls* s, const struct st_shown_frame* f,
   struct st_past_event e = {.timestamp = end};
   st_shown_counts.shown++;
   st_shown_counts.found += f->found;
-  if (!f->mask || !choose_track(s, &e.track))
+  if (!f->mask || !st_shown_track(s, &e.track))
     return;
   e.arguments = end_arguments(f, s->raised);
   if (e.track || e.arguments)
@@ -269,12 +270,18 @@ void st_shown_extend(struct st_shown_calls* s, uint64_t time) {
   }
 }
 
-void st_shown_refresh(struct st_shown_calls* s, uint64_t now) {
+uint64_t st_shown_unchanged_until(const struct st_shown_calls* s,
+                                  uint64_t now) {
   const struct st_last_sample* at = s->last_sample;
-  if (!s->sampled || !at || atomic_load(&at->thread_id) != s->thread.thread_id)
-    return;
+  if (!at || atomic_load(&at->thread_id) != s->thread.thread_id)
+    return 0;
   uint64_t until = atomic_load(&at->until);
-  st_shown_extend(s, until < now ? until : now);
+  return until < now ? until : now;
+}
+
+void st_shown_refresh(struct st_shown_calls* s, uint64_t now) {
+  if (s->sampled)
+    st_shown_extend(s, st_shown_unchanged_until(s, now));
 }
 
 void st_shown_cut(struct st_shown_calls* s, uint32_t depth) {
@@ -289,6 +296,7 @@ void st_shown_end_all(uint64_t now) {
     struct st_shown_calls* s = calls_of(r);
     if (s->generation != st_hooks.generation)
       continue;
+    st_c_calls_end(s, atomic_load(&r->ended) ? s->last_sample_time : now);
     st_shown_write_due(s, now);
     while (s->depth) {
       const struct st_shown_frame* f = &s->frames[s->depth - 1];
@@ -319,25 +327,56 @@ static bool calls(uint64_t caller, uint64_t code, uint64_t frame,
   return true;
 }
 
+static bool is_caller(const struct st_shown_calls* s,
+                      const struct st_shown_frame* f, uint64_t frame) {
+  if (!f->sampled)
+    return true;
+  uint64_t below = 0;
+  for (uint32_t i = s->depth - 1; i-- && !below;) {
+    if (!s->frames[i].sampled)
+      below = s->frames[i].address;
+  }
+  return calls(f->address, (uint64_t)(uintptr_t)f->record->code, frame, below);
+}
+
+void st_shown_settle(struct st_shown_calls* s, uint64_t frame) {
+  while (s->depth && s->frames[s->depth - 1].address != frame &&
+         !is_caller(s, &s->frames[s->depth - 1], frame))
+    st_shown_cut(s, s->depth - 1);
+}
+
 /* Closes innermost frames that cannot be open any more, because a call begins
  * at `address`. */
 static void settle(struct st_shown_calls* s, uint64_t address) {
-  while (s->depth) {
-    const struct st_shown_frame* f = &s->frames[s->depth - 1];
-    if (f->address != address) {
-      if (!f->sampled)
-        return;
-      uint64_t below = 0;
-      for (uint32_t i = s->depth - 1; i-- && !below;) {
-        if (!s->frames[i].sampled)
-          below = s->frames[i].address;
-      }
-      if (calls(f->address, (uint64_t)(uintptr_t)f->record->code, address,
-                below))
-        return;
-    }
+  do {
+    st_shown_settle(s, address);
+    if (!s->depth || s->frames[s->depth - 1].address != address)
+      return;
     st_shown_cut(s, s->depth - 1);
+  } while (true);
+}
+
+uint64_t st_shown_fit(struct st_shown_calls* s, uint64_t begin, uint64_t end) {
+  uint64_t least = 0, first = 0;
+  for (uint32_t i = 0; i < s->depth; i++) {
+    struct st_shown_frame* f = &s->frames[i];
+    if (f->found && !f->written && f->begin >= begin) {
+      uint64_t earlier = begin > least ? begin : least;
+      uint64_t moved = f->begin > earlier ? f->begin - earlier : 0;
+      f->later_ns += moved;
+      f->unsure_ns -= moved < f->unsure_ns ? moved : f->unsure_ns;
+      f->begin -= moved;
+    }
+    first = f->begin + 1;
+    least = first > f->child_end ? first : f->child_end;
+    if (f->last < end + 1)
+      f->last = end + 1;
   }
+  if (s->depth && end)
+    s->frames[s->depth - 1].child_end = end + 1;
+  else
+    first = least;
+  return begin > first ? begin : first;
 }
 
 void st_shown_enter(struct st_shown_calls* s, uint64_t address,

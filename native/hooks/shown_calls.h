@@ -27,6 +27,7 @@
 #pragma once
 
 #include "core/thread_list.h"
+#include "hooks/c_calls.h"
 #include "hooks/code_records.h"
 #include "hooks/tracer.h"
 
@@ -48,8 +49,8 @@ struct st_shown_frame {
   /* How many inner calls of this call have no slice. */
   uint64_t short_calls;
   uint64_t short_ns;
-  /* The call began at most this much earlier than `begin`. */
-  uint64_t unsure_ns;
+  /* The call began at most this much earlier or later than `begin`. */
+  uint64_t unsure_ns, later_ns;
   uint32_t mask, since, except;
   uint32_t samples; /* The number of stack samples that contain this call. */
   /* A sample contains this call, so the call may end without an event. */
@@ -98,6 +99,7 @@ struct st_shown_calls {
   PyObject* track;
   /* The `raised` argument of st_shown_leave(), a borrowed reference. */
   PyObject* raised;
+  struct st_c_calls c_calls;
   /* Whether the thread is handling an event, perhaps waiting without the
    * GIL. */
   bool busy;
@@ -141,11 +143,25 @@ struct st_shown_frame* st_shown_insert(struct st_shown_calls* s, uint32_t index,
  * is the time until which the stack did not change.  If that time is later than
  * `now`, the new value is `now`. */
 void st_shown_refresh(struct st_shown_calls* s, uint64_t now);
+/* Returns the time until which the thread's stack was unchanged: at most `now`,
+ * 0 if there is no sample. */
+uint64_t st_shown_unchanged_until(const struct st_shown_calls* s, uint64_t now);
 /* Sets `last` to `time` in each frame of the thread's last stack sample. */
 void st_shown_extend(struct st_shown_calls* s, uint64_t time);
 /* Closes all frames deeper than `depth`.  Each call ends at the time `last` of
  * its frame. */
 void st_shown_cut(struct st_shown_calls* s, uint32_t depth);
+/* Returns the begin of a call in the innermost frame, which was found to begin
+ * at the time `begin`.  Frames that only samples have found may have begun
+ * earlier than assumed; the begin is not before that of such a frame whose BEGIN
+ * is written.  `end` is the end of the call, or 0 if it is open. */
+uint64_t st_shown_fit(struct st_shown_calls* s, uint64_t begin, uint64_t end);
+/* Closes the sampled calls that are not callers of the thread's innermost
+ * frame, whose address is `frame`. */
+void st_shown_settle(struct st_shown_calls* s, uint64_t frame);
+/* Sets *track to the track of a thread.  NULL means the own track of the
+ * calling thread.  Returns false if the thread has no track. */
+bool st_shown_track(struct st_shown_calls* s, PyObject** track);
 /* Writes the BEGIN of each call that has lasted as long as the threshold. */
 void st_shown_write_due(struct st_shown_calls* s, uint64_t now);
 /* Ends all open calls of all threads, at the end of the recording. */

@@ -30,6 +30,11 @@ struct known_thread {
   struct st_last_sample shared;
   uint64_t native_id;
   uint64_t cpu_ns, time;
+  /* A wait that began since the last sample began after this time. */
+  uint64_t wait_begin;
+  /* The wait that the last sample has found ended before this time. */
+  uint64_t wait_end;
+  bool waits;
   /* The number of the last sampling round that found this thread. */
   uint64_t pass;
   /* The depth of the thread's stack; below 0 if the stack could not be read. */
@@ -94,7 +99,8 @@ static struct known_thread* get_known(uint64_t thread_id) {
   *chain = k;
   k->depth = 0;
   k->samples = 0;
-  k->time = k->cpu_ns = 0;
+  k->time = k->cpu_ns = k->wait_end = 0;
+  k->waits = false;
   atomic_store(&k->shared.until, 0);
   atomic_store(&k->shared.thread_id, thread_id);
   return k;
@@ -148,7 +154,8 @@ static void arm_stack(const struct known_thread* k) {
     arm(st_code_record_find(k->frames[i].code));
 }
 
-static bool hand_on(struct known_thread* k, uint64_t time, bool gone) {
+static bool hand_on(struct known_thread* k, uint64_t time, bool gone,
+                    uint64_t instruction) {
   return st_samples_put(
       &(struct st_stack_sample){.thread = &k->shared,
                                 .thread_id = atomic_load(&k->shared.thread_id),
@@ -156,6 +163,9 @@ static bool hand_on(struct known_thread* k, uint64_t time, bool gone) {
                                 .time = time,
                                 .before = atomic_load(&k->shared.until),
                                 .gone = gone,
+                                .instruction = instruction,
+                                .wait_begin = k->wait_begin,
+                                .wait_end = k->wait_end,
                                 .depth = gone || k->depth < 0 ? 0 : k->depth,
                                 .frames = k->frames});
 }
@@ -192,6 +202,29 @@ static bool read_stack(struct known_thread* k,
   return depth >= 0 && (is_kept(k, frames, depth) || keep(k, frames, depth));
 }
 
+/* Returns the instruction in which the thread has waited since its last sample;
+ * 0 if it has not waited, or if that is known. */
+static uint64_t new_wait(const struct known_thread* k, bool idle) {
+  uint64_t instruction;
+  return idle && !k->waits && k->depth > 0 &&
+                 st_thread_is_blocked(k->native_id, st_python_gil()) &&
+                 st_stack_read_instruction(&st_python_layout, &st_own_memory,
+                                           &k->frames[0], &instruction)
+             ? instruction
+             : 0;
+}
+
+/* Notes when a wait can have begun or ended, because the thread has run for
+ * `ran` ns since its last sample. */
+static void note_run(struct known_thread* k, uint64_t time, uint64_t ran) {
+  k->wait_begin = k->time ? k->time + ran : time;
+  if (k->waits) {
+    k->wait_end = time - ran;
+    k->samples = 0;
+  }
+  k->waits = false;
+}
+
 static void sample_thread(struct known_thread* k,
                           const struct st_stack_thread* thread) {
   uint64_t time = st_boottime_ns();
@@ -202,6 +235,8 @@ static void sample_thread(struct known_thread* k,
   ran = ran < elapsed ? ran : elapsed;
   add(&st_sampler_totals.running_ns, ran);
   add(&st_sampler_totals.waiting_ns, elapsed - ran);
+  if (!idle)
+    note_run(k, time, ran);
   k->time = time;
   k->cpu_ns = cpu;
   bool known_stack = idle || read_stack(k, thread);
@@ -214,8 +249,10 @@ static void sample_thread(struct known_thread* k,
   k->events = events;
   if (!idle)
     arm_stack(k);
-  if (k->samples < 2 && !hand_on(k, time, false))
+  uint64_t wait = new_wait(k, idle);
+  if ((k->samples < 2 || wait) && !hand_on(k, time, false, wait))
     return;
+  k->waits = k->waits || wait;
   k->samples += k->samples < 2;
   atomic_store(&k->shared.until, time);
 }
@@ -223,7 +260,7 @@ static void sample_thread(struct known_thread* k,
 static void drop_ended(void) {
   for (int i = 0; i < BUCKETS; i++) {
     for (struct known_thread** p = &known[i]; *p;) {
-      if ((*p)->pass != pass && hand_on(*p, st_boottime_ns(), true))
+      if ((*p)->pass != pass && hand_on(*p, st_boottime_ns(), true, 0))
         forget_known(p);
       else
         p = &(*p)->next;

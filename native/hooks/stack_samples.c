@@ -2,9 +2,10 @@
 
 #include <string.h>
 
+#include "hooks/backend.h"
 #include "hooks/python_layout.h"
 
-enum { WORDS = 1 << 16, HEAD = 6 };
+enum { WORDS = 1 << 16, HEAD = 9 };
 
 static uint64_t ring[WORDS];
 /* The sampling thread puts samples into the ring; a thread with the GIL takes
@@ -37,6 +38,9 @@ bool st_samples_put(const struct st_stack_sample* s) {
   put_word(&at, s->native_id);
   put_word(&at, s->time);
   put_word(&at, s->before);
+  put_word(&at, s->instruction);
+  put_word(&at, s->wait_begin);
+  put_word(&at, s->wait_end);
   for (int i = 0; i < s->depth; i++) {
     put_word(&at, s->frames[i].address);
     put_word(&at, s->frames[i].code);
@@ -196,6 +200,21 @@ static int real_stack(const struct st_shown_calls* s,
   return depth;
 }
 
+/* Handles the wait in which the innermost frame of the sample is. */
+static void add_wait(struct st_shown_calls* s,
+                     const struct st_stack_sample* from) {
+  struct st_code_record* r = st_code_record_find(from->frames[0].code);
+  if (!r || r->state == ST_CODE_NEVER)
+    return;
+  uint64_t first =
+      (uint64_t)(uintptr_t)((PyCodeObject*)r->code)->co_code_adaptive;
+  uint64_t begin =
+      from->wait_begin > s->last_event ? from->wait_begin : s->last_event + 1;
+  st_wait_begins(s, from->frames[0].address, r->code,
+                 (int)(from->instruction - first), begin, from->before);
+  st_backend_watch_calls(r);
+}
+
 static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
                   bool entering) {
   static struct st_stack_frame real[ST_STACK_MAX_DEPTH];
@@ -207,11 +226,14 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
     depth = real_stack(s, from, entering, real);
     seen = real;
   }
+  st_wait_ends(s, from->before, from->wait_end);
   if (depth < 0 || !close_missing(s, seen, depth, certain)) {
     atomic_fetch_add(&st_samples_torn, 1);
     return;
   }
   add_seen(s, seen, depth, from);
+  if (from->instruction && !certain && from->depth)
+    add_wait(s, from);
   s->last_sample_time = from->time;
   st_shown_write_due(s, from->time);
 }
@@ -226,6 +248,9 @@ static void take(uint64_t* at, bool entering) {
   from.native_id = take_word(at);
   from.time = take_word(at);
   from.before = take_word(at);
+  from.instruction = take_word(at);
+  from.wait_begin = take_word(at);
+  from.wait_end = take_word(at);
   for (int i = 0; i < from.depth; i++) {
     frames[i].address = take_word(at);
     frames[i].code = take_word(at);

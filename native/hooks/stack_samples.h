@@ -6,7 +6,7 @@
  *   without the GIL                                the GIL
  *
  *   a sample   kind and number of frames | thread | time | time of the sample
- *              before | frames, the innermost first
+ *              before | wait | frames, the innermost first
  *
  * Each event first merges all samples in the ring, so that a thread's frames
  * are those at the time of the sample:
@@ -36,6 +36,11 @@ struct st_stack_sample {
   uint64_t thread_id, native_id;
   uint64_t time, before;
   bool gone; /* Whether the thread of this sample has ended. */
+  /* The thread has waited since the sample before: the instruction in which it
+   * waits, 0 if it does not wait, and the earliest begin of the wait. */
+  uint64_t instruction, wait_begin;
+  /* The latest end of the wait that the samples before have found. */
+  uint64_t wait_end;
   int depth;
   const struct st_stack_frame* frames;
 };

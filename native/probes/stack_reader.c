@@ -89,6 +89,14 @@ bool st_stack_read_thread(const struct st_stack_layout* layout,
                       &thread->frame, sizeof thread->frame);
 }
 
+bool st_stack_read_instruction(const struct st_stack_layout* layout,
+                               const struct st_memory* memory,
+                               const struct st_stack_frame* frame,
+                               uint64_t* instruction) {
+  return memory->read(memory->self, frame->address + layout->frame_instruction,
+                      instruction, sizeof *instruction);
+}
+
 int st_stack_read(const struct st_stack_layout* layout,
                   const struct st_memory* memory,
                   const struct st_stack_thread* thread,

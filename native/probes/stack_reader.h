@@ -46,6 +46,7 @@ struct st_stack_layout {
   uint16_t frame_code;
   uint16_t frame_previous;
   uint16_t frame_owner;
+  uint16_t frame_instruction;
   /* A frame whose owner is this number or a greater one is no Python call. */
   uint8_t first_foreign_owner;
   uint8_t last_owner; /* The greatest valid number of a frame's owner. */
@@ -86,6 +87,12 @@ enum {
 bool st_stack_read_thread(const struct st_stack_layout* layout,
                           const struct st_memory* memory, uint64_t address,
                           struct st_stack_thread* thread);
+
+/* Reads the address of the instruction that a frame executes. */
+bool st_stack_read_instruction(const struct st_stack_layout* layout,
+                               const struct st_memory* memory,
+                               const struct st_stack_frame* frame,
+                               uint64_t* instruction);
 
 /* Reads the frames of a thread into `frames`, the innermost first.  `frames`
  * has room for ST_STACK_MAX_DEPTH.  Returns the number of frames, or a negative

@@ -36,6 +36,7 @@ static const struct st_stack_layout kLayout = {
     .frame_code = 0,
     .frame_previous = 8,
     .frame_owner = 70,
+    .frame_instruction = 56,
     .first_foreign_owner = 3,
     .last_owner = 3,
 };
@@ -191,6 +192,17 @@ static void random_memory_does_no_harm(void) {
   }
 }
 
+static void instruction_of_a_frame_is_read(void) {
+  put_thread(STACK);
+  put(STACK + 56, 0x4321);
+  struct st_stack_frame frame = {STACK, CODE};
+  uint64_t instruction = 0;
+  CHECK(st_stack_read_instruction(&kLayout, &kMemory, &frame, &instruction));
+  CHECK_EQ(instruction, 0x4321);
+  frame.address = BASE + SIZE;
+  CHECK(!st_stack_read_instruction(&kLayout, &kMemory, &frame, &instruction));
+}
+
 static void own_memory_is_read_and_what_is_not_there_refused(void) {
   uint64_t word = 99, copy = 0;
   if (!st_own_memory_works()) {
@@ -216,6 +228,7 @@ int main(void) {
   RUN(a_circle_ends);
   RUN(a_thread_state_that_is_gone_is_refused);
   RUN(random_memory_does_no_harm);
+  RUN(instruction_of_a_frame_is_read);
   RUN(own_memory_is_read_and_what_is_not_there_refused);
   return 0;
 }

@@ -231,6 +231,7 @@ def test_recorded_and_counted_calls_add_up_if_no_function_is_switched_off(
     trace = Trace(recorded(folder, program), oracle)
     warm_up = next(s for s in trace.slices if s.name == "warm_up")
     inside = [s for s in trace.slices if "warm_up" in trace.names_above(s)]
+    inside = [s for s in inside if s.name != "time.sleep"]  # a call of a C function
     of_slice = dict(
         trace.query(
             "select s.id, int_value from slice s join args using (arg_set_id) "

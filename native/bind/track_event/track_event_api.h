@@ -55,8 +55,9 @@ struct st_track_event_api {
   void (*end_raised)(uint32_t mask, uint32_t start_counter, uint64_t timestamp,
                      PyObject* type);
   /* Three functions that write a BEGIN, an END and an instant event.  The event
-   * has arguments, happened earlier, and is on the track of any thread. */
-  uint32_t (*begin_past)(PyObject* category, PyObject* code, uint32_t except,
+   * has arguments, happened earlier, and is on the track of any thread.
+   * `subject` is a code object, or the name of the slice. */
+  uint32_t (*begin_past)(PyObject* category, PyObject* subject, uint32_t except,
                          const struct st_past_event* event);
   void (*end_past)(uint32_t mask, uint32_t start_counter,
                    const struct st_past_event* event);

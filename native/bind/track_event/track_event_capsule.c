@@ -132,13 +132,13 @@ static struct event_request past(const struct st_past_event* e,
                                 .more_arguments = e->arguments};
 }
 
-static uint32_t api_begin_past(PyObject* category, PyObject* code,
+static uint32_t api_begin_past(PyObject* category, PyObject* subject,
                                uint32_t except, const struct st_past_event* e) {
   uint32_t mask = category_mask((CategoryObject*)category) & ~except;
   struct event_request r = past(e, ST_SLICE_BEGIN);
   r.category = (CategoryObject*)category;
-  r.code = code;
-  r.name = code_name(code);
+  r.code = PyCode_Check(subject) ? subject : NULL;
+  r.name = r.code ? code_name(subject) : subject;
   return mask ? st_emit(&r, mask) : 0;
 }
 

@@ -1,0 +1,114 @@
+#include "hooks/c_calls.h"
+
+#include "hooks/c_functions.h"
+#include "hooks/shown_calls.h"
+
+static void write_call(struct st_shown_calls* s, struct st_call_site* site,
+                       uint64_t begin, uint64_t end, PyObject* arguments) {
+  const struct st_track_event_api* api = st_hooks.api;
+  uint64_t least = atomic_load(&st_hooks.threshold_ns);
+  if (least < ST_LONG_C_CALL_NS)
+    least = ST_LONG_C_CALL_NS;
+  struct st_past_event e = {.timestamp = begin};
+  PyObject* name = end >= begin + least ? st_call_site_name(site) : NULL;
+  if (!name || !st_shown_track(s, &e.track))
+    return;
+  e.timestamp = st_shown_fit(s, begin, end);
+  uint32_t mask = api->begin_past(st_hooks.category, name, 0, &e);
+  uint32_t since = *api->start_counter;
+  e.timestamp = end;
+  e.arguments = arguments;
+  if (mask)
+    api->end_past(mask, since, &e);
+  st_shown_counts.shown++;
+}
+
+/* Drops the calls of a frame that begins another call, and those above it: they
+ * ended without an event. */
+static void drop_calls_of(struct st_c_calls* c, uint64_t frame) {
+  for (uint32_t i = 0; i < c->depth; i++) {
+    if (c->open[i].frame == frame)
+      c->depth = i;
+  }
+}
+
+bool st_c_call_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
+                      int offset, PyObject* callable, uint64_t now) {
+  struct st_c_calls* c = &s->c_calls;
+  drop_calls_of(c, frame);
+  struct st_call_site* site =
+      st_is_c_function(callable) ? st_call_site_get(code, offset) : NULL;
+  if (!site)
+    return false;
+  if (site->short_row >= ST_SHORT_C_CALLS) {
+    site->short_row = ST_SHORT_C_CALLS - 1;
+    return false;
+  }
+  Py_XSETREF(site->name, Py_XNewRef(st_c_function_name(callable)));
+  if (c->depth == ST_OPEN_C_CALLS)
+    c->depth = 0;
+  c->open[c->depth++] =
+      (struct st_c_call){.frame = frame, .begin = now, .site = site};
+  return true;
+}
+
+void st_c_call_ends(struct st_shown_calls* s, uint64_t frame, uint64_t now) {
+  struct st_c_calls* c = &s->c_calls;
+  for (uint32_t i = c->depth; i-- > 0;) {
+    if (c->open[i].frame != frame)
+      continue;
+    struct st_c_call call = c->open[i];
+    c->depth = i;
+    bool is_long = now - call.begin >= ST_LONG_C_CALL_NS;
+    call.site->short_row = is_long ? 0 : call.site->short_row + 1;
+    if (is_long) {
+      st_shown_settle(s, frame);
+      write_call(s, call.site, call.begin, now, NULL);
+    }
+    return;
+  }
+}
+
+void st_wait_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
+                    int offset, uint64_t begin, uint64_t begin_at_latest) {
+  struct st_c_calls* c = &s->c_calls;
+  if (c->depth && c->open[c->depth - 1].frame == frame)
+    return;
+  c->wait = (struct st_wait){.site = st_call_site_get(code, offset),
+                             .begin = begin,
+                             .begin_at_latest = begin_at_latest};
+  c->wait.begin = st_shown_fit(s, begin, 0);
+}
+
+static PyObject* accuracy(const struct st_wait* w, uint64_t at_earliest,
+                          uint64_t end) {
+  uint64_t begin = w->begin_at_latest > w->begin ? w->begin_at_latest : 0;
+  return Py_BuildValue(
+      "{sKsK}", "begins_up_to_ns_later",
+      (unsigned long long)(begin ? begin - w->begin : 0),
+      "ends_up_to_ns_earlier",
+      (unsigned long long)(end > at_earliest ? end - at_earliest : 0));
+}
+
+void st_wait_ends(struct st_shown_calls* s, uint64_t at_earliest,
+                  uint64_t end) {
+  struct st_wait w = s->c_calls.wait;
+  s->c_calls.wait.site = NULL;
+  if (!w.site)
+    return;
+  if (end < at_earliest)
+    end = at_earliest;
+  PyObject* arguments = accuracy(&w, at_earliest, end);
+  PyErr_Clear();
+  st_shown_counts.found++;
+  write_call(s, w.site, w.begin, end, arguments);
+  Py_XDECREF(arguments);
+}
+
+void st_c_calls_end(struct st_shown_calls* s, uint64_t now) {
+  st_wait_ends(s, now, now);
+  while (s->c_calls.depth) {
+    const struct st_c_call* call = &s->c_calls.open[--s->c_calls.depth];
+    write_call(s, call->site, call->begin, now, NULL);
+  }
+}

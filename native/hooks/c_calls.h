@@ -1,0 +1,66 @@
+/* C calls: the calls of C functions that take long, of one thread: sleeps,
+ * locks, sockets, files, databases.  A call of 1 ms or more is a slice.
+ *
+ * Such a call becomes known in two ways:
+ *
+ *   by events   The interpreter reports the begin and the end.  CALL events are
+ *               on for code that contains a name such as `sleep` or `recv`
+ *               (call_sites.h), and for code in which a sample has found a
+ *               wait.  A site that has only short calls is switched off, until
+ *               its code object is armed.
+ *   by a wait   Two samples (stack_sampler.h) find that a thread has used no
+ *               CPU time between them, and the kernel says that it waits in a
+ *               system call.  So it waits in the instruction of its innermost
+ *               frame.  The wait began after the thread had used the CPU time
+ *               that the first sample found, and it ended before the CPU time
+ *               that was used until the sample after it.
+ *
+ * The slice of a C call is written when the call has ended.  shown_calls.h has
+ * the slices around it.
+ */
+#pragma once
+
+#include "hooks/call_sites.h"
+#include "hooks/code_records.h"
+
+enum {
+  ST_LONG_C_CALL_NS = 1000000,
+  /* After this number of short calls in a row a site is switched off. */
+  ST_SHORT_C_CALLS = 2,
+  ST_OPEN_C_CALLS = 8,
+};
+
+struct st_c_call {
+  uint64_t frame; /* The address of the calling frame. */
+  uint64_t begin;
+  struct st_call_site* site;
+};
+
+/* A wait that samples have found.  It is open if `site` is set. */
+struct st_wait {
+  struct st_call_site* site;
+  uint64_t begin, begin_at_latest;
+};
+
+struct st_c_calls {
+  struct st_c_call open[ST_OPEN_C_CALLS]; /* The calls that events reported. */
+  uint32_t depth;
+  struct st_wait wait;
+};
+
+struct st_shown_calls;
+
+/* Handles the begin of a call that an event reports.  Returns false if the
+ * interpreter need not report the calls of this site. */
+bool st_c_call_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
+                      int offset, PyObject* callable, uint64_t now);
+void st_c_call_ends(struct st_shown_calls* s, uint64_t frame, uint64_t now);
+
+/* Handles a wait of the innermost frame, which begins between two times. */
+void st_wait_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
+                    int offset, uint64_t begin, uint64_t begin_at_latest);
+/* Handles the end of the open wait, if there is one.  The wait has ended
+ * between two times. */
+void st_wait_ends(struct st_shown_calls* s, uint64_t at_earliest, uint64_t end);
+/* Writes the calls that are still open at the end of the recording. */
+void st_c_calls_end(struct st_shown_calls* s, uint64_t now);

@@ -1,0 +1,33 @@
+/* Call sites: the instructions that have called C functions which may block.
+ *
+ * A site is found by its code object and the offset of its instruction.  The
+ * code record of the code object keeps the code alive.  There are at most
+ * ST_CALL_SITES sites; further ones are not measured.
+ *
+ * The name of a site is that of the C function which it called, such as
+ * `_thread.lock.acquire`.  If no event has told the function, the name is what
+ * the code calls it: `self._lock.acquire`.
+ */
+#pragma once
+
+#include "hooks/tracer.h"
+
+enum { ST_CALL_SITES = 4096 };
+
+struct st_call_site {
+  PyObject* code; /* A borrowed reference; NULL if the entry is unused. */
+  int offset;     /* The offset of the instruction, in bytes. */
+  /* The number of short calls since the last long one. */
+  uint32_t short_row;
+  PyObject* name; /* NULL if the site has no name yet. */
+};
+
+/* Returns the site; NULL if there are too many. */
+struct st_call_site* st_call_site_get(PyObject* code, int offset);
+/* Returns the name of a site as a borrowed reference; NULL when out of
+ * memory. */
+PyObject* st_call_site_name(struct st_call_site* site);
+/* Returns whether the code contains a name that functions which block often
+ * have: `sleep`, `acquire`, `recv`. */
+bool st_code_may_block(PyObject* code);
+void st_call_sites_clear(void);

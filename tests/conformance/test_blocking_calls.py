@@ -1,0 +1,169 @@
+"""Perfetto's trace processor shows the calls of C functions in which a program waits."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from tests.support.recorded import check_trace, record
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="auto detail needs CPython 3.12 or later"
+)
+
+PROGRAM = """\
+import os, queue, select, socket, sqlite3, subprocess, sys, threading, time
+
+def later(function, *args):
+    threading.Timer(0.4, function, args).start()
+
+def sleeps():
+    time.sleep(0.4)  # sleep: a wait to be seen
+
+def acquires():
+    lock = threading.Lock()
+    lock.acquire()
+    later(lock.release)
+    lock.acquire()
+
+def enters():
+    lock = threading.Lock()
+    lock.acquire()
+    later(lock.release)
+    with lock:
+        pass
+
+def selects():
+    here, there = socket.socketpair()
+    later(there.send, b"x")
+    select.select([here], [], [])
+
+def polls():
+    here, there = socket.socketpair()
+    later(there.send, b"x")
+    with select.epoll() as epoll:
+        epoll.register(here, select.EPOLLIN)
+        epoll.poll()
+
+def receives():
+    here, there = socket.socketpair()
+    later(there.send, b"x")
+    here.recv(1)
+
+def reads():
+    end, other = os.pipe()
+    later(os.write, other, b"x\\n")
+    with open(end) as file:
+        file.readline()
+
+def iterates():
+    end, other = os.pipe()
+    later(os.write, other, b"x\\n")
+    with open(end) as file:
+        for line in file:
+            break
+
+def waits():
+    subprocess.run([sys.executable, "-S", "-c", "import time; time.sleep(0.4)"])
+
+def executes():
+    one, two = (
+        sqlite3.connect("shop.db", isolation_level=None, check_same_thread=False) for _ in "12"
+    )
+    one.execute("create table orders (id)")
+    one.execute("begin immediate")
+    later(one.execute, "commit")
+    two.execute("insert into orders values (1)")
+
+def gets():
+    orders = queue.SimpleQueue()
+    later(orders.put, 1)
+    orders.get()
+
+def computes():
+    end = time.monotonic() + 0.4
+    while time.monotonic() < end:
+        len(str(end))
+
+def finds_short_calls():
+    for _ in range(100_000):
+        os.stat(".")
+
+for function in (sleeps, acquires, enters, selects, polls, receives, reads, iterates, waits,
+                 executes, gets):
+    function()
+burner = threading.Thread(target=computes)
+burner.start()
+computes()
+burner.join()
+finds_short_calls()
+"""
+
+CALLS = """
+select caller.name, call.name, call.dur, caller.dur,
+  extract_arg(call.arg_set_id, 'debug.begins_up_to_ns_later')
+from slice call left join slice caller on call.parent_id = caller.id
+where call.category = 'python.functions' and call.name in ({})
+"""
+BY_EVENTS = {
+    "sleeps": "time.sleep",
+    "acquires": "_thread.lock.acquire",
+    "selects": "select.select",
+    "polls": "select.epoll.poll",
+    "receives": "_socket.socket.recv",
+    "reads": "_io.TextIOWrapper.readline",
+    "subprocess.Popen._try_wait": "posix.waitpid",
+    "executes": "sqlite3.Connection.execute",
+}
+BY_SAMPLES = {"enters": "lock.__enter__", "iterates": "file.__next__", "gets": "orders.get"}
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("blocking")
+    (folder / "shop.py").write_text(PROGRAM)
+    done = record(folder / "shop.pftrace", "shop.py", cwd=folder)
+    assert done.status == 0, done.stderr
+    return done.trace
+
+
+@pytest.fixture
+def trace(oracle: Any, recording: bytes) -> Any:
+    return check_trace(oracle, recording)
+
+
+def longest(trace: Any, caller: str, name: str) -> tuple[int, int, int | None]:
+    """Return the durations of a call and of its caller, and how exact the begin is."""
+    rows = [row for row in trace.query(CALLS.format(repr(name))) if row[0] == caller]
+    assert rows, trace.query("select distinct name from slice where category = 'python.functions'")
+    return tuple(max(rows, key=lambda row: row[2])[2:])
+
+
+@pytest.mark.parametrize("caller", BY_EVENTS)
+def test_blocking_call_is_a_slice_with_exact_times(trace: Any, caller: str) -> None:
+    if caller.endswith("_try_wait") and not trace.query(
+        "select 1 from slice where name = 'subprocess.Popen._try_wait'"
+    ):
+        pytest.skip("this version of CPython waits for processes by pidfd")
+    duration, of_caller, begins_later = longest(trace, caller, BY_EVENTS[caller])
+    assert 300_000_000 < duration <= of_caller
+    assert begins_later is None
+
+
+@pytest.mark.parametrize("caller", BY_SAMPLES)
+def test_blocking_call_without_an_event_is_found_by_samples(trace: Any, caller: str) -> None:
+    duration, of_caller, begins_later = longest(trace, caller, BY_SAMPLES[caller])
+    assert 300_000_000 < duration <= of_caller
+    assert begins_later is not None
+
+
+def test_threads_that_wait_for_the_gil_or_a_cpu_have_no_slices_of_c_functions(trace: Any) -> None:
+    below = "select call.name from slice caller join slice call on call.parent_id = caller.id"
+    found = trace.query(f"{below} where caller.name = 'computes'")
+    assert {name for (name,) in found} <= {"garbage collection"}
+
+
+def test_call_site_with_short_calls_is_not_shown(trace: Any) -> None:
+    assert trace.query("select count(*) from slice where name = 'posix.stat'") == [(0,)]
