@@ -1,5 +1,7 @@
 #include "hooks/auto_detail.h"
 
+#include "hooks/backend.h"
+#include "hooks/c_calls.h"
 #include "hooks/code_filter.h"
 #include "hooks/python_layout.h"
 #include "hooks/shown_calls.h"
@@ -27,7 +29,9 @@ void st_auto_start(const char* threshold_file) {
 void st_auto_stop(void) {
   st_sampler_stop();
   st_samples_take(false);
-  st_shown_end_all(st_hooks.api->now());
+  uint64_t now = st_hooks.api->now();
+  st_shown_visit(st_c_calls_end, now);
+  st_shown_end_all(now);
   st_call_sites_clear();
   st_code_records_clear();
 }
@@ -87,6 +91,8 @@ bool st_auto_enter(PyObject* code) {
   struct st_code_record* r = st_code_record_get(code);
   if (ST_UNLIKELY(!r || r->state == ST_CODE_NEVER))
     return false;
+  if (ST_UNLIKELY(r->may_block))
+    st_backend_watch_calls(r);
   if (ST_UNLIKELY(st_hooks.api->is_untraced()))
     return true;
   uint64_t now = st_hooks.api->now();

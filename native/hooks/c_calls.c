@@ -1,7 +1,6 @@
 #include "hooks/c_calls.h"
 
 #include "hooks/c_functions.h"
-#include "hooks/shown_calls.h"
 
 static void write_call(struct st_shown_calls* s, struct st_call_site* site,
                        uint64_t begin, uint64_t end, PyObject* arguments) {

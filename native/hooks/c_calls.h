@@ -20,35 +20,13 @@
  */
 #pragma once
 
-#include "hooks/call_sites.h"
-#include "hooks/code_records.h"
+#include "hooks/shown_calls.h"
 
 enum {
   ST_LONG_C_CALL_NS = 1000000,
   /* After this number of short calls in a row a site is switched off. */
   ST_SHORT_C_CALLS = 2,
-  ST_OPEN_C_CALLS = 8,
 };
-
-struct st_c_call {
-  uint64_t frame; /* The address of the calling frame. */
-  uint64_t begin;
-  struct st_call_site* site;
-};
-
-/* A wait that samples have found.  It is open if `site` is set. */
-struct st_wait {
-  struct st_call_site* site;
-  uint64_t begin, begin_at_latest;
-};
-
-struct st_c_calls {
-  struct st_c_call open[ST_OPEN_C_CALLS]; /* The calls that events reported. */
-  uint32_t depth;
-  struct st_wait wait;
-};
-
-struct st_shown_calls;
 
 /* Handles the begin of a call that an event reports.  Returns false if the
  * interpreter need not report the calls of this site. */

@@ -3,7 +3,6 @@
 #include <opcode.h>
 
 #include "core/identity_cache.h"
-#include "hooks/backend.h"
 #include "hooks/call_sites.h"
 #include "hooks/code_filter.h"
 
@@ -137,12 +136,11 @@ struct st_code_record* st_code_record_get(PyObject* code) {
     return NULL;
   r->code = Py_NewRef(code);
   r->was_off = state == ST_CODE_OFF;
+  r->may_block = state != ST_CODE_NEVER && st_code_may_block(code);
   atomic_store_explicit(&r->state, state, memory_order_relaxed);
   uint32_t number = atomic_load_explicit(&count, memory_order_relaxed);
   atomic_store_explicit(&count, number + 1, memory_order_release);
   add_to_table(address, number);
-  if (state != ST_CODE_NEVER && st_code_may_block(code))
-    st_backend_watch_calls(r);
   return r;
 }
 

@@ -34,6 +34,9 @@ struct st_code_record {
   _Atomic bool armed;
   /* The code was OFF at some time, so some of its calls were not counted. */
   bool was_off;
+  /* This code contains the name of a function that may block (call_sites.h),
+   * but the interpreter does not report the calls that it makes yet. */
+  bool may_block;
   /* The interpreter reports the calls that this code makes (c_calls.h). */
   bool reports_calls;
   uint32_t short_row; /* The number of short calls since the last long call. */

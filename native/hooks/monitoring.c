@@ -273,6 +273,7 @@ static void set_calls(struct st_code_record* r, bool on) {
 }
 
 void st_backend_watch_calls(struct st_code_record* r) {
+  r->may_block = false;
   if (!r->reports_calls && tool >= 0)
     set_calls(r, true);
 }

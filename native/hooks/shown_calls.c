@@ -289,21 +289,28 @@ void st_shown_cut(struct st_shown_calls* s, uint32_t depth) {
     close_innermost(s, s->frames[s->depth - 1].last);
 }
 
-void st_shown_end_all(uint64_t now) {
+void st_shown_visit(void (*visit)(struct st_shown_calls* s, uint64_t now),
+                    uint64_t now) {
   if (threads.forked)
     st_thread_list_reap(&threads);
   for (struct st_thread_record* r = threads.first; r; r = r->next) {
     struct st_shown_calls* s = calls_of(r);
-    if (s->generation != st_hooks.generation)
-      continue;
-    st_c_calls_end(s, atomic_load(&r->ended) ? s->last_sample_time : now);
-    st_shown_write_due(s, now);
-    while (s->depth) {
-      const struct st_shown_frame* f = &s->frames[s->depth - 1];
-      bool open = !f->sampled && !atomic_load(&r->ended);
-      close_innermost(s, open ? now : f->last);
-    }
+    if (s->generation == st_hooks.generation)
+      visit(s, atomic_load(&r->ended) ? s->last_sample_time : now);
   }
+}
+
+static void end_calls(struct st_shown_calls* s, uint64_t now) {
+  st_shown_write_due(s, now);
+  while (s->depth) {
+    const struct st_shown_frame* f = &s->frames[s->depth - 1];
+    bool open = !f->sampled && !atomic_load(&s->thread.ended);
+    close_innermost(s, open ? now : f->last);
+  }
+}
+
+void st_shown_end_all(uint64_t now) {
+  st_shown_visit(end_calls, now);
 }
 
 static void note_event(struct st_shown_calls* s, uint64_t now) {

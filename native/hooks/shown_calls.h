@@ -27,7 +27,7 @@
 #pragma once
 
 #include "core/thread_list.h"
-#include "hooks/c_calls.h"
+#include "hooks/call_sites.h"
 #include "hooks/code_records.h"
 #include "hooks/tracer.h"
 
@@ -36,6 +36,8 @@ enum {
   ST_SHORT_CALLS = 100,
   /* The largest number of nested calls that a thread can show. */
   ST_SHOWN_CALLS = 4096,
+  /* The largest number of nested calls of C functions (c_calls.h). */
+  ST_OPEN_C_CALLS = 8,
 };
 
 struct st_shown_frame {
@@ -79,6 +81,24 @@ struct st_last_sample {
   /* How many events the thread has had.  If there was an event after the last
    * sample, the thread's stack may differ from that sample. */
   _Atomic uint64_t events;
+};
+
+struct st_c_call {
+  uint64_t frame; /* The address of the calling frame. */
+  uint64_t begin;
+  struct st_call_site* site;
+};
+
+/* A wait that samples have found.  It is open if `site` is set. */
+struct st_wait {
+  struct st_call_site* site;
+  uint64_t begin, begin_at_latest;
+};
+
+struct st_c_calls {
+  struct st_c_call open[ST_OPEN_C_CALLS]; /* The calls that events reported. */
+  uint32_t depth;
+  struct st_wait wait;
 };
 
 struct st_shown_calls {
@@ -164,6 +184,10 @@ void st_shown_settle(struct st_shown_calls* s, uint64_t frame);
 bool st_shown_track(struct st_shown_calls* s, PyObject** track);
 /* Writes the BEGIN of each call that has lasted as long as the threshold. */
 void st_shown_write_due(struct st_shown_calls* s, uint64_t now);
+/* Calls `visit` for each thread with open calls, at the end of the recording.
+ * The time is `now`, or earlier if the thread has ended. */
+void st_shown_visit(void (*visit)(struct st_shown_calls* s, uint64_t now),
+                    uint64_t now);
 /* Ends all open calls of all threads, at the end of the recording. */
 void st_shown_end_all(uint64_t now);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hooks/backend.h"
+#include "hooks/c_calls.h"
 #include "hooks/python_layout.h"
 
 enum { WORDS = 1 << 16, HEAD = 9 };
