@@ -8,8 +8,10 @@ _Thread_local struct st_call_stack* st_thread_stack;
 
 static void forget_frames(struct st_call_stack* s) {
   while (s->depth) {
-    PyObject* subject = s->frames[--s->depth].subject;
-    Py_XDECREF(subject);
+    struct st_frame f = s->frames[--s->depth];
+    if (f.subject)
+      Py_XDECREF(f.arguments);
+    Py_XDECREF(f.subject);
   }
   s->begun = 0;
   s->beyond = 0;
@@ -83,12 +85,27 @@ static bool make_room(struct st_call_stack* s) {
   return true;
 }
 
-static void begin(struct st_frame* f, PyObject* subject) {
+static struct st_past_event event_with(PyObject* arguments, uint64_t time) {
+  return (struct st_past_event){.timestamp = time ? time : st_hooks.api->now(),
+                                .arguments = arguments};
+}
+
+static uint32_t begin_with(const struct st_frame* f, PyObject* code,
+                           PyObject* arguments) {
+  uint32_t except = f->timestamp ? f->mask : st_hooks.api->take_traced(code);
+  struct st_past_event e = event_with(arguments, f->timestamp);
+  return st_hooks.api->begin_past(st_hooks.category, code, except, &e);
+}
+
+static void begin(struct st_frame* f, PyObject* subject, PyObject* arguments) {
   const struct st_track_event_api* api = st_hooks.api;
-  f->mask =
-      PyCode_Check(subject)
-          ? api->begin_code(st_hooks.category, subject, f->timestamp, f->mask)
-          : api->begin_name(st_hooks.category, subject, f->timestamp);
+  if (!PyCode_Check(subject))
+    f->mask = api->begin_name(st_hooks.category, subject, f->timestamp);
+  else if (arguments && !api->is_untraced())
+    f->mask = begin_with(f, subject, arguments);
+  else
+    f->mask =
+        api->begin_code(st_hooks.category, subject, f->timestamp, f->mask);
   f->since =
       /* The start counter is read after begin_code(), which may run Python code
        * that starts a session. */
@@ -96,9 +113,10 @@ static void begin(struct st_frame* f, PyObject* subject) {
 }
 
 static void begin_waiting(struct st_frame* f) {
-  PyObject* subject = f->subject;
+  PyObject *subject = f->subject, *arguments = f->arguments;
   f->subject = NULL;
-  begin(f, subject);
+  begin(f, subject, arguments);
+  Py_XDECREF(arguments);
   Py_DECREF(subject);
 }
 
@@ -111,7 +129,7 @@ static void begin_all_due(struct st_call_stack* s, uint64_t now) {
 }
 
 void st_call_stack_enter_slowly(struct st_call_stack* s, const void* key,
-                                PyObject* subject) {
+                                PyObject* subject, PyObject* arguments) {
   uint64_t now = st_hooks.min_duration_ns ? st_hooks.api->now() : 0;
   if (now)
     begin_all_due(s, now);
@@ -124,9 +142,10 @@ void st_call_stack_enter_slowly(struct st_call_stack* s, const void* key,
   *f = (struct st_frame){.key = key, .timestamp = now};
   if (now) {
     f->subject = Py_NewRef(subject);
+    f->arguments = Py_XNewRef(arguments);
     f->mask = st_hooks.api->take_traced(subject);
   } else {
-    begin(f, subject);
+    begin(f, subject, arguments);
   }
 }
 
@@ -136,16 +155,24 @@ void st_call_stack_enter_c(PyObject* callable) {
   struct st_call_stack* s = st_call_stack_get();
   PyObject* name = s ? Py_XNewRef(st_c_function_name(callable)) : NULL;
   if (name)
-    st_call_stack_enter_slowly(s, callable, name);
+    st_call_stack_enter_slowly(s, callable, name, NULL);
   Py_XDECREF(name);
 }
 
 static void drop_waiting(struct st_frame* f) {
   st_hooks.counts.too_short++;
+  Py_CLEAR(f->arguments);
   Py_CLEAR(f->subject);
 }
 
-static void close_innermost(struct st_call_stack* s, PyObject* raised) {
+static void end_with(const struct st_frame* f, PyObject* arguments,
+                     uint64_t time) {
+  struct st_past_event e = event_with(arguments, time);
+  st_hooks.api->end_past(f->mask, f->since, &e);
+}
+
+static void close_innermost(struct st_call_stack* s, PyObject* raised,
+                            PyObject* arguments) {
   uint64_t now = 0;
   if (st_hooks.min_duration_ns) {
     now = st_hooks.api->now();
@@ -160,6 +187,8 @@ static void close_innermost(struct st_call_stack* s, PyObject* raised) {
     s->begun = s->depth;
   if (f->mask && raised)
     st_hooks.api->end_raised(f->mask, f->since, now, raised);
+  else if (f->mask && arguments)
+    end_with(f, arguments, now);
   else if (f->mask)
     st_hooks.api->end(f->mask, f->since, now);
 }
@@ -174,7 +203,7 @@ static uint32_t depth_of(const struct st_call_stack* s, const void* key) {
 }
 
 void st_call_stack_leave_slowly(struct st_call_stack* s, const void* key,
-                                PyObject* raised) {
+                                PyObject* raised, PyObject* arguments) {
   if (s->generation != st_hooks.generation)
     return;
   if (s->beyond) {
@@ -186,8 +215,8 @@ void st_call_stack_leave_slowly(struct st_call_stack* s, const void* key,
     return;
   st_hooks.counts.unfinished += s->depth - depth;
   while (s->depth > depth)
-    close_innermost(s, NULL);
-  close_innermost(s, raised);
+    close_innermost(s, NULL, NULL);
+  close_innermost(s, raised, arguments);
 }
 
 void st_call_stack_flush(void) {

@@ -33,6 +33,8 @@ struct st_frame {
   /* The code object or name of the call: a strong reference while the BEGIN is
    * not written yet; else NULL. */
   PyObject* subject;
+  /* The arguments of a BEGIN that is not written yet: a dict, or NULL. */
+  PyObject* arguments;
   uint64_t timestamp;
   /* The slots that got the BEGIN of the call.  Before the BEGIN is written: the
    * slots that must not get it. */
@@ -58,13 +60,14 @@ extern _Thread_local struct st_call_stack* st_thread_stack;
 struct st_call_stack* st_call_stack_prepare(void);
 
 /* Enter and leave a call in all cases that the inline functions below do not
- * handle.  `subject` is the code object, or the name of the C function. */
+ * handle.  `subject` is the code object, or the name of the C function.
+ * `arguments` are those of the slice, a dict or NULL. */
 void st_call_stack_enter_slowly(struct st_call_stack* s, const void* key,
-                                PyObject* subject);
+                                PyObject* subject, PyObject* arguments);
 /* Leaves a call.  `raised` is the type of the exception that has left the call,
  * or NULL. */
 void st_call_stack_leave_slowly(struct st_call_stack* s, const void* key,
-                                PyObject* raised);
+                                PyObject* raised, PyObject* arguments);
 
 /* Writes the waiting BEGINs of those calls of the calling thread that have
  * reached the minimal duration. */
@@ -92,7 +95,7 @@ static inline void st_call_stack_enter_code(PyObject* code) {
   if (ST_UNLIKELY(!s))
     return;
   if (ST_UNLIKELY(s->depth == s->capacity || st_hooks.min_duration_ns)) {
-    st_call_stack_enter_slowly(s, code, code);
+    st_call_stack_enter_slowly(s, code, code, NULL);
     return;
   }
   const struct st_track_event_api* api = st_hooks.api;
@@ -111,7 +114,7 @@ static inline void st_call_stack_leave(const void* key) {
   if (ST_UNLIKELY(!st_call_stack_is_innermost(s, key) ||
                   st_hooks.min_duration_ns)) {
     if (s)
-      st_call_stack_leave_slowly(s, key, NULL);
+      st_call_stack_leave_slowly(s, key, NULL, NULL);
     return;
   }
   const struct st_frame* f = &s->frames[--s->depth];

@@ -16,7 +16,7 @@
 enum { DEFAULT_MAX_DEPTH = 400, MAX_MAX_DEPTH = 1 << 20 };
 
 struct options {
-  PyObject *category, *accepts;
+  PyObject *category, *accepts, *arguments_of, *result_of;
   unsigned long long min_duration_ns;
   long max_depth;
   int c_functions, auto_detail;
@@ -45,7 +45,18 @@ static bool check_category(PyObject* category) {
   return ok;
 }
 
-static bool check_options(struct options* o) {
+/* Replaces None by NULL.  Returns false with an exception set if the option is
+ * no function. */
+static bool take_function(const char* name, PyObject** function) {
+  if (*function == Py_None)
+    *function = NULL;
+  if (!*function || PyCallable_Check(*function))
+    return true;
+  PyErr_Format(PyExc_TypeError, "%s must be callable or None", name);
+  return false;
+}
+
+static bool check_options(const struct options* o) {
   if (!check_category(o->category))
     return false;
   if (o->auto_detail && PY_VERSION_HEX < 0x030C0000) {
@@ -54,11 +65,11 @@ static bool check_options(struct options* o) {
                     "recorded; record with --full or --ring");
     return false;
   }
-  if (o->accepts == Py_None)
-    o->accepts = NULL;
-  if (o->accepts && !PyCallable_Check(o->accepts)) {
-    PyErr_SetString(PyExc_TypeError,
-                    "accepts must be callable(code, module) or None");
+  if ((o->arguments_of || o->result_of) &&
+      (PY_VERSION_HEX < 0x030C0000 || o->auto_detail)) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "arguments and results of calls need CPython 3.12 or "
+                    "later, and --full or --ring: functions aren't recorded");
     return false;
   }
   if (o->max_depth < 1 || o->max_depth > MAX_MAX_DEPTH) {
@@ -70,20 +81,26 @@ static bool check_options(struct options* o) {
 }
 
 static bool parse_options(PyObject* args, PyObject* kwargs, struct options* o) {
-  static char* names[] = {"category",       "accepts",     "min_duration_ns",
-                          "max_depth",      "c_functions", "auto_detail",
-                          "threshold_file", NULL};
+  static char* names[] = {
+      "category",    "accepts",     "min_duration_ns", "max_depth",
+      "c_functions", "auto_detail", "threshold_file",  "arguments_of",
+      "result_of",   NULL};
   *o = (struct options){.max_depth = DEFAULT_MAX_DEPTH};
   return PyArg_ParseTupleAndKeywords(
-             args, kwargs, "O|$OKlppz:start", names, &o->category, &o->accepts,
-             &o->min_duration_ns, &o->max_depth, &o->c_functions,
-             &o->auto_detail, &o->threshold_file) &&
-         check_options(o);
+             args, kwargs, "O|$OKlppzOO:start", names, &o->category,
+             &o->accepts, &o->min_duration_ns, &o->max_depth, &o->c_functions,
+             &o->auto_detail, &o->threshold_file, &o->arguments_of,
+             &o->result_of) &&
+         take_function("accepts", &o->accepts) &&
+         take_function("arguments_of", &o->arguments_of) &&
+         take_function("result_of", &o->result_of) && check_options(o);
 }
 
 static void use_options(const struct options* o) {
   Py_XSETREF(st_hooks.category, Py_NewRef(o->category));
   Py_XSETREF(st_hooks.accepts, Py_XNewRef(o->accepts));
+  Py_XSETREF(st_hooks.arguments_of, Py_XNewRef(o->arguments_of));
+  Py_XSETREF(st_hooks.result_of, Py_XNewRef(o->result_of));
   st_hooks.min_duration_ns = o->min_duration_ns;
   st_hooks.max_depth = (uint32_t)o->max_depth;
   st_hooks.c_functions = o->c_functions && !o->auto_detail;
@@ -132,6 +149,8 @@ static PyObject* stop(PyObject* Py_UNUSED(module),
   if (st_hooks.auto_detail)
     st_auto_stop();
   Py_CLEAR(st_hooks.accepts);
+  Py_CLEAR(st_hooks.arguments_of);
+  Py_CLEAR(st_hooks.result_of);
   st_c_names_clear();
   Py_RETURN_NONE;
 }
@@ -179,7 +198,8 @@ static PyObject* resume_sampling(PyObject* module, PyObject* unused) {
 static PyMethodDef kFunctions[] = {
     {"start", (PyCFunction)(void (*)(void))start, METH_VARARGS | METH_KEYWORDS,
      "start(category, *, accepts=None, min_duration_ns=0, max_depth=400,\n"
-     "      c_functions=False, auto_detail=False, threshold_file=None)\n--\n\n"
+     "      c_functions=False, auto_detail=False, threshold_file=None,\n"
+     "      arguments_of=None, result_of=None)\n--\n\n"
      "Record every call as a slice of the category."},
     {"stop", stop, METH_NOARGS, "Stop recording calls."},
     {"running", running, METH_NOARGS, "Return whether calls are recorded now."},

@@ -13,6 +13,7 @@
 #include "hooks/auto_detail.h"
 #include "hooks/c_functions.h"
 #include "hooks/call_stack.h"
+#include "hooks/call_values.h"
 #include "hooks/code_filter.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -60,7 +61,29 @@ CALLBACK(on_unwind) {
   struct st_call_stack* s = st_thread_stack;
   if (st_call_stack_is_innermost(s, args[0]) ||
       (s && st_code_accepted(args[0])))
-    st_call_stack_leave_slowly(s, args[0], (PyObject*)Py_TYPE(args[2]));
+    st_call_stack_leave_slowly(s, args[0], (PyObject*)Py_TYPE(args[2]), NULL);
+  Py_RETURN_NONE;
+}
+
+CALLBACK(on_enter_with_values) {
+  if (!st_code_accepted(args[0]))
+    return Py_NewRef(disable);
+  /* This may run Python code of other threads, which may stop the tracer. */
+  PyObject* arguments = st_call_arguments(args[0]);
+  struct st_call_stack* s = st_hooks.running ? st_call_stack_get() : NULL;
+  if (s)
+    st_call_stack_enter_slowly(s, args[0], args[0], arguments);
+  Py_XDECREF(arguments);
+  Py_RETURN_NONE;
+}
+
+CALLBACK(on_leave_with_values) {
+  if (!st_code_accepted(args[0]))
+    return Py_NewRef(disable);
+  PyObject* result = st_call_result(args[0], args[2]);
+  if (st_hooks.running && st_thread_stack)
+    st_call_stack_leave_slowly(st_thread_stack, args[0], NULL, result);
+  Py_XDECREF(result);
   Py_RETURN_NONE;
 }
 
@@ -122,6 +145,11 @@ static const struct event kAutoCEvents[] = {
     {"C_RETURN", on_auto_c_return},
     {"C_RAISE", on_auto_c_return},
 };
+/* Replace those of kPythonEvents if values of calls are recorded. */
+static const struct event kValueEvents[] = {
+    {"PY_START", on_enter_with_values},
+    {"PY_RETURN", on_leave_with_values},
+};
 static const struct event kCEvents[] = {
     {"CALL", on_call},
     {"C_RETURN", on_c_return},
@@ -129,6 +157,7 @@ static const struct event kCEvents[] = {
 };
 enum {
   PYTHON_EVENTS = sizeof kPythonEvents / sizeof *kPythonEvents,
+  VALUE_EVENTS = sizeof kValueEvents / sizeof *kValueEvents,
   C_EVENTS = sizeof kCEvents / sizeof *kCEvents,
 };
 
@@ -249,6 +278,9 @@ bool st_backend_start(void) {
     return false;
   long bits = add_callbacks(st_hooks.auto_detail ? kAutoEvents : kPythonEvents,
                             PYTHON_EVENTS, true);
+  if (bits >= 0 && (st_hooks.arguments_of || st_hooks.result_of) &&
+      add_callbacks(kValueEvents, VALUE_EVENTS, true) < 0)
+    bits = -1;
   if (bits >= 0 && (st_hooks.c_functions || st_hooks.auto_detail)) {
     long more = add_callbacks(st_hooks.auto_detail ? kAutoCEvents : kCEvents,
                               C_EVENTS, true);

@@ -8,6 +8,7 @@
  *
  *   backend.h       starts and stops monitoring.c or profile.c
  *   code_filter.h   decides whether a code object is traced
+ *   call_values.h   arguments and results of calls
  *   c_functions.h   names of C functions
  *   around.h        runs an observer before and after a function, without a
  *                   Python frame of its own
@@ -60,6 +61,9 @@ struct st_hooks {
   /* The code filter: a Python callable (code, module name).  It returns a bool,
    * or the name of the code's slices.  NULL if all code is traced. */
   PyObject* accepts;
+  /* Python functions that describe the values of a call (call_values.h), or
+   * NULL. */
+  PyObject *arguments_of, *result_of;
   uint64_t min_duration_ns;
   uint32_t max_depth;
   bool c_functions;

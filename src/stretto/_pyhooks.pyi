@@ -17,6 +17,8 @@ def start(
     c_functions: bool = False,
     auto_detail: bool = False,
     threshold_file: str | None = None,
+    arguments_of: Callable[[CodeType, tuple[object, ...]], dict[str, Any]] | None = None,
+    result_of: Callable[[CodeType, object], dict[str, Any]] | None = None,
 ) -> bool:
     """Record every call as a slice of the category, on the calling thread's track.
 
@@ -35,6 +37,8 @@ def start(
             stacks.
         threshold_file: a file that holds the threshold as a u64 in nanoseconds, which may rise
             during the recording; None: the threshold is 50 us.
+        arguments_of: returns the arguments of the slice of a call, from the call's arguments.
+        result_of: returns the arguments of the end of the slice, from the call's result.
 
     Returns:
         False in a sub-interpreter, where nothing happens.

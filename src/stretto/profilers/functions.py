@@ -55,6 +55,8 @@ class FunctionOptions:
         threshold_file: for auto detail: path of a file that holds the threshold as a u64 in
             nanoseconds; the threshold may rise during the recording. "" for 50 us.
         imports: "full", "folded" or "off", see `folded_code`.
+        log_args: whether slices have the arguments of their calls, see `call_values`.
+        log_result: whether slices have the results of their calls.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
@@ -66,6 +68,8 @@ class FunctionOptions:
         "exclude",
         "imports",
         "include",
+        "log_args",
+        "log_result",
         "max_depth",
         "min_duration_ns",
         "threshold_file",
@@ -82,6 +86,8 @@ class FunctionOptions:
         auto_detail: Any = False,
         threshold_file: Any = "",
         imports: Any = FOLDED,
+        log_args: Any = False,
+        log_result: Any = False,
     ) -> None:
         self.include = _patterns("include", include)
         self.exclude = _patterns("exclude", exclude)
@@ -93,6 +99,8 @@ class FunctionOptions:
         if imports not in IMPORTS:
             raise ConfigError(f"imports: choose from {', '.join(IMPORTS)}, not {imports!r}.")
         self.imports = imports
+        self.log_args = bool(log_args)
+        self.log_result = bool(log_result)
 
     @classmethod
     def parse(cls, options: Mapping[str, object]) -> FunctionOptions:
@@ -119,6 +127,16 @@ def _code_choice(options: FunctionOptions) -> Callable[[CodeType, str | None], s
         return code_name(code, module)
 
     return choose
+
+
+def _call_values(options: FunctionOptions) -> dict[str, Any]:
+    """Return the functions that describe the values of calls, by their names in `start`."""
+    chosen = {"arguments_of": options.log_args, "result_of": options.log_result}
+    if not any(chosen.values()):
+        return {}
+    from stretto.profilers import call_values
+
+    return {name: getattr(call_values, name) for name, wanted in chosen.items() if wanted}
 
 
 class _Tracer:
@@ -148,6 +166,7 @@ class _Tracer:
                 c_functions=options.c_functions,
                 auto_detail=options.auto_detail,
                 threshold_file=options.threshold_file or None,
+                **_call_values(options),
             )
             self.failure = ""
         except RuntimeError as error:

@@ -57,7 +57,10 @@ CATEGORIES = {
 """(category, description) for each option `--no-NAME`."""
 
 
-NOT_AUTO = ("buffer", "c_functions", "min_duration", "max_depth", "attach", "system")
+NOT_AUTO = (
+    "buffer", "c_functions", "log_args", "log_result", "min_duration", "max_depth", "attach",
+    "system",
+)  # fmt: skip
 """Options that auto detail doesn't have: with one of them, a ring is the default."""
 
 DEFAULT_MODE = "auto" if sys.version_info >= (3, 12) else "ring"
@@ -163,7 +166,8 @@ def _add_output_options(parser: VerbParser) -> None:
         "--ring",
         action="store_true",
         help="every call, the last that fit into --buffer; the default on CPython 3.11, and with "
-        "--buffer, --c-functions, --min-duration, --max-depth, --attach and --system",
+        "--buffer, --c-functions, --log-args, --log-result, --min-duration, --max-depth, --attach "
+        "and --system",
     )
     add("--stream", action="store_true", help="the same as --full")
     add("--max-size", metavar="SIZE", type=_size, help="with --full: end at this size")
@@ -188,6 +192,13 @@ def _add_content_options(parser: VerbParser) -> None:
         help="also record requests of HTTP and gRPC, with arrows from client to server; adds a "
         "header to requests without a traceparent",
     )
+    for name, text in (("args", "arguments"), ("result", "results")):
+        add(
+            f"--log-{name}",
+            action="store_true",
+            help=f"record the {text} of calls, shortened, without those that sound like secrets; "
+            "on CPython 3.12 and later",
+        )
     add("--c-functions", action="store_true", help="also record calls of functions written in C")
     add(
         "--category",
@@ -296,6 +307,8 @@ class RecordOptions:
         self.output: str = parsed.output
         self.quiet: bool = parsed.quiet
         self.private = [text for name, text in PRIVATE.items() if not getattr(parsed, name)]
+        if parsed.log_args or parsed.log_result:
+            self.private.append("arguments or results of calls")
         mode = _mode(parsed)
         if parsed.max_size is not None and mode != "full":
             raise CommandError(
@@ -375,8 +388,9 @@ def _target_options(parsed: argparse.Namespace, mode: str) -> dict[str, list[str
         options["flows"] = ["1"]
     if parsed.no_args:
         options["no_args"] = ["1"]
-    if parsed.c_functions:
-        options["c_functions"] = ["1"]
+    for name in ("c_functions", "log_args", "log_result"):
+        if getattr(parsed, name):
+            options[name] = ["1"]
     if mode == "auto":
         options["auto_detail"] = ["1"]
     return options

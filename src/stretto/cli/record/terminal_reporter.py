@@ -67,7 +67,7 @@ class TerminalReporter:
         if result.auto_detail:
             text = "\n".join([text, *detail_lines(result)])
         if self._private:
-            text += f"\n  private: the trace holds {' and '.join(self._private)}"
+            text += f"\n  private: the trace holds {', '.join(self._private)}"
         if result.size is not None:  # If it is None, saving failed.
             text = f"{text}\n{whereabouts(result.path, result.size, result.seconds)}"
         self._print_above(text)
