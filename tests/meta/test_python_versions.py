@@ -68,6 +68,7 @@ PATTERN = re.compile(
 """The last two alternatives are members of a thread, a frame or an interpreter."""
 
 CONDITIONAL = {
+    "arguments of a call are read from its frame": "call_values.c",
     "auto_detail needs sys.monitoring": "module.c",
     "calls are reported by sys.monitoring": "monitoring.c",
     "calls are reported by the profile function": "profile.c",
