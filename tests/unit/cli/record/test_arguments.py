@@ -76,7 +76,7 @@ def test_auto_detail_is_the_default_since_cpython_312():
 def test_options_are_passed_to_recorded_processes():
     options = RecordOptions(
         "--include a --include b/c --exclude d --min-duration 2us".split()
-        + "--max-depth 9 --c-functions --log-args --log-result x.py".split()
+        + "--max-depth 9 --c-functions x.py".split()
     )
     assert options.recording.target == {
         "include": ["a", "b/c"],
@@ -84,8 +84,6 @@ def test_options_are_passed_to_recorded_processes():
         "min_duration_ns": ["2000"],
         "max_depth": ["9"],
         "c_functions": ["1"],
-        "log_args": ["1"],
-        "log_result": ["1"],
     }
 
 
