@@ -35,6 +35,8 @@ FLUSH_PERIOD_MS = 5000
 """Without regular flushes the trace processor assumes that events may be out of order."""
 STALL_THEN_DROP = 3
 """DataSourceConfig.BufferExhaustedPolicy."""
+CATEGORY_OPTIONS = ("--no-gc", "--no-asyncio", "--no-logs", "--no-exceptions")
+"""Options of the recorder process, for the built-in categories that no argument asks for."""
 
 
 def parse_size(text: str | int, what: str = "buffer") -> int:
@@ -172,12 +174,11 @@ class recording:  # noqa: N801  # used like a function
         return self._session
 
     def _recorder_options(self) -> list[str]:
-        options = ["--no-gc", "--no-asyncio", "--no-logs", "--no-exceptions"]
+        options = list(CATEGORY_OPTIONS)
         if not self._functions:
             options.append("--no-functions")
-        return (
-            [*options, "--stream"] if self._stream else [*options, f"--buffer={self._buffer_bytes}"]
-        )
+        options.append("--stream" if self._stream else f"--buffer={self._buffer_bytes}")
+        return options
 
     def _start(self, session: TracingSession) -> TracingSession:
         try:

@@ -6,6 +6,7 @@ import pytest
 
 from stretto.base.errors import CommandError, ConfigError
 from stretto.cli.record.arguments import RecordOptions, parse_time_ns
+from stretto.client.recording import CATEGORY_OPTIONS
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,11 @@ def test_options_have_their_default_values():
         "python.log",
         "python.exceptions",
     }
+
+
+def test_recording_with_children_records_no_built_in_category_by_default():
+    options = RecordOptions([*CATEGORY_OPTIONS, "--no-functions", "app.py"])
+    assert options.recording.categories == []
 
 
 AUTO = {"include": [], "exclude": [], "auto_detail": ["1"]}
