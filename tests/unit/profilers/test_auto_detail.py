@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -43,7 +42,7 @@ def many(count: int) -> None:
     for _ in range(count):
         calls_str()
         leaf()
-    time.sleep(0.002)  # sleep: makes the call long enough to be recorded
+    sum(range(50_000))  # makes the call long enough to be recorded
 
 
 def counted() -> dict[str, Any]:
@@ -82,12 +81,12 @@ def test_short_calls_are_summed_in_arguments_of_the_slice_of_the_caller() -> Non
 @with_events
 def test_slice_ends_when_its_generator_yields_or_its_function_raises() -> None:
     def generates() -> Iterator[int]:
-        time.sleep(0.002)  # sleep: makes the call long enough to be recorded
+        sum(range(50_000))  # makes the call long enough to be recorded
         yield 1
-        time.sleep(0.002)  # sleep: makes the call long enough to be recorded
+        sum(range(50_000))  # makes the call long enough to be recorded
 
     def fails() -> None:
-        time.sleep(0.002)  # sleep: makes the call long enough to be recorded
+        sum(range(50_000))  # makes the call long enough to be recorded
         raise KeyError
 
     with recorded(CATEGORY) as result:
@@ -109,7 +108,7 @@ def test_call_that_contains_the_recording_has_no_slice() -> None:
         return result
 
     def inner_call(_: object) -> None:
-        time.sleep(0.002)  # sleep: makes the call long enough to be recorded
+        sum(range(50_000))  # makes the call long enough to be recorded
 
     calls = still_open().calls()
     assert [name.rpartition(".")[2] for name, _ in calls] == ["inner_call"]
