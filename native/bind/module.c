@@ -2,6 +2,7 @@
  * the folders below.
  *
  *   flows/         ids and hooks of flow tracing
+ *   analysis/      traces as tables
  *   track_event/   categories, slices, tracks
  *   data_path/     trace buffers, shared memory, queues    protozero/  messages
  *   common/        arguments, text, errors
@@ -39,7 +40,7 @@
       X(process_track), X(track), X(own_tracks), X(flow), X(task_track),  \
       X(misuse), X(event_options), X(category_events), X(emit), X(slice), \
       X(category), X(event_template), X(instance_functions),              \
-      X(track_event_capsule), X(flow_ids), X(message_hook)
+      X(track_event_capsule), X(flow_ids), X(message_hook), X(importer)
 
 #define DECLARATOR(name) st_bind_add_##name(PyObject*)
 int PARTS(DECLARATOR);

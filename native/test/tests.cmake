@@ -4,7 +4,7 @@ function(stretto_program path)
   cmake_path(GET path STEM name)
   add_executable(${name} ${path} ${ARGN})
   target_include_directories(${name} PRIVATE native native/test)
-  target_link_libraries(${name} PRIVATE st_probes st_core m)
+  target_link_libraries(${name} PRIVATE st_analysis st_probes st_core m)
 endfunction()
 
 if(STRETTO_TESTS)

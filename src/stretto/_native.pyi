@@ -10,7 +10,7 @@ The file is long because an extension module has one stub. It has a section for 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from types import CodeType
-from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar, final
+from typing import Any, Final, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, final
 
 from stretto.base.errors import DecodeError
 
@@ -946,6 +946,53 @@ def join_slices(reply: bytes | bytearray | memoryview, start: int) -> tuple[byte
 
     Returns trace bytes, and the position of the first field that isn't such a slice.
     """
+
+class TraceImporter:
+    """Reads a trace of TracePackets into tables with Perfetto's names and columns.
+
+    Args:
+        inflate: decompresses the packets in a `compressed_packets` field.
+    """
+
+    def __new__(cls, inflate: Callable[[bytes], bytes]) -> Self: ...
+    def feed(self, data: bytes | bytearray | memoryview, /) -> None:
+        """Read the next bytes of the trace.
+
+        Raises:
+            LocalProtocolError: The trace is complete, or another thread is feeding it.
+        """
+
+    def finish(self) -> None:
+        """Parse the events, and complete the tables."""
+
+    def tables(self) -> tuple[str, ...]:
+        """Return the names of the tables."""
+
+    def rows(self, table: str, /) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """Return the names of a table's columns, and its rows."""
+
+    def arrow(self, table: str, /) -> ArrowTable:
+        """Return a table for libraries that read Arrow data; the rows aren't copied."""
+
+    def slice_totals(
+        self, grouping: Literal["function", "category", "track"], /
+    ) -> tuple[
+        int, int, list[tuple[str | None, str | None, int, int, int, int, int, int, int, int]]
+    ]:
+        """Return the first and last timestamp, and the totals of groups of slices.
+
+        A row has category, name, track, count, total, self, p50, p90, p99 and maximum, in ns. The
+        total counts recursion once.
+        """
+
+class ArrowTable:
+    """A table with the methods of Arrow's PyCapsule interface."""
+
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:
     """Count the packets of a trace; return (packets, bytes parsed)."""

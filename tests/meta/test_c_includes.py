@@ -27,12 +27,14 @@ DEFINITION = "(?m)^(?!static)[\\w*(){{}} ]*?\\b{}\\([^;{{}}]*\\)\\s*\\{{"
 # Folders below native/. A file includes only headers of its own folder and of earlier folders.
 LAYERS = (
     "core",
+    "analysis",
     "probes",
     "bind/common",
     "bind/data_path",
     "bind/protozero",
     "bind/track_event",
     "bind/flows",
+    "bind/analysis",
     "bind",
 )
 RANK = {folder: rank for rank, folder in enumerate(LAYERS)}

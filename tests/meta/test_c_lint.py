@@ -36,8 +36,9 @@ def find(pattern: re.Pattern[str], paths: list[Path], complaint: str) -> list[st
 
 
 def test_core_does_not_include_python_headers() -> None:
-    paths = native_sources("core") + native_sources("probes") + native_sources("test")
-    report(find(PYTHON_HEADER, paths, "no Python in native/core and native/probes"))
+    folders = ("core", "analysis", "probes", "test")
+    paths = [path for folder in folders for path in native_sources(folder)]
+    report(find(PYTHON_HEADER, paths, f"no Python in {folders}"))
 
 
 def test_private_python_api_is_used_only_in_hooks() -> None:

@@ -1,0 +1,79 @@
+/* Clocks: converts timestamps between clocks by the snapshots of a trace.
+ *
+ * A snapshot holds the values of several clocks at one moment.  Snapshots of
+ * the same clocks make a series:
+ *
+ *   clocks    BOOTTIME  64 of sequence 2
+ *   values        1000               100
+ *                 2000              1100
+ *
+ * A conversion finds the shortest path over series from the clock to the trace
+ * clock, at most MAX_HOPS.  In each series it adds the offset of the last
+ * snapshot that isn't later than the timestamp; of the first one if all are.
+ *
+ * Clock ids from 64 to 127 belong to a sequence; they are stored as
+ * sequence << 32 | id.
+ */
+#pragma once
+
+#include "storage.h"
+
+enum {
+  ST_CLOCK_MONOTONIC = 3,
+  ST_CLOCK_BOOTTIME = 6,
+  ST_FIRST_SEQUENCE_CLOCK = 64,
+  ST_LAST_SEQUENCE_CLOCK = 127,
+};
+
+struct st_clock {
+  uint64_t id;
+  int64_t unit;        /* Nanoseconds per tick. */
+  bool is_incremental; /* Timestamps are differences. */
+  bool is_barred;      /* Went backwards: can't be converted. */
+  int64_t last;        /* The value of the last timestamp, or snapshot. */
+  ST_ARRAY(uint32_t) series;
+  /* The path to the trace clock that was found for `path_epoch`. */
+  uint32_t path_epoch;
+  uint32_t hops;
+  struct st_hop {
+    uint32_t series, from, to;
+  } path[4];
+};
+
+struct st_clock_series {
+  uint32_t width;
+  uint32_t* clocks;
+  ST_ARRAY(int64_t) values; /* `width` values per snapshot. */
+};
+
+struct st_clocks {
+  ST_ARRAY(struct st_clock) clocks;
+  ST_ARRAY(struct st_clock_series) series;
+  struct st_map by_id;      /* Clock number + 1. */
+  struct st_map by_members; /* Hash of the members to series + 1. */
+  uint64_t trace_clock;
+  bool is_locked; /* A conversion has happened. */
+  uint32_t epoch; /* Counts series. */
+  uint32_t snapshots;
+  /* The clocks of a snapshot that is being read. */
+  ST_ARRAY(uint32_t) members;
+  ST_ARRAY(int64_t) readings;
+};
+
+void st_clocks_init(struct st_clocks* c);
+static inline uint64_t st_clock_id(uint64_t id, uint32_t sequence) {
+  bool own = id >= ST_FIRST_SEQUENCE_CLOCK && id <= ST_LAST_SEQUENCE_CLOCK;
+  return own ? (uint64_t)sequence << 32 | id : id;
+}
+/* Reads a ClockSnapshot, and adds rows to clock_snapshot.  Returns false if the
+ * snapshot is invalid; no row was added then. */
+bool st_clocks_add_snapshot(struct st_clocks* c, struct st_storage* s,
+                            uint32_t sequence, const uint8_t* data,
+                            size_t size);
+/* Applies the unit and the differences of a packet's clock. */
+int64_t st_clocks_absolute(struct st_clocks* c, uint64_t clock_id,
+                           int64_t timestamp);
+/* Converts to the trace clock.  Returns false if there is no path. */
+bool st_clocks_convert(struct st_clocks* c, uint64_t clock_id,
+                       int64_t timestamp, int64_t* out);
+void st_clocks_free(struct st_clocks* c);

@@ -1,0 +1,192 @@
+/* Checks track events in the order of the file, and queues them.
+ *
+ * Values of counters are made absolute here, because differences depend on the
+ * order of the file.  Other fields are read when the event is parsed. */
+#include <string.h>
+
+#include "core/decoder.h"
+#include "core/fields.h"
+#include "importer.h"
+
+#define FIELD(name) ST_FIELD_TRACK_EVENT_##name
+
+enum { MAX_COUNTERS = 8 };
+
+struct counters {
+  uint64_t type, track_uuid;
+  bool has_track, has_value;
+  double value;
+  uint64_t uuids[MAX_COUNTERS];
+  uint64_t double_uuids[MAX_COUNTERS];
+  uint8_t uuid_count, double_uuid_count;
+  double values[2 * MAX_COUNTERS];
+  uint32_t count, double_count;
+  bool too_many;
+};
+
+static double bits_double(uint64_t bits) {
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static void add_uuid(struct counters* c, uint64_t* uuids, uint8_t* count,
+                     uint64_t value) {
+  if (*count == MAX_COUNTERS)
+    c->too_many = true;
+  else
+    uuids[(*count)++] = value;
+}
+
+static void add_value(struct counters* c, uint32_t field, uint64_t value) {
+  switch (field) {
+    case FIELD(EXTRA_COUNTER_TRACK_UUIDS):
+      add_uuid(c, c->uuids, &c->uuid_count, value);
+      break;
+    case FIELD(EXTRA_DOUBLE_COUNTER_TRACK_UUIDS):
+      add_uuid(c, c->double_uuids, &c->double_uuid_count, value);
+      break;
+    case FIELD(EXTRA_COUNTER_VALUES):
+      if (c->count == MAX_COUNTERS)
+        c->too_many = true;
+      else
+        c->values[c->count++] = (double)(int64_t)value;
+      break;
+    default:
+      if (c->double_count == MAX_COUNTERS)
+        c->too_many = true;
+      else
+        c->values[MAX_COUNTERS + c->double_count++] = bits_double(value);
+  }
+}
+
+static void add_values(struct counters* c, struct st_field f) {
+  if (!f.data) {
+    add_value(c, f.number, f.value);
+    return;
+  }
+  bool fixed = f.number == FIELD(EXTRA_DOUBLE_COUNTER_VALUES);
+  const uint8_t *p = f.data, *end = f.data + f.size;
+  uint64_t value;
+  while (p && p < end) {
+    p = st_get_element(p, end, fixed ? ST_WIRE_FIXED64 : ST_WIRE_VARINT,
+                       &value);
+    if (p)
+      add_value(c, f.number, value);
+  }
+}
+
+static void read_counters(struct counters* c, const uint8_t* data,
+                          size_t size) {
+  struct st_decoder d;
+  struct st_field f;
+  st_decoder_init(&d, data, size);
+  while (st_decoder_next(&d, &f)) {
+    switch (f.number) {
+      case FIELD(TYPE):
+        c->type = f.value;
+        break;
+      case FIELD(TRACK_UUID):
+        c->track_uuid = f.value;
+        c->has_track = true;
+        break;
+      case FIELD(COUNTER_VALUE):
+        c->value = (double)(int64_t)f.value;
+        c->has_value = true;
+        break;
+      case FIELD(DOUBLE_COUNTER_VALUE):
+        c->value = bits_double(f.value);
+        c->has_value = true;
+        break;
+      case FIELD(EXTRA_COUNTER_TRACK_UUIDS):
+      case FIELD(EXTRA_DOUBLE_COUNTER_TRACK_UUIDS):
+      case FIELD(EXTRA_COUNTER_VALUES):
+      case FIELD(EXTRA_DOUBLE_COUNTER_VALUES):
+        add_values(c, f);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+/* Makes a value absolute.  Returns false if the track is no counter that was
+ * described before. */
+static bool resolve(struct st_importer* m, uint32_t generation, uint64_t uuid,
+                    double* value) {
+  const struct st_track* track = st_tracks_find(&m->tracks, uuid);
+  if (!track || !track->is_counter)
+    return false;
+  if (track->multiplier)
+    *value *= (double)(int64_t)track->multiplier;
+  if (track->is_incremental)
+    *value = st_sequence_sum(&m->sequences, generation, uuid, *value);
+  return true;
+}
+
+static void use_defaults(struct counters* c, const struct st_defaults* d) {
+  if (!c->has_track && d->track_uuid) {
+    c->track_uuid = d->track_uuid;
+    c->has_track = true;
+  }
+  if (!c->uuid_count) {
+    c->uuid_count = d->counter_count;
+    memcpy(c->uuids, d->counter_uuids, sizeof c->uuids);
+  }
+  if (!c->double_uuid_count) {
+    c->double_uuid_count = d->double_count;
+    memcpy(c->double_uuids, d->double_uuids, sizeof c->double_uuids);
+  }
+}
+
+/* Returns the values for the event's parsing: the counter's own value, or pairs
+ * of uuid and value after their number.  Sets *valid. */
+static const double* absolute_values(struct st_importer* m, uint32_t generation,
+                                     struct counters* c, bool* valid) {
+  uint32_t count = c->count + c->double_count;
+  *valid = !c->too_many && c->count <= c->uuid_count &&
+           c->double_count <= c->double_uuid_count;
+  if (!*valid)
+    return NULL;
+  if (c->type == ST_ENUM_TRACK_EVENT_TYPE_COUNTER) {
+    *valid = c->has_track && c->has_value &&
+             resolve(m, generation, c->track_uuid, &c->value);
+  }
+  double values[2 + 4 * MAX_COUNTERS] = {c->value, count};
+  uint32_t n = 2;
+  for (uint32_t i = 0; i < count && *valid; i++) {
+    bool is_double = i >= c->count;
+    uint32_t k = is_double ? i - c->count : i;
+    uint64_t uuid = is_double ? c->double_uuids[k] : c->uuids[k];
+    double value = c->values[is_double ? MAX_COUNTERS + k : k];
+    *valid = resolve(m, generation, uuid, &value);
+    memcpy(&values[n++], &uuid, sizeof uuid);
+    values[n++] = value;
+  }
+  if (!*valid || (!count && c->type != ST_ENUM_TRACK_EVENT_TYPE_COUNTER))
+    return NULL;
+  return (const double*)st_bytes_copy(&m->arena, values, n * sizeof *values);
+}
+
+void st_read_event(struct st_importer* m, uint32_t sequence, const int64_t* ts,
+                   const uint8_t* data, size_t size) {
+  struct counters c = {0};
+  uint32_t generation = m->sequences.sequences.data[sequence].generation;
+  bool valid = ts != NULL && m->sequences.sequences.data[sequence].id != 0;
+  const double* counters = NULL;
+  m->counts.track_events++;
+  if (valid) {
+    read_counters(&c, data, size);
+    use_defaults(&c, &m->sequences.generations.data[generation].defaults);
+    counters = absolute_values(m, generation, &c, &valid);
+  }
+  if (!valid) {
+    m->counts.tokenizer_errors++;
+    return;
+  }
+  *ST_PUSH(&m->events) = (struct st_event){*ts,
+                                           st_bytes_copy(&m->arena, data, size),
+                                           counters,
+                                           (uint32_t)size,
+                                           {.generation = generation}};
+}

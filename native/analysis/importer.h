@@ -1,0 +1,132 @@
+/* Importer: reads a trace of TracePackets into tables.
+ *
+ * Problem: analysis wants columns; a trace is a stream of packets of several
+ * writers, with interned strings, several clocks, and events out of order.
+ *
+ *   bytes ─> packets ─> state, clocks ─> events, sorted ─> tracks, slices, args
+ *            feed()                      finish()          tables
+ *
+ * Life cycle:
+ *
+ *   struct st_importer* m = st_importer_new();
+ *   st_importer_feed(m, bytes, size);         any number of pieces, of any size
+ *   st_importer_finish(m);
+ *   ... m->storage.tables ...
+ *   st_importer_free(m);
+ *
+ * Events are parsed in finish(), in the order of their timestamps; of equal
+ * ones in the order of the file.  Descriptors apply to the whole trace.
+ *
+ * Damage: the trace is read up to where it is cut off; a malformed field
+ * continues after the next marker (core/tokenizer.h).  Both are counted.  What
+ * isn't read yet (`unread_packets`), and what is invalid, is counted in stats.
+ *
+ * Memory: the events are kept until finish(), about the size of the file.
+ * Limits: packets of at most 256 MiB.  feed() and finish() return false when
+ * memory is exhausted; the importer can only be freed then.
+ *
+ * Source: docs/analysis.md.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "clocks.h"
+#include "core/decoder.h"
+#include "core/tokenizer.h"
+#include "flows.h"
+#include "sequences.h"
+#include "slices.h"
+#include "tracks.h"
+
+/* A packet that is parsed in finish(). */
+struct st_event {
+  int64_t ts;
+  const uint8_t* data;    /* A track event, or a packet. */
+  const double* counters; /* The absolute values of the event's counters. */
+  uint32_t size;
+  union {
+    uint32_t generation; /* Of a track event. */
+    uint32_t field;      /* Of a packet: its field in TracePacket. */
+  };
+};
+
+/* Inflates a zlib stream.  Returns the bytes, which free() frees; NULL if the
+ * stream is damaged. */
+typedef uint8_t* st_inflate(void* context, const uint8_t* data, size_t size,
+                            size_t* out_size);
+
+struct st_counts {
+  uint64_t packets, track_events, truncated_bytes, unread_packets;
+  uint64_t skipped_packets, tokenizer_errors, parser_errors;
+  uint64_t clock_failures, invalid_snapshots, negative_timestamps;
+  uint64_t unread_fields, unread_events, previous_packet_dropped,
+      undecodable_packets;
+  uint64_t proc_stat_unknown;
+};
+
+typedef ST_ARRAY(struct st_event) st_event_list;
+
+struct st_importer {
+  atomic_uint references;
+  /* Set by the owner, or NULL: compressed packets are counted as unread. */
+  st_inflate* inflate;
+  void* inflate_context;
+  struct st_tokenizer tokenizer;
+  struct st_byte_arena arena;
+  struct st_storage storage;
+  struct st_arg_sets arg_sets;
+  struct st_clocks clocks;
+  struct st_sequences sequences;
+  struct st_processes processes;
+  struct st_tracks tracks;
+  struct st_slices slices;
+  struct st_flows flows;
+  struct st_counts counts;
+  st_event_list packets, events; /* Queues of the sorter. */
+  st_event_list deferred;        /* Packets whose clock is unknown. */
+  int64_t latest_ts;
+  struct st_texts {
+    st_string debug, unread;
+  } texts;
+  struct st_map process_counters; /* upid and kind to row + 1. */
+  struct st_map metadata;         /* Single keys to row + 1. */
+  uint64_t fed_bytes;
+  struct st_field trace_stats;
+  bool is_nested; /* Reads the packets of a compressed packet. */
+  bool failed, finished;
+};
+
+struct st_importer* st_importer_new(void);
+bool st_importer_feed(struct st_importer* m, const void* data, size_t size);
+bool st_importer_finish(struct st_importer* m);
+/* Frees the importer when the last reference is dropped.  References may be
+ * held and dropped by any thread. */
+void st_importer_keep(struct st_importer* m);
+void st_importer_free(struct st_importer* m);
+
+/* Parts of the importer, for its own files. */
+
+/* Reads a packet: packets.c. */
+void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size);
+/* Reads the packets whose clock was unknown: packets.c. */
+void st_read_deferred(struct st_importer* m);
+/* Checks a track event and queues it; *ts is NULL without a timestamp:
+ * event_reader.c. */
+void st_read_event(struct st_importer* m, uint32_t sequence, const int64_t* ts,
+                   const uint8_t* data, size_t size);
+/* Parses a track event: events.c. */
+void st_parse_event(struct st_importer* m, const struct st_event* e);
+/* Adds the arguments of a track event; utid is its thread, or ST_NO_ROW:
+ * event_args.c. */
+void st_parse_event_args(struct st_importer* m, const struct st_event* e,
+                         uint32_t utid, struct st_arg_list* args);
+/* Adds the arguments of a debug annotation: annotations.c. */
+void st_parse_annotation(struct st_importer* m, uint32_t generation,
+                         struct st_field annotation, struct st_arg_list* args);
+/* Parses a packet other than a track event: system_packets.c. */
+void st_parse_packet(struct st_importer* m, const struct st_event* e);
+/* Fills the tables stats and metadata: totals.c. */
+void st_add_totals(struct st_importer* m);
+void st_add_metadata(struct st_importer* m, const char* name, bool is_multi,
+                     struct st_cell number, st_string text);

@@ -1,0 +1,323 @@
+/* Reads packets in the order of the file: state, clocks, queues of events. */
+#include <stdlib.h>
+
+#include "core/decoder.h"
+#include "core/fields.h"
+#include "importer.h"
+
+#define FIELD(name) ST_FIELD_TRACE_PACKET_##name
+
+enum {
+  CLEARED = ST_ENUM_TRACE_PACKET_SEQ_INCREMENTAL_STATE_CLEARED,
+  NEEDED = ST_ENUM_TRACE_PACKET_SEQ_NEEDS_INCREMENTAL_STATE,
+};
+
+/* The fields of a packet that the importer reads. */
+struct packet {
+  uint64_t timestamp, clock;
+  uint32_t sequence, flags;
+  bool has_timestamp, has_clock, has_sequence, is_cleared, is_after_loss,
+      is_first;
+  struct st_field defaults, interned, event, content, compressed, snapshot;
+  struct st_field service_event, config, stats;
+};
+
+/* Stores a field whose payload has a type of its own. */
+static void store_content(struct packet* p, struct st_field f) {
+  switch (f.number) {
+    case FIELD(TRACE_PACKET_DEFAULTS):
+      p->defaults = f;
+      break;
+    case FIELD(INTERNED_DATA):
+      p->interned = f;
+      break;
+    case FIELD(TRACK_EVENT):
+      p->event = f;
+      break;
+    case FIELD(COMPRESSED_PACKETS):
+      p->compressed = f;
+      break;
+    case FIELD(CLOCK_SNAPSHOT):
+      p->snapshot = f;
+      break;
+    case FIELD(SERVICE_EVENT):
+      p->service_event = f;
+      break;
+    case FIELD(TRACE_CONFIG):
+      p->config = f;
+      break;
+    case FIELD(TRACE_STATS):
+      p->stats = f;
+      break;
+    case FIELD(TRACE_UUID):
+    case FIELD(SYNCHRONIZATION_MARKER):
+      break;
+    default:
+      p->content = f;
+  }
+}
+
+static void store_number(struct packet* p, struct st_field f) {
+  switch (f.number) {
+    case FIELD(TIMESTAMP):
+      p->timestamp = f.value;
+      p->has_timestamp = true;
+      break;
+    case FIELD(TIMESTAMP_CLOCK_ID):
+      p->clock = (uint32_t)f.value;
+      p->has_clock = true;
+      break;
+    case FIELD(TRUSTED_PACKET_SEQUENCE_ID):
+      p->sequence = (uint32_t)f.value;
+      p->has_sequence = true;
+      break;
+    case FIELD(SEQUENCE_FLAGS):
+      p->flags = (uint32_t)f.value;
+      break;
+    case FIELD(INCREMENTAL_STATE_CLEARED):
+      p->is_cleared = f.value != 0;
+      break;
+    case FIELD(PREVIOUS_PACKET_DROPPED):
+      p->is_after_loss = f.value != 0;
+      break;
+    case FIELD(FIRST_PACKET_ON_SEQUENCE):
+      p->is_first = f.value != 0;
+      break;
+    default:
+      break;
+  }
+}
+
+static bool decode(struct packet* p, const uint8_t* data, size_t size) {
+  struct st_decoder d;
+  struct st_field f;
+  *p = (struct packet){0};
+  st_decoder_init(&d, data, size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.data)
+      store_content(p, f);
+    else
+      store_number(p, f);
+  }
+  p->is_cleared |= (p->flags & CLEARED) != 0;
+  return st_decoder_left(&d) == 0;
+}
+
+/* Applies what a packet says about the state of its sequence. */
+static void update_state(struct st_importer* m, const struct packet* p,
+                         uint32_t index) {
+  struct st_sequence* sequence = &m->sequences.sequences.data[index];
+  if (p->is_after_loss && sequence->has_packets) {
+    sequence->losses++;
+    m->counts.previous_packet_dropped++;
+  }
+  sequence->has_packets = true;
+  if (p->is_first)
+    *st_map_at(&m->tracks.with_first, sequence->id) = 1;
+  if (p->is_cleared)
+    st_sequence_clear(&m->sequences, index);
+  else if (p->is_after_loss)
+    sequence->is_valid = false;
+  if (p->defaults.data)
+    st_sequence_set_defaults(&m->sequences, index, p->defaults.data,
+                             p->defaults.size);
+  if (!p->interned.data)
+    return;
+  if (sequence->is_valid)
+    st_sequence_intern(&m->sequences, index, p->interned.data,
+                       p->interned.size);
+  else
+    m->counts.skipped_packets++;
+}
+
+/* Sets *ts to the packet's time.  Returns false if the clock is unknown. */
+static bool convert(struct st_importer* m, const struct packet* p,
+                    uint32_t index, int64_t* ts) {
+  const struct st_sequence* sequence = &m->sequences.sequences.data[index];
+  uint64_t clock =
+      p->has_clock
+          ? p->clock
+          : m->sequences.generations.data[sequence->generation].defaults.clock;
+  *ts = (int64_t)p->timestamp;
+  if (!p->has_timestamp) {
+    *ts = m->latest_ts;
+    return true;
+  }
+  if (clock) {
+    uint64_t id = st_clock_id(clock, sequence->id);
+    int64_t value = st_clocks_absolute(&m->clocks, id, *ts);
+    if (!st_clocks_convert(&m->clocks, id, value, ts))
+      return false;
+  }
+  if (*ts > m->latest_ts)
+    m->latest_ts = *ts;
+  return true;
+}
+
+static void queue_packet(struct st_importer* m, int64_t ts, struct st_field f) {
+  *ST_PUSH(&m->packets) =
+      (struct st_event){ts,
+                        st_bytes_copy(&m->arena, f.data, f.size),
+                        NULL,
+                        (uint32_t)f.size,
+                        {.field = f.number}};
+}
+
+/* The pid and tid of a thread's descriptor are those of its sequence. */
+static void set_thread(struct st_importer* m, struct st_field descriptor,
+                       uint32_t index) {
+  struct st_sequence* sequence = &m->sequences.sequences.data[index];
+  struct st_decoder d, thread;
+  struct st_field f;
+  st_decoder_init(&d, descriptor.data, descriptor.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number != ST_FIELD_TRACK_DESCRIPTOR_THREAD || !f.data)
+      continue;
+    sequence->has_thread = true;
+    st_decoder_init(&thread, f.data, f.size);
+    while (st_decoder_next(&thread, &f)) {
+      if (f.number == ST_FIELD_THREAD_DESCRIPTOR_PID)
+        sequence->pid = (uint32_t)f.value;
+      else if (f.number == ST_FIELD_THREAD_DESCRIPTOR_TID)
+        sequence->tid = (int64_t)f.value;
+    }
+  }
+}
+
+static void route_content(struct st_importer* m, const struct packet* p,
+                          uint32_t index, int64_t ts) {
+  switch (p->content.number) {
+    case FIELD(TRACK_DESCRIPTOR):
+      set_thread(m, p->content, index);
+      if (!st_tracks_register(&m->tracks, m->sequences.sequences.data[index].id,
+                              p->content.data, p->content.size))
+        m->counts.tokenizer_errors++;
+      queue_packet(m, ts, p->content);
+      break;
+    case FIELD(PROCESS_TREE):
+    case FIELD(PROCESS_STATS):
+    case FIELD(SYSTEM_INFO):
+      queue_packet(m, ts, p->content);
+      break;
+    default:
+      m->counts.unread_packets++;
+  }
+}
+
+/* Puts the content of a packet into a queue. */
+static void route(struct st_importer* m, const struct packet* p, uint32_t index,
+                  int64_t ts) {
+  if (ts < 0) {
+    m->counts.negative_timestamps++;
+    return;
+  }
+  if (p->event.data)
+    st_read_event(m, index, p->has_timestamp ? &ts : NULL, p->event.data,
+                  p->event.size);
+  if (p->content.data)
+    route_content(m, p, index, ts);
+}
+
+static void add_time(struct st_importer* m, const char* name, bool is_multi,
+                     uint64_t ts) {
+  st_add_metadata(m, name, is_multi, st_int((int64_t)ts), 0);
+}
+
+static void read_service_event(struct st_importer* m, const struct packet* p) {
+  struct st_decoder d;
+  struct st_field f;
+  st_decoder_init(&d, p->service_event.data, p->service_event.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == ST_FIELD_TRACING_SERVICE_EVENT_TRACING_STARTED)
+      add_time(m, "tracing_started_ns", false, p->timestamp);
+    else if (f.number == ST_FIELD_TRACING_SERVICE_EVENT_TRACING_DISABLED)
+      add_time(m, "tracing_disabled_ns", false, p->timestamp);
+    else if (f.number ==
+             ST_FIELD_TRACING_SERVICE_EVENT_ALL_DATA_SOURCES_STARTED)
+      add_time(m, "all_data_source_started_ns", false, p->timestamp);
+    else if (f.number ==
+             ST_FIELD_TRACING_SERVICE_EVENT_ALL_DATA_SOURCES_FLUSHED)
+      add_time(m, "all_data_source_flushed_ns", true, p->timestamp);
+  }
+}
+
+static struct st_field kept(struct st_importer* m, struct st_field f) {
+  f.data = st_bytes_copy(&m->arena, f.data, f.size);
+  return f;
+}
+
+/* Reads the packets inside of a compressed packet. */
+static void read_compressed(struct st_importer* m, struct st_field f) {
+  size_t size = 0;
+  uint8_t* data = m->inflate && !m->is_nested
+                      ? m->inflate(m->inflate_context, f.data, f.size, &size)
+                      : NULL;
+  if (!data) {
+    m->counts.unread_packets++;
+    return;
+  }
+  /* Kept in the arena, so that a failed allocation does not leak it. */
+  const uint8_t* copy = st_bytes_copy(&m->arena, data, size);
+  free(data);
+  m->is_nested = true;
+  struct st_decoder d;
+  struct st_field packet;
+  st_decoder_init(&d, copy, size);
+  while (st_decoder_next(&d, &packet)) {
+    if (packet.number == 1 && packet.data)
+      st_read_packet(m, packet.data, packet.size);
+  }
+  m->is_nested = false;
+}
+
+void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
+  struct packet p;
+  int64_t ts;
+  m->counts.packets++;
+  if (!decode(&p, data, size)) {
+    m->counts.undecodable_packets++;
+    return;
+  }
+  uint32_t index = st_sequence_get(&m->sequences, p.sequence);
+  update_state(m, &p, index);
+  if (p.compressed.data)
+    read_compressed(m, p.compressed);
+  if (p.snapshot.data &&
+      !st_clocks_add_snapshot(&m->clocks, &m->storage, p.sequence,
+                              p.snapshot.data, p.snapshot.size))
+    m->counts.invalid_snapshots++;
+  if (p.service_event.data)
+    read_service_event(m, &p);
+  if (p.stats.data)
+    m->trace_stats = kept(m, p.stats);
+  struct st_sequence* sequence = &m->sequences.sequences.data[index];
+  if (p.flags & NEEDED) {
+    sequence->needing++;
+    if (!sequence->is_valid) {
+      sequence->skipped++;
+      m->counts.skipped_packets++;
+      return;
+    }
+  }
+  if (!p.event.data && !p.content.data)
+    return;
+  if (convert(m, &p, index, &ts))
+    route(m, &p, index, ts);
+  else
+    *ST_PUSH(&m->deferred) = (struct st_event){
+        0, st_bytes_copy(&m->arena, data, size), NULL, (uint32_t)size, {0}};
+}
+
+void st_read_deferred(struct st_importer* m) {
+  for (uint32_t i = 0; i < m->deferred.size; i++) {
+    const struct st_event* e = &m->deferred.data[i];
+    struct packet p;
+    int64_t ts;
+    decode(&p, e->data, e->size);
+    uint32_t index = st_sequence_get(&m->sequences, p.sequence);
+    if (convert(m, &p, index, &ts))
+      route(m, &p, index, ts);
+    else
+      m->counts.clock_failures++;
+  }
+}

@@ -1,0 +1,176 @@
+#include "slice_totals.h"
+
+#include <stdlib.h>
+
+/* The columns of the table of slices. */
+struct slices {
+  const struct st_table* table;
+  const int64_t *ts, *dur;
+  uint32_t rows;
+};
+
+static int64_t cell(const struct slices* s, uint32_t row, uint32_t column) {
+  return st_table_get(s->table, row, column).i;
+}
+
+/* Finds the bounds of the trace, as Perfetto's table trace_bounds. */
+static void find_bounds(struct st_slice_totals* t, const struct slices* s,
+                        const struct st_table* counters) {
+  int64_t first = INT64_MAX, end = INT64_MIN;
+  for (uint32_t i = 0; i < s->rows; i++) {
+    int64_t last = s->dur[i] > 0 ? s->ts[i] + s->dur[i] : s->ts[i];
+    first = s->ts[i] < first ? s->ts[i] : first;
+    end = last > end ? last : end;
+  }
+  const int64_t* ts = counters->columns[ST_COUNTER_ts].data;
+  for (uint32_t i = 0; i < counters->rows; i++) {
+    first = ts[i] < first ? ts[i] : first;
+    end = ts[i] > end ? ts[i] : end;
+  }
+  t->first_ts = first <= end ? first : 0;
+  t->end_ts = first <= end ? end : 0;
+}
+
+static uint64_t key_of(const struct slices* s, uint32_t row,
+                       enum st_grouping by) {
+  uint64_t category = (uint64_t)cell(s, row, ST_SLICE_category);
+  if (by == ST_BY_TRACK)
+    return (uint64_t)cell(s, row, ST_SLICE_track_id);
+  if (by == ST_BY_CATEGORY)
+    return category;
+  return category << 32 | (uint64_t)cell(s, row, ST_SLICE_name);
+}
+
+static struct st_slice_total new_group(uint64_t key, enum st_grouping by) {
+  struct st_slice_total group = {0};
+  if (by == ST_BY_TRACK)
+    group.track = (uint32_t)key;
+  else if (by == ST_BY_CATEGORY)
+    group.category = (st_string)key;
+  else
+    group.category = (st_string)(key >> 32), group.name = (st_string)key;
+  return group;
+}
+
+struct work {
+  struct slices slices;
+  struct st_map by_key;
+  uint32_t* group_of; /* By row. */
+  int64_t* self;      /* By row. */
+  int64_t* sorted;    /* Durations, by group. */
+};
+
+static void assign_groups(struct st_slice_totals* t, struct work* w,
+                          enum st_grouping by) {
+  for (uint32_t row = 0; row < w->slices.rows; row++) {
+    uint64_t key = key_of(&w->slices, row, by);
+    uint32_t* group = st_map_at(&w->by_key, key);
+    if (!*group) {
+      *ST_PUSH(&t->groups) = new_group(key, by);
+      *group = t->groups.size;
+    }
+    w->group_of[row] = *group - 1;
+    t->groups.data[*group - 1].count++;
+  }
+}
+
+static int64_t duration(const struct st_slice_totals* t, const struct work* w,
+                        uint32_t row) {
+  int64_t dur = w->slices.dur[row];
+  return dur >= 0 ? dur : t->end_ts - w->slices.ts[row];
+}
+
+static bool is_inside_group(const struct work* w, uint32_t row) {
+  const struct st_table* table = w->slices.table;
+  uint32_t group = w->group_of[row];
+  struct st_cell parent = st_table_get(table, row, ST_SLICE_parent_id);
+  while (parent.valid) {
+    if (w->group_of[parent.i] == group)
+      return true;
+    parent = st_table_get(table, (uint32_t)parent.i, ST_SLICE_parent_id);
+  }
+  return false;
+}
+
+static void add_times(struct st_slice_totals* t, struct work* w) {
+  for (uint32_t row = 0; row < w->slices.rows; row++) {
+    int64_t dur = duration(t, w, row);
+    struct st_cell parent =
+        st_table_get(w->slices.table, row, ST_SLICE_parent_id);
+    w->self[row] += dur;
+    if (parent.valid)
+      w->self[parent.i] -= dur;
+  }
+  for (uint32_t row = 0; row < w->slices.rows; row++) {
+    struct st_slice_total* group = &t->groups.data[w->group_of[row]];
+    group->self += w->self[row];
+    if (!is_inside_group(w, row))
+      group->total += duration(t, w, row);
+  }
+}
+
+static int compare(const void* a, const void* b) {
+  int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
+  return (x > y) - (x < y);
+}
+
+/* Returns the smallest duration that `percent` of the slices don't exceed. */
+static int64_t percentile(const int64_t* sorted, uint32_t count,
+                          uint32_t percent) {
+  uint64_t rank = ((uint64_t)count * percent + 99) / 100;
+  return sorted[rank ? rank - 1 : 0];
+}
+
+static void add_percentiles(struct st_slice_totals* t, struct work* w) {
+  ST_ARRAY(uint32_t) starts = {0};
+  uint32_t start = 0;
+  ST_RESERVE(&starts, t->groups.size);
+  for (uint32_t i = 0; i < t->groups.size; i++) {
+    *ST_PUSH(&starts) = start;
+    start += t->groups.data[i].count;
+  }
+  for (uint32_t row = 0; row < w->slices.rows; row++)
+    w->sorted[starts.data[w->group_of[row]]++] = duration(t, w, row);
+  for (uint32_t i = 0; i < t->groups.size; i++) {
+    struct st_slice_total* group = &t->groups.data[i];
+    int64_t* durations = &w->sorted[starts.data[i] - group->count];
+    qsort(durations, group->count, sizeof *durations, compare);
+    group->p50 = percentile(durations, group->count, 50);
+    group->p90 = percentile(durations, group->count, 90);
+    group->p99 = percentile(durations, group->count, 99);
+    group->max = durations[group->count - 1];
+  }
+  free(starts.data);
+}
+
+bool st_slice_totals(struct st_slice_totals* totals, const struct st_storage* s,
+                     enum st_grouping by) {
+  const struct st_table* table = &s->tables[ST_SLICE_TABLE];
+  struct work w = {.slices = {table, table->columns[ST_SLICE_ts].data,
+                              table->columns[ST_SLICE_dur].data, table->rows}};
+  find_bounds(totals, &w.slices, &s->tables[ST_COUNTER_TABLE]);
+  jmp_buf place;
+  jmp_buf* previous = st_memory_catch(&place);
+  volatile bool done = false;
+  struct work* volatile work = &w;
+  if (setjmp(place) == 0) {
+    work->group_of = st_memory_new((size_t)table->rows * sizeof(uint32_t));
+    work->self = st_memory_new((size_t)table->rows * sizeof(int64_t));
+    work->sorted = st_memory_new((size_t)table->rows * sizeof(int64_t));
+    assign_groups(totals, work, by);
+    add_times(totals, work);
+    add_percentiles(totals, work);
+    done = true;
+  }
+  st_memory_catch(previous);
+  free(work->group_of);
+  free(work->self);
+  free(work->sorted);
+  st_map_free(&work->by_key);
+  return done;
+}
+
+void st_slice_totals_free(struct st_slice_totals* totals) {
+  free(totals->groups.data);
+  *totals = (struct st_slice_totals){0};
+}

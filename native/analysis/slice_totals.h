@@ -1,0 +1,28 @@
+/* Slice totals: number and times of the slices by function, category or track.
+ *
+ * The total time of a group counts a slice only if no slice around it belongs
+ * to the group, so that recursion counts once.  The self time of a slice is its
+ * duration without the slices directly inside.  Unfinished slices last until
+ * the end of the trace.
+ */
+#pragma once
+
+#include "storage.h"
+
+enum st_grouping { ST_BY_FUNCTION, ST_BY_CATEGORY, ST_BY_TRACK };
+
+struct st_slice_total {
+  st_string category, name; /* 0 if the grouping doesn't have them. */
+  uint32_t track, count;
+  int64_t total, self, p50, p90, p99, max;
+};
+
+struct st_slice_totals {
+  ST_ARRAY(struct st_slice_total) groups;
+  int64_t first_ts, end_ts; /* The bounds of slices and counters. */
+};
+
+/* Fills the totals, which are all zero.  Returns false when out of memory. */
+bool st_slice_totals(struct st_slice_totals* totals, const struct st_storage* s,
+                     enum st_grouping by);
+void st_slice_totals_free(struct st_slice_totals* totals);

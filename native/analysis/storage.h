@@ -1,0 +1,87 @@
+/* Storage: the tables of a trace, with Perfetto's names and columns.
+ *
+ * A row's number is its `id`.  References to rows (utid, track_id, parent_id,
+ * …) are row numbers too.  Columns that Perfetto derives from others (`cat`,
+ * `slice_id`, display_value of args) are left to the views of SQL.
+ */
+#pragma once
+
+#include "table.h"
+
+/* X(table, columns) with C(column, type). */
+#define ST_TABLES(X, C)                                                        \
+  X(SLICE, slice,                                                              \
+    C(SLICE, id, INT32) C(SLICE, ts, INT64) C(SLICE, dur, INT64)               \
+        C(SLICE, track_id, INT32) C(SLICE, category, TEXT)                     \
+            C(SLICE, name, TEXT) C(SLICE, depth, INT32)                        \
+                C(SLICE, parent_id, INT32) C(SLICE, arg_set_id, INT32)         \
+                    C(SLICE, thread_ts, INT64) C(SLICE, thread_dur, INT64)     \
+                        C(SLICE, thread_instruction_count, INT64)              \
+                            C(SLICE, thread_instruction_delta, INT64))         \
+  X(TRACK, __intrinsic_track,                                                  \
+    C(TRACK, id, INT32) C(TRACK, name, TEXT) C(TRACK, type, TEXT)              \
+        C(TRACK, dimension_arg_set_id, INT32) C(TRACK, parent_id, INT32)       \
+            C(TRACK, source_arg_set_id, INT32) C(TRACK, machine_id, INT32)     \
+                C(TRACK, track_group_id, INT32) C(TRACK, event_type, TEXT)     \
+                    C(TRACK, counter_unit, TEXT) C(TRACK, utid, INT32)         \
+                        C(TRACK, upid, INT32))                                 \
+  X(COUNTER, counter,                                                          \
+    C(COUNTER, id, INT32) C(COUNTER, ts, INT64) C(COUNTER, track_id, INT32)    \
+        C(COUNTER, value, DOUBLE) C(COUNTER, arg_set_id, INT32))               \
+  X(THREAD, thread,                                                            \
+    C(THREAD, utid, INT32) C(THREAD, id, INT32) C(THREAD, tid, INT64)          \
+        C(THREAD, name, TEXT) C(THREAD, start_ts, INT64)                       \
+            C(THREAD, end_ts, INT64) C(THREAD, upid, INT32)                    \
+                C(THREAD, is_main_thread, INT32) C(THREAD, is_idle, INT32)     \
+                    C(THREAD, machine_id, INT32))                              \
+  X(PROCESS, process,                                                          \
+    C(PROCESS, upid, INT32) C(PROCESS, id, INT32) C(PROCESS, pid, INT64)       \
+        C(PROCESS, name, TEXT) C(PROCESS, start_ts, INT64) C(                  \
+            PROCESS, end_ts, INT64) C(PROCESS, parent_upid, INT32)             \
+            C(PROCESS, uid, INT64) C(PROCESS, android_appid, INT64) C(         \
+                PROCESS, android_user_id, INT64) C(PROCESS, cmdline, TEXT)     \
+                C(PROCESS, arg_set_id, INT32) C(PROCESS, machine_id, INT32))   \
+  X(ARGS, __intrinsic_args,                                                    \
+    C(ARGS, id, INT32) C(ARGS, arg_set_id, INT32) C(ARGS, flat_key, TEXT) C(   \
+        ARGS, key, TEXT) C(ARGS, int_value, INT64) C(ARGS, string_value, TEXT) \
+        C(ARGS, real_value, DOUBLE) C(ARGS, value_type, TEXT))                 \
+  X(FLOW, flow,                                                                \
+    C(FLOW, id, INT32) C(FLOW, slice_out, INT32) C(FLOW, slice_in, INT32)      \
+        C(FLOW, trace_id, INT64) C(FLOW, arg_set_id, INT32))                   \
+  X(LOG, android_logs,                                                         \
+    C(LOG, id, INT32) C(LOG, ts, INT64) C(LOG, utid, INT32)                    \
+        C(LOG, prio, INT32) C(LOG, tag, TEXT) C(LOG, msg, TEXT))               \
+  X(CLOCK, clock_snapshot,                                                     \
+    C(CLOCK, id, INT32) C(CLOCK, ts, INT64) C(CLOCK, clock_id, INT64)          \
+        C(CLOCK, clock_name, TEXT) C(CLOCK, clock_value, INT64)                \
+            C(CLOCK, snapshot_id, INT32) C(CLOCK, machine_id, INT32))          \
+  X(METADATA, metadata,                                                        \
+    C(METADATA, id, INT32) C(METADATA, name, TEXT) C(METADATA, key_type, TEXT) \
+        C(METADATA, int_value, INT64) C(METADATA, str_value, TEXT))            \
+  X(STATS, stats,                                                              \
+    C(STATS, name, TEXT) C(STATS, idx, INT32) C(STATS, severity, TEXT)         \
+        C(STATS, source, TEXT) C(STATS, value, INT64))
+
+/* ST_SLICE_TABLE, … are the tables, ST_SLICE_TS, … the columns. */
+#define ST_NO_COLUMN(t, c, type)
+#define ST_TABLE_ID(t, name, columns) ST_##t##_TABLE,
+enum { ST_TABLES(ST_TABLE_ID, ST_NO_COLUMN) ST_TABLE_COUNT };
+#undef ST_TABLE_ID
+
+#define ST_COLUMN_ID(t, c, type) ST_##t##_##c,
+#define ST_COLUMN_IDS(t, name, columns) enum { columns ST_##t##_COLUMNS };
+ST_TABLES(ST_COLUMN_IDS, ST_COLUMN_ID)
+#undef ST_COLUMN_ID
+#undef ST_COLUMN_IDS
+
+struct st_storage {
+  struct st_string_pool strings;
+  struct st_table tables[ST_TABLE_COUNT];
+};
+
+void st_storage_init(struct st_storage* s);
+/* Returns the id of a text in the string pool. */
+static inline st_string st_intern(struct st_storage* s, const char* text) {
+  return st_string_of(&s->strings, text);
+}
+void st_storage_free(struct st_storage* s);

@@ -1,0 +1,412 @@
+/* Parses packets other than track events: descriptors of threads and processes,
+ * the process tree, process statistics, system information. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/fields.h"
+#include "importer.h"
+
+enum {
+  /* ProcessTree */
+  TREE_PROCESSES = 1,
+  TREE_THREADS = 2,
+  /* ProcessTree.Process */
+  PROCESS_PID = 1,
+  PROCESS_PPID = 2,
+  PROCESS_CMDLINE = 3,
+  PROCESS_UID = 5,
+  PROCESS_START = 7,
+  PROCESS_IS_KTHREAD = 8,
+  /* ProcessTree.Thread */
+  THREAD_TID = 1,
+  THREAD_NAME = 2,
+  THREAD_TGID = 3,
+  /* ProcessStats */
+  STATS_PROCESSES = 1,
+  STATS_PID = 1,
+  STATS_OOM_SCORE = 10,
+  STATS_PEAK_RESETTABLE = 12,
+  /* SystemInfo, Utsname */
+  SYSTEM_UTSNAME = 1,
+  SYSTEM_TIMEZONE = 7,
+};
+
+static st_string text_of(struct st_importer* m, struct st_field f) {
+  return f.data ? st_string_add(&m->storage.strings, f.data, f.size) : 0;
+}
+
+static void parse_thread_descriptor(struct st_importer* m,
+                                    struct st_field thread) {
+  struct st_decoder d;
+  struct st_field f;
+  int64_t pid = 0, tid = 0;
+  st_string name = 0;
+  st_decoder_init(&d, thread.data, thread.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == ST_FIELD_THREAD_DESCRIPTOR_PID)
+      pid = (uint32_t)f.value;
+    else if (f.number == ST_FIELD_THREAD_DESCRIPTOR_TID)
+      tid = (int64_t)f.value;
+    else if (f.number == ST_FIELD_THREAD_DESCRIPTOR_THREAD_NAME)
+      name = text_of(m, f);
+  }
+  uint32_t utid = st_thread_get(&m->processes, tid, pid);
+  st_thread_set_name(&m->processes, utid, name, ST_NAME_DESCRIPTOR);
+}
+
+static void add_label(struct st_importer* m, struct st_arg_list* args,
+                      struct st_field f, uint32_t index) {
+  char key[48] = "chrome.process_label[";
+  char digits[12];
+  size_t n = 0, size = strlen(key);
+  do
+    digits[n++] = (char)('0' + index % 10);
+  while (index /= 10);
+  while (n)
+    key[size++] = digits[--n];
+  key[size++] = ']';
+  st_arg_list_add(
+      args, (struct st_arg){st_intern(&m->storage, "chrome.process_label"),
+                            st_string_add(&m->storage.strings, key, size),
+                            ST_ARG_STRING,
+                            {.text = text_of(m, f)}});
+}
+
+static void parse_process_descriptor(struct st_importer* m,
+                                     struct st_field process) {
+  struct st_decoder d;
+  struct st_field f;
+  int64_t pid = 0, start = 0;
+  st_string name = 0;
+  uint32_t labels = 0;
+  st_decoder_init(&d, process.data, process.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == ST_FIELD_PROCESS_DESCRIPTOR_PID)
+      pid = (uint32_t)f.value;
+    else if (f.number == ST_FIELD_PROCESS_DESCRIPTOR_PROCESS_NAME)
+      name = text_of(m, f);
+    else if (f.number == ST_FIELD_PROCESS_DESCRIPTOR_START_TIMESTAMP_NS)
+      start = (int64_t)f.value;
+  }
+  uint32_t upid = st_process_get(&m->processes, pid);
+  st_process_set_name(&m->processes, upid, name, false);
+  if (start > 0)
+    st_process_set_start(&m->processes, upid, start);
+  struct st_arg_list* args = &m->processes.processes.data[upid].args;
+  st_decoder_init(&d, process.data, process.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == ST_FIELD_PROCESS_DESCRIPTOR_PROCESS_LABELS && f.data)
+      add_label(m, args, f, labels++);
+  }
+}
+
+/* Descriptors name threads and processes; a chain of parents is resolved
+ * first, so that reused ids get their own rows. */
+static void parse_descriptor(struct st_importer* m, const struct st_event* e) {
+  struct st_decoder d;
+  struct st_field f, thread = {0}, process = {0};
+  uint64_t uuid = 0;
+  st_decoder_init(&d, e->data, e->size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == ST_FIELD_TRACK_DESCRIPTOR_UUID)
+      uuid = f.value;
+    else if (f.number == ST_FIELD_TRACK_DESCRIPTOR_THREAD && f.data)
+      thread = f;
+    else if (f.number == ST_FIELD_TRACK_DESCRIPTOR_PROCESS && f.data)
+      process = f;
+  }
+  if (!st_tracks_find(&m->tracks, uuid))
+    return;
+  if (!st_tracks_resolve(&m->tracks, uuid)) {
+    m->counts.parser_errors++;
+    return;
+  }
+  if (thread.data)
+    parse_thread_descriptor(m, thread);
+  else if (process.data)
+    parse_process_descriptor(m, process);
+}
+
+/* A process of the process tree. */
+struct tree_process {
+  int64_t pid, ppid;
+  uint64_t uid, start;
+  bool has_uid, is_kthread;
+  uint32_t elements;
+  st_string name;
+  ST_ARRAY(char) cmdline;
+};
+
+static void append(struct tree_process* p, struct st_field f) {
+  ST_RESERVE(&p->cmdline, f.size + 1);
+  if (p->elements++)
+    *ST_PUSH(&p->cmdline) = ' ';
+  if (f.size)
+    memcpy(p->cmdline.data + p->cmdline.size, f.data, f.size);
+  p->cmdline.size += (uint32_t)f.size;
+}
+
+static void read_tree_process(struct st_importer* m, struct tree_process* p,
+                              struct st_field process) {
+  struct st_decoder d;
+  struct st_field f;
+  st_decoder_init(&d, process.data, process.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == PROCESS_PID)
+      p->pid = (uint32_t)f.value;
+    else if (f.number == PROCESS_PPID)
+      p->ppid = (uint32_t)f.value;
+    else if (f.number == PROCESS_UID)
+      p->has_uid = true, p->uid = (uint32_t)f.value;
+    else if (f.number == PROCESS_START)
+      p->start = f.value;
+    else if (f.number == PROCESS_IS_KTHREAD)
+      p->is_kthread = f.value != 0;
+    else if (f.number == PROCESS_CMDLINE && f.data) {
+      if (!p->elements)
+        p->name = text_of(m, f);
+      append(p, f);
+    }
+  }
+}
+
+/* The end of the name that is shown: a single element is cut at its first
+ * space, a kernel worker's at `+` or `-`. */
+static void shorten(struct st_importer* m, struct tree_process* p) {
+  size_t size;
+  const char* name = st_string_text(&m->storage.strings, p->name, &size);
+  size_t end = size;
+  bool is_worker = p->ppid == 2 && size > 8 && memcmp(name, "kworker/", 8) == 0;
+  for (size_t i = 0; i < end; i++) {
+    if ((p->elements == 1 && name[i] == ' ') ||
+        (is_worker && (name[i] == '+' || name[i] == '-')))
+      end = i;
+  }
+  if (end == size)
+    return;
+  char* copy = st_bytes_take(&m->arena, end);
+  memcpy(copy, name, end);
+  p->name = st_string_add(&m->storage.strings, copy, end);
+  if (is_worker)
+    p->cmdline.size = (uint32_t)end;
+}
+
+static void store_tree_process(struct st_importer* m, struct tree_process* p) {
+  struct st_processes* processes = &m->processes;
+  struct st_table* t = &m->storage.tables[ST_PROCESS_TABLE];
+  uint32_t parent = st_process_get(processes, p->ppid);
+  uint32_t upid = st_process_get(processes, p->pid);
+  struct st_cell old = st_table_get(t, upid, ST_PROCESS_parent_upid);
+  if (old.valid && old.i != parent)
+    upid = st_process_restart(processes, p->pid);
+  st_table_set(t, upid, ST_PROCESS_parent_upid, st_int(parent));
+  shorten(m, p);
+  st_process_set_name(processes, upid, p->name, true);
+  st_table_set(t, upid, ST_PROCESS_cmdline,
+               st_text(st_string_add(&m->storage.strings, p->cmdline.data,
+                                     p->cmdline.size)));
+  if (p->has_uid) {
+    st_table_set(t, upid, ST_PROCESS_uid, st_int((int64_t)p->uid));
+    st_table_set(t, upid, ST_PROCESS_android_appid,
+                 st_int((int64_t)p->uid % 100000));
+    st_table_set(t, upid, ST_PROCESS_android_user_id,
+                 st_int((int64_t)p->uid / 100000));
+  }
+  int64_t start;
+  if (p->start && st_clocks_convert(&m->clocks, ST_CLOCK_BOOTTIME,
+                                    (int64_t)p->start, &start))
+    st_process_set_start(processes, upid, start);
+  if (p->is_kthread)
+    st_arg_add_int(&processes->processes.data[upid].args,
+                   st_intern(&m->storage, "is_kthread"), ST_ARG_BOOL, 1);
+}
+
+static void parse_tree_process(struct st_importer* m, struct st_field process) {
+  struct tree_process p = {0};
+  read_tree_process(m, &p, process);
+  if (p.elements)
+    store_tree_process(m, &p);
+  free(p.cmdline.data);
+}
+
+static void parse_tree_thread(struct st_importer* m, struct st_field thread) {
+  struct st_decoder d;
+  struct st_field f;
+  int64_t tid = 0, tgid = 0;
+  st_string name = 0;
+  st_decoder_init(&d, thread.data, thread.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == THREAD_TID)
+      tid = (uint32_t)f.value;
+    else if (f.number == THREAD_TGID)
+      tgid = (uint32_t)f.value;
+    else if (f.number == THREAD_NAME)
+      name = text_of(m, f);
+  }
+  uint32_t utid = st_thread_get(&m->processes, tid, tgid);
+  st_thread_set_name(&m->processes, utid, name, ST_NAME_PROCESS_TREE);
+}
+
+static void parse_tree(struct st_importer* m, const struct st_event* e) {
+  struct st_decoder d;
+  struct st_field f;
+  for (uint32_t part = TREE_PROCESSES; part <= TREE_THREADS; part++) {
+    st_decoder_init(&d, e->data, e->size);
+    while (st_decoder_next(&d, &f)) {
+      if (f.number != part || !f.data)
+        continue;
+      if (part == TREE_PROCESSES)
+        parse_tree_process(m, f);
+      else
+        parse_tree_thread(m, f);
+    }
+  }
+}
+
+/* The counters of ProcessStats.Process, by field number. */
+static const struct {
+  uint8_t field;
+  const char *type, *key, *name;
+  int32_t scale;
+} kCounters[] = {
+    {2, "process_memory", "virt", "mem.virt", 1024},
+    {3, "process_memory", "rss", "mem.rss", 1024},
+    {4, "process_memory", "rss.anon", "mem.rss.anon", 1024},
+    {5, "process_memory", "rss.file", "mem.rss.file", 1024},
+    {6, "process_memory", "rss.shmem", "mem.rss.shmem", 1024},
+    {7, "process_memory", "swap", "mem.swap", 1024},
+    {8, "process_memory", "locked", "mem.locked", 1024},
+    {9, "process_memory", "rss.watermark", "mem.rss.watermark", 1024},
+    {24, "process_memory", "dmabuf_rss", "mem.dmabuf_rss", 1024},
+    {16, "smaps", "rss", "mem.smaps.rss", 1024},
+    {17, "smaps", "pss", "mem.smaps.pss", 1024},
+    {18, "smaps", "pss.anon", "mem.smaps.pss.anon", 1024},
+    {19, "smaps", "pss.file", "mem.smaps.pss.file", 1024},
+    {20, "smaps", "pss.smem", "mem.smaps.pss.smem", 1024},
+    {23, "smaps", "swap.pss", "mem.smaps.swap.pss", 1024},
+    {21, "proc_stat_runtime", "user_ns", "runtime.user_ns", 1},
+    {22, "proc_stat_runtime", "kernel_ns", "runtime.kernel_ns", 1},
+    {STATS_OOM_SCORE, "oom_score_adj", NULL, "oom_score_adj", 1},
+};
+
+static uint32_t find_counter(uint32_t field) {
+  uint32_t n = sizeof kCounters / sizeof *kCounters, i = 0;
+  while (i < n && kCounters[i].field != field)
+    i++;
+  return i == n ? ST_NO_ROW : i;
+}
+
+static uint32_t counter_row(struct st_importer* m, uint32_t upid,
+                            uint32_t kind) {
+  uint32_t* row = st_map_at(&m->process_counters, (uint64_t)upid << 8 | kind);
+  if (!*row) {
+    struct st_arg_list dimensions = {0};
+    st_arg_add_int(&dimensions, st_intern(&m->storage, "upid"), ST_ARG_INT,
+                   upid);
+    if (kCounters[kind].key) {
+      bool smaps = strcmp(kCounters[kind].type, "smaps") == 0;
+      bool memory = strcmp(kCounters[kind].type, "process_memory") == 0;
+      const char* key = smaps    ? "smaps_key"
+                        : memory ? "process_memory_key"
+                                 : "proc_stat_runtime_key";
+      st_arg_add_text(&dimensions, st_intern(&m->storage, key),
+                      st_intern(&m->storage, kCounters[kind].key));
+    }
+    *row = 1 + st_tracks_add_counter(&m->tracks, kCounters[kind].type,
+                                     kCounters[kind].name, upid, &dimensions);
+    st_arg_list_free(&dimensions);
+  }
+  return *row - 1;
+}
+
+static void add_process_counter(struct st_importer* m, int64_t ts,
+                                uint32_t upid, struct st_field f) {
+  uint32_t kind = find_counter(f.number);
+  if (kind == ST_NO_ROW) {
+    m->counts.proc_stat_unknown++;
+    return;
+  }
+  int64_t value = (int64_t)(f.value * (uint64_t)kCounters[kind].scale);
+  struct st_table* t = &m->storage.tables[ST_COUNTER_TABLE];
+  struct st_cell cells[ST_COUNTER_COLUMNS] = {
+      [ST_COUNTER_ts] = st_int(ts),
+      [ST_COUNTER_track_id] = st_int(counter_row(m, upid, kind)),
+      [ST_COUNTER_value] = st_real((double)value),
+  };
+  cells[ST_COUNTER_id] = st_int(t->rows);
+  st_table_add(t, cells);
+}
+
+static void parse_process_stats(struct st_importer* m, int64_t ts,
+                                struct st_field process) {
+  struct st_decoder d;
+  struct st_field f;
+  int64_t pid = 0;
+  st_decoder_init(&d, process.data, process.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == STATS_PID)
+      pid = (uint32_t)f.value;
+  }
+  uint32_t upid = st_process_get(&m->processes, pid);
+  st_decoder_init(&d, process.data, process.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.data)
+      m->counts.unread_fields++;
+    else if (f.number != STATS_PID && f.number != STATS_PEAK_RESETTABLE)
+      add_process_counter(m, ts, upid, f);
+  }
+}
+
+static void parse_stats(struct st_importer* m, const struct st_event* e) {
+  struct st_decoder d;
+  struct st_field f;
+  st_decoder_init(&d, e->data, e->size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == STATS_PROCESSES && f.data)
+      parse_process_stats(m, e->ts, f);
+  }
+}
+
+static void parse_utsname(struct st_importer* m, struct st_field utsname) {
+  static const char* const kKeys[] = {NULL, "system_name", "system_version",
+                                      "system_release", "system_machine"};
+  struct st_decoder d;
+  struct st_field f;
+  st_decoder_init(&d, utsname.data, utsname.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number >= 1 && f.number <= 4 && f.data)
+      st_add_metadata(m, kKeys[f.number], false, ST_NULL, text_of(m, f));
+  }
+}
+
+static void parse_system_info(struct st_importer* m, const struct st_event* e) {
+  struct st_decoder d;
+  struct st_field f;
+  st_decoder_init(&d, e->data, e->size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == SYSTEM_UTSNAME && f.data)
+      parse_utsname(m, f);
+    else if (f.number == SYSTEM_TIMEZONE)
+      st_add_metadata(m, "timezone_off_mins", false, st_int((int32_t)f.value),
+                      0);
+  }
+}
+
+void st_parse_packet(struct st_importer* m, const struct st_event* e) {
+  switch (e->field) {
+    case ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR:
+      parse_descriptor(m, e);
+      break;
+    case ST_FIELD_TRACE_PACKET_PROCESS_TREE:
+      parse_tree(m, e);
+      break;
+    case ST_FIELD_TRACE_PACKET_PROCESS_STATS:
+      parse_stats(m, e);
+      break;
+    case ST_FIELD_TRACE_PACKET_SYSTEM_INFO:
+      parse_system_info(m, e);
+      break;
+    default:
+      break;
+  }
+}

@@ -1,0 +1,178 @@
+/* The tables stats and metadata. */
+#include "core/fields.h"
+#include "importer.h"
+
+static void add_stat(struct st_importer* m, const char* name,
+                     struct st_cell index, const char* severity,
+                     const char* source, uint64_t value) {
+  struct st_cell cells[ST_STATS_COLUMNS] = {
+      [ST_STATS_name] = st_text(st_intern(&m->storage, name)),
+      [ST_STATS_idx] = index,
+      [ST_STATS_severity] = st_text(st_intern(&m->storage, severity)),
+      [ST_STATS_source] = st_text(st_intern(&m->storage, source)),
+      [ST_STATS_value] = st_int((int64_t)value),
+  };
+  st_table_add(&m->storage.tables[ST_STATS_TABLE], cells);
+}
+
+/* What the importer has counted itself. */
+static void add_counts(struct st_importer* m) {
+  const struct st_counts* c = &m->counts;
+  const struct {
+    const char *name, *severity, *source;
+    uint64_t value;
+  } kStats[] = {
+      {"clock_sync_failure", "error", "analysis", c->clock_failures},
+      {"invalid_clock_snapshots", "error", "analysis", c->invalid_snapshots},
+      {"trace_sorter_negative_timestamp_dropped", "error", "trace",
+       c->negative_timestamps},
+      {"slice_drop_overlapping_complete_event", "error", "trace",
+       m->slices.dropped_overlapping},
+      {"proc_stat_unknown_counters", "error", "analysis", c->proc_stat_unknown},
+      {"misplaced_end_event", "data_loss", "analysis", m->slices.misplaced_end},
+      {"tokenizer_skipped_packets", "info", "analysis", c->skipped_packets},
+      {"interned_data_tokenizer_errors", "info", "analysis",
+       m->sequences.failed_lookups},
+      {"track_event_tokenizer_errors", "info", "analysis", c->tokenizer_errors},
+      {"track_event_parser_errors", "info", "analysis", c->parser_errors},
+      /* Perfetto has no name for these. */
+      {"stretto_previous_packet_dropped", "data_loss", "trace",
+       c->previous_packet_dropped},
+      {"stretto_unread_bytes", "data_loss", "analysis", c->truncated_bytes},
+      {"stretto_undecodable_packets", "error", "analysis",
+       c->undecodable_packets},
+      {"stretto_unread_packets", "info", "analysis", c->unread_packets},
+      {"stretto_unread_events", "info", "analysis", c->unread_events},
+      {"stretto_unread_fields", "info", "analysis", c->unread_fields},
+  };
+  for (size_t i = 0; i < sizeof kStats / sizeof *kStats; i++)
+    add_stat(m, kStats[i].name, ST_NULL, kStats[i].severity, kStats[i].source,
+             kStats[i].value);
+}
+
+/* The names of the fields of TraceStats, and of its BufferStats. */
+struct stat_name {
+  uint8_t field;
+  const char *name, *severity;
+};
+
+static const struct stat_name kTraceStats[] = {
+    {2, "traced_producers_connected", "info"},
+    {3, "traced_producers_seen", "info"},
+    {4, "traced_data_sources_registered", "info"},
+    {5, "traced_data_sources_seen", "info"},
+    {6, "traced_tracing_sessions", "info"},
+    {7, "traced_total_buffers", "info"},
+    {8, "traced_chunks_discarded", "info"},
+    {9, "traced_patches_discarded", "info"},
+    {12, "traced_flushes_requested", "info"},
+    {13, "traced_flushes_succeeded", "info"},
+    {14, "traced_flushes_failed", "data_loss"},
+};
+
+static const struct stat_name kBufferStats[] = {
+    {12, "traced_buf_buffer_size", "info"},
+    {1, "traced_buf_bytes_written", "info"},
+    {13, "traced_buf_bytes_overwritten", "info"},
+    {14, "traced_buf_bytes_read", "info"},
+    {15, "traced_buf_padding_bytes_written", "info"},
+    {16, "traced_buf_padding_bytes_cleared", "info"},
+    {2, "traced_buf_chunks_written", "info"},
+    {10, "traced_buf_chunks_rewritten", "info"},
+    {3, "traced_buf_chunks_overwritten", "info"},
+    {18, "traced_buf_chunks_discarded", "info"},
+    {17, "traced_buf_chunks_read", "info"},
+    {11, "traced_buf_chunks_committed_out_of_order", "info"},
+    {4, "traced_buf_write_wrap_count", "info"},
+    {5, "traced_buf_patches_succeeded", "info"},
+    {6, "traced_buf_patches_failed", "data_loss"},
+    {7, "traced_buf_readaheads_succeeded", "info"},
+    {8, "traced_buf_readaheads_failed", "info"},
+    {9, "traced_buf_abi_violations", "data_loss"},
+    {19, "traced_buf_trace_writer_packet_loss", "data_loss"},
+};
+
+static const struct stat_name kFilterStats[] = {
+    {2, "filter_input_bytes", "info"},   {1, "filter_input_packets", "info"},
+    {3, "filter_output_bytes", "info"},  {4, "filter_errors", "error"},
+    {5, "filter_time_taken_ns", "info"},
+};
+
+/* Adds a row for each name; a field that is absent is 0. */
+static void add_fields(struct st_importer* m, const struct stat_name* names,
+                       size_t count, struct st_cell index, const uint8_t* data,
+                       size_t size) {
+  for (size_t i = 0; i < count; i++) {
+    uint64_t value = 0;
+    struct st_decoder d;
+    struct st_field f;
+    st_decoder_init(&d, data, size);
+    while (st_decoder_next(&d, &f)) {
+      if (f.number == names[i].field && !f.data)
+        value = f.value;
+    }
+    add_stat(m, names[i].name, index, names[i].severity, "trace", value);
+  }
+}
+
+/* Fields of TraceStats. */
+enum { BUFFER_STATS = 1, FILTER_STATS = 11, FINAL_FLUSH = 15 };
+
+static void add_trace_stats(struct st_importer* m) {
+  struct st_field stats = m->trace_stats;
+  struct st_decoder d;
+  struct st_field f;
+  int64_t buffer = 0;
+  add_fields(m, kTraceStats, sizeof kTraceStats / sizeof *kTraceStats, ST_NULL,
+             stats.data, stats.size);
+  st_decoder_init(&d, stats.data, stats.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == FINAL_FLUSH && f.value)
+      add_stat(m,
+               f.value == 1 ? "traced_final_flush_succeeded"
+                            : "traced_final_flush_failed",
+               ST_NULL, f.value == 1 ? "info" : "data_loss", "trace", 1);
+    if (f.number == FILTER_STATS && f.data)
+      add_fields(m, kFilterStats, sizeof kFilterStats / sizeof *kFilterStats,
+                 ST_NULL, f.data, f.size);
+    if (f.number == BUFFER_STATS && f.data)
+      add_fields(m, kBufferStats, sizeof kBufferStats / sizeof *kBufferStats,
+                 st_int(buffer++), f.data, f.size);
+  }
+}
+
+void st_add_metadata(struct st_importer* m, const char* name, bool is_multi,
+                     struct st_cell number, st_string text) {
+  struct st_table* t = &m->storage.tables[ST_METADATA_TABLE];
+  st_string key = st_intern(&m->storage, name);
+  uint32_t* known = is_multi ? NULL : st_map_at(&m->metadata, key);
+  if (known && *known) {
+    st_table_set(t, *known - 1, ST_METADATA_int_value, number);
+    st_table_set(t, *known - 1, ST_METADATA_str_value, st_text(text));
+    return;
+  }
+  if (known)
+    *known = t->rows + 1;
+  struct st_cell cells[ST_METADATA_COLUMNS] = {
+      [ST_METADATA_id] = st_int(t->rows),
+      [ST_METADATA_name] = st_text(key),
+      [ST_METADATA_key_type] =
+          st_text(st_intern(&m->storage, is_multi ? "multi" : "single")),
+      [ST_METADATA_int_value] = number,
+      [ST_METADATA_str_value] = st_text(text),
+  };
+  st_table_add(t, cells);
+}
+
+void st_add_totals(struct st_importer* m) {
+  add_counts(m);
+  if (m->trace_stats.data)
+    add_trace_stats(m);
+  st_add_metadata(m, "trace_type", false, ST_NULL,
+                  st_intern(&m->storage, "proto"));
+  st_add_metadata(m, "trace_size_bytes", false, st_int((int64_t)m->fed_bytes),
+                  0);
+  if (m->clocks.is_locked)
+    st_add_metadata(m, "trace_time_clock_id", false,
+                    st_int((int64_t)m->clocks.trace_clock), 0);
+}

@@ -1,0 +1,88 @@
+/* Tracks: TrackDescriptors become rows of `__intrinsic_track`.
+ *
+ * Descriptors are registered while the trace is read, and apply to the whole
+ * trace.  A row is added when the first event of the track is parsed:
+ *
+ *   registered ─> resolved (which thread or process) ─> row
+ *
+ * Tracks with the same parent and the same name are merged: their overlapping
+ * slices are put on as many rows as are needed.  Such rows form a group; each
+ * row is bound to the uuid whose slice it held last.
+ *
+ * Limits: a chain of more than MAX_ANCESTORS parents, and a loop, are errors.
+ */
+#pragma once
+
+#include "processes.h"
+
+enum st_track_kind { ST_TRACK_PLAIN, ST_TRACK_THREAD, ST_TRACK_PROCESS };
+enum st_scope { ST_SCOPE_GLOBAL, ST_SCOPE_PROCESS, ST_SCOPE_THREAD };
+enum st_merge { ST_MERGE_BY_NAME, ST_MERGE_NONE, ST_MERGE_BY_KEY };
+
+struct st_track {
+  uint64_t uuid, parent;
+  int64_t pid, tid;
+  uint32_t sequence;
+  uint8_t kind, merge, child_ordering;
+  bool is_counter, is_incremental, is_separate, has_rank, has_share_key;
+  bool is_key_text;
+  int64_t rank;
+  uint64_t multiplier;
+  st_string name, description, key, category, unit, builtin, share_key;
+  int64_t key_number;
+  /* Set when the track is resolved. */
+  bool is_resolved, is_resolving, is_broken, is_root;
+  uint8_t scope;
+  uint32_t owner; /* utid or upid */
+  /* Set when there is a row; plus 1. */
+  uint32_t row, group, place;
+};
+
+struct st_track_group {
+  struct st_track_place {
+    uint32_t row, depth;
+    uint64_t uuid; /* The track whose slice it held last. */
+  } * places;
+  uint32_t size, capacity;
+};
+
+struct st_tracks {
+  struct st_storage* storage;
+  struct st_arg_sets* arg_sets;
+  struct st_processes* processes;
+  ST_ARRAY(struct st_track) tracks;
+  ST_ARRAY(struct st_track_group) groups;
+  struct st_map by_uuid;        /* Index + 1. */
+  struct st_map by_merge_key;   /* Group + 1. */
+  struct st_map by_thread;      /* utid to row + 1, type thread_execution. */
+  struct st_map with_first;     /* Sequences with their first packet. */
+  struct st_arg_list arguments; /* Reused. */
+  uint64_t errors;
+};
+
+/* How an event uses its track. */
+enum st_use { ST_USE_BEGIN, ST_USE_END, ST_USE_INSTANT, ST_USE_COUNTER };
+
+void st_tracks_init(struct st_tracks* t, struct st_storage* s,
+                    struct st_arg_sets* sets, struct st_processes* p);
+/* Reads a TrackDescriptor.  Returns false if it is invalid or contradicts an
+ * earlier one. */
+bool st_tracks_register(struct st_tracks* t, uint32_t sequence,
+                        const uint8_t* data, size_t size);
+/* Returns a registered track; NULL if the uuid has no descriptor. */
+struct st_track* st_tracks_find(struct st_tracks* t, uint64_t uuid);
+/* Returns the track with its thread or process; adds a global one if the uuid
+ * has no descriptor.  Returns NULL if its ancestors are invalid. */
+struct st_track* st_tracks_resolve(struct st_tracks* t, uint64_t uuid);
+/* Returns the row for an event on a resolved track. */
+uint32_t st_tracks_row(struct st_tracks* t, uint64_t uuid, enum st_use use,
+                       st_string event_name);
+/* Returns the row of type thread_execution. */
+uint32_t st_tracks_thread_row(struct st_tracks* t, uint32_t utid);
+/* Adds a counter of a process that has no descriptor.  Returns the row. */
+uint32_t st_tracks_add_counter(struct st_tracks* t, const char* type,
+                               const char* name, uint32_t upid,
+                               const struct st_arg_list* dimensions);
+/* Returns the name of a row. */
+st_string st_tracks_row_name(const struct st_tracks* t, uint32_t row);
+void st_tracks_free(struct st_tracks* t);

@@ -1,0 +1,129 @@
+/* Fuzzes the importer: with the input as a trace, and with packets that the
+ * input describes, whose fields are mostly valid.  References between rows must
+ * be valid, and parents of slices must enclose them. */
+#define CHECK_ABORTS
+#include "../packet_builder.h"
+#include "analysis/importer.h"
+#include "analysis/slice_totals.h"
+#include "check.h"
+
+struct input {
+  const uint8_t* at;
+  const uint8_t* end;
+};
+
+static uint8_t next(struct input* in) {
+  return in->at < in->end ? *in->at++ : 0;
+}
+
+/* Mostly small numbers, sometimes the largest ones. */
+static uint64_t number(struct input* in) {
+  uint8_t byte = next(in);
+  return byte < 250 ? byte % 16 : UINT64_MAX >> (byte - 250);
+}
+
+/* A message with fields of the given numbers. */
+static struct message any_message(struct input* in, const uint32_t* fields,
+                                  uint32_t count, uint32_t depth) {
+  struct message m = {0};
+  for (uint32_t n = next(in) % 8; n > 0; n--) {
+    uint32_t field = fields[next(in) % count];
+    uint8_t kind = next(in) % 4;
+    if (kind == 0 && depth < 4) {
+      struct message inner = any_message(in, fields, count, depth + 1);
+      add_message(&m, field, &inner);
+    } else if (kind == 1) {
+      size_t size = next(in) % 8;
+      size_t left = (size_t)(in->end - in->at);
+      size = size < left ? size : left;
+      add_bytes(&m, field, in->at, size);
+      in->at += size;
+    } else {
+      add_number(&m, field, number(in));
+    }
+  }
+  return m;
+}
+
+static const uint32_t kSmall[] = {1,  2,  3,  4,  5,  6,  7,  8, 9,
+                                  10, 11, 12, 13, 14, 15, 16, 17};
+static const uint32_t kEvent[] = {3,  22, 10, 23, 9,  11, 30, 44, 31,
+                                  12, 45, 46, 36, 47, 42, 48, 52, 53,
+                                  54, 4,  5,  21, 33, 34, 6,  1,  16};
+#define ANY(in, fields) \
+  any_message(in, fields, sizeof fields / sizeof *(fields), 0)
+
+static struct message any_packet(struct input* in) {
+  static const uint32_t kFields[] = {11, 60, 6, 12, 59, 2, 9, 45, 69, 35};
+  struct message packet = begin_packet(next(in) % 4, number(in));
+  uint32_t field = kFields[next(in) % 10];
+  uint8_t flags = next(in);
+  struct message content = field == 11 ? ANY(in, kEvent) : ANY(in, kSmall);
+  if (flags & 4)
+    add_number(&packet, ST_FIELD_TRACE_PACKET_TIMESTAMP_CLOCK_ID,
+               flags & 8 ? 64 : 3);
+  add_number(&packet, ST_FIELD_TRACE_PACKET_SEQUENCE_FLAGS, flags & 3);
+  if (field == 11 && flags & 16)
+    add_number(&content, ST_FIELD_TRACK_EVENT_TYPE, 1 + flags / 32 % 4);
+  if (field == 11 || field == 60)
+    add_number(&content, field == 11 ? 11u : 1u, flags / 64);
+  add_message(&packet, field, &content);
+  return packet;
+}
+
+static void check_slices(const struct st_importer* m) {
+  const struct st_table* slices = &m->storage.tables[ST_SLICE_TABLE];
+  uint32_t tracks = m->storage.tables[ST_TRACK_TABLE].rows;
+  for (uint32_t i = 0; i < slices->rows; i++) {
+    struct st_cell parent = st_table_get(slices, i, ST_SLICE_parent_id);
+    int64_t ts = st_table_get(slices, i, ST_SLICE_ts).i;
+    CHECK(st_table_get(slices, i, ST_SLICE_track_id).i < tracks);
+    CHECK(ts >= 0 && st_table_get(slices, i, ST_SLICE_dur).i >= -1);
+    CHECK(!parent.valid ||
+          (parent.i < i &&
+           st_table_get(slices, (uint32_t)parent.i, ST_SLICE_ts).i <= ts));
+  }
+}
+
+static void check_references(const struct st_importer* m, uint32_t table,
+                             uint32_t column, uint32_t target) {
+  const struct st_table* t = &m->storage.tables[table];
+  for (uint32_t i = 0; i < t->rows; i++) {
+    struct st_cell cell = st_table_get(t, i, column);
+    CHECK(!cell.valid || cell.i < m->storage.tables[target].rows);
+  }
+}
+
+static void finish(struct st_importer* m) {
+  CHECK(st_importer_finish(m));
+  check_slices(m);
+  check_references(m, ST_SLICE_TABLE, ST_SLICE_arg_set_id, ST_ARGS_TABLE);
+  check_references(m, ST_COUNTER_TABLE, ST_COUNTER_track_id, ST_TRACK_TABLE);
+  check_references(m, ST_TRACK_TABLE, ST_TRACK_utid, ST_THREAD_TABLE);
+  check_references(m, ST_THREAD_TABLE, ST_THREAD_upid, ST_PROCESS_TABLE);
+  check_references(m, ST_FLOW_TABLE, ST_FLOW_slice_in, ST_SLICE_TABLE);
+  struct st_slice_totals totals = {0};
+  CHECK(st_slice_totals(&totals, &m->storage, ST_BY_FUNCTION));
+  st_slice_totals_free(&totals);
+  st_importer_free(m);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  struct st_importer* m = st_importer_new();
+  size_t half = size / 2;
+  CHECK(st_importer_feed(m, data, half));
+  CHECK(st_importer_feed(m, data + half, size - half));
+  finish(m);
+  m = st_importer_new();
+  struct input in = {data, data + size};
+  while (in.at < in.end) {
+    struct message packet = any_packet(&in);
+    uint8_t header[16];
+    uint8_t* end =
+        st_put_varint(st_put_tag(header, 1, ST_WIRE_DELIMITED), packet.size);
+    CHECK(st_importer_feed(m, header, (size_t)(end - header)));
+    CHECK(st_importer_feed(m, packet.data, packet.size));
+  }
+  finish(m);
+  return 0;
+}
