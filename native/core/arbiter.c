@@ -137,6 +137,19 @@ static enum st_page_layout choose_layout(const struct st_arbiter* a) {
   return (enum st_page_layout)layout;
 }
 
+bool st_arbiter_is_crowded(struct st_arbiter* a) {
+  if (is_disabled(a))
+    return false;
+  pthread_mutex_lock(&a->mutex);
+  uint32_t chunks = a->shm.num_pages * st_layout_chunks(ST_PAGE_DIV14);
+  bool crowded = choose_layout(a) == ST_PAGE_DIV14 &&
+                 a->taken > (a->exhausted ? 0 : chunks / 8);
+  if (crowded)
+    a->taken = 0;
+  pthread_mutex_unlock(&a->mutex);
+  return crowded;
+}
+
 /* Returns a bitmap in which bit 2i is set if chunk i of the page is free. */
 static uint32_t free_chunks(uint32_t bitmap) {
   uint32_t chunks = st_layout_chunks(st_bitmap_layout(bitmap));
@@ -174,6 +187,7 @@ static bool search(struct st_arbiter* a, uint16_t writer_id, uint32_t chunk_id,
     uint32_t page = a->next_page;
     if (take_from_page(a, page, writer_id, chunk_id, packets, out)) {
       a->exhausted = a->brief_stall_failed = false;
+      a->taken++;
       return true;
     }
     a->next_page = (page + 1) % a->shm.num_pages;

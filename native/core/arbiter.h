@@ -156,6 +156,9 @@ struct st_arbiter {
   bool exhausted; /* Whether the last search found no free chunk. */
   /* Whether the last writer with the policy "stall briefly" got no chunk. */
   bool brief_stall_failed;
+  /* The number of chunks that were taken since st_arbiter_is_crowded() was
+   * true. */
+  uint32_t taken;
   uint16_t last_writer_id;
   uint32_t live_writers;
   /* The next chunk id of each writer, by writer id.  The array grows on
@@ -199,6 +202,12 @@ void st_arbiter_report_loss(struct st_arbiter* a, uint32_t target_buffer);
 /* Makes a stalling writer wait while the buffer's reader is behind.  The writer
  * sleeps as in a wait for a chunk, and for no longer than such a wait. */
 void st_arbiter_wait_for_reader(struct st_arbiter* a, uint32_t target_buffer);
+
+/* Returns whether writers that are idle have to give back their chunks, because
+ * they may hold all of them soon: there are so many writers that pages are
+ * divided into their smallest chunks, and an eighth of all chunks, or the last
+ * free chunk, was taken since the last call that returned true. */
+bool st_arbiter_is_crowded(struct st_arbiter* a);
 
 /* Returns a chunk in state BeingWritten.  If the policy gives up, returns a
  * chunk of size 0.  `packets` is the initial u16 of that name in the chunk

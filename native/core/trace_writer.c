@@ -362,11 +362,15 @@ bool st_trace_writer_init(struct st_trace_writer* w, struct st_arbiter* a,
   return w->writer_id != 0;
 }
 
-void st_trace_writer_flush(struct st_trace_writer* w) {
+void st_trace_writer_give_back(struct st_trace_writer* w) {
   st_trace_writer_end_packet(w);
   if (w->chunk.size)
     return_chunk_early(w);
   send_patches(w);
+}
+
+void st_trace_writer_flush(struct st_trace_writer* w) {
+  st_trace_writer_give_back(w);
   if (!atomic_load(&w->arbiter->disabled))
     w->arbiter->sink->flush(w->arbiter->sink_self);
 }

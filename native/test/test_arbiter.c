@@ -72,6 +72,35 @@ static void test_layout_gets_finer_with_more_live_writers(void) {
   }
 }
 
+static void test_many_writers_are_crowded_when_an_eighth_of_all_chunks_is_taken(
+    void) {
+  enum { EIGHTH = PAGES * 14 / 8, LEFT = PAGES * 14 - EIGHTH - 1 };
+  start();
+  arbiter.live_writers = 25;
+  for (uint32_t id = 0; id <= EIGHTH; id++) {
+    CHECK(!st_arbiter_is_crowded(&arbiter));
+    CHECK(get(id).size > 0);
+  }
+  CHECK(st_arbiter_is_crowded(&arbiter));
+  CHECK(!st_arbiter_is_crowded(&arbiter));
+  for (uint32_t id = 0; id < LEFT; id++)
+    CHECK(get(id).size > 0);
+  CHECK(st_arbiter_is_crowded(&arbiter));
+  CHECK_EQ(get(0).size, 0);
+  /* No chunk was taken since the last call, so there is none to give back. */
+  CHECK(!st_arbiter_is_crowded(&arbiter));
+  end();
+}
+
+static void test_few_writers_are_never_crowded(void) {
+  start();
+  for (uint32_t id = 0; id < PAGES; id++)
+    CHECK(get(id).size > 0);
+  CHECK_EQ(get(PAGES).size, 0);
+  CHECK(!st_arbiter_is_crowded(&arbiter));
+  end();
+}
+
 static void test_partitioned_pages_keep_their_layout(void) {
   start();
   CHECK_EQ(get(0).size, 4088);
@@ -311,6 +340,8 @@ static void test_chunk_on_a_corrupted_page_is_counted_as_lost(void) {
 int main(void) {
   RUN(test_returned_chunks_reach_the_sink);
   RUN(test_layout_gets_finer_with_more_live_writers);
+  RUN(test_many_writers_are_crowded_when_an_eighth_of_all_chunks_is_taken);
+  RUN(test_few_writers_are_never_crowded);
   RUN(test_partitioned_pages_keep_their_layout);
   RUN(test_drop_policy_gives_up_without_a_stall);
   RUN(test_search_finds_the_only_free_chunk);

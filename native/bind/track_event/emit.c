@@ -394,6 +394,21 @@ static bool prepare(struct thread_sequence* s, const struct event* e,
   return st_sequence_prepare(&s->core, now, ST_EVENT_ROOM);
 }
 
+/* Makes the sequence ready for an event.  If there are so many threads that
+ * their chunks are almost all chunks, takes back those of idle threads. */
+static bool prepare_among_threads(struct thread_sequence* s,
+                                  const struct event* e, uint64_t now) {
+  if (LIKELY(st_sequence_is_current(&s->core)))
+    return prepare(s, e, now);
+  bool ready = prepare(s, e, now);
+  struct st_arbiter* arbiter = s->core.writer.arbiter;
+  if (LIKELY(!st_arbiter_is_crowded(arbiter)))
+    return ready;
+  thread_states_give_back(s->slot);
+  arbiter->sink->flush(arbiter->sink_self);
+  return ready || prepare(s, e, now);
+}
+
 static bool emit_to_slot(struct thread_state* t, int slot,
                          const struct event* e, struct st_event* out) {
   uint32_t since = e->request->since;
@@ -405,7 +420,7 @@ static bool emit_to_slot(struct thread_state* t, int slot,
   uint64_t now = st_fast_now();
   if (!out->explicit_timestamp)
     out->timestamp = now;
-  if (!prepare(s, e, now)) {
+  if (!prepare_among_threads(s, e, now)) {
     s->core.events_lost++;
     if (out->type == ST_SLICE_END)
       st_sequence_owe_end(&s->core, out->timestamp, out->track_uuid);

@@ -279,6 +279,13 @@ static struct thread_sequence* flush(struct thread_state* t, int slot) {
   return NULL;
 }
 
+static struct thread_sequence* give_back(struct thread_state* t, int slot) {
+  struct st_trace_writer* w = &t->sequences[slot]->core.writer;
+  if (w->chunk.size)
+    st_trace_writer_give_back(w);
+  return NULL;
+}
+
 void thread_states_drop_instance(int slot) {
   for_each(slot, sequence_detach);
 }
@@ -287,6 +294,9 @@ void thread_states_clear_state(int slot) {
 }
 void thread_states_flush(int slot) {
   for_each(slot, flush);
+}
+void thread_states_give_back(int slot) {
+  for_each(slot, give_back);
 }
 
 void thread_states_count(int slot, uint64_t* written, uint64_t* lost) {

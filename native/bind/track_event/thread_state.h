@@ -121,6 +121,8 @@ static inline void discard_later(struct thread_state* t, PyObject* object) {
 void thread_states_drop_instance(int slot);
 void thread_states_clear_state(int slot);
 void thread_states_flush(int slot);
+/* Gives back the chunks of all threads that are not writing to the slot. */
+void thread_states_give_back(int slot);
 void thread_states_count(int slot, uint64_t* written, uint64_t* lost);
 /* Frees the states of threads that have ended. */
 void thread_states_reap(void);
