@@ -225,9 +225,15 @@ void st_shown_write_due(struct st_shown_calls* s, uint64_t now) {
 static void count_call(struct st_code_record* r, uint64_t duration) {
   r->calls++;
   r->total_ns += duration;
-  if (duration >= threshold())
+  if (duration >= threshold()) {
     r->short_row = 0;
-  else if (++r->short_row >= ST_SHORT_CALLS && st_hooks.may_switch_off)
+    r->row_ns = 0;
+    return;
+  }
+  r->row_ns += duration;
+  bool tiny = r->row_ns < threshold();
+  if (++r->short_row >= (tiny ? ST_TINY_CALLS : ST_SHORT_CALLS) &&
+      st_hooks.may_switch_off)
     st_shown_switch_off(r);
 }
 
@@ -450,6 +456,7 @@ struct st_shown_frame* st_shown_insert(struct st_shown_calls* s, uint32_t index,
 void st_shown_switch_off(struct st_code_record* record) {
   record->was_off = st_hooks.some_off = true;
   record->short_row = 0;
+  record->row_ns = 0;
   atomic_store(&record->armed, false);
   atomic_store(&record->state, ST_CODE_OFF);
   for (struct st_thread_record* r = threads.first; r && record->open;

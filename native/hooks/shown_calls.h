@@ -32,8 +32,11 @@
 #include "hooks/tracer.h"
 
 enum {
-  /* After this number of short calls in a row a function is switched off. */
-  ST_SHORT_CALLS = 100,
+  /* A function is switched off after this number of short calls in a row. */
+  ST_SHORT_CALLS = 30,
+  /* If all these calls together are shorter than the threshold, this smaller
+   * number suffices. */
+  ST_TINY_CALLS = 10,
   /* The largest number of nested calls that a thread can show. */
   ST_SHOWN_CALLS = 4096,
   /* The largest number of nested calls of C functions (c_calls.h). */

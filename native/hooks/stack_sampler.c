@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +41,14 @@ struct known_thread {
   /* The depth of the thread's stack; below 0 if the stack could not be read. */
   int depth;
   int capacity;
+  /* The frames before this index differ from those of the sample before. */
+  int first_same;
+  /* The frames before this index may belong to calls that the sample before did
+   * not contain. */
+  int first_known;
+  /* Whether this sample contains a new call of a function that is switched
+   * off. */
+  bool has_new;
   /* How many samples in a row have found this stack, counted up to 2. */
   unsigned samples;
   /* The number of events that the thread had recorded at the last sample. */
@@ -149,9 +158,22 @@ static void add_times(const struct known_thread* k, uint64_t ran,
   }
 }
 
-static void arm_stack(const struct known_thread* k) {
-  for (int i = 0; i < k->depth; i++)
-    arm(st_code_record_find(k->frames[i].code));
+/* Arms the functions on the stack.  A call is known if the sample before has
+ * contained it: its frame is the same, and its function is still armed, so no
+ * other call of this function has begun. */
+static void arm_stack(struct known_thread* k) {
+  k->first_known = 0;
+  for (int i = 0; i < k->depth; i++) {
+    struct st_code_record* r = st_code_record_find(k->frames[i].code);
+    if (!r ||
+        atomic_load_explicit(&r->state, memory_order_relaxed) != ST_CODE_OFF)
+      continue;
+    if (i < k->first_same ||
+        !atomic_load_explicit(&r->armed, memory_order_relaxed))
+      k->first_known = i + 1;
+    arm(r);
+  }
+  k->has_new = k->first_known > 0;
 }
 
 static bool hand_on(struct known_thread* k, uint64_t time, bool gone,
@@ -186,6 +208,17 @@ static bool keep(struct known_thread* k, const struct st_stack_frame* frames,
   return true;
 }
 
+/* Returns the number of outermost frames that are the same in two stacks. */
+static int count_same(const struct st_stack_frame* a, int a_depth,
+                      const struct st_stack_frame* b, int b_depth) {
+  int same = 0;
+  while (same < a_depth && same < b_depth &&
+         a[a_depth - 1 - same].address == b[b_depth - 1 - same].address &&
+         a[a_depth - 1 - same].code == b[b_depth - 1 - same].code)
+    same++;
+  return same;
+}
+
 static bool is_kept(const struct known_thread* k,
                     const struct st_stack_frame* frames, int depth) {
   return depth == k->depth &&
@@ -193,13 +226,32 @@ static bool is_kept(const struct known_thread* k,
           memcmp(frames, k->frames, (size_t)depth * sizeof *frames) == 0);
 }
 
-/* Reads the stack of a thread that has run since its last sample.  If the stack
- * cannot be read, keeps the last sample and returns false. */
-static bool read_stack(struct known_thread* k,
-                       const struct st_stack_thread* thread) {
+/* Reads the stack of a thread that has run since its last sample.  In a second
+ * look, reads only the frames that were new in the first one, if the others are
+ * still there.  If the stack cannot be read, keeps the last sample and returns
+ * false. */
+static bool read_stack(struct known_thread* k, struct st_stack_thread* thread,
+                       bool second) {
   static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
+  int known = second ? k->first_known : k->depth;
+  thread->stop = known < k->depth ? k->frames[known].address : 0;
   int depth = st_stack_read(&st_python_layout, &st_own_memory, thread, frames);
-  return depth >= 0 && (is_kept(k, frames, depth) || keep(k, frames, depth));
+  if (depth > 0 && thread->stop && frames[depth - 1].address == thread->stop) {
+    int rest = k->depth - known;
+    if (frames[depth - 1].code != k->frames[known].code ||
+        --depth + rest > ST_STACK_MAX_DEPTH)
+      return false;
+    memcpy(frames + depth, k->frames + known, (size_t)rest * sizeof *frames);
+    depth += rest;
+  }
+  if (depth < 0)
+    return false;
+  if (is_kept(k, frames, depth)) {
+    k->first_same = 0;
+    return true;
+  }
+  k->first_same = depth - count_same(frames, depth, k->frames, k->depth);
+  return keep(k, frames, depth);
 }
 
 /* Returns the instruction in which the thread has waited since its last sample;
@@ -226,7 +278,7 @@ static void note_run(struct known_thread* k, uint64_t time, uint64_t ran) {
 }
 
 static void sample_thread(struct known_thread* k,
-                          const struct st_stack_thread* thread) {
+                          struct st_stack_thread* thread, bool second) {
   uint64_t time = st_boottime_ns();
   uint64_t cpu = cpu_time_of(k->native_id);
   uint64_t elapsed = k->time ? time - k->time : 0;
@@ -239,7 +291,7 @@ static void sample_thread(struct known_thread* k,
     note_run(k, time, ran);
   k->time = time;
   k->cpu_ns = cpu;
-  bool known_stack = idle || read_stack(k, thread);
+  bool known_stack = idle || read_stack(k, thread, second);
   if (!known_stack)
     return;
   add_times(k, ran, elapsed - ran);
@@ -247,7 +299,9 @@ static void sample_thread(struct known_thread* k,
   if (events != k->events)
     k->samples = 0;
   k->events = events;
-  if (!idle)
+  if (idle)
+    k->has_new = false;
+  else
     arm_stack(k);
   uint64_t wait = new_wait(k, idle);
   if ((k->samples < 2 || wait) && !hand_on(k, time, false, wait))
@@ -268,19 +322,22 @@ static void drop_ended(void) {
   }
 }
 
-static void sample_all(void) {
-  uint64_t address = 0;
+/* Samples all threads, or, in a second look, those that have new calls. Returns
+ * whether some thread has new calls. */
+static bool sample_all(bool second) {
+  /* The interpreter's state is always mapped.  The thread states are not. */
+  uint64_t address = __atomic_load_n((uint64_t*)(uintptr_t)st_python_threads(),
+                                     __ATOMIC_RELAXED);
+  bool has_new = false;
   pass++;
-  bool more =
-      st_own_memory.read(NULL, st_python_threads(), &address, sizeof address);
   int count = 0;
-  while (more && address && count++ < MAX_THREADS) {
+  while (address && count++ < MAX_THREADS) {
     struct st_stack_thread thread;
     if (!st_stack_read_thread(&st_python_layout, &st_own_memory, address,
                               &thread))
       /* The list of threads is changing, so a thread that was not found may
        * still run. */
-      return;
+      return false;
     address = thread.next;
     struct known_thread* k =
         thread.id && thread.native_id ? get_known(thread.id) : NULL;
@@ -288,9 +345,12 @@ static void sample_all(void) {
       continue;
     k->native_id = thread.native_id;
     k->pass = pass;
-    sample_thread(k, &thread);
+    if (!second || k->has_new)
+      sample_thread(k, &thread, second);
+    has_new |= k->has_new;
   }
   drop_ended();
+  return has_new;
 }
 
 static void arm_in_turn(void) {
@@ -334,7 +394,8 @@ static void* run(void* unused) {
   (void)unused;
   sampler.kernel_id = (pid_t)syscall(SYS_gettid);
   pthread_setname_np(pthread_self(), "stretto-stacks");
-  uint64_t pause = ST_SAMPLING_PERIOD_NS, last = 0;
+  prctl(PR_SET_TIMERSLACK, 1);
+  uint64_t pause = ST_SAMPLING_PAUSE_NS, last = 0;
   while (wait_for(pause)) {
     uint64_t start = own_cpu_time();
     uint64_t now = st_boottime_ns();
@@ -342,13 +403,18 @@ static void* run(void* unused) {
       atomic_store_explicit(&st_sampler_totals.longest_gap_ns, now - last,
                             memory_order_relaxed);
     last = now;
-    sample_all();
+    if (sample_all(false)) {
+      if (!wait_for(ST_SECOND_LOOK_NS))
+        break;
+      sample_all(true);
+    }
     arm_in_turn();
     follow_threshold();
     add(&st_sampler_totals.rounds, 1);
     uint64_t cost = (own_cpu_time() - start) * SAMPLING_SHARE;
-    pause = cost > ST_SAMPLING_PERIOD_NS ? cost : ST_SAMPLING_PERIOD_NS;
-    atomic_store_explicit(&st_hooks.sampling_period_ns, pause,
+    pause = cost > ST_SAMPLING_PAUSE_NS ? cost : ST_SAMPLING_PAUSE_NS;
+    atomic_store_explicit(&st_hooks.sampling_period_ns,
+                          pause + ST_SAMPLING_PERIOD_NS - ST_SAMPLING_PAUSE_NS,
                           memory_order_relaxed);
   }
   return NULL;

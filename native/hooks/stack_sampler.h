@@ -10,7 +10,8 @@
  *     are the same, only `until` is updated, the end of the time in which the
  *     stack is unchanged;
  *   - arms the functions on the stack that are switched off: the interpreter
- *     reports their next calls;
+ *     reports their next calls.  If such a call is new, the stack is read once
+ *     more after ST_SECOND_LOOK_NS;
  *   - adds the running and waiting time since the last sample to the functions
  *     on the stack.
  *
@@ -29,7 +30,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { ST_SAMPLING_PERIOD_NS = 1250000 };
+enum {
+  /* The pause between two rounds. */
+  ST_SAMPLING_PAUSE_NS = 1250000,
+  /* The largest usual time from one round to the next. */
+  ST_SAMPLING_PERIOD_NS = 1600000,
+  /* A call that is open in a round and still this much later is shown.  This is
+   * the threshold at the start of the recording. */
+  ST_SECOND_LOOK_NS = 50000,
+};
 
 /* The number of rounds since the process began, and the total running and
  * waiting time that they found, summed over all threads.  The sampling thread

@@ -21,7 +21,8 @@
  * a sample contains such a call for the first time, the call is inserted
  * between its neighbours.  If the next sample contains a call at the same
  * address, the call is confirmed.  It is the same call, because the function
- * was armed in between: the interpreter would have reported a new call.
+ * was armed in between: the interpreter would have reported a new call.  The
+ * second look of a round (stack_sampler.h) is such a sample.
  *
  * A full ring drops samples.  Calls that only those samples contain may then be
  * missing; all other calls are complete.

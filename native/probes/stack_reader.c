@@ -120,7 +120,7 @@ int st_stack_read(const struct st_stack_layout* layout,
         return ST_STACK_TORN;
       frames[depth++] = (struct st_stack_frame){address, code};
     }
-    address = previous;
+    address = address == thread->stop ? 0 : previous;
   }
   return depth;
 }

@@ -68,6 +68,8 @@ bool st_own_memory_works(void);
 
 struct st_stack_thread {
   uint64_t next, id, native_id, frame;
+  /* The address of the last frame to read; 0 for all frames. */
+  uint64_t stop;
 };
 
 /* A frame of a thread.  Its address identifies the call: two open calls never

@@ -119,6 +119,15 @@ static void tags_of_code_pointers_are_removed(void) {
   CHECK_EQ(frames[0].code, CODE);
 }
 
+static void reading_ends_after_the_frame_at_stop(void) {
+  frames_come_innermost_first();
+  struct st_stack_thread thread;
+  CHECK(st_stack_read_thread(&kLayout, &kMemory, THREAD, &thread));
+  thread.stop = STACK + 200;
+  CHECK_EQ(st_stack_read(&kLayout, &kMemory, &thread, frames), 2);
+  CHECK_EQ(frames[1].address, STACK + 200);
+}
+
 static void a_thread_without_frames_has_an_empty_stack(void) {
   put_thread(0);
   CHECK_EQ(read_stack(), 0);
@@ -221,6 +230,7 @@ int main(void) {
   RUN(frames_come_innermost_first);
   RUN(frames_of_the_interpreter_are_left_out);
   RUN(tags_of_code_pointers_are_removed);
+  RUN(reading_ends_after_the_frame_at_stop);
   RUN(a_thread_without_frames_has_an_empty_stack);
   RUN(fifty_frames_take_few_reads);
   RUN(a_frame_at_the_start_of_a_mapping_is_read);

@@ -6,6 +6,7 @@ The programs sleep for known times, none of them near a threshold, and print eac
 
 from __future__ import annotations
 
+import bisect
 import json
 import sys
 from pathlib import Path
@@ -224,10 +225,49 @@ def test_slow_call_of_a_usually_fast_function_is_shown(folder: Path, oracle: Any
         assert trace.names_above(found)[:2] == ["timed", "run"]
 
 
+@pytest.mark.thorough
+def test_calls_shorter_than_the_period_of_samples_are_found_by_chance(
+    folder: Path, oracle: Any
+) -> None:
+    """A call of length d is found with a probability of 0.9 d / p at least.
+
+    Of the slow calls, each follows enough fast ones that the function is switched off.
+    """
+    script = folder / "seldom.py"
+    script.write_text(
+        "import json, sys, time\n"
+        "def now():\n    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)\n"
+        "def wait(seconds):\n    if seconds: time.sleep(seconds)\n"  # sleep: the call's duration
+        "def seldom(seconds):\n    wait(seconds)\n"
+        "for _ in range(100_000): seldom(0)\n"
+        "calls = []\n"
+        "def rounds():\n"
+        "    return sys.modules['stretto._pyhooks'].totals()['sampling_rounds']\n"
+        "first = now(), rounds()\n"
+        "for i in range(1500):\n"
+        "    begin = now(); seldom(0.0003); calls.append((begin, now()))\n"
+        "    for _ in range(100): seldom(0)\n"
+        "last = now(), rounds()\n"
+        "json.dump([calls, (last[0] - first[0]) / (last[1] - first[1])], sys.stdout)\n"
+    )
+    run = record(folder / "seldom.pftrace", "--auto", str(script))
+    calls, period = json.loads(run.stdout)
+    trace = Trace(Run(run.status, "", run.stderr, run.path), oracle)
+    begins = sorted(s.begin for s in trace.slices if s.name == "seldom")
+    found = sum(
+        bisect.bisect_left(begins, begin) < bisect.bisect_left(begins, end) for begin, end in calls
+    )
+    # The documented period is 1.6 ms; rounds begin later on a busy machine.
+    period = max(1_600_000, 1.28 * period)
+    chances = [min(1.0, 0.9 * (end - begin) / period) for begin, end in calls]
+    deviation = sum(chance * (1 - chance) for chance in chances) ** 0.5
+    assert found >= sum(chances) - 4 * deviation
+
+
 def test_recorded_and_counted_calls_add_up_if_no_function_is_switched_off(
     folder: Path, oracle: Any
 ) -> None:
-    program = {"warm": ["f0"], "count": 50, "steps": [("f1", 0, 0.03, [], "sleep")], "threads": []}
+    program = {"warm": ["f0"], "count": 8, "steps": [("f1", 0, 0.03, [], "sleep")], "threads": []}
     trace = Trace(recorded(folder, program), oracle)
     warm_up = next(s for s in trace.slices if s.name == "warm_up")
     inside = [s for s in trace.slices if "warm_up" in trace.names_above(s)]
@@ -239,7 +279,7 @@ def test_recorded_and_counted_calls_add_up_if_no_function_is_switched_off(
         )
     )
     counted = sum(of_slice.get(s.id, 0) for s in (warm_up, *inside))
-    assert counted + len(inside) == 100
+    assert counted + len(inside) == 16
 
 
 def test_threshold_of_call_durations_rises_with_the_size_of_the_trace(

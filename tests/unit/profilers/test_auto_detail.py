@@ -54,9 +54,9 @@ def counted() -> dict[str, Any]:
 @with_events
 def test_calls_of_functions_that_are_not_switched_off_are_counted() -> None:
     with recorded(CATEGORY):
-        many(50)
+        many(8)
         calls = counted()
-    assert (calls["many"], calls["calls_str"], calls["leaf"]) == (1, 50, None)
+    assert (calls["many"], calls["calls_str"], calls["leaf"]) == (1, 8, None)
 
 
 @with_events
@@ -69,12 +69,12 @@ def test_tracing_of_a_function_with_short_calls_is_switched_off() -> None:
 @with_events
 def test_short_calls_are_summed_in_arguments_of_the_slice_of_the_caller() -> None:
     with recorded(CATEGORY) as result:
-        many(50)
+        many(8)
     begin, *inner, end = result.events
     assert (begin.name, begin.location and begin.location[0]) == ("many", HERE)
     # On a busy machine, some calls of the short functions take long enough to be recorded.
     short_calls = end.args["short_calls"]
-    assert short_calls + len(inner) // 2 == 50
+    assert short_calls + len(inner) // 2 == 8
     assert 0 < end.args["short_calls_ns"] < short_calls * THRESHOLD_NS
 
 
