@@ -8,7 +8,6 @@ from time import monotonic
 import pytest
 
 import stretto
-from stretto.base.trace_name import name_complaint
 from stretto.cli.record.summary import whereabouts
 
 
@@ -30,14 +29,12 @@ class RecordedRun:
         """Start to record, before pytest-xdist starts its workers."""
         if self._path is None:
             return
-        if complaint := name_complaint(self._path):
-            raise pytest.UsageError(f"--stretto: {complaint}.")
         if not stretto.available():
             raise pytest.UsageError("--stretto: this is Stretto without its native part.")
         self._began = monotonic()
-        # The tests may change the folder.
-        self._recording = stretto.recording(os.path.abspath(self._path), children=True)
         try:
+            # The tests may change the folder.
+            self._recording = stretto.recording(os.path.abspath(self._path), children=True)
             self._recording.__enter__()
         except stretto.StrettoError as error:
             self._recording = None

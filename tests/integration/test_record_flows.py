@@ -65,9 +65,13 @@ def test_http_requests_are_joined_and_named_without_their_paths(
         assert found.count((f"GET 127.0.0.1:{port}", "GET")) == count, (server, found)
     assert web_processes.SECRET.encode() not in run.trace
     routes = "select name, count(*) from slice where name like 'GET /%' group by name order by name"
-    templates = {"flask": "GET /users/<name>", "starlette": "GET /users/{name}"}
-    expected = [(templates[name], count) for name in sorted(templates) if name in servers]
-    assert loaded.query(routes) == expected
+    templates = {
+        "django": "GET /users/<str:name>",
+        "flask": "GET /users/<name>",
+        "starlette": "GET /users/{name}",
+    }
+    expected = [(route, count) for name, route in templates.items() if name in servers]
+    assert loaded.query(routes) == sorted(expected)
 
 
 def test_grpc_calls_are_joined(tmp_path: Path, oracle: Any) -> None:

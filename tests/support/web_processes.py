@@ -14,6 +14,7 @@ import sys
 import threading
 import urllib.request
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 SERVERS = [
@@ -21,6 +22,7 @@ SERVERS = [
     for name, module in (
         ("starlette", "starlette"),
         ("flask", "flask"),
+        ("django", "django"),
         ("gunicorn", "gunicorn"),
         ("wsgiref", "wsgiref"),
     )
@@ -70,6 +72,22 @@ def serve_flask() -> None:
     app = Flask(__name__)
     app.add_url_rule("/users/<name>", view_func=lambda name: "ok", endpoint="user")
     server = make_server(HOST, 0, app)
+    ready(server.server_port)
+    server.serve_forever()
+
+
+def serve_django() -> None:
+    from wsgiref.simple_server import make_server
+
+    from django.conf import settings
+    from django.core.wsgi import get_wsgi_application
+    from django.http import HttpResponse
+    from django.urls import path
+
+    urls: Any = ModuleType("urls")
+    urls.urlpatterns = [path("users/<str:name>", lambda _request, name: HttpResponse("ok"))]
+    settings.configure(SECRET_KEY="x", ALLOWED_HOSTS=[HOST], ROOT_URLCONF=urls)
+    server = make_server(HOST, 0, get_wsgi_application())
     ready(server.server_port)
     server.serve_forever()
 
@@ -151,6 +169,7 @@ if __name__ == "__main__":
         {
             "starlette": serve_starlette,
             "flask": serve_flask,
+            "django": serve_django,
             "gunicorn": serve_gunicorn,
             "wsgiref": serve_wsgiref,
         }[sys.argv[1]]()

@@ -15,6 +15,7 @@ from stat import S_ISREG
 
 from stretto import _native
 from stretto.base.errors import ConfigError, StrettoError, TransportError
+from stretto.base.trace_name import name_complaint
 from stretto.client.backend import factories
 from stretto.client.safe_call import call_safely
 from stretto.client.tracing import tracing
@@ -128,7 +129,7 @@ class recording:  # noqa: N801  # used like a function
             to read it.
 
     Raises:
-        ConfigError: `buffer` is malformed.
+        ConfigError: `buffer` is malformed, or `path` ends in `.json`.
         TransportError: `path` can't be written.
         SessionError: The session was refused.
     """
@@ -144,6 +145,8 @@ class recording:  # noqa: N801  # used like a function
         stream: bool = False,
         children: bool = False,
     ) -> None:
+        if complaint := name_complaint(os.fsdecode(path)):
+            raise ConfigError(f"{complaint}.")
         self._path = path
         self._functions = functions
         self._stream = stream

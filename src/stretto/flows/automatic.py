@@ -2,7 +2,7 @@
 
     client   urllib, requests, urllib3 (all by http.client), httpx, aiohttp, gRPC
     server   uvicorn (ASGI); gunicorn, werkzeug, wsgiref (WSGI); gRPC
-    route    Starlette and FastAPI, Flask
+    route    Starlette and FastAPI, Flask, Django
 
 Each library is wrapped when the program has imported it. Requests without a `traceparent` get the
 header `x-stretto-flow`.
@@ -17,6 +17,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from functools import wraps
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -241,6 +242,32 @@ def _wire_starlette(module: Any) -> None:
     _around(module.Route, "handle", handle)
 
 
+def _wire_django(module: Any) -> None:
+    category = stretto.Category(CATEGORY)
+
+    def in_route(name: str, view: Any) -> Any:
+        @wraps(view)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with category.slice(name):
+                return view(*args, **kwargs)
+
+        @wraps(view)
+        async def run_async(*args: Any, **kwargs: Any) -> Any:
+            with category.slice(name):
+                return await view(*args, **kwargs)
+
+        return run_async if iscoroutinefunction(view) else run
+
+    def resolve_request(original: Any, self: Any, request: Any) -> Any:
+        match = original(self, request)
+        view, args, kwargs = match
+        if not category.enabled:
+            return match
+        return in_route(f"{request.method} /{match.route}", view), args, kwargs
+
+    _around(module.BaseHandler, "resolve_request", resolve_request)
+
+
 def _wire_flask(module: Any) -> None:
     category = stretto.Category(CATEGORY)
 
@@ -297,6 +324,7 @@ LIBRARIES: dict[str, Wire] = {
     "wsgiref.simple_server": _wire_wsgiref,
     "werkzeug.serving": _wire_werkzeug,
     "starlette.routing": _wire_starlette,
+    "django.core.handlers.base": _wire_django,
     "flask.app": _wire_flask,
     "grpc": _wire_grpc,
 }

@@ -140,6 +140,13 @@ def test_invalid_buffer_sizes_are_refused(path, size):
     assert not path.exists()
 
 
+def test_json_file_is_refused_with_the_command_that_makes_json(tmp_path):
+    path = tmp_path / "shop.json"
+    with pytest.raises(ConfigError, match=r"`stretto convert .*shop\.pftrace .*shop\.json`"):
+        stretto.recording(path)
+    assert not path.exists()
+
+
 def test_buffer_sizes_are_parsed():
     sizes = [parse_size(text) for text in ("64mb", " 4K ", "1g", "8192", 5000)]
     assert sizes == [64 << 20, 4096, 1 << 30, 8192, 5000]
