@@ -142,7 +142,8 @@ def test_value_of_the_option_that_names_tests_is_refused(folder: Path, value: st
 def test_refusal_of_a_json_name_contains_the_command_that_makes_json(folder: Path) -> None:
     run = run_pytest(folder, "--stretto=shop.json")
     assert run.status == USAGE_ERROR, run
-    assert "`stretto convert shop.pftrace shop.json`" in run.stdout + run.stderr
+    path = folder / "shop"
+    assert f"`stretto convert {path}.pftrace {path}.json`" in run.stdout + run.stderr
 
 
 def test_trace_that_cannot_be_written_is_an_error_before_the_first_test(folder: Path) -> None:
