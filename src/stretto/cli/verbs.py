@@ -31,6 +31,7 @@ VERBS = {
     "trace": ("stretto.cli.trace.command", "record all producers of this machine"),
     "trigger": ("stretto.cli.trigger", "activate triggers of running sessions"),
     "traced": ("stretto.cli.traced.command", "run the tracing service of this machine"),
+    "probes": ("stretto.cli.probes", "record the machine: memory, CPUs, disks, processes"),
     "autostart": ("stretto.cli.autostart", "connect Python programs when they start"),
     "bridge": ("stretto.cli.bridge", "let the Perfetto UI record on this machine"),
     "flows": ("stretto.cli.flows.command", "show the RPC calls of a trace"),

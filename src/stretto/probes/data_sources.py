@@ -1,0 +1,8 @@
+"""The data sources of `stretto probes`."""
+
+from __future__ import annotations
+
+from stretto.probes.sys_stats import SysStats
+from stretto.probes.system_info import SystemInfo
+
+DATA_SOURCES = (SysStats, SystemInfo)

@@ -1,0 +1,78 @@
+"""The files that the data sources read, and the thread that they run on."""
+
+from __future__ import annotations
+
+import os
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.clock import Clock
+    from stretto.base.task_runner import TaskRunner
+
+READ_BYTES = 1 << 16
+_DIGITS = re.compile(r"\d+")
+
+
+class Machine:
+    """A machine with its files, clock and task runner.
+
+    Args:
+        runner: Runs the periodic tasks.
+        call: Runs a function on the runner's thread, and returns when it has run.
+        clock: The trace clock.
+        root: The folder with `proc` and `sys`.
+    """
+
+    def __init__(
+        self,
+        runner: TaskRunner,
+        call: Callable[[Callable[[], object]], object],
+        clock: Clock,
+        root: str = "/",
+    ) -> None:
+        self.runner = runner
+        self.call = call
+        self.now_ns = clock.boottime_ns
+        self._root = root
+
+    def read(self, path: str) -> bytes:
+        """Return the contents of a file; empty if it can't be read.
+
+        The files of /proc end at a read of no bytes: a shorter read than asked for isn't the end.
+        """
+        data = b""
+        try:
+            fd = os.open(os.path.join(self._root, path), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return data
+        try:
+            while part := os.read(fd, READ_BYTES):
+                data += part
+        except OSError:
+            pass  # The process has ended, or the device refuses to be read.
+        finally:
+            os.close(fd)
+        return data
+
+    def link(self, path: str) -> str:
+        """Return where a symbolic link leads to; empty if it can't be read."""
+        try:
+            return os.readlink(os.path.join(self._root, path))
+        except OSError:
+            return ""
+
+    def names(self, path: str, prefix: str = "") -> list[str]:
+        """Return the names in a folder that are `prefix` and a number, by number."""
+        found = (name.removeprefix(prefix) for name in self.all_names(path) if prefix in name[:16])
+        numbers = sorted(int(name) for name in found if _DIGITS.fullmatch(name))
+        return [f"{prefix}{number}" for number in numbers]
+
+    def all_names(self, path: str) -> list[str]:
+        """Return all names in a folder; none if it can't be read."""
+        try:
+            return sorted(os.listdir(os.path.join(self._root, path)))
+        except OSError:
+            return []

@@ -1,0 +1,57 @@
+"""The data sources of `stretto probes`, which run on one thread.
+
+The producer connection calls a data source on its own thread; a poll is due on the task runner's.
+So each callback is passed on to the runner's thread, and its caller waits. A source therefore needs
+no lock, and all its packets are in one sequence.
+"""
+
+from __future__ import annotations
+
+from _thread import _local
+
+import stretto
+from stretto import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
+
+    from stretto.probes.machine import Machine
+
+
+class Probe(stretto.DataSource):
+    """A data source that reads the machine. Subclasses define `start`, and others as needed."""
+
+    buffer_exhausted_policy = _native.STALL_THEN_DROP
+    machine: ClassVar[Machine]
+    """Set once, before the first session."""
+
+    def on_start(self) -> None:
+        self.machine.call(self.start)
+
+    def on_flush(self) -> None:
+        self.machine.call(self.flush)
+
+    def on_clear_incremental_state(self) -> None:
+        self.machine.call(self.clear_incremental_state)
+
+    def on_stop(self) -> None:
+        self.machine.call(self._end)
+
+    def _end(self) -> None:
+        self.stop()
+        self._writers = _local()  # Closes the writer, which commits its last packets.
+
+    # --- on the runner's thread
+
+    def start(self) -> None:
+        """Begin to record."""
+
+    def flush(self) -> None:
+        """Write what is kept back."""
+
+    def clear_incremental_state(self) -> None:
+        """Write again the state that later packets need."""
+
+    def stop(self) -> None:
+        """End all polls."""

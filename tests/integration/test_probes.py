@@ -1,0 +1,142 @@
+"""`stretto probes`: a producer of `stretto traced`, as its users start it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stretto.protos.config import DataSourceConfig, SysStatsConfig, TraceConfig
+from stretto.protos.trace import Trace
+from tests.support.polling import wait_until
+from tests.support.system_consumer import SystemConsumer
+from tests.support.traced import Daemon, Process, closing_all, daemon_environment
+
+COMMAND = [sys.executable, "-m", "stretto", "probes"]
+NAMES = {"linux.sys_stats", "linux.system_info"}
+
+
+@pytest.fixture
+def opened() -> Iterator[list[Any]]:
+    with closing_all() as things:
+        yield things
+
+
+def started_probes(folder: Path, opened: list[Any]) -> Process:
+    probes = Process(*COMMAND, env=daemon_environment(folder), stderr=subprocess.PIPE)
+    opened.append(probes)
+    return probes
+
+
+def connected(folder: Path, opened: list[Any]) -> tuple[Daemon, SystemConsumer]:
+    """Start a service; return it and a consumer."""
+    daemon = Daemon(folder)
+    opened.append(daemon)
+    consumer = daemon.consumer()
+    opened.append(consumer)
+    return daemon, consumer
+
+
+def offered(consumer: SystemConsumer) -> set[str]:
+    """Return the data sources that the producer `stretto.probes` has registered."""
+    state = consumer.state()
+    ids = [producer.id for producer in state.producers if producer.name == "stretto.probes"]
+    return {
+        source.ds_descriptor.name
+        for source in state.data_sources
+        if source.ds_descriptor is not None and source.producer_id in ids
+    }
+
+
+def recorded(consumer: SystemConsumer) -> Trace:
+    """Record all data sources until each has written a packet."""
+    sources = [
+        DataSourceConfig(
+            name="linux.sys_stats", sys_stats_config=SysStatsConfig(psi_period_ms=10_000)
+        ),
+        DataSourceConfig(name="linux.system_info"),
+    ]
+    config = TraceConfig(
+        buffers=[TraceConfig.BufferConfig(size_kb=4096)],
+        data_sources=[TraceConfig.DataSource(config=source) for source in sources],
+    )
+    events: list[Any] = []
+    consumer.enable(config)
+    consumer.endpoint.observe_events(2, events.append)
+    consumer.wait(lambda: any(event.all_data_sources_started for event in events))
+    consumer.stop()
+    return Trace.decode(consumer.read())
+
+
+def kinds(trace: Trace) -> set[str]:
+    fields = ("sys_stats", "cpu_info", "process_tree")
+    return {field for packet in trace.packet for field in fields if packet.has(field)}
+
+
+def test_session_records_the_machine_and_a_signal_ends_the_command(
+    tmp_path: Path, opened: list[Any]
+) -> None:
+    _, consumer = connected(tmp_path, opened)
+    probes = started_probes(tmp_path, opened)
+    assert probes.line("stderr") == f"stretto probes: connected to {tmp_path / 'producer'}\n"
+    assert offered(consumer) == NAMES
+    assert kinds(recorded(consumer)) == {"sys_stats", "cpu_info"}
+    probes.signal(signal.SIGTERM)
+    assert probes.wait() == 0
+    wait_until(lambda: not offered(consumer), "the end of the connection")
+
+
+def test_probes_connect_to_a_service_that_starts_later_and_again(
+    tmp_path: Path, opened: list[Any]
+) -> None:
+    probes = started_probes(tmp_path, opened)
+    assert probes.line("stderr").endswith("; retrying\n")
+    for _ in range(2):
+        daemon, consumer = connected(tmp_path, opened)
+        wait_until(lambda c=consumer: offered(c) == NAMES, "the data sources")  # type: ignore[misc]
+        assert kinds(recorded(consumer)) == {"sys_stats", "cpu_info"}
+        daemon.signal(signal.SIGKILL)
+        daemon.wait()
+    probes.signal(signal.SIGINT)
+    assert probes.wait() == 0
+
+
+def test_background_returns_when_the_data_sources_are_registered(
+    tmp_path: Path, opened: list[Any]
+) -> None:
+    _, consumer = connected(tmp_path, opened)
+    result = subprocess.run(
+        [*COMMAND, "--background"],
+        env=daemon_environment(tmp_path),
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    pid = int(result.stdout)
+    try:
+        assert offered(consumer) == NAMES
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the end of the daemon")
+
+
+def test_signals_ignored_by_the_parent_stay_ignored(tmp_path: Path, opened: list[Any]) -> None:
+    shell = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]
+    probes = Process(*shell, *COMMAND, env=daemon_environment(tmp_path), stderr=subprocess.PIPE)
+    opened.append(probes)
+    assert "retrying" in probes.line("stderr")
+    probes.signal(signal.SIGHUP)
+    probes.signal(signal.SIGTERM)
+    assert probes.wait() == 0
+
+
+def test_help_shows_the_data_sources_and_a_config() -> None:
+    text = subprocess.run([*COMMAND, "--help"], capture_output=True, check=True, text=True).stdout
+    assert all(name in text for name in NAMES)
+    assert "sys_stats_config {" in text

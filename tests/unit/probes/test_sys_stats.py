@@ -1,0 +1,287 @@
+"""`linux.sys_stats`, on files of Linux 6.18 (the folder `machine`) and pieces of other kernels."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stretto.probes import sys_stats_files as files
+from stretto.probes.sys_stats import SysStats
+from stretto.protos.config import MeminfoCounters, SysStatsConfig, VmstatCounters
+from stretto.protos.trace import SysStats as Message
+from stretto.protos.trace import TracePacket
+from tests.support.probing import Probing, write_files
+
+MACHINE = Path(__file__).parent / "machine"
+GROUPS = [name for name in SysStatsConfig.LAYOUT.by_name if name.endswith("_period_ms")]
+NS_PER_TICK = files.NS_PER_TICK
+
+
+def written(write: Callable[..., object], *arguments: Any) -> Message:
+    """Return the message that a function of `sys_stats_files` writes."""
+    writer = TracePacket.Writer()
+    with writer.set_sys_stats() as stats:
+        write(*arguments, stats)
+    message = TracePacket.decode(writer.finish()).sys_stats
+    assert message is not None
+    return message
+
+
+def sampled(root: Path, **config: Any) -> Message:
+    """Return the first packet of the data source."""
+    (packet,) = Probing(SysStats, root, sys_stats_config=SysStatsConfig(**config)).take()
+    assert packet.sys_stats is not None
+    return packet.sys_stats
+
+
+def values(rows: list[Any]) -> dict[int, int]:
+    return {row.key: row.value for row in rows}
+
+
+def test_meminfo_has_every_known_counter() -> None:
+    stats = sampled(MACHINE, meminfo_period_ms=1000)
+    found = values(stats.meminfo)
+    for name, kernel_name in {
+        "MEM_TOTAL": "MemTotal",
+        "ACTIVE_ANON": "Active(anon)",
+        "SLAB_RECLAIMABLE": "SReclaimable",
+        "SLAB_UNRECLAIMABLE": "SUnreclaim",
+        "COMMITED_AS": "Committed_AS",
+        "VMALLOC_CHUNK": "VmallocChunk",
+    }.items():
+        text = (MACHINE / "proc/meminfo").read_text()
+        (value,) = re.findall(rf"^{re.escape(kernel_name)}: +(\d+)", text, re.M)
+        assert found[MeminfoCounters.value_of(f"MEMINFO_{name}")] == int(value)
+    assert len(found) == 31
+
+
+def test_vmstat_has_every_known_counter() -> None:
+    found = values(sampled(MACHINE, vmstat_period_ms=1000).vmstat)
+    lines = (line.split() for line in (MACHINE / "proc/vmstat").read_text().splitlines())
+    expected = {
+        VmstatCounters.VALUES[key]: int(value)
+        for name, value in lines
+        if (key := f"VMSTAT_{name.upper()}") in VmstatCounters.VALUES
+    }
+    assert found == expected
+    assert len(found) == 148
+
+
+def test_only_chosen_counters_are_written() -> None:
+    stats = sampled(
+        MACHINE,
+        meminfo_period_ms=1000,
+        meminfo_counters=[MeminfoCounters.MEMINFO_CACHED],
+        vmstat_period_ms=1000,
+        vmstat_counters=[VmstatCounters.VMSTAT_PGFAULT, VmstatCounters.VMSTAT_PGMAJFAULT],
+    )
+    assert list(values(stats.meminfo)) == [MeminfoCounters.MEMINFO_CACHED]
+    assert len(stats.vmstat) == 2
+
+
+STAT = b"""\
+cpu  300 20 30 400 50 6 7 8 9 10
+cpu0 100 10 10 200 20 3 3 4 0 0
+cpu1 200 10 20 200 30 3 4 4 0 0
+intr 70 0 60 0 10
+ctxt 12345
+processes 678
+softirq 33 11 0 22
+"""
+
+
+def test_stat_has_times_per_cpu_used_interrupts_all_softirqs_and_forks() -> None:
+    stats = written(files.stat, STAT, ())
+    assert [row.cpu_id for row in stats.cpu_stat] == [0, 1]
+    first = vars(stats.cpu_stat[0])
+    assert [value // NS_PER_TICK for value in first.values()] == [0, 100, 10, 10, 200, 20, 3, 3, 4]
+    assert [(row.irq, row.count) for row in stats.num_irq] == [(1, 60), (3, 10)]
+    assert [(row.irq, row.count) for row in stats.num_softirq] == [(0, 11), (1, 0), (2, 22)]
+    assert (stats.num_irq_total, stats.num_softirq_total, stats.num_forks) == (70, 33, 678)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "fields"),
+    [
+        (SysStatsConfig.STAT_CPU_TIMES, {"cpu_stat"}),
+        (SysStatsConfig.STAT_IRQ_COUNTS, {"num_irq_total", "num_irq"}),
+        (SysStatsConfig.STAT_SOFTIRQ_COUNTS, {"num_softirq_total", "num_softirq"}),
+        (SysStatsConfig.STAT_FORK_COUNT, {"num_forks"}),
+    ],
+)
+def test_stat_counters_choose_parts_of_proc_stat(chosen: int, fields: set[str]) -> None:
+    assert set(vars(written(files.stat, STAT, [chosen]))) == fields
+
+
+def test_buddyinfo_has_the_free_blocks_of_each_zone() -> None:
+    text = b"Node 0, zone      DMA      1      0      3 \nNode 1, zone   Normal   5   6   7 \n"
+    rows = written(files.buddyinfo, text).buddy_info
+    assert [(row.node, row.zone, row.order_pages) for row in rows] == [
+        ("0", "DMA", [1, 0, 3]),
+        ("1", "Normal", [5, 6, 7]),
+    ]
+
+
+def test_diskstat_has_discards_and_flushes_only_where_the_kernel_counts_them() -> None:
+    old = b" 259       0 nvme0n1 1 2 3 4 5 6 7 8 9 10 11\n"
+    new = b" 259       0 nvme0n1 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n"
+    (row,) = written(files.diskstat, old).disk_stat
+    assert list(vars(row).values()) == ["nvme0n1", 3, 4, 7, 8]
+    (row,) = written(files.diskstat, new).disk_stat
+    assert list(vars(row).values()) == ["nvme0n1", 3, 4, 7, 8, 14, 15, 16, 17]
+
+
+def test_psi_is_in_nanoseconds() -> None:
+    text = b"some avg10=0.00 avg60=0.00 avg300=0.00 total=12\nfull avg10=1.00 total=5\n"
+    rows = written(files.psi, text, files.PSI["io"]).psi
+    assert [(row.resource, row.total_ns) for row in rows] == [
+        (Message.PsiSample.PSI_RESOURCE_IO_SOME, 12_000),
+        (Message.PsiSample.PSI_RESOURCE_IO_FULL, 5000),
+    ]
+
+
+def test_slab_has_pages_and_slabs_of_each_cache() -> None:
+    text = (MACHINE / "proc/slabinfo").read_bytes() + (
+        b"dentry  61257  61257  192  21    2 : tunables  0  0  0 : slabdata   2917   2919  0\n"
+    )
+    rows = written(files.slab, text).slab_info
+    assert len(rows) == 7
+    assert list(vars(rows[-1]).values()) == ["dentry", 2, 2919]
+
+
+SYSFS = {
+    "sys/class/thermal/thermal_zone0/type": "x86_pkg_temp\n",
+    "sys/class/thermal/thermal_zone0/temp": "48500\n",
+    "sys/class/thermal/thermal_zone1/type": "broken\n",
+    "sys/class/thermal/cooling_device0/temp": "1\n",
+    "sys/class/devfreq/soc:gpu/cur_freq": "585000000\n",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "1800000\n",
+    "sys/devices/system/cpu/cpu1/online": "0\n",
+    "sys/devices/system/cpu/cpufreq/boost": "1\n",
+    "sys/devices/system/cpu/cpu0/cpuidle/state0/name": "POLL\n",
+    "sys/devices/system/cpu/cpu0/cpuidle/state0/time": "77\n",
+    "sys/devices/system/cpu/cpu0/cpuidle/state1/name": "C1\n",
+    "sys/devices/system/cpu/cpu0/cpuidle/state1/time": "88\n",
+}
+
+
+def test_sysfs_groups_are_read_from_their_folders(tmp_path: Path) -> None:
+    write_files(tmp_path, SYSFS)
+    stats = sampled(tmp_path, **dict.fromkeys(GROUPS, 1000))
+    (zone,) = stats.thermal_zone
+    assert (zone.name, zone.temp, zone.type) == ("thermal_zone0", 48, "x86_pkg_temp")
+    (device,) = stats.devfreq
+    assert (device.key, device.value) == ("soc:gpu", 585_000_000)
+    assert stats.cpufreq_khz == [1_800_000, 0]
+    idle = [[vars(e) for e in row.cpuidle_state_entry] for row in stats.cpuidle_state]
+    assert idle == [
+        [{"state": "POLL", "duration_us": 77}, {"state": "C1", "duration_us": 88}],
+        [],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "mhz"),
+    [
+        ("sys/class/kgsl/kgsl-3d0/devfreq/cur_freq", "305000000\n", [305]),
+        ("sys/class/drm/card0/gt_act_freq_mhz", "1150\n", [1150]),
+        ("sys/class/drm/card0/device/pp_dpm_sclk", "0: 200Mhz \n1: 700Mhz *\n2: 800Mhz \n", [700]),
+        ("sys/class/drm/card0/device/pp_dpm_sclk", "0: 200Mhz \n", []),
+    ],
+)
+def test_gpu_frequency_is_in_megahertz(
+    path: str, text: str, mhz: list[int], tmp_path: Path
+) -> None:
+    write_files(tmp_path, {path: text})
+    assert sampled(tmp_path, gpufreq_period_ms=1000).gpufreq_mhz == mhz
+
+
+def test_groups_with_different_periods_share_packets_when_both_are_due() -> None:
+    config = SysStatsConfig(meminfo_period_ms=1, psi_period_ms=15)
+    probing = Probing(SysStats, MACHINE, sys_stats_config=config)
+    probing.take()
+    packets = probing.advance(30)
+    assert [(p.timestamp // 10**6 - 1000, *list(vars(p.sys_stats))[:-1]) for p in packets] == [
+        (5, "psi"),
+        (10, "meminfo"),
+        (20, "meminfo", "psi"),
+        (30, "meminfo"),
+    ]  # The shortest period is 10 ms; the clock starts at 1 s, which is 10 ms past 66 * 15 ms.
+
+
+def test_session_without_periods_writes_nothing_and_stopped_session_neither() -> None:
+    probing = Probing(SysStats, MACHINE)
+    assert not probing.advance(1000)
+    probing.source.on_stop()
+    probing = Probing(SysStats, MACHINE, sys_stats_config=SysStatsConfig(psi_period_ms=10))
+    probing.source.on_stop()
+    probing.take()
+    assert not probing.advance(1000)
+
+
+def test_machine_without_files_gives_empty_groups(tmp_path: Path) -> None:
+    stats = sampled(tmp_path, **dict.fromkeys(GROUPS, 1000))
+    assert set(vars(stats)) == {"collection_end_timestamp"}
+
+
+PARSERS: dict[str, Callable[[bytes, Any], object]] = {
+    "proc/meminfo": lambda t, s: files.meminfo(t, files.Counters(MeminfoCounters, ()), s),
+    "proc/vmstat": lambda t, s: files.vmstat(t, files.Counters(VmstatCounters, ()), s),
+    "proc/stat": lambda t, s: files.stat(t, (), s),
+    "proc/buddyinfo": files.buddyinfo,
+    "proc/diskstats": files.diskstat,
+    "proc/pressure/cpu": lambda t, s: files.psi(t, files.PSI["cpu"], s),
+    "proc/slabinfo": files.slab,
+}
+GARBAGE = st.one_of(
+    st.binary(),
+    st.integers(-(2**70), 2**70).map(lambda number: str(number).encode()),
+    st.sampled_from([b"\n", b" ", b"0", b"cpu", b": ", b"\xd9\xa1", b"4" * 5000]),
+)
+
+
+@pytest.mark.parametrize("path", PARSERS)
+@given(data=st.data())
+def test_damaged_file_is_parsed_without_an_error(path: str, data: st.DataObject) -> None:
+    text = (MACHINE / path).read_bytes()[:1500]
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(text)))
+        text = text[:start] + data.draw(GARBAGE) + text[start + data.draw(st.integers(0, 20)) :]
+    written(PARSERS[path], text)
+
+
+@given(GARBAGE, GARBAGE)
+def test_garbage_in_sysfs_is_parsed_without_an_error(first: bytes, second: bytes) -> None:
+    written(files.thermal, "thermal_zone0", first, second)
+    written(files.cpuidle, 0, {first: second})
+    for unit in files.GPU_FILES.values():
+        mhz = files.gpu_mhz(first + second, unit)
+        assert mhz is None or 0 <= mhz <= files.U32_MAX
+
+
+@pytest.mark.parametrize("path", PARSERS)
+def test_long_line_is_parsed_in_linear_time(path: str) -> None:
+    for text in (MACHINE / path).read_bytes().splitlines()[:4]:
+        for middle in (b"4" * 5000, b" " * 5000, b" 4" * 5000, b"x" * 5000):
+            for place in (3, len(text) // 2, len(text)):  # A slower pattern never ends here.
+                written(PARSERS[path], text[:place] + middle + text[place:] + b"!\n")
+
+
+def test_numbers_beyond_the_range_of_a_field_are_cut() -> None:
+    text = b"MemTotal: 99999999999999999999 kB\nMemFree: 1 kB\n"
+    counters = files.Counters(MeminfoCounters, ())
+    assert values(written(files.meminfo, text, counters).meminfo) == {1: 2**64 - 1, 2: 1}
+
+
+def test_tick_of_all_groups_reads_the_whole_machine(tmp_path: Path) -> None:
+    shutil.copytree(MACHINE, tmp_path / "m")
+    write_files(tmp_path / "m", {**SYSFS, "sys/class/drm/card0/gt_act_freq_mhz": "1150\n"})
+    stats = sampled(tmp_path / "m", **dict.fromkeys(GROUPS, 500))
+    assert set(vars(stats)) == set(Message.LAYOUT.by_name)
