@@ -320,12 +320,19 @@ bool st_sequence_write_named_call(struct st_sequence* s, uint64_t timestamp,
 /* The encoded bytes of an END event on the default track, without its time. */
 extern const struct st_event_block st_end_block;
 
-/* Writes a block.  Conditions and result are those of st_sequence_write_small.
- * Copies all bytes of the block's array, because a copy of constant size is
- * faster. */
+/* Appends the CPU time of the thread, in microseconds, to a TrackEvent: the
+ * field thread_time_absolute_us. */
+static inline uint8_t* st_put_thread_time(uint8_t* p, uint64_t thread_time_us) {
+  return st_put_varint(st_put_tag(p, 17, ST_WIRE_VARINT), thread_time_us);
+}
+
+/* Writes a block, with the CPU time of the thread unless that is 0.  Conditions
+ * and result are those of st_sequence_write_small. Copies all bytes of the
+ * block's array, because a copy of constant size is faster. */
 static inline bool st_sequence_write_block(struct st_sequence* s,
                                            uint64_t timestamp,
-                                           const struct st_event_block* block) {
+                                           const struct st_event_block* block,
+                                           uint64_t thread_time_us) {
   if (!st_sequence_is_current(s) || timestamp < s->last_timestamp)
     return false;
   uint8_t* p = st_trace_writer_reserve(&s->writer, ST_SMALL_EVENT);
@@ -335,7 +342,12 @@ static inline bool st_sequence_write_block(struct st_sequence* s,
   p = st_put_varint(p, timestamp - s->last_timestamp);
   s->last_timestamp = timestamp;
   memcpy(p, block->bytes, ST_BLOCK_BYTES);
-  st_trace_writer_commit(&s->writer, p + block->size);
+  uint8_t* end = p + block->size;
+  if (thread_time_us) {
+    end = st_put_thread_time(end, thread_time_us);
+    p[3] = (uint8_t)(end - p - 4); /* The length of the TrackEvent. */
+  }
+  st_trace_writer_commit(&s->writer, end);
   s->events_written++;
   return true;
 }

@@ -2,24 +2,46 @@
 
 #include "hooks/c_functions.h"
 
-static void write_call(struct st_shown_calls* s, struct st_call_site* site,
-                       uint64_t begin, uint64_t end, PyObject* arguments) {
+struct long_call {
+  struct st_call_site* site;
+  uint64_t begin, end;
+  /* The CPU times of the thread at its begin and end, in us; 0 if unknown. */
+  uint64_t cpu_at_begin, cpu_at_end;
+  PyObject* arguments;
+};
+
+static void write_call(struct st_shown_calls* s, const struct long_call* call) {
   const struct st_track_event_api* api = st_hooks.api;
   uint64_t least = atomic_load(&st_hooks.threshold_ns);
   if (least < ST_LONG_C_CALL_NS)
     least = ST_LONG_C_CALL_NS;
-  struct st_past_event e = {.timestamp = begin};
-  PyObject* name = end >= begin + least ? st_call_site_name(site) : NULL;
+  struct st_past_event e = {.thread_time_us = call->cpu_at_begin};
+  PyObject* name =
+      call->end >= call->begin + least ? st_call_site_name(call->site) : NULL;
   if (!name || !st_shown_track(s, &e.track))
     return;
-  e.timestamp = st_shown_fit(s, begin, end);
+  e.timestamp = st_shown_fit(s, call->begin, call->end);
+  st_shown_write_due(s, call->end);
   uint32_t mask = api->begin_past(st_hooks.category, name, 0, &e);
   uint32_t since = *api->start_counter;
-  e.timestamp = end;
-  e.arguments = arguments;
+  e.timestamp = call->end;
+  e.thread_time_us = call->cpu_at_end;
+  e.arguments = call->arguments;
   if (mask)
     api->end_past(mask, since, &e);
   st_shown_counts.shown++;
+}
+
+/* Writes a call that events have reported. */
+static void write_reported(struct st_shown_calls* s,
+                           const struct st_c_call* call, uint64_t end) {
+  struct long_call c = {
+      .site = call->site,
+      .begin = call->begin,
+      .end = end,
+      .cpu_at_begin = st_cpu_us(call->cpu_ns),
+      .cpu_at_end = st_shown_thread_time_us(s, call->cpu_ns, call->begin, end)};
+  write_call(s, &c);
 }
 
 /* Drops the calls of a frame that begins another call, and those above it: they
@@ -44,10 +66,14 @@ bool st_c_call_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
     return false;
   }
   Py_XSETREF(site->name, Py_XNewRef(st_c_function_name(callable)));
+  st_shown_note_event(s, now);
   if (c->depth == ST_OPEN_C_CALLS)
     c->depth = 0;
-  c->open[c->depth++] =
-      (struct st_c_call){.frame = frame, .begin = now, .site = site};
+  c->open[c->depth++] = (struct st_c_call){
+      .frame = frame,
+      .begin = now,
+      .site = site,
+      .cpu_ns = st_cpu_now(&s->cpu, s->native_id, now, ST_CPU_AGE_AT_BEGIN_NS)};
   return true;
 }
 
@@ -60,9 +86,10 @@ void st_c_call_ends(struct st_shown_calls* s, uint64_t frame, uint64_t now) {
     c->depth = i;
     bool is_long = now - call.begin >= ST_LONG_C_CALL_NS;
     call.site->short_row = is_long ? 0 : call.site->short_row + 1;
+    st_shown_note_event(s, now);
     if (is_long) {
       st_shown_settle(s, frame);
-      write_call(s, call.site, call.begin, now, NULL);
+      write_reported(s, &call, now);
     }
     return;
   }
@@ -75,7 +102,8 @@ void st_wait_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
     return;
   c->wait = (struct st_wait){.site = st_call_site_get(code, offset),
                              .begin = begin,
-                             .begin_at_latest = begin_at_latest};
+                             .begin_at_latest = begin_at_latest,
+                             .cpu_ns = s->cpu.cpu_ns};
   c->wait.begin = st_shown_fit(s, begin, 0);
 }
 
@@ -97,17 +125,23 @@ void st_wait_ends(struct st_shown_calls* s, uint64_t at_earliest,
     return;
   if (end < at_earliest)
     end = at_earliest;
-  PyObject* arguments = accuracy(&w, at_earliest, end);
+  uint64_t cpu = st_cpu_us(w.cpu_ns);
+  struct long_call call = {.site = w.site,
+                           .begin = w.begin,
+                           .end = end,
+                           .cpu_at_begin = cpu,
+                           .cpu_at_end = cpu ? cpu + 1 : 0,
+                           .arguments = accuracy(&w, at_earliest, end)};
   PyErr_Clear();
   st_shown_counts.found++;
-  write_call(s, w.site, w.begin, end, arguments);
-  Py_XDECREF(arguments);
+  write_call(s, &call);
+  Py_XDECREF(call.arguments);
 }
 
 void st_c_calls_end(struct st_shown_calls* s, uint64_t now) {
   st_wait_ends(s, now, now);
   while (s->c_calls.depth) {
     const struct st_c_call* call = &s->c_calls.open[--s->c_calls.depth];
-    write_call(s, call->site, call->begin, now, NULL);
+    write_reported(s, call, now);
   }
 }

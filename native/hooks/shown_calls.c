@@ -25,6 +25,7 @@ static void forget_own(void) {
 static void forget(struct st_shown_calls* s) {
   s->depth = s->begun = s->sampled = 0;
   s->c_calls = (struct st_c_calls){0};
+  s->cpu = (struct st_cpu_time){0};
   Py_CLEAR(s->track);
 }
 
@@ -149,15 +150,13 @@ static void add_exception(PyObject* dict, PyTypeObject* type) {
 
 static void write_begin(struct st_shown_calls* s, struct st_shown_frame* f) {
   const struct st_track_event_api* api = st_hooks.api;
-  struct st_past_event e = {.timestamp = f->begin};
+  struct st_past_event e = {.timestamp = f->begin,
+                            .thread_time_us = st_cpu_us(f->cpu_ns)};
   f->written = true;
   f->since = *api->start_counter;
   if (!st_shown_track(s, &e.track))
     return;
-  f->mask = e.track ? api->begin_past(st_hooks.category, f->record->code,
-                                      f->except, &e)
-                    : api->begin_code(st_hooks.category, f->record->code,
-                                      f->begin, f->except);
+  f->mask = api->begin_past(st_hooks.category, f->record->code, f->except, &e);
   f->since = *api->start_counter;
 }
 
@@ -189,18 +188,30 @@ static PyObject* end_arguments(const struct st_shown_frame* f,
   return dict;
 }
 
+uint64_t st_shown_thread_time_us(struct st_shown_calls* s, uint64_t begin_cpu,
+                                 uint64_t begin, uint64_t end) {
+  if (!begin_cpu)
+    return 0;
+  if (end == s->last_event && end - begin >= ST_TIMED_CALL_NS)
+    st_cpu_now(&s->cpu, s->native_id, end, ST_CPU_AGE_AT_END_NS);
+  uint64_t us = st_cpu_us(st_cpu_at(&s->cpu, end, begin_cpu));
+  uint64_t first = st_cpu_us(begin_cpu), most = (end - begin) / 1000;
+  us = us - first < most ? us : first + most;
+  /* The trace processor ignores a thread time that has not changed. */
+  return us > first ? us : first + 1;
+}
+
 static void write_end(struct st_shown_calls* s, const struct st_shown_frame* f,
                       uint64_t end) {
-  struct st_past_event e = {.timestamp = end};
+  struct st_past_event e = {
+      .timestamp = end,
+      .thread_time_us = st_shown_thread_time_us(s, f->cpu_ns, f->begin, end)};
   st_shown_counts.shown++;
   st_shown_counts.found += f->found;
   if (!f->mask || !st_shown_track(s, &e.track))
     return;
   e.arguments = end_arguments(f, s->raised);
-  if (e.track || e.arguments)
-    st_hooks.api->end_past(f->mask, f->since, &e);
-  else
-    st_hooks.api->end(f->mask, f->since, end);
+  st_hooks.api->end_past(f->mask, f->since, &e);
   Py_XDECREF(e.arguments);
 }
 
@@ -319,7 +330,7 @@ void st_shown_end_all(uint64_t now) {
   st_shown_visit(end_calls, now);
 }
 
-static void note_event(struct st_shown_calls* s, uint64_t now) {
+void st_shown_note_event(struct st_shown_calls* s, uint64_t now) {
   s->last_event = now;
   if (s->last_sample)
     atomic_fetch_add_explicit(&s->last_sample->events, 1, memory_order_relaxed);
@@ -395,7 +406,7 @@ uint64_t st_shown_fit(struct st_shown_calls* s, uint64_t begin, uint64_t end) {
 void st_shown_enter(struct st_shown_calls* s, uint64_t address,
                     struct st_code_record* record, uint64_t now) {
   settle(s, address);
-  note_event(s, now);
+  st_shown_note_event(s, now);
   if (!make_room(s))
     return;
   record->open++;
@@ -404,6 +415,7 @@ void st_shown_enter(struct st_shown_calls* s, uint64_t address,
       .record = record,
       .begin = now,
       .last = now,
+      .cpu_ns = st_cpu_now(&s->cpu, s->native_id, now, ST_CPU_AGE_AT_BEGIN_NS),
       .except = st_hooks.api->take_traced(record->code)};
 }
 
@@ -426,7 +438,7 @@ bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
   uint32_t depth = record->open ? depth_of(s, address, record) : 0;
   if (!depth)
     return false;
-  note_event(s, now);
+  st_shown_note_event(s, now);
   st_shown_cut(s, depth);
   s->frames[depth - 1].last = now;
   st_shown_write_due(s, now);

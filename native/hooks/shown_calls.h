@@ -29,6 +29,7 @@
 #include "core/thread_list.h"
 #include "hooks/call_sites.h"
 #include "hooks/code_records.h"
+#include "hooks/cpu_time.h"
 #include "hooks/tracer.h"
 
 enum {
@@ -49,6 +50,8 @@ struct st_shown_frame {
   uint64_t begin;
   /* The latest time at which the call is known to have been open. */
   uint64_t last;
+  /* The CPU time that the thread had used when the call began. */
+  uint64_t cpu_ns;
   /* The time at which the last inner call of this call ended. */
   uint64_t child_end;
   /* How many inner calls of this call have no slice. */
@@ -88,14 +91,14 @@ struct st_last_sample {
 
 struct st_c_call {
   uint64_t frame; /* The address of the calling frame. */
-  uint64_t begin;
+  uint64_t begin, cpu_ns;
   struct st_call_site* site;
 };
 
 /* A wait that samples have found.  It is open if `site` is set. */
 struct st_wait {
   struct st_call_site* site;
-  uint64_t begin, begin_at_latest;
+  uint64_t begin, begin_at_latest, cpu_ns;
 };
 
 struct st_c_calls {
@@ -123,6 +126,7 @@ struct st_shown_calls {
   /* The `raised` argument of st_shown_leave(), a borrowed reference. */
   PyObject* raised;
   struct st_c_calls c_calls;
+  struct st_cpu_time cpu;
   /* Whether the thread is handling an event, perhaps waiting without the
    * GIL. */
   bool busy;
@@ -182,6 +186,12 @@ uint64_t st_shown_fit(struct st_shown_calls* s, uint64_t begin, uint64_t end);
 /* Closes the sampled calls that are not callers of the thread's innermost
  * frame, whose address is `frame`. */
 void st_shown_settle(struct st_shown_calls* s, uint64_t frame);
+/* Notes that the thread has an event now, so its stack may change. */
+void st_shown_note_event(struct st_shown_calls* s, uint64_t now);
+/* Returns the CPU time to write at the end of a call.  `begin_cpu` is the CPU
+ * time at its begin; 0, as is the result, if that is unknown. */
+uint64_t st_shown_thread_time_us(struct st_shown_calls* s, uint64_t begin_cpu,
+                                 uint64_t begin, uint64_t end);
 /* Sets *track to the track of a thread.  NULL means the own track of the
  * calling thread.  Returns false if the thread has no track. */
 bool st_shown_track(struct st_shown_calls* s, PyObject** track);

@@ -76,14 +76,6 @@ static uint64_t pass, next_to_arm;
  * on it, so the order of loads does not matter. */
 static const _Atomic uint64_t* threshold_file;
 
-static uint64_t cpu_time_of(uint64_t native_id) {
-  clockid_t clock = (clockid_t)(~(uint32_t)native_id << 3 | 6);
-  struct timespec t;
-  return clock_gettime(clock, &t) == 0
-             ? (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec
-             : 0;
-}
-
 static struct known_thread* take_unused(void) {
   struct known_thread* k = unused;
   if (k)
@@ -188,6 +180,7 @@ static bool hand_on(struct known_thread* k, uint64_t time, bool gone,
                                 .instruction = instruction,
                                 .wait_begin = k->wait_begin,
                                 .wait_end = k->wait_end,
+                                .cpu_ns = k->cpu_ns,
                                 .depth = gone || k->depth < 0 ? 0 : k->depth,
                                 .frames = k->frames});
 }
@@ -280,7 +273,7 @@ static void note_run(struct known_thread* k, uint64_t time, uint64_t ran) {
 static void sample_thread(struct known_thread* k,
                           struct st_stack_thread* thread, bool second) {
   uint64_t time = st_boottime_ns();
-  uint64_t cpu = cpu_time_of(k->native_id);
+  uint64_t cpu = st_thread_cpu_ns(k->native_id);
   uint64_t elapsed = k->time ? time - k->time : 0;
   bool idle = k->time && cpu == k->cpu_ns && k->samples;
   uint64_t ran = cpu > k->cpu_ns && k->time ? cpu - k->cpu_ns : 0;

@@ -6,7 +6,7 @@
 #include "hooks/c_calls.h"
 #include "hooks/python_layout.h"
 
-enum { WORDS = 1 << 16, HEAD = 9 };
+enum { WORDS = 1 << 16, HEAD = 10 };
 
 static uint64_t ring[WORDS];
 /* The sampling thread puts samples into the ring; a thread with the GIL takes
@@ -42,6 +42,7 @@ bool st_samples_put(const struct st_stack_sample* s) {
   put_word(&at, s->instruction);
   put_word(&at, s->wait_begin);
   put_word(&at, s->wait_end);
+  put_word(&at, s->cpu_ns);
   for (int i = 0; i < s->depth; i++) {
     put_word(&at, s->frames[i].address);
     put_word(&at, s->frames[i].code);
@@ -129,6 +130,7 @@ static bool add_call(struct st_shown_calls* s, uint32_t index,
   if (begin < least)
     begin = least;
   f->begin = f->last = begin;
+  f->cpu_ns = from->cpu_ns;
   uint64_t before = from->before > least ? from->before : least;
   f->unsure_ns = begin > before ? begin - before : 0;
   if (f->last < from->time)
@@ -228,6 +230,8 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
     seen = real;
   }
   st_wait_ends(s, from->before, from->wait_end);
+  if (s->cpu.read_at < from->time)
+    s->cpu = (struct st_cpu_time){from->time, from->cpu_ns};
   if (depth < 0 || !close_missing(s, seen, depth, certain)) {
     atomic_fetch_add(&st_samples_torn, 1);
     return;
@@ -252,6 +256,7 @@ static void take(uint64_t* at, bool entering) {
   from.instruction = take_word(at);
   from.wait_begin = take_word(at);
   from.wait_end = take_word(at);
+  from.cpu_ns = take_word(at);
   for (int i = 0; i < from.depth; i++) {
     frames[i].address = take_word(at);
     frames[i].code = take_word(at);

@@ -6,7 +6,7 @@
  *   without the GIL                                the GIL
  *
  *   a sample   kind and number of frames | thread | time | time of the sample
- *              before | wait | frames, the innermost first
+ *              before | wait | CPU time | frames, the innermost first
  *
  * Each event first merges all samples in the ring, so that a thread's frames
  * are those at the time of the sample:
@@ -42,6 +42,7 @@ struct st_stack_sample {
   uint64_t instruction, wait_begin;
   /* The latest end of the wait that the samples before have found. */
   uint64_t wait_end;
+  uint64_t cpu_ns; /* The CPU time that the thread had used. */
   int depth;
   const struct st_stack_frame* frames;
 };

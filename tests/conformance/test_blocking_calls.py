@@ -118,6 +118,9 @@ BY_EVENTS = {
     "executes": "sqlite3.Connection.execute",
 }
 BY_SAMPLES = {"enters": "lock.__enter__", "iterates": "file.__next__", "gets": "orders.get"}
+if sys.version_info >= (3, 14):  # `with` is a call for the interpreter
+    del BY_SAMPLES["enters"]
+    BY_EVENTS["enters"] = "_thread.lock.__enter__"
 
 
 @pytest.fixture(scope="module")

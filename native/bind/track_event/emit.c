@@ -325,11 +325,14 @@ static void append_inline_category(struct thread_state* t,
 
 /* Appends the converted flows and the converted counter value. */
 static void append_fields(struct thread_state* t, const struct event* e) {
-  uint8_t* p = builder_room(&t->scratch, e->fields_size);
-  if (!p || !e->fields_size)
+  uint64_t thread_time_us = e->request->thread_time_us;
+  uint8_t* p = builder_room(&t->scratch, e->fields_size + 16);
+  if (!p)
     return;
   memcpy(p, t->scratch.data + e->fields_offset, e->fields_size);
-  t->scratch.size += e->fields_size;
+  p += e->fields_size;
+  builder_set_end(&t->scratch,
+                  thread_time_us ? st_put_thread_time(p, thread_time_us) : p);
 }
 
 static void append_name(struct thread_state* t, struct thread_sequence* s,

@@ -52,6 +52,7 @@ struct event_request {
    * event does not describe the track of this uuid. */
   uint64_t track_uuid;
   uint64_t timestamp;
+  uint64_t thread_time_us; /* The CPU time of the thread; 0 if unknown. */
   PyObject* flow;
   PyObject* terminating_flow;
   PyObject* value; /* The value of a counter event, not yet converted. */

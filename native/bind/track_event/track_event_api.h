@@ -30,6 +30,9 @@ struct st_past_event {
    * track. */
   PyObject* track;
   PyObject* arguments; /* The arguments of the event, a dict, or NULL. */
+  /* The CPU time that the thread had used at the time of the event; 0 if that
+   * is unknown. */
+  uint64_t thread_time_us;
 };
 
 struct st_track_event_api {

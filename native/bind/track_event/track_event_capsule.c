@@ -29,9 +29,12 @@ static uint32_t begin(struct event_request* r, uint32_t mask,
 }
 
 static uint32_t begin_new_code(CategoryObject* category, PyObject* code,
-                               uint32_t mask, uint64_t timestamp) {
-  struct event_request r = {
-      .category = category, .code = code, .name = code_name(code)};
+                               uint32_t mask, uint64_t timestamp,
+                               uint64_t thread_time_us) {
+  struct event_request r = {.category = category,
+                            .code = code,
+                            .name = code_name(code),
+                            .thread_time_us = thread_time_us};
   uint32_t written = begin(&r, mask, timestamp);
   struct thread_sequence* s = written ? only_sequence(st_thread, mask) : NULL;
   if (s)
@@ -50,12 +53,9 @@ static uint32_t api_take_traced(PyObject* code) {
   return st_thread->traced_mask;
 }
 
-static uint32_t api_begin_code(PyObject* category, PyObject* code,
-                               uint64_t timestamp, uint32_t except) {
-  CategoryObject* c = (CategoryObject*)category;
-  if (UNLIKELY(!timestamp && is_traced(code)))
-    except |= api_take_traced(code);
-  uint32_t mask = category_mask(c) & ~except;
+static inline uint32_t begin_code(CategoryObject* c, PyObject* code,
+                                  uint32_t mask, uint64_t timestamp,
+                                  uint64_t thread_time_us) {
   if (!mask || UNLIKELY(st_untraced_depth))
     return 0;
   struct thread_sequence* s = only_sequence(st_thread, mask);
@@ -63,13 +63,23 @@ static uint32_t api_begin_code(PyObject* category, PyObject* code,
   if (LIKELY(s && time >= s->core.last_timestamp)) {
     struct st_call_slot* slot = call_cache_find(s->calls, c, code);
     if (LIKELY(slot && slot->epoch == s->core.epoch)) {
-      if (LIKELY(st_sequence_write_block(&s->core, time, &slot->block)))
+      if (LIKELY(st_sequence_write_block(&s->core, time, &slot->block,
+                                         thread_time_us)))
         return mask;
-    } else if (slot && call_cache_begin_anew(s, c, slot, time)) {
+    } else if (slot && !thread_time_us &&
+               call_cache_begin_anew(s, c, slot, time)) {
       return mask;
     }
   }
-  return begin_new_code(c, code, mask, timestamp);
+  return begin_new_code(c, code, mask, timestamp, thread_time_us);
+}
+
+static uint32_t api_begin_code(PyObject* category, PyObject* code,
+                               uint64_t timestamp, uint32_t except) {
+  CategoryObject* c = (CategoryObject*)category;
+  if (UNLIKELY(!timestamp && is_traced(code)))
+    except |= api_take_traced(code);
+  return begin_code(c, code, category_mask(c) & ~except, timestamp, 0);
 }
 
 static uint32_t api_begin_name(PyObject* category, PyObject* name,
@@ -107,7 +117,7 @@ static void api_end(uint32_t mask, uint32_t start_counter, uint64_t timestamp) {
   struct thread_sequence* s = mask ? only_sequence(st_thread, mask) : NULL;
   uint64_t time = timestamp ? timestamp : st_fast_now();
   if (UNLIKELY(!s || !st_slot_runs_since(s->slot, start_counter) ||
-               !st_sequence_write_block(&s->core, time, &st_end_block)))
+               !st_sequence_write_block(&s->core, time, &st_end_block, 0)))
     end_in_all(mask, start_counter, timestamp);
 }
 
@@ -129,21 +139,32 @@ static struct event_request past(const struct st_past_event* e,
                                 .track = (TrackObject*)e->track,
                                 .has_timestamp = true,
                                 .timestamp = e->timestamp,
-                                .more_arguments = e->arguments};
+                                .more_arguments = e->arguments,
+                                .thread_time_us = e->thread_time_us};
 }
 
 static uint32_t api_begin_past(PyObject* category, PyObject* subject,
                                uint32_t except, const struct st_past_event* e) {
-  uint32_t mask = category_mask((CategoryObject*)category) & ~except;
+  CategoryObject* c = (CategoryObject*)category;
+  uint32_t mask = category_mask(c) & ~except;
+  bool is_code = PyCode_Check(subject);
+  if (is_code && !e->track && !e->arguments)
+    return begin_code(c, subject, mask, e->timestamp, e->thread_time_us);
   struct event_request r = past(e, ST_SLICE_BEGIN);
-  r.category = (CategoryObject*)category;
-  r.code = PyCode_Check(subject) ? subject : NULL;
-  r.name = r.code ? code_name(subject) : subject;
+  r.category = c;
+  r.code = is_code ? subject : NULL;
+  r.name = is_code ? code_name(subject) : subject;
   return mask ? st_emit(&r, mask) : 0;
 }
 
 static void api_end_past(uint32_t mask, uint32_t start_counter,
                          const struct st_past_event* e) {
+  struct thread_sequence* s =
+      mask && !e->track && !e->arguments ? only_sequence(st_thread, mask) : 0;
+  if (LIKELY(s && st_slot_runs_since(s->slot, start_counter) &&
+             st_sequence_write_block(&s->core, e->timestamp, &st_end_block,
+                                     e->thread_time_us)))
+    return;
   struct event_request r = past(e, ST_SLICE_END);
   r.since = start_counter;
   uint32_t running = st_slots_running_since(mask, start_counter);

@@ -1,0 +1,80 @@
+"""Perfetto's trace processor shows how long a thread has run within a function call."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.recorded import check_trace, record
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="auto detail needs CPython 3.12 or later"
+)
+
+PROGRAM = """\
+import threading, time
+
+def burns():
+    end = time.thread_time() + 0.2
+    while time.thread_time() < end:
+        pass
+
+def sleeps():
+    time.sleep(0.2)  # sleep: a wait to be seen
+
+def burns_and_sleeps():
+    burns()
+    sleeps()
+
+def waits():
+    burner = threading.Thread(target=burns)
+    burner.start()
+    burner.join()
+
+def is_fast():
+    pass
+
+for _ in range(3):
+    burns_and_sleeps()
+    waits()
+    for _ in range(10_000):
+        is_fast()
+"""
+
+ERROR_NS = 1_100_000
+"""At most 1 ms at the begin of a call, and 50 us at its end."""
+
+
+@pytest.fixture
+def trace(oracle: Any, tmp_path: Path) -> Any:
+    (tmp_path / "work.py").write_text(PROGRAM)
+    done = record(tmp_path / "work.pftrace", "work.py", cwd=tmp_path)
+    assert done.status == 0, done.stderr
+    return check_trace(oracle, done.trace)
+
+
+def thread_times(trace: Any, name: str) -> list[int]:
+    rows = trace.query(f"select thread_dur from slice where name = '{name}'")
+    return [row[0] for row in rows]
+
+
+def test_sleeping_and_burning_calls_differ_in_thread_time(trace: Any) -> None:
+    burning = thread_times(trace, "burns")
+    assert len(burning) == 6
+    # A burning call ends up to a turn of its loop late, and handles a few events.
+    assert all(200_000_000 - ERROR_NS < used < 220_000_000 for used in burning)
+    for name in ("sleeps", "time.sleep", "waits"):
+        used = thread_times(trace, name)
+        assert len(used) == 3
+        assert all(ns < 20_000_000 for ns in used)
+    assert all(200_000_000 - ERROR_NS < ns for ns in thread_times(trace, "burns_and_sleeps"))
+
+
+def test_thread_time_is_never_negative_nor_longer_than_the_call(trace: Any) -> None:
+    wrong = "thread_dur < 0 or (thread_dur > dur + 2000 and category = 'python.functions')"
+    assert trace.query(f"select name, dur, thread_dur from slice where {wrong}") == []
+    missing = "thread_dur is null and category = 'python.functions' and dur > 1000000"
+    assert trace.query(f"select name, dur from slice where {missing}") == []
