@@ -227,7 +227,10 @@ def main(name: str, count: int) -> None:
     work(step, count)
     worked = time.perf_counter()
     finish()
-    print(f"phases {loaded - begin:.3f} {worked - loaded:.3f}", file=sys.stderr)
+    # The resident size that the kernel reports at the end of a process may be that of its parent.
+    status = Path("/proc/self/status").read_text().split()
+    peak_kb = status[status.index("VmHWM:") + 1]
+    print(f"phases {loaded - begin:.3f} {worked - loaded:.3f} {peak_kb}", file=sys.stderr)
 
 
 if __name__ == "__main__":

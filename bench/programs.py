@@ -5,6 +5,7 @@
     NAME/auto           `stretto record --auto`, relative to the bare program
     NAME/PEER           viztracer, cProfile and pyinstrument, relative to the bare program
     NAME/rss            peak resident size of the recorded program, relative to the bare program
+    NAME/recorder       largest proportional size (PSS) of the recorder, relative to 100 MB
     NAME/bytes          size of the trace, relative to 256 MB
     mean/auto, mean/PEER  geometric means of NAME/auto and NAME/PEER over all programs
     cpu/auto, cpu/PEER    geometric means of the CPU time, including all child processes
@@ -12,19 +13,22 @@
 Figures are medians of wall time over interleaved rounds. The times include the start and the
 saving of the trace. On a busy machine, the CPU times are more reliable. Each program runs bare for
 at least `--seconds`. The benchmark opens each trace, and fails if the trace lacks a phase of the
-program.
+program, or a slice of its last second.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -49,6 +53,11 @@ class Run(NamedTuple):
     wall_s: float
     cpu_s: float
     rss_kb: int
+    """Peak resident size of the program."""
+    pss_kb: int
+    """Largest proportional size of the process that was started: of the recorder, if any."""
+    step_s: float
+    """Time of all steps of the program."""
 
 
 def command(state: str, folder: Path) -> list[str]:
@@ -63,6 +72,16 @@ def command(state: str, folder: Path) -> list[str]:
     }[state]
 
 
+def largest_size(pid: int, ended: threading.Event) -> int:
+    """Return a process's largest proportional size while it runs, in KB."""
+    size = 0
+    while not ended.wait(0.05):
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{pid}/smaps_rollup").read_text().split()
+            size = max(size, int(fields[fields.index("Pss:") + 1]))
+    return size
+
+
 def run(state: str, name: str, count: int, folder: Path) -> Run:
     """Run a program.
 
@@ -70,25 +89,29 @@ def run(state: str, name: str, count: int, folder: Path) -> Run:
         subprocess.CalledProcessError: The program failed.
     """
     arguments = [*command(state, folder), SCRIPT, name, str(count)]
-    begin = time.perf_counter()
-    with open(folder / "output", "w", encoding="utf-8") as output:
+    ended = threading.Event()
+    with open(folder / "output", "w", encoding="utf-8") as output, ThreadPoolExecutor() as pool:
+        begin = time.perf_counter()
         process = subprocess.Popen(arguments, stdout=output, stderr=output)
+        size = pool.submit(largest_size, process.pid, ended)
         _, status, usage = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - begin
+        wall = time.perf_counter() - begin
+        ended.set()
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         print((folder / "output").read_text(), file=sys.stderr)
         raise subprocess.CalledProcessError(process.returncode, arguments)
-    return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+    figures = (folder / "output").read_text().rpartition("phases ")[2].split()
+    cpu = usage.ru_utime + usage.ru_stime
+    return Run(wall, cpu, int(figures[2]), size.result(), float(figures[1]))
 
 
 def count_for(name: str, seconds: float, folder: Path) -> int:
     """Return a number of steps for which the bare program runs at least this time."""
     count = 1
-    while (wall := run("bare", name, count, folder).wall_s) < seconds:
-        step = float((folder / "output").read_text().split()[-1]) / count
-        missing = seconds - wall
-        count += max(1, math.ceil(1.1 * missing / step))
+    while (figures := run("bare", name, count, folder)).wall_s < seconds:
+        missing = 1.1 * (seconds - figures.wall_s)
+        count += max(1, math.ceil(missing * count / figures.step_s))
     return count
 
 
@@ -120,7 +143,8 @@ def measure(name: str, states: list[str], rounds: int, seconds: float) -> Iterat
         for _ in range(rounds):
             for state in states:
                 runs[state].append(run(state, name, count, folder))
-        size = check_trace(folder / "auto")
+                if state == "auto":
+                    size = check_trace(folder / "auto")
     bare = runs.pop("bare")
     for state, figures in runs.items():
         for kind, unit in (("", "s"), ("cpu/", "s")):
@@ -129,6 +153,8 @@ def measure(name: str, states: list[str], rounds: int, seconds: float) -> Iterat
             yield row(f"{kind}{name}/{state}", ours, peer, unit)
     rss = [max(figure.rss_kb for figure in of) for of in (runs["auto"], bare)]
     yield row(f"{name}/rss", rss[0] / 1024, rss[1] / 1024, "MB")
+    pss = max(figure.pss_kb for figure in runs["auto"])
+    yield row(f"{name}/recorder", pss / 1024, 100, "MB")
     yield row(f"{name}/bytes", size / 2**20, SIZE / 2**20, "MB")
 
 
