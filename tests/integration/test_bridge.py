@@ -19,6 +19,7 @@ from stretto.viewer.bridge import HANDSHAKE_S
 from stretto.viewer.connection_slots import MAX_CONNECTIONS
 from tests.support.commands import DEADLINE_S, Command
 from tests.support.other_user import ROOT_ONLY, as_user, can_be_another_user
+from tests.unit.viewer.test_sdk_config import start, track_events
 
 
 class Echo:
@@ -114,6 +115,17 @@ def test_bytes_are_relayed_in_both_directions(service: Echo, bridge: Command) ->
         writer.join(DEADLINE_S)
         other.send(b"meanwhile")
         assert receive(other, 9) == b"meanwhile"
+    assert bridge.interrupt() == 0
+
+
+def test_recording_of_track_events_without_a_category_gets_advice(
+    service: Echo, bridge: Command
+) -> None:
+    message = start(track_events())
+    with page(port_of(bridge)) as one:
+        one.send(message)
+        assert receive(one, len(message)) == message
+        assert "without a category" in bridge.line_with("Perfetto SDK")
     assert bridge.interrupt() == 0
 
 

@@ -100,7 +100,7 @@ async def _serve(options: argparse.Namespace) -> None:
     address = consumer_socket()
     users = allowed_users(tuple(options.user))
     origins = (*ORIGINS, *options.origin)
-    bridge = Bridge(lambda: _connect(address), users, origins, _Refusals())
+    bridge = Bridge(lambda: _connect(address), users, origins, _Refusals(), _tell)
     _tell_start(await bridge.start(options.port), address, PATH)
     await asyncio.get_running_loop().create_future()  # The bridge serves until Ctrl-C.
 

@@ -3,7 +3,8 @@
     page --WebSocket, binary messages--> Bridge --bytes--> consumer socket of the service
 
 Both directions are byte streams of frames (`ipc.frames`); a WebSocket message may contain any part
-of the stream. The bridge copies the bytes without parsing them. The library `websockets` implements
+of the stream. The bridge copies the bytes; it parses them only to find a config without categories
+(`sdk_config`). The library `websockets` implements
 the WebSocket protocol (RFC 6455).
 
 Rules
@@ -33,6 +34,7 @@ from stretto.viewer.access import LOOPBACK, Access
 from stretto.viewer.connection_slots import MAX_CONNECTIONS, ConnectionSlots
 from stretto.viewer.peer_user import connected_user
 from stretto.viewer.response import HttpError
+from stretto.viewer.sdk_config import ADVICE, lacks_categories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
@@ -102,6 +104,7 @@ class Bridge:
         users: Ids of the users that are answered.
         origins: Origins of pages that may connect, such as `https://ui.perfetto.dev`.
         on_refused: Called with the reason of each refusal, which browsers don't show.
+        advise: Called with what a page should do otherwise.
     """
 
     def __init__(
@@ -110,11 +113,13 @@ class Bridge:
         users: Container[int],
         origins: Sequence[str],
         on_refused: Callable[[str], object] = str,
+        advise: Callable[[str], object] = str,
     ) -> None:
         self._connect = connect
         self._slots = ConnectionSlots(users)
         self._origins = origins
         self._on_refused = on_refused
+        self._advise = advise
         self._refused: deque[asyncio.Transport] = deque()
 
     async def start(self, port: int) -> int:
@@ -197,7 +202,7 @@ class Bridge:
         assert isinstance(page, PageConnection)
         service, page.service = page.service, None
         reader, writer = await asyncio.open_unix_connection(sock=service)
-        to_service = asyncio.create_task(_copy_to_service(page, writer))
+        to_service = asyncio.create_task(_copy_to_service(page, writer, self._advise))
         to_page = asyncio.create_task(_copy_to_page(reader, page))
         try:
             await page.wait_closed()
@@ -208,7 +213,9 @@ class Bridge:
             writer.transport.abort()
 
 
-async def _copy_to_service(page: ServerConnection, writer: asyncio.StreamWriter) -> None:
+async def _copy_to_service(
+    page: ServerConnection, writer: asyncio.StreamWriter, advise: Callable[[str], object]
+) -> None:
     """Copies messages until the page disconnects, then ends the connection to the service."""
     with suppress(ConnectionError):  # The service has disconnected: `_copy_to_page` reports it.
         with suppress(ConnectionClosed):
@@ -218,6 +225,8 @@ async def _copy_to_service(page: ServerConnection, writer: asyncio.StreamWriter)
                     reason = "the service understands binary messages only"
                     await page.close(CloseCode.UNSUPPORTED_DATA, reason)
                     break
+                if lacks_categories(message):
+                    advise(ADVICE)
                 writer.write(message)
                 await writer.drain()
         writer.close()
