@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from stretto.analysis import TraceProcessor
 from tests.conformance.tables import compare
 from tests.support.oracle import Oracle
 from tests.support.recorded import record
@@ -218,3 +219,50 @@ def test_tables_of_a_recording_are_equal(
 ) -> None:
     run: Any = record(tmp_path / "t.pftrace", *options, str(ROOT / "examples" / "flow_demo.py"))
     check(run.trace)
+
+
+VIEWS = (
+    "slice",
+    "slices",
+    "track",
+    "thread_track",
+    "process_track",
+    "counter_track",
+    "thread_counter_track",
+    "process_counter_track",
+    "counter",
+    "thread",
+    "process",
+    "flow",
+    "clock_snapshot",
+    "android_logs",
+    "args",
+)
+QUERIES = (
+    "select start_ts, end_ts from trace_bounds",
+    "select ts, name, unit, value from counters",
+    "select ts, track_id, name from instant order by ts",
+    "select key, extract_arg(arg_set_id, key) from args where value_type = 'string' order by id",
+    "select name, depth from ancestor_slice(1)",
+    "select name, depth from descendant_slice(0)",
+    (
+        "select t.name, s.name, sum(dur) from slice s join thread_track tt on s.track_id = tt.id "
+        "join thread t using (utid) group by 1, 2 order by 1, 2"
+    ),
+)
+
+
+@pytest.mark.parametrize("text", [NESTED, MERGED, COUNTERS, FLOWS, ARGS, PROCESSES])
+def test_sql_gives_the_rows_of_the_trace_processor(text: str, oracle: type[Oracle]) -> None:
+    pytest.importorskip("duckdb")
+    trace = encode(text)
+    judge = oracle(trace)
+    with TraceProcessor(trace) as ours:
+        for view in VIEWS:
+            columns = ours.query(f"select * from {view} limit 0").columns
+            key = {"thread": "utid", "process": "upid"}.get(view, "id")
+            wanted = [column for column in columns if not column.endswith("arg_set_id")]
+            query = f"select {', '.join(wanted)} from {view} order by {key}"
+            assert ours.query(query).fetchall() == judge.query(query), view
+        for query in QUERIES:
+            assert ours.query(query).fetchall() == judge.query(query), query

@@ -1,1 +1,7 @@
 """Reading and converting traces. The package doesn't import the recording side."""
+
+from __future__ import annotations
+
+from stretto.analysis.trace_processor import QueryError, QueryResult, TraceProcessor
+
+__all__ = ["QueryError", "QueryResult", "TraceProcessor"]

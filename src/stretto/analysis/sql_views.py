@@ -1,0 +1,80 @@
+"""The tables, views and macros of SQL, under the names of PerfettoSQL.
+
+Views have the columns of Perfetto's trace processor, in its order, but for the hashes `stack_id`
+and `parent_stack_id` of slices, which its later versions don't have.
+"""
+
+from __future__ import annotations
+
+TABLES = {
+    "slice": "_slice",
+    "__intrinsic_track": "__intrinsic_track",
+    "__intrinsic_args": "__intrinsic_args",
+}
+"""Names of the importer's tables that a view replaces; other tables have their own name."""
+
+VIEWS = """
+create view slice as
+    select id, ts, dur, track_id, category, name, depth, parent_id, arg_set_id, thread_ts,
+        thread_dur, thread_instruction_count, thread_instruction_delta, category as cat,
+        id as slice_id
+    from _slice;
+create view slices as from slice;
+create view instant as select ts, track_id, name, arg_set_id from slice where dur = 0;
+create view track as
+    select id, name, type, dimension_arg_set_id, parent_id, source_arg_set_id, machine_id,
+        track_group_id
+    from __intrinsic_track;
+create view thread_track as
+    select id, name, type, parent_id, source_arg_set_id, machine_id, utid
+    from __intrinsic_track where event_type = 'slice' and utid is not null;
+create view process_track as
+    select id, name, type, parent_id, source_arg_set_id, machine_id, upid
+    from __intrinsic_track where event_type = 'slice' and upid is not null;
+create view args as
+    select *, case value_type
+        when 'string' then string_value
+        when 'json' then string_value
+        when 'real' then replace(cast(real_value as varchar), 'inf', 'Inf')
+        when 'bool' then if(int_value = 0, 'false', 'true')
+        when 'uint' then cast(cast(if(int_value < 0, 18446744073709551616, 0) as hugeint)
+            + int_value as varchar)
+        when 'pointer' then '0x' || lower(hex(cast(if(int_value < 0, 18446744073709551616, 0)
+            as hugeint) + int_value))
+        else cast(int_value as varchar) end as display_value
+    from __intrinsic_args;
+create view counter_track as
+    select id, name, null::integer as parent_id, type, dimension_arg_set_id, source_arg_set_id,
+        machine_id, counter_unit as unit,
+        (select string_value from __intrinsic_args a
+         where a.arg_set_id = t.source_arg_set_id and key = 'description') as description
+    from __intrinsic_track t where event_type = 'counter';
+create view thread_counter_track as
+    select c.*, t.utid from counter_track c join __intrinsic_track t using (id)
+    where t.utid is not null;
+create view process_counter_track as
+    select c.*, t.upid from counter_track c join __intrinsic_track t using (id)
+    where t.upid is not null;
+create view counters as
+    select c.*, t.name, t.counter_unit as unit
+    from counter c join __intrinsic_track t on c.track_id = t.id order by c.ts;
+create view trace_bounds as
+    select coalesce(min(ts), 0) as start_ts,
+        if(min(ts) = max(ts_end), max(ts_end) + 1, coalesce(max(ts_end), 0)) as end_ts
+    from (select ts, ts + dur as ts_end from _slice union all select ts, ts from counter
+        union all select ts, ts from android_logs);
+create view _arg_values as
+    select arg_set_id as _set, key as _key, display_value as _value from args;
+create macro extract_arg(set_id, arg_key) as (
+    select _value from _arg_values where _set = set_id and _key = arg_key);
+create macro ancestor_slice(start_id) as table
+    with recursive up(id) as (
+        select parent_id from _slice where id = start_id
+        union all select s.parent_id from _slice s join up using (id))
+    select s.* from slice s join up using (id) order by s.id;
+create macro descendant_slice(start_id) as table
+    with recursive down(id) as (
+        select id from _slice where parent_id = start_id
+        union all select s.id from _slice s join down on s.parent_id = down.id)
+    select s.* from slice s join down using (id) order by s.id;
+"""

@@ -1,0 +1,152 @@
+"""SQL on a trace: the importer's tables in DuckDB."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from stretto.analysis.sql_views import TABLES, VIEWS
+from stretto.analysis.trace_tables import import_trace
+from stretto.base.errors import StrettoError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import BinaryIO, Self
+
+MISSING = "SQL on traces needs DuckDB: `pip install 'stretto[analysis]'` installs it"
+
+
+class QueryError(StrettoError):
+    """An SQL statement is wrong, or can't be executed."""
+
+
+class QueryResult:
+    """The result of a query. Iterating gives rows whose values are attributes.
+
+    A column without a name of its own, or with the name of another one, is an attribute by its
+    position: `_1`.
+
+    The rows can be taken once: by iterating, or by one of the methods.
+
+    Attributes:
+        columns: the names of the columns.
+    """
+
+    def __init__(self, relation: Any, error: type[Exception]) -> None:
+        self._relation = relation
+        self._error = error
+        self.columns: tuple[str, ...] = tuple(relation.columns)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return all rows as tuples.
+
+        Raises:
+            QueryError: The query can't be executed; the other methods raise it too.
+        """
+        rows: list[tuple[Any, ...]] = self._result("fetchall")
+        return rows
+
+    def _result(self, method: str) -> Any:
+        try:
+            return getattr(self._relation, method)()
+        except self._error as error:
+            raise QueryError(str(error)) from error
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the rows, as named tuples."""
+        names = [_identifier(name) for name in self.columns]
+        row_class: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
+        yield from map(row_class._make, self.fetchall())
+
+    def arrow(self) -> Any:
+        """Return the rows as a `pyarrow.Table` (needs pyarrow)."""
+        return self._result("to_arrow_table")
+
+    def pandas(self) -> Any:
+        """Return the rows as a `pandas.DataFrame` (needs pandas)."""
+        return self._result("df")
+
+    as_pandas_dataframe = pandas
+
+    def polars(self) -> Any:
+        """Return the rows as a `polars.DataFrame` (needs polars)."""
+        return self._result("pl")
+
+
+def _identifier(name: str) -> str:
+    """Return a name for a field of a named tuple: `count_star()` becomes `count_star`."""
+    cleaned = "".join(c if c.isalnum() else "_" for c in name).strip("_")
+    return cleaned if cleaned.isidentifier() else f"c_{cleaned}"
+
+
+class TraceProcessor:
+    """A trace as tables that are queried by SQL.
+
+        with TraceProcessor("trace.pftrace") as trace:
+            for row in trace.query("select name, dur from slice order by dur desc limit 5"):
+                print(row.name, row.dur)
+
+    The tables have the names and columns of Perfetto's trace processor; the dialect is DuckDB's.
+
+    Args:
+        trace: A path, the bytes of a trace, or an open file. Perfetto's or Fuchsia's format,
+            compressed by gzip or not.
+        watch: Called with each piece of the trace that is read.
+
+    Raises:
+        ModuleNotFoundError: DuckDB isn't installed.
+        OSError: The file can't be read.
+        DecodeError: The file is not a trace.
+    """
+
+    def __init__(
+        self,
+        trace: str | os.PathLike[str] | bytes | BinaryIO,
+        watch: Callable[[bytes], object] = lambda _: None,
+    ) -> None:
+        try:
+            self._duckdb: Any = import_module("duckdb")
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(MISSING, name=error.name) from error
+        importer = import_trace(trace, watch)
+        self._connection: Any = self._duckdb.connect(":memory:")
+        for table in importer.tables():
+            self._connection.register("imported", importer.arrow(table))
+            name = TABLES.get(table, table)
+            self._connection.execute(f"create table {name} as from imported")
+            self._connection.unregister("imported")
+        self._connection.execute(VIEWS)
+
+    def query(self, sql: str) -> QueryResult:
+        """Run SQL statements, and return the result of the last one.
+
+        Raises:
+            QueryError: A statement is wrong, or can't be executed.
+        """
+        try:
+            relation = self._connection.sql(sql)
+        except self._duckdb.Error as error:
+            raise QueryError(str(error)) from error
+        if relation is None:  # The last statement has no result.
+            relation = self._connection.sql("select 1 as done where false")
+        return QueryResult(relation, self._duckdb.Error)
+
+    def close(self) -> None:
+        """Free the tables."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        """Return this object."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Free the tables."""
+        self.close()

@@ -1,0 +1,121 @@
+"""TraceProcessor answers SQL on a trace; the importer reads any form of a trace."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+import stretto
+from stretto import _native
+from stretto.analysis import QueryError, TraceProcessor
+from stretto.analysis.trace_tables import import_trace, statistics
+from stretto.base.errors import DecodeError, LocalProtocolError
+from tests.support.recorded_events import record
+
+category = stretto.Category("test.tables")
+
+
+@pytest.fixture(scope="module")
+def trace() -> bytes:
+    with record() as recorded:
+        with category.slice("outer", size=3):
+            category.instant("inside")
+        category.begin("open", track=stretto.Track("lane"))
+    return bytes(recorded.trace)
+
+
+def names(importer: _native.TraceImporter) -> list[str]:
+    columns, rows = importer.rows("slice")
+    return [row[columns.index("name")] for row in rows]
+
+
+class TestImport:
+    def test_paths_files_and_bytes_give_the_same_tables(self, trace: bytes, tmp_path: Path) -> None:
+        path = tmp_path / "t.pftrace"
+        path.write_bytes(trace)
+        with open(path, "rb") as file:
+            imports = [import_trace(x) for x in (trace, path, str(path), file, io.BytesIO(trace))]
+        assert all(names(each) == ["outer", "inside", "open"] for each in imports)
+
+    def test_gzip_is_decompressed(self, trace: bytes) -> None:
+        assert names(import_trace(gzip.compress(trace))) == ["outer", "inside", "open"]
+
+    def test_file_that_is_no_trace_is_refused(self) -> None:
+        with pytest.raises(DecodeError):
+            import_trace(b"hello, world\n")
+
+    def test_pieces_are_shown_to_the_watcher(self, trace: bytes) -> None:
+        seen = bytearray()
+        import_trace(trace, seen.extend)
+        assert seen == trace
+
+    def test_cut_trace_is_read_up_to_its_end_and_counted(self, trace: bytes) -> None:
+        importer = import_trace(trace[:-1])
+        assert statistics(importer)["stretto_unread_bytes"] > 0
+        assert "outer" in names(importer)
+
+    def test_tables_are_refused_before_the_end(self) -> None:
+        importer = _native.TraceImporter(bytes)
+        with pytest.raises(LocalProtocolError, match="finish"):
+            importer.rows("slice")
+        importer.finish()
+        with pytest.raises(LocalProtocolError, match="another importer"):
+            importer.feed(b"")
+        with pytest.raises(KeyError, match="nothing"):
+            importer.rows("nothing")
+
+    def test_totals_group_slices(self, trace: bytes) -> None:
+        importer = import_trace(trace)
+        first, end, rows = importer.slice_totals("function")
+        assert first < end
+        assert {(row[0], row[1], row[3]) for row in rows} == {
+            ("test.tables", name, 1) for name in ("outer", "inside", "open")
+        }
+        assert [row[3] for row in importer.slice_totals("category")[2]] == [3]
+        with pytest.raises(ValueError, match="grouping"):
+            importer.slice_totals("colour")  # type: ignore[arg-type]
+
+
+class TestQuery:
+    @pytest.fixture
+    def processor(self, trace: bytes) -> TraceProcessor:
+        pytest.importorskip("duckdb")
+        return TraceProcessor(trace)
+
+    def test_rows_have_attributes(self, processor: TraceProcessor) -> None:
+        rows = list(processor.query("select name, depth, count(*) over () from slice order by id"))
+        assert [(row.name, row.depth) for row in rows] == [("outer", 0), ("inside", 1), ("open", 0)]
+
+    def test_columns_of_one_name_are_rows_with_one_attribute(
+        self, processor: TraceProcessor
+    ) -> None:
+        (row,) = processor.query(
+            "select a.name, b.name from slice a, slice b where a.id + b.id = 0"
+        )
+        assert (row.name, row[1]) == ("outer", "outer")
+
+    def test_arguments_are_found_by_key(self, processor: TraceProcessor) -> None:
+        query = "select extract_arg(arg_set_id, 'debug.size') from slice where name = 'outer'"
+        assert processor.query(query).fetchall() == [("3",)]
+
+    def test_statements_without_a_result_have_no_rows(self, processor: TraceProcessor) -> None:
+        assert processor.query("create table mine as from slice").fetchall() in ([], [(3,)])
+        assert processor.query("select count(*) from mine").fetchall() == [(3,)]
+
+    @pytest.mark.parametrize(
+        "sql", ["select nme from slice", "selct", "select cast(name as int) from slice"]
+    )
+    def test_wrong_sql_is_an_error_of_stretto(self, processor: TraceProcessor, sql: str) -> None:
+        with pytest.raises(QueryError), processor:
+            processor.query(sql).fetchall()
+
+    def test_missing_duckdb_names_the_extra(
+        self, trace: bytes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "duckdb", None)
+        with pytest.raises(ModuleNotFoundError, match=r"stretto\[analysis\]"):
+            TraceProcessor(trace)

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import stretto
+from stretto.cli.main import main
+from stretto.cli.query import as_csv, as_table
+from tests.support.recorded_events import record
+
+pytest.importorskip("duckdb")
+
+category = stretto.Category("test.query")
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    with record() as recorded, category.slice("work"):
+        pass
+    path = tmp_path / "t.pftrace"
+    path.write_bytes(recorded.trace)
+    return str(path)
+
+
+def test_rows_are_printed_as_a_table(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", trace, "select name, depth, parent_id from slice"]) == 0
+    assert capsys.readouterr().out == (
+        "name  depth  parent_id\n----  -----  ---------\nwork      0     [NULL]\n"
+    )
+
+
+def test_sql_is_read_from_standard_input(
+    trace: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("select name from slice"))
+    assert main(["query", "--format", "json", trace, "-"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"name": "work"}]
+
+
+def test_csv_has_a_header_and_quotes() -> None:
+    assert as_csv(["a", "b"], [(1, 'x,"y"'), (None, "")]) == 'a,b\n1,"x,""y"""\n,\n'
+
+
+def test_table_shows_long_and_unprintable_text_on_one_line() -> None:
+    assert as_table(["text"], [("a\nb",), ("x" * 70,)]).splitlines()[2:] == [
+        r"a\x0ab",
+        "x" * 59 + "…",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sql", "complaint"),
+    [("select nme from slice", "nme"), ("select * from slices2", "slices2")],
+)
+def test_wrong_sql_is_reported(
+    trace: str, sql: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", trace, sql]) == 1
+    assert complaint in capsys.readouterr().err
+
+
+def test_missing_trace_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", str(tmp_path / "none"), "select 1"]) == 2
+    assert "No such file" in capsys.readouterr().err
