@@ -23,7 +23,7 @@ struct life {
 static struct {
   struct life** buckets; /* NULL while no tasks are watched. */
   size_t size, count;
-  PyObject *look, *end;
+  PyObject *look, *end, *failed;
   bool every; /* Whether each task has a lane. */
   /* The earliest times of the next life and of the next lane, see may_add(). */
   uint64_t next_life_ns, next_lane_ns;
@@ -170,6 +170,22 @@ static bool is_done(PyObject* task) {
   return done == Py_True;
 }
 
+/* Calls failed(exception) if an exception has ended the task.  The attribute is
+ * read, because task.exception() would mark the exception as retrieved. */
+static void report_failure(PyObject* task) {
+  static PyObject* name;
+  if (!name)
+    name = PyUnicode_InternFromString("_exception");
+  PyObject* error = name ? PyObject_GetAttr(task, name) : NULL;
+  if (error && error != Py_None && lives.failed) {
+    PyObject* function = Py_NewRef(lives.failed);
+    Py_XDECREF(PyObject_CallOneArg(function, error));
+    Py_DECREF(function);
+  }
+  Py_XDECREF(error);
+  st_drop_error();
+}
+
 /* Removes the life of a task that is done. */
 static void finish(struct life* l, PyObject* task, uint64_t now) {
   PyObject* lane = Py_NewRef(l->lane ? l->lane : Py_None);
@@ -188,6 +204,7 @@ static void finish(struct life* l, PyObject* task, uint64_t now) {
     st_drop_error();
   }
   Py_DECREF(lane);
+  report_failure(task);
 }
 
 /* Returns the object whose method the handle calls.  Returns NULL, perhaps with
@@ -278,13 +295,14 @@ static PyObject* unwatch(void) {
   PyMem_RawFree(buckets);
   Py_CLEAR(lives.look);
   Py_CLEAR(lives.end);
+  Py_CLEAR(lives.failed);
   Py_RETURN_NONE;
 }
 
 static PyObject* watch_tasks(PyObject* Py_UNUSED(module), PyObject* args) {
-  PyObject *look, *end;
+  PyObject *look, *end, *failed;
   int every;
-  if (!PyArg_ParseTuple(args, "OOp:watch_tasks", &look, &end, &every))
+  if (!PyArg_ParseTuple(args, "OOOp:watch_tasks", &look, &end, &failed, &every))
     return NULL;
   if (look == Py_None)
     return unwatch();
@@ -294,6 +312,7 @@ static PyObject* watch_tasks(PyObject* Py_UNUSED(module), PyObject* args) {
     return PyErr_NoMemory();
   lives.look = Py_NewRef(look);
   lives.end = Py_NewRef(end);
+  lives.failed = Py_NewRef(failed);
   lives.every = every;
   Py_RETURN_NONE;
 }

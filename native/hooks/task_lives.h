@@ -9,6 +9,7 @@
  *                     at the end of a recording without a step
  *   end(lane, task, created, looked, now)
  *                     when the task is done
+ *   failed(exception)   when an exception has ended a task, of any age
  *
  * `looked` is the time of the last look, at first that of the first step.
  * `suspended` is the end of the last step, 0 before the first one.  `lane` is

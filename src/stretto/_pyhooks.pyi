@@ -88,6 +88,7 @@ def gc_callback(
 def watch_tasks(
     look: Callable[[Any, Any, int, int, int, int, bool], object] | None,
     end: Callable[[Any, Any, int, int, int], object] | None,
+    failed: Callable[[Any], object] | None,
     every: bool,
     /,
 ) -> None:
@@ -100,6 +101,7 @@ def watch_tasks(
             as auto detail's threshold, and by look_at_tasks().
         end: called when a task is done, with its lane, the task, and the times of its creation, of
             the last look, and now.
+        failed: called with the exception that has ended a task, of whatever age.
         every: whether each task has a lane, however short it is and however many there are.
     """
 

@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.test_task_lanes import MODES
 from tests.support.recorded import check_trace, record
 
 PROGRAM = """\
 import asyncio, logging, stretto
 log = logging.getLogger("shop.cart")
 async def ship(): raise KeyError("qty")
-async def main(): await asyncio.gather(ship(), return_exceptions=True)
+async def main():
+    await asyncio.gather(ship(), return_exceptions=True)
+    await asyncio.gather(ship(), return_exceptions=True)
+    await asyncio.gather(wait(asyncio.create_task(ship())), return_exceptions=True)
+async def wait(task): await task
 def sell():
     log.warning("order %d\\nis late", 17, extra={"customer": "Ada"})
     try:
@@ -47,10 +52,10 @@ def loaded(oracle: Any, trace: bytes) -> Any:
 def test_log_records_and_exceptions_are_in_the_table_of_logs(loaded: Any) -> None:
     rows = loaded.query("select prio, tag, msg from android_logs order by ts")
     assert [(prio, Path(tag).name, message) for prio, tag, message in rows] == [
-        (5, "shop.py:3", "KeyError: 'qty'"),
-        (5, "shop.py:6", "order 17\nis late"),
-        (6, "shop.py:10", "not sold"),
-        (7, "shop.py:17", "RuntimeError: closed"),
+        *[(5, "shop.py:3", "KeyError: 'qty'")] * 3,
+        (5, "shop.py:10", "order 17\nis late"),
+        (6, "shop.py:14", "not sold"),
+        (7, "shop.py:21", "RuntimeError: closed"),
     ]
 
 
@@ -61,8 +66,8 @@ def test_events_of_log_records_have_name_location_and_extra(loaded: Any) -> None
     keys = ["source.line_number", "source.function_name", "debug.logger", "debug.extra.customer"]
     sql = f"select name, {', '.join(map(column, keys))} from slice where category = 'python.log'"
     assert loaded.query(sql + " order by ts") == [
-        ("order 17", 6, "sell", "shop.cart", "Ada"),
-        ("not sold", 10, "sell", "shop.cart", None),
+        ("order 17", 10, "sell", "shop.cart", "Ada"),
+        ("not sold", 14, "sell", "shop.cart", None),
     ]
 
 
@@ -71,12 +76,22 @@ def test_slices_ended_by_an_exception_have_the_exception_type_as_argument(loaded
     assert loaded.query(
         f"select * from ({sql}) where type is not null"
         " and category != 'python.functions' order by name"
-    ) == [("pay", "python", "ValueError"), ("ship", "python.asyncio", "KeyError")]
+    ) == [
+        ("pay", "python", "ValueError"),
+        *[("ship", "python.asyncio", "KeyError")] * 3,
+        ("wait", "python.asyncio", "KeyError"),
+    ]
 
 
-def test_uncaught_exceptions_and_exceptions_kept_by_gather_are_recorded(loaded: Any) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_uncaught_exceptions_and_exceptions_kept_by_gather_are_recorded(
+    oracle: Any, tmp_path: Path, mode: str
+) -> None:
+    (tmp_path / "shop.py").write_text(PROGRAM)
+    run = record(tmp_path / "trace", mode, "shop.py", cwd=tmp_path)
     sql = "select name, extract_arg(arg_set_id, 'debug.kept_by') from slice"
+    loaded = check_trace(oracle, run.trace)
     assert loaded.query(sql + " where category = 'python.exceptions' order by ts") == [
-        ("KeyError: 'qty'", "task"),
+        *[("KeyError: 'qty'", "task")] * 3,
         ("RuntimeError: closed", None),
     ]

@@ -93,8 +93,6 @@ class _Steps:
         # task.exception() would mark the exception as retrieved.
         error = task._exception if task.done() else None  # noqa: SLF001
         step.__exit__(error and type(error), error, None)
-        if error is not None and (exceptions := sys.modules.get("stretto.profilers.exceptions")):
-            exceptions.on_kept(error, "task")
 
     def after_long_run(self, begin: int, handle: Any) -> None:
         begun = self._begin(handle, begin) if functions.has_auto_detail() else None
@@ -125,6 +123,11 @@ def _end(lane: Lane | None, task: Task[Any], created: int, looked: int, now: int
     (lane or Lane(task, created)).end(task, looked, now)
 
 
+def _failed(error: object) -> None:
+    if exceptions := sys.modules.get("stretto.profilers.exceptions"):
+        exceptions.on_kept(error, "task")
+
+
 def write_pending() -> None:
     """Write the tasks that are not done, at the end of a session or of the process."""
     short, over_limit = _pyhooks.look_at_tasks()
@@ -149,7 +152,7 @@ def _watch_existing_tasks() -> None:
 def _switch(on: bool) -> None:
     full = not functions.has_auto_detail()
     if on:
-        _pyhooks.watch_tasks(_look, _end, full)
+        _pyhooks.watch_tasks(_look, _end, _failed, full)
         _watch_existing_tasks()
     # The wrappers of `_full_steps` are around the wrappers of `_lanes`. So `_full_steps` is
     # switched on last, and is switched off first.
@@ -158,7 +161,7 @@ def _switch(on: bool) -> None:
     for patch in _full_steps if on else _lanes:
         patch.switch(on and (full or patch in _lanes))
     if not on:
-        _pyhooks.watch_tasks(None, None, False)
+        _pyhooks.watch_tasks(None, None, None, False)
 
 
 def install() -> None:

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 category = stretto.Category("python.exceptions", "uncaught exceptions", ["slow"])
 
 
-_seen = 0  # The id() of the last recorded exception.
+_seen: tuple[object, ...] = ()  # The key of the last recorded exception.
+_kept: tuple[str, int] = ("", 0)  # Who kept it, and the length of its traceback then.
 
 
 WARN, FATAL = 5, 7  # Priorities of Android's log.
@@ -46,8 +47,9 @@ def _record(
     priority: int = FATAL,
     **arguments: object,
 ) -> None:
-    global _seen
-    _seen = id(error)
+    global _seen, _kept
+    _seen = _key(error)
+    _kept = str(arguments.get("kept_by", "")), _length(trace)
     message = message_of(error)
     text = f"{type_name(kind)}: {message}" if message else type_name(kind)
     category.log_message(
@@ -71,9 +73,32 @@ def _on_uncaught(
         _record(kind, error, trace)
 
 
+def _key(error: BaseException | None) -> tuple[object, ...]:
+    return id(error), type(error), message_of(error)
+
+
+def _length(trace: TracebackType | None) -> int:
+    count = 0
+    while trace is not None:
+        trace = trace.tb_next
+        count += 1
+    return count
+
+
+def _is_recorded(error: BaseException, kept_by: str) -> bool:
+    """Whether this is the last recorded exception, on its way through tasks and futures.
+
+    Another exception may have the same id, because the first one has been freed. No reference is
+    kept: it would keep the program's objects alive. The exception itself was kept by something else
+    before, or has passed through more frames.
+    """
+    keeper, length = _kept
+    return _key(error) == _seen and (kept_by != keeper or _length(error.__traceback__) > length)
+
+
 def on_kept(error: object, kept_by: str) -> None:
     """Record an exception that was stored instead of raised, unless it is recorded already."""
-    if isinstance(error, Exception) and category.enabled and id(error) != _seen:
+    if isinstance(error, Exception) and category.enabled and not _is_recorded(error, kept_by):
         _record(type(error), error, error.__traceback__, WARN, kept_by=kept_by)
 
 
@@ -90,7 +115,7 @@ def _on_uncaught_in_thread(given: ExceptHookArgs) -> None:
 def _at_exit() -> None:
     """Record the main thread's uncaught exception, if our hook was replaced."""
     error = getattr(sys, "last_value", None)
-    if error is not None and id(error) != _seen and _patches[0].replaced:
+    if error is not None and _key(error) != _seen and _patches[0].replaced:
         _on_uncaught(type(error), error, error.__traceback__)
 
 
