@@ -1,6 +1,7 @@
 #include "hooks/call_stack.h"
 
 #include "hooks/c_functions.h"
+#include "hooks/cpu_time.h"
 
 enum { FIRST_CAPACITY = 64 };
 
@@ -85,24 +86,28 @@ static bool make_room(struct st_call_stack* s) {
   return true;
 }
 
-static struct st_past_event event_with(PyObject* arguments, uint64_t time) {
+static struct st_past_event event_with(PyObject* arguments, uint64_t time,
+                                       uint64_t cpu_us) {
   return (struct st_past_event){.timestamp = time ? time : st_hooks.api->now(),
-                                .arguments = arguments};
+                                .arguments = arguments,
+                                .thread_time_us = cpu_us};
 }
 
-static uint32_t begin_with(const struct st_frame* f, PyObject* code,
+static uint32_t begin_with(struct st_frame* f, PyObject* subject,
                            PyObject* arguments) {
-  uint32_t except = f->timestamp ? f->mask : st_hooks.api->take_traced(code);
-  struct st_past_event e = event_with(arguments, f->timestamp);
-  return st_hooks.api->begin_past(st_hooks.category, code, except, &e);
+  uint32_t except = f->timestamp ? f->mask : st_hooks.api->take_traced(subject);
+  struct st_past_event e = event_with(arguments, f->timestamp, f->cpu_us);
+  if (st_hooks.cpu && !f->cpu_us)
+    f->cpu_us = e.thread_time_us = st_own_cpu_us();
+  return st_hooks.api->begin_past(st_hooks.category, subject, except, &e);
 }
 
 static void begin(struct st_frame* f, PyObject* subject, PyObject* arguments) {
   const struct st_track_event_api* api = st_hooks.api;
-  if (!PyCode_Check(subject))
-    f->mask = api->begin_name(st_hooks.category, subject, f->timestamp);
-  else if (arguments && !api->is_untraced())
+  if ((arguments || st_hooks.cpu) && !api->is_untraced())
     f->mask = begin_with(f, subject, arguments);
+  else if (!PyCode_Check(subject))
+    f->mask = api->begin_name(st_hooks.category, subject, f->timestamp);
   else
     f->mask =
         api->begin_code(st_hooks.category, subject, f->timestamp, f->mask);
@@ -141,6 +146,7 @@ void st_call_stack_enter_slowly(struct st_call_stack* s, const void* key,
   struct st_frame* f = &s->frames[s->depth++];
   *f = (struct st_frame){.key = key, .timestamp = now};
   if (now) {
+    f->cpu_us = st_hooks.cpu ? st_own_cpu_us() : 0;
     f->subject = Py_NewRef(subject);
     f->arguments = Py_XNewRef(arguments);
     f->mask = st_hooks.api->take_traced(subject);
@@ -166,8 +172,8 @@ static void drop_waiting(struct st_frame* f) {
 }
 
 static void end_with(const struct st_frame* f, PyObject* arguments,
-                     uint64_t time) {
-  struct st_past_event e = event_with(arguments, time);
+                     uint64_t time, uint64_t cpu_us) {
+  struct st_past_event e = event_with(arguments, time, cpu_us);
   st_hooks.api->end_past(f->mask, f->since, &e);
 }
 
@@ -185,10 +191,11 @@ static void close_innermost(struct st_call_stack* s, PyObject* raised,
   }
   if (s->begun > s->depth)
     s->begun = s->depth;
+  uint64_t cpu_us = f->cpu_us ? st_own_cpu_us() : 0;
   if (f->mask && raised)
-    st_hooks.api->end_raised(f->mask, f->since, now, raised);
-  else if (f->mask && arguments)
-    end_with(f, arguments, now);
+    st_hooks.api->end_raised(f->mask, f->since, now, raised, cpu_us);
+  else if (f->mask && (arguments || cpu_us))
+    end_with(f, arguments, now, cpu_us);
   else if (f->mask)
     st_hooks.api->end(f->mask, f->since, now);
 }

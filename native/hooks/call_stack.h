@@ -36,6 +36,7 @@ struct st_frame {
   /* The arguments of a BEGIN that is not written yet: a dict, or NULL. */
   PyObject* arguments;
   uint64_t timestamp;
+  uint64_t cpu_us; /* The CPU time at the begin of the call, or 0. */
   /* The slots that got the BEGIN of the call.  Before the BEGIN is written: the
    * slots that must not get it. */
   uint32_t mask;
@@ -94,7 +95,7 @@ static inline void st_call_stack_enter_code(PyObject* code) {
   struct st_call_stack* s = st_call_stack_get();
   if (ST_UNLIKELY(!s))
     return;
-  if (ST_UNLIKELY(s->depth == s->capacity || st_hooks.min_duration_ns)) {
+  if (ST_UNLIKELY(s->depth == s->capacity || st_hooks.slow_calls)) {
     st_call_stack_enter_slowly(s, code, code, NULL);
     return;
   }
@@ -111,8 +112,7 @@ void st_call_stack_enter_c(PyObject* callable);
 
 static inline void st_call_stack_leave(const void* key) {
   struct st_call_stack* s = st_thread_stack;
-  if (ST_UNLIKELY(!st_call_stack_is_innermost(s, key) ||
-                  st_hooks.min_duration_ns)) {
+  if (ST_UNLIKELY(!st_call_stack_is_innermost(s, key) || st_hooks.slow_calls)) {
     if (s)
       st_call_stack_leave_slowly(s, key, NULL, NULL);
     return;

@@ -4,7 +4,8 @@
  * So a thread's clock is read at most once a millisecond when calls begin, and
  * once per 50 us when calls of at least ST_TIMED_CALL_NS end.  Between readings
  * the thread is assumed to run.  So an estimate is wrong by less than the time
- * since the reading.
+ * since the reading.  With the option `cpu` the clock is read at each begin and
+ * end.
  */
 #pragma once
 
@@ -29,6 +30,8 @@ static inline uint64_t st_cpu_us(uint64_t ns) {
   return (ns + 999) / 1000;
 }
 
+/* Returns the CPU time of the calling thread, in microseconds. */
+uint64_t st_own_cpu_us(void);
 /* Returns the CPU time of a thread of this process; 0 if it has ended. */
 uint64_t st_thread_cpu_ns(uint64_t native_id);
 /* Returns the CPU time of a thread at the present time `now`.  Reads the

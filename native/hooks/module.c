@@ -19,7 +19,7 @@ struct options {
   PyObject *category, *accepts, *arguments_of, *result_of;
   unsigned long long min_duration_ns;
   long max_depth;
-  int c_functions, auto_detail;
+  int c_functions, auto_detail, cpu;
   const char* threshold_file;
 };
 
@@ -81,16 +81,23 @@ static bool check_options(const struct options* o) {
 }
 
 static bool parse_options(PyObject* args, PyObject* kwargs, struct options* o) {
-  static char* names[] = {
-      "category",    "accepts",     "min_duration_ns", "max_depth",
-      "c_functions", "auto_detail", "threshold_file",  "arguments_of",
-      "result_of",   NULL};
+  static char* names[] = {"category",
+                          "accepts",
+                          "min_duration_ns",
+                          "max_depth",
+                          "c_functions",
+                          "auto_detail",
+                          "threshold_file",
+                          "arguments_of",
+                          "result_of",
+                          "cpu",
+                          NULL};
   *o = (struct options){.max_depth = DEFAULT_MAX_DEPTH};
   return PyArg_ParseTupleAndKeywords(
-             args, kwargs, "O|$OKlppzOO:start", names, &o->category,
+             args, kwargs, "O|$OKlppzOOp:start", names, &o->category,
              &o->accepts, &o->min_duration_ns, &o->max_depth, &o->c_functions,
              &o->auto_detail, &o->threshold_file, &o->arguments_of,
-             &o->result_of) &&
+             &o->result_of, &o->cpu) &&
          take_function("accepts", &o->accepts) &&
          take_function("arguments_of", &o->arguments_of) &&
          take_function("result_of", &o->result_of) && check_options(o);
@@ -105,6 +112,8 @@ static void use_options(const struct options* o) {
   st_hooks.max_depth = (uint32_t)o->max_depth;
   st_hooks.c_functions = o->c_functions && !o->auto_detail;
   st_hooks.auto_detail = o->auto_detail;
+  st_hooks.cpu = o->cpu;
+  st_hooks.slow_calls = o->cpu || o->min_duration_ns;
   st_hooks.counts = (struct st_hook_counts){0};
   st_hooks.generation++;
 }
@@ -199,7 +208,7 @@ static PyMethodDef kFunctions[] = {
     {"start", (PyCFunction)(void (*)(void))start, METH_VARARGS | METH_KEYWORDS,
      "start(category, *, accepts=None, min_duration_ns=0, max_depth=400,\n"
      "      c_functions=False, auto_detail=False, threshold_file=None,\n"
-     "      arguments_of=None, result_of=None)\n--\n\n"
+     "      arguments_of=None, result_of=None, cpu=False)\n--\n\n"
      "Record every call as a slice of the category."},
     {"stop", stop, METH_NOARGS, "Stop recording calls."},
     {"running", running, METH_NOARGS, "Return whether calls are recorded now."},

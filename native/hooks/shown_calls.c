@@ -192,7 +192,7 @@ uint64_t st_shown_thread_time_us(struct st_shown_calls* s, uint64_t begin_cpu,
                                  uint64_t begin, uint64_t end) {
   if (!begin_cpu)
     return 0;
-  if (end == s->last_event && end - begin >= ST_TIMED_CALL_NS)
+  if (end == s->last_event && (end - begin >= ST_TIMED_CALL_NS || st_hooks.cpu))
     st_cpu_now(&s->cpu, s->native_id, end, ST_CPU_AGE_AT_END_NS);
   uint64_t us = st_cpu_us(st_cpu_at(&s->cpu, end, begin_cpu));
   uint64_t first = st_cpu_us(begin_cpu), most = (end - begin) / 1000;

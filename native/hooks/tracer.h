@@ -69,6 +69,11 @@ struct st_hooks {
   bool c_functions;
   bool running;
   bool auto_detail;
+  /* Whether the CPU time of the thread is read at each begin and end of a
+   * call. */
+  bool cpu;
+  /* Whether calls have a minimal duration, or CPU times. */
+  bool slow_calls;
   /* Whether auto detail may switch functions off: only with the sampling
    * thread, which finds the long calls of functions that are switched off
    * (stack_sampler.h). */

@@ -19,6 +19,7 @@ def start(
     threshold_file: str | None = None,
     arguments_of: Callable[[CodeType, tuple[object, ...]], dict[str, Any]] | None = None,
     result_of: Callable[[CodeType, object], dict[str, Any]] | None = None,
+    cpu: bool = False,
 ) -> bool:
     """Record every call as a slice of the category, on the calling thread's track.
 
@@ -39,6 +40,7 @@ def start(
             during the recording; None: the threshold is 50 us.
         arguments_of: returns the arguments of the slice of a call, from the call's arguments.
         result_of: returns the arguments of the end of the slice, from the call's result.
+        cpu: whether each slice has the CPU time of its thread.
 
     Returns:
         False in a sub-interpreter, where nothing happens.

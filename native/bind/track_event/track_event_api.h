@@ -56,7 +56,7 @@ struct st_track_event_api {
   void (*end)(uint32_t mask, uint32_t start_counter, uint64_t timestamp);
   /* Writes the END of a call that an exception of the type `type` has left. */
   void (*end_raised)(uint32_t mask, uint32_t start_counter, uint64_t timestamp,
-                     PyObject* type);
+                     PyObject* type, uint64_t thread_time_us);
   /* Three functions that write a BEGIN, an END and an instant event.  The event
    * has arguments, happened earlier, and is on the track of any thread.
    * `subject` is a code object, or the name of the slice. */

@@ -122,12 +122,14 @@ static void api_end(uint32_t mask, uint32_t start_counter, uint64_t timestamp) {
 }
 
 static void api_end_raised(uint32_t mask, uint32_t start_counter,
-                           uint64_t timestamp, PyObject* type) {
+                           uint64_t timestamp, PyObject* type,
+                           uint64_t thread_time_us) {
   uint32_t running = st_slots_running_since(mask, start_counter);
   struct event_request r = {.on_thread_track = true,
                             .since = start_counter,
                             .has_timestamp = timestamp != 0,
-                            .timestamp = timestamp};
+                            .timestamp = timestamp,
+                            .thread_time_us = thread_time_us};
   if (running)
     st_emit_raised_end(&r, running, type);
 }

@@ -57,6 +57,7 @@ class FunctionOptions:
         imports: "full", "folded" or "off", see `folded_code`.
         log_args: whether slices have the arguments of their calls, see `call_values`.
         log_result: whether slices have the results of their calls.
+        cpu: whether each slice has the CPU time of its thread.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
@@ -65,6 +66,7 @@ class FunctionOptions:
     __slots__ = (
         "auto_detail",
         "c_functions",
+        "cpu",
         "exclude",
         "imports",
         "include",
@@ -88,6 +90,7 @@ class FunctionOptions:
         imports: Any = FOLDED,
         log_args: Any = False,
         log_result: Any = False,
+        cpu: Any = False,
     ) -> None:
         self.include = _patterns("include", include)
         self.exclude = _patterns("exclude", exclude)
@@ -101,6 +104,7 @@ class FunctionOptions:
         self.imports = imports
         self.log_args = bool(log_args)
         self.log_result = bool(log_result)
+        self.cpu = bool(cpu)
 
     @classmethod
     def parse(cls, options: Mapping[str, object]) -> FunctionOptions:
@@ -166,6 +170,7 @@ class _Tracer:
                 c_functions=options.c_functions,
                 auto_detail=options.auto_detail,
                 threshold_file=options.threshold_file or None,
+                cpu=options.cpu,
                 **_call_values(options),
             )
             self.failure = ""

@@ -199,6 +199,11 @@ def _add_content_options(parser: VerbParser) -> None:
             help=f"record the {text} of calls, shortened, without those that sound like secrets; "
             "on CPython 3.12 and later",
         )
+    add(
+        "--cpu",
+        action="store_true",
+        help="read the thread's CPU time at each call: exact thread_dur",
+    )
     add("--c-functions", action="store_true", help="also record calls of functions written in C")
     add(
         "--category",
@@ -388,7 +393,7 @@ def _target_options(parsed: argparse.Namespace, mode: str) -> dict[str, list[str
         options["flows"] = ["1"]
     if parsed.no_args:
         options["no_args"] = ["1"]
-    for name in ("c_functions", "log_args", "log_result"):
+    for name in ("c_functions", "log_args", "log_result", "cpu"):
         if getattr(parsed, name):
             options[name] = ["1"]
     if mode == "auto":

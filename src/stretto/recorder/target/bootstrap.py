@@ -107,7 +107,7 @@ def configure(options: Options, workspace: Workspace) -> None:
     builtin_categories.load_all()
     functions: dict[str, object] = {
         name: int(options[name][0])
-        for name in ("min_duration_ns", "max_depth", "c_functions", "log_args", "log_result")
+        for name in ("min_duration_ns", "max_depth", "c_functions", "log_args", "log_result", "cpu")
         if name in options
     }
     if "auto_detail" in options and sys.version_info >= (3, 12):
