@@ -62,7 +62,7 @@ struct st_counts {
   uint64_t clock_failures, invalid_snapshots, negative_timestamps;
   uint64_t unread_fields, unread_events, previous_packet_dropped,
       undecodable_packets;
-  uint64_t proc_stat_unknown;
+  uint64_t proc_stat_unknown, write_into_file;
 };
 
 typedef ST_ARRAY(struct st_event) st_event_list;

@@ -10,6 +10,7 @@
 enum {
   CLEARED = ST_ENUM_TRACE_PACKET_SEQ_INCREMENTAL_STATE_CLEARED,
   NEEDED = ST_ENUM_TRACE_PACKET_SEQ_NEEDS_INCREMENTAL_STATE,
+  WRITE_INTO_FILE = 8, /* TraceConfig.write_into_file */
 };
 
 /* The fields of a packet that the importer reads. */
@@ -50,6 +51,7 @@ static void store_content(struct packet* p, struct st_field f) {
       p->stats = f;
       break;
     case FIELD(TRACE_UUID):
+    case FIELD(TRACE_PROVENANCE):
     case FIELD(SYNCHRONIZATION_MARKER):
       break;
     default:
@@ -246,6 +248,16 @@ static struct st_field kept(struct st_importer* m, struct st_field f) {
   return f;
 }
 
+static void read_config(struct st_importer* m, struct st_field config) {
+  struct st_decoder d;
+  struct st_field f;
+  st_decoder_init(&d, config.data, config.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == WRITE_INTO_FILE)
+      m->counts.write_into_file = f.value != 0;
+  }
+}
+
 /* Reads the packets inside of a compressed packet. */
 static void read_compressed(struct st_importer* m, struct st_field f) {
   size_t size = 0;
@@ -288,6 +300,8 @@ void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
     m->counts.invalid_snapshots++;
   if (p.service_event.data)
     read_service_event(m, &p);
+  if (p.config.data)
+    read_config(m, p.config);
   if (p.stats.data)
     m->trace_stats = kept(m, p.stats);
   struct st_sequence* sequence = &m->sequences.sequences.data[index];

@@ -38,6 +38,7 @@ static void add_counts(struct st_importer* m) {
       /* Perfetto has no name for these. */
       {"stretto_previous_packet_dropped", "data_loss", "trace",
        c->previous_packet_dropped},
+      {"stretto_write_into_file", "info", "trace", c->write_into_file},
       {"stretto_unread_bytes", "data_loss", "analysis", c->truncated_bytes},
       {"stretto_undecodable_packets", "error", "analysis",
        c->undecodable_packets},

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 PIECE_BYTES = 1 << 20
 
 UNREAD = {
-    "stretto_unread_bytes": "bytes at the end, or in damaged places, could not be read",
-    "stretto_undecodable_packets": "packets are malformed",
-    "stretto_unread_packets": "packets are of kinds that are not imported yet",
-    "stretto_unread_events": "track events are of kinds that are not imported yet",
-    "stretto_unread_fields": "typed arguments are not imported yet",
+    "stretto_unread_bytes": "bytes at the end, or in damaged places",
+    "stretto_undecodable_packets": "malformed packets",
+    "stretto_unread_packets": "packets of kinds that are not imported yet",
+    "stretto_unread_events": "track events of kinds that are not imported yet",
+    "stretto_unread_fields": "typed arguments that are not imported yet",
 }
 """What the importer left out, by statistic."""
 
@@ -30,6 +30,7 @@ UNREAD = {
 def import_trace(
     trace: str | os.PathLike[str] | bytes | BinaryIO,
     watch: Callable[[bytes], object] = lambda _: None,
+    inflate: Callable[[bytes], bytes] = zlib.decompress,
 ) -> _native.TraceImporter:
     """Import a trace: Perfetto's or Fuchsia's format, compressed by gzip or not.
 
@@ -37,6 +38,7 @@ def import_trace(
         trace: A path (`-` is standard input), the bytes of a trace, or a file that is read from
             its current position.
         watch: Called with each piece of the packets.
+        inflate: Called with the content of each compressed packet.
 
     Raises:
         OSError: The file can't be read.
@@ -44,20 +46,22 @@ def import_trace(
     """
     if isinstance(trace, bytes | bytearray | memoryview):
         with open_packets(io.BufferedReader(io.BytesIO(trace))) as packets:
-            return _import(packets, watch)
+            return _import(packets, watch, inflate)
     if hasattr(trace, "read"):
         file = cast("BinaryIO", trace)
         buffered = file if hasattr(file, "peek") else io.BufferedReader(cast("io.RawIOBase", file))
         with open_packets(cast("io.BufferedReader", buffered)) as packets:
-            return _import(packets, watch)
+            return _import(packets, watch, inflate)
     with open_trace(str(trace)) as packets:
-        return _import(packets, watch)
+        return _import(packets, watch, inflate)
 
 
-def _import(packets: BinaryIO, watch: Callable[[bytes], object]) -> _native.TraceImporter:
+def _import(
+    packets: BinaryIO, watch: Callable[[bytes], object], inflate: Callable[[bytes], bytes]
+) -> _native.TraceImporter:
     from stretto import _native  # Other readers work without the native part.
 
-    importer = _native.TraceImporter(zlib.decompress)
+    importer = _native.TraceImporter(inflate)
     while piece := packets.read(PIECE_BYTES):
         importer.feed(piece)
         watch(piece)

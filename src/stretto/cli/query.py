@@ -14,7 +14,7 @@ from stretto.cli.verb_parser import VerbParser
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     Rows = list[tuple[Any, ...]]
 
@@ -50,13 +50,14 @@ def _text(value: object) -> str:
     return text if len(text) <= _MAX_WIDTH else text[: _MAX_WIDTH - 1] + "…"
 
 
-def as_table(columns: Sequence[str], rows: Rows) -> str:
-    """Format rows as aligned columns; numbers are aligned to the right."""
+def as_table(columns: Sequence[str], rows: Rows, right: Collection[str] = ()) -> str:
+    """Format rows as aligned columns; numbers and columns in `right` are aligned to the right."""
     cells = [[_text(value) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     numeric = [
-        bool(rows) and all(row[i] is None or isinstance(row[i], int | float) for row in rows)
-        for i in range(len(columns))
+        name in right
+        or (bool(rows) and all(row[i] is None or isinstance(row[i], int | float) for row in rows))
+        for i, name in enumerate(columns)
     ]
     lines = [columns, ["-" * width for width in widths], *cells]
     return "".join(

@@ -35,6 +35,7 @@ VERBS = {
     "autostart": ("stretto.cli.autostart", "connect Python programs when they start"),
     "bridge": ("stretto.cli.bridge", "let the Perfetto UI record on this machine"),
     "flows": ("stretto.cli.flows.command", "show the RPC calls of a trace"),
+    "summary": ("stretto.cli.summary", "show what was slow in a trace, and what was lost"),
     "query": ("stretto.cli.query", "run SQL on a trace"),
     "convert": ("stretto.cli.convert.command", "convert a trace to FXT, text or JSON, and back"),
     "view": ("stretto.cli.view", "show a trace in the Perfetto UI"),

@@ -1,0 +1,111 @@
+"""Summarizes an imported trace: functions, categories and lanes by time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stretto.analysis.trace_tables import UNREAD, statistics
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stretto import _native
+
+FUNCTIONS = "python.functions"
+"""The category of function calls."""
+
+
+class Times(NamedTuple):
+    """The number and the times of a group of slices, in ns.
+
+    `total` counts recursion once; `self` leaves out the slices inside.
+    """
+
+    category: str
+    name: str
+    number: int
+    total: int
+    self: int
+    p50: int
+    p90: int
+    p99: int
+    max: int
+
+
+class Summary(NamedTuple):
+    """What a trace holds.
+
+    Attributes:
+        seconds: The time from the first to the last event.
+        recorded_ns: The start and the end of the recording; None if the trace doesn't have them.
+        functions: Function calls, by self time; empty without such slices.
+        slices: Slices of other categories, by total time.
+        categories: All slices by category; instants are slices of 0 ns.
+        lanes: Threads and other tracks; `category` is the process, `name` the thread or track.
+        statistics: The sum of each statistic's values.
+        unread: What the importer left out: number and reason.
+    """
+
+    seconds: float
+    recorded_ns: tuple[int, int] | None
+    functions: list[Times]
+    slices: list[Times]
+    categories: list[Times]
+    lanes: list[Times]
+    statistics: dict[str, int]
+    unread: list[tuple[int, str]]
+
+
+def _dicts(importer: _native.TraceImporter, table: str) -> list[dict[str, Any]]:
+    names, rows = importer.rows(table)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _times(row: tuple[Any, ...]) -> Times:
+    category, name, _, *numbers = row
+    return Times(category or "", name or "", *numbers)
+
+
+def _lane_names(importer: _native.TraceImporter) -> list[tuple[str, str]]:
+    """Return (process, lane) of each track."""
+    threads, processes = _dicts(importer, "thread"), _dicts(importer, "process")
+    names = []
+    for track in _dicts(importer, "__intrinsic_track"):
+        name, upid = track["name"], track["upid"]
+        if track["utid"] is not None:
+            thread = threads[track["utid"]]
+            upid = thread["upid"]
+            name = name or thread["name"] or f"thread {thread['tid']}"
+        process = processes[upid] if upid is not None else None
+        label = (process["name"] or f"process {process['pid']}") if process else ""
+        names.append((label, name or ("process" if process else "")))
+    return names
+
+
+def summarize(importer: _native.TraceImporter) -> Summary:
+    """Summarize an imported trace."""
+    first, end, functions = importer.slice_totals("function")
+    by_name = [_times(row) for row in functions]
+    calls = [times for times in by_name if times.category == FUNCTIONS]
+    others = [times for times in by_name if times.category != FUNCTIONS and times.total]
+    names = _lane_names(importer)
+    lanes = [
+        _times(row)._replace(category=names[row[2]][0], name=names[row[2]][1])
+        for row in importer.slice_totals("track")[2]
+    ]
+    times_of = {row["name"]: row["int_value"] for row in _dicts(importer, "metadata")}
+    started, disabled = times_of.get("tracing_started_ns"), times_of.get("tracing_disabled_ns")
+    sums = statistics(importer)
+    return Summary(
+        seconds=(end - first) / 1e9,
+        recorded_ns=(started, disabled) if started and disabled else None,
+        functions=sorted(calls, key=lambda times: -times.self),
+        slices=sorted(others, key=lambda times: -times.total),
+        categories=sorted(
+            (_times(row) for row in importer.slice_totals("category")[2]),
+            key=lambda times: -times.total,
+        ),
+        lanes=sorted(lanes, key=lambda times: -times.total),
+        statistics=sums,
+        unread=[(sums[name], text) for name, text in UNREAD.items() if sums[name]],
+    )

@@ -1,0 +1,203 @@
+"""The verb `summary`: shows what a trace holds, what was slow, and what was lost."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import TYPE_CHECKING
+
+from stretto.analysis.trace_summary import summarize
+from stretto.analysis.trace_tables import import_trace
+from stretto.base.errors import CommandError, DecodeError
+from stretto.cli.query import as_table
+from stretto.cli.record.detail_lines import time_text
+from stretto.cli.record.summary import kept_text, losses, summary
+from stretto.cli.verb_parser import VerbParser
+from stretto.protos.trace import TraceStats
+from stretto.recorder.host.contents import Contents
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from stretto.analysis.trace_summary import Summary, Times
+
+DESCRIPTION = """\
+Show what a trace holds, what was slow, and what was lost. Needs no other package.
+
+  stretto summary trace.pftrace
+  stretto summary --limit 30 trace.pftrace
+  stretto summary --format json trace.pftrace
+
+Functions and slices are those in the trace: calls that auto detail left out are part of the self
+time of their caller.
+"""
+
+_LIMIT = 10
+_STATS = {
+    "bytes_overwritten": "traced_buf_bytes_overwritten",
+    "trace_writer_packet_loss": "traced_buf_trace_writer_packet_loss",
+    "chunks_discarded": "traced_buf_chunks_discarded",
+    "abi_violations": "traced_buf_abi_violations",
+}
+"""Fields of the statistics of buffers that tell of losses, with their names in the trace."""
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = VerbParser("summary", DESCRIPTION)
+    parser.add_argument("trace", metavar="TRACE", help="may be gzipped; - is standard input")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--limit", metavar="N", type=int, help=f"lines per table (default: {_LIMIT}; json: all)"
+    )
+    parsed = parser.parse_args(arguments)
+    if parsed.limit is not None and parsed.limit < 0:
+        parser.error("--limit must be at least 0")
+    return parsed
+
+
+class _Counter:
+    """Counts the contents of a trace that arrives in pieces, as `stretto record` does."""
+
+    def __init__(self) -> None:
+        self.contents = Contents()
+        self._rest = b""
+
+    def add(self, piece: bytes) -> None:
+        data = self._rest + piece
+        self._rest = data[self.contents.add(data) :]
+
+    def inflate(self, data: bytes) -> bytes:
+        inflated = zlib.decompress(data)
+        self.contents.add(inflated)
+        return inflated
+
+
+def _read(path: str) -> tuple[Contents, Summary]:
+    counter = _Counter()
+    try:
+        importer = import_trace(path, counter.add, counter.inflate)
+    except DecodeError as error:
+        raise CommandError(f"summary: can't read {path!r}: {error}.") from error
+    except OSError as error:
+        raise CommandError(
+            f"summary: can't read {path!r}: {error.strerror or error}.", 2
+        ) from error
+    return counter.contents, summarize(importer)
+
+
+def _trace_stats(found: Summary) -> TraceStats:
+    values = {field: found.statistics.get(name, 0) for field, name in _STATS.items()}
+    return TraceStats(buffer_stats=[TraceStats.BufferStats(**values)])
+
+
+def _kept(contents: Contents, found: Summary) -> str:
+    if found.recorded_ns is None:
+        return ""
+    started, disabled = found.recorded_ns
+    return kept_text(contents.first_ns, disabled, (disabled - started) / 1e9)
+
+
+def _unread(found: Summary) -> list[str]:
+    return [f"{text}: {count:,}" for count, text in found.unread]
+
+
+def _table(
+    title: str, rows: list[Times], limit: int, columns: dict[str, Callable[[Times], object]]
+) -> str:
+    if not rows:
+        return ""
+    shown = [tuple(column(row) for column in columns.values()) for row in rows[:limit]]
+    more = f"and {len(rows) - limit} more\n" if len(rows) > limit else ""
+    return f"\n{title}\n\n{as_table(list(columns), shown, _NUMBERS)}{more}"
+
+
+_TIMES: dict[str, Callable[[Times], object]] = {
+    "self": lambda t: time_text(t.self),
+    "total": lambda t: time_text(t.total),
+    "count": lambda t: t.number,
+    "p50": lambda t: time_text(t.p50),
+    "p90": lambda t: time_text(t.p90),
+    "p99": lambda t: time_text(t.p99),
+    "max": lambda t: time_text(t.max),
+}
+_NAMED = {**_TIMES, "name": lambda t: t.name}
+_NUMBERS = {*_TIMES, "busy"}
+
+
+def _as_text(contents: Contents, found: Summary, limit: int) -> str:
+    streamed = bool(found.statistics.get("stretto_write_into_file"))
+    lines = [
+        summary(contents, _trace_stats(found), (), _kept(contents, found), streamed=streamed),
+        f"  time: {found.seconds:.3f} s from the first to the last event",
+        *(f"  unread: {line}" for line in _unread(found)),
+    ]
+    by_total = sorted(found.functions, key=lambda times: -times.total)
+    of_category = {"category": lambda t: t.category}
+    return (
+        "\n".join(lines)
+        + "\n"
+        + "".join(
+            [
+                _table("Functions by self time", found.functions, limit, _NAMED),
+                _table("Functions by total time", by_total, limit, _NAMED),
+                _table(
+                    "Slices of other categories", found.slices, limit, {**_NAMED, **of_category}
+                ),
+                _table("Categories", found.categories, limit, {**_TIMES, **of_category}),
+                _table(
+                    "Lanes",
+                    found.lanes,
+                    limit,
+                    {
+                        "busy": lambda t: time_text(t.total),
+                        "slices": lambda t: t.number,
+                        "lane": lambda t: t.name,
+                        "process": lambda t: t.category,
+                    },
+                ),
+            ]
+        )
+    )
+
+
+def _objects(rows: list[Times], limit: int | None) -> list[dict[str, object]]:
+    return [row._asdict() for row in rows[:limit]]
+
+
+def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
+    streamed = bool(found.statistics.get("stretto_write_into_file"))
+    kept = _kept(contents, found)
+    lanes = [
+        {"process": t.category, "lane": t.name, "busy": t.total, "slices": t.number}
+        for t in found.lanes[:limit]
+    ]
+    value = {
+        "events": contents.events,
+        "processes": len(contents.processes),
+        "threads": len(contents.threads),
+        "seconds": found.seconds,
+        "losses": losses(contents, _trace_stats(found), kept, streamed=streamed),
+        "unread": _unread(found),
+        "functions": _objects(found.functions, limit),
+        "slices": _objects(found.slices, limit),
+        "categories": _objects(found.categories, limit),
+        "lanes": lanes,
+    }
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `stretto summary`.
+
+    Raises:
+        CommandError: The trace can't be read.
+    """
+    given = _parse(arguments)
+    contents, found = _read(given.trace)
+    if given.format == "json":
+        print(_as_json(contents, found, given.limit), end="")
+    else:
+        limit = _LIMIT if given.limit is None else given.limit
+        print(_as_text(contents, found, limit), end="")
+    return 0

@@ -1,0 +1,53 @@
+"""`stretto summary` of a recording gives the figures of the summary after `stretto record`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.recorded import alone, record
+
+PROGRAM = """\
+import threading
+
+def work(n):
+    return n and work(n - 1)
+
+def many():
+    for _ in range(300):
+        work(50)
+
+thread = threading.Thread(target=many)
+thread.start()
+thread.join()
+many()
+"""
+
+
+def figures(text: str) -> list[str]:
+    """Return the lines with counts and losses, but for the seconds that a ring has kept.
+
+    The recorder measures these from its own start, the summary from the start of tracing.
+    """
+    lines = [line for line in text.splitlines() if line.startswith(("stretto: ", "  lost: "))]
+    return [re.sub(r"kept the last [^,]*, ", "", line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    "options", [["--full"], ["--ring", "--buffer", "64K"], []], ids=["full", "ring", "auto"]
+)
+def test_summary_has_the_figures_of_the_recording(options: list[str], tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    run = record(tmp_path / "t.pftrace", *options, str(program))
+    assert run.status == 0, run.stderr
+    shown = alone(sys.executable, "-m", "stretto", "summary", str(tmp_path / "t.pftrace"))
+    assert shown.status == 0, shown.stderr
+    of_recording = [
+        line for line in run.stderr.splitlines() if line[:9] in ("stretto: ", "  lost: ")
+    ]
+    assert [line for line in of_recording if line not in shown.stdout.splitlines()] == []
+    assert ("  lost: " in run.stderr) == ("  lost: " in shown.stdout)

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from pathlib import Path
+
+import pytest
+
+import stretto
+from stretto.analysis import trace_summary
+from stretto.cli.main import main
+from stretto.protos.trace import Trace, TracePacket
+from tests.support.recorded_events import record
+
+functions = stretto.Category("test.functions")
+other = stretto.Category("test.summary")
+
+
+def slices() -> bytes:
+    """Return a trace: f is 1000 ns, with g and another f of 300 ns; 3 waits."""
+    with record() as recorded:
+        start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        track = stretto.Track("lane")
+        for ts, end, name in ((0, 1000, "f"), (100, 400, "g"), (500, 800, "f")):
+            functions.begin(name, track=track, timestamp=start + ts)
+            if name == "g":
+                functions.end(track=track, timestamp=start + end)
+        functions.end(track=track, timestamp=start + 800)
+        functions.end(track=track, timestamp=start + 1000)
+        for i in range(3):
+            other.begin("wait", track=track, timestamp=start + 2000 + 100 * i)
+            other.end(track=track, timestamp=start + 2000 + 100 * i + 10 * (i + 1))
+    return bytes(recorded.trace)
+
+
+@pytest.fixture(scope="module")
+def trace() -> bytes:
+    return slices()
+
+
+@pytest.fixture(autouse=True)
+def functions_have_the_category_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_summary, "FUNCTIONS", "test.functions")
+
+
+def summarize(trace: bytes, folder: Path, *options: str) -> None:
+    path = folder / "t.pftrace"
+    path.write_bytes(trace)
+    assert main(["summary", *options, str(path)]) == 0
+
+
+def test_json_has_times_by_function_category_and_lane(
+    trace: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summarize(trace, tmp_path, "--format", "json")
+    found = json.loads(capsys.readouterr().out)
+    assert [(f["name"], f["number"], f["total"], f["self"]) for f in found["functions"]] == [
+        ("f", 2, 1000, 700),
+        ("g", 1, 300, 300),
+    ]
+    (waits,) = found["slices"]
+    assert [waits[key] for key in ("p50", "p90", "p99", "max", "total")] == [20, 30, 30, 30, 60]
+    assert [(c["category"], c["number"]) for c in found["categories"]] == [
+        ("test.functions", 3),
+        ("test.summary", 3),
+    ]
+    assert [(lane["lane"], lane["busy"], lane["slices"]) for lane in found["lanes"]] == [
+        ("lane", 1060, 6)
+    ]
+    assert found["events"] == 12
+    assert found["losses"] == found["unread"] == []
+
+
+def test_text_shows_the_slowest_first(
+    trace: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summarize(trace, tmp_path, "--limit", "1")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("stretto: 12 events, 1 process")
+    at = lines.index("Functions by self time")
+    assert lines[at + 2].split() == ["self", "total", "count", "p50", "p90", "p99", "max", "name"]
+    assert lines[at + 4].split()[-1] == "f"
+    assert lines[at + 5] == "and 1 more"
+
+
+def test_compressed_packets_are_counted(
+    trace: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packed = Trace(packet=[TracePacket(compressed_packets=zlib.compress(trace))]).encode()
+    summarize(packed, tmp_path, "--format", "json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["events"] == 12
+    assert len(found["functions"]) == 2
+
+
+def test_cut_trace_is_reported(
+    trace: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summarize(trace[:-2], tmp_path)
+    assert "unread: bytes at the end" in capsys.readouterr().out
+
+
+def test_empty_trace_has_no_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    summarize(b"", tmp_path)
+    assert capsys.readouterr().out.startswith("stretto: 0 events, 0 processes, 0 threads\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "complaint"),
+    [(None, 2, "No such file"), (b"some text\n", 1, "it is no trace")],
+)
+def test_unreadable_trace_is_an_error(
+    content: bytes | None,
+    status: int,
+    complaint: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "t.pftrace"
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["summary", str(path)]) == status
+    assert complaint in capsys.readouterr().err
