@@ -50,6 +50,8 @@
  *     change a complete chunk.)
  *   - The second commit is discarded if later chunks of its sequence were read
  *     and it contains new data.
+ *   - If the record was read and removed from a streamed buffer, and the chunk
+ *     has not grown, nothing is written or counted.
  *
  * Locks: one leaf mutex, held for the copy of one chunk at most: a writer
  * copies a chunk in, the reader copies one record out.

@@ -243,6 +243,17 @@ static void note_abort(struct st_trace_buffer* b, struct st_sequence* s) {
   s->loss |= ST_LOSS_WRITER_ABORT;
 }
 
+/* Returns whether the chunk is the one that was read last from a streamed
+ * buffer, with the same data: a scraped chunk of an idle thread, scraped again.
+ * In other buffers such a chunk counts as discarded, as in Perfetto. */
+static bool was_streamed(const struct st_trace_buffer* b,
+                         const struct st_sequence* s,
+                         const struct st_chunk_copy* c,
+                         const struct st_fragments* f) {
+  return st_is_streamed(b) && (s->flags & ST_SEQUENCE_MAY_GROW) &&
+         c->chunk_id == s->last_id && f->end == s->last_end;
+}
+
 /* Returns whether later chunks of the sequence were read or evicted before this
  * chunk.  A chunk that was removed while incomplete may be committed again with
  * more data; *skip is then the number of bytes that were read the first
@@ -274,7 +285,7 @@ static bool place_chunk(struct st_trace_buffer* b,
     note_abort(b, s);
   uint32_t skip = 0, number;
   if (has_passed(s, c, f, &skip))
-    return discard(b);
+    return was_streamed(b, s, c, f) || discard(b);
   if (st_record_find(&b->index, s, c->chunk_id, &number))
     return recommit(b, s, number, c, copy, f);
   return add_chunk(b, c, copy, f, skip);

@@ -42,6 +42,22 @@ static void flood(struct st_trace_buffer* b) {
   expect_nothing(b);
 }
 
+static void chunk_of_an_idle_writer_may_be_scraped_again(void) {
+  struct st_trace_buffer* b = streamed();
+  for (int i = 0; i < 3; i++) {
+    chunk(1, 1, 0);
+    add(10, 'a');
+    CHECK(scrape(b));
+    begin_read(b);
+    if (i == 0)
+      expect(b, 10, 'a');
+    expect_nothing(b);
+    flood(b);
+  }
+  CHECK_EQ(stats_of(b).chunks_discarded, 0);
+  end(b);
+}
+
 static void begin_packet_in_chunk_0(struct st_trace_buffer* b) {
   chunk(1, 1, 0);
   flags(LAST_CONTINUES);
@@ -196,6 +212,7 @@ static void packets_of_many_writers_are_kept_until_they_are_complete(void) {
 }
 
 int main(void) {
+  RUN(chunk_of_an_idle_writer_may_be_scraped_again);
   RUN(record_with_half_a_packet_is_moved);
   RUN(moved_chunk_can_be_patched);
   RUN(ring_without_a_stream_overwrites_waiting_records);
