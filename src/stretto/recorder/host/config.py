@@ -16,7 +16,7 @@ FASTEST_FILL = 128 << 10
 """Bytes per millisecond, more than a machine writes. Every thread repeats the names that its
 events refer to within the time in which this rate fills the ring."""
 
-MIN_STREAM_BUFFER_KB = 32 << 10
+STREAM_BUFFER_KB = 32 << 10
 """Several producers may each commit all their shared memory, 8 MiB, at once."""
 
 NO_FLUSH, FLUSH_BEFORE_WRITE = 2, 3
@@ -68,7 +68,7 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
 
 def _stream(config: TraceConfig, options: RecordingOptions) -> None:
     config.write_into_file = True
-    config.buffers[0].size_kb = max(config.buffers[0].size_kb, MIN_STREAM_BUFFER_KB)
+    config.buffers[0].size_kb = STREAM_BUFFER_KB
     config.file_write_period_ms = STREAM_PERIOD_MS
     # With auto detail there are no flushes. In a file without flushes, the trace processor sorts
     # all events as a whole; with flushes, it sorts them piece by piece.
