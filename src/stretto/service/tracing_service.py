@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from stretto.service.session.service_tracing_session import ServiceTracingSession
 
 MAX_MEMORY_FAILURES = 1000
+MAX_UNKNOWN_TRIGGERS = 100
+SHOWN_NAME = 100
+"""Characters of a peer's name in a message."""
 
 
 class TracingService:
@@ -127,6 +130,7 @@ class TracingService:
         self.memory_failures: dict[int, str] = {}
         """Why producers have no shared memory: reasons by pid, at most a thousand."""
         self.trigger_history = triggers.TriggerHistory()
+        self._unknown_triggers: set[str] = set()
         self._adopts_writers = adopt_writers
         self._producer_ids = IdAllocator(MAX_PRODUCER_ID)
         self._chunks_discarded = 0  # of producers that have disconnected
@@ -221,6 +225,19 @@ class TracingService:
             ]
             if any(taken):
                 self.trigger_history.add(name, now_ns)
+            self._report_unknown_trigger(producer, name)
+
+    def _report_unknown_trigger(self, producer: ProducerEndpoint, name: str) -> None:
+        """Report a trigger that is in no session's config, once for each name."""
+        shown, sender = name[:SHOWN_NAME], producer.name[:SHOWN_NAME]
+        reported = self._unknown_triggers
+        if shown in reported or len(reported) >= MAX_UNKNOWN_TRIGGERS:
+            return
+        if not any(session.triggers.configured(name) for session in self.sessions.values()):
+            reported.add(shown)
+            self._on_error(
+                SessionError(f"no session waits for the trigger {shown!r} of {sender!r}")
+            )
 
     def _offer_trigger(
         self, session: ServiceTracingSession, producer: ProducerEndpoint, name: str, count: int

@@ -10,6 +10,7 @@ from stretto.protos.ipc import ObservableEvents
 from stretto.service.limits import MAX_RECEIVED_TRIGGERS
 from stretto.service.session.config_validation import check_config
 from stretto.service.session.triggers import TriggerHistory
+from stretto.service.tracing_service import MAX_UNKNOWN_TRIGGERS
 from stretto.testing import FakeClock
 from tests.support.service_setup import Setup, kinds, make_config, texts
 
@@ -100,6 +101,16 @@ class TestStartTriggers:
         setup.enable(config_of(START, trigger("go")))
         activate(setup, producer, "other")
         assert not started(producer)
+
+    def test_unknown_trigger_is_reported_once(self):
+        errors = []
+        setup = Setup(on_error=errors.append)
+        producer = setup.producer("ds", name="shop")
+        setup.enable(config_of(START, trigger("go")))
+        for name in ("go", "other", "other", *(f"more {n}" for n in range(200))):
+            activate(setup, producer, name)
+        assert str(errors[0]) == "no session waits for the trigger 'other' of 'shop'"
+        assert len(errors) == MAX_UNKNOWN_TRIGGERS
 
     def test_any_configured_trigger_starts_the_session(self, setup):
         producer = setup.producer("ds")
