@@ -15,7 +15,7 @@ struct parsed {
   st_string category, name;
   uint32_t categories;
   uint64_t type, track_uuid, name_iid;
-  bool has_track, has_flows, has_terminating, has_legacy;
+  bool has_track, has_flows, has_terminating, has_legacy, is_thread_track;
   /* The legacy fields. */
   uint64_t phase, scope, bind_id, direction, legacy_name_iid;
   int64_t duration_us;
@@ -125,6 +125,18 @@ static void read_field(struct st_importer* m, struct parsed* p,
     case FIELD(TERMINATING_FLOW_IDS):
       p->has_terminating = true;
       break;
+    case FIELD(THREAD_TIME_ABSOLUTE_US):
+      p->counts.has_time = true;
+      p->counts.time = (int64_t)(f.value * 1000);
+      break;
+    case FIELD(THREAD_INSTRUCTION_COUNT_ABSOLUTE):
+      p->counts.has_instructions = true;
+      p->counts.instructions = (int64_t)f.value;
+      break;
+    case FIELD(THREAD_TIME_DELTA_US):
+    case FIELD(THREAD_INSTRUCTION_COUNT_DELTA):
+      m->counts.unread_fields++;
+      break;
     case FIELD(LEGACY_EVENT):
       if (f.data)
         read_legacy(p, f);
@@ -194,8 +206,9 @@ static enum st_use use_of(const struct parsed* p) {
   }
 }
 
-/* Finds the row of the event's track.  Returns false if there is none. */
-static bool find_track(struct st_importer* m, struct parsed* p) {
+/* Finds the thread or process of the event.  Returns false if the track has
+ * invalid ancestors. */
+static bool find_owner(struct st_importer* m, struct parsed* p) {
   const struct st_generation* g =
       &m->sequences.generations.data[p->event->generation];
   const struct st_sequence* sequence =
@@ -203,7 +216,7 @@ static bool find_track(struct st_importer* m, struct parsed* p) {
   uint64_t uuid = p->has_track ? p->track_uuid : g->defaults.track_uuid;
   if (!uuid && sequence->has_thread && (!p->has_track || !p->type)) {
     p->utid = sequence_thread(m, sequence);
-    p->row = st_tracks_thread_row(&m->tracks, p->utid);
+    p->is_thread_track = true;
     return true;
   }
   struct st_track* track = st_tracks_resolve(&m->tracks, uuid);
@@ -218,8 +231,15 @@ static bool find_track(struct st_importer* m, struct parsed* p) {
          m->processes.threads.data[utid].upid == track->owner))
       p->passthrough = utid;
   }
-  p->row = st_tracks_row(&m->tracks, uuid, use_of(p), p->name);
+  p->track_uuid = uuid;
   return true;
+}
+
+/* Finds the row of the event's track, after the rows of its counters. */
+static void find_row(struct st_importer* m, struct parsed* p) {
+  p->row = p->is_thread_track
+               ? st_tracks_thread_row(&m->tracks, p->utid)
+               : st_tracks_row(&m->tracks, p->track_uuid, use_of(p), p->name);
 }
 
 static uint32_t add_counter(struct st_importer* m, int64_t ts, uint32_t row,
@@ -232,6 +252,21 @@ static uint32_t add_counter(struct st_importer* m, int64_t ts, uint32_t row,
       [ST_COUNTER_value] = st_real(value),
   };
   return st_table_add(t, cells);
+}
+
+/* The fields for the thread's clocks are counters of their own. */
+static void add_legacy_counters(struct st_importer* m, const struct parsed* p) {
+  if (p->utid == ST_NO_ROW)
+    return;
+  if (p->counts.has_time)
+    add_counter(m, p->event->ts,
+                st_thread_counter_row(m, p->utid, "thread_time", "thread_time"),
+                (double)p->counts.time);
+  if (p->counts.has_instructions)
+    add_counter(m, p->event->ts,
+                st_thread_counter_row(m, p->utid, "thread_instructions",
+                                      "thread_instruction_count"),
+                (double)p->counts.instructions);
 }
 
 static int64_t to_int(double value) {
@@ -402,11 +437,13 @@ void st_parse_event(struct st_importer* m, const struct st_event* e) {
     m->counts.unread_events++;
     return;
   }
-  if (!find_track(m, &p)) {
+  if (!find_owner(m, &p)) {
     m->counts.parser_errors++;
     return;
   }
+  add_legacy_counters(m, &p);
   add_extra_counters(m, &p);
+  find_row(m, &p);
   switch (p.type) {
     case TYPE(SLICE_BEGIN):
       begin_slice(m, &p, -1);

@@ -159,6 +159,7 @@ void st_importer_free(struct st_importer* m) {
   st_slices_free(&m->slices);
   st_flows_free(&m->flows);
   st_map_free(&m->process_counters);
+  st_map_free(&m->thread_counters);
   st_map_free(&m->metadata);
   st_storage_free(&m->storage);
   free(m->packets.data);

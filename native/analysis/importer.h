@@ -90,6 +90,7 @@ struct st_importer {
     st_string debug, unread;
   } texts;
   struct st_map process_counters; /* upid and kind to row + 1. */
+  struct st_map thread_counters;  /* utid and type to row + 1. */
   struct st_map metadata;         /* Single keys to row + 1. */
   uint64_t fed_bytes;
   struct st_field trace_stats;
@@ -126,6 +127,10 @@ void st_parse_annotation(struct st_importer* m, uint32_t generation,
                          struct st_field annotation, struct st_arg_list* args);
 /* Parses a packet other than a track event: system_packets.c. */
 void st_parse_packet(struct st_importer* m, const struct st_event* e);
+/* Returns the row of a thread's counter without a descriptor:
+ * system_packets.c. */
+uint32_t st_thread_counter_row(struct st_importer* m, uint32_t utid,
+                               const char* type, const char* name);
 /* Fills the tables stats and metadata: totals.c. */
 void st_add_totals(struct st_importer* m);
 void st_add_metadata(struct st_importer* m, const char* name, bool is_multi,

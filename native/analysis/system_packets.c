@@ -313,7 +313,23 @@ static uint32_t counter_row(struct st_importer* m, uint32_t upid,
                       st_intern(&m->storage, kCounters[kind].key));
     }
     *row = 1 + st_tracks_add_counter(&m->tracks, kCounters[kind].type,
-                                     kCounters[kind].name, upid, &dimensions);
+                                     kCounters[kind].name, ST_SCOPE_PROCESS,
+                                     upid, &dimensions);
+    st_arg_list_free(&dimensions);
+  }
+  return *row - 1;
+}
+
+uint32_t st_thread_counter_row(struct st_importer* m, uint32_t utid,
+                               const char* type, const char* name) {
+  uint64_t key = (uint64_t)utid << 32 | st_intern(&m->storage, type);
+  uint32_t* row = st_map_at(&m->thread_counters, key);
+  if (!*row) {
+    struct st_arg_list dimensions = {0};
+    st_arg_add_int(&dimensions, st_intern(&m->storage, "utid"), ST_ARG_INT,
+                   utid);
+    *row = 1 + st_tracks_add_counter(&m->tracks, type, name, ST_SCOPE_THREAD,
+                                     utid, &dimensions);
     st_arg_list_free(&dimensions);
   }
   return *row - 1;

@@ -173,13 +173,14 @@ uint32_t st_tracks_thread_row(struct st_tracks* t, uint32_t utid) {
 }
 
 uint32_t st_tracks_add_counter(struct st_tracks* t, const char* type,
-                               const char* name, uint32_t upid,
+                               const char* name, enum st_scope scope,
+                               uint32_t owner,
                                const struct st_arg_list* dimensions) {
   struct st_cell cells[ST_TRACK_COLUMNS] = {0};
   cells[ST_TRACK_dimension_arg_set_id] =
       st_row(st_arg_sets_add(t->arg_sets, t->storage, dimensions));
   cells[ST_TRACK_event_type] = st_text(st_intern(t->storage, "counter"));
-  return add_row(t, type, st_intern(t->storage, name), ST_SCOPE_PROCESS, upid,
+  return add_row(t, type, st_intern(t->storage, name), (uint8_t)scope, owner,
                  cells);
 }
 

@@ -79,9 +79,11 @@ uint32_t st_tracks_row(struct st_tracks* t, uint64_t uuid, enum st_use use,
                        st_string event_name);
 /* Returns the row of type thread_execution. */
 uint32_t st_tracks_thread_row(struct st_tracks* t, uint32_t utid);
-/* Adds a counter of a process that has no descriptor.  Returns the row. */
+/* Adds a counter, without a descriptor, of a thread or process.  Returns the
+ * row. */
 uint32_t st_tracks_add_counter(struct st_tracks* t, const char* type,
-                               const char* name, uint32_t upid,
+                               const char* name, enum st_scope scope,
+                               uint32_t owner,
                                const struct st_arg_list* dimensions);
 /* Returns the name of a row. */
 st_string st_tracks_row_name(const struct st_tracks* t, uint32_t row);

@@ -92,6 +92,9 @@ COUNTERS = THREAD + "".join(
         begin(20, "cpu", "extra_counter_track_uuids: 22 extra_counter_values: 1000"),
         end(30, "extra_counter_track_uuids: 22 extra_counter_values: 1400"),
         event(40, "COUNTER", "counter_value: 1", track=404),
+        begin(50, "legacy", "thread_time_absolute_us: 3"),
+        event(55, "INSTANT", "thread_time_absolute_us: 4"),
+        end(60, "thread_time_absolute_us: 5"),
     ]
 )
 FLOWS = THREAD + "".join(
