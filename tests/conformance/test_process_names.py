@@ -28,7 +28,7 @@ from tests.support import newer_debian
 from tests.support.polling import wait_until
 from tests.support.recorded import check_trace, record
 from tests.support.system_consumer import SystemConsumer
-from tests.support.traced import Process, closing_all
+from tests.support.traced import Process, ProcessGroup, closing_all
 
 PID = 7
 SOCKETS = "PERFETTO_PRODUCER_SOCK_NAME", "PERFETTO_CONSUMER_SOCK_NAME"
@@ -150,7 +150,7 @@ def test_process_named_by_stretto_keeps_its_name_despite_process_stats(
         sockets = dict(zip(SOCKETS, service.sockets, strict=True))
         environment = {**os.environ, **sockets}
         probes = newer_debian.command("traced_probes", tmp_path, Path(service.sockets[0]).parent)
-        all_.append(Process(*probes, env=environment, stderr=subprocess.DEVNULL))
+        all_.append(ProcessGroup(*probes, env=environment, stderr=subprocess.DEVNULL))
         program = Process(sys.executable, str(script), "--port", "80", env=environment)
         all_.append(program)
         assert program.line() == "ready\n"

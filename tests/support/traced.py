@@ -94,6 +94,18 @@ class Process:
                     pipe.close()
 
 
+class ProcessGroup(Process):
+    """A process that ends with the test together with all its descendants."""
+
+    def __init__(self, *command: str, **options: Any) -> None:
+        super().__init__(*command, start_new_session=True, **options)
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        super().close()
+
+
 class Daemon(Process):
     """A `stretto traced` daemon that accepts connections when the constructor returns.
 

@@ -27,6 +27,7 @@ Record this machine beside its programs: a producer with Perfetto's data sources
 
 A session starts a data source that its config names, and only then are files read:
 
+  linux.process_stats    processes and threads: names, memory, CPU time, open files
   linux.sys_stats        memory, CPU times, interrupts, frequencies, disks, pressure
   linux.system_info      the CPUs, and the names of interrupts
 
@@ -34,9 +35,13 @@ A session starts a data source that its config names, and only then are files re
     name: "linux.sys_stats"
     sys_stats_config { meminfo_period_ms: 1000 stat_period_ms: 250 psi_period_ms: 250 }
   } }
+  data_sources { config {
+    name: "linux.process_stats"
+    process_stats_config { scan_all_processes_on_start: true proc_stats_poll_ms: 1000 }
+  } }
 
 The service may start later, or again: the connection is retried. Root is not needed; files that
-only root may read are left out (/proc/slabinfo, open files of other users).
+only root may read are left out (/proc/slabinfo, open files of other users' processes).
 """
 
 EPILOG = """\

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from stretto.probes.process_stats import ProcessStats
 from stretto.probes.sys_stats import SysStats
 from stretto.probes.system_info import SystemInfo
 
-DATA_SOURCES = (SysStats, SystemInfo)
+DATA_SOURCES = (ProcessStats, SysStats, SystemInfo)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stretto.base.task_runner import TaskRunner
 
 READ_BYTES = 1 << 16
-_DIGITS = re.compile(r"\d+")
+_DIGITS = re.compile(r"[0-9]{1,9}")
 
 
 class Machine:
@@ -66,7 +66,8 @@ class Machine:
 
     def names(self, path: str, prefix: str = "") -> list[str]:
         """Return the names in a folder that are `prefix` and a number, by number."""
-        found = (name.removeprefix(prefix) for name in self.all_names(path) if prefix in name[:16])
+        names = (name for name in self.all_names(path) if name.startswith(prefix))
+        found = (name.removeprefix(prefix) for name in names)
         numbers = sorted(int(name) for name in found if _DIGITS.fullmatch(name))
         return [f"{prefix}{number}" for number in numbers]
 
