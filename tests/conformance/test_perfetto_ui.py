@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +75,43 @@ def test_ui_opens_a_trace(ui: PerfettoUi, trace: Path) -> None:
         # The UI shows the name of the file and the track of the thread.
         assert ui.page.get_by_text("game & more").first.is_visible()
         assert ui.page.get_by_text("MainThread").first.is_visible()
+        assert view.interrupt() == 0
+
+
+TASKS = """
+import asyncio, threading, time
+
+async def fetch_prices():
+    await asyncio.sleep(0.6)  # sleep: a wait to be seen
+
+async def handle_order():
+    await fetch_prices()
+    await asyncio.sleep(0.4)  # sleep: a wait to be seen
+
+async def main():
+    orders = (asyncio.create_task(handle_order(), name=f"order {n}") for n in range(3))
+    await asyncio.gather(*orders)
+    time.sleep(0.5)  # sleep: a wait to be seen
+
+asyncio.run(main())
+"""
+
+
+def test_ui_shows_lanes_of_tasks_and_blocking_calls(ui: PerfettoUi, tmp_path: Path) -> None:
+    script, path = tmp_path / "shop.py", tmp_path / "shop.pftrace"
+    script.write_text(TASKS)
+    assert record_program(path, str(script)).status == 0
+    with Command("view", "--offline", "--no-browser", "--port", "0", str(path)) as view:
+        ui.open_collecting(view.line_with("#!/?url="), height=2400)
+        ui.expand_all()
+        names = ui.visible_names()
+        ui.screenshot("ui-blocking-calls")
+        assert {f"handle_order (order {n})" for n in range(3)} <= set(names)
+        assert {"handle_order", "fetch_prices", "await"} <= set(names)
+        assert ui.query(ERRORS) == []
+        if sys.version_info >= (3, 12):
+            # `time.sleep` blocks the event loop, which waits in `epoll` otherwise.
+            assert {"time.sleep", "select.epoll.poll"} <= set(names)
         assert view.interrupt() == 0
 
 
