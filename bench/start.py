@@ -7,6 +7,9 @@ recording/bare        an empty `stretto.recording()` block, relative to an empty
 spawned_child/bare    the time that a recording adds to each child process, relative to the time
                       of an interpreter start
 fork/limit            the time that a recording adds to each fork, relative to its maximum
+stream_finish/limit   from the last line of a program that writes 45 MB/s for 4 s until
+                      `stretto record --full` has ended, relative to its maximum
+stream_memory/limit   the largest resident size of this recorder until then, relative to its maximum
 record_empty/viztracer, ...
                       the same figures relative to viztracer, if viztracer is installed
 
@@ -30,6 +33,8 @@ from statistics import median
 CHILDREN = 8
 FORKS = 40
 FORK_LIMIT_MS = 1.5
+FINISH_LIMIT_MS = 500
+MEMORY_LIMIT_MB = 100
 
 PROGRAMS = {
     "empty": "",
@@ -52,6 +57,17 @@ with stretto.recording(sys.argv[1]):
     pass
 """,
 }
+STREAM = """
+import time, stretto
+category, text = stretto.Category("bench"), 80 * "x"
+begin, written = time.perf_counter(), 0
+while written < 4 * 45e6:
+    for number in range(2000):
+        category.instant("event", text=text, number=number)
+    written += 2000 * 108
+    time.sleep(max(0, begin + written / 45e6 - time.perf_counter()))
+print(time.time(), flush=True)
+"""
 COUNTS = {"spawn": CHILDREN, "fork": FORKS}
 
 
@@ -87,6 +103,21 @@ def run_rounds(commands: dict[str, list[str]], rounds: int) -> dict[str, list[fl
     return times
 
 
+def run_stream(folder: Path) -> tuple[float, float]:
+    """Record the program STREAM; return the recorder's finishing time in ms and its size in MB."""
+    path = folder / "stream.py"
+    path.write_text(STREAM)
+    options = ["record", "-q", "--full", "-o", str(folder / "trace"), "--", str(path)]
+    command = [sys.executable, "-m", "stretto", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as recorder:
+        assert recorder.stdout is not None
+        end = float(recorder.stdout.readline())
+        status = Path(f"/proc/{recorder.pid}/status").read_text()
+    finish = (time.time() - end) * 1e3
+    peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
+    return finish, int(peak) / 1024
+
+
 def added(times: dict[str, list[float]], runner: str, program: str) -> float:
     """Return the ms that a runner adds to each child process of a program.
 
@@ -102,13 +133,15 @@ def added(times: dict[str, list[float]], runner: str, program: str) -> float:
     return median((a - b) - (c - d) for a, b, c, d in figures) / COUNTS[program]
 
 
-def row(name: str, ours: float, peer: float, target: float | None = None) -> dict[str, object]:
+def row(
+    name: str, ours: float, peer: float, target: float | None = None, unit: str = "ms"
+) -> dict[str, object]:
     """Return one row of the table."""
     return {
         "name": name,
         "ours": round(ours, 2),
         "peer": round(peer, 2),
-        "unit": "ms",
+        "unit": unit,
         "ratio": round(ours / peer, 3),
         "target": target,
     }
@@ -141,7 +174,12 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         times = run_rounds(make_commands(Path(folder)), options.rounds)
-    for line in make_rows(times):
+        streams = [run_stream(Path(folder)) for _ in range(max(1, options.rounds // 3))]
+    finish, memory = (median(values) for values in zip(*streams, strict=True))
+    rows = make_rows(times)
+    rows.append(row("stream_finish/limit", finish, FINISH_LIMIT_MS, 1.0))
+    rows.append(row("stream_memory/limit", memory, MEMORY_LIMIT_MB, 1.0, "MB"))
+    for line in rows:
         if options.json:
             print(json.dumps(line))
         else:
