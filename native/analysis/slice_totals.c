@@ -104,8 +104,10 @@ static void add_times(struct st_slice_totals* t, struct work* w) {
   for (uint32_t row = 0; row < w->slices.rows; row++) {
     struct st_slice_total* group = &t->groups.data[w->group_of[row]];
     group->self += w->self[row];
-    if (!is_inside_group(w, row))
-      group->total += duration(t, w, row);
+    if (is_inside_group(w, row))
+      continue;
+    group->total += duration(t, w, row);
+    group->cpu += cell(&w->slices, row, ST_SLICE_thread_dur);
   }
 }
 

@@ -244,13 +244,18 @@ static void incremental_clocks_are_converted(void) {
 static void totals_count_recursion_once(void) {
   struct trace t = {0};
   add_thread(&t);
-  add_slice_event(&t, 100, BEGIN, "f");
+  struct message event = track_event(BEGIN, THREAD_TRACK, "f");
+  add_number(&event, ST_FIELD_TRACK_EVENT_THREAD_TIME_ABSOLUTE_US, 3);
+  add_event(&t, 100, &event);
   add_slice_event(&t, 110, BEGIN, "f");
   add_slice_event(&t, 120, BEGIN, "g");
   add_slice_event(&t, 150, END, NULL);
   add_slice_event(&t, 180, END, NULL);
-  add_slice_event(&t, 200, END, NULL);
+  event = track_event(END, THREAD_TRACK, NULL);
+  add_number(&event, ST_FIELD_TRACK_EVENT_THREAD_TIME_ABSOLUTE_US, 5);
+  add_event(&t, 200, &event);
   struct st_importer* m = import(&t, t.size);
+  CHECK_EQ(m->storage.tables[ST_COUNTER_TABLE].rows, 2);
   struct st_slice_totals totals = {0};
   CHECK(st_slice_totals(&totals, &m->storage, ST_BY_FUNCTION));
   CHECK_EQ(totals.groups.size, 2);
@@ -260,6 +265,7 @@ static void totals_count_recursion_once(void) {
   CHECK_EQ(totals.groups.data[1].self, 30);
   CHECK_EQ(totals.groups.data[0].p50, 70);
   CHECK_EQ(totals.groups.data[0].max, 100);
+  CHECK_EQ(totals.groups.data[0].cpu, 2000);
   CHECK_EQ(totals.first_ts, 100);
   CHECK_EQ(totals.end_ts, 200);
   st_slice_totals_free(&totals);

@@ -977,12 +977,12 @@ class TraceImporter:
     def slice_totals(
         self, grouping: Literal["function", "category", "track"], /
     ) -> tuple[
-        int, int, list[tuple[str | None, str | None, int, int, int, int, int, int, int, int]]
+        int, int, list[tuple[str | None, str | None, int, int, int, int, int, int, int, int, int]]
     ]:
         """Return the first and last timestamp, and the totals of groups of slices.
 
-        A row has category, name, track, count, total, self, p50, p90, p99 and maximum, in ns. The
-        total counts recursion once.
+        A row has category, name, track, count, total, self, p50, p90, p99, maximum and CPU time,
+        in ns. The total counts recursion once.
         """
 
 class ArrowTable:

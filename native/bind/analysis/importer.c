@@ -237,11 +237,11 @@ static PyObject* total_object(const struct st_string_pool* pool,
     Py_XDECREF(name);
     return NULL;
   }
-  return Py_BuildValue("NNIILLLLLL", category, name, (unsigned)total->track,
+  return Py_BuildValue("NNIILLLLLLL", category, name, (unsigned)total->track,
                        (unsigned)total->count, (long long)total->total,
                        (long long)total->self, (long long)total->p50,
                        (long long)total->p90, (long long)total->p99,
-                       (long long)total->max);
+                       (long long)total->max, (long long)total->cpu);
 }
 
 static PyObject* totals_object(const struct st_string_pool* pool,

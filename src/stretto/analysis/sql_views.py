@@ -14,6 +14,7 @@ TABLES = {
 """Names of the importer's tables that a view replaces; other tables have their own name."""
 
 VIEWS = """
+set default_null_order = 'nulls_first_on_asc_last_on_desc';
 create view slice as
     select id, ts, dur, track_id, category, name, depth, parent_id, arg_set_id, thread_ts,
         thread_dur, thread_instruction_count, thread_instruction_delta, category as cat,

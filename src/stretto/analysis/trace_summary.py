@@ -18,7 +18,8 @@ FUNCTIONS = "python.functions"
 class Times(NamedTuple):
     """The number and the times of a group of slices, in ns.
 
-    `total` counts recursion once; `self` leaves out the slices inside.
+    `total` counts recursion once; `self` leaves out the slices inside. `cpu` is the CPU time of the
+    slices in `total`, as far as the trace has it.
     """
 
     category: str
@@ -30,6 +31,7 @@ class Times(NamedTuple):
     p90: int
     p99: int
     max: int
+    cpu: int
 
 
 class Summary(NamedTuple):

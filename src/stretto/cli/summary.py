@@ -122,7 +122,7 @@ _TIMES: dict[str, Callable[[Times], object]] = {
     "max": lambda t: time_text(t.max),
 }
 _NAMED = {**_TIMES, "name": lambda t: t.name}
-_NUMBERS = {*_TIMES, "busy"}
+_NUMBERS = {*_TIMES, "busy", "cpu"}
 
 
 def _as_text(contents: Contents, found: Summary, limit: int) -> str:
@@ -151,6 +151,7 @@ def _as_text(contents: Contents, found: Summary, limit: int) -> str:
                     limit,
                     {
                         "busy": lambda t: time_text(t.total),
+                        "cpu": lambda t: time_text(t.cpu) if t.cpu else "-",
                         "slices": lambda t: t.number,
                         "lane": lambda t: t.name,
                         "process": lambda t: t.category,
@@ -169,7 +170,7 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
     streamed = bool(found.statistics.get("stretto_write_into_file"))
     kept = _kept(contents, found)
     lanes = [
-        {"process": t.category, "lane": t.name, "busy": t.total, "slices": t.number}
+        {"process": t.category, "lane": t.name, "busy": t.total, "cpu": t.cpu, "slices": t.number}
         for t in found.lanes[:limit]
     ]
     value = {
