@@ -55,7 +55,7 @@ CONFIG = TraceConfig(
 TABLES = (
     "select distinct name, unit from counter_track t where type not like '%irq%'",
     "select pid, name, cmdline from process where pid in (1, {pid})",
-    "select distinct name from process_counter_track join process using (upid) where pid = {pid}",
+    "select distinct t.name from process_counter_track t join process using (upid) where pid={pid}",
 )
 
 
