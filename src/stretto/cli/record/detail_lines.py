@@ -44,11 +44,15 @@ class _Merged:
         counted = self.calls is not None and other.calls is not None
         self.calls = (self.calls or 0) + (other.calls or 0) if counted else None
 
-    def is_programs_own(self) -> bool:
-        """Whether it is neither installed code nor the body of a module."""
+    def is_body(self) -> bool:
+        """Whether it is the body of a module, which contains everything."""
         name, file = self.function.name, self.function.file
-        body = name.startswith("import ") or name in ("<module>", os.path.basename(file))
-        return not (body or file.startswith("<") or any(part in file for part in _INSTALLED))
+        return name.startswith("import ") or name in ("<module>", os.path.basename(file))
+
+    def is_installed(self) -> bool:
+        """Whether it belongs to the standard library or an installed package."""
+        file = self.function.file
+        return file.startswith("<") or any(part in file for part in _INSTALLED)
 
     def text(self, nanoseconds: int) -> str:
         function = self.function
@@ -96,7 +100,8 @@ def detail_lines(result: RecordingResult) -> list[str]:
         + plural(len(totals), "process")
     ]
     functions = _merge(totals)
-    own = [function for function in functions if function.is_programs_own()] or functions
+    inner = [function for function in functions if not function.is_body()]
+    own = [function for function in inner if not function.is_installed()] or inner
     lines += _top("running in", functions, lambda f: f.own_ns)
     lines += _top("with what they call", own, lambda f: f.total_ns)
     lines += _top("waiting in", functions, lambda f: f.waiting_ns)
