@@ -101,6 +101,10 @@ bool st_auto_enter(PyObject* code) {
     return true;
   if (r->state == ST_CODE_OFF && !wakes(r))
     return false;
+  if (ST_UNLIKELY(st_hooks.some_foreign) && st_call_is_inner_foreign(code)) {
+    st_shown_count_short(r);
+    return r->state == ST_CODE_ON;
+  }
   s->busy = true;
   st_shown_enter(s, own_frame(), r, now);
   s->busy = false;
@@ -126,7 +130,8 @@ bool st_auto_c_call(PyObject* code, PyObject* offset, PyObject* callable) {
       st_code_record_find((uint64_t)(uintptr_t)code);
   if (!r || r->state == ST_CODE_NEVER)
     return false;
-  if (st_hooks.api->is_untraced())
+  if (st_hooks.api->is_untraced() ||
+      (st_hooks.some_foreign && st_call_is_inner_foreign(code)))
     return true;
   uint64_t now = st_hooks.api->now();
   struct st_shown_calls* s = up_to_date(now, false);

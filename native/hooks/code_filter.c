@@ -1,5 +1,6 @@
 #include "hooks/code_filter.h"
 
+#include "hooks/python_layout.h"
 #include "hooks/tracer.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -11,6 +12,8 @@
 #define get_extra _PyCode_GetExtra
 #define set_extra _PyCode_SetExtra
 #endif
+
+enum { ACCEPTED = 1, FOREIGN = 2, VERDICT_BITS = 2, MAX_CALLERS = 64 };
 
 static Py_ssize_t extra_index = -1, name_index = -1;
 
@@ -55,10 +58,10 @@ static void set_name(PyObject* code, PyObject* name) {
   PyErr_Clear();
 }
 
-/* Returns whether the Python function `accepts` accepts the code.  If `accepts`
- * raises, the code is traced: a trace with too much is better than one with too
- * little. */
-static bool call_accepts(PyObject* code) {
+/* Returns the verdict of the Python function `accepts` on the code.  If
+ * `accepts` raises, the code is traced: a trace with too much is better than one
+ * with too little. */
+static uintptr_t call_accepts(PyObject* code) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   /* The call needs a new reference to `accepts`, because the call may stop the
@@ -67,31 +70,65 @@ static bool call_accepts(PyObject* code) {
   PyObject* module = Py_NewRef(running_module());
   PyObject* answer =
       PyObject_CallFunctionObjArgs(accepts, code, module, (PyObject*)NULL);
-  bool named = answer && PyUnicode_Check(answer);
+  bool foreign = answer && PyTuple_Check(answer) && PyTuple_GET_SIZE(answer);
+  PyObject* name = foreign ? PyTuple_GET_ITEM(answer, 0) : answer;
+  bool named = name && PyUnicode_Check(name);
   int accepted = answer && !named ? PyObject_IsTrue(answer) : 1;
   st_drop_error();
   if (named)
-    set_name(code, answer);
+    set_name(code, name);
   Py_XDECREF(answer);
   Py_DECREF(module);
   Py_DECREF(accepts);
   PyErr_Restore(type, value, traceback);
-  return accepted != 0;
+  st_hooks.some_foreign |= foreign;
+  return (accepted ? ACCEPTED : 0) | (foreign ? FOREIGN : 0);
+}
+
+/* Sets *verdict to the stored verdict on the code.  Returns false if this
+ * tracer has none yet. */
+static bool find_verdict(PyObject* code, uintptr_t* verdict) {
+  void* extra = NULL;
+  get_extra(code, extra_index, &extra);
+  *verdict = (uintptr_t)extra;
+  return *verdict >> VERDICT_BITS == st_hooks.generation;
 }
 
 bool st_code_accepted(PyObject* code) {
   if (!st_hooks.accepts)
     return true;
-  uintptr_t generation = st_hooks.generation;
-  void* extra = NULL;
-  get_extra(code, extra_index, &extra);
-  if (ST_LIKELY((uintptr_t)extra >> 1 == generation))
-    return (uintptr_t)extra & 1;
-  bool accepted = call_accepts(code);
+  uintptr_t generation = st_hooks.generation, verdict;
+  if (ST_LIKELY(find_verdict(code, &verdict)))
+    return verdict & ACCEPTED;
+  verdict = call_accepts(code);
   if (set_extra(code, extra_index,
-                (void*)(generation << 1 | (uintptr_t)accepted)) < 0)
+                (void*)(generation << VERDICT_BITS | verdict)) < 0)
     /* When out of memory, the result is not stored: the next call of this code
      * calls `accepts` again. */
     PyErr_Clear();
-  return accepted;
+  return verdict & ACCEPTED;
+}
+
+enum st_caller st_code_as_caller(PyObject* code) {
+  uintptr_t verdict;
+  if (!find_verdict(code, &verdict))
+    return ST_CALLER_OWN;
+  if (!(verdict & ACCEPTED))
+    return ST_CALLER_SKIPPED;
+  return verdict & FOREIGN ? ST_CALLER_FOREIGN : ST_CALLER_OWN;
+}
+
+bool st_call_is_inner_foreign(PyObject* code) {
+  if (st_code_as_caller(code) != ST_CALLER_FOREIGN)
+    return false;
+  struct st_stack_frame f = st_python_frame(PyThreadState_Get());
+  for (int i = 0; i < MAX_CALLERS; i++) {
+    f = st_python_caller(f);
+    if (!f.address)
+      break;
+    enum st_caller caller = st_code_as_caller((PyObject*)(uintptr_t)f.code);
+    if (caller != ST_CALLER_SKIPPED)
+      return caller == ST_CALLER_FOREIGN;
+  }
+  return true;
 }

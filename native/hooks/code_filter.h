@@ -4,8 +4,11 @@
  * The results are stored in the code object itself, in two slots of its "extra"
  * data.  So they are freed with the code, and no table has to be searched.
  *
- *   generation of the tracer << 1 | accepted        0: not known
+ *   generation of the tracer << 2 | foreign << 1 | accepted    0: not known
  *   the name of its slices, a str                   NULL: its qualified name
+ *
+ * Foreign code (option my_code) is recorded only where the program's own code
+ * calls it.  The function returns the name of foreign code in a tuple.
  *
  * Each start of the tracer has a new generation, for which the function is
  * called again.
@@ -22,5 +25,16 @@ bool st_code_filter_start(void);
 /* Returns whether calls of this code object are traced.  Calls the Python
  * function `accepts` once for each code object. */
 bool st_code_accepted(PyObject* code);
+enum st_caller {
+  ST_CALLER_OWN,     /* The program's own code, or code that is not known. */
+  ST_CALLER_FOREIGN, /* Foreign code. */
+  ST_CALLER_SKIPPED, /* Code without slices: its caller counts instead. */
+};
+
+/* Returns what the code is to a foreign function that it calls. */
+enum st_caller st_code_as_caller(PyObject* code);
+/* Returns whether the innermost call of the calling thread, a call of `code`,
+ * is a call of foreign code by foreign code, which is not recorded. */
+bool st_call_is_inner_foreign(PyObject* code);
 /* Returns the name of the slices of this code object, as a borrowed str. */
 PyObject* st_code_name(PyObject* code);

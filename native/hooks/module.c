@@ -114,6 +114,7 @@ static void use_options(const struct options* o) {
   st_hooks.auto_detail = o->auto_detail;
   st_hooks.cpu = o->cpu;
   st_hooks.slow_calls = o->cpu || o->min_duration_ns;
+  st_hooks.some_foreign = false;
   st_hooks.counts = (struct st_hook_counts){0};
   st_hooks.generation++;
 }

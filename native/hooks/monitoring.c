@@ -34,9 +34,15 @@ static int tool = -1;
   static PyObject* name(PyObject* Py_UNUSED(self), PyObject* const* args, \
                         size_t Py_UNUSED(count), PyObject* Py_UNUSED(names))
 
+static bool is_left_out(PyObject* code) {
+  return ST_UNLIKELY(st_hooks.some_foreign) && st_call_is_inner_foreign(code);
+}
+
 CALLBACK(on_enter) {
   if (ST_UNLIKELY(!st_code_accepted(args[0])))
     return Py_NewRef(disable);
+  if (is_left_out(args[0]))
+    Py_RETURN_NONE;
   st_call_stack_enter_code(args[0]);
   Py_RETURN_NONE;
 }
@@ -44,12 +50,14 @@ CALLBACK(on_enter) {
 /* Handles an exception that is thrown into a generator.  This event cannot be
  * disabled. */
 CALLBACK(on_throw) {
-  if (st_code_accepted(args[0]))
+  if (st_code_accepted(args[0]) && !is_left_out(args[0]))
     st_call_stack_enter_code(args[0]);
   Py_RETURN_NONE;
 }
 
 CALLBACK(on_leave) {
+  if (is_left_out(args[0]))
+    Py_RETURN_NONE;
   if (ST_UNLIKELY(!st_call_stack_is_innermost(st_thread_stack, args[0])) &&
       !st_code_accepted(args[0]))
     return Py_NewRef(disable);
@@ -58,6 +66,8 @@ CALLBACK(on_leave) {
 }
 
 CALLBACK(on_unwind) {
+  if (is_left_out(args[0]))
+    Py_RETURN_NONE;
   struct st_call_stack* s = st_thread_stack;
   if (st_call_stack_is_innermost(s, args[0]) ||
       (s && st_code_accepted(args[0])))
@@ -68,6 +78,8 @@ CALLBACK(on_unwind) {
 CALLBACK(on_enter_with_values) {
   if (!st_code_accepted(args[0]))
     return Py_NewRef(disable);
+  if (is_left_out(args[0]))
+    Py_RETURN_NONE;
   /* This may run Python code of other threads, which may stop the tracer. */
   PyObject* arguments = st_call_arguments(args[0]);
   struct st_call_stack* s = st_hooks.running ? st_call_stack_get() : NULL;
@@ -80,6 +92,8 @@ CALLBACK(on_enter_with_values) {
 CALLBACK(on_leave_with_values) {
   if (!st_code_accepted(args[0]))
     return Py_NewRef(disable);
+  if (is_left_out(args[0]))
+    Py_RETURN_NONE;
   PyObject* result = st_call_result(args[0], args[2]);
   if (st_hooks.running && st_thread_stack)
     st_call_stack_leave_slowly(st_thread_stack, args[0], NULL, result);

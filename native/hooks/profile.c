@@ -42,14 +42,20 @@ static inline PyObject* code_of(PyFrameObject* frame) {
   return (PyObject*)frame->f_frame->f_code;
 }
 
+static bool is_left_out(PyObject* code) {
+  return ST_UNLIKELY(st_hooks.some_foreign) && st_call_is_inner_foreign(code);
+}
+
 static void enter_frame(PyObject* code) {
-  if (st_code_accepted(code))
+  if (st_code_accepted(code) && !is_left_out(code))
     st_call_stack_enter_code(code);
   if (ST_UNLIKELY(--calls_until_check == 0))
     st_backend_check();
 }
 
 static void leave_frame(PyObject* code) {
+  if (is_left_out(code))
+    return;
   if (st_call_stack_is_innermost(st_thread_stack, code) ||
       st_code_accepted(code))
     st_call_stack_leave(code);

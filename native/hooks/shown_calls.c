@@ -233,6 +233,13 @@ void st_shown_write_due(struct st_shown_calls* s, uint64_t now) {
   }
 }
 
+void st_shown_count_short(struct st_code_record* r) {
+  bool tiny = r->row_ns < threshold();
+  if (++r->short_row >= (tiny ? ST_TINY_CALLS : ST_SHORT_CALLS) &&
+      st_hooks.may_switch_off)
+    st_shown_switch_off(r);
+}
+
 static void count_call(struct st_code_record* r, uint64_t duration) {
   r->calls++;
   r->total_ns += duration;
@@ -242,10 +249,7 @@ static void count_call(struct st_code_record* r, uint64_t duration) {
     return;
   }
   r->row_ns += duration;
-  bool tiny = r->row_ns < threshold();
-  if (++r->short_row >= (tiny ? ST_TINY_CALLS : ST_SHORT_CALLS) &&
-      st_hooks.may_switch_off)
-    st_shown_switch_off(r);
+  st_shown_count_short(r);
 }
 
 /* Removes the innermost frame.  Its call has ended at the time `end`. */

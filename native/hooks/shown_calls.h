@@ -204,6 +204,9 @@ void st_shown_visit(void (*visit)(struct st_shown_calls* s, uint64_t now),
 /* Ends all open calls of all threads, at the end of the recording. */
 void st_shown_end_all(uint64_t now);
 
+/* Counts a short call of a function, and switches the function off after
+ * ST_SHORT_CALLS or ST_TINY_CALLS. */
+void st_shown_count_short(struct st_code_record* record);
 /* Switches a function off: the interpreter reports no further calls of its
  * code. */
 void st_shown_switch_off(struct st_code_record* record);

@@ -4,6 +4,7 @@
 
 #include "hooks/backend.h"
 #include "hooks/c_calls.h"
+#include "hooks/code_filter.h"
 #include "hooks/python_layout.h"
 
 enum { WORDS = 1 << 16, HEAD = 10 };
@@ -139,6 +140,23 @@ static bool add_call(struct st_shown_calls* s, uint32_t index,
   return true;
 }
 
+/* Code without a record may be freed already, so it is not read. */
+static enum st_caller caller_in(const struct st_stack_frame* frame) {
+  const struct st_code_record* r = st_code_record_find(frame->code);
+  return r ? st_code_as_caller(r->code) : ST_CALLER_OWN;
+}
+
+/* Whether foreign code has called the foreign code of the frame seen[at]. */
+static bool is_inner_foreign(const struct st_stack_frame* seen, int at,
+                             int depth) {
+  if (!st_hooks.some_foreign || caller_in(&seen[at]) != ST_CALLER_FOREIGN)
+    return false;
+  enum st_caller caller = ST_CALLER_SKIPPED;
+  while (caller == ST_CALLER_SKIPPED && ++at < depth)
+    caller = caller_in(&seen[at]);
+  return caller != ST_CALLER_OWN;
+}
+
 /* Inserts the stack's new frames between the frames that are already known.
  * Confirms the frames that an earlier sample has found and that are still on
  * the stack. */
@@ -150,7 +168,8 @@ static void add_seen(struct st_shown_calls* s,
     if (i < s->depth && is_call(&s->frames[i], &seen[at])) {
       see_again(&s->frames[i], from->time);
       i++;
-    } else if (add_call(s, i, &seen[at], from)) {
+    } else if (!is_inner_foreign(seen, at, depth) &&
+               add_call(s, i, &seen[at], from)) {
       i++;
     }
   }

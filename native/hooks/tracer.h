@@ -59,7 +59,8 @@ struct st_hooks {
   const struct st_track_event_api* api;
   PyObject* category;
   /* The code filter: a Python callable (code, module name).  It returns a bool,
-   * or the name of the code's slices.  NULL if all code is traced. */
+   * or the name of the code's slices, in a
+   * tuple if the code is foreign.  NULL if all code is traced. */
   PyObject* accepts;
   /* Python functions that describe the values of a call (call_values.h), or
    * NULL. */
@@ -67,6 +68,8 @@ struct st_hooks {
   uint64_t min_duration_ns;
   uint32_t max_depth;
   bool c_functions;
+  /* Whether some code is foreign (code_filter.h). */
+  bool some_foreign;
   bool running;
   bool auto_detail;
   /* Whether the CPU time of the thread is read at each begin and end of a

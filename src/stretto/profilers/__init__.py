@@ -27,8 +27,8 @@ def install(options: Mapping[str, object] | None = None) -> None:
 
     Args:
         options: options of function tracing, by name: `include`, `exclude` (lists of patterns),
-            `min_duration_ns`, `max_depth`, `c_functions`, `imports`, `log_args`, `log_result`; see
-            `functions.FunctionOptions`.
+            `min_duration_ns`, `max_depth`, `c_functions`, `imports`, `log_args`, `log_result`,
+            `my_code`; see `functions.FunctionOptions`.
             They apply to sessions that start later.
 
     Raises:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import stretto
 from stretto import _pyhooks
 from stretto.base.errors import ConfigError
+from stretto.base.installed_code import is_installed
 from stretto.client import fork
 from stretto.client.track_event import slots
 from stretto.profilers.code_filter import CodeFilter
@@ -55,6 +56,8 @@ class FunctionOptions:
         threshold_file: for auto detail: path of a file that holds the threshold as a u64 in
             nanoseconds; the threshold may rise during the recording. "" for 50 us.
         imports: "full", "folded" or "off", see `folded_code`.
+        my_code: whether only the program's own code is recorded, and the functions of installed
+            code that it calls.
         log_args: whether slices have the arguments of their calls, see `call_values`.
         log_result: whether slices have the results of their calls.
         cpu: whether each slice has the CPU time of its thread.
@@ -74,6 +77,7 @@ class FunctionOptions:
         "log_result",
         "max_depth",
         "min_duration_ns",
+        "my_code",
         "threshold_file",
     )
 
@@ -91,6 +95,7 @@ class FunctionOptions:
         log_args: Any = False,
         log_result: Any = False,
         cpu: Any = False,
+        my_code: Any = False,
     ) -> None:
         self.include = _patterns("include", include)
         self.exclude = _patterns("exclude", exclude)
@@ -105,6 +110,7 @@ class FunctionOptions:
         self.log_args = bool(log_args)
         self.log_result = bool(log_result)
         self.cpu = bool(cpu)
+        self.my_code = bool(my_code)
 
     @classmethod
     def parse(cls, options: Mapping[str, object]) -> FunctionOptions:
@@ -121,14 +127,20 @@ class FunctionOptions:
         return cls(**given)
 
 
-def _code_choice(options: FunctionOptions) -> Callable[[CodeType, str | None], str | None]:
-    """Return a function that returns the name of a code object's slices; None for no slices."""
+def _code_choice(
+    options: FunctionOptions,
+) -> Callable[[CodeType, str | None], str | tuple[str] | None]:
+    """Return a function that returns the name of a code object's slices; None for no slices.
+
+    With `my_code`, the name is in a tuple if the code is installed code.
+    """
     accepts = CodeFilter(options.include, options.exclude)
 
-    def choose(code: CodeType, module: str | None) -> str | None:
+    def choose(code: CodeType, module: str | None) -> str | tuple[str] | None:
         if is_folded(code, module, options.imports) or not accepts(code, module):
             return None
-        return code_name(code, module)
+        name = code_name(code, module)
+        return (name,) if options.my_code and is_installed(code.co_filename) else name
 
     return choose
 

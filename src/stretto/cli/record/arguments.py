@@ -213,6 +213,12 @@ def _add_content_options(parser: VerbParser) -> None:
         help="also record this category, which is slow or for debugging, and off by default "
         "(rpc.transport); repeatable",
     )
+    add(
+        "--my-code",
+        action="store_true",
+        help="only record functions of your code, which is neither in the standard library nor in "
+        "site-packages, and those that it calls directly",
+    )
     for name, verb in (("include", "only record"), ("exclude", "don't record")):
         add(
             f"--{name}",
@@ -393,7 +399,7 @@ def _target_options(parsed: argparse.Namespace, mode: str) -> dict[str, list[str
         options["flows"] = ["1"]
     if parsed.no_args:
         options["no_args"] = ["1"]
-    for name in ("c_functions", "log_args", "log_result", "cpu"):
+    for name in ("c_functions", "log_args", "log_result", "my_code", "cpu"):
         if getattr(parsed, name):
             options[name] = ["1"]
     if mode == "auto":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from stretto.base.installed_code import is_installed
 from stretto.cli.record.summary import plural, size_text
 
 TYPE_CHECKING = False
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
 
 TOP = 3
 """The number of functions per line."""
-
-_INSTALLED = ("/lib/python3.", "/site-packages/", "/dist-packages/")
-"""Parts of paths of the standard library and of installed packages."""
 
 
 def time_text(nanoseconds: float) -> str:
@@ -52,7 +50,7 @@ class _Merged:
     def is_installed(self) -> bool:
         """Whether it belongs to the standard library or an installed package."""
         file = self.function.file
-        return file.startswith("<") or any(part in file for part in _INSTALLED)
+        return file.startswith("<") or is_installed(file)
 
     def text(self, nanoseconds: int) -> str:
         function = self.function

@@ -28,6 +28,9 @@ BACKEND = "record"
 DEADLINE_MS = 10_000.0
 """How long a process waits for its recorder, which may still be importing its service."""
 
+SWITCHES = ("c_functions", "cpu", "log_args", "log_result", "my_code")
+"""Options of function tracing that are on or off."""
+
 SHORTEST_NS = 50_000
 """Shorter calls aren't shown where CPython has no auto detail."""
 
@@ -107,7 +110,7 @@ def configure(options: Options, workspace: Workspace) -> None:
     builtin_categories.load_all()
     functions: dict[str, object] = {
         name: int(options[name][0])
-        for name in ("min_duration_ns", "max_depth", "c_functions", "log_args", "log_result", "cpu")
+        for name in (*SWITCHES, "min_duration_ns", "max_depth")
         if name in options
     }
     if "auto_detail" in options and sys.version_info >= (3, 12):

@@ -1,0 +1,10 @@
+"""Tells the standard library and installed packages from a program's own code, by their paths."""
+
+from __future__ import annotations
+
+_PARTS = ("/lib/python3.", "/site-packages/", "/dist-packages/")
+
+
+def is_installed(path: str) -> bool:
+    """Whether code with this `co_filename` is installed; code without a file is not."""
+    return path.startswith("<frozen ") or any(part in path for part in _PARTS)

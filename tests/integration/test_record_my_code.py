@@ -1,0 +1,72 @@
+"""`stretto record --my-code`: the program's own code, and the installed functions that it calls."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.recorded import check_trace, record
+
+PROGRAM = """
+import importlib, json, sys
+sys.path.append(sys.argv[1])
+import foreign
+
+def inner():
+    return json.dumps([1], indent=1)
+
+def outer():
+    for _ in range(3):
+        foreign.first(inner)
+
+outer()
+"""
+
+FOREIGN = """
+import time
+
+def first(callback):
+    second(callback)
+
+def second(callback):
+    time.sleep(0.002)  # sleep: makes the calls long enough to be slices
+    if callback:
+        callback()
+        first(None)  # neither this call nor its return ends the slice of the first one
+"""
+
+with_auto = pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="auto detail needs CPython 3.12 or later"
+)
+
+
+@pytest.mark.parametrize(
+    "mode", ["--full", "--ring", pytest.param("--auto", marks=with_auto)], ids=str
+)
+def test_installed_code_is_recorded_only_where_own_code_calls_it(
+    tmp_path: Path, oracle: Any, mode: str
+) -> None:
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    (packages / "foreign.py").write_text(FOREIGN)
+    script = tmp_path / "own.py"
+    script.write_text(PROGRAM)
+    run = record(tmp_path / "own.pftrace", mode, "--my-code", str(script), str(packages))
+    assert run.status == 0, run.stderr
+    trace = check_trace(oracle, run.trace)
+    names = trace.query(
+        "select s.name, p.name from slice s left join slice p on s.parent_id = p.id "
+        "where s.category = 'python.functions' and (s.name like 'foreign.%' or s.name = 'inner')"
+    )
+    assert names.count(("foreign.first", "outer")) == 3
+    assert {name for name, _ in names} - {"inner"} == {"foreign.first"}
+    assert [parent for name, parent in names if name == "foreign.first"] == ["outer"] * 3
+    if mode != "--auto":
+        assert names.count(("inner", "foreign.first")) == 3
+        within = trace.query(
+            "select count(*) from slice where name = 'json.encoder.JSONEncoder.encode'"
+        )
+        assert within == [(0,)]
