@@ -103,7 +103,8 @@ class ProcessStats(Probe):
         if with_threads:
             detailed = options.record_thread_names or bool(status.namespaced)
             tids = self._ids(f"proc/{pid}/task")
-            tree.threads += [self._thread(pid, t, detailed=detailed) for t in tids if t != pid]
+            # `+=` would assign the list to the field, which checks all its elements again.
+            tree.threads.extend(self._thread(pid, t, detailed=detailed) for t in tids if t != pid)
 
     def _thread(self, pid: int, tid: int, *, detailed: bool) -> ProcessTree.Thread:
         if detailed:
