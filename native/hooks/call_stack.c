@@ -192,6 +192,9 @@ static void close_innermost(struct st_call_stack* s, PyObject* raised,
   if (s->begun > s->depth)
     s->begun = s->depth;
   uint64_t cpu_us = f->cpu_us ? st_own_cpu_us() : 0;
+  /* The trace processor ignores a thread time that has not changed. */
+  if (cpu_us && cpu_us == f->cpu_us)
+    cpu_us++;
   if (f->mask && raised)
     st_hooks.api->end_raised(f->mask, f->since, now, raised, cpu_us);
   else if (f->mask && (arguments || cpu_us))

@@ -15,6 +15,7 @@ from tests.support import reference_service
 from tests.support.commands import Command
 from tests.support.live_program import LiveProgram
 from tests.support.perfetto_ui import MARKS, PerfettoUi, perfetto_ui
+from tests.support.polling import wait_until
 from tests.support.recorded import record as record_program
 
 pytestmark = MARKS
@@ -103,10 +104,15 @@ def test_ui_shows_lanes_of_tasks_and_blocking_calls(ui: PerfettoUi, tmp_path: Pa
     assert record_program(path, str(script)).status == 0
     with Command("view", "--offline", "--no-browser", "--port", "0", str(path)) as view:
         ui.open_collecting(view.line_with("#!/?url="), height=2400)
-        ui.expand_all()
+        lanes = {f"handle_order (order {n})" for n in range(3)}
+
+        def are_lanes_visible() -> bool:
+            ui.expand_all()  # again, because the UI collapses groups some time after it is ready
+            return lanes <= set(ui.visible_names())
+
+        wait_until(are_lanes_visible, "lanes of tasks")
         names = ui.visible_names()
         ui.screenshot("ui-blocking-calls")
-        assert {f"handle_order (order {n})" for n in range(3)} <= set(names)
         assert {"handle_order", "fetch_prices", "await"} <= set(names)
         assert ui.query(ERRORS) == []
         if sys.version_info >= (3, 12):
