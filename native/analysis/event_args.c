@@ -46,11 +46,12 @@ static struct location read_location(struct st_importer* m, const uint8_t* data,
 }
 
 static bool find_location(struct st_importer* m, uint32_t generation,
-                          uint64_t iid, struct location* location) {
+                          uint64_t iid, bool slashes,
+                          struct location* location) {
   const struct st_interned* entry = st_interned_find(
       &m->sequences, generation, INTERNED(SOURCE_LOCATIONS), iid);
   if (entry)
-    *location = read_location(m, entry->data, entry->size, true);
+    *location = read_location(m, entry->data, entry->size, slashes);
   return entry != NULL;
 }
 
@@ -71,11 +72,12 @@ static void add_text(struct st_importer* m, struct st_arg_list* args,
 }
 
 static void add_location(struct st_importer* m, struct st_arg_list* args,
-                         const char* prefix, struct location location) {
+                         const char* prefix, struct location location,
+                         enum st_arg_type line_type) {
   add_text(m, args, key_of(m, prefix, ".file_name"), location.file);
   add_text(m, args, key_of(m, prefix, ".function_name"), location.function);
   if (location.line)
-    st_arg_add_int(args, key_of(m, prefix, ".line_number"), ST_ARG_UINT,
+    st_arg_add_int(args, key_of(m, prefix, ".line_number"), line_type,
                    (int64_t)location.line);
 }
 
@@ -83,8 +85,8 @@ static void add_location_iid(struct st_importer* m, uint32_t generation,
                              uint64_t iid, const char* prefix,
                              struct st_arg_list* args) {
   struct location location;
-  if (find_location(m, generation, iid, &location))
-    add_location(m, args, prefix, location);
+  if (find_location(m, generation, iid, true, &location))
+    add_location(m, args, prefix, location, ST_ARG_UINT);
 }
 
 static void add_task(struct st_importer* m, uint32_t generation,
@@ -150,14 +152,14 @@ static void add_log(struct st_importer* m, const struct st_event* e,
       body = st_interned_text(&m->sequences, e->generation,
                               INTERNED(LOG_MESSAGE_BODY), f.value);
     else if (f.number == ST_FIELD_LOG_MESSAGE_SOURCE_LOCATION_IID)
-      has_location = find_location(m, e->generation, f.value, &location);
+      has_location = find_location(m, e->generation, f.value, false, &location);
     else if (f.number == ST_FIELD_LOG_MESSAGE_PRIO)
       priority = f.value & 0xFF;
   }
   st_arg_add_text(args, st_intern(&m->storage, "track_event.log_message"),
                   body);
   if (has_location)
-    add_location(m, args, "track_event.log_message", location);
+    add_location(m, args, "track_event.log_message", location, ST_ARG_INT);
   if (priority)
     st_arg_add_int(args, st_intern(&m->storage, "track_event.priority"),
                    ST_ARG_INT, (int64_t)priority);

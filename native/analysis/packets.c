@@ -313,11 +313,12 @@ void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
       return;
     }
   }
-  if (!p.event.data && !p.content.data)
+  if (p.snapshot.data || p.service_event.data)
     return;
+  /* The times of packets without content count too. */
   if (convert(m, &p, index, &ts))
     route(m, &p, index, ts);
-  else
+  else if (p.event.data || p.content.data)
     *ST_PUSH(&m->deferred) = (struct st_event){
         0, st_bytes_copy(&m->arena, data, size), NULL, (uint32_t)size, {0}};
 }

@@ -190,6 +190,26 @@ PROCESSES = THREAD + (
 )
 
 
+LOGS = (
+    """
+packet { trusted_packet_sequence_id: 2 sequence_flags: 1 timestamp: 20
+  interned_data {
+    log_message_body { iid: 1 body: "ready" }
+    source_locations { iid: 1 file_name: "a\\\\b.py" function_name: "f" line_number: 3 }
+  } }
+"""
+    + track(7, 'thread { pid: 10 tid: 11 thread_name: "worker" }')
+    + "".join(
+        event(ts, "INSTANT", f'name: "log" {more}')
+        for ts, more in (
+            (30, "log_message { body_iid: 1 source_location_iid: 1 prio: PRIO_WARN }"),
+            (40, "log_message { body_iid: 1 } source_location_iid: 1"),
+            (50, "task_execution { posted_from_iid: 1 }"),
+        )
+    )
+)
+
+
 def encode(text: str) -> bytes:
     return bytes(text_format.Parse(text, perfetto.Trace()).SerializeToString())
 
@@ -210,6 +230,7 @@ def check(trace: bytes) -> None:
         pytest.param(CLOCKS, id="clocks"),
         pytest.param(STATE, id="state"),
         pytest.param(PROCESSES, id="processes"),
+        pytest.param(LOGS, id="logs"),
     ],
 )
 def test_tables_of_packets_written_by_hand_are_equal(text: str, oracle: type[Oracle]) -> None:
