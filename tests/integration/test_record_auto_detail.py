@@ -405,6 +405,28 @@ def test_forked_children_are_recorded_with_auto_detail(folder: Path, oracle: Any
     assert sum(s.name == "in_parent" for s in trace.slices) == 1
 
 
+def test_slices_end_where_exec_replaces_the_program(folder: Path, oracle: Any) -> None:
+    script = folder / "replaces.py"
+    script.write_text(
+        "import os, sys, time\n"
+        "def work():\n"
+        "    until = time.perf_counter() + 0.01\n"
+        "    while time.perf_counter() < until: pass\n"
+        "def fails():\n"
+        "    try: os.execv('/does/not/exist', ['x'])\n"
+        "    except FileNotFoundError: work()\n"
+        "def replace():\n"
+        "    work()\n"
+        "    os.execvp(sys.executable, [sys.executable, sys.argv[0], 'again'])\n"
+        "if sys.argv[1:]: work()\n"
+        "else: fails(); replace()\n"
+    )
+    run = record(folder / "replaces.pftrace", "--auto", str(script))
+    trace = Trace(Run(run.status, "", run.stderr, run.path), oracle)
+    above = [trace.names_above(s)[:1] for s in trace.slices if s.name == "work"]
+    assert above == [[], ["replace"], ["replaces.py"]]
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [

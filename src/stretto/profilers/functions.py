@@ -164,8 +164,8 @@ class _Tracer:
         self.installed = False
 
     def on_change(self, enabled: bool) -> None:
-        if self.options.auto_detail:
-            _exit.switch(enabled)
+        for patch in _ends if self.options.auto_detail else ():
+            patch.switch(enabled)
         if not enabled:
             _pyhooks.stop()
         elif not _pyhooks.running():
@@ -191,8 +191,23 @@ class _Tracer:
 
 
 _tracer = _Tracer()
-_exit = Patch("os", "_exit", before=lambda *_, **__: _pyhooks.stop())
-"""`os._exit` runs no exit handlers: a forked child would leave its slices open."""
+
+
+def _before_end(*_: object, **__: object) -> bool:
+    running = _pyhooks.running()
+    _pyhooks.stop()
+    return running
+
+
+def _after_failed_exec(was_running: bool, _: object) -> None:
+    if was_running:
+        _tracer.on_change(True)
+
+
+_ends = [
+    Patch("os", name, _before_end, _after_failed_exec) for name in ("_exit", "execv", "execve")
+]
+"""Functions that end the program without running exit handlers: its slices would stay open."""
 
 
 def _stop_sampling_at_fork() -> None:
