@@ -113,18 +113,10 @@ class PerfettoUi:
 
     def first_screen(self, url: str) -> list[str]:
         """Open a trace in a window of 1280 x 800; return the names of slices and lanes in it."""
-        self.open_collecting(url, height=800)
-        return self.visible_names()
-
-    def open_collecting(self, url: str, *, height: int) -> None:
-        """Open a trace in a window of this height, so that `visible_names` works."""
-        self.page.set_viewport_size({"width": 1280, "height": height})
+        self.page.set_viewport_size({"width": 1280, "height": 800})
         self.page.add_init_script(_COLLECT_TEXTS)
         self.open(url)
         self.wait_for_trace()
-
-    def visible_names(self) -> list[str]:
-        """Return the names of slices and lanes that the window has shown."""
         texts: list[str] = self.page.evaluate("[...window.drawnTexts]")
         lanes: list[str] = self.page.evaluate(LANES)
         return texts + [line for lane in lanes for line in lane.splitlines()]
