@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A schema, or array, with its children is one allocation. */
+/* A schema and its children are one allocation; so are an array and its
+ * children.  Each allocation has room for 32 children. */
 _Static_assert(ST_SLICE_COLUMNS <= 32 && ST_PROCESS_COLUMNS <= 32, "columns");
 
 struct schema_block {

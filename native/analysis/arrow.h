@@ -12,7 +12,7 @@
 
 enum { ST_ARROW_NULLABLE = 2 };
 
-/* The names of the structs are those of the interface. */
+/* The names of the structs are those of the Arrow C data interface. */
 struct ArrowSchema {
   const char *format, *name, *metadata;
   int64_t flags, n_children;
@@ -37,10 +37,10 @@ struct ArrowArrayStream {
   void* private_data;
 };
 
-/* They return false when out of memory. */
+/* These functions export a table.  They return false when out of memory. */
 bool st_arrow_schema(const struct st_table* t, struct ArrowSchema* out);
 bool st_arrow_array(struct st_importer* m, const struct st_table* t,
                     struct ArrowArray* out);
-/* A stream of one array. */
+/* Exports a stream that consists of one array. */
 bool st_arrow_stream(struct st_importer* m, const struct st_table* t,
                      struct ArrowArrayStream* out);

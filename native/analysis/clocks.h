@@ -8,8 +8,9 @@
  *                 2000              1100
  *
  * A conversion finds the shortest path over series from the clock to the trace
- * clock, at most MAX_HOPS.  In each series it adds the offset of the last
- * snapshot that isn't later than the timestamp; of the first one if all are.
+ * clock, at most MAX_HOPS.  In each series it adds an offset: that of the last
+ * snapshot that isn't later than the timestamp, or that of the first snapshot
+ * if all are later.
  *
  * Clock ids from 64 to 127 belong to a sequence; they are stored as
  * sequence << 32 | id.
@@ -29,10 +30,10 @@ struct st_clock {
   uint64_t id;
   int64_t unit;        /* Nanoseconds per tick. */
   bool is_incremental; /* Timestamps are differences. */
-  bool is_barred;      /* Went backwards: can't be converted. */
-  int64_t last;        /* The value of the last timestamp, or snapshot. */
+  bool is_barred;      /* The clock went backwards: it isn't converted. */
+  int64_t last;        /* The value at the last timestamp or snapshot. */
   ST_ARRAY(uint32_t) series;
-  /* The path to the trace clock that was found for `path_epoch`. */
+  /* The path to the trace clock.  It is valid in the epoch `path_epoch`. */
   uint32_t path_epoch;
   uint32_t hops;
   struct st_hop {
@@ -70,7 +71,8 @@ static inline uint64_t st_clock_id(uint64_t id, uint32_t sequence) {
 bool st_clocks_add_snapshot(struct st_clocks* c, struct st_storage* s,
                             uint32_t sequence, const uint8_t* data,
                             size_t size);
-/* Applies the unit and the differences of a packet's clock. */
+/* Returns a packet's timestamp in nanoseconds.  It is multiplied by the clock's
+ * unit, and added to the clock's last value if the clock is incremental. */
 int64_t st_clocks_absolute(struct st_clocks* c, uint64_t clock_id,
                            int64_t timestamp);
 /* Converts to the trace clock.  Returns false if there is no path. */

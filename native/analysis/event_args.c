@@ -190,7 +190,8 @@ static void add_correlation(struct st_importer* m, const struct st_event* e,
     st_arg_add_text(args, st_intern(&m->storage, "correlation_id"), text);
 }
 
-/* The fields that come first, whatever their order in the message. */
+/* Adds the arguments that come before all others, whatever the order of the
+ * fields in the message. */
 static void add_first(struct st_importer* m, const struct st_event* e,
                       uint32_t utid, struct st_field f,
                       struct st_arg_list* args) {
@@ -231,8 +232,8 @@ static void add_inline_location(struct st_importer* m, struct st_field f,
                    ST_ARG_UINT, (int64_t)location.line);
 }
 
-/* Returns whether Perfetto makes arguments of the field by its descriptor; the
- * importer counts these. */
+/* Returns whether Perfetto converts the field to arguments by its descriptor.
+ * The importer doesn't, but counts such fields. */
 static bool is_typed(uint32_t field) {
   return (field >= 24 && field <= 29) || field == 32 || field == 35 ||
          (field >= 38 && field <= 41) || field == 43 || field == 49 ||

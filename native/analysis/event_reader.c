@@ -110,8 +110,8 @@ static void read_counters(struct counters* c, const uint8_t* data,
   }
 }
 
-/* Makes a value absolute.  Returns false if the track is no counter that was
- * described before. */
+/* Makes a counter's value absolute.  Returns false if no earlier descriptor
+ * says that the track is a counter. */
 static bool resolve(struct st_importer* m, uint32_t generation, uint64_t uuid,
                     double* value) {
   const struct st_track* track = st_tracks_find(&m->tracks, uuid);
@@ -139,8 +139,9 @@ static void use_defaults(struct counters* c, const struct st_defaults* d) {
   }
 }
 
-/* Returns the values for the event's parsing: the counter's own value, or pairs
- * of uuid and value after their number.  Sets *valid. */
+/* Returns the values that the event's parsing needs: the counter's own value,
+ * the number of extra counters, and the uuid and value of each of them.  NULL
+ * if the event has no values, or is invalid.  Sets *valid. */
 static const double* absolute_values(struct st_importer* m, uint32_t generation,
                                      struct counters* c, bool* valid) {
   uint32_t count = c->count + c->double_count;

@@ -146,7 +146,7 @@ static void read_field(struct st_importer* m, struct parsed* p,
   }
 }
 
-/* A single category of an unknown iid is shown by its number. */
+/* Names the event's only category by its iid, which is unknown. */
 static void name_unknown_category(struct st_importer* m, struct parsed* p,
                                   uint64_t iid) {
   char text[40];
@@ -185,7 +185,8 @@ static void read_event(struct st_importer* m, struct parsed* p) {
                                ST_FIELD_INTERNED_DATA_EVENT_NAMES, name);
 }
 
-/* The thread that a sequence belongs to; its events on other tracks name it. */
+/* Returns the thread that a sequence belongs to; ST_NO_ROW if it has none.  A
+ * slice of the sequence on another track refers to this thread. */
 static uint32_t sequence_thread(struct st_importer* m,
                                 const struct st_sequence* sequence) {
   return sequence->has_thread
@@ -235,7 +236,8 @@ static bool find_owner(struct st_importer* m, struct parsed* p) {
   return true;
 }
 
-/* Finds the row of the event's track, after the rows of its counters. */
+/* Finds or adds the row of the event's track.  The rows of the event's counters
+ * come first. */
 static void find_row(struct st_importer* m, struct parsed* p) {
   p->row = p->is_thread_track
                ? st_tracks_thread_row(&m->tracks, p->utid)
@@ -254,7 +256,7 @@ static uint32_t add_counter(struct st_importer* m, int64_t ts, uint32_t row,
   return st_table_add(t, cells);
 }
 
-/* The fields for the thread's clocks are counters of their own. */
+/* Adds the event's thread time and instruction count as counter values. */
 static void add_legacy_counters(struct st_importer* m, const struct parsed* p) {
   if (p->utid == ST_NO_ROW)
     return;
@@ -273,8 +275,8 @@ static int64_t to_int(double value) {
   return value >= -9.2e18 && value <= 9.2e18 ? (int64_t)value : 0;
 }
 
-/* Adds the extra counters of the event; those of the thread's clocks belong to
- * its slice too. */
+/* Adds the extra counters of the event.  Counters of the thread's clocks are
+ * also stored in the event's slice. */
 static void add_extra_counters(struct st_importer* m, struct parsed* p) {
   const double* values = p->event->counters;
   uint32_t count = values ? (uint32_t)values[1] : 0;
@@ -298,7 +300,7 @@ static void add_extra_counters(struct st_importer* m, struct parsed* p) {
   }
 }
 
-/* Continues, or ends, the flows of the event in a slice. */
+/* Continues the event's flows in its slice; ends them if `terminating`. */
 static void add_flows(struct st_importer* m, const struct parsed* p,
                       uint32_t slice, bool terminating) {
   uint32_t field = terminating

@@ -93,9 +93,9 @@ static void sort(st_event_list* list) {
   free(to);
 }
 
-/* Parses the events of both queues.  The queue whose first event is earlier is
- * read up to the other's first timestamp, with events at that timestamp: this
- * is Perfetto's order. */
+/* Parses the events of both queues, in Perfetto's order: first the queue that
+ * begins earlier, up to the first timestamp of the other queue, and including
+ * events at this timestamp; then the other queue, and so on. */
 static void parse_all(struct st_importer* m) {
   uint32_t p = 0, e = 0;
   while (p < m->packets.size || e < m->events.size) {

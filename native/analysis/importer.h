@@ -14,12 +14,14 @@
  *   ... m->storage.tables ...
  *   st_importer_free(m);
  *
- * Events are parsed in finish(), in the order of their timestamps; of equal
- * ones in the order of the file.  Descriptors apply to the whole trace.
+ * Events are parsed in finish(), in the order of their timestamps; events
+ * of the same time, in the order of the file.  Descriptors apply to the whole
+ * trace.
  *
- * Damage: the trace is read up to where it is cut off; a malformed field
- * continues after the next marker (core/tokenizer.h).  Both are counted.  What
- * isn't read yet (`unread_packets`), and what is invalid, is counted in stats.
+ * Damage: a trace that is cut off is read up to the cut.  After a malformed
+ * field, reading continues after the next marker (core/tokenizer.h).  The bytes
+ * that aren't read are counted in both cases.  The table stats also counts what
+ * is invalid, and what the importer doesn't read yet (`unread_packets`).
  *
  * Memory: the events are kept until finish(), about the size of the file.
  * Limits: packets of at most 256 MiB.  feed() and finish() return false when
@@ -69,7 +71,8 @@ typedef ST_ARRAY(struct st_event) st_event_list;
 
 struct st_importer {
   atomic_uint references;
-  /* Set by the owner, or NULL: compressed packets are counted as unread. */
+  /* Set by the owner.  If it is NULL, compressed packets are counted as
+   * unread. */
   st_inflate* inflate;
   void* inflate_context;
   struct st_tokenizer tokenizer;
@@ -91,7 +94,7 @@ struct st_importer {
   } texts;
   struct st_map process_counters; /* upid and kind to row + 1. */
   struct st_map thread_counters;  /* utid and type to row + 1. */
-  struct st_map metadata;         /* Single keys to row + 1. */
+  struct st_map metadata;         /* Keys with one value to row + 1. */
   uint64_t fed_bytes;
   struct st_field trace_stats;
   bool is_nested; /* Reads the packets of a compressed packet. */
@@ -101,8 +104,8 @@ struct st_importer {
 struct st_importer* st_importer_new(void);
 bool st_importer_feed(struct st_importer* m, const void* data, size_t size);
 bool st_importer_finish(struct st_importer* m);
-/* Frees the importer when the last reference is dropped.  References may be
- * held and dropped by any thread. */
+/* st_importer_keep adds a reference.  st_importer_free drops one, and frees the
+ * importer with the last one.  Any thread may call them. */
 void st_importer_keep(struct st_importer* m);
 void st_importer_free(struct st_importer* m);
 
@@ -127,8 +130,8 @@ void st_parse_annotation(struct st_importer* m, uint32_t generation,
                          struct st_field annotation, struct st_arg_list* args);
 /* Parses a packet other than a track event: system_packets.c. */
 void st_parse_packet(struct st_importer* m, const struct st_event* e);
-/* Returns the row of a thread's counter without a descriptor:
- * system_packets.c. */
+/* Returns the row of a thread's counter that has no descriptor; adds the row if
+ * it is new: system_packets.c. */
 uint32_t st_thread_counter_row(struct st_importer* m, uint32_t utid,
                                const char* type, const char* name);
 /* Fills the tables stats and metadata: totals.c. */

@@ -165,7 +165,7 @@ static void queue_packet(struct st_importer* m, int64_t ts, struct st_field f) {
                         {.field = f.number}};
 }
 
-/* The pid and tid of a thread's descriptor are those of its sequence. */
+/* If a descriptor is a thread's, its sequence gets the thread's pid and tid. */
 static void set_thread(struct st_importer* m, struct st_field descriptor,
                        uint32_t index) {
   struct st_sequence* sequence = &m->sequences.sequences.data[index];

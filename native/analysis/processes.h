@@ -44,7 +44,7 @@ void st_processes_init(struct st_processes* p, struct st_storage* s);
 uint32_t st_process_get(struct st_processes* p, int64_t pid);
 /* Returns the utid of a thread of a process; adds both if they are new. */
 uint32_t st_thread_get(struct st_processes* p, int64_t tid, int64_t pid);
-/* Adds a row for a tid, respectively a pid, that is used again. */
+/* These functions add a row for a thread or process whose id is reused. */
 uint32_t st_thread_restart(struct st_processes* p, uint32_t utid);
 uint32_t st_process_restart(struct st_processes* p, int64_t pid);
 void st_thread_set_name(struct st_processes* p, uint32_t utid, st_string name,

@@ -96,7 +96,7 @@ static uint64_t key_of(uint32_t field, uint64_t iid) {
   return iid ^ (uint64_t)field << 56;
 }
 
-/* The first entry of an iid stays. */
+/* Adds an interned message, unless its iid has an entry already. */
 static void intern(struct st_sequences* s, struct st_interning* interning,
                    struct st_field message) {
   struct st_decoder d;

@@ -67,7 +67,8 @@ void st_sequence_set_defaults(struct st_sequences* s, uint32_t index,
                               const uint8_t* data, size_t size);
 void st_sequence_intern(struct st_sequences* s, uint32_t index,
                         const uint8_t* data, size_t size);
-/* Returns an interned message; NULL, and counts a failure, if it is missing. */
+/* Returns an interned message.  If it is missing, counts a failure and returns
+ * NULL. */
 const struct st_interned* st_interned_find(struct st_sequences* s,
                                            uint32_t generation, uint32_t field,
                                            uint64_t iid);

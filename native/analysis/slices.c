@@ -31,7 +31,8 @@ static void set_dur(struct st_slices* s, struct st_open_slice* slice,
   st_table_set(table(s), slice->row, ST_SLICE_dur, st_int(dur));
 }
 
-/* Closes the open entries above entry i at its end, and removes all of them. */
+/* Closes the entries above entry i at the end of entry i, then removes them and
+ * entry i. */
 static void cut(struct st_slices* s, struct st_slice_stack* stack, uint32_t i,
                 int64_t end) {
   s->misplaced_end++;

@@ -48,7 +48,8 @@ struct st_slices {
 uint32_t st_slice_begin(struct st_slices* s, uint32_t track, int64_t ts,
                         int64_t dur, st_string category, st_string name,
                         struct st_arg_list** args);
-/* Sets the thread's clocks at the begin of a slice. */
+/* Stores the values of the thread's clocks at the begin of a slice.  The
+ * differences of an instant are 0. */
 void st_slice_set_counts(struct st_slices* s, uint32_t row,
                          struct st_thread_counts counts, bool is_instant);
 /* Finds the slice that an end closes, sets its duration.  Returns its row;

@@ -31,7 +31,7 @@ st_string st_string_of(struct st_string_pool* p, const char* text);
 /* Returns the characters of a string, which end with no zero. */
 const char* st_string_text(const struct st_string_pool* p, st_string id,
                            size_t* size);
-/* Returns the number of strings, with the placeholder. */
+/* Returns the number of strings, including the placeholder. */
 static inline uint32_t st_string_count(const struct st_string_pool* p) {
   return p->offsets.size - 1;
 }

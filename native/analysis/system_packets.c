@@ -100,8 +100,8 @@ static void parse_process_descriptor(struct st_importer* m,
   }
 }
 
-/* Descriptors name threads and processes; a chain of parents is resolved
- * first, so that reused ids get their own rows. */
+/* Names the thread or process of a descriptor.  The track and its ancestors are
+ * resolved first, because a pid or tid that is reused gets its own row then. */
 static void parse_descriptor(struct st_importer* m, const struct st_event* e) {
   struct st_decoder d;
   struct st_field f, thread = {0}, process = {0};
@@ -170,8 +170,8 @@ static void read_tree_process(struct st_importer* m, struct tree_process* p,
   }
 }
 
-/* The end of the name that is shown: a single element is cut at its first
- * space, a kernel worker's at `+` or `-`. */
+/* Cuts the end of the process's name: from the first space if the command line
+ * has one element, from `+` or `-` if the process is a kernel worker. */
 static void shorten(struct st_importer* m, struct tree_process* p) {
   size_t size;
   const char* name = st_string_text(&m->storage.strings, p->name, &size);

@@ -39,7 +39,7 @@ static void grow(struct st_table* t) {
   t->capacity = capacity;
 }
 
-/* Gives a column memory for all rows; those before were NULL. */
+/* Gives a column memory for all rows.  Until then, all its values are NULL. */
 static void materialize(struct st_table* t, uint32_t column) {
   struct st_column* c = &t->columns[column];
   size_t capacity = t->capacity ? t->capacity : 1;

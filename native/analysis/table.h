@@ -28,7 +28,7 @@ struct st_table_spec {
 
 struct st_column {
   void* data;        /* NULL while all values are NULL. */
-  uint8_t* validity; /* NULL while no value is NULL, or all are. */
+  uint8_t* validity; /* No bitmap while no value is NULL, or all are. */
   uint32_t nulls;
 };
 
@@ -56,7 +56,7 @@ static inline struct st_cell st_real(double value) {
 static inline struct st_cell st_text(st_string id) {
   return (struct st_cell){id != 0, {.i = id}};
 }
-/* Returns NULL for the largest number, which stands for "no row". */
+/* The row number that stands for "no row": its cell is NULL. */
 #define ST_NO_ROW UINT32_MAX
 static inline struct st_cell st_row(uint32_t row) {
   return (struct st_cell){row != ST_NO_ROW, {.i = row}};

@@ -15,7 +15,7 @@ static void add_stat(struct st_importer* m, const char* name,
   st_table_add(&m->storage.tables[ST_STATS_TABLE], cells);
 }
 
-/* What the importer has counted itself. */
+/* Adds the statistics that the importer has counted itself. */
 static void add_counts(struct st_importer* m) {
   const struct st_counts* c = &m->counts;
   const struct {
@@ -35,7 +35,7 @@ static void add_counts(struct st_importer* m) {
        m->sequences.failed_lookups},
       {"track_event_tokenizer_errors", "info", "analysis", c->tokenizer_errors},
       {"track_event_parser_errors", "info", "analysis", c->parser_errors},
-      /* Perfetto has no name for these. */
+      /* Perfetto has no names for the statistics below. */
       {"stretto_previous_packet_dropped", "data_loss", "trace",
        c->previous_packet_dropped},
       {"stretto_write_into_file", "info", "trace", c->write_into_file},

@@ -68,7 +68,7 @@ static void resolve_one(struct st_tracks* t, struct st_track* track,
   track->is_resolved = true;
 }
 
-/* Resolves the ancestors first, from the top. */
+/* Resolves a track, but first its ancestors: the topmost one, then the next. */
 struct st_track* st_tracks_resolve(struct st_tracks* t, uint64_t uuid) {
   struct st_track* track = st_tracks_find(t, uuid);
   if (!track) {
@@ -101,7 +101,7 @@ struct st_track* st_tracks_resolve(struct st_tracks* t, uint64_t uuid) {
   return track;
 }
 
-/* Builds the list of arguments in t->arguments. */
+/* The functions below build the list of arguments in t->arguments. */
 static void arg_int(struct st_tracks* t, const char* key, enum st_arg_type type,
                     int64_t value) {
   st_arg_add_int(&t->arguments, st_intern(t->storage, key), type, value);
@@ -145,7 +145,7 @@ static uint32_t source_arguments(struct st_tracks* t,
   return store_arguments(t);
 }
 
-/* The cells that all kinds of tracks share. */
+/* Adds a row: sets the cells that all kinds of tracks have. */
 static uint32_t add_row(struct st_tracks* t, const char* type, st_string name,
                         uint8_t scope, uint32_t owner, struct st_cell cells[]) {
   struct st_table* table = &t->storage->tables[ST_TRACK_TABLE];
@@ -315,7 +315,7 @@ static uint32_t single_row(struct st_tracks* t, struct st_track* track) {
 }
 
 /* Returns the parent's row, which is added if it is new; ST_NO_ROW if there is
- * no parent, or if either stands for a thread or process. */
+ * no parent, or if the track or its parent stands for a thread or process. */
 static uint32_t parent_row(struct st_tracks* t, const struct st_track* track) {
   struct st_track* parent =
       track->parent ? st_tracks_find(t, track->parent) : NULL;

@@ -34,14 +34,14 @@ struct st_track {
   bool is_resolved, is_resolving, is_broken, is_root;
   uint8_t scope;
   uint32_t owner; /* utid or upid */
-  /* Set when there is a row; plus 1. */
+  /* Each plus 1; 0 until it is known. */
   uint32_t row, group, place;
 };
 
 struct st_track_group {
   struct st_track_place {
     uint32_t row, depth;
-    uint64_t uuid; /* The track whose slice it held last. */
+    uint64_t uuid; /* The track whose slice this row held last. */
   } * places;
   uint32_t size, capacity;
 };
@@ -77,10 +77,10 @@ struct st_track* st_tracks_resolve(struct st_tracks* t, uint64_t uuid);
 /* Returns the row for an event on a resolved track. */
 uint32_t st_tracks_row(struct st_tracks* t, uint64_t uuid, enum st_use use,
                        st_string event_name);
-/* Returns the row of type thread_execution. */
+/* Returns the thread's row of type thread_execution. */
 uint32_t st_tracks_thread_row(struct st_tracks* t, uint32_t utid);
-/* Adds a counter, without a descriptor, of a thread or process.  Returns the
- * row. */
+/* Adds a row for a thread's or process's counter, which has no descriptor.
+ * Returns the row. */
 uint32_t st_tracks_add_counter(struct st_tracks* t, const char* type,
                                const char* name, enum st_scope scope,
                                uint32_t owner,

@@ -150,7 +150,7 @@ static void read_field(struct st_storage* s, struct st_track* track,
   }
 }
 
-/* Reads the fields that others depend on: the name, then the counter. */
+/* Reads the fields that other fields depend on: the name, then the counter. */
 static void read_kinds(struct st_storage* s, struct st_track* track,
                        const uint8_t* data, size_t size) {
   st_string names[3] = {0};

@@ -109,11 +109,11 @@ bool st_trace_writer_init(struct st_trace_writer* w, struct st_arbiter* a,
  * id.  If the writer's last packet was lost, reports that to the arbiter. */
 void st_trace_writer_destroy(struct st_trace_writer* w);
 
-/* Ends an open packet, returns the current chunk even if it is not full, and
+/* Ends an open packet, gives back the current chunk even if it is not full, and
  * sends ready patches. */
 void st_trace_writer_give_back(struct st_trace_writer* w);
 
-/* Does the same, and then sends the batched commits. */
+/* Calls st_trace_writer_give_back(), and then sends the batched commits. */
 void st_trace_writer_flush(struct st_trace_writer* w);
 
 /* Disables the writer in the child of a fork.  The arbiter was disabled before.

@@ -5,7 +5,8 @@
 struct long_call {
   struct st_call_site* site;
   uint64_t begin, end;
-  /* The CPU times of the thread at its begin and end, in us; 0 if unknown. */
+  /* The thread's CPU times at the begin and end of the call, in us; 0 if
+   * unknown. */
   uint64_t cpu_at_begin, cpu_at_end;
   PyObject* arguments;
 };

@@ -40,7 +40,7 @@ struct st_code_record {
   /* The interpreter reports the calls that this code makes (c_calls.h). */
   bool reports_calls;
   uint32_t short_row; /* The number of short calls since the last long call. */
-  uint64_t row_ns;    /* The duration of these short calls together. */
+  uint64_t row_ns;    /* The total duration of the calls in short_row. */
   /* The number of open calls of this code, on all threads
    * (shown_calls.h). */
   uint32_t open;

@@ -12,7 +12,7 @@
 #include "hooks/tracer.h"
 
 enum {
-  /* Calls that last at least as long have a CPU time. */
+  /* Calls that last at least this long have a CPU time. */
   ST_TIMED_CALL_NS = 1000000,
   ST_CPU_AGE_AT_BEGIN_NS = 1000000,
   ST_CPU_AGE_AT_END_NS = 50000,
@@ -38,6 +38,6 @@ uint64_t st_thread_cpu_ns(uint64_t native_id);
  * thread's clock if the last reading is older than `age_ns`. */
 uint64_t st_cpu_now(struct st_cpu_time* c, uint64_t native_id, uint64_t now,
                     uint64_t age_ns);
-/* Returns the CPU time at an earlier time, from the last reading; at least
- * `least`. */
+/* Returns the thread's CPU time at `time`, estimated from the last reading, but
+ * at least `least`. */
 uint64_t st_cpu_at(const struct st_cpu_time* c, uint64_t time, uint64_t least);

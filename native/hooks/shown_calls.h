@@ -35,8 +35,8 @@
 enum {
   /* A function is switched off after this number of short calls in a row. */
   ST_SHORT_CALLS = 30,
-  /* If all these calls together are shorter than the threshold, this smaller
-   * number suffices. */
+  /* This smaller number suffices if the short calls of the row together last
+   * less than the threshold. */
   ST_TINY_CALLS = 10,
   /* The largest number of nested calls that a thread can show. */
   ST_SHOWN_CALLS = 4096,
@@ -189,7 +189,8 @@ void st_shown_settle(struct st_shown_calls* s, uint64_t frame);
 /* Notes that the thread has an event now, so its stack may change. */
 void st_shown_note_event(struct st_shown_calls* s, uint64_t now);
 /* Returns the CPU time to write at the end of a call.  `begin_cpu` is the CPU
- * time at its begin; 0, as is the result, if that is unknown. */
+ * time at the begin of the call.  If it is unknown, it is 0, and so is the
+ * result. */
 uint64_t st_shown_thread_time_us(struct st_shown_calls* s, uint64_t begin_cpu,
                                  uint64_t begin, uint64_t end);
 /* Sets *track to the track of a thread.  NULL means the own track of the

@@ -150,9 +150,10 @@ static void add_times(const struct known_thread* k, uint64_t ran,
   }
 }
 
-/* Arms the functions on the stack.  A call is known if the sample before has
- * contained it: its frame is the same, and its function is still armed, so no
- * other call of this function has begun. */
+/* Arms the functions on the stack, and finds the calls that may be new.  A call
+ * is known if the previous sample contains it.  That is certain if its frame is
+ * unchanged and its function is still armed: then no other call of the function
+ * has begun. */
 static void arm_stack(struct known_thread* k) {
   k->first_known = 0;
   for (int i = 0; i < k->depth; i++) {

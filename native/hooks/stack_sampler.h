@@ -33,10 +33,10 @@
 enum {
   /* The pause between two rounds. */
   ST_SAMPLING_PAUSE_NS = 1250000,
-  /* The largest usual time from one round to the next. */
+  /* The time from one round to the next is usually at most this. */
   ST_SAMPLING_PERIOD_NS = 1600000,
-  /* A call that is open in a round and still this much later is shown.  This is
-   * the threshold at the start of the recording. */
+  /* A call is shown if it is open in a round, and still open after this time.
+   * This is the threshold at the start of the recording. */
   ST_SECOND_LOOK_NS = 50000,
 };
 

@@ -75,7 +75,8 @@ struct st_hooks {
   /* Whether the CPU time of the thread is read at each begin and end of a
    * call. */
   bool cpu;
-  /* Whether calls have a minimal duration, or CPU times. */
+  /* Whether calls take a slower path: short calls are left out, or CPU times
+   * are read. */
   bool slow_calls;
   /* Whether auto detail may switch functions off: only with the sampling
    * thread, which finds the long calls of functions that are switched off

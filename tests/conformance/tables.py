@@ -77,7 +77,7 @@ def _arg_sets(rows: list[Row]) -> dict[int, tuple[Row, ...]]:
 
 
 def _query_args(judge: oracle.Oracle, names: tuple[str, ...]) -> list[Row]:
-    """Query the args; text that isn't UTF-8 can't be queried as text."""
+    """Query the args. Text is queried in hex, because it may not be UTF-8."""
     columns = ", ".join(
         f"iif({name} is null, null, hex({name}))" if name == "string_value" else name
         for name in names
@@ -126,7 +126,7 @@ def _by_content(table: str, ours: list[Row], theirs: list[Row]) -> Difference:
 def _left_out(table: str, row: Row) -> bool:
     if table == "metadata":
         return row[0] in OWN_VALUES
-    # Perfetto has a row for each of its 263 statistics; ours are those that are counted.
+    # Perfetto has a row for each of its 263 statistics, we only for those that we count.
     return table == "stats" and (row[4] == 0 or row[0] in UNSTABLE or row[0][:8] == "stretto_")
 
 

@@ -118,7 +118,7 @@ BY_EVENTS = {
     "executes": "sqlite3.Connection.execute",
 }
 BY_SAMPLES = {"enters": "lock.__enter__", "iterates": "file.__next__", "gets": "orders.get"}
-if sys.version_info >= (3, 14):  # `with` is a call for the interpreter
+if sys.version_info >= (3, 14):  # The interpreter reports `with` as a call.
     del BY_SAMPLES["enters"]
     BY_EVENTS["enters"] = "_thread.lock.__enter__"
 

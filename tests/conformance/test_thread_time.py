@@ -87,7 +87,8 @@ def test_sleeping_and_burning_calls_differ_in_thread_time(traced: Any) -> None:
     trace = traced()
     burning = thread_times(trace, "burns")
     assert len(burning) == 6
-    # A burning call ends up to a turn of its loop late, and handles a few events.
+    # A burning call ends with the turn of its loop in which the time is up, so somewhat late.
+    # It also handles a few events.
     assert all(200_000_000 - ERROR_NS < used < 220_000_000 for used in burning)
     for name in ("sleeps", "time.sleep", "waits"):
         used = [ns for ns in thread_times(trace, name) if ns is not None]

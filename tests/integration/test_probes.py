@@ -1,4 +1,4 @@
-"""`stretto probes`: a producer of `stretto traced`, as its users start it."""
+"""`stretto probes`, started as users start it, with `stretto traced` as its service."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def kinds(trace: Trace) -> set[str]:
     return {field for packet in trace.packet for field in fields if packet.has(field)}
 
 
-def test_session_records_the_machine_and_a_signal_ends_the_command(
+def test_session_records_the_machine_then_a_signal_ends_the_command(
     tmp_path: Path, opened: list[Any]
 ) -> None:
     _, consumer = connected(tmp_path, opened)
@@ -92,7 +92,7 @@ def test_session_records_the_machine_and_a_signal_ends_the_command(
     wait_until(lambda: not offered(consumer), "the end of the connection")
 
 
-def test_probes_connect_to_a_service_that_starts_later_and_again(
+def test_probes_connect_to_a_service_that_starts_later_or_restarts(
     tmp_path: Path, opened: list[Any]
 ) -> None:
     probes = started_probes(tmp_path, opened)
@@ -107,7 +107,7 @@ def test_probes_connect_to_a_service_that_starts_later_and_again(
     assert probes.wait() == 0
 
 
-def test_background_returns_when_the_data_sources_are_registered(
+def test_command_with_background_returns_when_the_data_sources_are_registered(
     tmp_path: Path, opened: list[Any]
 ) -> None:
     _, consumer = connected(tmp_path, opened)

@@ -229,15 +229,15 @@ def test_slow_call_of_a_usually_fast_function_is_shown(folder: Path, oracle: Any
 def test_calls_shorter_than_the_period_of_samples_are_found_by_chance(
     folder: Path, oracle: Any
 ) -> None:
-    """A call of length d is found with a probability of 0.9 d / p at least.
+    """A call of length d is found with a probability of 0.9 d / p at least, p being the period.
 
-    Of the slow calls, each follows enough fast ones that the function is switched off.
+    Before each slow call, there are so many fast calls that the function is switched off.
     """
     script = folder / "seldom.py"
     script.write_text(
         "import json, sys, time\n"
         "def now():\n    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)\n"
-        "def wait(seconds):\n    if seconds: time.sleep(seconds)\n"  # sleep: the call's duration
+        "def wait(seconds):\n    if seconds: time.sleep(seconds)\n"  # sleep: makes the call long
         "def seldom(seconds):\n    wait(seconds)\n"
         "for _ in range(100_000): seldom(0)\n"
         "calls = []\n"

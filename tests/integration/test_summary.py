@@ -28,9 +28,9 @@ many()
 
 
 def figures(text: str) -> list[str]:
-    """Return the lines with counts and losses, but for the seconds that a ring has kept.
+    """Return the lines with counts and losses, without the seconds that a ring has kept.
 
-    The recorder measures these from its own start, the summary from the start of tracing.
+    The recorder measures the seconds from its own start, the summary from the start of tracing.
     """
     lines = [line for line in text.splitlines() if line.startswith(("stretto: ", "  lost: "))]
     return [re.sub(r"kept the last [^,]*, ", "", line) for line in lines]

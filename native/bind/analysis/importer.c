@@ -9,7 +9,7 @@
  *   importer.slice_totals("function")      first and end time, list of tuples
  *
  * An ArrowTable has the methods of Arrow's PyCapsule interface.  The GIL is
- * released while bytes are read; compressed packets take it for `inflate`.
+ * released while bytes are read, but held while `inflate` runs.
  */
 #include "analysis/importer.h"
 

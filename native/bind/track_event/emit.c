@@ -398,7 +398,7 @@ static bool prepare(struct thread_sequence* s, const struct event* e,
 }
 
 /* Makes the sequence ready for an event.  If there are so many threads that
- * their chunks are almost all chunks, takes back those of idle threads. */
+ * they may soon hold all chunks, takes back the chunks of idle threads. */
 static bool prepare_among_threads(struct thread_sequence* s,
                                   const struct event* e, uint64_t now) {
   if (LIKELY(st_sequence_is_current(&s->core)))

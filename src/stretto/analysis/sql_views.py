@@ -1,7 +1,7 @@
 """The tables, views and macros of SQL, under the names of PerfettoSQL.
 
-Views have the columns of Perfetto's trace processor, in its order, but for the hashes `stack_id`
-and `parent_stack_id` of slices, which its later versions don't have.
+Views have the columns of Perfetto's trace processor, in the same order. Only the hashes `stack_id`
+and `parent_stack_id` of slices are missing: later trace processors don't have them either.
 """
 
 from __future__ import annotations

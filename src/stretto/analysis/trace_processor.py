@@ -26,8 +26,8 @@ class QueryError(StrettoError):
 class QueryResult:
     """The result of a query. Iterating gives rows whose values are attributes.
 
-    A column without a name of its own, or with the name of another one, is an attribute by its
-    position: `_1`.
+    A column that has the name of an earlier column, or a keyword as its name, is an attribute by
+    its position: `_1`.
 
     The rows can be taken once: by iterating, or by one of the methods.
 
@@ -44,7 +44,7 @@ class QueryResult:
         """Return all rows as tuples.
 
         Raises:
-            QueryError: The query can't be executed; the other methods raise it too.
+            QueryError: The query can't be executed. The other methods raise this error, too.
         """
         rows: list[tuple[Any, ...]] = self._result("fetchall")
         return rows

@@ -51,7 +51,7 @@ describes each data source. If Perfetto's traced_probes runs, too, a session sta
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run `stretto probes`; return after a signal, or with --background when it is connected."""
+    """Run `stretto probes` until a signal; with --background, until the probes run in a child."""
     parser = VerbParser("probes", DESCRIPTION, epilog=EPILOG)
     flag(
         parser,
@@ -71,7 +71,7 @@ def run(arguments: Sequence[str]) -> int:
     on_ready = daemonize() if background else None
     # A signal ignored by the parent (nohup, a shell's `&`) remains ignored.
     signals = {each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before threads start, which inherit this
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # Threads that start later inherit this.
     thread = RunnerThread()
     Probe.machine = Machine(thread.runner, thread.call, SystemClock())
     address = producer_socket()

@@ -57,7 +57,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 class _Counter:
-    """Counts the contents of a trace that arrives in pieces, as `stretto record` does."""
+    """Counts what a trace contains, as `stretto record` does. The trace arrives in pieces."""
 
     def __init__(self) -> None:
         self.contents = Contents()

@@ -65,7 +65,7 @@ class Machine:
             return ""
 
     def names(self, path: str, prefix: str = "") -> list[str]:
-        """Return the names in a folder that are `prefix` and a number, by number."""
+        """Return the names in a folder that are `prefix` and a number, sorted by the number."""
         names = (name for name in self.all_names(path) if name.startswith(prefix))
         found = (name.removeprefix(prefix) for name in names)
         numbers = sorted(int(name) for name in found if _DIGITS.fullmatch(name))

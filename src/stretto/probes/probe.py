@@ -1,8 +1,8 @@
 """The data sources of `stretto probes`, which run on one thread.
 
-The producer connection calls a data source on its own thread; a poll is due on the task runner's.
-So each callback is passed on to the runner's thread, and its caller waits. A source therefore needs
-no lock, and all its packets are in one sequence.
+The producer connection calls a data source on the connection's thread. Polls run on the thread of
+the task runner. So each callback is passed on to the runner's thread, and its caller waits. A
+source therefore needs no lock, and all its packets are in one sequence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Probe(stretto.DataSource):
-    """A data source that reads the machine. Subclasses define `start`, and others as needed."""
+    """A data source that reads the machine. Subclasses define `start`, and more if needed."""
 
     buffer_exhausted_policy = _native.STALL_THEN_DROP
     machine: ClassVar[Machine]
@@ -40,7 +40,7 @@ class Probe(stretto.DataSource):
 
     def _end(self) -> None:
         self.stop()
-        self._writers = _local()  # Closes the writer, which commits its last packets.
+        self._writers = _local()  # Frees the writer, which then commits its last packets.
 
     # --- on the runner's thread
 

@@ -1,7 +1,7 @@
 """The files of `linux.sys_stats`: each function converts a file's text to fields of SysStats.
 
 Text that isn't of the kernel's form is left out, and numbers beyond a field's range are cut. No
-pattern has two ways to match the same text, so that none takes long.
+pattern has two ways to match the same text, so matching takes linear time.
 Source: proc(5), and the kernel's Documentation/filesystems/proc.rst, admin-guide/iostats.rst and
 accounting/psi.rst.
 """
@@ -83,7 +83,7 @@ class Counters:
         self._known: dict[bytes, int] = {}
 
     def key(self, name: bytes) -> int:
-        """Return a counter's number by the kernel's name; 0 if it isn't chosen."""
+        """Return the number of the counter of this kernel name; 0 if no chosen counter has it."""
         key = self._known.get(name)
         if key is None:
             key = self._keys.get(_plain(name), 0)

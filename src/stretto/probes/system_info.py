@@ -29,8 +29,8 @@ _NUMBER = {10: re.compile(r"[0-9]{1,10}"), 16: re.compile(r"0x[0-9a-fA-F]{1,8}")
 def cpu_fields(cpuinfo: str) -> Iterator[dict[str, str]]:
     """Return the fields of each CPU in /proc/cpuinfo, by name.
 
-    A field that comes before the first CPU, or after an empty line behind the last one, is one of
-    all CPUs: ARM kernels write the processor's name so.
+    A field that comes before the first CPU, or after an empty line behind the last one, belongs
+    to all CPUs: ARM kernels write the processor's name there.
     """
     shared: dict[str, str] = {}
     cpus: list[dict[str, str]] = []
@@ -45,7 +45,7 @@ def cpu_fields(cpuinfo: str) -> Iterator[dict[str, str]]:
 
 
 def number(text: str) -> int:
-    """Return a decimal or hexadecimal number of 32 bits; 0 if the text is none."""
+    """Return the decimal or hexadecimal number in a text, at most 2^32 - 1; 0 if there is none."""
     base = 16 if text.startswith("0x") else 10
     return min(int(text, base), U32_MAX) if _NUMBER[base].fullmatch(text) else 0
 

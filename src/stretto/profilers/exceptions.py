@@ -34,7 +34,7 @@ category = stretto.Category("python.exceptions", "uncaught exceptions", ["slow"]
 
 
 _seen: tuple[object, ...] = ()  # The key of the last recorded exception.
-_kept: tuple[str, int] = ("", 0)  # Who kept it, and the length of its traceback then.
+_kept: tuple[str, int] = ("", 0)  # What kept that exception; the length of its traceback then.
 
 
 WARN, FATAL = 5, 7  # Priorities of Android's log.
@@ -88,9 +88,9 @@ def _length(trace: TracebackType | None) -> int:
 def _is_recorded(error: BaseException, kept_by: str) -> bool:
     """Whether this is the last recorded exception, on its way through tasks and futures.
 
-    Another exception may have the same id, because the first one has been freed. No reference is
-    kept: it would keep the program's objects alive. The exception itself was kept by something else
-    before, or has passed through more frames.
+    An equal key isn't enough: the recorded exception may have been freed, and a new one may have
+    its id. (A reference would prevent this, but would keep the program's objects alive.) So the
+    exception must also be kept by something else now, or must have passed through more frames.
     """
     keeper, length = _kept
     return _key(error) == _seen and (kept_by != keeper or _length(error.__traceback__) > length)

@@ -104,7 +104,7 @@ class Bridge:
         users: Ids of the users that are answered.
         origins: Origins of pages that may connect, such as `https://ui.perfetto.dev`.
         on_refused: Called with the reason of each refusal, which browsers don't show.
-        advise: Called with what a page should do otherwise.
+        advise: Called with advice: what the user should change on a page.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ ADVICE = (
 
 
 def lacks_categories(message: bytes) -> bool:
-    """Whether a message of the page starts such a recording.
+    """Whether a message of the page starts a recording of track events without a category.
 
     Args:
         message: one frame, as the UI sends them.

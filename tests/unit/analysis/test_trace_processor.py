@@ -48,17 +48,17 @@ class TestImport:
         with pytest.raises(DecodeError):
             import_trace(b"hello, world\n")
 
-    def test_pieces_are_shown_to_the_watcher(self, trace: bytes) -> None:
+    def test_watch_is_called_with_each_piece_of_the_trace(self, trace: bytes) -> None:
         seen = bytearray()
         import_trace(trace, seen.extend)
         assert seen == trace
 
-    def test_cut_trace_is_read_up_to_its_end_and_counted(self, trace: bytes) -> None:
+    def test_cut_trace_is_read_up_to_the_cut_and_the_rest_is_counted(self, trace: bytes) -> None:
         importer = import_trace(trace[:-1])
         assert statistics(importer)["stretto_unread_bytes"] > 0
         assert "outer" in names(importer)
 
-    def test_tables_are_refused_before_the_end(self) -> None:
+    def test_rows_before_finish_and_feed_after_finish_are_refused(self) -> None:
         importer = _native.TraceImporter(bytes)
         with pytest.raises(LocalProtocolError, match="finish"):
             importer.rows("slice")
@@ -90,7 +90,7 @@ class TestQuery:
         rows = list(processor.query("select name, depth, count(*) over () from slice order by id"))
         assert [(row.name, row.depth) for row in rows] == [("outer", 0), ("inside", 1), ("open", 0)]
 
-    def test_columns_of_one_name_are_rows_with_one_attribute(
+    def test_second_column_of_the_same_name_is_read_by_its_position(
         self, processor: TraceProcessor
     ) -> None:
         (row,) = processor.query(
@@ -109,11 +109,11 @@ class TestQuery:
     @pytest.mark.parametrize(
         "sql", ["select nme from slice", "selct", "select cast(name as int) from slice"]
     )
-    def test_wrong_sql_is_an_error_of_stretto(self, processor: TraceProcessor, sql: str) -> None:
+    def test_wrong_sql_raises_query_error(self, processor: TraceProcessor, sql: str) -> None:
         with pytest.raises(QueryError), processor:
             processor.query(sql).fetchall()
 
-    def test_missing_duckdb_names_the_extra(
+    def test_error_without_duckdb_names_the_extra_to_install(
         self, trace: bytes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(sys.modules, "duckdb", None)

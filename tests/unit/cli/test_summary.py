@@ -18,7 +18,7 @@ other = stretto.Category("test.summary")
 
 
 def slices() -> bytes:
-    """Return a trace: f is 1000 ns, with g and another f of 300 ns; 3 waits."""
+    """Return a trace with a call of f, calls of g and f inside it, and three waits."""
     with record() as recorded:
         start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         track = stretto.Track("lane")
@@ -101,7 +101,9 @@ def test_cut_trace_is_reported(
     assert "unread: bytes at the end" in capsys.readouterr().out
 
 
-def test_empty_trace_has_no_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_summary_of_empty_trace_has_no_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     summarize(b"", tmp_path)
     assert capsys.readouterr().out.startswith("stretto: 0 events, 0 processes, 0 threads\n")
 

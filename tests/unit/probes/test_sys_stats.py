@@ -1,4 +1,4 @@
-"""`linux.sys_stats`, on files of Linux 6.18 (the folder `machine`) and pieces of other kernels."""
+"""`linux.sys_stats`, on files of Linux 6.18 (the folder `machine`), and lines of other kernels."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ softirq 33 11 0 22
 """
 
 
-def test_stat_has_times_per_cpu_used_interrupts_all_softirqs_and_forks() -> None:
+def test_stat_has_cpu_times_and_counts_of_interrupts_and_forks() -> None:
     stats = written(files.stat, STAT, ())
     assert [row.cpu_id for row in stats.cpu_stat] == [0, 1]
     first = vars(stats.cpu_stat[0])
@@ -216,7 +216,7 @@ def test_groups_with_different_periods_share_packets_when_both_are_due() -> None
     ]  # The shortest period is 10 ms; the clock starts at 1 s, which is 10 ms past 66 * 15 ms.
 
 
-def test_session_without_periods_writes_nothing_and_stopped_session_neither() -> None:
+def test_session_without_periods_or_after_its_stop_writes_nothing() -> None:
     probing = Probing(SysStats, MACHINE)
     assert not probing.advance(1000)
     probing.source.on_stop()
@@ -270,7 +270,7 @@ def test_garbage_in_sysfs_is_parsed_without_an_error(first: bytes, second: bytes
 def test_long_line_is_parsed_in_linear_time(path: str) -> None:
     for text in (MACHINE / path).read_bytes().splitlines()[:4]:
         for middle in (b"4" * 5000, b" " * 5000, b" 4" * 5000, b"x" * 5000):
-            for place in (3, len(text) // 2, len(text)):  # A slower pattern never ends here.
+            for place in (3, len(text) // 2, len(text)):  # A slow pattern takes far too long.
                 written(PARSERS[path], text[:place] + middle + text[place:] + b"!\n")
 
 

@@ -53,7 +53,7 @@ def test_cpus_of_x86_have_their_model_and_capacity() -> None:
     assert not first.has("arm_identifier")
 
 
-def test_cpus_of_arm_have_the_common_name_their_identifiers_and_frequencies(
+def test_arm_cpus_have_one_name_but_own_identifiers_and_frequencies(
     tmp_path: Path,
 ) -> None:
     folder = "sys/devices/system/cpu/cpu0/cpufreq"
@@ -105,7 +105,7 @@ def test_garbage_is_parsed_without_an_error(text: str) -> None:
 
 
 @given(st.text(alphabet="0123456789abcdefx: \nprocessor-Level", max_size=200))
-def test_text_like_the_kernels_is_parsed_without_an_error(text: str) -> None:
+def test_characters_of_kernel_files_are_parsed_without_an_error(text: str) -> None:
     list(cpu_fields(text))
     assert all(0 <= irq < 2**31 for irq, _ in interrupts(text))
     assert 0 <= number(text) < 2**32

@@ -48,7 +48,7 @@ def test_config_of_the_ui_without_a_category_is_recognized() -> None:
         b"",
     ],
 )
-def test_other_messages_are_not(message: bytes) -> None:
+def test_other_messages_are_not_recognized(message: bytes) -> None:
     assert not lacks_categories(message)
 
 
