@@ -35,8 +35,8 @@ static const struct call kCalls[] = {
 static bool write_blocks(struct st_sequence* s, const struct call* c) {
   struct st_event_block begin;
   return st_make_call_block(&begin, c->category, c->name, c->location) &&
-         st_sequence_write_block(s, c->begin, &begin) &&
-         st_sequence_write_block(s, c->end, &st_end_block);
+         st_sequence_write_block(s, c->begin, &begin, 0) &&
+         st_sequence_write_block(s, c->end, &st_end_block, 0);
 }
 
 static bool write_small_calls(struct st_sequence* s, const struct call* c) {
@@ -44,7 +44,7 @@ static bool write_small_calls(struct st_sequence* s, const struct call* c) {
                                .name_iid = c->name,
                                .location_iid = c->location};
   return st_sequence_write_call(s, c->begin, &call) &&
-         st_sequence_write_block(s, c->end, &st_end_block);
+         st_sequence_write_block(s, c->end, &st_end_block, 0);
 }
 
 static bool write_events(struct st_sequence* s, const struct call* c) {
@@ -115,20 +115,55 @@ static void block_size_is_limited(void) {
 static void block_needs_an_announced_state_and_increasing_time(void) {
   struct st_sequence s;
   memset(&s, 0, sizeof s);
-  CHECK(!st_sequence_write_block(&s, 5, &st_end_block));
+  CHECK(!st_sequence_write_block(&s, 5, &st_end_block, 0));
   s.state_valid = true;
   s.last_timestamp = 6;
-  CHECK(!st_sequence_write_block(&s, 5, &st_end_block));
+  CHECK(!st_sequence_write_block(&s, 5, &st_end_block, 0));
 }
 
 static const struct st_function kFunction = {"Oven.bake", "/srv/oven.py", 9, 12,
                                              300};
 
+enum { THREAD_TIME = 1 << 20 };
+
+static bool write_timed_blocks(struct st_sequence* s, const struct call* c) {
+  struct st_event_block begin;
+  return st_make_call_block(&begin, c->category, c->name, 1) &&
+         st_sequence_write_block(s, c->begin, &begin, THREAD_TIME) &&
+         st_sequence_write_block(s, c->end, &st_end_block, UINT64_MAX);
+}
+
+static bool write_timed_events(struct st_sequence* s, const struct call* c) {
+  uint8_t begin[16], end[16];
+  uint8_t* b = st_put_thread_time(
+      st_put_u64_field(begin, ST_FIELD_TRACK_EVENT_SOURCE_LOCATION_IID, 1),
+      THREAD_TIME);
+  uint8_t* e = st_put_thread_time(end, UINT64_MAX);
+  struct st_event event = {.type = ST_SLICE_BEGIN,
+                           .timestamp = c->begin,
+                           .category_iid = c->category,
+                           .name_iid = c->name,
+                           .fields = begin,
+                           .fields_size = (size_t)(b - begin)};
+  bool ok = st_sequence_write(s, &event);
+  event = (struct st_event){.type = ST_SLICE_END,
+                            .timestamp = c->end,
+                            .fields = end,
+                            .fields_size = (size_t)(e - end)};
+  return ok && st_sequence_write(s, &event);
+}
+
+static void block_with_the_thread_time_equals_the_general_event(void) {
+  struct bytes blocks = record(write_timed_blocks);
+  struct bytes events = record(write_timed_events);
+  check_same(&blocks, &events);
+}
+
 static bool write_named(struct st_sequence* s, const struct call* c) {
   struct st_event_block block;
   return st_sequence_write_named_call(s, c->begin, c->category, &kFunction,
                                       &block) &&
-         st_sequence_write_block(s, c->end, &block);
+         st_sequence_write_block(s, c->end, &block, 0);
 }
 
 static bool write_named_events(struct st_sequence* s, const struct call* c) {
@@ -212,6 +247,7 @@ int main(void) {
   RUN(named_call_stays_in_its_chunk);
   RUN(block_and_small_call_equal_the_general_event);
   RUN(block_size_is_limited);
+  RUN(block_with_the_thread_time_equals_the_general_event);
   RUN(block_needs_an_announced_state_and_increasing_time);
   return 0;
 }

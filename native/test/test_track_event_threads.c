@@ -59,7 +59,7 @@ static void write_call(struct session* s, const char* key) {
   uint64_t now = st_fast_now();
   struct st_call_slot* slot = st_call_table_find(&s->calls, key);
   if (slot && slot->epoch == s->sequence.epoch &&
-      st_sequence_write_block(&s->sequence, now, &slot->block))
+      st_sequence_write_block(&s->sequence, now, &slot->block, 0))
     return;
   if (!st_sequence_prepare(&s->sequence, now, ST_EVENT_ROOM))
     return;
