@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,11 @@ join track t on t.id = s.track_id where t.name like 'pay (%'
 """
 
 
+def has_text(ui: PerfettoUi, text: str) -> bool:
+    ui.expand_all()  # again, because the UI collapses groups some time after it is ready
+    return ui.page.get_by_text(text).count() > 0
+
+
 def test_ui_shows_names_labels_task_lanes_log_records_and_exceptions(
     ui: PerfettoUi, tmp_path: Path
 ) -> None:
@@ -141,9 +147,9 @@ def test_ui_shows_names_labels_task_lanes_log_records_and_exceptions(
         assert (process, thread) == ("shop.py", "mailer")
         life = "order 17 > pay > asyncio.sleep > await"
         assert ui.query(CALLS) == [["pay (order 17)", life]]
-        ui.expand_all()
         label, lane = "shop.py --loud", "pay (order 17)"
         for text in (f"{process} {pid}", label, f"{thread} {tid}", lane):
+            wait_until(partial(has_text, ui, text), text)
             ui.page.get_by_text(text).first.scroll_into_view_if_needed()
         ui.screenshot("ui-task-lanes")
         ui.page.get_by_text("Android logs", exact=True).first.wait_for()
