@@ -16,6 +16,7 @@ from tests.support import reference_service
 from tests.support.commands import Command
 from tests.support.live_program import LiveProgram
 from tests.support.perfetto_ui import MARKS, PerfettoUi, perfetto_ui
+from tests.support.polling import wait_until
 from tests.support.recorded import record as record_program
 
 pytestmark = MARKS
