@@ -12,7 +12,12 @@ from typing import Any
 
 import pytest
 
-from stretto.protos.config import DataSourceConfig, SysStatsConfig, TraceConfig
+from stretto.protos.config import (
+    DataSourceConfig,
+    ProcessStatsConfig,
+    SysStatsConfig,
+    TraceConfig,
+)
 from stretto.protos.trace import Trace
 from tests.support.polling import wait_until
 from tests.support.system_consumer import SystemConsumer
@@ -54,17 +59,17 @@ def offered(consumer: SystemConsumer) -> set[str]:
     }
 
 
-def recorded(consumer: SystemConsumer) -> Trace:
-    """Record all data sources until each has written a packet."""
-    sources = [
-        DataSourceConfig(
-            name="linux.sys_stats", sys_stats_config=SysStatsConfig(psi_period_ms=10_000)
-        ),
-        DataSourceConfig(name="linux.system_info"),
-    ]
+BRIEF = (
+    DataSourceConfig(name="linux.sys_stats", sys_stats_config=SysStatsConfig(psi_period_ms=10_000)),
+    DataSourceConfig(name="linux.system_info"),
+)
+
+
+def recorded(consumer: SystemConsumer, *sources: DataSourceConfig) -> Trace:
+    """Record data sources until each has written its first packets."""
     config = TraceConfig(
         buffers=[TraceConfig.BufferConfig(size_kb=4096)],
-        data_sources=[TraceConfig.DataSource(config=source) for source in sources],
+        data_sources=[TraceConfig.DataSource(config=source) for source in sources or BRIEF],
     )
     events: list[Any] = []
     consumer.enable(config)
@@ -96,7 +101,7 @@ def test_probes_connect_to_a_service_that_starts_later_or_restarts(
     tmp_path: Path, opened: list[Any]
 ) -> None:
     probes = started_probes(tmp_path, opened)
-    assert probes.line("stderr").endswith("; retrying\n")
+    assert probes.line("stderr").startswith("stretto probes: retrying: ")
     for _ in range(2):
         daemon, consumer = connected(tmp_path, opened)
         wait_until(lambda c=consumer: offered(c) == NAMES, "the data sources")  # type: ignore[misc]
@@ -140,3 +145,56 @@ def test_help_shows_the_data_sources_and_a_config() -> None:
     text = subprocess.run([*COMMAND, "--help"], capture_output=True, check=True, text=True).stdout
     assert all(name in text for name in NAMES)
     assert "sys_stats_config {" in text
+
+
+AS_NOBODY = """
+import contextlib, os, sys
+import encodings.idna
+import stretto.backends.always_on, stretto.backends.runner_thread, stretto.probes.data_sources
+from stretto.cli.main import main
+import stretto.cli.probes, stretto.client.producer_connection
+with contextlib.suppress(SystemExit):
+    main(["probes", "--help"])
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+sys.exit(main(["probes"]))
+"""
+"""Imports everything first: another user may not read this interpreter's folder."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_without_root_what_only_root_may_read_is_left_out(
+    tmp_path: Path, opened: list[Any]
+) -> None:
+    # A socket without a path needs no permission of a folder.
+    daemon = Daemon(
+        tmp_path, environment={"PERFETTO_PRODUCER_SOCK_NAME": f"@stretto-probes-{os.getpid()}"}
+    )
+    opened.append(daemon)
+    consumer = daemon.consumer()
+    opened.append(consumer)
+    probes = Process(
+        sys.executable, "-c", AS_NOBODY, env=daemon.environment, stderr=subprocess.PIPE
+    )
+    opened.append(probes)
+    assert "connected" in probes.line("stderr")
+    stats = ProcessStatsConfig(
+        proc_stats_poll_ms=60_000, scan_smaps_rollup=True, resolve_process_fds=True
+    )
+    groups = SysStatsConfig(slab_period_ms=60_000, meminfo_period_ms=60_000)
+    trace = recorded(
+        consumer,
+        DataSourceConfig(name="linux.process_stats", process_stats_config=stats),
+        DataSourceConfig(name="linux.sys_stats", sys_stats_config=groups),
+    )
+    (machine,) = (packet.sys_stats for packet in trace.packet if packet.sys_stats is not None)
+    assert machine.meminfo
+    assert not machine.slab_info
+    (sampled,) = (p.process_stats for p in trace.packet if p.process_stats is not None)
+    processes = {process.pid: process for process in sampled.processes}
+    assert processes[os.getpid()].vm_size_kb > 0
+    assert not processes[os.getpid()].fds
+    assert not processes[os.getpid()].has("smr_rss_kb")
+    probes.signal(signal.SIGTERM)
+    assert probes.wait() == 0
+    assert probes.popen.stderr is not None
+    assert probes.popen.stderr.read() == b""

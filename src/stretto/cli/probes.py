@@ -78,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
     backend = AlwaysOnBackend(address, PRODUCER)
     backend.connect_producer(ProducerConnection(DATA_SOURCES))
     backend.wait(CONNECTION_TIMEOUT_S)
-    _tell(f"{backend.problem}; retrying" if backend.problem else f"connected to {address}")
+    _tell(f"retrying: {backend.problem}" if backend.problem else f"connected to {address}")
     if on_ready is not None:
         on_ready(0)
     signal.sigwait(signals)
