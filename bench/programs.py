@@ -11,9 +11,9 @@
     cpu/auto, cpu/PEER    geometric means of the CPU time, including all child processes
 
 Figures are medians of wall time over interleaved rounds. The times include the start and the
-saving of the trace. On a busy machine, the CPU times are more reliable. Each program runs bare for
-at least `--seconds`. The benchmark opens each trace, and fails if the trace lacks a phase of the
-program, or a slice of its last second.
+saving of the trace. On a busy machine, the CPU times are more reliable. Each bare program uses
+the CPU for at least `--seconds`. The benchmark opens each trace, and fails if the trace lacks a
+phase of the program, or a slice of its last second.
 """
 
 from __future__ import annotations
@@ -56,8 +56,6 @@ class Run(NamedTuple):
     """Peak resident size of the program."""
     pss_kb: int
     """Largest proportional size of the process that was started: of the recorder, if any."""
-    step_s: float
-    """Time of all steps of the program."""
 
 
 def command(state: str, folder: Path) -> list[str]:
@@ -103,15 +101,15 @@ def run(state: str, name: str, count: int, folder: Path) -> Run:
         raise subprocess.CalledProcessError(process.returncode, arguments)
     figures = (folder / "output").read_text().rpartition("phases ")[2].split()
     cpu = usage.ru_utime + usage.ru_stime
-    return Run(wall, cpu, int(figures[2]), size.result(), float(figures[1]))
+    return Run(wall, cpu, int(figures[2]), size.result())
 
 
 def count_for(name: str, seconds: float, folder: Path) -> int:
-    """Return a number of steps for which the bare program runs at least this time."""
+    """Return a number of steps for which the bare program uses the CPU for at least this time."""
     count = 1
-    while (figures := run("bare", name, count, folder)).wall_s < seconds:
-        missing = 1.1 * (seconds - figures.wall_s)
-        count += max(1, math.ceil(missing * count / figures.step_s))
+    while (figures := run("bare", name, count, folder)).cpu_s < seconds:
+        missing = 1.1 * (seconds - figures.cpu_s) / figures.cpu_s
+        count += max(1, math.ceil(missing * count))
     return count
 
 
