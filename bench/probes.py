@@ -3,7 +3,7 @@
     python bench/probes.py [--json] [--rounds N]
 
 Both producers sample the same machine at the same time. Each figure is the CPU time of a producer
-in a session, by the number of its samples; the median of the rounds is shown.
+in a session, divided by the number of its samples; the median of the rounds is shown.
 
 sys_stats          one tick with all groups that every user may read
 sys_stats slab     one tick of /proc/slabinfo, which the kernel takes long to write
@@ -57,7 +57,7 @@ def cpu_us(pid: int) -> float:
 
 
 def measure(service: Service, case: str, pids: tuple[int, int]) -> list[float]:
-    """Run a session; return the CPU time of a sample in us, of both producers."""
+    """Run a session; return each producer's CPU time per sample, in us."""
     config = TraceConfig(
         buffers=[TraceConfig.BufferConfig(size_kb=65536)],
         data_sources=[TraceConfig.DataSource(config=CASES[case])],
@@ -73,7 +73,7 @@ def measure(service: Service, case: str, pids: tuple[int, int]) -> list[float]:
 
 
 def samples(trace: Trace, case: str, pid: int) -> float:
-    """Return the number of samples that a producer has written, in units of 100 processes."""
+    """Return how many samples a producer has written; 100 processes are one sample."""
     packets = [packet for packet in trace.packet if packet.trusted_pid == pid]
     if case.startswith("sys_stats"):
         return sum(packet.sys_stats is not None for packet in packets)

@@ -315,7 +315,7 @@ void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
   }
   if (p.snapshot.data || p.service_event.data)
     return;
-  /* The times of packets without content count too. */
+  /* The time of a packet without content advances its sequence's clock, too. */
   if (convert(m, &p, index, &ts))
     route(m, &p, index, ts);
   else if (p.event.data || p.content.data)

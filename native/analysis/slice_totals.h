@@ -15,7 +15,7 @@ struct st_slice_total {
   st_string category, name; /* 0 if the grouping doesn't have them. */
   uint32_t track, count;
   int64_t total, self, p50, p90, p99, max;
-  int64_t cpu; /* Thread time of the slices in `total` that have one. */
+  int64_t cpu; /* CPU time of the slices in `total`, where it is known. */
 };
 
 struct st_slice_totals {

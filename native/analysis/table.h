@@ -28,7 +28,7 @@ struct st_table_spec {
 
 struct st_column {
   void* data;        /* NULL while all values are NULL. */
-  uint8_t* validity; /* No bitmap while no value is NULL, or all are. */
+  uint8_t* validity; /* Absent while all values are valid, or all are NULL. */
   uint32_t nulls;
 };
 

@@ -28,13 +28,15 @@ bool st_code_accepted(PyObject* code);
 enum st_caller {
   ST_CALLER_OWN,     /* The program's own code, or code that is not known. */
   ST_CALLER_FOREIGN, /* Foreign code. */
-  ST_CALLER_SKIPPED, /* Code without slices: its caller counts instead. */
+  ST_CALLER_SKIPPED, /* Code without slices: its own caller decides. */
 };
 
-/* Returns what the code is to a foreign function that it calls. */
+/* Returns what kind of caller the code is.  Whether a call of foreign code is
+ * recorded depends on this. */
 enum st_caller st_code_as_caller(PyObject* code);
-/* Returns whether the innermost call of the calling thread, a call of `code`,
- * is a call of foreign code by foreign code, which is not recorded. */
+/* The innermost call of the calling thread is a call of `code`.  Returns true
+ * if `code` is foreign and was called by foreign code: such a call is not
+ * recorded. */
 bool st_call_is_inner_foreign(PyObject* code);
 /* Returns the name of the slices of this code object, as a borrowed str. */
 PyObject* st_code_name(PyObject* code);

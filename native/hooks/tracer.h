@@ -59,8 +59,8 @@ struct st_hooks {
   const struct st_track_event_api* api;
   PyObject* category;
   /* The code filter: a Python callable (code, module name).  It returns a bool,
-   * or the name of the code's slices, in a
-   * tuple if the code is foreign.  NULL if all code is traced. */
+   * or the name of the code's slices, which is in a tuple if the code is
+   * foreign.  NULL if all code is traced. */
   PyObject* accepts;
   /* Python functions that describe the values of a call (call_values.h), or
    * NULL. */

@@ -126,7 +126,7 @@ def _by_content(table: str, ours: list[Row], theirs: list[Row]) -> Difference:
 def _left_out(table: str, row: Row) -> bool:
     if table == "metadata":
         return row[0] in OWN_VALUES
-    # Perfetto has a row for each of its 263 statistics, we only for those that we count.
+    # Perfetto has a row for each of its 263 statistics, Stretto only for those that it counts.
     return table == "stats" and (row[4] == 0 or row[0] in UNSTABLE or row[0][:8] == "stretto_")
 
 

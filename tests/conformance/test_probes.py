@@ -71,7 +71,7 @@ class Session:
         self.theirs = [p for p in self.all if p.trusted_pid != probes]
 
     def values(self, field: str) -> tuple[list[Any], list[Any]]:
-        """Return the messages of a field that each producer has written."""
+        """Return our producer's messages of a field, and those of Perfetto's producer."""
         ours, theirs = (
             [getattr(packet, field) for packet in packets if packet.has(field)]
             for packets in (self.ours, self.theirs)
@@ -117,7 +117,7 @@ def session(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield Session(Trace.decode(consumer.read()), probes.pid, quiet.pid)
 
 
-def test_sys_stats_have_the_same_fields(session: Session) -> None:
+def test_both_producers_write_the_same_fields_of_sys_stats(session: Session) -> None:
     def shape(stats: SysStats) -> dict[str, set[str]]:
         return {
             name: {field for row in rows for field in vars(row)}
@@ -144,14 +144,14 @@ KEYS: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("group", KEYS)
-def test_sys_stats_have_the_same_rows_in_the_same_order(session: Session, group: str) -> None:
+def test_both_producers_write_the_same_rows_in_the_same_order(session: Session, group: str) -> None:
     mine, theirs = (
         [KEYS[group](r) for r in getattr(s[0], group)] for s in session.values("sys_stats")
     )
     assert mine == theirs
 
 
-def test_idle_states_are_the_same(session: Session) -> None:
+def test_both_producers_write_the_same_idle_states(session: Session) -> None:
     def states(stats: SysStats) -> dict[int, set[str]]:  # Perfetto's order is the folder's.
         rows = stats.cpuidle_state
         return {row.cpu_id: {each.state for each in row.cpuidle_state_entry} for row in rows}
@@ -171,7 +171,7 @@ COUNTS: dict[str, Callable[[SysStats], dict[object, int]]] = {
 
 
 @pytest.mark.parametrize("counts", COUNTS)
-def test_counts_grow_from_sample_to_sample_whoever_takes_it(session: Session, counts: str) -> None:
+def test_counts_also_grow_between_samples_of_both_producers(session: Session, counts: str) -> None:
     samples = [packet for packet in session.all if packet.sys_stats is not None]
     samples.sort(key=lambda packet: packet.timestamp)
     compared = 0
@@ -185,23 +185,25 @@ def test_counts_grow_from_sample_to_sample_whoever_takes_it(session: Session, co
     assert compared
 
 
-def test_constants_are_equal(session: Session) -> None:
+def test_both_producers_write_the_same_constants(session: Session) -> None:
     mine, theirs = (
         {row.key: row.value for row in s[0].meminfo} for s in session.values("sys_stats")
     )
     assert mine[1] == theirs[1]
 
 
-def test_system_info_is_equal_but_for_the_name_of_the_processor(session: Session) -> None:
+def test_both_producers_write_the_same_system_info_except_the_processors_name(
+    session: Session,
+) -> None:
     mine, theirs = session.values("cpu_info")
     for cpu in [*mine[0].cpus, *theirs[0].cpus]:
-        cpu.processor = ""  # Perfetto knows it on ARM only.
+        cpu.processor = ""  # Perfetto writes this name on ARM only.
     assert mine == theirs
     mine, theirs = session.values("interrupt_info")
     assert mine == theirs
 
 
-def test_process_trees_are_equal(session: Session) -> None:
+def test_both_producers_write_the_same_process_trees(session: Session) -> None:
     mine, theirs = (
         {process.pid: process for tree in trees for process in tree.processes}
         for trees in session.values("process_tree")
@@ -216,7 +218,7 @@ def test_process_trees_are_equal(session: Session) -> None:
     assert kernel_threads
 
 
-def test_threads_are_equal(session: Session) -> None:
+def test_both_producers_write_the_same_threads(session: Session) -> None:
     mine, theirs = (
         {thread.tid: thread for tree in trees for thread in tree.threads if thread.tgid == 1}
         for trees in session.values("process_tree")
@@ -224,7 +226,7 @@ def test_threads_are_equal(session: Session) -> None:
     assert all(mine[tid] == theirs[tid] for tid in mine.keys() & theirs.keys())
 
 
-def test_values_of_a_stopped_process_are_equal(session: Session) -> None:
+def test_both_producers_write_the_same_values_of_a_stopped_process(session: Session) -> None:
     def values(stats: list[ProcessStats]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for each in stats:

@@ -95,7 +95,7 @@ class Process:
 
 
 class ProcessGroup(Process):
-    """A process that ends with the test together with all its descendants."""
+    """A process that is killed at the end of the test, with all its descendants."""
 
     def __init__(self, *command: str, **options: Any) -> None:
         super().__init__(*command, start_new_session=True, **options)

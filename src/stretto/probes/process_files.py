@@ -53,7 +53,7 @@ def number(text: bytes) -> int | None:
 
 
 def times(stat: bytes) -> list[int]:
-    """Return the times in user and kernel mode, and the start since boot, in ns; else nothing.
+    """Return user time, kernel time, and start since boot, in ns; nothing if `stat` is damaged.
 
     The name of the process, in parentheses, may contain blanks and parentheses.
     """

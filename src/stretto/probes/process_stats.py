@@ -92,7 +92,7 @@ class ProcessStats(Probe):
     def _add_process(self, tree: ProcessTree, pid: int, *, with_threads: bool) -> None:
         status = files.Status(self._read(pid, "status"))
         if status.tgid != pid:
-            return  # The process has ended; a thread of another one may have its id now.
+            return  # The process has ended; a thread of another process may have the pid now.
         options = self._options
         times = files.times(self._read(pid, "stat")) if options.record_process_age else []
         start_ns = times[2] if times else None
@@ -172,7 +172,7 @@ class ProcessStats(Probe):
         return values | memory
 
     def _new_fds(self, pid: int) -> list[Stats.FDInfo]:
-        """Return the descriptors of a process that are new, or lead elsewhere now."""
+        """Return a process's file descriptors that are new, or lead to another file now."""
         if not self._options.resolve_process_fds:
             return []
         folder = f"proc/{pid}/fd"

@@ -83,7 +83,7 @@ class Counters:
         self._known: dict[bytes, int] = {}
 
     def key(self, name: bytes) -> int:
-        """Return the number of the counter of this kernel name; 0 if no chosen counter has it."""
+        """Return the number of the chosen counter with this kernel name; 0 if there is none."""
         key = self._known.get(name)
         if key is None:
             key = self._keys.get(_plain(name), 0)

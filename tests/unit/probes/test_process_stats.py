@@ -66,7 +66,7 @@ def status(pid: int, name: str, tgid: int = 0, nspid: str = "", kthread: int = 0
 
 
 def add_process(root: Path, pid: int, name: str, *words: str, **entries: Any) -> None:
-    """Write the files of a process; without words on its command line, of a kernel thread."""
+    """Write the files of a process. Without words of a command line, it is a kernel thread."""
     sizes = SIZES if words else ""
     text = status(pid, name, kthread=0 if words else 1, **entries) + sizes
     write_files(
@@ -155,7 +155,7 @@ def test_scan_has_names_of_threads_and_start_times_if_the_config_asks_for_them(
     assert [p.process_start_from_boot for p in tree(packet).processes] == [5555 * TICK] * 2
 
 
-def test_messages_of_main_threads_can_be_left_out_as_before_v58(root: Path) -> None:
+def test_option_leaves_out_messages_of_main_threads(root: Path) -> None:
     (packet,) = probing(
         root, scan_all_processes_on_start=True, skip_main_thread_message=True
     ).take()
@@ -171,7 +171,7 @@ def test_ids_in_inner_namespaces_are_written(root: Path) -> None:
     assert (threads[90], threads[91]) == ([5, 1], [6, 2])
 
 
-def test_thread_in_place_of_a_process_and_ended_processes_are_left_out(root: Path) -> None:
+def test_processes_that_have_ended_are_left_out_even_if_a_thread_has_their_id(root: Path) -> None:
     write_files(root, {"proc/88/status": status(88, "thread", tgid=77)})
     (root / "proc/89").mkdir()
     packets = probing(root, scan_all_processes_on_start=True).take()
@@ -188,7 +188,7 @@ def test_old_kernel_has_no_kthread_line(root: Path) -> None:
     assert by_pid(packets[1])[1].vm_size_kb == 4
 
 
-def test_poll_writes_memory_of_processes_and_then_describes_them(root: Path) -> None:
+def test_poll_writes_memory_of_processes_and_then_their_descriptions(root: Path) -> None:
     packets = probing(root, proc_stats_poll_ms=1000).take()
     assert contents(packets) == ["stats", "tree"]
     ((pid, process),) = by_pid(packets[0]).items()

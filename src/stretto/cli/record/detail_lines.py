@@ -43,12 +43,12 @@ class _Merged:
         self.calls = (self.calls or 0) + (other.calls or 0) if counted else None
 
     def is_body(self) -> bool:
-        """Whether it is the body of a module, which contains everything."""
+        """Whether the function is the body of a module: such a body contains all other calls."""
         name, file = self.function.name, self.function.file
         return name.startswith("import ") or name in ("<module>", os.path.basename(file))
 
     def is_installed(self) -> bool:
-        """Whether it belongs to the standard library or an installed package."""
+        """Whether the function belongs to the standard library or an installed package."""
         file = self.function.file
         return file.startswith("<") or is_installed(file)
 
