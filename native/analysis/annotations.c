@@ -35,7 +35,7 @@ struct path {
     (a)->size += (uint32_t)(n);               \
   } while (0)
 
-/* Appends a name: `.`, `[` and `]` inside become `_`. */
+/* Appends a name, in which `.`, `[` and `]` become `_`. */
 static void append_name(struct path* p, const char* name, size_t size) {
   uint32_t start = p->key.size;
   if (start)

@@ -196,7 +196,7 @@ static void set_path(struct st_clock* clock, const struct visit* visits,
   }
 }
 
-/* Adds the clocks of a series that were not visited yet. */
+/* Adds those clocks of a series that have not been visited yet. */
 static uint32_t visit_series(const struct st_clocks* c, struct st_map* seen,
                              struct visit* visits, uint32_t count,
                              uint32_t parent, uint32_t number) {

@@ -53,7 +53,7 @@ struct st_clocks {
   struct st_map by_id;      /* Clock number + 1. */
   struct st_map by_members; /* Hash of the members to series + 1. */
   uint64_t trace_clock;
-  bool is_locked; /* A conversion has happened. */
+  bool is_locked; /* The trace clock has been used, so it can't change. */
   uint32_t epoch; /* Counts series. */
   uint32_t snapshots;
   /* The clocks of a snapshot that is being read. */

@@ -132,7 +132,7 @@ static void add_log_row(struct st_importer* m, int64_t ts, uint32_t utid,
   st_table_add(t, cells);
 }
 
-/* Log messages are arguments, and rows of android_logs. */
+/* Adds a log message both as arguments and as a row of android_logs. */
 static void add_log(struct st_importer* m, const struct st_event* e,
                     uint32_t utid, struct st_field log,
                     struct st_arg_list* args) {

@@ -394,7 +394,7 @@ static void add_counter_event(struct st_importer* m, struct parsed* p) {
   st_arg_list_free(&args);
 }
 
-/* Converts a duration so that the slice's end is a valid time. */
+/* Converts a duration to ns, cut so that the slice ends at a valid time. */
 static int64_t duration_ns(int64_t ts, int64_t us) {
   int64_t limit = INT64_MAX - ts;
   if (us < 0)

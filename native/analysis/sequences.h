@@ -17,7 +17,7 @@
 struct st_interned {
   const uint8_t* data;
   uint32_t size;
-  st_string text; /* Field 2 in the string pool, if it has been read. */
+  st_string text; /* The message's field 2; 0 until it is read. */
 };
 
 struct st_interning {

@@ -52,9 +52,9 @@ uint32_t st_slice_begin(struct st_slices* s, uint32_t track, int64_t ts,
  * differences of an instant are 0. */
 void st_slice_set_counts(struct st_slices* s, uint32_t row,
                          struct st_thread_counts counts, bool is_instant);
-/* Finds the slice that an end closes, sets its duration.  Returns its row;
- * ST_NO_ROW if there is none.  Arguments may be added to *args until
- * st_slice_closed, which has to be called for the track. */
+/* Finds the slice that an end closes, and sets its duration.  Returns the
+ * slice's row; ST_NO_ROW if there is none.  Arguments may be added to *args
+ * until st_slice_closed, which has to be called for the track. */
 uint32_t st_slice_end(struct st_slices* s, uint32_t track, int64_t ts,
                       st_string category, st_string name,
                       struct st_arg_list** args,

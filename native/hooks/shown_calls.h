@@ -186,7 +186,7 @@ uint64_t st_shown_fit(struct st_shown_calls* s, uint64_t begin, uint64_t end);
 /* Closes the sampled calls that are not callers of the thread's innermost
  * frame, whose address is `frame`. */
 void st_shown_settle(struct st_shown_calls* s, uint64_t frame);
-/* Notes that the thread has an event now, so its stack may change. */
+/* Notes that an event of the thread happens now: its stack may change. */
 void st_shown_note_event(struct st_shown_calls* s, uint64_t now);
 /* Returns the CPU time to write at the end of a call.  `begin_cpu` is the CPU
  * time at the begin of the call.  If it is unknown, it is 0, and so is the

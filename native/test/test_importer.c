@@ -51,7 +51,8 @@ static void add_slice_event(struct trace* t, uint64_t ts, uint64_t type,
   add_event(t, ts, &event);
 }
 
-/* outer 100 to 300, inner 150 to 200; an open slice at 400. */
+/* Adds the slices outer, from 100 to 300, inner, from 150 to 200, and open, from
+ * 400 without an end. */
 static void add_slices(struct trace* t) {
   add_thread(t);
   add_slice_event(t, 100, BEGIN, "outer");

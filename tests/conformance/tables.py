@@ -38,7 +38,7 @@ UNSTABLE = ("parse_trace_duration_ns", "guess_trace_type_duration_ns", "clock_sy
 
 
 class Difference(NamedTuple):
-    """The result for one table."""
+    """The result of the comparison of one table."""
 
     table: str
     equal: int

@@ -162,10 +162,10 @@ sys.exit(main(["probes"]))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_without_root_what_only_root_may_read_is_left_out(
+def test_files_that_only_root_may_read_are_left_out_for_other_users(
     tmp_path: Path, opened: list[Any]
 ) -> None:
-    # A socket without a path needs no permission of a folder.
+    # An abstract socket has no path, so every user may connect.
     daemon = Daemon(
         tmp_path, environment={"PERFETTO_PRODUCER_SOCK_NAME": f"@stretto-probes-{os.getpid()}"}
     )

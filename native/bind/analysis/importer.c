@@ -83,7 +83,7 @@ static void importer_dealloc(PyObject* object) {
   st_bind_free(object);
 }
 
-/* Marks the importer as used by a thread without the GIL. */
+/* Marks the importer as busy, before a thread uses it without the GIL. */
 static bool enter(struct importer_object* self) {
   if (self->is_busy || self->importer->finished) {
     set_protocol_error(self->is_busy

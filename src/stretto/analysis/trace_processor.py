@@ -24,7 +24,7 @@ class QueryError(StrettoError):
 
 
 class QueryResult:
-    """The result of a query. Iterating gives rows whose values are attributes.
+    """The result of a query. Iterating over it gives rows whose values are attributes.
 
     A column that has the name of an earlier column, or a keyword as its name, is an attribute by
     its position: `_1`.

@@ -111,7 +111,7 @@ def vmstat(text: bytes, counters: Counters, stats: Stats) -> None:
 
 
 def stat(text: bytes, chosen: Collection[int], stats: Stats) -> None:
-    """Write /proc/stat: CPU times, interrupts, soft interrupts, forks; all if none is chosen."""
+    """Write the chosen counters of /proc/stat; if none is chosen, all of them."""
     if not chosen or SysStatsConfig.STAT_CPU_TIMES in chosen:
         for cpu, times in _CPU.findall(text):
             _cpu_times(int(cpu), times.split(), stats)
@@ -198,7 +198,7 @@ def psi(text: bytes, some: int, stats: Stats) -> None:
 
 
 def thermal(name: str, kind: bytes, temperature: bytes, stats: Stats) -> None:
-    """Write a zone of /sys/class/thermal, in degrees Celsius."""
+    """Write the temperature of a zone of /sys/class/thermal, in degrees Celsius."""
     if (value := signed(temperature)) is not None:
         with stats.add_thermal_zone() as row:
             row.set_name(name)

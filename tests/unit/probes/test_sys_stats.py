@@ -116,7 +116,7 @@ def test_stat_has_cpu_times_and_counts_of_interrupts_and_forks() -> None:
         (SysStatsConfig.STAT_FORK_COUNT, {"num_forks"}),
     ],
 )
-def test_stat_counters_choose_parts_of_proc_stat(chosen: int, fields: set[str]) -> None:
+def test_only_the_chosen_parts_of_proc_stat_are_written(chosen: int, fields: set[str]) -> None:
     assert set(vars(written(files.stat, STAT, [chosen]))) == fields
 
 
