@@ -333,7 +333,7 @@ def test_summary_names_the_functions_that_took_the_time(folder: Path, oracle: An
     program = {
         "warm": ["f0", "body"],
         "count": 10_000,
-        "steps": [("f1", 0, 0.3, [], "sleep")],
+        "steps": [("f1", 0, 0.3, [], "sleep"), ("f1", 0, 0.2, [], "burn")],
         "threads": [],
     }
     run = recorded(folder, program)
