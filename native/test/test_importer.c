@@ -51,8 +51,8 @@ static void add_slice_event(struct trace* t, uint64_t ts, uint64_t type,
   add_event(t, ts, &event);
 }
 
-/* Adds the slices outer, from 100 to 300, inner, from 150 to 200, and open, from
- * 400 without an end. */
+/* Adds three slices: outer from 100 to 300, inner from 150 to 200, and open,
+ * which begins at 400 and has no end. */
 static void add_slices(struct trace* t) {
   add_thread(t);
   add_slice_event(t, 100, BEGIN, "outer");

@@ -303,7 +303,7 @@ def test_threshold_of_call_durations_rises_with_the_size_of_the_trace(
 
 @pytest.mark.thorough
 def test_calls_above_a_raised_threshold_are_shown(folder: Path, oracle: Any) -> None:
-    """The calls of 50 threads fill half of the trace's size; the raised threshold exceeds them."""
+    """The calls of 50 threads fill half of the trace's size, so the threshold rises."""
     step = ("f0", 0, 0.025, [("g1", 1, 0.0003, [], "sleep")] * 10, "sleep")
     program = {"warm": [], "count": 0, "steps": [step], "threads": [[step] * 100] * 50}
     trace = Trace(recorded(folder, program, "--size", "8mb"), oracle)

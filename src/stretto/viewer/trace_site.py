@@ -157,7 +157,7 @@ def ui_url(ui: str, trace_url: str, commands: str = "") -> str:
     Args:
         ui: Address of the UI: `https://ui.perfetto.dev`.
         trace_url: Address from which the UI fetches the trace.
-        commands: Commands that the UI runs then, as JSON.
+        commands: Commands that the UI runs when the trace is open, as JSON.
     """
     address = f"{ui.rstrip('/')}/#!/?url={quote(trace_url, safe=':/')}"
     return f"{address}&startupCommands={quote(commands)}" if commands else address
