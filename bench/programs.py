@@ -105,7 +105,7 @@ def run(state: str, name: str, count: int, folder: Path) -> Run:
 
 
 def count_for(name: str, seconds: float, folder: Path) -> int:
-    """Return a number of steps for which the bare program uses the CPU for at least this time."""
+    """Return a number of steps that takes the bare program at least `seconds` of CPU time."""
     count = 1
     while (figures := run("bare", name, count, folder)).cpu_s < seconds:
         missing = 1.1 * (seconds - figures.cpu_s) / figures.cpu_s

@@ -2,7 +2,7 @@
  *
  * A list is built in a st_arg_list, and stored as rows of the table args that
  * share an arg_set_id, the number of the first row.  Equal lists are stored
- * once.  A key that is added again replaces the value in place.
+ * once.  If a key is added again, the new value replaces the old one in place.
  */
 #pragma once
 

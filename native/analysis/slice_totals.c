@@ -13,7 +13,8 @@ static int64_t cell(const struct slices* s, uint32_t row, uint32_t column) {
   return st_table_get(s->table, row, column).i;
 }
 
-/* Finds the bounds of the trace, as Perfetto's table trace_bounds. */
+/* Finds the first and the last time of the trace, as in Perfetto's table
+ * trace_bounds. */
 static void find_bounds(struct st_slice_totals* t, const struct slices* s,
                         const struct st_table* counters) {
   int64_t first = INT64_MAX, end = INT64_MIN;

@@ -69,6 +69,7 @@ void st_table_set(struct st_table* t, uint32_t row, uint32_t column,
                   struct st_cell cell);
 struct st_cell st_table_get(const struct st_table* t, uint32_t row,
                             uint32_t column);
-/* Gives each column its memory, so that columns can be read by others. */
+/* Gives memory to columns that have none, so that other code can read all
+ * columns. */
 void st_table_complete(struct st_table* t);
 void st_table_free(struct st_table* t);

@@ -44,8 +44,8 @@ bool st_auto_enter(PyObject* code);
  * the call, or NULL. The result is that of st_auto_enter(). */
 bool st_auto_leave(PyObject* code, PyObject* raised);
 
-/* Handles the begin of a call at an offset of the code, of a C function or
- * another object.  The result is that of st_auto_enter(). */
+/* Handles the begin of a call that `code` makes at `offset`.  The callable is a
+ * C function or another object.  The result is that of st_auto_enter(). */
 bool st_auto_c_call(PyObject* code, PyObject* offset, PyObject* callable);
 /* Handles the end of a call of a C function. */
 void st_auto_c_return(void);

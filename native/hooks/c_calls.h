@@ -24,7 +24,7 @@
 
 enum {
   ST_LONG_C_CALL_NS = 1000000,
-  /* After this number of short calls in a row a site is switched off. */
+  /* A call site is switched off after this number of short calls in a row. */
   ST_SHORT_C_CALLS = 2,
 };
 

@@ -159,7 +159,8 @@ static const struct event kAutoCEvents[] = {
     {"C_RETURN", on_auto_c_return},
     {"C_RAISE", on_auto_c_return},
 };
-/* Replace those of kPythonEvents if values of calls are recorded. */
+/* If values of calls are recorded, these callbacks replace the callbacks in
+ * kPythonEvents for the same events. */
 static const struct event kValueEvents[] = {
     {"PY_START", on_enter_with_values},
     {"PY_RETURN", on_leave_with_values},

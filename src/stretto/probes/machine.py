@@ -41,7 +41,7 @@ class Machine:
     def read(self, path: str) -> bytes:
         """Return the contents of a file; empty if it can't be read.
 
-        The files of /proc end at a read of no bytes: a shorter read than asked for isn't the end.
+        A file of /proc has ended when a read returns no bytes, but not when it returns few bytes.
         """
         data = b""
         try:

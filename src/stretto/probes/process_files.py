@@ -83,7 +83,7 @@ class Status:
 
         Args:
             cmdline: The contents of `cmdline`; empty for kernel threads and zombies.
-            start_ns: The time of its start since boot.
+            start_ns: The time from boot to the start of the process; None if unknown.
         """
         words = [word.decode(errors="replace") for word in cmdline.split(b"\0") if word]
         process = ProcessTree.Process(
