@@ -70,10 +70,13 @@ def test_items_of_three_producers_and_two_consumers_have_flows(method: str) -> N
     for process in producers + consumers:
         process.start()
     answers = [sink.get(timeout=60) for _ in producers]
+    # A thread of each producer writes its items; when the process has ended, all are written.
+    for process in producers:
+        process.join()
     for _ in consumers:
         jobs.put(None)
     answers += [sink.get(timeout=60) for _ in consumers]
-    for process in producers + consumers:
+    for process in consumers:
         process.join()
     close(jobs, sink)
     put: dict[int, int] = {}
