@@ -142,7 +142,7 @@ if os.fork() == 0: os._exit(0)
 os.wait()
 before = time.process_time(); time.sleep(0.5)  # sleep: Stretto must not use CPU time
 spent = time.process_time() - before
-print(files[0], sum(os.fstat(fd).st_size for fd in files), spent < 0.2)
+print(files[0] < 8, sum(os.fstat(fd).st_size for fd in files), spent < 0.2)
 """
 
 
@@ -150,11 +150,12 @@ def test_program_is_recorded_until_it_closes_all_descriptors(oracle, tmp_path, t
     """A daemon may close all descriptors, also those of Stretto.
 
     Stretto must not write into files that get the numbers of its closed descriptors, and must not
-    use CPU time.
+    use CPU time. One of its threads may have a file open for a moment, so the first file's number
+    may be above 3.
     """
     (tmp_path / "files").mkdir()
     run = record(trace, "--ring", "-c", CLOSES_EVERYTHING, str(tmp_path / "files"))
-    assert (run.status, run.stdout) == (0, "3 0 True\n")
+    assert (run.status, run.stdout) == (0, "True 0 True\n")
     assert "closed all its descriptors" in run.stderr
     assert "f" in names(check_trace(oracle, run.trace, complete=False))
 
