@@ -61,7 +61,7 @@ static uint32_t take_loss(struct st_sequence* s) {
   return loss;
 }
 
-/* Adds the counters that the reader collected without the lock to the stats.  A
+/* Adds the reader's counts to the stats: the reader counts without the lock.  A
  * loss that was not returned with a packet is given back to its sequence. */
 static void settle(struct st_trace_buffer* b) {
   struct st_reader* reader = &b->reader;

@@ -48,7 +48,7 @@ class Probe(stretto.DataSource):
         """Begin to record."""
 
     def flush(self) -> None:
-        """Write what is kept back."""
+        """Write the packets that are kept back."""
 
     def clear_incremental_state(self) -> None:
         """Write again the state that later packets need."""

@@ -93,7 +93,7 @@ class Counters:
 
 
 def meminfo(text: bytes, counters: Counters, stats: Stats) -> None:
-    """Write counters of /proc/meminfo, in kB."""
+    """Add the counters of /proc/meminfo to the stats, in kB."""
     for name, value in _MEMINFO.findall(text):
         if key := counters.key(name):
             with stats.add_meminfo() as row:
@@ -102,7 +102,7 @@ def meminfo(text: bytes, counters: Counters, stats: Stats) -> None:
 
 
 def vmstat(text: bytes, counters: Counters, stats: Stats) -> None:
-    """Write counters of /proc/vmstat."""
+    """Add the counters of /proc/vmstat to the stats."""
     for name, value in _VMSTAT.findall(text):
         if key := counters.key(name):
             with stats.add_vmstat() as row:
@@ -111,7 +111,7 @@ def vmstat(text: bytes, counters: Counters, stats: Stats) -> None:
 
 
 def stat(text: bytes, chosen: Collection[int], stats: Stats) -> None:
-    """Write the chosen counters of /proc/stat; if none is chosen, all of them."""
+    """Add the chosen counters of /proc/stat to the stats; if none is chosen, all of them."""
     if not chosen or SysStatsConfig.STAT_CPU_TIMES in chosen:
         for cpu, times in _CPU.findall(text):
             _cpu_times(int(cpu), times.split(), stats)
@@ -152,7 +152,7 @@ def _cpu_times(cpu: int, times: list[bytes], stats: Stats) -> None:
 
 
 def buddyinfo(text: bytes, stats: Stats) -> None:
-    """Write /proc/buddyinfo: free blocks of 1, 2, 4, … pages in each memory zone."""
+    """Add /proc/buddyinfo to the stats: free blocks of 1, 2, 4, … pages in each memory zone."""
     for node, zone, counts in _BUDDY.findall(text):
         with stats.add_buddy_info() as row:
             row.set_node(node.decode())
@@ -162,7 +162,7 @@ def buddyinfo(text: bytes, stats: Stats) -> None:
 
 
 def diskstat(text: bytes, stats: Stats) -> None:
-    """Write /proc/diskstats; old kernels have neither discards nor flushes."""
+    """Add /proc/diskstats to the stats. In old kernels it has neither discards nor flushes."""
     for name, numbers in _DISK.findall(text):
         with stats.add_disk_stat() as row:
             row.set_device_name(name.decode(errors="replace"))
@@ -190,7 +190,7 @@ PSI = {
 
 
 def psi(text: bytes, some: int, stats: Stats) -> None:
-    """Write a file of /proc/pressure: how long some, or all, tasks have waited."""
+    """Add a file of /proc/pressure to the stats: how long some, or all, tasks have waited."""
     for kind, total in _PSI.findall(text):
         with stats.add_psi() as row:
             row.set_resource(some + (kind == b"full"))
@@ -198,7 +198,7 @@ def psi(text: bytes, some: int, stats: Stats) -> None:
 
 
 def thermal(name: str, kind: bytes, temperature: bytes, stats: Stats) -> None:
-    """Write the temperature of a zone of /sys/class/thermal, in degrees Celsius."""
+    """Add the temperature of a zone of /sys/class/thermal to the stats, in degrees Celsius."""
     if (value := signed(temperature)) is not None:
         with stats.add_thermal_zone() as row:
             row.set_name(name)
@@ -207,7 +207,7 @@ def thermal(name: str, kind: bytes, temperature: bytes, stats: Stats) -> None:
 
 
 def cpuidle(cpu: int, times: Mapping[bytes, bytes], stats: Stats) -> None:
-    """Write the time that a CPU has spent in each idle state, by the state's name."""
+    """Add the time that a CPU has spent in each idle state to the stats."""
     with stats.add_cpuidle_state() as row:
         row.set_cpu_id(cpu)
         for name, time in times.items():
@@ -217,7 +217,7 @@ def cpuidle(cpu: int, times: Mapping[bytes, bytes], stats: Stats) -> None:
 
 
 def slab(text: bytes, stats: Stats) -> None:
-    """Write /proc/slabinfo: the kernel's caches of objects, and their sizes in pages."""
+    """Add /proc/slabinfo to the stats: the kernel's caches of objects, and their sizes in pages."""
     for name, pages, slabs in _SLAB.findall(text):
         with stats.add_slab_info() as row:
             row.set_name(name.decode(errors="replace"))

@@ -129,7 +129,7 @@ class TestConnectionNames:
         assert len(arrows) == 6
 
     @pytest.mark.parametrize("accepted", ["in time", "too late"])
-    def test_messages_of_a_closed_client_have_arrows_if_the_server_accepted_it_before_the_close(
+    def test_messages_have_arrows_if_the_server_accepted_the_client_before_the_client_closed(
         self, tmp_path: Path, accepted: str
     ) -> None:
         path = str(tmp_path / "sock")

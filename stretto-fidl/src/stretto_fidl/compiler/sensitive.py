@@ -52,7 +52,7 @@ def _from_above(element: Element) -> CompiledAttribute | None:
 def _of_use(use: TypeUse | None) -> CompiledAttribute | None:
     """Return `@sensitive` if an alias or new type in `use` has this attribute; else None.
 
-    `use` may name the alias or new type itself, or as the type of its elements.
+    `use` may be the alias or new type, or an array or vector of it.
     """
     while use is not None:
         for decl in (use.alias.decl if use.alias else None, use.type.decl):
