@@ -268,9 +268,9 @@ static void append_annotation(struct thread_state* t, struct thread_sequence* s,
     st_put_size_field(out->data + size_field, (uint32_t)size);
   } else if (size < 0x80) {
     out->data[size_field] = (uint8_t)size;
+  } else {
     /* A long string has to be moved, because its size field needs four
      * bytes. */
-  } else {
     if (!builder_room(out, 3))
       return;
     memmove(out->data + start + 3, out->data + start, size);

@@ -6,17 +6,18 @@ import csv
 import io
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stretto.analysis.trace_processor import QueryError, TraceProcessor
 from stretto.base.errors import CommandError, DecodeError
+from stretto.cli.text_table import as_table
 from stretto.cli.verb_parser import VerbParser
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
-    Rows = list[tuple[Any, ...]]
+    from stretto.cli.text_table import Rows
 
 DESCRIPTION = """\
 Run SQL on a trace: Perfetto's tables, in DuckDB's dialect (pip install 'stretto[analysis]').
@@ -29,8 +30,6 @@ Tables: slice, thread_track, process_track, track, counter, counter_track, count
 process, args, flow, android_logs, clock_snapshot, metadata, stats, trace_bounds. Times are ns.
 """
 
-_MAX_WIDTH = 60
-
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = VerbParser("query", DESCRIPTION)
@@ -41,33 +40,6 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     if parsed.trace == parsed.sql == "-":
         parser.error("standard input can be the trace or the SQL, not both")
     return parsed
-
-
-def _text(value: object) -> str:
-    """Format a value for the table, on one line."""
-    text = "[NULL]" if value is None else str(value)
-    text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-    return text if len(text) <= _MAX_WIDTH else text[: _MAX_WIDTH - 1] + "…"
-
-
-def as_table(columns: Sequence[str], rows: Rows, right: Collection[str] = ()) -> str:
-    """Format rows as aligned columns; numbers and columns in `right` are aligned to the right."""
-    cells = [[_text(value) for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-    numeric = [
-        name in right
-        or (bool(rows) and all(row[i] is None or isinstance(row[i], int | float) for row in rows))
-        for i, name in enumerate(columns)
-    ]
-    lines = [columns, ["-" * width for width in widths], *cells]
-    return "".join(
-        "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(line, widths, numeric, strict=True)
-        ).rstrip()
-        + "\n"
-        for line in lines
-    )
 
 
 def as_csv(columns: Sequence[str], rows: Rows) -> str:

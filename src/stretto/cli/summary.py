@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from stretto.analysis.trace_summary import summarize
 from stretto.analysis.trace_tables import import_trace
 from stretto.base.errors import CommandError, DecodeError
-from stretto.cli.query import as_table
 from stretto.cli.record.detail_lines import time_text
 from stretto.cli.record.summary import kept_text, losses, summary
+from stretto.cli.text_table import as_table
 from stretto.cli.verb_parser import VerbParser
 from stretto.protos.trace import TraceStats
 from stretto.recorder.host.contents import Contents

@@ -1,7 +1,7 @@
 """Runs the files of FIDL's conformance suite: `python -m fidl_support.gidl PATH`.
 
-PATH is a folder with `.gidl` files and the `.fidl` files of their types, or one such file, whose
-types are in the same folder. The program prints for each file how many cases passed, failed, or are
+PATH is a folder with `.gidl` files and the `.fidl` files of their types, or one `.gidl` file in
+such a folder. The program prints for each file how many cases passed, failed, or are
 not supported:
 
     golden.gidl          30 passed    0 failed    0 unsupported
@@ -9,7 +9,7 @@ not supported:
 A case is run for encoding and for decoding, in each wire format for which it has bytes. Wire format
 v1 is only decoded. These cases are not supported:
 
-- cases in which bindings keep the bytes of unknown members: these bindings drop them;
+- cases in which bindings keep the bytes of unknown members: Stretto's drop them;
 - cases with a signalling NaN of 32 bits, which floats can't hold before Python 3.14;
 - cases that fail here, and that `bindings_allowlist` restricts to other bindings.
 """

@@ -8,7 +8,8 @@ import pytest
 
 import stretto
 from stretto.cli.main import main
-from stretto.cli.query import as_csv, as_table
+from stretto.cli.query import as_csv
+from stretto.cli.text_table import as_table
 from tests.support.recorded_events import record
 
 pytest.importorskip("duckdb")

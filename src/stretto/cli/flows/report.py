@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING
 
 from stretto.analysis.rpc_summary import by_method, slowest, unmatched
+from stretto.cli.text_table import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -107,16 +108,8 @@ def _aligned(table: Sequence[Row]) -> str:
     columns = [name for name in table[0] if name not in ("ts", "flow") and "_p90_" not in name]
     lines = [[_heading(name) for name in columns]]
     lines += [[_cell(row[name], name) for name in columns] for row in table]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
     numbers = [name.endswith("_ns") or name in ("count", "unmatched") for name in columns]
-    return "".join(
-        "  ".join(
-            cell.rjust(width) if number else cell.ljust(width)
-            for cell, width, number in zip(line, widths, numbers, strict=True)
-        ).rstrip()
-        + "\n"
-        for line in lines
-    )
+    return aligned(lines, numbers)
 
 
 def _heading(name: str) -> str:

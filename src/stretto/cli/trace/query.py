@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stretto.cli.text_table import aligned
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -116,13 +118,7 @@ def shortened(names: Sequence[str], all_names: bool) -> str:
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Format rows as lines with aligned columns."""
     # Peers choose these names: control characters must not reach the terminal.
-    safe = [[_printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*safe, strict=True)]
-    lines = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in safe
-    )
-    return "".join(f"{line}\n" for line in lines)
+    return aligned([[_printable(cell) for cell in row] for row in rows])
 
 
 def _printable(text: str) -> str:

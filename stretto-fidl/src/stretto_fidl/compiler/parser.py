@@ -144,7 +144,7 @@ def _member_verdict(words: list[Token], position: int) -> bool | None:
 
 
 def _parameters_verdict(words: list[Token], position: int) -> bool | None:
-    """Return a verdict: True for `(T name` and `(vector<T> name`, False for `(struct {`."""
+    """As `_verdict`: True for `(T name` and `(vector<T> name`, False for `(struct {`."""
     depth = 0
     for offset in range(1, _LONGEST_PARAMETER):
         word = _word(words, position + offset)
@@ -160,7 +160,7 @@ def _parameters_verdict(words: list[Token], position: int) -> bool | None:
 
 
 def _service_verdict(words: list[Token], position: int) -> bool | None:
-    """Return a verdict: True for a member `P name;`, False for `name client_end:P;`."""
+    """As `_verdict`: True for a member `P name;`, False for `name client_end:P;`."""
     if _word(words, position + 3).kind != NAME:
         return None
     rest = (_word(words, position + offset).kind for offset in range(4, 40))
