@@ -15,7 +15,7 @@ BEST = MachineState(python=(3, 14), perf_event_paranoid=1, tracefs="readable", s
 
 CASES: list[tuple[Callable[[MachineState], Finding], dict[str, Any], str, str]] = [
     (findings.native_part, {"native": False, "system": "Darwin arm64"}, MISSING, "on Darwin arm64"),
-    (findings.python, {"python": (3, 11)}, LIMITED, "`--auto` and `--attach` don't work"),
+    (findings.python, {"python": (3, 11)}, LIMITED, "also with `--auto`; `--attach` doesn't work"),
     (findings.python, {"python": (3, 13)}, LIMITED, "--attach PID` doesn't work"),
     (findings.python, {"free_threaded": True}, LIMITED, "with PYTHON_GIL=0 nothing is recorded"),
     (findings.shared_memory, {"memfd_error": "no memfd"}, MISSING, "no memfd. `stretto record`"),
