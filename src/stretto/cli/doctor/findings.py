@@ -45,8 +45,8 @@ def python(state: MachineState) -> Finding:
         text = "free-threaded: importing stretto enables the GIL; with PYTHON_GIL=0 nothing is "
         return Finding(LIMITED, "python", f"{text}recorded")
     if state.python < (3, 12):
-        text = "3.11: recording function calls costs more than on 3.12 and later, also with `--auto`; "
-        return Finding(LIMITED, "python", f"{text}`--attach` doesn't work")
+        text = "3.11: recording function calls costs more than on 3.12 and later, also with "
+        return Finding(LIMITED, "python", f"{text}`--auto`; `--attach` doesn't work")
     if state.python < (3, 14):
         return Finding(LIMITED, "python", "before 3.14: `stretto record --attach PID` doesn't work")
     return Finding(OK, "python", "all that `stretto record` can do works with this version")
