@@ -6,6 +6,7 @@
 #include "hooks/call_stack.h"
 #include "hooks/code_filter.h"
 #include "hooks/collections.h"
+#include "hooks/manager_lives.h"
 #include "hooks/stack_sampler.h"
 #include "hooks/task_lives.h"
 #include "hooks/tracer.h"
@@ -233,7 +234,8 @@ static int module_exec(PyObject* module) {
     return -1;
   if (PyModule_AddIntConstant(module, "DEFAULT_MAX_DEPTH", DEFAULT_MAX_DEPTH) <
           0 ||
-      st_add_around(module) < 0 || st_add_task_lives(module) < 0)
+      st_add_around(module) < 0 || st_add_task_lives(module) < 0 ||
+      st_add_manager_lives(module) < 0)
     return -1;
   return st_backend_add(module);
 }

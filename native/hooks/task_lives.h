@@ -1,25 +1,11 @@
-/* Task lives: the asyncio tasks that are not done, by address.
+/* Task lives: the tasks of asyncio and trio that are not done (lives.h).
  *
- * A life holds a weak reference to its task, and the times of the task's
- * creation and of its last step.  A task that lives long enough to be seen gets
- * a lane, a Python object that writes the task's slices:
+ * The steps of asyncio's tasks are calls of Handle._run (around.h).  Those of
+ * trio's tasks are reported by an instrument of trio.
  *
- *   look(lane, task, created, looked, suspended, now, resumes) -> lane
- *                     before a step, after a wait long enough to be seen;
- *                     at the end of a recording without a step
- *   end(lane, task, created, looked, now)
- *                     when the task is done
+ * Besides look() and end(), asyncio's tasks have the callback
+ *
  *   failed(exception)   when an exception has ended a task, of any age
- *
- * `looked` is the time of the last look, at first that of the first step.
- * `suspended` is the end of the last step, 0 before the first one.  `lane` is
- * None at first.
- *
- * With auto detail, a lane needs a task as old as the threshold.  The rates of
- * new lives and of new lanes are limited.  Other tasks are only counted.
- *
- * Threads: the GIL guards all lives.  The callbacks may release it, so a life
- * is searched again after each callback.
  */
 #pragma once
 
@@ -36,6 +22,6 @@ PyObject* st_task_step_begins(PyObject* handle, uint64_t now);
  * st_task_step_begins() returned.  A pending exception stays set. */
 void st_task_step_ended(PyObject* task, uint64_t now);
 
-/* Adds the functions watch_tasks, look_at_tasks, creation_begins and
- * task_created to the module.  Returns -1 with an exception set on failure. */
+/* Adds the functions for tasks to the module.  Returns -1 with an exception set
+ * on failure. */
 int st_add_task_lives(PyObject* module);

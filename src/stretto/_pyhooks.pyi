@@ -94,7 +94,7 @@ def watch_tasks(
     every: bool,
     /,
 ) -> None:
-    """Watch asyncio tasks from now on. If `look` is None, stop watching.
+    """Watch tasks of asyncio and trio from now on. If `look` is None, stop watching.
 
     Args:
         look: called with the lane of a task (None at first), the task, and the times of its
@@ -122,6 +122,37 @@ def creation_begins(*args: Any, **kwargs: Any) -> int | None:
 
 def task_created(created: int, task: object, /) -> None:
     """Watch a new task. This observer is called after a task was created."""
+
+def task_resumes(task: object, /) -> None:
+    """Handle the begin of a step of trio."""
+
+def task_suspends(task: object, /) -> None:
+    """Handle the end of a step of trio."""
+
+def task_exits(task: object, /) -> None:
+    """Handle the end of a task of trio."""
+
+def watch_managers(
+    look: Callable[[Any, Any, int, int, int, int, bool], object] | None,
+    end: Callable[[Any, Any, int, int, int], object] | None,
+    /,
+) -> None:
+    """Watch context managers made of generators from now on; as `watch_tasks`."""
+
+def look_at_managers() -> tuple[int, int]:
+    """Look at the context managers that are open; as `look_at_tasks`."""
+
+def manager_enters(manager: object, /) -> object:
+    """Watch a context manager. This observer is called before its `__enter__`."""
+
+def manager_entered(manager: object, result: object, /) -> None:
+    """Handle the end of a context manager's `__enter__`, or of the coroutine that it returned."""
+
+def manager_exits(manager: object, /, *args: object) -> object:
+    """Handle the begin of a context manager's `__exit__`."""
+
+def manager_exited(manager: object, result: object, /) -> None:
+    """Handle the end of a context manager's `__exit__`, or of the coroutine that it returned."""
 
 @final
 class Around:

@@ -114,3 +114,87 @@ def test_eager_task_has_a_lane(lanes: Any, mode: str) -> None:
     rows = lanes(mode, "eager").query(sql + " order by ts, depth")
     assert [name for name, _ in rows] == ["eager", "handler", "fetch", "fetch"]
     assert rows[0][1] == "done"
+
+
+ELSEWHERE = """\
+import sys
+import anyio, stretto
+
+async def fetch(seconds):
+    with stretto.slice("own"):
+        await anyio.sleep(seconds)  # sleep: a wait to be seen
+
+async def fails():
+    await anyio.sleep(0.01)  # sleep: a wait to be seen
+    raise KeyError("qty")
+
+async def main():
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fetch, 0.3, name="first")
+            tasks.start_soon(fetch, 0.2)
+            await fetch(0.1)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fails)
+            tasks.start_soon(fetch, 600)
+    except* KeyError:
+        pass
+
+async def count():
+    if "uvloop" in sys.argv:
+        import asyncio, uvloop
+        assert isinstance(asyncio.get_running_loop(), uvloop.Loop)
+    await main()
+
+use_uvloop = {"use_uvloop": True} if "uvloop" in sys.argv else {}
+anyio.run(count, backend=sys.argv[1], backend_options=use_uvloop)
+"""
+LOOPS = {"asyncio": "asyncio", "uvloop": "asyncio uvloop", "trio": "trio"}
+
+
+@pytest.fixture(params=LOOPS)
+def elsewhere(request: Any, oracle: Any, tmp_path: Path) -> Any:
+    """Return a function that records the program on an event loop and returns its trace."""
+    pytest.importorskip("anyio")
+    if request.param != "asyncio":
+        pytest.importorskip(request.param)
+
+    def run(mode: str) -> tuple[str, Any]:
+        (tmp_path / "shop.py").write_text(ELSEWHERE)
+        arguments = LOOPS[request.param].split()
+        done = record(tmp_path / "shop.pftrace", mode, "shop.py", *arguments, cwd=tmp_path)
+        assert done.status == 0, done.stderr
+        return arguments[0], check_trace(oracle, done.trace)
+
+    return run
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_tasks_of_anyio_have_lanes_on_each_event_loop(elsewhere: Any, mode: str) -> None:
+    library, trace = elsewhere(mode)
+    lanes = LANES.replace("asyncio tasks", f"{library} tasks")
+    rows = trace.query(f"select lane, name, result from ({lanes}) where depth = 0")
+    titles = {title.partition(" (")[0]: result for title, _, result in rows}
+    assert titles["fails"] == "KeyError"
+    assert titles["count"] == "done"
+    results = sorted(result for title, _, result in rows if title.startswith("fetch "))
+    assert results == ["cancelled", "done", "done"]
+    assert "first" in {name for _, name, _ in rows}
+    calls = trace.query(
+        f"select name from ({lanes}) where lane = 'fetch (first)' order by ts, depth"
+    )
+    names = [name for (name,) in calls]
+    assert names[0] == "first"
+    assert names.index("fetch") < names.index("anyio.sleep") < names.index("await")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_own_slices_of_interleaved_tasks_are_on_tracks_of_their_tasks(
+    elsewhere: Any, mode: str
+) -> None:
+    _, trace = elsewhere(mode)
+    sql = "select depth, track.name from slice join track on track.id = track_id"
+    rows = sorted(trace.query(f"{sql} where slice.name = 'own'"))
+    assert [depth for depth, _ in rows] == [0] * 4
+    names = [name.removeprefix("__main__.") for _, name in rows]
+    assert sorted(names) == ["count", "fetch", "fetch", "first"]

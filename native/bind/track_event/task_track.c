@@ -69,16 +69,17 @@ static PyObject* running_task(void) {
 }
 
 /* Finds the track of the task that asyncio.current_task() returns.  Returns
- * false if that function is not set. */
+ * false if that function is not set, or if no event loop of asyncio runs in
+ * this thread. */
 static bool use_track_of_current_task(struct thread_state* t) {
-  if (!current_task)
+  PyObject* task = current_task ? running_task() : NULL;
+  if (!task)
     return false;
-  PyObject* task = running_task();
-  if (task && task != Py_None)
+  if (task != Py_None)
     use_track_of(t, task);
   else
     set_task_track(t, NULL);
-  Py_XDECREF(task);
+  Py_DECREF(task);
   return true;
 }
 

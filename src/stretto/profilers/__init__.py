@@ -1,8 +1,8 @@
 """The built-in categories: events of the interpreter and the standard library.
 
-    python.functions    calls                       functions
+    python.functions    calls, context managers     functions, context_managers
     python.gc           garbage collections         gc
-    python.asyncio      tasks and their steps       asyncio_tasks, task_lanes
+    python.asyncio      tasks and their steps       asyncio_tasks, task_lanes, trio_tasks, uvloop_tasks
     python.log          log records from INFO up    log
     python.exceptions   uncaught exceptions         exceptions
 

@@ -11,8 +11,8 @@ The last step of a task that failed has the argument `exception`. On CPython 3.1
 argument `awaited_by` names the tasks that wait for the task, directly or through a future such as
 that of `gather`.
 
-With auto detail, tasks and steps that are shorter than the threshold are not shown. On event loops
-that have their own handles (uvloop), no tasks and no steps are shown.
+With auto detail, tasks and steps that are shorter than the threshold are not shown. Tasks of trio
+have lanes, too, but no slices for steps and no flows (`trio_tasks`).
 """
 
 from __future__ import annotations
@@ -24,29 +24,21 @@ import stretto
 from stretto import _pyhooks
 from stretto._native import boottime_ns
 from stretto.client.track_event import slots
-from stretto.profilers import functions
+from stretto.profilers import functions, trio_tasks, uvloop_tasks
 from stretto.profilers.patch import Patch
-from stretto.profilers.task_lanes import Lane, category, coroutine_name, group
+from stretto.profilers.task_lanes import Lane, category, coroutine_name, is_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
     from collections.abc import Iterator
-    from typing import Any, TypeGuard
-
-
-def _is_task(value: object) -> TypeGuard[Task[Any]]:
-    tasks = sys.modules.get("asyncio.tasks")
-    if tasks is None:
-        return False
-    # `Task` may be the class in C; `_PyTask` is the class in Python.
-    return isinstance(value, tasks.Task) or isinstance(value, tasks._PyTask)  # noqa: SIM101, SLF001
+    from typing import Any
 
 
 def _awaiters(future: Any) -> Iterator[Task[Any]]:
     """Return the tasks that wait for a future, from asyncio's own call graph."""
     for awaiter in getattr(future, "_asyncio_awaited_by", None) or ():  # CPython 3.14 and later
-        if _is_task(awaiter):
+        if is_task(awaiter):
             yield awaiter
         else:
             yield from _awaiters(awaiter)
@@ -68,9 +60,9 @@ class _Steps:
     def _begin(self, handle: Any, timestamp: int | None = None) -> Any:
         """Begin the slice of a step; None if the handle's callback isn't a task's method."""
         task = getattr(handle._callback, "__self__", None)  # noqa: SLF001
-        if not category.enabled or not _is_task(task):
+        if not category.enabled or not is_task(task):
             return None
-        awaited = [arg for arg in handle._args or () if _is_task(arg)]  # noqa: SLF001
+        awaited = [arg for arg in handle._args or () if is_task(arg)]  # noqa: SLF001
         arguments = {"task": task.get_name()}
         if awaiters := [awaiter.get_name() for awaiter in _awaiters(task)]:
             arguments["awaited_by"] = ", ".join(sorted(awaiters))
@@ -103,7 +95,7 @@ class _Steps:
         return category.enabled or None
 
     def after_create(self, _token: object, task: Any) -> None:
-        if _is_task(task):
+        if is_task(task):
             category.instant(
                 "create task",
                 track=stretto.thread_track(),
@@ -113,14 +105,18 @@ class _Steps:
             )
 
 
-def _look(lane: Lane | None, task: Task[Any], created: int, *times: Any) -> Lane:
-    lane = lane or Lane(task, created)
+def _make_lane(task: Any, created: int) -> Lane:
+    return (trio_tasks.TrioLane if trio_tasks.is_task(task) else Lane)(task, created)
+
+
+def _look(lane: Lane | None, task: Any, created: int, *times: Any) -> Lane:
+    lane = lane or _make_lane(task, created)
     lane.look(task, *times)
     return lane
 
 
-def _end(lane: Lane | None, task: Task[Any], created: int, looked: int, now: int) -> None:
-    (lane or Lane(task, created)).end(task, looked, now)
+def _end(lane: Lane | None, task: Any, created: int, looked: int, now: int) -> None:
+    (lane or _make_lane(task, created)).end(task, looked, now)
 
 
 def _failed(error: object) -> None:
@@ -132,7 +128,8 @@ def write_pending() -> None:
     """Write the tasks that are not done, at the end of a session or of the process."""
     short, over_limit = _pyhooks.look_at_tasks()
     if short or over_limit:
-        category.instant("tasks without a lane", track=group, too_short=short, too_many=over_limit)
+        arguments = {"too_short": short, "too_many": over_limit}
+        category.instant("tasks without a lane", track=Lane.group, args=arguments)
 
 
 _lanes: list[Patch] = []
@@ -147,6 +144,7 @@ def _watch_existing_tasks() -> None:
         now = boottime_ns()
         for task in asyncio.all_tasks(loop):
             _pyhooks.task_created(now, task)
+    trio_tasks.watch_existing_tasks()
 
 
 def _switch(on: bool) -> None:
@@ -171,9 +169,11 @@ def install() -> None:
         observe_create = (_pyhooks.creation_begins, _pyhooks.task_created)
         _lanes.append(Patch("asyncio.events", run, None, _steps.after_long_run))
         _lanes.append(Patch("asyncio.base_events", create, *observe_create))
+        _lanes.extend(uvloop_tasks.patches() + trio_tasks.patches())
         steps = (_steps.before_run, _steps.after_run)
         _full_steps.append(Patch("asyncio.events", run, *steps))
         observe_create = (_steps.before_create, _steps.after_create)
         _full_steps.append(Patch("asyncio.base_events", create, *observe_create))
+        _full_steps.append(Patch("uvloop", "Loop.create_task", *observe_create))
         slots.observe(category, _switch)
         slots.before_disable.append(write_pending)

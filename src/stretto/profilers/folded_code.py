@@ -19,6 +19,9 @@ _CO_OPTIMIZED = 1
 
 _ALL = ("",)
 _FOLDED: dict[str | None, tuple[str, ...]] = {
+    "anyio._backends._asyncio": _ALL,
+    "anyio._backends._trio": _ALL,
+    "anyio._core._tasks": ("TaskHandle._",),
     "asyncio.base_events": _ALL,
     "asyncio.base_futures": _ALL,
     "asyncio.base_subprocess": _ALL,
@@ -48,6 +51,17 @@ _FOLDED: dict[str | None, tuple[str, ...]] = {
     "multiprocessing.spawn": _ALL,
     "runpy": _ALL,
     "threading": ("Thread._bootstrap", "Thread.run"),
+    "trio._core._run": (
+        "CancelScope._",
+        "GuestState.",
+        "Nursery.",
+        "Runner.",
+        "_",
+        "setup_runner",
+        "unrolled_run",
+    ),
+    "trio._core._traps": _ALL,
+    "uvloop": ("run.",),
     "zipimport": _ALL,
 }
 """Beginnings of the qualified names of folded functions, by module."""

@@ -16,6 +16,7 @@ from stretto.client import fork
 from stretto.client.track_event import slots
 from stretto.profilers.code_filter import CodeFilter
 from stretto.profilers.code_names import code_name
+from stretto.profilers.context_managers import ContextManagers
 from stretto.profilers.folded_code import FOLDED, IMPORTS, is_folded
 from stretto.profilers.patch import Patch
 
@@ -162,8 +163,10 @@ class _Tracer:
         self.options = FunctionOptions()
         self.failure = ""
         self.installed = False
+        self.managers = ContextManagers(category)
 
     def on_change(self, enabled: bool) -> None:
+        self.managers.switch(_code_choice(self.options) if enabled else None)
         for patch in _ends if self.options.auto_detail else ():
             patch.switch(enabled)
         if not enabled:
@@ -236,6 +239,7 @@ def install() -> None:
     if not _tracer.installed:
         _tracer.installed = True
         _stop_sampling_at_fork()
+        slots.before_disable.append(_tracer.managers.write_pending)
         slots.observe(category, _tracer.on_change)
 
 

@@ -17,7 +17,7 @@ class Patch:
 
     When the observers are removed, the original function is restored, unless the program has
     wrapped it since. In that case the observers remain, and must check whether their category is
-    enabled.
+    enabled. A function that the module lacks, in another version, is not observed.
 
     Args:
         module: name of the module; it is never imported here.
@@ -38,7 +38,8 @@ class Patch:
         self._module = module
         self._path = path
         self._observers = (before, after)
-        self._around: Around | None = None
+        self._around: Any = None
+        self._inherited = False
         self._wanted = self._awaited = False
 
     def switch(self, on: bool) -> None:
@@ -76,11 +77,21 @@ class Patch:
             owner = getattr(owner, part)
         return owner, name
 
+    def wrap(self, function: Any) -> Any:
+        """Return what replaces the function; its attribute `__wrapped__` is the function."""
+        return Around(function, *self._observers)
+
     def _apply(self, module: ModuleType) -> None:
-        if self._around is None:
+        if self._around is not None:
+            return
+        try:
             owner, name = self._place(module)
-            self._around = Around(vars(owner)[name], *self._observers)
-            setattr(owner, name, self._around)
+            function = getattr(owner, name)
+        except AttributeError:
+            return
+        self._inherited = name not in vars(owner)
+        self._around = self.wrap(function)
+        setattr(owner, name, self._around)
 
     def _remove(self) -> None:
         import sys
@@ -89,6 +100,10 @@ class Patch:
         if self._around is None or module is None:
             return
         owner, name = self._place(module)
-        if vars(owner).get(name) is self._around:
+        if vars(owner).get(name) is not self._around:
+            return
+        if self._inherited:
+            delattr(owner, name)
+        else:
             setattr(owner, name, self._around.__wrapped__)
-            self._around = None
+        self._around = None

@@ -1,4 +1,4 @@
-"""The lane of an asyncio task: its life, its coroutine calls and its waits are slices.
+"""The lane of a task of asyncio or trio: its life, its coroutine calls and its waits are slices.
 
     Task-7                             the life of the task: from its creation until it is done
       shop.views.handler               a coroutine call, from its first to its last step
@@ -14,23 +14,23 @@ So the times of inner coroutine calls are only as accurate as the looks are freq
 
 from __future__ import annotations
 
+import sys
 from _weakref import ref
 from itertools import count
 
 import stretto
 from stretto.profilers import functions
 from stretto.profilers.code_names import code_name
-from stretto.profilers.folded_code import is_folded
+from stretto.profilers.folded_code import FOLDED, is_folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
     from collections.abc import Iterator
     from types import CodeType
-    from typing import Any
+    from typing import Any, TypeGuard
 
 category = stretto.Category("python.asyncio", "asyncio tasks and their steps", ["slow"])
-group = stretto.Track("asyncio tasks")
 
 MAX_CALLS = 100
 """The largest number of nested coroutine calls that a lane shows."""
@@ -41,18 +41,21 @@ _names: dict[int, tuple[CodeType, str | None]] = {}
 """Names by the code object's id: the hash of a code object goes through all its instructions."""
 
 
+def is_task(value: object) -> TypeGuard[Task[Any]]:
+    """Whether a value is a task of asyncio."""
+    tasks = sys.modules.get("asyncio.tasks")
+    if tasks is None:
+        return False
+    # `Task` may be the class in C; `_PyTask` is the class in Python.
+    return isinstance(value, tasks.Task) or isinstance(value, tasks._PyTask)  # noqa: SIM101, SLF001
+
+
 def coroutine_name(task: Task[Any]) -> str:
-    coroutine = task.get_coro()
+    return _coroutine_name(task.get_coro())
+
+
+def _coroutine_name(coroutine: Any) -> str:
     return str(getattr(coroutine, "__qualname__", None) or type(coroutine).__qualname__)
-
-
-def outcome(task: Task[Any]) -> str:
-    """Return "done", "cancelled", or the name of the exception's type."""
-    if task.cancelled():
-        return "cancelled"
-    # task.exception() would mark the exception as retrieved.
-    error = task._exception  # noqa: SLF001
-    return "done" if error is None else type(error).__qualname__
 
 
 def _calls(awaited: Any) -> Iterator[tuple[Any, CodeType, Any]]:
@@ -81,25 +84,58 @@ def _name(code: CodeType, frame: Any) -> str | None:
     return name
 
 
-def _root(task: Task[Any]) -> str | None:
-    """Return the name of the outermost coroutine call of a task; None if it has none."""
-    return next((_name(code, frame) for _, code, frame in _calls(task.get_coro())), None)
+def _root(coroutine: Any) -> str | None:
+    """Return the name of the outermost coroutine call that isn't folded; None if all are."""
+    for _, code, frame in _calls(coroutine):
+        module = frame and frame.f_globals.get("__name__")
+        if not is_folded(code, module, FOLDED):
+            return code_name(code, module)
+    return None
 
 
 class Lane:
-    """Writes the slices of one task. All times are in nanoseconds."""
+    """Writes the slices of one asyncio task. All times are in nanoseconds."""
 
     __slots__ = ("_awaits", "_calls", "_name", "_track")
 
-    def __init__(self, task: Task[Any], created: int) -> None:
-        self._name = task.get_name()
-        title = f"{_root(task) or coroutine_name(task)} ({self._name})"
-        self._track = stretto.Track(title, parent=group, id=next(_ids))
+    group = stretto.Track("asyncio tasks")
+
+    def __init__(self, task: Any, created: int) -> None:
+        number = next(_ids)
+        coroutine = self.coroutine(task)
+        root = _root(coroutine) or _coroutine_name(coroutine)
+        self._name = self.name(task)
+        if self._name.endswith(root):  # The name that trio and anyio give to all tasks of it.
+            self._name = f"task {number}"
+        self._track = stretto.Track(f"{root} ({self._name})", parent=self.group, id=number)
         self._calls: list[tuple[ref[Any], bool]] = []
         self._awaits = False
         category.begin(self._name, track=self._track, timestamp=created)
 
-    def look(self, task: Task[Any], looked: int, suspended: int, now: int, resumes: bool) -> None:
+    def coroutine(self, task: Any) -> Any:
+        return task.get_coro()
+
+    def name(self, task: Any) -> str:
+        return str(task.get_name())
+
+    def result(self, task: Any) -> dict[str, str]:
+        """Return how the task has ended, and the name that it got meanwhile."""
+        # task.exception() would mark the exception as retrieved.
+        error = None if task.cancelled() else task._exception  # noqa: SLF001
+        arguments = {"result": outcome_of(error, task.cancelled())}
+        if (name := task.get_name()) != self._name:
+            arguments["name"] = name
+        return arguments
+
+    def cause(self, task: Any) -> dict[str, str]:
+        """Return what the suspended task waits for, as arguments of a slice."""
+        future = getattr(task, "_fut_waiter", None)
+        if future is None:
+            return {}
+        named = hasattr(future, "get_name")
+        return {"on": future.get_name() if named else type(future).__qualname__}
+
+    def look(self, task: Any, looked: int, suspended: int, now: int, resumes: bool) -> None:
         """Write what has changed since the last look.
 
         Args:
@@ -113,13 +149,15 @@ class Lane:
             self._update_calls(task, looked, suspended or now)
             if suspended:
                 self._awaits = True
-                category.begin("await", track=self._track, timestamp=suspended, args=_cause(task))
+                category.begin(
+                    "await", track=self._track, timestamp=suspended, args=self.cause(task)
+                )
         if resumes and self._awaits:
             self._awaits = False
             category.end(track=self._track, timestamp=now)
 
-    def _update_calls(self, task: Task[Any], looked: int, suspended: int) -> None:
-        chain = list(_calls(task.get_coro()))
+    def _update_calls(self, task: Any, looked: int, suspended: int) -> None:
+        chain = list(_calls(self.coroutine(task)))
         if chain and getattr(chain[0][0], "cr_running", False) and self._calls:
             return  # A running coroutine doesn't tell what it awaits.
         kept = 0
@@ -142,24 +180,20 @@ class Lane:
             if written:
                 category.end(track=self._track, timestamp=time)
 
-    def end(self, task: Task[Any], looked: int, now: int) -> None:
+    def end(self, task: Any, looked: int, now: int) -> None:
         """Write the end of a task that is done."""
         if self._awaits:
             category.end(track=self._track, timestamp=now)
-        if not self._calls and (name := _root(task)):
+        if not self._calls and (name := _root(self.coroutine(task))):
             category.begin(name, track=self._track, timestamp=looked)
             category.end(track=self._track, timestamp=now)
         self._end_calls(self._calls, now)
         self._calls.clear()
-        arguments = {"result": outcome(task)}
-        if (name := task.get_name()) != self._name:
-            arguments["name"] = name
-        category.end(track=self._track, timestamp=now, args=arguments)
+        category.end(track=self._track, timestamp=now, args=self.result(task))
 
 
-def _cause(task: Task[Any]) -> dict[str, str]:
-    """Return what the suspended task waits for, as arguments of a slice."""
-    future: Any = getattr(task, "_fut_waiter", None)
-    if future is None:
-        return {}
-    return {"on": future.get_name() if hasattr(future, "get_name") else type(future).__qualname__}
+def outcome_of(error: BaseException | None, cancelled: bool) -> str:
+    """Return "done", "cancelled", or the name of the exception's type."""
+    if cancelled:
+        return "cancelled"
+    return "done" if error is None else type(error).__qualname__

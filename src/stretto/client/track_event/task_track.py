@@ -1,12 +1,13 @@
-"""The track of the running asyncio task.
+"""The track of the running task of asyncio or trio.
 
 Slices of interleaved tasks can't nest on one thread's track, so each task has its own track. It is
 named by the task's coroutine, and is below the track of its thread. A track belongs to the task
 object, not to a context variable, which a child task would inherit.
 
 The native part calls this module only when the interpreter's context has changed, which happens
-once per step of a task. After `set_current_task` it calls this module only for new tasks. asyncio
-isn't imported here: a program that hasn't imported it has no tasks.
+once per step of a task. After `set_current_task` it calls this module only for new tasks of
+asyncio, and in threads that run no loop of asyncio. asyncio and trio aren't imported here: a
+program that hasn't imported them has no tasks.
 """
 
 from __future__ import annotations
@@ -34,13 +35,17 @@ _tracks: dict[ref[Any], _native.Track] = {}
 _numbers = count(1)
 
 
-def _task_name(task: Task[Any]) -> str:
-    coroutine = task.get_coro()
+def _task_name(task: Any) -> str:
+    coroutine = task.get_coro() if hasattr(task, "get_coro") else task.coro
+    frame = getattr(coroutine, "cr_frame", None)
+    if frame is not None and str(frame.f_globals.get("__name__")).startswith("anyio."):
+        # All tasks of anyio run one coroutine of anyio, and have the function's name.
+        return str(task.get_name() if hasattr(task, "get_name") else task.name)
     name = getattr(coroutine, "__qualname__", None) or type(coroutine).__qualname__
     return str(name)
 
 
-def _make_track(task: Task[Any]) -> _native.Track:
+def _make_track(task: Any) -> _native.Track:
     parent = _native.thread_track()
     seed = b"task" + next(_numbers).to_bytes(8, "little") + parent.uuid.to_bytes(8, "little")
     uuid = fnv1a(seed)
@@ -76,27 +81,26 @@ def _python_tasks(asyncio: Any) -> CurrentTask | None:
     return asyncio.tasks._py_current_task if sys.version_info >= (3, 14) else None  # noqa: SLF001
 
 
-def _running_task(current_task: CurrentTask) -> Task[Any] | None:
-    """Return the running task.
-
-    Raises:
-        RuntimeError: no loop runs in this thread.
-    """
-    task = current_task()
-    if task is None and (python_tasks := _python_tasks(sys.modules["asyncio"])):
-        task = python_tasks()
+def _running_asyncio_task() -> Task[Any] | None:
+    current_task = _current_task or _find_current_task()
+    try:
+        task = current_task() if current_task is not None else None
+    except RuntimeError:  # No event loop runs in this thread.
+        return None
+    if task is None and current_task is not None:
+        python_tasks = _python_tasks(sys.modules["asyncio"])
+        task = python_tasks() if python_tasks is not None else None
     return task
+
+
+def _running_trio_task() -> Any:
+    trio = sys.modules.get("trio._core._run")
+    return getattr(getattr(trio, "GLOBAL_RUN_CONTEXT", None), "task", None)
 
 
 def current_task_track() -> _native.Track | None:
     """Return the running task's track, made at its first use; None outside of tasks."""
-    current_task = _current_task or _find_current_task()
-    if current_task is None:
-        return None
-    try:
-        task = _running_task(current_task)
-    except RuntimeError:  # No event loop runs in this thread.
-        return None
+    task = _running_asyncio_task() or _running_trio_task()
     if task is None:
         return None
     track = _tracks.get(ref(task))
