@@ -2,7 +2,7 @@
 
     python.functions    calls, context managers     functions, context_managers
     python.gc           garbage collections         gc
-    python.asyncio      tasks and their steps       asyncio_tasks, task_lanes, trio_tasks, uvloop_tasks
+    python.asyncio      tasks and their steps       asyncio_tasks, trio_tasks, task_lanes
     python.log          log records from INFO up    log
     python.exceptions   uncaught exceptions         exceptions
 
