@@ -110,15 +110,13 @@ def __getattr__(name: str) -> object:
     """Load a name of `_MODULES` at its first use."""
     if name not in _MODULES:
         raise AttributeError(f"module 'stretto' has no attribute {name!r}")
-    from importlib import import_module
-
     if available():
         from stretto import _wiring
 
         _wiring.install()
-        module = import_module(_MODULES[name])
+        module = __import__(_MODULES[name], fromlist=[name])
     else:
-        module = import_module("stretto.client.pure_sessions")
+        module = __import__("stretto.client.pure_sessions", fromlist=[name])
     value: object = getattr(module, name)
     globals()[name] = value
     return value

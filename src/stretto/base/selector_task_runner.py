@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 from heapq import heappop, heappush
 from select import EPOLLIN, EPOLLOUT, epoll
+
+from stretto.base.c_modules import deque
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

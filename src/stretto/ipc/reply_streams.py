@@ -14,8 +14,7 @@ Rules
 
 from __future__ import annotations
 
-from collections import deque
-
+from stretto.base.c_modules import deque
 from stretto.base.errors import StrettoError
 from stretto.ipc.service import Raw
 

@@ -7,7 +7,7 @@ callbacks of all ready descriptors and all other tasks.
 
 from __future__ import annotations
 
-from collections import deque
+from stretto.base.c_modules import deque
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:

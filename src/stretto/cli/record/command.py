@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 
 from stretto.base.errors import CommandError, StrettoError
 from stretto.cli.record.arguments import RecordOptions
 from stretto.cli.record.executable import resolve
-from stretto.cli.record.exit_status import exit_like
-from stretto.cli.record.summary import size_text
-from stretto.cli.record.terminal_reporter import TerminalReporter
 from stretto.recorder.host.launch import Launch
 from stretto.recorder.host.output import Output
 
@@ -42,6 +38,8 @@ def run(arguments: Sequence[str]) -> int:
     output = Output(options.output, ring=not recording.stream, mapped=not recording.system)
     try:
         recorder = _start_recorder(options, output, path, argv)
+        from stretto.cli.record.exit_status import exit_like  # imported while the program runs
+
         status = recorder.run()
     finally:
         output.close()
@@ -55,6 +53,7 @@ def _start_recorder(
     try:
         launch = Launch(options.recording, path, argv, to_stdout=output.to_stdout)
         # The recorder's modules are imported while the program's interpreter starts.
+        from stretto.cli.record.terminal_reporter import TerminalReporter
         from stretto.recorder.host.recorder import Recorder
 
         reporter = TerminalReporter(quiet=options.quiet, private=options.private)
@@ -90,6 +89,8 @@ def _not_started(error: StrettoError | OSError) -> CommandError:
 
 
 def _descriptors_hint(error: OSError) -> str:
+    import resource
+
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if error.errno != errno.EMFILE:
         return "."
@@ -97,6 +98,10 @@ def _descriptors_hint(error: OSError) -> str:
 
 
 def _file_size_hint() -> str:
+    import resource
+
+    from stretto.cli.record.summary import size_text
+
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     if limit == resource.RLIM_INFINITY:
         return ""

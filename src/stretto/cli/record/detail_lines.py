@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from stretto.recorder.host.reporter import RecordingResult
+    from stretto.recorder.host.result import RecordingResult
     from stretto.recorder.host.totals import FunctionTotals, ProcessTotals
 
 TOP = 3

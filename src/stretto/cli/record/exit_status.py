@@ -5,9 +5,10 @@ from __future__ import annotations
 import atexit
 import os
 import resource
-import signal
 import sys
 from _thread import get_ident
+
+from stretto.base.c_modules import signal
 
 
 def exit_like(status: int) -> int:

@@ -8,7 +8,6 @@ start of the line, so that the program's next output replaces the line.
 from __future__ import annotations
 
 import os
-import termios
 
 from stretto.cli.record.summary import plural, size_text
 
@@ -88,6 +87,8 @@ class Progress:
         self._written = written
 
     def _is_free(self, program: int) -> bool:
+        import termios  # Only a terminal needs this module.
+
         try:
             local_modes = termios.tcgetattr(self._fd)[3]
             foreground = os.tcgetpgrp(self._fd) == os.getpgrp()

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from stretto.recorder.host.reporter import RecordingResult
+    from stretto.recorder.host.result import RecordingResult
 
 
 class TerminalReporter:

@@ -8,7 +8,6 @@ in its config doesn't enable function tracing in every process.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
 from stretto import _native
 from stretto.client.track_event import slots
@@ -29,14 +28,14 @@ _announced: set[str] = set()
 def _load(module: str) -> None:
     if module not in _loaded:
         _loaded.add(module)
-        imported = sys.modules.get(module) or import_module(module)
-        imported.install()
+        __import__(module)
+        sys.modules[module].install()
 
 
 def load_all() -> None:
     """Import the modules of all built-in categories, before a session enables one."""
     for _, module in PROVIDERS.values():
-        import_module(module)
+        __import__(module)  # `importlib` itself isn't imported: that takes longer.
 
 
 def announce() -> None:

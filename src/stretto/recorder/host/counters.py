@@ -6,7 +6,6 @@ Each sampled process is watched by a pidfd, so that the last sample is taken whe
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from stretto.client.producer_connection import ProducerConnection
 from stretto.probes.process_counters import ProcessCounters
@@ -16,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
+
+RECORDER_SHM_SIZE = 256 << 10
+RECORDER_PAGE_SIZE = 4 << 10
+"""Shared memory of the recorder's own producer, in bytes."""
 
 
 class Counters:
@@ -45,11 +48,12 @@ class Counters:
             source.sample([pid])
         if pid in self._watched:
             return
-        with suppress(OSError):
-            # The process has ended, or no descriptor is free: `sample` handles both cases.
+        try:
             fd = os.pidfd_open(pid)
-            self._watched[pid] = fd
-            self._runner.watch(fd, lambda: self._end(pid))
+        except OSError:
+            return  # The process has ended, or no descriptor is free: `sample` handles both cases.
+        self._watched[pid] = fd
+        self._runner.watch(fd, lambda: self._end(pid))
 
     def _end(self, pid: int) -> None:
         self._unwatch(pid)

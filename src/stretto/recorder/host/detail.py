@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import mmap
 import os
-from typing import TYPE_CHECKING, NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.recorder.workspace import Workspace
 
@@ -21,14 +21,21 @@ PERIOD_MS = 200
 """Time between two checks of the size of the trace."""
 
 
-class Rise(NamedTuple):
-    """A rise of auto detail's threshold."""
+class Rise:
+    """A rise of auto detail's threshold.
 
-    seconds: float
-    """The time since the start of the recording."""
-    threshold_ns: int
-    size: int
-    """The size of the trace at the rise, in bytes."""
+    Args:
+        seconds: the time since the start of the recording.
+        threshold_ns: the new threshold.
+        size: the size of the trace at the rise, in bytes.
+    """
+
+    __slots__ = ("seconds", "size", "threshold_ns")
+
+    def __init__(self, seconds: float, threshold_ns: int, size: int) -> None:
+        self.seconds = seconds
+        self.threshold_ns = threshold_ns
+        self.size = size
 
 
 class Detail:

@@ -12,8 +12,9 @@ recorder, and ends when the recorder ends. It has no other descriptor of the rec
 from __future__ import annotations
 
 import os
-import signal
 import time
+
+from stretto.base.c_modules import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

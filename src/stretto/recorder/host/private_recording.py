@@ -17,8 +17,8 @@ from stretto.ports.unmatched import TRACK_EVENT, Offers
 from stretto.protos.config import DataSourceDescriptor
 from stretto.protos.trace import TraceStats
 from stretto.recorder.host.config import make_config
+from stretto.recorder.host.counters import RECORDER_PAGE_SIZE, RECORDER_SHM_SIZE
 from stretto.recorder.host.fork_sockets import ForkSockets
-from stretto.recorder.host.recording import RECORDER_PAGE_SIZE, RECORDER_SHM_SIZE
 from stretto.recorder.host.session_consumer import FLUSH_TIMEOUT_MS, SessionConsumer
 from stretto.service.output.output_file import OutputFile
 from stretto.service.tracing_service import TracingService

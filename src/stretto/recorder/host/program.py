@@ -16,10 +16,10 @@ Rules
 from __future__ import annotations
 
 import os
-import signal
 from _thread import start_new_thread
 
 from stretto.base import proc_files
+from stretto.base.c_modules import signal
 from stretto.base.errors import CommandError
 from stretto.recorder.host.group_signals import GroupSignalDetector
 

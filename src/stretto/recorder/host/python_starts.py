@@ -13,7 +13,6 @@ inotify there are only the periodic scans.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from _thread import start_new_thread
@@ -32,7 +31,13 @@ GAP_RATIO = 20
 MAX_WATCHES = 64
 READ_BYTES = 1 << 16
 
-_PYTHON = re.compile(r"(python|pypy)[0-9.]*t?$")
+
+def _is_interpreter(name: str) -> bool:
+    """Return whether a file is named like an interpreter: `python3.13t`, not `python3-config`."""
+    if not name.startswith(("python", "pypy")):
+        return False
+    version = name.removeprefix("python").removeprefix("pypy").removesuffix("t")
+    return not version.strip("0123456789.")
 
 
 def interpreters() -> Iterator[str]:
@@ -43,7 +48,7 @@ def interpreters() -> Iterator[str]:
             names = os.listdir(folder or ".")
         except OSError:
             continue
-        yield from (os.path.join(folder, name) for name in names if _PYTHON.match(name))
+        yield from (os.path.join(folder, name) for name in names if _is_interpreter(name))
 
 
 class PythonStarts:

@@ -14,7 +14,7 @@ from stretto.recorder.host.descendants import Descendants, has_living_processes
 from stretto.recorder.host.private_recording import PrivateRecording
 from stretto.recorder.host.program import Program
 from stretto.recorder.host.python_starts import PythonStarts
-from stretto.recorder.host.reporter import RecordingResult
+from stretto.recorder.host.result import RecordingResult
 from stretto.recorder.host.saving import save_trace
 from stretto.recorder.host.snapshots import Snapshots
 

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from stretto.recorder.host.output import Output
     from stretto.recorder.workspace import Options
 
-RECORDER_SHM_SIZE = 256 << 10
-RECORDER_PAGE_SIZE = 4 << 10
-"""Shared memory of the recorder's own producer, in bytes."""
-
 
 class Recording(Protocol):
     """One session and its trace."""

@@ -2,43 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
-    from stretto.protos.trace import TraceStats
-    from stretto.recorder.host.contents import Contents
-    from stretto.recorder.host.detail import Rise
-    from stretto.recorder.host.totals import ProcessTotals
-
-
-class RecordingResult(NamedTuple):
-    """The result of a finished recording."""
-
-    contents: Contents | None
-    """The counted contents of the trace; None if it was streamed into a pipe."""
-    stats: TraceStats
-    """The last statistics of the service."""
-    not_followed: Sequence[str]
-    """A line per process or reason that is missing in the trace."""
-    streamed: bool
-    """The trace was written while the program ran; otherwise it was kept in a ring."""
-    path: str
-    """The file of the trace; "" for a pipe."""
-    size: int | None
-    """Bytes of the file; None if it could not be written."""
-    seconds: float
-    """The time from the start of the recording to its end."""
-    end_ns: int
-    """The time of the end, by the boot-time clock."""
-    totals: Sequence[ProcessTotals] = ()
-    """With auto detail, the totals of the processes that ended by themselves."""
-    rises: Sequence[Rise] = ()
-    """With auto detail, the rises of its threshold."""
-    auto_detail: bool = False
-    notes: Sequence[str] = ()
-    """A line for each requested data source and category that no process has offered."""
+    from stretto.recorder.host.result import RecordingResult
 
 
 class Reporter(Protocol):

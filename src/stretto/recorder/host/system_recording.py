@@ -23,8 +23,8 @@ from stretto.ports.unmatched import TRACK_EVENT, Offers
 from stretto.protos.config import TraceConfig
 from stretto.protos.ipc import CloneSessionRequest
 from stretto.protos.trace import TraceStats
+from stretto.recorder.host.counters import RECORDER_PAGE_SIZE, RECORDER_SHM_SIZE
 from stretto.recorder.host.fork_sockets import ForkSockets
-from stretto.recorder.host.recording import RECORDER_PAGE_SIZE, RECORDER_SHM_SIZE
 from stretto.recorder.host.session_consumer import SessionConsumer
 from stretto.recorder.host.system_config import MARK, make_system_config
 from stretto.service.output.output_file import OutputFile

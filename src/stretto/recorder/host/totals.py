@@ -3,32 +3,51 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 
-class FunctionTotals(NamedTuple):
-    """The totals of one function in one process."""
+class FunctionTotals:
+    """The totals of one function in one process.
 
-    name: str
-    file: str
-    line: int
-    calls: int | None
-    """Number of its calls; None if some were not counted."""
-    own_ns: int
-    """Estimated CPU time in the function itself."""
-    total_ns: int
-    """Estimated CPU time in the function and what it called."""
-    waiting_ns: int
-    """Estimated time in the function itself without a CPU."""
+    Args:
+        name: the name of the function.
+        file: the file with its code.
+        line: the first line of its code.
+        calls: number of its calls; None if some were not counted.
+        own_ns: estimated CPU time in the function itself.
+        total_ns: estimated CPU time in the function and what it called.
+        waiting_ns: estimated time in the function itself without a CPU.
+    """
+
+    def __init__(  # noqa: PLR0917  # the columns of a table
+        self,
+        name: str,
+        file: str,
+        line: int,
+        calls: int | None,
+        own_ns: int,
+        total_ns: int,
+        waiting_ns: int,
+    ) -> None:
+        self.name = name
+        self.file = file
+        self.line = line
+        self.calls = calls
+        self.own_ns = own_ns
+        self.total_ns = total_ns
+        self.waiting_ns = waiting_ns
 
 
-class ProcessTotals(NamedTuple):
-    """The totals of one process."""
+class ProcessTotals:
+    """The totals of one process.
 
-    numbers: dict[str, int]
-    """Totals of the process by name; see `_pyhooks.totals`."""
-    functions: list[FunctionTotals]
-    """The functions that took most of the time."""
+    Args:
+        numbers: totals of the process by name; see `_pyhooks.totals`.
+        functions: the functions that took most of the time.
+    """
+
+    def __init__(self, numbers: dict[str, int], functions: list[FunctionTotals]) -> None:
+        self.numbers = numbers
+        self.functions = functions
 
 
 def _read_function(line: str) -> FunctionTotals:

@@ -9,8 +9,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-
+from stretto.base.c_modules import deque
 from stretto.service.limits import MAX_SYNCED_CLOCKS
 
 TYPE_CHECKING = False

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-
+from stretto.base.c_modules import deque
 from stretto.base.clock import BOOTTIME
 from stretto.service.limits import MAX_QUEUED_CLOCK_SNAPSHOTS
 

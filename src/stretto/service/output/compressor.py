@@ -6,7 +6,7 @@ highest field number is used. If there is none, the trace is not compressed.
 
 from __future__ import annotations
 
-from importlib import import_module
+import sys
 
 from stretto.service.output.packet_encoder import blob, framed
 
@@ -69,6 +69,7 @@ def _zstd(level: int) -> Compressor | None:
 
 def _module(name: str) -> ModuleType | None:
     try:
-        return import_module(name)
+        __import__(name)
     except ImportError:
         return None
+    return sys.modules[name]

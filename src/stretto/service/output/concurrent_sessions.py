@@ -6,8 +6,7 @@ may be private.
 
 from __future__ import annotations
 
-from collections import deque
-
+from stretto.base.c_modules import deque
 from stretto.service.limits import MAX_CONCURRENT_SESSION_EVENTS
 from stretto.service.output.packet_encoder import number, text
 

@@ -8,9 +8,9 @@ number of threads is bounded, and all of them are stopped during a fork.
 from __future__ import annotations
 
 from _thread import allocate_lock, get_native_id
-from collections import deque
 from time import monotonic, sleep
 
+from stretto.base.c_modules import deque
 from stretto.base.errors import SessionError
 from stretto.ports.helper_thread import start_helper_thread, wait_for_thread_exit
 

@@ -10,9 +10,9 @@ the error message contains the number of lost bytes.
 from __future__ import annotations
 
 from _thread import allocate_lock
-from collections import deque
 from itertools import chain
 
+from stretto.base.c_modules import deque
 from stretto.base.errors import TransportError
 from stretto.service import limits
 from stretto.service.output.output_file import FileError

@@ -7,8 +7,7 @@ session's error.
 
 from __future__ import annotations
 
-from collections import Counter
-
+from stretto.base.c_modules import defaultdict
 from stretto.base.errors import ConfigError, SessionError
 from stretto.service import limits
 from stretto.service.session.compiled_config import CompiledConfig
@@ -282,7 +281,7 @@ def check_against_sessions(
 
 
 def _check_semaphores(config: TraceConfig, active: Sequence[TraceConfig]) -> None:
-    holders: Counter[str] = Counter()
+    holders: defaultdict[str, int] = defaultdict(int)
     allowed: dict[str, int] = {}
     for other in active:
         for held in other.session_semaphores:

@@ -8,8 +8,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections import Counter
-
+from stretto.base.c_modules import defaultdict
 from stretto.service.session import data_source
 from stretto.service.session.config_validation import buffer_index
 
@@ -50,8 +49,8 @@ class Instances:
         self._on_state = on_state
         self._by_id: dict[int, DataSourceInstance] = {}
         self._by_source: dict[RegisteredDataSource, list[DataSourceInstance]] = {}
-        self._names: Counter[tuple[SessionProducer, str]] = Counter()
-        self._in_state: Counter[int] = Counter()
+        self._names: defaultdict[tuple[SessionProducer, str], int] = defaultdict(int)
+        self._in_state: defaultdict[int, int] = defaultdict(int)
 
     def __iter__(self) -> Iterator[DataSourceInstance]:
         return iter(self._by_id.values())
@@ -140,7 +139,7 @@ class Instances:
 
     def has(self, producer: SessionProducer, name: str) -> bool:
         """Whether `producer` has an instance of a data source of this name."""
-        return self._names[producer, name] > 0
+        return (producer, name) in self._names
 
     def remove(self, source: RegisteredDataSource) -> None:
         """End and remove the instances of an unregistered data source."""

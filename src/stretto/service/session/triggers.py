@@ -12,8 +12,7 @@ triggers can't be read at all: only its clones can.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-
+from stretto.base.c_modules import defaultdict, deque
 from stretto.service import limits
 from stretto.service.session.name_filter import RegexCompiler
 
@@ -149,14 +148,14 @@ class TriggerHistory:
 
     def __init__(self) -> None:
         self._entries: deque[tuple[int, str]] = deque()
-        self._counts: Counter[str] = Counter()
+        self._counts: defaultdict[str, int] = defaultdict(int)
 
     def count(self, name: str, now_ns: int) -> int:
         """Return how often trigger `name` took effect in the last 24 hours."""
         oldest = now_ns - limits.TRIGGER_HISTORY_NS
         while self._entries and self._entries[0][0] < oldest:
             self._forget_first()
-        return self._counts[name]
+        return self._counts.get(name, 0)
 
     def add(self, name: str, now_ns: int) -> None:
         """Add an activation that has taken effect."""

@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from stretto.base.errors import CommandError, ConfigError
-from stretto.cli.record.arguments import RecordOptions, parse_time_ns
+from stretto.cli.record.arguments import RecordOptions
+from stretto.cli.record.options import parse_time_ns
 from stretto.client.recording import CATEGORY_OPTIONS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stretto.cli.record.detail_lines import detail_lines
 from stretto.protos.trace import TraceStats
-from stretto.recorder.host.reporter import RecordingResult
+from stretto.recorder.host.result import RecordingResult
 from stretto.recorder.host.totals import FunctionTotals, ProcessTotals
 
 MS = 10**6
@@ -22,7 +22,17 @@ PROCESS = ProcessTotals(
 
 
 def lines_of(*totals: ProcessTotals) -> dict[str, str]:
-    result = RecordingResult(None, TraceStats(), (), False, "", None, 1.0, 0, totals)
+    result = RecordingResult(
+        None,
+        TraceStats(),
+        (),
+        streamed=False,
+        path="",
+        size=None,
+        seconds=1.0,
+        end_ns=0,
+        totals=totals,
+    )
     return dict(line.strip().partition(": ")[::2] for line in detail_lines(result))
 
 
@@ -42,7 +52,7 @@ def test_line_with_what_they_call_has_only_functions_of_the_program_and_no_modul
 
 
 def test_installed_functions_are_named_if_the_program_has_none_of_its_own() -> None:
-    installed = PROCESS._replace(functions=PROCESS.functions[:3])
+    installed = ProcessTotals(PROCESS.numbers, PROCESS.functions[:3])
     assert lines_of(installed)["with what they call"] == (
         "queue.Queue.get (queue.py:154) 9 ms, 2 calls"
     )

@@ -9,7 +9,8 @@ import pytest
 from stretto.cli.record.terminal_reporter import TerminalReporter
 from stretto.protos.trace import TraceStats
 from stretto.recorder.host.contents import Contents
-from stretto.recorder.host.reporter import RecordingResult, Reporter
+from stretto.recorder.host.reporter import Reporter
+from stretto.recorder.host.result import RecordingResult
 
 
 def result(size: int | None = 2048) -> RecordingResult:
@@ -52,7 +53,8 @@ def test_messages_and_summary_are_printed_to_standard_error(
 def test_summary_has_a_note_if_the_trace_has_no_events(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    given = result()._replace(not_followed=[], notes=["no category"])
+    given = result()
+    given.not_followed, given.notes = [], ["no category"]
     TerminalReporter(quiet=False).finished(given)
     assert capsys.readouterr().err.splitlines()[1:3] == [
         "  note: no category",
