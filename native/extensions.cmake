@@ -42,5 +42,5 @@ function(stretto_extension name folder)
   endforeach()
 endfunction()
 
-stretto_extension(_native bind st_analysis)
+stretto_extension(_native bind st_analysis st_probes)
 stretto_extension(_pyhooks hooks st_probes)

@@ -1,6 +1,7 @@
 /* The extension module stretto._native: registers the types and functions of
  * the folders below.
  *
+ *   probes/        files of the machine
  *   flows/         ids and hooks of flow tracing
  *   analysis/      traces as tables
  *   track_event/   categories, slices, tracks
@@ -40,7 +41,8 @@
       X(process_track), X(track), X(own_tracks), X(flow), X(task_track),  \
       X(misuse), X(event_options), X(category_events), X(emit), X(slice), \
       X(category), X(event_template), X(instance_functions),              \
-      X(track_event_capsule), X(flow_ids), X(message_hook), X(importer)
+      X(track_event_capsule), X(flow_ids), X(message_hook), X(importer),  \
+      X(machine_file), X(process_reader)
 
 #define DECLARATOR(name) st_bind_add_##name(PyObject*)
 int PARTS(DECLARATOR);

@@ -1036,3 +1036,72 @@ def add_pending_call(function: Callable[[], Any], /) -> None:
     exception of the function is reported by `sys.unraisablehook`. Raises RuntimeError when too many
     calls are pending, and outside the main interpreter.
     """
+
+# --- native/bind/probes
+
+@final
+class MachineFile:
+    """A file of /proc or /sys that is kept open; each read returns its present contents.
+
+    Args:
+        path: The file, which need not exist.
+        counters: The lines of /proc/meminfo or /proc/vmstat, in their order: the name of a counter,
+            and its number in Perfetto; 0 if it isn't wanted.
+    """
+
+    def __new__(cls, path: str, counters: tuple[tuple[bytes, int], ...] = ()) -> Self: ...
+    def read(self) -> bytes:
+        """Return the contents of an attribute in /sys; empty if it can't be read."""
+
+    def sys_stats(self, group: str, parts: int = 0, resource: int = 0, /) -> bytes:
+        """Return the contents of a file in /proc as encoded fields of SysStats.
+
+        Args:
+            group: The kind of file: "meminfo", "vmstat", "stat", "buddyinfo", "diskstat", "psi" or
+                "slab".
+            parts: The chosen parts of /proc/stat, a set of bits 1 << StatCounters; 0 for all.
+            resource: The PsiResource of the `some` line of a file in /proc/pressure.
+        """
+
+@final
+class ProcessReader:
+    """The processes of a machine, read from /proc. One thread uses an object.
+
+    Args:
+        folder: /proc.
+        thread_names: Whether threads have names.
+        main_threads: Whether a main thread has a message of its own.
+        ages: Whether processes have their start times.
+        runtimes: Whether `poll` has CPU times.
+        smaps: Whether `poll` has the sizes in `smaps_rollup`.
+        dmabuf: Whether `poll` has the memory in DMA buffers.
+    """
+
+    def __new__(
+        cls,
+        folder: str,
+        *,
+        thread_names: bool = False,
+        main_threads: bool = False,
+        ages: bool = False,
+        runtimes: bool = False,
+        smaps: bool = False,
+        dmabuf: bool = False,
+    ) -> Self: ...
+    def scan(self) -> bytes:
+        """Return all processes and threads: encoded fields of a ProcessTree."""
+
+    def poll(self) -> bytes:
+        """Return the values that have changed: encoded fields of ProcessStats."""
+
+    def new_processes(self) -> bytes:
+        """Return the processes that the last `poll` found values of, and no tree has yet."""
+
+    def pids(self) -> list[int]:
+        """Return the ids of the processes that the last `scan` or `poll` found."""
+
+    def forget_values(self) -> None:
+        """Let the next `poll` return all values."""
+
+    def forget(self) -> None:
+        """Forget also which processes were described."""

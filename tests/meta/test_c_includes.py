@@ -35,6 +35,7 @@ LAYERS = (
     "bind/track_event",
     "bind/flows",
     "bind/analysis",
+    "bind/probes",
     "bind",
 )
 RANK = {folder: rank for rank, folder in enumerate(LAYERS)}

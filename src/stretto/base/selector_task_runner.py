@@ -66,6 +66,9 @@ class SelectorTaskRunner:
         self._delayed: list[tuple[int, int, _DelayedTask]] = []
         self._delayed_count = 0
         self._quit = False
+        # Whether a round has begun to compute how long it waits, and still waits. Only then does a
+        # new task need a wake-up.
+        self._waits = False
         self._epoll = epoll()
         self._watches: dict[int, _Watch] = {}
         # Descriptors that were ready in the last round, but whose callbacks had no time to run.
@@ -167,7 +170,10 @@ class SelectorTaskRunner:
     def _round(self, deadline_ns: int | None) -> None:
         # A round begins with the wait: when it ends, all tasks that were due in it have run.
         ready: dict[int, tuple[_Watch, int]] = {}
-        for fd, events in self._epoll.poll(self._timeout_s(deadline_ns)):
+        self._waits = True
+        happened = self._epoll.poll(self._timeout_s(deadline_ns))
+        self._waits = False
+        for fd, events in happened:
             watch = self._watches.get(fd)
             if fd == self._wake_fd:
                 self._clear_wake()
@@ -245,6 +251,8 @@ class SelectorTaskRunner:
             watch.on_writable()
 
     def _wake(self) -> None:
+        if not self._waits:
+            return
         try:
             os.eventfd_write(self._wake_fd, 1)
         except BlockingIOError:

@@ -38,6 +38,10 @@ class Machine:
         self.now_ns = clock.boottime_ns
         self._root = root
 
+    def path(self, path: str) -> str:
+        """Return the full path of a file."""
+        return os.path.join(self._root, path)
+
     def read(self, path: str) -> bytes:
         """Return the contents of a file; empty if it can't be read.
 
@@ -45,7 +49,7 @@ class Machine:
         """
         data = b""
         try:
-            fd = os.open(os.path.join(self._root, path), os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(self.path(path), os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return data
         try:
@@ -60,7 +64,7 @@ class Machine:
     def link(self, path: str) -> str:
         """Return where a symbolic link leads to; empty if it can't be read."""
         try:
-            return os.readlink(os.path.join(self._root, path))
+            return os.readlink(self.path(path))
         except OSError:
             return ""
 
@@ -74,6 +78,6 @@ class Machine:
     def all_names(self, path: str) -> list[str]:
         """Return all names in a folder; none if it can't be read."""
         try:
-            return sorted(os.listdir(os.path.join(self._root, path)))
+            return sorted(os.listdir(self.path(path)))
         except OSError:
             return []

@@ -54,6 +54,10 @@ IPCFrame IPCFrame.BindService IPCFrame.BindServiceReply IPCFrame.BindServiceRepl
 IPCFrame.InvokeMethod IPCFrame.InvokeMethodReply IPCFrame.RequestError IPCFrame.SetPeerIdentity
 CommitDataRequest CommitDataRequest.ChunksToMove CommitDataRequest.ChunkToPatch
 CommitDataRequest.ChunkToPatch.Patch RegisterTraceWriterRequest UnregisterTraceWriterRequest
+SysStats SysStats.CpuTimes SysStats.InterruptCount SysStats.BuddyInfo SysStats.DiskStat
+SysStats.PsiSample SysStats.SlabInfo
+ProcessTree ProcessTree.Process ProcessTree.Thread ProcessStats ProcessStats.Process
+FtraceEventBundle FtraceEventBundle.CompactSched FtraceEventBundle.FtraceError
 """
 
 # Fields for which the native encoders need setters, by message; "" for all fields.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stretto.probes import process_files as files
 from stretto.probes.process_stats import ProcessStats
 from stretto.protos.config import ProcessStatsConfig
 from stretto.protos.trace import ProcessStats as Stats
@@ -58,7 +58,7 @@ Pss_Shmem:             0 kB
 SwapPss:               5 kB
 """
 STAT = "{pid} (a) b) S 1 77 77 0 -1 4194560 2 0 0 0 300 40 0 0 20 0 1 0 5555 5615616 1129 1844\n"
-TICK = files.NS_PER_TICK
+TICK = 10**9 // os.sysconf("SC_CLK_TCK")
 
 
 def status(pid: int, name: str, tgid: int = 0, nspid: str = "", kthread: int = 0) -> str:
@@ -115,7 +115,12 @@ def tree(packet: TracePacket) -> ProcessTree:
 
 def by_pid(packet: TracePacket) -> dict[int, Stats.Process]:
     assert packet.process_stats is not None
-    return {process.pid: process for process in packet.process_stats.processes}
+    found: dict[int, Stats.Process] = {}
+    for process in packet.process_stats.processes:  # Open files have a message of their own.
+        known = found.setdefault(process.pid, process)
+        if known is not process:
+            known.fds.extend(process.fds)
+    return found
 
 
 def contents(packets: list[TracePacket]) -> list[str]:
@@ -305,28 +310,35 @@ def test_stopped_session_polls_no_more(root: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        b"",
-        b"77",
-        b"77 (sh) S 1 2",
-        b"77 (sh) " + b"x " * 30,
-        b"77 (sh) " + b"9" * 5000 + b" 1" * 30,
+        "",
+        "77",
+        "77 (sh) S 1 2",
+        "77 (sh) " + "x " * 30,
+        "77 (sh) " + "9" * 5000 + " 1" * 30,
     ],
 )
-def test_damaged_stat_has_no_times(text: bytes) -> None:
-    assert files.times(text) in ([], [TICK, TICK, TICK])
+def test_process_with_a_damaged_stat_has_no_start_time_or_any(root: Path, text: str) -> None:
+    write_files(root, {"proc/77/stat": text})
+    options = {"scan_all_processes_on_start": True, "record_process_age": True}
+    (packet,) = probing(root, **options).take()
+    shop = tree(packet).processes[-1]
+    assert shop.process_start_from_boot in (0, TICK)
 
 
-def test_user_ids_beyond_the_signed_range_are_kept() -> None:
-    text = b"Tgid:\t1\nUid:\t4294967294\t0\t0\t0\n"
-    assert files.Status(text).process(b"", None).uid == -2
-
-
-@given(st.binary(), st.binary(), st.sampled_from([b"Tgid", b"Uid", b"NSpid", b"VmSize", b"Name"]))
-def test_garbage_is_parsed_without_an_error(text: bytes, garbage: bytes, name: bytes) -> None:
-    lines = text + b"\n" + name + b":\t" + garbage + b"\n" + name + b": 7 kB\n"
-    found = files.Status(lines)
-    found.process(garbage, None).encode()
-    found.thread(5, named=True).encode()
-    Stats.Process(pid=1, **files.memory(lines)).encode()  # type: ignore[arg-type]
-    assert files.times(lines) == [] or len(files.times(lines)) == 3
-    files.number(garbage)
+@pytest.mark.parametrize("name", ["status", "cmdline", "stat", "smaps_rollup", "oom_score_adj"])
+@given(garbage=st.binary())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_garbage_is_parsed_without_an_error(root: Path, name: str, garbage: bytes) -> None:
+    path = root / "proc/77" / name
+    lines = path.read_bytes().splitlines(keepends=True)
+    damaged = garbage.join(lines[:3]) + b"".join(lines[3:])
+    (root / "proc/78").mkdir(exist_ok=True)
+    for file in (root / "proc/77").iterdir():
+        if file.is_file():
+            copy = root / "proc/78" / file.name
+            copy.write_bytes(damaged if file.name == name else file.read_bytes())
+    options = dict.fromkeys(
+        ("scan_all_processes_on_start", "record_process_age", "record_process_runtime"), True
+    )
+    for packet in probing(root, proc_stats_poll_ms=100, scan_smaps_rollup=True, **options).take():
+        packet.encode()

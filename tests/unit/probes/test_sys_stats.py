@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,26 +14,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stretto import _native
 from stretto.probes import sys_stats_files as files
 from stretto.probes.sys_stats import SysStats
 from stretto.protos.config import MeminfoCounters, SysStatsConfig, VmstatCounters
 from stretto.protos.trace import SysStats as Message
-from stretto.protos.trace import TracePacket
 from tests.support.probing import Probing, write_files
 
 MACHINE = Path(__file__).parent / "machine"
 GROUPS = [name for name in SysStatsConfig.LAYOUT.by_name if name.endswith("_period_ms")]
-NS_PER_TICK = files.NS_PER_TICK
+NS_PER_TICK = 10**9 // os.sysconf("SC_CLK_TCK")
 
 
-def written(write: Callable[..., object], *arguments: Any) -> Message:
+def written(group: str, text: bytes, parts: int = 0, resource: int = 0) -> Message:
+    """Return what a file of a group is converted to."""
+    counters = {"meminfo": MeminfoCounters, "vmstat": VmstatCounters}
+    names = files.counters(text, counters[group], ()) if group in counters else ()
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(text)
+        file.flush()
+        native = _native.MachineFile(file.name, names)
+        return Message.decode(native.sys_stats(group, parts, resource))
+
+
+def composed(write: Callable[..., object], *arguments: Any) -> Message:
     """Return the message that a function of `sys_stats_files` writes."""
-    writer = TracePacket.Writer()
-    with writer.set_sys_stats() as stats:
-        write(*arguments, stats)
-    message = TracePacket.decode(writer.finish()).sys_stats
-    assert message is not None
-    return message
+    stats = Message.Writer()
+    write(*arguments, stats)
+    return Message.decode(stats.finish())
 
 
 def sampled(root: Path, **config: Any) -> Message:
@@ -98,7 +108,7 @@ softirq 33 11 0 22
 
 
 def test_stat_has_cpu_times_and_counts_of_interrupts_and_forks() -> None:
-    stats = written(files.stat, STAT, ())
+    stats = written("stat", STAT)
     assert [row.cpu_id for row in stats.cpu_stat] == [0, 1]
     first = vars(stats.cpu_stat[0])
     assert [value // NS_PER_TICK for value in first.values()] == [0, 100, 10, 10, 200, 20, 3, 3, 4]
@@ -117,12 +127,12 @@ def test_stat_has_cpu_times_and_counts_of_interrupts_and_forks() -> None:
     ],
 )
 def test_only_the_chosen_parts_of_proc_stat_are_written(chosen: int, fields: set[str]) -> None:
-    assert set(vars(written(files.stat, STAT, [chosen]))) == fields
+    assert set(vars(written("stat", STAT, 1 << chosen))) == fields
 
 
 def test_buddyinfo_has_the_free_blocks_of_each_zone() -> None:
     text = b"Node 0, zone      DMA      1      0      3 \nNode 1, zone   Normal   5   6   7 \n"
-    rows = written(files.buddyinfo, text).buddy_info
+    rows = written("buddyinfo", text).buddy_info
     assert [(row.node, row.zone, row.order_pages) for row in rows] == [
         ("0", "DMA", [1, 0, 3]),
         ("1", "Normal", [5, 6, 7]),
@@ -132,15 +142,15 @@ def test_buddyinfo_has_the_free_blocks_of_each_zone() -> None:
 def test_diskstat_has_discards_and_flushes_only_where_the_kernel_counts_them() -> None:
     old = b" 259       0 nvme0n1 1 2 3 4 5 6 7 8 9 10 11\n"
     new = b" 259       0 nvme0n1 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n"
-    (row,) = written(files.diskstat, old).disk_stat
+    (row,) = written("diskstat", old).disk_stat
     assert list(vars(row).values()) == ["nvme0n1", 3, 4, 7, 8]
-    (row,) = written(files.diskstat, new).disk_stat
+    (row,) = written("diskstat", new).disk_stat
     assert list(vars(row).values()) == ["nvme0n1", 3, 4, 7, 8, 14, 15, 16, 17]
 
 
 def test_psi_is_in_nanoseconds() -> None:
     text = b"some avg10=0.00 avg60=0.00 avg300=0.00 total=12\nfull avg10=1.00 total=5\n"
-    rows = written(files.psi, text, files.PSI["io"]).psi
+    rows = written("psi", text, 0, files.PSI["io"]).psi
     assert [(row.resource, row.total_ns) for row in rows] == [
         (Message.PsiSample.PSI_RESOURCE_IO_SOME, 12_000),
         (Message.PsiSample.PSI_RESOURCE_IO_FULL, 5000),
@@ -151,7 +161,7 @@ def test_slab_has_pages_and_slabs_of_each_cache() -> None:
     text = (MACHINE / "proc/slabinfo").read_bytes() + (
         b"dentry  61257  61257  192  21    2 : tunables  0  0  0 : slabdata   2917   2919  0\n"
     )
-    rows = written(files.slab, text).slab_info
+    rows = written("slab", text).slab_info
     assert len(rows) == 7
     assert list(vars(rows[-1]).values()) == ["dentry", 2, 2919]
 
@@ -231,14 +241,14 @@ def test_machine_without_files_gives_empty_groups(tmp_path: Path) -> None:
     assert set(vars(stats)) == {"collection_end_timestamp"}
 
 
-PARSERS: dict[str, Callable[[bytes, Any], object]] = {
-    "proc/meminfo": lambda t, s: files.meminfo(t, files.Counters(MeminfoCounters, ()), s),
-    "proc/vmstat": lambda t, s: files.vmstat(t, files.Counters(VmstatCounters, ()), s),
-    "proc/stat": lambda t, s: files.stat(t, (), s),
-    "proc/buddyinfo": files.buddyinfo,
-    "proc/diskstats": files.diskstat,
-    "proc/pressure/cpu": lambda t, s: files.psi(t, files.PSI["cpu"], s),
-    "proc/slabinfo": files.slab,
+GROUPS_BY_PATH = {
+    "proc/meminfo": "meminfo",
+    "proc/vmstat": "vmstat",
+    "proc/stat": "stat",
+    "proc/buddyinfo": "buddyinfo",
+    "proc/diskstats": "diskstat",
+    "proc/pressure/cpu": "psi",
+    "proc/slabinfo": "slab",
 }
 GARBAGE = st.one_of(
     st.binary(),
@@ -247,37 +257,37 @@ GARBAGE = st.one_of(
 )
 
 
-@pytest.mark.parametrize("path", PARSERS)
+@pytest.mark.parametrize("path", GROUPS_BY_PATH)
 @given(data=st.data())
 def test_damaged_file_is_parsed_without_an_error(path: str, data: st.DataObject) -> None:
     text = (MACHINE / path).read_bytes()[:1500]
     for _ in range(data.draw(st.integers(1, 4))):
         start = data.draw(st.integers(0, len(text)))
         text = text[:start] + data.draw(GARBAGE) + text[start + data.draw(st.integers(0, 20)) :]
-    written(PARSERS[path], text)
+    written(GROUPS_BY_PATH[path], text)
 
 
 @given(GARBAGE, GARBAGE)
 def test_garbage_in_sysfs_is_parsed_without_an_error(first: bytes, second: bytes) -> None:
-    written(files.thermal, "thermal_zone0", first, second)
-    written(files.cpuidle, 0, {first: second})
+    composed(files.thermal, "thermal_zone0", "x86", second)
+    composed(files.cpuidle, 0, [("C1", first)])
+    files.counters(first + second, VmstatCounters, ())
     for unit in files.GPU_FILES.values():
         mhz = files.gpu_mhz(first + second, unit)
         assert mhz is None or 0 <= mhz <= files.U32_MAX
 
 
-@pytest.mark.parametrize("path", PARSERS)
+@pytest.mark.parametrize("path", GROUPS_BY_PATH)
 def test_long_line_is_parsed_in_linear_time(path: str) -> None:
     for text in (MACHINE / path).read_bytes().splitlines()[:4]:
         for middle in (b"4" * 5000, b" " * 5000, b" 4" * 5000, b"x" * 5000):
             for place in (3, len(text) // 2, len(text)):  # A slow pattern takes far too long.
-                written(PARSERS[path], text[:place] + middle + text[place:] + b"!\n")
+                written(GROUPS_BY_PATH[path], text[:place] + middle + text[place:] + b"!\n")
 
 
 def test_numbers_beyond_the_range_of_a_field_are_cut() -> None:
     text = b"MemTotal: 99999999999999999999 kB\nMemFree: 1 kB\n"
-    counters = files.Counters(MeminfoCounters, ())
-    assert values(written(files.meminfo, text, counters).meminfo) == {1: 2**64 - 1, 2: 1}
+    assert values(written("meminfo", text).meminfo) == {1: 2**64 - 1, 2: 1}
 
 
 def test_tick_of_all_groups_reads_the_whole_machine(tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+/* The files of the data source linux.process_stats: the texts of /proc/PID, as
+ * values and as messages ProcessTree.Process and ProcessTree.Thread.
+ *
+ * Lines that are not of the kernel's form are left out.
+ * Source: proc(5).
+ */
+#pragma once
+
+#include "core/message.h"
+#include "probes/text.h"
+
+/* The values of a process, in the order of their fields in ProcessStats.Process
+ * (kProcessFields). */
+enum {
+  ST_VM_SIZE,
+  ST_SMAPS_FIRST = 8,
+  ST_OOM_SCORE_ADJ = 14,
+  ST_RUNTIME_USER,
+  ST_RUNTIME_KERNEL,
+  ST_DMABUF_RSS,
+  ST_PROCESS_VALUES
+};
+
+/* The numbers of the fields. */
+extern const uint8_t st_process_fields[ST_PROCESS_VALUES];
+
+struct st_process_values {
+  uint64_t value[ST_PROCESS_VALUES];
+  /* The values that the process has: a set of bits 1 << index. */
+  uint32_t present;
+};
+
+static inline void st_process_set(struct st_process_values* values,
+                                  unsigned index, uint64_t value) {
+  values->value[index] = value;
+  values->present |= 1u << index;
+}
+
+/* The lines of /proc/PID/status, which describe a process or a thread. */
+struct st_status {
+  struct st_text name;
+  /* The ids in the inner pid namespaces; most processes have none. */
+  struct st_text inner_ids;
+  uint64_t tgid, ppid, uid, threads, kthread;
+  /* Kernels before 6.4 have no such line. */
+  bool has_kthread;
+};
+
+/* Reads `status`.  Adds the sizes of the memory to `values` unless it is NULL. */
+void st_parse_status(struct st_text text, struct st_status* status,
+                     struct st_process_values* values);
+/* Adds the sizes in `smaps_rollup` to the values. */
+void st_parse_smaps(struct st_text text, struct st_process_values* values);
+
+/* Times in clock ticks: since boot in the case of `start`. */
+struct st_process_times {
+  uint64_t user, kernel, start;
+};
+/* Reads `stat`.  The name in it, in parentheses, may contain blanks and
+ * parentheses. Returns false if it is damaged. */
+bool st_parse_times(struct st_text text, struct st_process_times* times);
+
+/* Reads a file whose only content is a number.  Returns false if there is none. */
+bool st_parse_number(struct st_text text, int64_t* value);
+
+/* Writes the fields of a ProcessTree.Process, but for its start time.  The
+ * command line of kernel threads and zombies is empty. */
+void st_write_process(const struct st_status* status, struct st_text cmdline,
+                      struct st_message* process);
+/* Writes the fields of a ProcessTree.Thread; its name only if `named`. */
+void st_write_thread(const struct st_status* status, int32_t tid, bool named,
+                     struct st_message* thread);

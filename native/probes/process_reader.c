@@ -1,0 +1,298 @@
+#include "probes/process_reader.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/fields.h"
+
+#define PROCESS(name) ST_FIELD_PROCESS_TREE_PROCESS_##name
+
+enum { PATH_SIZE = 64 };
+
+void st_process_reader_init(struct st_process_reader* r, const char* proc,
+                            const struct st_process_options* options) {
+  *r = (struct st_process_reader){.options = *options, .proc = opendir(proc)};
+}
+
+void st_process_reader_free(struct st_process_reader* r) {
+  if (r->proc)
+    closedir(r->proc);
+  free(r->entries);
+  free(r->status.data);
+  free(r->other.data);
+}
+
+/* Returns the id that is the name of a folder entry; 0 if it is none. */
+static int32_t id_of(const char* name) {
+  struct st_text text = st_text_of(name, strlen(name));
+  uint64_t id;
+  return st_text_u64(&text, &id) && text.at == text.end && id <= INT32_MAX
+             ? (int32_t)id
+             : 0;
+}
+
+/* --- the list */
+
+static int by_pid(const void* a, const void* b) {
+  int32_t x = ((const struct st_process_entry*)a)->pid;
+  int32_t y = ((const struct st_process_entry*)b)->pid;
+  return (x > y) - (x < y);
+}
+
+static struct st_process_entry* find(const struct st_process_reader* r,
+                                     int32_t pid) {
+  struct st_process_entry key = {.pid = pid};
+  return r->count ? bsearch(&key, r->entries, r->count, sizeof key, by_pid)
+                  : NULL;
+}
+
+bool st_process_reader_list(struct st_process_reader* r) {
+  struct st_process_entry* entries = NULL;
+  size_t count = 0, capacity = 0;
+  if (r->proc)
+    rewinddir(r->proc);
+  for (struct dirent* d; r->proc && (d = readdir(r->proc));) {
+    int32_t pid = id_of(d->d_name);
+    if (!pid)
+      continue;
+    if (count == capacity) {
+      capacity = capacity ? 2 * capacity : 128;
+      void* grown = realloc(entries, capacity * sizeof *entries);
+      if (!grown) {
+        free(entries);
+        return false;
+      }
+      entries = grown;
+    }
+    const struct st_process_entry* known = find(r, pid);
+    entries[count++] = known ? *known : (struct st_process_entry){.pid = pid};
+  }
+  if (count)
+    qsort(entries, count, sizeof *entries, by_pid);
+  free(r->entries);
+  r->entries = entries;
+  r->count = count;
+  return true;
+}
+
+void st_process_reader_forget_values(struct st_process_reader* r) {
+  for (size_t i = 0; i < r->count; i++)
+    r->entries[i].written.present = 0;
+}
+
+void st_process_reader_forget(struct st_process_reader* r) {
+  free(r->entries);
+  r->entries = NULL;
+  r->count = 0;
+}
+
+static struct st_text read_file(const struct st_process_reader* r, int32_t pid,
+                                const char* name,
+                                struct st_read_buffer* buffer) {
+  char path[2 * PATH_SIZE];
+  snprintf(path, sizeof path, "%d/%s", pid, name);
+  return st_read_record(dirfd(r->proc), path, buffer);
+}
+
+/* --- the process tree */
+
+static void write_thread(const struct st_status* status, int32_t tid,
+                         bool named, struct st_message* tree) {
+  struct st_message thread;
+  st_message_begin_nested(tree, &thread, ST_FIELD_PROCESS_TREE_THREADS);
+  st_write_thread(status, tid, named, &thread);
+  st_message_finalize(&thread);
+}
+
+/* Writes a thread that is not the main one.  `process` has the status of its
+ * process. */
+static void write_other_thread(struct st_process_reader* r,
+                               const struct st_status* process, int32_t tid,
+                               bool detailed, struct st_message* tree) {
+  struct st_status status;
+  char name[PATH_SIZE];
+  if (detailed) {
+    snprintf(name, sizeof name, "task/%d/status", tid);
+    st_parse_status(read_file(r, (int32_t)process->tgid, name, &r->other),
+                    &status, NULL);
+    if (status.tgid == process->tgid) {
+      write_thread(&status, tid, r->options.thread_names, tree);
+      return;
+    }
+  }
+  status = (struct st_status){.tgid = process->tgid};
+  write_thread(&status, tid, false, tree);
+}
+
+static int ascending(const void* a, const void* b) {
+  int32_t x = *(const int32_t*)a, y = *(const int32_t*)b;
+  return (x > y) - (x < y);
+}
+
+/* Returns the ids in the folder `task` of a process, sorted; the caller frees
+ * them. */
+static int32_t* thread_ids(const struct st_process_reader* r, int32_t pid,
+                           size_t* count) {
+  char path[PATH_SIZE];
+  snprintf(path, sizeof path, "%d/task", pid);
+  int fd = openat(dirfd(r->proc), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* folder = fd < 0 ? NULL : fdopendir(fd);
+  if (!folder && fd >= 0)
+    close(fd);
+  int32_t* ids = NULL;
+  *count = 0;
+  for (struct dirent* d; folder && (d = readdir(folder));) {
+    int32_t id = id_of(d->d_name);
+    if (!id)
+      continue;
+    if ((*count & (*count - 1)) == 0) { /* a power of two: full */
+      void* grown = realloc(ids, (*count ? 2 * *count : 1) * sizeof *ids);
+      if (!grown)
+        break;
+      ids = grown;
+    }
+    ids[(*count)++] = id;
+  }
+  if (folder)
+    closedir(folder);
+  if (*count)
+    qsort(ids, *count, sizeof *ids, ascending);
+  return ids;
+}
+
+static void write_other_threads(struct st_process_reader* r,
+                                const struct st_status* process,
+                                struct st_message* tree) {
+  bool detailed =
+      r->options.thread_names || process->inner_ids.at < process->inner_ids.end;
+  size_t count;
+  int32_t* ids = thread_ids(r, (int32_t)process->tgid, &count);
+  for (size_t i = 0; i < count; i++) {
+    if ((uint64_t)ids[i] != process->tgid)
+      write_other_thread(r, process, ids[i], detailed, tree);
+  }
+  free(ids);
+}
+
+static void write_process(struct st_process_reader* r,
+                          struct st_process_entry* entry, bool with_threads,
+                          struct st_message* tree) {
+  struct st_status status;
+  struct st_process_times times;
+  struct st_message process;
+  st_parse_status(read_file(r, entry->pid, "status", &r->status), &status,
+                  NULL);
+  /* The process has ended, and its id may be that of another one's thread. */
+  if (status.tgid != (uint64_t)entry->pid)
+    return;
+  entry->is_described = true;
+  struct st_text cmdline = st_text_of(NULL, 0);
+  if (status.kthread != 1)
+    cmdline = read_file(r, entry->pid, "cmdline", &r->other);
+  st_message_begin_nested(tree, &process, ST_FIELD_PROCESS_TREE_PROCESSES);
+  st_write_process(&status, cmdline, &process);
+  if (r->options.ages &&
+      st_parse_times(read_file(r, entry->pid, "stat", &r->other), &times))
+    st_message_append_varint(&process, PROCESS(PROCESS_START_FROM_BOOT),
+                             st_scaled(times.start, r->options.ns_per_tick));
+  st_message_finalize(&process);
+  if (r->options.main_threads)
+    write_thread(&status, entry->pid, r->options.thread_names, tree);
+  if (with_threads && status.threads != 1)
+    write_other_threads(r, &status, tree);
+}
+
+void st_write_process_tree(struct st_process_reader* r,
+                           enum st_process_choice choice,
+                           struct st_message* tree) {
+  bool all = choice == ST_ALL_PROCESSES;
+  for (size_t i = 0; i < r->count; i++) {
+    struct st_process_entry* e = &r->entries[i];
+    if (all || (e->has_values && !e->is_described))
+      write_process(r, e, all, tree);
+  }
+}
+
+/* --- values */
+
+static void read_memory(struct st_process_reader* r, int32_t pid,
+                        struct st_process_values* values) {
+  int64_t number;
+  if (r->options.smaps)
+    st_parse_smaps(read_file(r, pid, "smaps_rollup", &r->other), values);
+  if (st_parse_number(read_file(r, pid, "oom_score_adj", &r->other), &number))
+    st_process_set(values, ST_OOM_SCORE_ADJ, (uint64_t)number);
+  if (r->options.dmabuf &&
+      st_parse_number(read_file(r, pid, "dmabuf_rss", &r->other), &number) &&
+      number > 0) {
+    number /= 1024;
+    st_process_set(values, ST_DMABUF_RSS,
+                   number < UINT32_MAX ? (uint64_t)number : UINT32_MAX);
+  }
+}
+
+static void read_values(struct st_process_reader* r, struct st_process_entry* e,
+                        struct st_process_values* values) {
+  struct st_process_times times;
+  struct st_status status;
+  values->present = 0;
+  if (r->options.runtimes &&
+      st_parse_times(read_file(r, e->pid, "stat", &r->other), &times)) {
+    uint64_t ns = r->options.ns_per_tick;
+    st_process_set(values, ST_RUNTIME_USER, st_scaled(times.user, ns));
+    st_process_set(values, ST_RUNTIME_KERNEL, st_scaled(times.kernel, ns));
+  }
+  if (e->has_no_memory)
+    return;
+  struct st_text text = read_file(r, e->pid, "status", &r->status);
+  st_parse_status(text, &status, values);
+  if (values->present & 1u << ST_VM_SIZE)
+    read_memory(r, e->pid, values);
+  else
+    e->has_no_memory = text.at < text.end;
+}
+
+/* Returns the values that differ from those written last, as a set of bits. */
+static uint32_t changes(const struct st_process_values* now,
+                        const struct st_process_values* written) {
+  uint32_t changed = now->present & ~written->present;
+  for (unsigned i = 0; i < ST_PROCESS_VALUES; i++) {
+    if (now->present & written->present & 1u << i &&
+        now->value[i] != written->value[i])
+      changed |= 1u << i;
+  }
+  return changed;
+}
+
+static void write_values(struct st_process_entry* e,
+                         const struct st_process_values* now,
+                         struct st_message* stats) {
+  uint32_t changed = changes(now, &e->written);
+  if (!changed)
+    return;
+  struct st_message process;
+  st_message_begin_nested(stats, &process, ST_FIELD_PROCESS_STATS_PROCESSES);
+  st_message_append_varint(&process, ST_FIELD_PROCESS_STATS_PROCESS_PID,
+                           (uint64_t)e->pid);
+  for (unsigned i = 0; i < ST_PROCESS_VALUES; i++) {
+    if (changed & 1u << i) {
+      st_message_append_varint(&process, st_process_fields[i], now->value[i]);
+      st_process_set(&e->written, i, now->value[i]);
+    }
+  }
+  st_message_finalize(&process);
+}
+
+void st_write_process_values(struct st_process_reader* r,
+                             struct st_message* stats) {
+  struct st_process_values now;
+  for (size_t i = 0; i < r->count; i++) {
+    struct st_process_entry* e = &r->entries[i];
+    read_values(r, e, &now);
+    e->has_values = now.present != 0;
+    if (e->has_values)
+      write_values(e, &now, stats);
+  }
+}
