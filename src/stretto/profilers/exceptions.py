@@ -2,7 +2,9 @@
 
 The instant is named after the exception (`KeyError: 'qty'`), and is a log message of the priority
 FATAL. If a `concurrent.futures.Future` or an asyncio task keeps the exception, the priority is
-WARN, and the argument `kept_by` is added: the program may never retrieve the exception.
+WARN, and the argument `kept_by` is added: the program may never retrieve the exception. An asyncio
+future's exception is recorded when the future is destroyed, if it was never retrieved; that of an
+event loop's callback when the callback fails.
 
 An uncaught exception is recorded in `sys.excepthook` and `threading.excepthook`. If the program has
 set a `sys.excepthook` that doesn't call ours, the uncaught exception of the main thread is recorded
@@ -24,6 +26,8 @@ from stretto.profilers.exception_text import (
     type_name,
 )
 from stretto.profilers.patch import Patch
+from stretto.profilers.task_lanes import category as tasks
+from stretto.profilers.task_lanes import is_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,6 +110,16 @@ def _on_future(_future: object, error: object = None) -> None:
     on_kept(error, "future")
 
 
+def _on_loop_error(_loop: object, context: dict[str, object]) -> None:
+    """Handle a call of an event loop's exception handler."""
+    future = context.get("future", context.get("task"))
+    if is_task(future):
+        if not tasks.enabled:  # If it is enabled, exceptions of tasks are recorded when they end.
+            on_kept(context.get("exception"), "task")
+    else:
+        on_kept(context.get("exception"), "callback" if future is None else "future")
+
+
 def _on_uncaught_in_thread(given: ExceptHookArgs) -> None:
     # SystemExit in a thread isn't an error.
     if given.exc_value is not None and not isinstance(given.exc_value, SystemExit):
@@ -137,4 +151,7 @@ def install() -> None:
         _patches.append(Patch("sys", "excepthook", _on_uncaught))
         _patches.append(Patch("threading", "excepthook", _on_uncaught_in_thread))
         _patches.append(Patch("concurrent.futures._base", "Future.set_exception", _on_future))
+        handler = "call_exception_handler"
+        _patches.append(Patch("asyncio.base_events", f"BaseEventLoop.{handler}", _on_loop_error))
+        _patches.append(Patch("uvloop", f"Loop.{handler}", _on_loop_error))
         slots.observe(category, _switch)

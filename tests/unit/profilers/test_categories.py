@@ -355,6 +355,43 @@ class TestKeptExceptions:
             (END, "KeyError"), (END, "KeyError"),
         ]  # fmt: skip
 
+    @pytest.mark.parametrize("uses_uvloop", [False, True])
+    def test_exceptions_that_only_the_event_loop_reports_are_recorded(
+        self, uses_uvloop: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        new_loop = pytest.importorskip("uvloop").new_event_loop if uses_uvloop else None
+
+        async def fails() -> None:
+            raise OSError("disk")
+
+        async def main() -> None:
+            loop = asyncio.get_running_loop()
+            future = loop.create_future()
+            future.set_exception(KeyError("qty"))
+            retrieved = loop.create_future()
+            retrieved.set_exception(ValueError("fine"))
+            assert isinstance(retrieved.exception(), ValueError)
+            del future, retrieved
+            loop.call_soon([].pop)
+            task = loop.create_task(fails())
+            for _ in range(3):
+                await asyncio.sleep(0)
+            del task
+            gc.collect()
+
+        with (
+            recorded("python.exceptions") as result,
+            asyncio.Runner(loop_factory=new_loop) as runner,
+        ):
+            runner.run(main())
+        kept = [(event.name, event.args["kept_by"]) for event in result.events]
+        assert kept == [
+            ("KeyError: 'qty'", "future"),
+            ("IndexError: pop from empty list", "callback"),
+            ("OSError: disk", "task"),
+        ]
+        assert len(caplog.records) == 3
+
     def test_recording_does_not_mark_a_task_exception_as_retrieved(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
