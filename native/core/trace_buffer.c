@@ -55,6 +55,13 @@ static void* map(size_t size, int fd) {
   return mmap(NULL, size, protection, MAP_SHARED, fd, 0);
 }
 
+/* Asks the kernel for huge pages.  The first use of memory is a large part of an
+ * event's cost, and it takes half the time or less with huge pages.  A kernel
+ * without huge pages ignores this. */
+static void use_huge_pages(struct st_trace_buffer* b) {
+  madvise(b->ring, b->size, MADV_HUGEPAGE);
+}
+
 struct st_trace_buffer* st_trace_buffer_create(size_t size,
                                                enum st_fill_policy policy,
                                                int fd) {
@@ -78,6 +85,8 @@ struct st_trace_buffer* st_trace_buffer_create(size_t size,
       st_trace_buffer_adopt(mapping, mapping_size, size, policy);
   if (b)
     b->is_file = fd >= 0;
+  if (b && fd < 0)
+    use_huge_pages(b);
   return b;
 }
 
