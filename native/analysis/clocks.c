@@ -168,6 +168,16 @@ bool st_clocks_add_snapshot(struct st_clocks* c, struct st_storage* s,
   return true;
 }
 
+void st_clocks_add_pair(struct st_clocks* c, uint64_t a, int64_t a_value,
+                        uint64_t b, int64_t b_value) {
+  c->members.size = c->readings.size = 0;
+  *ST_PUSH(&c->members) = clock_number(c, a);
+  *ST_PUSH(&c->members) = clock_number(c, b);
+  *ST_PUSH(&c->readings) = a_value;
+  *ST_PUSH(&c->readings) = b_value;
+  store(c);
+}
+
 int64_t st_clocks_absolute(struct st_clocks* c, uint64_t clock_id,
                            int64_t timestamp) {
   uint32_t number = st_map_get(&c->by_id, clock_id);

@@ -185,9 +185,10 @@ void st_read_event(struct st_importer* m, uint32_t sequence, const int64_t* ts,
     m->counts.tokenizer_errors++;
     return;
   }
-  *ST_PUSH(&m->events) = (struct st_event){*ts,
-                                           st_bytes_copy(&m->arena, data, size),
-                                           counters,
-                                           (uint32_t)size,
-                                           {.generation = generation}};
+  st_sorter_push(&m->sorter, ST_QUEUE_EVENTS, 0,
+                 (struct st_event){.ts = *ts,
+                                   .data = st_bytes_copy(&m->arena, data, size),
+                                   .counters = counters,
+                                   .size = (uint32_t)size,
+                                   .generation = generation});
 }

@@ -244,8 +244,8 @@ static void find_row(struct st_importer* m, struct parsed* p) {
                : st_tracks_row(&m->tracks, p->track_uuid, use_of(p), p->name);
 }
 
-static uint32_t add_counter(struct st_importer* m, int64_t ts, uint32_t row,
-                            double value) {
+uint32_t st_add_counter(struct st_importer* m, int64_t ts, uint32_t row,
+                        double value) {
   struct st_table* t = &m->storage.tables[ST_COUNTER_TABLE];
   struct st_cell cells[ST_COUNTER_COLUMNS] = {
       [ST_COUNTER_id] = st_int(t->rows),
@@ -256,19 +256,26 @@ static uint32_t add_counter(struct st_importer* m, int64_t ts, uint32_t row,
   return st_table_add(t, cells);
 }
 
+static void add_thread_counter(struct st_importer* m, const struct parsed* p,
+                               const char* type, const char* name,
+                               double value) {
+  struct st_fixed_track f = {.type = type,
+                             .name = st_intern(&m->storage, name),
+                             .is_counter = true,
+                             .dimensions = {{"utid", .number = p->utid}}};
+  st_add_counter(m, p->event->ts, st_tracks_fixed_row(&m->tracks, &f), value);
+}
+
 /* Adds the event's thread time and instruction count as counter values. */
 static void add_legacy_counters(struct st_importer* m, const struct parsed* p) {
   if (p->utid == ST_NO_ROW)
     return;
   if (p->counts.has_time)
-    add_counter(m, p->event->ts,
-                st_thread_counter_row(m, p->utid, "thread_time", "thread_time"),
-                (double)p->counts.time);
+    add_thread_counter(m, p, "thread_time", "thread_time",
+                       (double)p->counts.time);
   if (p->counts.has_instructions)
-    add_counter(m, p->event->ts,
-                st_thread_counter_row(m, p->utid, "thread_instructions",
-                                      "thread_instruction_count"),
-                (double)p->counts.instructions);
+    add_thread_counter(m, p, "thread_instructions", "thread_instruction_count",
+                       (double)p->counts.instructions);
 }
 
 static int64_t to_int(double value) {
@@ -288,7 +295,7 @@ static void add_extra_counters(struct st_importer* m, struct parsed* p) {
     if (!track)
       continue;
     uint32_t row = st_tracks_row(&m->tracks, uuid, ST_USE_COUNTER, 0);
-    add_counter(m, p->event->ts, row, value);
+    st_add_counter(m, p->event->ts, row, value);
     st_string name = st_tracks_row_name(&m->tracks, row);
     if (name == st_intern(&m->storage, "thread_time")) {
       p->counts.has_time = true;
@@ -384,7 +391,7 @@ static void end_slice(struct st_importer* m, struct parsed* p) {
 }
 
 static void add_counter_event(struct st_importer* m, struct parsed* p) {
-  uint32_t row = add_counter(m, p->event->ts, p->row, p->event->counters[0]);
+  uint32_t row = st_add_counter(m, p->event->ts, p->row, p->event->counters[0]);
   struct st_arg_list args = {0};
   add_args(m, p, &args);
   uint32_t set = st_arg_sets_add(&m->arg_sets, &m->storage, &args);

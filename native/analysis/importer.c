@@ -1,7 +1,6 @@
 #include "importer.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MAX_PACKET = 256 << 20, PACKET_FIELD = 1 };
 
@@ -17,6 +16,8 @@ static void init(struct st_importer* m) {
   st_sequences_init(&m->sequences, &m->arena, &m->storage.strings);
   st_processes_init(&m->processes, &m->storage);
   st_tracks_init(&m->tracks, &m->storage, &m->arg_sets, &m->processes);
+  m->tracks.cpus = &m->cpus;
+  st_sched_init(&m->sched, &m->storage, &m->cpus);
   m->slices.storage = &m->storage;
   m->slices.arg_sets = &m->arg_sets;
   m->flows.storage = &m->storage;
@@ -66,54 +67,18 @@ bool st_importer_feed(struct st_importer* m, const void* data, size_t size) {
   return run(m, read_packets);
 }
 
-/* Sorts events by their timestamps; equal ones keep their order. */
-static void sort(st_event_list* list) {
-  uint32_t n = list->size;
-  bool is_sorted = true;
-  for (uint32_t i = 1; i < n && is_sorted; i++)
-    is_sorted = list->data[i - 1].ts <= list->data[i].ts;
-  if (is_sorted)
-    return;
-  struct st_event *from = list->data, *to = st_memory_new(n * sizeof *to);
-  list->capacity = n;
-  for (uint64_t width = 1; width < n; width *= 2) {
-    for (uint64_t start = 0; start < n; start += 2 * width) {
-      uint64_t a = start, middle = start + width < n ? start + width : n;
-      uint64_t b = middle, end = middle + width < n ? middle + width : n;
-      for (uint64_t i = start; i < end; i++) {
-        bool left = a < middle && (b == end || from[a].ts <= from[b].ts);
-        to[i] = from[left ? a++ : b++];
-      }
-    }
-    struct st_event* swapped = from;
-    from = to;
-    to = swapped;
-  }
-  list->data = from;
-  free(to);
-}
-
-/* Parses the events of both queues, in Perfetto's order: first the queue that
- * begins earlier, up to the first timestamp of the other queue, and including
- * events at this timestamp; then the other queue, and so on. */
-static void parse_all(struct st_importer* m) {
-  uint32_t p = 0, e = 0;
-  while (p < m->packets.size || e < m->events.size) {
-    bool packets =
-        e == m->events.size ||
-        (p < m->packets.size && m->packets.data[p].ts <= m->events.data[e].ts);
-    int64_t limit = INT64_MAX;
-    if (packets) {
-      if (e < m->events.size)
-        limit = m->events.data[e].ts;
-      while (p < m->packets.size && m->packets.data[p].ts <= limit)
-        st_parse_packet(m, &m->packets.data[p++]);
-    } else {
-      if (p < m->packets.size)
-        limit = m->packets.data[p].ts;
-      while (e < m->events.size && m->events.data[e].ts <= limit)
-        st_parse_event(m, &m->events.data[e++]);
-    }
+static void parse(void* context, const struct st_queue* queue,
+                  const struct st_event* e) {
+  struct st_importer* m = context;
+  switch (queue->kind) {
+    case ST_QUEUE_PACKETS:
+      st_parse_packet(m, e);
+      break;
+    case ST_QUEUE_EVENTS:
+      st_parse_event(m, e);
+      break;
+    default:
+      st_parse_ftrace(m, queue, e);
   }
 }
 
@@ -123,11 +88,10 @@ static void finish(struct st_importer* m) {
   m->counts.truncated_bytes =
       st_tokenizer_left(&m->tokenizer) + m->tokenizer.skipped;
   st_read_deferred(m);
-  sort(&m->packets);
-  sort(&m->events);
-  parse_all(m);
+  st_sorter_run(&m->sorter, parse, m);
   st_slices_finish(&m->slices);
   st_processes_finish(&m->processes, &m->arg_sets);
+  st_cpus_finish(&m->cpus, &m->storage);
   st_add_totals(m);
   for (uint32_t i = 0; i < ST_TABLE_COUNT; i++)
     st_table_complete(&m->storage.tables[i]);
@@ -158,12 +122,14 @@ void st_importer_free(struct st_importer* m) {
   st_tracks_free(&m->tracks);
   st_slices_free(&m->slices);
   st_flows_free(&m->flows);
-  st_map_free(&m->process_counters);
-  st_map_free(&m->thread_counters);
   st_map_free(&m->metadata);
   st_storage_free(&m->storage);
-  free(m->packets.data);
-  free(m->events.data);
+  st_sorter_free(&m->sorter);
+  st_ftrace_free(&m->ftrace);
+  st_sched_free(&m->sched);
+  st_cpus_free(&m->cpus);
+  st_disks_free(&m->disks);
+  st_map_free(&m->stats);
   free(m->deferred.data);
   free(m);
 }

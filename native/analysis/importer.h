@@ -36,22 +36,14 @@
 #include "clocks.h"
 #include "core/decoder.h"
 #include "core/tokenizer.h"
+#include "disks.h"
 #include "flows.h"
+#include "ftrace.h"
+#include "sched.h"
 #include "sequences.h"
 #include "slices.h"
+#include "sorter.h"
 #include "tracks.h"
-
-/* A packet that is parsed in finish(). */
-struct st_event {
-  int64_t ts;
-  const uint8_t* data;    /* A track event, or a packet. */
-  const double* counters; /* The absolute values of the event's counters. */
-  uint32_t size;
-  union {
-    uint32_t generation; /* Of a track event. */
-    uint32_t field;      /* Of a packet: its field in TracePacket. */
-  };
-};
 
 /* Inflates a zlib stream.  Returns the bytes, which free() frees; NULL if the
  * stream is damaged. */
@@ -65,9 +57,8 @@ struct st_counts {
   uint64_t unread_fields, unread_events, previous_packet_dropped,
       undecodable_packets;
   uint64_t proc_stat_unknown, write_into_file;
+  uint64_t meminfo_unknown, vmstat_unknown, psi_unknown, invalid_cpu_times;
 };
-
-typedef ST_ARRAY(struct st_event) st_event_list;
 
 struct st_importer {
   atomic_uint references;
@@ -86,15 +77,19 @@ struct st_importer {
   struct st_slices slices;
   struct st_flows flows;
   struct st_counts counts;
-  st_event_list packets, events; /* Queues of the sorter. */
-  st_event_list deferred;        /* Packets whose clock is unknown. */
+  struct st_sorter sorter;
+  st_event_list deferred; /* Packets whose clock is unknown. */
+  struct st_cpus cpus;
+  struct st_sched sched;
+  struct st_ftrace ftrace;
+  struct st_disks disks;
   int64_t latest_ts;
   struct st_texts {
     st_string debug, unread;
   } texts;
-  struct st_map process_counters; /* upid and kind to row + 1. */
-  struct st_map thread_counters;  /* utid and type to row + 1. */
-  struct st_map metadata;         /* Keys with one value to row + 1. */
+  struct st_map metadata; /* Keys with one value to row + 1. */
+  struct st_map stats;    /* Names and indexes to row + 1. */
+  int64_t tracing_started, page_size;
   uint64_t fed_bytes;
   struct st_field trace_stats;
   bool is_nested; /* Reads the packets of a compressed packet. */
@@ -130,10 +125,36 @@ void st_parse_annotation(struct st_importer* m, uint32_t generation,
                          struct st_field annotation, struct st_arg_list* args);
 /* Parses a packet other than a track event: system_packets.c. */
 void st_parse_packet(struct st_importer* m, const struct st_event* e);
-/* Returns the row of a thread's counter that has no descriptor; adds the row if
- * it is new: system_packets.c. */
-uint32_t st_thread_counter_row(struct st_importer* m, uint32_t utid,
-                               const char* type, const char* name);
+/* Adds a row to the table counter; `row` is the track's.  Returns the counter's
+ * row: events.c. */
+uint32_t st_add_counter(struct st_importer* m, int64_t ts, uint32_t row,
+                        double value);
+/* Reads a bundle of kernel events, and queues these: ftrace_reader.c. */
+void st_read_ftrace(struct st_importer* m, uint32_t sequence, uint32_t index,
+                    const uint8_t* data, size_t size);
+/* Reads FtraceStats: ftrace_stats.c. */
+void st_read_ftrace_stats(struct st_importer* m, uint32_t sequence,
+                          const uint8_t* data, size_t size);
+/* Parses an event of the kernel: ftrace.c. */
+void st_parse_ftrace(struct st_importer* m, const struct st_queue* queue,
+                     const struct st_event* e);
+/* Parses a text in the form of Android's atrace: atrace.c. */
+void st_parse_atrace(struct st_importer* m, int64_t ts, uint32_t tid,
+                     const uint8_t* text, size_t size);
+/* Returns the row of a counter of a device, named after it: sys_stats.c. */
+uint32_t st_device_counter_row(struct st_importer* m, const char* type,
+                               const char* suffix, struct st_field device);
+/* Parses SysStats: sys_stats.c. */
+void st_parse_sys_stats(struct st_importer* m, const struct st_event* e);
+/* Reads SystemInfo and CpuInfo: system_info.c. */
+void st_read_system_info(struct st_importer* m, const uint8_t* data,
+                         size_t size);
+void st_read_cpu_info(struct st_importer* m, const uint8_t* data, size_t size);
+/* Sets the value of a statistic with an index: totals.c. */
+void st_set_stat(struct st_importer* m, const char* name, int64_t index,
+                 const char* severity, const char* source, int64_t value);
+/* Returns the value; 0 if it has not been set. */
+int64_t st_get_stat(struct st_importer* m, const char* name, int64_t index);
 /* Fills the tables stats and metadata: totals.c. */
 void st_add_totals(struct st_importer* m);
 void st_add_metadata(struct st_importer* m, const char* name, bool is_multi,

@@ -157,12 +157,12 @@ static bool convert(struct st_importer* m, const struct packet* p,
 }
 
 static void queue_packet(struct st_importer* m, int64_t ts, struct st_field f) {
-  *ST_PUSH(&m->packets) =
-      (struct st_event){ts,
-                        st_bytes_copy(&m->arena, f.data, f.size),
-                        NULL,
-                        (uint32_t)f.size,
-                        {.field = f.number}};
+  st_sorter_push(
+      &m->sorter, ST_QUEUE_PACKETS, 0,
+      (struct st_event){.ts = ts,
+                        .data = st_bytes_copy(&m->arena, f.data, f.size),
+                        .size = (uint32_t)f.size,
+                        .field = f.number});
 }
 
 /* If a descriptor is a thread's, its sequence gets the thread's pid and tid. */
@@ -198,8 +198,22 @@ static void route_content(struct st_importer* m, const struct packet* p,
       break;
     case FIELD(PROCESS_TREE):
     case FIELD(PROCESS_STATS):
-    case FIELD(SYSTEM_INFO):
+    case FIELD(SYS_STATS):
       queue_packet(m, ts, p->content);
+      break;
+    case FIELD(SYSTEM_INFO):
+      st_read_system_info(m, p->content.data, p->content.size);
+      break;
+    case FIELD(CPU_INFO):
+      st_read_cpu_info(m, p->content.data, p->content.size);
+      break;
+    case FIELD(FTRACE_EVENTS):
+      st_read_ftrace(m, m->sequences.sequences.data[index].id, index,
+                     p->content.data, p->content.size);
+      break;
+    case FIELD(FTRACE_STATS):
+      st_read_ftrace_stats(m, m->sequences.sequences.data[index].id,
+                           p->content.data, p->content.size);
       break;
     default:
       m->counts.unread_packets++;
@@ -230,9 +244,10 @@ static void read_service_event(struct st_importer* m, const struct packet* p) {
   struct st_field f;
   st_decoder_init(&d, p->service_event.data, p->service_event.size);
   while (st_decoder_next(&d, &f)) {
-    if (f.number == ST_FIELD_TRACING_SERVICE_EVENT_TRACING_STARTED)
+    if (f.number == ST_FIELD_TRACING_SERVICE_EVENT_TRACING_STARTED) {
       add_time(m, "tracing_started_ns", false, p->timestamp);
-    else if (f.number == ST_FIELD_TRACING_SERVICE_EVENT_TRACING_DISABLED)
+      m->tracing_started = (int64_t)p->timestamp;
+    } else if (f.number == ST_FIELD_TRACING_SERVICE_EVENT_TRACING_DISABLED)
       add_time(m, "tracing_disabled_ns", false, p->timestamp);
     else if (f.number ==
              ST_FIELD_TRACING_SERVICE_EVENT_ALL_DATA_SOURCES_STARTED)
@@ -320,7 +335,7 @@ void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
     route(m, &p, index, ts);
   else if (p.event.data || p.content.data)
     *ST_PUSH(&m->deferred) = (struct st_event){
-        0, st_bytes_copy(&m->arena, data, size), NULL, (uint32_t)size, {0}};
+        .data = st_bytes_copy(&m->arena, data, size), .size = (uint32_t)size};
 }
 
 void st_read_deferred(struct st_importer* m) {

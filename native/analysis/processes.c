@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+enum { MAX_SAME_TID = 64 };
+
 static struct st_table* thread_table(struct st_processes* p) {
   return &p->storage->tables[ST_THREAD_TABLE];
 }
@@ -18,9 +20,11 @@ static uint32_t add_thread(struct st_processes* p, int64_t tid) {
       [ST_THREAD_tid] = st_int(tid),
       [ST_THREAD_is_idle] = st_int(utid == 0),
   };
-  *ST_PUSH(&p->threads) = (struct st_thread){.tid = tid, .upid = ST_NO_ROW};
+  uint32_t* newest = st_map_at(&p->by_tid, (uint64_t)tid);
+  *ST_PUSH(&p->threads) =
+      (struct st_thread){.tid = tid, .upid = ST_NO_ROW, .previous = *newest};
   st_table_add(thread_table(p), cells);
-  *st_map_at(&p->by_tid, (uint64_t)tid) = utid + 1;
+  *newest = utid + 1;
   return utid;
 }
 
@@ -52,19 +56,83 @@ void st_processes_init(struct st_processes* p, struct st_storage* s) {
   st_thread_set_name(p, 0, st_intern(s, "swapper"), ST_NAME_BUILT_IN);
 }
 
-/* Returns whether the newest thread of a tid may belong to the process. */
-static bool fits(const struct st_processes* p, uint32_t utid, uint32_t upid) {
-  uint32_t owner = p->threads.data[utid].upid;
-  return owner == ST_NO_ROW || owner == upid;
+bool st_thread_is_alive(const struct st_processes* p, uint32_t utid) {
+  const struct st_thread* thread = &p->threads.data[utid];
+  if (thread->has_ended || thread->upid == ST_NO_ROW)
+    return !thread->has_ended;
+  const struct st_process* process = &p->processes.data[thread->upid];
+  uint32_t current = st_map_get(&p->by_pid, (uint64_t)process->pid);
+  return !process->has_ended && (!current || current - 1 == thread->upid);
+}
+
+/* Returns the newest thread of a tid that is alive and may belong to the
+ * process, or to any if upid is ST_NO_ROW.  ST_NO_ROW if there is none. */
+static uint32_t find_thread(const struct st_processes* p, int64_t tid,
+                            uint32_t upid) {
+  uint32_t at = st_map_get(&p->by_tid, (uint64_t)tid);
+  for (uint32_t n = 0; at && n < MAX_SAME_TID; n++) {
+    const struct st_thread* thread = &p->threads.data[at - 1];
+    bool fits =
+        upid == ST_NO_ROW || thread->upid == ST_NO_ROW || thread->upid == upid;
+    if (fits && st_thread_is_alive(p, at - 1))
+      return at - 1;
+    at = thread->previous;
+  }
+  return ST_NO_ROW;
+}
+
+uint32_t st_thread_find(const struct st_processes* p, int64_t tid) {
+  return find_thread(p, tid, ST_NO_ROW);
+}
+
+uint32_t st_thread_seen(struct st_processes* p, int64_t tid) {
+  uint32_t utid = st_thread_find(p, tid);
+  return utid == ST_NO_ROW ? add_thread(p, tid) : utid;
+}
+
+static void associate(struct st_processes* p, uint32_t utid, uint32_t other,
+                      uint32_t child) {
+  struct st_thread* thread = &p->threads.data[utid];
+  *ST_PUSH(&p->associations) = (struct st_association){
+      .next = thread->pending, .utid = other, .child = child};
+  thread->pending = p->associations.size;
+}
+
+static void set_parent(struct st_processes* p, uint32_t child,
+                       uint32_t parent) {
+  st_table_set(process_table(p), child, ST_PROCESS_parent_upid, st_int(parent));
+}
+
+/* Applies the associations of a thread whose process has become known: binds
+ * the threads of the same process, whose associations are applied then. */
+static void resolve(struct st_processes* p, uint32_t utid, uint32_t upid) {
+  p->resolved.size = 0;
+  *ST_PUSH(&p->resolved) = utid;
+  while (p->resolved.size) {
+    utid = p->resolved.data[--p->resolved.size];
+    uint32_t at = p->threads.data[utid].pending;
+    p->threads.data[utid].pending = 0;
+    while (at) {
+      struct st_association a = p->associations.data[at - 1];
+      at = a.next;
+      if (a.child != ST_NO_ROW) {
+        set_parent(p, a.child, upid);
+      } else if (p->threads.data[a.utid].upid == ST_NO_ROW) {
+        bind(p, a.utid, upid);
+        *ST_PUSH(&p->resolved) = a.utid;
+      }
+    }
+  }
 }
 
 /* Returns the thread of this tid in the process; adds it if it is new. */
 static uint32_t thread_of(struct st_processes* p, int64_t tid, uint32_t upid) {
-  uint32_t found = st_map_get(&p->by_tid, (uint64_t)tid);
-  uint32_t utid =
-      found && fits(p, found - 1, upid) ? found - 1 : add_thread(p, tid);
+  uint32_t utid = find_thread(p, tid, upid);
+  if (utid == ST_NO_ROW)
+    utid = add_thread(p, tid);
   if (p->threads.data[utid].upid == ST_NO_ROW)
     bind(p, utid, upid);
+  resolve(p, utid, upid);
   return utid;
 }
 
@@ -89,11 +157,73 @@ uint32_t st_thread_restart(struct st_processes* p, uint32_t utid) {
   return started;
 }
 
+/* Forgets the threads that had this tid. */
+static void forget_tid(struct st_processes* p, int64_t tid) {
+  *st_map_at(&p->by_tid, (uint64_t)tid) = 0;
+}
+
 uint32_t st_process_restart(struct st_processes* p, int64_t pid) {
+  forget_tid(p, pid);
   uint32_t utid = add_thread(p, pid);
   uint32_t upid = add_process(p, pid);
   bind(p, utid, upid);
   return upid;
+}
+
+uint32_t st_thread_start(struct st_processes* p, int64_t tid, int64_t ts) {
+  uint32_t utid = add_thread(p, tid);
+  st_table_set(thread_table(p), utid, ST_THREAD_start_ts, st_int(ts));
+  return utid;
+}
+
+uint32_t st_process_start(struct st_processes* p, int64_t pid, int64_t ts,
+                          st_string name) {
+  uint32_t upid = st_process_restart(p, pid);
+  uint32_t utid = p->threads.size - 1;
+  st_table_set(thread_table(p), utid, ST_THREAD_start_ts, st_int(ts));
+  st_thread_set_name(p, utid, name, ST_NAME_FTRACE);
+  st_process_set_start(p, upid, ts);
+  st_process_set_name(p, upid, name, true);
+  return upid;
+}
+
+void st_thread_end(struct st_processes* p, int64_t tid, int64_t ts) {
+  uint32_t utid = st_thread_find(p, tid);
+  if (utid == ST_NO_ROW)
+    return;
+  struct st_thread* thread = &p->threads.data[utid];
+  thread->has_ended = true;
+  st_table_set(thread_table(p), utid, ST_THREAD_end_ts, st_int(ts));
+  uint32_t upid = thread->upid;
+  if (upid == ST_NO_ROW || p->processes.data[upid].pid != tid)
+    return;
+  p->processes.data[upid].has_ended = true;
+  st_table_set(process_table(p), upid, ST_PROCESS_end_ts, st_int(ts));
+  *st_map_at(&p->by_pid, (uint64_t)tid) = 0;
+}
+
+void st_threads_associate(struct st_processes* p, uint32_t a, uint32_t b) {
+  uint32_t of_a = p->threads.data[a].upid, of_b = p->threads.data[b].upid;
+  if (of_a == ST_NO_ROW && of_b == ST_NO_ROW) {
+    associate(p, a, b, ST_NO_ROW);
+    associate(p, b, a, ST_NO_ROW);
+  } else if (of_a == ST_NO_ROW || of_b == ST_NO_ROW) {
+    uint32_t utid = of_a == ST_NO_ROW ? a : b;
+    uint32_t upid = of_a == ST_NO_ROW ? of_b : of_a;
+    bind(p, utid, upid);
+    resolve(p, utid, upid);
+  } else if (of_a != of_b) {
+    p->errors++;
+  }
+}
+
+void st_process_set_parent_thread(struct st_processes* p, uint32_t child,
+                                  uint32_t utid) {
+  uint32_t upid = p->threads.data[utid].upid;
+  if (upid == ST_NO_ROW)
+    associate(p, utid, ST_NO_ROW, child);
+  else
+    set_parent(p, child, upid);
 }
 
 void st_thread_set_name(struct st_processes* p, uint32_t utid, st_string name,
@@ -134,6 +264,8 @@ void st_processes_free(struct st_processes* p) {
     st_arg_list_free(&p->processes.data[i].args);
   free(p->threads.data);
   free(p->processes.data);
+  free(p->associations.data);
+  free(p->resolved.data);
   st_map_free(&p->by_tid);
   st_map_free(&p->by_pid);
 }

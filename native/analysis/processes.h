@@ -2,7 +2,13 @@
  *
  * utid and upid are row numbers of the tables thread and process.  The rows 0
  * are the idle thread and its process.  A pid or tid that is used again gets a
- * new row; lookups find the newest one.
+ * new row; lookups find the newest one that is alive.
+ *
+ * The kernel's events name threads without their process.  Such a thread has
+ * no upid until its process is found: by a lookup with a pid, or through a
+ * thread of the same process (st_threads_associate).
+ *
+ * Limits: a lookup considers the newest MAX_SAME_TID threads of a tid.
  */
 #pragma once
 
@@ -19,8 +25,11 @@ enum st_name_priority {
 
 struct st_thread {
   int64_t tid;
-  uint32_t upid; /* ST_NO_ROW if unknown. */
+  uint32_t upid;     /* ST_NO_ROW if unknown. */
+  uint32_t previous; /* The thread that had the tid before, plus 1. */
+  uint32_t pending;  /* The first of the thread's associations, plus 1. */
   uint8_t name_priority;
+  bool has_ended;
   /* The descriptor of a track that stands for the thread, plus 1. */
   uint32_t descriptor;
 };
@@ -28,15 +37,25 @@ struct st_thread {
 struct st_process {
   int64_t pid;
   uint32_t descriptor;
-  bool has_name, has_start;
+  bool has_name, has_start, has_ended;
   struct st_arg_list args;
+};
+
+/* What is known of a thread whose process is not known yet. */
+struct st_association {
+  uint32_t next;  /* The thread's next association, plus 1. */
+  uint32_t utid;  /* A thread of the same process; ST_NO_ROW if none. */
+  uint32_t child; /* A child of the thread's process; ST_NO_ROW if none. */
 };
 
 struct st_processes {
   struct st_storage* storage;
   ST_ARRAY(struct st_thread) threads;
   ST_ARRAY(struct st_process) processes;
+  ST_ARRAY(struct st_association) associations;
+  ST_ARRAY(uint32_t) resolved;  /* Reused. */
   struct st_map by_tid, by_pid; /* The newest row, plus 1. */
+  uint64_t errors;
 };
 
 void st_processes_init(struct st_processes* p, struct st_storage* s);
@@ -44,9 +63,29 @@ void st_processes_init(struct st_processes* p, struct st_storage* s);
 uint32_t st_process_get(struct st_processes* p, int64_t pid);
 /* Returns the utid of a thread of a process; adds both if they are new. */
 uint32_t st_thread_get(struct st_processes* p, int64_t tid, int64_t pid);
+/* Returns the utid of the newest thread of a tid that is alive; ST_NO_ROW if
+ * there is none. */
+uint32_t st_thread_find(const struct st_processes* p, int64_t tid);
+/* The same, but adds a thread without a process if there is none. */
+uint32_t st_thread_seen(struct st_processes* p, int64_t tid);
+/* Returns whether neither the thread nor its process has ended or been
+ * replaced. */
+bool st_thread_is_alive(const struct st_processes* p, uint32_t utid);
 /* These functions add a row for a thread or process whose id is reused. */
 uint32_t st_thread_restart(struct st_processes* p, uint32_t utid);
 uint32_t st_process_restart(struct st_processes* p, int64_t pid);
+/* Adds a thread that has been created at ts. */
+uint32_t st_thread_start(struct st_processes* p, int64_t tid, int64_t ts);
+/* Adds a process that has been created at ts, and its main thread. */
+uint32_t st_process_start(struct st_processes* p, int64_t pid, int64_t ts,
+                          st_string name);
+/* Ends the newest thread of a tid; if it is a main thread, its process, too. */
+void st_thread_end(struct st_processes* p, int64_t tid, int64_t ts);
+/* Two threads belong to the same process. */
+void st_threads_associate(struct st_processes* p, uint32_t a, uint32_t b);
+/* The process of the thread is the parent of the process `child`. */
+void st_process_set_parent_thread(struct st_processes* p, uint32_t child,
+                                  uint32_t utid);
 void st_thread_set_name(struct st_processes* p, uint32_t utid, st_string name,
                         enum st_name_priority priority);
 void st_process_set_name(struct st_processes* p, uint32_t upid, st_string name,

@@ -93,22 +93,27 @@ static bool is_inside_group(const struct work* w, uint32_t row) {
   return false;
 }
 
+/* Adds times, whose sum may be too large in a damaged trace: it wraps then. */
+static void add(int64_t* sum, int64_t time) {
+  *sum = (int64_t)((uint64_t)*sum + (uint64_t)time);
+}
+
 static void add_times(struct st_slice_totals* t, struct work* w) {
   for (uint32_t row = 0; row < w->slices.rows; row++) {
     int64_t dur = duration(t, w, row);
     struct st_cell parent =
         st_table_get(w->slices.table, row, ST_SLICE_parent_id);
-    w->self[row] += dur;
+    add(&w->self[row], dur);
     if (parent.valid)
-      w->self[parent.i] -= dur;
+      add(&w->self[parent.i], -dur);
   }
   for (uint32_t row = 0; row < w->slices.rows; row++) {
     struct st_slice_total* group = &t->groups.data[w->group_of[row]];
-    group->self += w->self[row];
+    add(&group->self, w->self[row]);
     if (is_inside_group(w, row))
       continue;
-    group->total += duration(t, w, row);
-    group->cpu += cell(&w->slices, row, ST_SLICE_thread_dur);
+    add(&group->total, duration(t, w, row));
+    add(&group->cpu, cell(&w->slices, row, ST_SLICE_thread_dur));
   }
 }
 

@@ -114,6 +114,27 @@ uint32_t st_slice_begin(struct st_slices* s, uint32_t track, int64_t ts,
   return row;
 }
 
+uint32_t st_slice_begin_flat(struct st_slices* s, uint32_t track, int64_t ts,
+                             st_string name, struct st_arg_list** args) {
+  struct st_slice_stack* stack = stack_of(s, track);
+  stack->is_flat = true;
+  stack->begins++;
+  stack->last_begin = ts;
+  *args = NULL;
+  if (stack->size)
+    return ST_NO_ROW;
+  return st_slice_begin(s, track, ts, -1, 0, name, args);
+}
+
+static void add_begins(const struct st_slices* s,
+                       const struct st_slice_stack* stack,
+                       struct st_arg_list* args) {
+  st_arg_add_int(args, st_intern(s->storage, "legacy_unnestable_begin_count"),
+                 ST_ARG_INT, stack->begins);
+  st_arg_add_int(args, st_intern(s->storage, "legacy_unnestable_last_begin_ts"),
+                 ST_ARG_INT, stack->last_begin);
+}
+
 void st_slice_set_counts(struct st_slices* s, uint32_t row,
                          struct st_thread_counts counts, bool is_instant) {
   struct st_table* t = table(s);
@@ -168,8 +189,11 @@ uint32_t st_slice_end(struct st_slices* s, uint32_t track, int64_t ts,
 
 void st_slice_closed(struct st_slices* s, uint32_t track, uint32_t row) {
   struct st_slice_stack* stack = stack_of(s, track);
-  if (stack->size && stack->slices[stack->size - 1].row == row)
-    pop(s, stack);
+  if (!stack->size || stack->slices[stack->size - 1].row != row)
+    return;
+  if (stack->is_flat)
+    add_begins(s, stack, &stack->slices[stack->size - 1].args);
+  pop(s, stack);
 }
 
 uint32_t st_slice_top(const struct st_slices* s, uint32_t track) {

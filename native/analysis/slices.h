@@ -27,6 +27,9 @@ struct st_open_slice {
 struct st_slice_stack {
   struct st_open_slice* slices;
   uint32_t size, used, capacity; /* Entries up to `used` own their args. */
+  /* Of a track without nesting: a begin is only counted while a slice is open. */
+  bool is_flat;
+  int64_t begins, last_begin;
 };
 
 /* The optional thread clocks of an event. */
@@ -48,6 +51,10 @@ struct st_slices {
 uint32_t st_slice_begin(struct st_slices* s, uint32_t track, int64_t ts,
                         int64_t dur, st_string category, st_string name,
                         struct st_arg_list** args);
+/* The same, on a track whose slices don't nest: a begin inside a slice is only
+ * counted, in the arguments of that slice.  Returns ST_NO_ROW for it. */
+uint32_t st_slice_begin_flat(struct st_slices* s, uint32_t track, int64_t ts,
+                             st_string name, struct st_arg_list** args);
 /* Stores the values of the thread's clocks at the begin of a slice.  The
  * differences of an instant are 0. */
 void st_slice_set_counts(struct st_slices* s, uint32_t row,

@@ -55,6 +55,30 @@
     C(CLOCK, id, INT32) C(CLOCK, ts, INT64) C(CLOCK, clock_id, INT64)          \
         C(CLOCK, clock_name, TEXT) C(CLOCK, clock_value, INT64)                \
             C(CLOCK, snapshot_id, INT32) C(CLOCK, machine_id, INT32))          \
+  X(SCHED, __intrinsic_sched_slice,                                            \
+    C(SCHED, id, INT32) C(SCHED, ts, INT64) C(SCHED, dur, INT64)               \
+        C(SCHED, utid, INT32) C(SCHED, end_state, TEXT)                        \
+            C(SCHED, priority, INT32) C(SCHED, ucpu, INT32))                   \
+  X(STATE, __intrinsic_thread_state,                                           \
+    C(STATE, id, INT32) C(STATE, ts, INT64) C(STATE, dur, INT64)               \
+        C(STATE, utid, INT32) C(STATE, state, TEXT) C(STATE, io_wait, INT32)   \
+            C(STATE, blocked_function, TEXT) C(STATE, waker_utid, INT32)       \
+                C(STATE, waker_id, INT32) C(STATE, irq_context, INT32)         \
+                    C(STATE, ucpu, INT32))                                     \
+  X(SPURIOUS, spurious_sched_wakeup,                                           \
+    C(SPURIOUS, id, INT32) C(SPURIOUS, ts, INT64)                              \
+        C(SPURIOUS, thread_state_id, INT32) C(SPURIOUS, irq_context, INT32)    \
+            C(SPURIOUS, utid, INT32) C(SPURIOUS, waker_utid, INT32))           \
+  X(CPU, cpu,                                                                  \
+    C(CPU, id, INT32) C(CPU, ucpu, INT32) C(CPU, cpu, INT32)                   \
+        C(CPU, cluster_id, INT32) C(CPU, processor, TEXT)                      \
+            C(CPU, machine_id, INT32) C(CPU, capacity, INT64)                  \
+                C(CPU, arg_set_id, INT32))                                     \
+  X(CPU_FREQ, __intrinsic_cpu_freq,                                            \
+    C(CPU_FREQ, id, INT32) C(CPU_FREQ, ucpu, INT32) C(CPU_FREQ, freq, INT64))  \
+  X(FD, filedescriptor,                                                        \
+    C(FD, id, INT32) C(FD, ufd, INT64) C(FD, fd, INT64) C(FD, ts, INT64)       \
+        C(FD, upid, INT32) C(FD, path, TEXT))                                  \
   X(METADATA, metadata,                                                        \
     C(METADATA, id, INT32) C(METADATA, name, TEXT) C(METADATA, key_type, TEXT) \
         C(METADATA, int_value, INT64) C(METADATA, str_value, TEXT))            \

@@ -1,5 +1,5 @@
 /* Parses packets other than track events: descriptors of threads and processes,
- * the process tree, process statistics, system information. */
+ * the process tree, process statistics. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,9 +26,12 @@ enum {
   STATS_PID = 1,
   STATS_OOM_SCORE = 10,
   STATS_PEAK_RESETTABLE = 12,
-  /* SystemInfo, Utsname */
-  SYSTEM_UTSNAME = 1,
-  SYSTEM_TIMEZONE = 7,
+  STATS_FOOTPRINT = 13,
+  STATS_PEAK_RSS = 14,
+  STATS_THREADS = 11,
+  STATS_FDS = 15,
+  FD_NUMBER = 1,
+  FD_PATH = 2,
 };
 
 static st_string text_of(struct st_importer* m, struct st_field f) {
@@ -131,7 +134,7 @@ static void parse_descriptor(struct st_importer* m, const struct st_event* e) {
 struct tree_process {
   int64_t pid, ppid;
   uint64_t uid, start;
-  bool has_uid, is_kthread;
+  bool has_uid, has_kthread, is_kthread;
   uint32_t elements;
   st_string name;
   ST_ARRAY(char) cmdline;
@@ -161,7 +164,7 @@ static void read_tree_process(struct st_importer* m, struct tree_process* p,
     else if (f.number == PROCESS_START)
       p->start = f.value;
     else if (f.number == PROCESS_IS_KTHREAD)
-      p->is_kthread = f.value != 0;
+      p->has_kthread = true, p->is_kthread = f.value != 0;
     else if (f.number == PROCESS_CMDLINE && f.data) {
       if (!p->elements)
         p->name = text_of(m, f);
@@ -216,9 +219,10 @@ static void store_tree_process(struct st_importer* m, struct tree_process* p) {
   if (p->start && st_clocks_convert(&m->clocks, ST_CLOCK_BOOTTIME,
                                     (int64_t)p->start, &start))
     st_process_set_start(processes, upid, start);
-  if (p->is_kthread)
+  if (p->has_kthread)
     st_arg_add_int(&processes->processes.data[upid].args,
-                   st_intern(&m->storage, "is_kthread"), ST_ARG_BOOL, 1);
+                   st_intern(&m->storage, "is_kthread"), ST_ARG_BOOL,
+                   p->is_kthread);
 }
 
 static void parse_tree_process(struct st_importer* m, struct st_field process) {
@@ -287,6 +291,10 @@ static const struct {
     {21, "proc_stat_runtime", "user_ns", "runtime.user_ns", 1},
     {22, "proc_stat_runtime", "kernel_ns", "runtime.kernel_ns", 1},
     {STATS_OOM_SCORE, "oom_score_adj", NULL, "oom_score_adj", 1},
+    {STATS_FOOTPRINT, "chrome_process_stats", "private_footprint_kb",
+     "chrome.private_footprint_kb", 1024},
+    {STATS_PEAK_RSS, "chrome_process_stats", "peak_resident_set_kb",
+     "chrome.peak_resident_set_kb", 1024},
 };
 
 static uint32_t find_counter(uint32_t field) {
@@ -298,113 +306,115 @@ static uint32_t find_counter(uint32_t field) {
 
 static uint32_t counter_row(struct st_importer* m, uint32_t upid,
                             uint32_t kind) {
-  uint32_t* row = st_map_at(&m->process_counters, (uint64_t)upid << 8 | kind);
-  if (!*row) {
-    struct st_arg_list dimensions = {0};
-    st_arg_add_int(&dimensions, st_intern(&m->storage, "upid"), ST_ARG_INT,
-                   upid);
-    if (kCounters[kind].key) {
-      bool smaps = strcmp(kCounters[kind].type, "smaps") == 0;
-      bool memory = strcmp(kCounters[kind].type, "process_memory") == 0;
-      const char* key = smaps    ? "smaps_key"
-                        : memory ? "process_memory_key"
-                                 : "proc_stat_runtime_key";
-      st_arg_add_text(&dimensions, st_intern(&m->storage, key),
-                      st_intern(&m->storage, kCounters[kind].key));
-    }
-    *row = 1 + st_tracks_add_counter(&m->tracks, kCounters[kind].type,
-                                     kCounters[kind].name, ST_SCOPE_PROCESS,
-                                     upid, &dimensions);
-    st_arg_list_free(&dimensions);
-  }
-  return *row - 1;
-}
-
-uint32_t st_thread_counter_row(struct st_importer* m, uint32_t utid,
-                               const char* type, const char* name) {
-  uint64_t key = (uint64_t)utid << 32 | st_intern(&m->storage, type);
-  uint32_t* row = st_map_at(&m->thread_counters, key);
-  if (!*row) {
-    struct st_arg_list dimensions = {0};
-    st_arg_add_int(&dimensions, st_intern(&m->storage, "utid"), ST_ARG_INT,
-                   utid);
-    *row = 1 + st_tracks_add_counter(&m->tracks, type, name, ST_SCOPE_THREAD,
-                                     utid, &dimensions);
-    st_arg_list_free(&dimensions);
-  }
-  return *row - 1;
+  const char* type = kCounters[kind].type;
+  struct st_fixed_track f = {
+      .type = type,
+      .name = st_intern(&m->storage, kCounters[kind].name),
+      .is_counter = true,
+      .dimensions = {{"upid", .number = upid}}};
+  if (kCounters[kind].key)
+    f.dimensions[1] = (struct st_dimension){
+        strcmp(type, "smaps") == 0                  ? "smaps_key"
+        : strcmp(type, "chrome_process_stats") == 0 ? "key"
+        : strcmp(type, "process_memory") == 0       ? "process_memory_key"
+                                                    : "proc_stat_runtime_key",
+        .text = st_intern(&m->storage, kCounters[kind].key)};
+  return st_tracks_fixed_row(&m->tracks, &f);
 }
 
 static void add_process_counter(struct st_importer* m, int64_t ts,
                                 uint32_t upid, struct st_field f) {
   uint32_t kind = find_counter(f.number);
-  if (kind == ST_NO_ROW) {
-    m->counts.proc_stat_unknown++;
+  if (kind == ST_NO_ROW)
     return;
-  }
   int64_t value = (int64_t)(f.value * (uint64_t)kCounters[kind].scale);
-  struct st_table* t = &m->storage.tables[ST_COUNTER_TABLE];
-  struct st_cell cells[ST_COUNTER_COLUMNS] = {
-      [ST_COUNTER_ts] = st_int(ts),
-      [ST_COUNTER_track_id] = st_int(counter_row(m, upid, kind)),
-      [ST_COUNTER_value] = st_real((double)value),
+  st_add_counter(m, ts, counter_row(m, upid, kind), (double)value);
+}
+
+static void add_file(struct st_importer* m, int64_t ts, int64_t pid,
+                     struct st_field info) {
+  struct st_table* t = &m->storage.tables[ST_FD_TABLE];
+  struct st_cell cells[ST_FD_COLUMNS] = {
+      [ST_FD_id] = st_int(t->rows),
+      [ST_FD_ufd] = st_int(0),
+      [ST_FD_fd] = st_int(0),
+      [ST_FD_ts] = st_int(ts),
+      [ST_FD_upid] = st_int(st_process_get(&m->processes, pid)),
   };
-  cells[ST_COUNTER_id] = st_int(t->rows);
+  struct st_decoder d;
+  struct st_field f;
+  st_decoder_init(&d, info.data, info.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == FD_NUMBER)
+      cells[ST_FD_fd] = st_int((int64_t)f.value);
+    else if (f.number == FD_PATH)
+      cells[ST_FD_path] = st_text(text_of(m, f));
+  }
   st_table_add(t, cells);
 }
 
-static void parse_process_stats(struct st_importer* m, int64_t ts,
-                                struct st_field process) {
+static uint64_t number_of(struct st_field message, uint32_t field) {
   struct st_decoder d;
   struct st_field f;
-  int64_t pid = 0;
-  st_decoder_init(&d, process.data, process.size);
+  uint64_t value = 0;
+  st_decoder_init(&d, message.data, message.size);
   while (st_decoder_next(&d, &f)) {
-    if (f.number == STATS_PID)
-      pid = (uint32_t)f.value;
+    if (f.number == field)
+      value = f.value;
   }
+  return value;
+}
+
+static bool is_of_chrome(uint32_t field) {
+  return field >= STATS_PEAK_RESETTABLE && field <= STATS_PEAK_RSS;
+}
+
+static void parse_chrome_field(struct st_importer* m, int64_t ts, int64_t pid,
+                               struct st_field f) {
   uint32_t upid = st_process_get(&m->processes, pid);
-  st_decoder_init(&d, process.data, process.size);
-  while (st_decoder_next(&d, &f)) {
-    if (f.data)
-      m->counts.unread_fields++;
-    else if (f.number != STATS_PID && f.number != STATS_PEAK_RESETTABLE)
+  if (f.number == STATS_PEAK_RESETTABLE)
+    st_arg_add_int(&m->processes.processes.data[upid].args,
+                   st_intern(&m->storage, "is_peak_rss_resettable"),
+                   ST_ARG_BOOL, f.value != 0);
+  else
+    add_process_counter(m, ts, upid, f);
+}
+
+static void parse_process_field(struct st_importer* m, int64_t ts, int64_t pid,
+                                struct st_field f) {
+  if (f.number == STATS_THREADS && f.data) {
+    st_thread_get(&m->processes, (uint32_t)number_of(f, THREAD_TID), pid);
+  } else if (f.number == STATS_FDS && f.data) {
+    add_file(m, ts, pid, f);
+  } else if (f.number != STATS_PID && f.number != STATS_PEAK_RESETTABLE &&
+             f.number != STATS_FOOTPRINT) {
+    uint32_t upid = st_process_get(&m->processes, pid);
+    /* Perfetto counts Chrome's peak as unknown, although it is stored. */
+    if (f.number == STATS_PEAK_RSS || find_counter(f.number) == ST_NO_ROW)
+      m->counts.proc_stat_unknown++;
+    else
       add_process_counter(m, ts, upid, f);
   }
 }
 
+/* Chrome's fields of all processes come first. */
 static void parse_stats(struct st_importer* m, const struct st_event* e) {
-  struct st_decoder d;
-  struct st_field f;
-  st_decoder_init(&d, e->data, e->size);
-  while (st_decoder_next(&d, &f)) {
-    if (f.number == STATS_PROCESSES && f.data)
-      parse_process_stats(m, e->ts, f);
-  }
-}
-
-static void parse_utsname(struct st_importer* m, struct st_field utsname) {
-  static const char* const kKeys[] = {NULL, "system_name", "system_version",
-                                      "system_release", "system_machine"};
-  struct st_decoder d;
-  struct st_field f;
-  st_decoder_init(&d, utsname.data, utsname.size);
-  while (st_decoder_next(&d, &f)) {
-    if (f.number >= 1 && f.number <= 4 && f.data)
-      st_add_metadata(m, kKeys[f.number], false, ST_NULL, text_of(m, f));
-  }
-}
-
-static void parse_system_info(struct st_importer* m, const struct st_event* e) {
-  struct st_decoder d;
-  struct st_field f;
-  st_decoder_init(&d, e->data, e->size);
-  while (st_decoder_next(&d, &f)) {
-    if (f.number == SYSTEM_UTSNAME && f.data)
-      parse_utsname(m, f);
-    else if (f.number == SYSTEM_TIMEZONE)
-      st_add_metadata(m, "timezone_off_mins", false, st_int((int32_t)f.value),
-                      0);
+  for (uint32_t pass = 0; pass < 2; pass++) {
+    struct st_decoder d, inner;
+    struct st_field process, f;
+    st_decoder_init(&d, e->data, e->size);
+    while (st_decoder_next(&d, &process)) {
+      if (process.number != STATS_PROCESSES || !process.data)
+        continue;
+      int64_t pid = (uint32_t)number_of(process, STATS_PID);
+      st_decoder_init(&inner, process.data, process.size);
+      while (st_decoder_next(&inner, &f)) {
+        if (pass)
+          parse_process_field(m, e->ts, pid, f);
+        else if (is_of_chrome(f.number) && !f.data)
+          parse_chrome_field(m, e->ts, pid, f);
+      }
+    }
   }
 }
 
@@ -419,8 +429,8 @@ void st_parse_packet(struct st_importer* m, const struct st_event* e) {
     case ST_FIELD_TRACE_PACKET_PROCESS_STATS:
       parse_stats(m, e);
       break;
-    case ST_FIELD_TRACE_PACKET_SYSTEM_INFO:
-      parse_system_info(m, e);
+    case ST_FIELD_TRACE_PACKET_SYS_STATS:
+      st_parse_sys_stats(m, e);
       break;
     default:
       break;

@@ -15,9 +15,34 @@ static void add_stat(struct st_importer* m, const char* name,
   st_table_add(&m->storage.tables[ST_STATS_TABLE], cells);
 }
 
+static uint32_t* stat_row(struct st_importer* m, const char* name,
+                          int64_t index) {
+  st_string key = st_intern(&m->storage, name);
+  return st_map_at(&m->stats, (uint64_t)key << 32 | (uint32_t)index);
+}
+
+void st_set_stat(struct st_importer* m, const char* name, int64_t index,
+                 const char* severity, const char* source, int64_t value) {
+  struct st_table* t = &m->storage.tables[ST_STATS_TABLE];
+  uint32_t* row = stat_row(m, name, index);
+  if (*row) {
+    st_table_set(t, *row - 1, ST_STATS_value, st_int(value));
+    return;
+  }
+  *row = t->rows + 1;
+  add_stat(m, name, st_int(index), severity, source, (uint64_t)value);
+}
+
+int64_t st_get_stat(struct st_importer* m, const char* name, int64_t index) {
+  uint32_t row = *stat_row(m, name, index);
+  const struct st_table* t = &m->storage.tables[ST_STATS_TABLE];
+  return row ? st_table_get(t, row - 1, ST_STATS_value).i : 0;
+}
+
 /* Adds the statistics that the importer has counted itself. */
 static void add_counts(struct st_importer* m) {
   const struct st_counts* c = &m->counts;
+  const struct st_ftrace* f = &m->ftrace;
   const struct {
     const char *name, *severity, *source;
     uint64_t value;
@@ -35,6 +60,23 @@ static void add_counts(struct st_importer* m) {
        m->sequences.failed_lookups},
       {"track_event_tokenizer_errors", "info", "analysis", c->tokenizer_errors},
       {"track_event_parser_errors", "info", "analysis", c->parser_errors},
+      {"process_tracker_errors", "error", "analysis", m->processes.errors},
+      {"meminfo_unknown_keys", "error", "analysis", c->meminfo_unknown},
+      {"vmstat_unknown_keys", "error", "analysis", c->vmstat_unknown},
+      {"psi_unknown_resource", "error", "analysis", c->psi_unknown},
+      {"invalid_cpu_times", "error", "analysis", c->invalid_cpu_times},
+      {"mismatched_sched_switch_tids", "error", "analysis",
+       f->mismatched_switches},
+      {"task_state_invalid", "error", "analysis", f->invalid_states},
+      {"compact_sched_has_parse_errors", "error", "trace", f->compact_errors},
+      {"compact_sched_switch_skipped", "info", "analysis", f->switches_skipped},
+      {"compact_sched_waking_skipped", "info", "analysis", f->wakings_skipped},
+      {"ftrace_bundle_tokenizer_errors", "error", "analysis", f->bundle_errors},
+      {"ftrace_missing_event_id", "info", "analysis", f->missing_ids},
+      {"ftrace_packet_before_tracing_start", "info", "analysis",
+       f->before_start},
+      {"ftrace_setup_errors", "info", "trace", f->setup_errors},
+      {"systrace_parse_failure", "error", "analysis", f->atrace_errors},
       /* Perfetto has no names for the statistics below. */
       {"stretto_previous_packet_dropped", "data_loss", "trace",
        c->previous_packet_dropped},
@@ -45,6 +87,7 @@ static void add_counts(struct st_importer* m) {
       {"stretto_unread_packets", "info", "analysis", c->unread_packets},
       {"stretto_unread_events", "info", "analysis", c->unread_events},
       {"stretto_unread_fields", "info", "analysis", c->unread_fields},
+      {"stretto_unread_kernel_events", "info", "analysis", f->unread},
   };
   for (size_t i = 0; i < sizeof kStats / sizeof *kStats; i++)
     add_stat(m, kStats[i].name, ST_NULL, kStats[i].severity, kStats[i].source,

@@ -172,18 +172,6 @@ uint32_t st_tracks_thread_row(struct st_tracks* t, uint32_t utid) {
   return *row - 1;
 }
 
-uint32_t st_tracks_add_counter(struct st_tracks* t, const char* type,
-                               const char* name, enum st_scope scope,
-                               uint32_t owner,
-                               const struct st_arg_list* dimensions) {
-  struct st_cell cells[ST_TRACK_COLUMNS] = {0};
-  cells[ST_TRACK_dimension_arg_set_id] =
-      st_row(st_arg_sets_add(t->arg_sets, t->storage, dimensions));
-  cells[ST_TRACK_event_type] = st_text(st_intern(t->storage, "counter"));
-  return add_row(t, type, st_intern(t->storage, name), (uint8_t)scope, owner,
-                 cells);
-}
-
 static const char* type_name(const struct st_track* track, bool is_counter,
                              bool is_merged) {
   static const char* const kTypes[3][3] = {
@@ -350,13 +338,16 @@ st_string st_tracks_row_name(const struct st_tracks* t, uint32_t row) {
 }
 
 void st_tracks_free(struct st_tracks* t) {
-  for (uint32_t i = 0; i < t->groups.size; i++)
+  for (uint32_t i = 0; i < t->groups.size; i++) {
     free(t->groups.data[i].places);
+    st_map_free(&t->groups.data[i].by_cookie);
+  }
   free(t->groups.data);
   free(t->tracks.data);
   st_map_free(&t->by_uuid);
   st_map_free(&t->by_merge_key);
   st_map_free(&t->by_thread);
+  st_map_free(&t->by_dimensions);
   st_map_free(&t->with_first);
   st_arg_list_free(&t->arguments);
 }

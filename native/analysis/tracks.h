@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "cpus.h"
 #include "processes.h"
 
 enum st_track_kind { ST_TRACK_PLAIN, ST_TRACK_THREAD, ST_TRACK_PROCESS };
@@ -41,20 +42,42 @@ struct st_track {
 struct st_track_group {
   struct st_track_place {
     uint32_t row, depth;
-    uint64_t uuid; /* The track whose slice this row held last. */
+    uint64_t uuid; /* The track or cookie whose slice this row held last. */
   } * places;
   uint32_t size, capacity;
+  uint32_t free_from; /* All places before this one are in use. */
+  /* Of tracks without descriptors: the places of cookies, and the place of
+   * instants; each plus 1. */
+  struct st_map by_cookie;
+  uint32_t instants;
+};
+
+/* A track without a descriptor.  There is one row per type and dimensions.  A
+ * dimension is a text, or a number if the text is 0; the dimensions "utid" and
+ * "upid" are also stored in these columns. */
+struct st_fixed_track {
+  const char* type;
+  st_string name;
+  const char* unit;
+  bool is_counter;
+  struct st_dimension {
+    const char* key;
+    st_string text;
+    int64_t number;
+  } dimensions[3];
 };
 
 struct st_tracks {
   struct st_storage* storage;
   struct st_arg_sets* arg_sets;
   struct st_processes* processes;
+  struct st_cpus* cpus; /* A CPU's track gives the CPU a row. */
   ST_ARRAY(struct st_track) tracks;
   ST_ARRAY(struct st_track_group) groups;
   struct st_map by_uuid;        /* Index + 1. */
   struct st_map by_merge_key;   /* Group + 1. */
   struct st_map by_thread;      /* utid to row + 1, type thread_execution. */
+  struct st_map by_dimensions;  /* Type and dimensions to row + 1. */
   struct st_map with_first;     /* Sequences with their first packet. */
   struct st_arg_list arguments; /* Reused. */
   uint64_t errors;
@@ -79,12 +102,20 @@ uint32_t st_tracks_row(struct st_tracks* t, uint64_t uuid, enum st_use use,
                        st_string event_name);
 /* Returns the thread's row of type thread_execution. */
 uint32_t st_tracks_thread_row(struct st_tracks* t, uint32_t utid);
-/* Adds a row for a thread's or process's counter, which has no descriptor.
- * Returns the row. */
-uint32_t st_tracks_add_counter(struct st_tracks* t, const char* type,
-                               const char* name, enum st_scope scope,
-                               uint32_t owner,
-                               const struct st_arg_list* dimensions);
+/* Returns the row of a track without a descriptor. */
+uint32_t st_tracks_fixed_row(struct st_tracks* t,
+                             const struct st_fixed_track* f);
+/* Returns one of the rows of such a track, which has as many as its overlapping
+ * slices need.  The events of a slice have the same cookie. */
+uint32_t st_tracks_async_row(struct st_tracks* t,
+                             const struct st_fixed_track* f, uint64_t cookie,
+                             enum st_use use);
+/* The same, for slices that don't nest: a cookie has one slice at a time. */
+uint32_t st_tracks_flat_row(struct st_tracks* t, const struct st_fixed_track* f,
+                            uint64_t cookie, bool is_begin);
+/* Returns the row for the instants of such a track. */
+uint32_t st_tracks_instant_row(struct st_tracks* t,
+                               const struct st_fixed_track* f);
 /* Returns the name of a row. */
 st_string st_tracks_row_name(const struct st_tracks* t, uint32_t row);
 void st_tracks_free(struct st_tracks* t);

@@ -22,7 +22,21 @@ from tests.support import oracle
 
 Row = tuple[Any, ...]
 
-BY_ID = ("slice", "__intrinsic_track", "counter", "thread", "process", "flow", "clock_snapshot")
+BY_ID = (
+    "slice",
+    "__intrinsic_track",
+    "counter",
+    "thread",
+    "process",
+    "flow",
+    "clock_snapshot",
+    "__intrinsic_sched_slice",
+    "__intrinsic_thread_state",
+    "spurious_sched_wakeup",
+    "cpu",
+    "__intrinsic_cpu_freq",
+    "filedescriptor",
+)
 """Tables whose rows have the same ids on both sides."""
 BY_CONTENT = {
     "android_logs": ("ts", "utid", "prio", "tag", "msg"),

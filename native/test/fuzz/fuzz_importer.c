@@ -53,12 +53,41 @@ static const uint32_t kEvent[] = {3,  22, 10, 23, 9,  11, 30, 44, 31,
 #define ANY(in, fields) \
   any_message(in, fields, sizeof fields / sizeof *(fields), 0)
 
+/* Kernel events of threads whose ids are small. */
+static struct message any_bundle(struct input* in) {
+  static const uint32_t kEvents[] = {
+      3,  4,   11,  12,  13,  14,  16,  18,  20,  24,  25,  36,  37, 57,
+      58, 235, 236, 240, 324, 325, 546, 547, 553, 554, 559, 560, 313};
+  static const char* const kTexts[] = {
+      "B|1|b",     "E|1",     "E",       "S|1|s|2",  "F|1|s|2",
+      "G|1|t|g|1", "H|1|t|1", "N|1|t|n", "C|2|c|-5", "I|3|i"};
+  struct message bundle = {0};
+  add_number(&bundle, 1, next(in) % 4);
+  for (uint32_t n = next(in) % 16; n > 0; n--) {
+    struct message event = {0};
+    uint32_t field = kEvents[next(in) % 27];
+    add_number(&event, 1, number(in));
+    add_number(&event, 2, next(in) % 4);
+    struct message content = ANY(in, kSmall);
+    if (field == 3)
+      add_text(&content, 2, kTexts[next(in) % 10]);
+    add_message(&event, field, &content);
+    add_message(&bundle, 2, &event);
+  }
+  struct message compact = ANY(in, kSmall);
+  add_message(&bundle, 4, &compact);
+  return bundle;
+}
+
 static struct message any_packet(struct input* in) {
-  static const uint32_t kFields[] = {11, 60, 6, 12, 59, 2, 9, 45, 69, 35};
+  static const uint32_t kFields[] = {11, 60, 6, 12, 59, 2,  9, 45,
+                                     69, 35, 1, 1,  7,  34, 67};
   struct message packet = begin_packet(next(in) % 4, number(in));
-  uint32_t field = kFields[next(in) % 10];
+  uint32_t field = kFields[next(in) % 15];
   uint8_t flags = next(in);
-  struct message content = field == 11 ? ANY(in, kEvent) : ANY(in, kSmall);
+  struct message content = field == 11  ? ANY(in, kEvent)
+                           : field == 1 ? any_bundle(in)
+                                        : ANY(in, kSmall);
   if (flags & 4)
     add_number(&packet, ST_FIELD_TRACE_PACKET_TIMESTAMP_CLOCK_ID,
                flags & 8 ? 64 : 3);
@@ -101,6 +130,11 @@ static void finish(struct st_importer* m) {
   check_references(m, ST_COUNTER_TABLE, ST_COUNTER_track_id, ST_TRACK_TABLE);
   check_references(m, ST_TRACK_TABLE, ST_TRACK_utid, ST_THREAD_TABLE);
   check_references(m, ST_THREAD_TABLE, ST_THREAD_upid, ST_PROCESS_TABLE);
+  check_references(m, ST_SCHED_TABLE, ST_SCHED_utid, ST_THREAD_TABLE);
+  check_references(m, ST_STATE_TABLE, ST_STATE_utid, ST_THREAD_TABLE);
+  check_references(m, ST_STATE_TABLE, ST_STATE_waker_id, ST_STATE_TABLE);
+  check_references(m, ST_PROCESS_TABLE, ST_PROCESS_parent_upid,
+                   ST_PROCESS_TABLE);
   check_references(m, ST_FLOW_TABLE, ST_FLOW_slice_in, ST_SLICE_TABLE);
   struct st_slice_totals totals = {0};
   CHECK(st_slice_totals(&totals, &m->storage, ST_BY_FUNCTION));

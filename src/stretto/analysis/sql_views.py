@@ -50,6 +50,23 @@ create view counter_track as
         (select string_value from __intrinsic_args a
          where a.arg_set_id = t.source_arg_set_id and key = 'description') as description
     from __intrinsic_track t where event_type = 'counter';
+create view sched_slice as
+    select id, ts, dur, ucpu as cpu, utid, end_state, priority, ucpu from __intrinsic_sched_slice;
+create view sched as select *, ts + dur as ts_end from sched_slice;
+create view thread_state as
+    select id, ts, dur, ucpu as cpu, utid, state, io_wait, blocked_function, waker_utid, waker_id,
+        irq_context, ucpu
+    from __intrinsic_thread_state;
+create view cpu_available_frequencies as
+    select id, ucpu as cpu, freq, ucpu from __intrinsic_cpu_freq;
+create view cpu_track as
+    select t.id, t.name, type, parent_id, source_arg_set_id, machine_id, a.int_value as cpu
+    from __intrinsic_track t join __intrinsic_args a on t.dimension_arg_set_id = a.arg_set_id
+    where event_type = 'slice' and a.key = 'cpu';
+create view cpu_counter_track as
+    select c.*, a.int_value as cpu
+    from counter_track c join __intrinsic_args a on c.dimension_arg_set_id = a.arg_set_id
+    where a.key = 'cpu';
 create view thread_counter_track as
     select c.*, t.utid from counter_track c join __intrinsic_track t using (id)
     where t.utid is not null;
@@ -63,7 +80,9 @@ create view trace_bounds as
     select coalesce(min(ts), 0) as start_ts,
         if(min(ts) = max(ts_end), max(ts_end) + 1, coalesce(max(ts_end), 0)) as end_ts
     from (select ts, ts + dur as ts_end from _slice union all select ts, ts from counter
-        union all select ts, ts from android_logs);
+        union all select ts, ts from android_logs
+        union all select ts, ts + dur from __intrinsic_sched_slice
+        union all select ts, ts + dur from __intrinsic_thread_state);
 create view _arg_values as
     select arg_set_id as _set, key as _key, display_value as _value from args;
 create macro extract_arg(set_id, arg_key) as (

@@ -22,6 +22,7 @@ UNREAD = {
     "stretto_undecodable_packets": "malformed packets",
     "stretto_unread_packets": "packets of kinds that are not imported yet",
     "stretto_unread_events": "track events of kinds that are not imported yet",
+    "stretto_unread_kernel_events": "kernel events of kinds that are not imported yet",
     "stretto_unread_fields": "typed arguments that are not imported yet",
 }
 """What the importer left out, by statistic."""

@@ -1,0 +1,26 @@
+/* CPUs: the CPUs of the machine that a trace mentions, and what CpuInfo says
+ * about them.  A row of the table cpu exists for each; its id is the number of
+ * the CPU.
+ */
+#pragma once
+
+#include "args.h"
+
+enum { ST_MAX_CPUS = 1024 };
+
+struct st_cpu {
+  bool is_seen, has_capacity;
+  uint32_t cluster, capacity;
+  st_string processor;
+  uint32_t arg_set; /* ST_NO_ROW if none. */
+};
+
+struct st_cpus {
+  ST_ARRAY(struct st_cpu) cpus;
+};
+
+/* Returns the CPU, which gets a row; `number` is below ST_MAX_CPUS. */
+struct st_cpu* st_cpu_get(struct st_cpus* c, uint32_t number);
+/* Fills the table cpu. */
+void st_cpus_finish(struct st_cpus* c, struct st_storage* s);
+void st_cpus_free(struct st_cpus* c);

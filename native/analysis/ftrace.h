@@ -1,0 +1,34 @@
+/* Kernel events: reads the bundles of Perfetto's ftrace data source.
+ *
+ * A bundle holds events of one CPU; switches and wakeups may be in a compact
+ * form, an array per field.  Bundles are read in the order of the file, events
+ * are parsed in the order of time.
+ *
+ *   bundle ─> ftrace_reader.c ─> queues per CPU ─> ftrace.c ─> sched, tracks, …
+ *
+ * The kernel's buffers of the CPUs may begin at different times.  Earlier
+ * events than the begin of the last one are dropped, because the other CPUs'
+ * events are missing; of compact switches, only the CPU's thread is kept.
+ * Events before the start of the recording are dropped, too, if the recording
+ * doesn't keep what was in the buffers.
+ *
+ * Limits: CPUs below ST_MAX_CPUS.  The table ftrace_event isn't filled.
+ */
+#pragma once
+
+#include "storage.h"
+
+struct st_ftrace {
+  /* The first two numbers of the kernel's version; 0 if it is unknown. */
+  uint32_t kernel;
+  bool has_start, preserves_buffer, has_latest_start;
+  int64_t drop_before, drop_softly_before, latest_start;
+  int64_t last_clock_snapshot;
+  struct st_map seen_cpus, failed_sequences;
+  struct st_map writing; /* Threads in the system call write: utid to 1. */
+  uint64_t bundle_errors, missing_ids, before_start, unread;
+  uint64_t switches_skipped, wakings_skipped, compact_errors;
+  uint64_t mismatched_switches, invalid_states, atrace_errors, setup_errors;
+};
+
+void st_ftrace_free(struct st_ftrace* f);

@@ -1,0 +1,156 @@
+/* Reads FtraceStats: statistics and errors of the kernel's trace. */
+#include <string.h>
+
+#include "core/fields.h"
+#include "importer.h"
+
+enum {
+  /* FtraceStats */
+  PHASE = 1,
+  CPU_STATS = 2,
+  ATRACE_ERRORS = 5,
+  UNKNOWN_EVENTS = 6,
+  FAILED_EVENTS = 7,
+  PRESERVE_BUFFER = 8,
+  KPROBE_STATS = 10,
+  EXCLUSIVE_ERROR = 13,
+  PHASE_START = 1,
+  PHASE_END = 2,
+};
+
+/* The statistics of a CPU, by their fields in FtraceCpuStats; those that have a
+ * difference between end and start. */
+static const struct {
+  const char *begin, *end, *difference, *severity;
+} kCpuStats[] = {
+    {0},
+    {0},
+    {"ftrace_cpu_entries_begin", "ftrace_cpu_entries_end",
+     "ftrace_cpu_entries_delta", "info"},
+    {"ftrace_cpu_overrun_begin", "ftrace_cpu_overrun_end",
+     "ftrace_cpu_overrun_delta", "info"},
+    {"ftrace_cpu_commit_overrun_begin", "ftrace_cpu_commit_overrun_end",
+     "ftrace_cpu_commit_overrun_delta", "error"},
+    {"ftrace_cpu_bytes_begin", "ftrace_cpu_bytes_end", "ftrace_cpu_bytes_delta",
+     "info"},
+    {"ftrace_cpu_oldest_event_ts_begin", "ftrace_cpu_oldest_event_ts_end", NULL,
+     "info"},
+    {"ftrace_cpu_now_ts_begin", "ftrace_cpu_now_ts_end", NULL, "info"},
+    {"ftrace_cpu_dropped_events_begin", "ftrace_cpu_dropped_events_end",
+     "ftrace_cpu_dropped_events_delta", "error"},
+    {"ftrace_cpu_read_events_begin", "ftrace_cpu_read_events_end",
+     "ftrace_cpu_read_events_delta", "info"},
+};
+
+enum { CPU = 1, FIRST = 2, OLDEST = 6, NOW = 7, FIELDS = 10 };
+
+/* Converts seconds to ns. */
+static int64_t to_ns(uint64_t bits) {
+  double seconds;
+  memcpy(&seconds, &bits, sizeof seconds);
+  double ns = seconds * 1e9;
+  if (!(ns < 9223372036854775807.0))
+    return INT64_MAX;
+  return ns > -9223372036854775808.0 ? (int64_t)ns : INT64_MIN;
+}
+
+static void read_cpu(struct st_importer* m, struct st_field stats,
+                     bool is_end) {
+  int64_t values[FIELDS] = {0};
+  struct st_decoder d;
+  struct st_field f;
+  st_decoder_init(&d, stats.data, stats.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number < FIELDS)
+      values[f.number] = f.number == OLDEST || f.number == NOW
+                             ? to_ns(f.value)
+                             : (int64_t)f.value;
+  }
+  int64_t cpu = (uint32_t)values[CPU];
+  for (uint32_t i = FIRST; i < FIELDS; i++) {
+    int64_t begin = st_get_stat(m, kCpuStats[i].begin, cpu);
+    st_set_stat(m, is_end ? kCpuStats[i].end : kCpuStats[i].begin, cpu, "info",
+                "trace", values[i]);
+    if (is_end && kCpuStats[i].difference)
+      st_set_stat(m, kCpuStats[i].difference, cpu, kCpuStats[i].severity,
+                  "trace", (int64_t)((uint64_t)values[i] - (uint64_t)begin));
+  }
+}
+
+struct errors {
+  char* text;
+  size_t size;
+};
+
+static void append(struct errors* e, const char* text, size_t size) {
+  memcpy(e->text + e->size, text, size);
+  e->size += size;
+}
+
+/* Adds an error to the text; a list of events has one per line. */
+static void add_error(struct st_importer* m, struct errors* e,
+                      struct st_field f) {
+  const char* label = f.number == FAILED_EVENTS    ? "Ftrace event failed: "
+                      : f.number == UNKNOWN_EVENTS ? "Ftrace event unknown: "
+                      : f.number == ATRACE_ERRORS
+                          ? "Atrace failures: "
+                          : "Ftrace exclusive feature error: ";
+  bool is_event = f.number == FAILED_EVENTS || f.number == UNKNOWN_EVENTS;
+  if (!is_event && !f.size)
+    return;
+  m->ftrace.setup_errors++;
+  append(e, label, strlen(label));
+  append(e, (const char*)f.data, f.size);
+  if (is_event)
+    append(e, "\n", 1);
+}
+
+/* Reads the errors at the start: those of the first packet of a sequence that
+ * has any. */
+static void read_errors(struct st_importer* m, uint32_t sequence,
+                        const uint8_t* data, size_t size) {
+  static const uint32_t kFields[] = {FAILED_EVENTS, UNKNOWN_EVENTS,
+                                     ATRACE_ERRORS, EXCLUSIVE_ERROR};
+  uint32_t* is_known = st_map_at(&m->ftrace.failed_sequences, sequence);
+  if (*is_known)
+    return;
+  /* A label is at most 32 bytes, and each error has at least 2. */
+  struct errors e = {st_bytes_take(&m->arena, size * 20 + 64), 0};
+  for (uint32_t i = 0; i < 4; i++) {
+    struct st_decoder d;
+    struct st_field f;
+    st_decoder_init(&d, data, size);
+    while (st_decoder_next(&d, &f)) {
+      if (f.number == kFields[i] && f.data)
+        add_error(m, &e, f);
+    }
+  }
+  if (!e.size)
+    return;
+  *is_known = 1;
+  st_add_metadata(m, "ftrace_setup_errors", true, ST_NULL,
+                  st_string_add(&m->storage.strings, e.text, e.size));
+}
+
+void st_read_ftrace_stats(struct st_importer* m, uint32_t sequence,
+                          const uint8_t* data, size_t size) {
+  struct st_decoder d;
+  struct st_field f;
+  uint64_t phase = 0;
+  st_decoder_init(&d, data, size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == PHASE)
+      phase = f.value;
+    else if (f.number == PRESERVE_BUFFER && f.value)
+      m->ftrace.preserves_buffer = true;
+  }
+  if (phase != PHASE_START && phase != PHASE_END)
+    return;
+  st_decoder_init(&d, data, size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == CPU_STATS && f.data)
+      read_cpu(m, f, phase == PHASE_END);
+  }
+  if (phase == PHASE_START)
+    read_errors(m, sequence, data, size);
+}
