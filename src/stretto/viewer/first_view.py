@@ -1,4 +1,4 @@
-"""What the UI shows when a trace is opened: the lanes of the recorded program are open."""
+"""What the UI shows when a trace is opened: lanes of the program and of tasks are open."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def startup_commands(start: bytes) -> str:
     for data in descriptors:
         process = TrackDescriptor.decode(data).process
         if process is not None:
-            command = {"id": "dev.perfetto.ExpandTracksByRegex", "args": [f" {process.pid}$"]}
+            opened = f" {process.pid}$|^(asyncio|trio) tasks$"
+            command = {"id": "dev.perfetto.ExpandTracksByRegex", "args": [opened]}
             return json.dumps([command], separators=(",", ":"))
     return ""
