@@ -326,9 +326,36 @@ static inline uint8_t* st_put_thread_time(uint8_t* p, uint64_t thread_time_us) {
   return st_put_varint(st_put_tag(p, 17, ST_WIRE_VARINT), thread_time_us);
 }
 
+/* The positions of two bytes in a block: the length of the TrackEvent, and the
+ * value of TrackEvent.type. */
+enum { ST_BLOCK_LENGTH = 3, ST_BLOCK_TYPE = 5 };
+
+/* Writes the beginning of an event: its time, and then a block at *start.
+ * Copies all bytes of the block's array, because a copy of constant size is
+ * faster. */
+static inline uint8_t* st_put_block(struct st_sequence* s, uint8_t* p,
+                                    uint64_t timestamp,
+                                    const struct st_event_block* block,
+                                    uint8_t** start) {
+  *p++ = 8 << 3; /* The field TracePacket.timestamp. */
+  p = st_put_varint(p, timestamp - s->last_timestamp);
+  s->last_timestamp = timestamp;
+  memcpy(p, block->bytes, ST_BLOCK_BYTES);
+  *start = p;
+  return p + block->size;
+}
+
+/* Ends an event that begins with a block at `start`.  If fields follow the
+ * block, its length is corrected. */
+static inline void st_finish_block(struct st_sequence* s, uint8_t* start,
+                                   uint8_t* end) {
+  start[ST_BLOCK_LENGTH] = (uint8_t)(end - start - ST_BLOCK_LENGTH - 1);
+  st_trace_writer_commit(&s->writer, end);
+  s->events_written++;
+}
+
 /* Writes a block, with the CPU time of the thread unless that is 0.  Conditions
- * and result are those of st_sequence_write_small. Copies all bytes of the
- * block's array, because a copy of constant size is faster. */
+ * and result are those of st_sequence_write_small. */
 static inline bool st_sequence_write_block(struct st_sequence* s,
                                            uint64_t timestamp,
                                            const struct st_event_block* block,
@@ -338,16 +365,10 @@ static inline bool st_sequence_write_block(struct st_sequence* s,
   uint8_t* p = st_trace_writer_reserve(&s->writer, ST_SMALL_EVENT);
   if (!p)
     return false;
-  *p++ = 8 << 3; /* The field TracePacket.timestamp. */
-  p = st_put_varint(p, timestamp - s->last_timestamp);
-  s->last_timestamp = timestamp;
-  memcpy(p, block->bytes, ST_BLOCK_BYTES);
-  uint8_t* end = p + block->size;
-  if (thread_time_us) {
-    end = st_put_thread_time(end, thread_time_us);
-    p[3] = (uint8_t)(end - p - 4); /* The length of the TrackEvent. */
-  }
-  st_trace_writer_commit(&s->writer, end);
-  s->events_written++;
+  uint8_t* start;
+  p = st_put_block(s, p, timestamp, block, &start);
+  if (thread_time_us)
+    p = st_put_thread_time(p, thread_time_us);
+  st_finish_block(s, start, p);
   return true;
 }

@@ -502,7 +502,10 @@ static uint32_t emit(const struct event_request* r, uint32_t mask) {
   /* The exception that the program is handling, if there is one. */
   PyObject *error, *error_value, *traceback;
   PyErr_Fetch(&error, &error_value, &traceback);
-  if (!has_given_track(r) && context_changed(t, PyThreadState_Get()))
+  /* An event on a Track object needs no task, but the fast path of the next
+   * event does (ready_thread). */
+  if ((r->track || !has_given_track(r)) &&
+      context_changed(t, PyThreadState_Get()))
     thread_state_refresh_task(t);
   thread_state_refresh_name(t, mask);
   size_t base = t->scratch.size;

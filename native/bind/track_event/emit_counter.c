@@ -24,42 +24,50 @@ static uint8_t* put_number(uint8_t* p, PyObject* value) {
 }
 
 static bool write_value(struct st_sequence* s, uint64_t timestamp,
-                        uint64_t track_uuid, PyObject* value) {
+                        const struct st_event_block* block, PyObject* value) {
   uint64_t last = s->last_timestamp;
   if (!st_sequence_is_current(s) || timestamp < last)
     return false;
   uint8_t* p = st_trace_writer_reserve(&s->writer, ST_SMALL_EVENT);
   if (!p)
     return false;
-  uint8_t* size;
-  p = st_put_small_head(s, p, ST_COUNTER, timestamp, &size);
-  p = put_number(st_put_small_ids(p, 0, 0, track_uuid), value);
+  uint8_t* start;
+  p = put_number(st_put_block(s, p, timestamp, block, &start), value);
   if (!p) {
     /* The event was not written, so last_timestamp is restored. */
     s->last_timestamp = last;
     return false;
   }
-  st_finish_small(s, size, p);
+  st_finish_block(s, start, p);
   return true;
 }
 
 uint32_t emit_counter(PyObject* name, PyObject* value, uint32_t mask) {
-  struct thread_state* t = ready_thread();
-  if (UNLIKELY(!t))
+  struct thread_state* t = st_thread;
+  if (UNLIKELY(!t || t->busy))
     return mask;
   uint64_t timestamp = st_fast_now();
   do {
-    struct current now;
-    if (!find_current(&now, t, __builtin_ctz(mask), NULL, NULL))
+    int slot = __builtin_ctz(mask);
+    struct thread_sequence* s = t->sequences[slot];
+    if (UNLIKELY(!s || s->generation != st_slot_running(slot)))
       break;
-    struct thread_sequence* s = now.sequence;
     const struct counter_entry* c = counter_slot(s, name);
     if (c->name != name || c->epoch != s->core.epoch ||
-        !write_value(&s->core, timestamp, c->track_uuid, value))
+        !write_value(&s->core, timestamp, &c->block, value))
       break;
     mask &= mask - 1;
   } while (UNLIKELY(mask));
   return mask;
+}
+
+/* Encodes a counter event without its value. */
+static struct st_event_block counter_block(uint64_t track_uuid) {
+  struct st_event_block block = st_end_block;
+  block.bytes[ST_BLOCK_TYPE] = ST_COUNTER;
+  uint8_t* end = st_put_small_ids(block.bytes + block.size, 0, 0, track_uuid);
+  block.size = (uint8_t)(end - block.bytes);
+  return block;
 }
 
 void remember_counter(PyObject* name, uint64_t track_uuid, uint32_t mask) {
@@ -70,7 +78,8 @@ void remember_counter(PyObject* name, uint64_t track_uuid, uint32_t mask) {
       continue;
     struct counter_entry* slot = counter_slot(s, name);
     PyObject* replaced = slot->name;
-    *slot = (struct counter_entry){Py_NewRef(name), s->core.epoch, track_uuid};
+    *slot = (struct counter_entry){Py_NewRef(name), s->core.epoch,
+                                   counter_block(track_uuid)};
     Py_XDECREF(replaced);
   }
 }

@@ -47,7 +47,7 @@ struct keyword_entry {
 struct counter_entry {
   PyObject* name; /* The name of the counter: a strong reference to a str. */
   uint32_t epoch;
-  uint64_t track_uuid;
+  struct st_event_block block; /* The event without its value. */
 };
 
 struct thread_sequence {
