@@ -6,6 +6,8 @@ imported at their first use.
 
 from __future__ import annotations
 
+import gc
+
 from stretto.client import fork
 from stretto.client.backend import IN_PROCESS, SYSTEM, factories
 from stretto.client.tracing import tracing
@@ -42,8 +44,14 @@ def install() -> None:
 
 
 def _in_process_backend() -> Backend:
-    from stretto.backends.in_process import InProcessBackend
-
+    # Garbage collections would take a tenth of the time of the import, and find nothing.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        from stretto.backends.in_process import InProcessBackend
+    finally:
+        if was_enabled:
+            gc.enable()
     return InProcessBackend()
 
 

@@ -24,7 +24,6 @@ class Field:
         name: attribute name: the name in the schema, followed by `_` if Python reserves it. For an
             extension, the full name in brackets, as in the text format.
         proto_name: name in the .proto file.
-        json_name: name in JSON.
         path: name in error messages, such as `TraceConfig.duration_ms`.
         codec: codec of the value, or of the elements of a repeated field.
         implicit: whether it is a proto3 field without presence: assigning the default value
@@ -35,7 +34,7 @@ class Field:
     """
 
     __slots__ = (
-        "codec", "default", "implicit", "json_name", "name", "number", "oneof", "path",
+        "_json_name", "codec", "default", "implicit", "name", "number", "oneof", "path",
         "proto_name", "redact", "rivals", "tag",
     )  # fmt: skip
     repeated = False
@@ -43,7 +42,8 @@ class Field:
     """Whether the codec alone encodes its values."""
 
     def __init__(self, message: str, name: str, number: int, codec: Codec) -> None:
-        self.name = self.proto_name = self.json_name = name
+        self.name = self.proto_name = name
+        self._json_name = ""
         self.path = f"{message}.{name}"
         self.number = number
         self.codec = codec
@@ -53,6 +53,17 @@ class Field:
         self.oneof = ""
         self.redact = False
         self.rivals: frozenset[str] = frozenset()
+
+    @property
+    def json_name(self) -> str:
+        """Name in JSON; it is computed at its first use, because most fields don't need it."""
+        if not self._json_name:
+            self._json_name = json_name(self.proto_name)
+        return self._json_name
+
+    @json_name.setter
+    def json_name(self, name: str) -> None:
+        self._json_name = name
 
     def unset_value(self) -> Any:
         """Return the value of the field while it is unset."""
@@ -228,6 +239,14 @@ class MapField(Field):
             entry[2] = self.value_codec.unset_value()
         values.setdefault(self.name, {})[entry[1]] = entry[2]
         return True
+
+
+def json_name(name: str) -> str:
+    """Return the standard JSON name of a field; that of an extension is its full name."""
+    if name.startswith("["):
+        return name
+    parts = name.split("_")
+    return parts[0] + "".join(part[:1].upper() + part[1:] for part in parts[1:])
 
 
 def _copy(codec: Codec, value: Any) -> Any:

@@ -64,6 +64,7 @@ class Table:
         self._enums = enums
         self._public = public
         self._types: dict[str, type] = {}
+        self._inner: dict[str, list[str]] = {}
         self._extensions: dict[str, Extension[Any, Any]] = {}
         for path, line in (extensions or {}).items():
             self._extensions[path] = self._extension(line)
@@ -120,13 +121,15 @@ class Table:
             "Writer": _Lazy(lambda: writer_class(layout, self._module)),
             "Decoder": _Lazy(lambda: decoder_class(layout, self._module)),
         }
-        for inner in self._nested(path, self._enums):
-            namespace |= _constants(self._enums[inner])
-            namespace[inner.rpartition(".")[2]] = self.find(inner)
-        for inner in self._nested(path, self._messages):
-            namespace[inner.rpartition(".")[2]] = _Lazy(lambda inner=inner: self.find(inner))
-        for inner in self._nested(path, self._extensions):
-            namespace[inner.rpartition(".")[2]] = self._extensions[inner]
+        for inner in self._nested(path):
+            name = inner.rpartition(".")[2]
+            if inner in self._enums:
+                namespace |= _constants(self._enums[inner])
+                namespace[name] = self.find(inner)
+            elif inner in self._messages:
+                namespace[name] = _Lazy(lambda inner=inner: self.find(inner))
+            else:
+                namespace[name] = self._extensions[inner]
         return type(path.rpartition(".")[2], (Message,), namespace)
 
     def _make_enum(self, path: str) -> type[Enum]:
@@ -142,12 +145,12 @@ class Table:
         }
         return type(path.rpartition(".")[2], (Enum,), namespace)
 
-    @staticmethod
-    def _nested(path: str, table: dict[str, Any]) -> list[str]:
-        prefix = path + "."
-        return [
-            name for name in table if name.startswith(prefix) and "." not in name[len(prefix) :]
-        ]
+    def _nested(self, path: str) -> list[str]:
+        """Return the paths of the types and extensions in a message."""
+        if not self._inner:
+            for name in (*self._enums, *self._messages, *self._extensions):
+                self._inner.setdefault(name.rpartition(".")[0], []).append(name)
+        return self._inner.get(path, [])
 
     def _extension(self, line: str) -> Extension[Any, Any]:
         # This import loads `typing`, which modules without extensions don't need.
@@ -175,6 +178,8 @@ class Table:
         name, number, kind, *flags = line.split(" ")
         kind, _, target = kind.partition(":")
         field: Field
+        if not flags and kind != "map":
+            return Field(message, name, int(number), self._codec(kind, target))
         if kind == "map":
             key, _, value = target.partition(",")
             value_codec = self._codec(*value.partition(":")[::2])
@@ -192,8 +197,7 @@ class Table:
     def _set_options(self, field: Field, target: str, options: dict[str, str]) -> None:
         field.oneof = options.get("oneof", "")
         field.proto_name = options.get("proto", field.name)
-        given = _unescaped(options.get("json", ""))
-        field.json_name = given or json_name(field.proto_name)
+        field.json_name = _unescaped(options.get("json", ""))
         if "default" in options:
             field.default = self._default(field.codec.kind, target, options["default"])
 
@@ -229,14 +233,6 @@ class Table:
 
 def _unescaped(text: str) -> str:
     return text.encode("ascii").decode("unicode_escape")
-
-
-def json_name(name: str) -> str:
-    """Return the standard JSON name of a field."""
-    if name.startswith("["):
-        return name
-    parts = name.split("_")
-    return parts[0] + "".join(part[:1].upper() + part[1:] for part in parts[1:])
 
 
 def _is_constant(name: str) -> bool:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 
 from stretto.base.errors import ConfigError, SessionError
-from stretto.protos.config import PriorityBoostConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-_OTHER: Final = PriorityBoostConfig.POLICY_SCHED_OTHER
-_FIFO: Final = PriorityBoostConfig.POLICY_SCHED_FIFO
+    from stretto.protos.config import PriorityBoostConfig
+
+_OTHER: Final = 1
+_FIFO: Final = 2
+"""PriorityBoostConfig.BoostPolicy."""
 _RANGES: Final = {_OTHER: range(21), _FIFO: range(1, 100)}
 
 Boost = tuple[int, int]

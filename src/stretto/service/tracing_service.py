@@ -25,7 +25,6 @@ from stretto.service.output.file_threads import FileThreads
 from stretto.service.output.snapshot import take_snapshot
 from stretto.service.priority_boost import PriorityBoosts
 from stretto.service.service_context import ServiceContext
-from stretto.service.service_state import service_state
 from stretto.service.session import triggers
 from stretto.service.session.data_source import RegisteredDataSource
 from stretto.service.session.data_source_registry import DataSourceRegistry
@@ -343,6 +342,9 @@ class TracingService:
 
     def encoded_state(self, uid: int, *, sessions_only: bool) -> bytes:
         """Return the encoded TracingServiceState that a consumer of user `uid` may see."""
+        # The schema of traces takes 2 ms to import, and most sessions don't need it.
+        from stretto.service.service_state import service_state
+
         return service_state(
             self.context.version,
             self.registry.all(),

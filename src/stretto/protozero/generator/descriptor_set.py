@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from stretto.base.errors import DecodeError
+from stretto.protozero.field import json_name
 from stretto.protozero.generator.name_checks import check_names
 from stretto.protozero.generator.schema import (
     KINDS,
@@ -25,7 +26,6 @@ from stretto.protozero.generator.schema import (
     SchemaError,
     Service,
 )
-from stretto.protozero.table import json_name
 from stretto.protozero.wire import DELIMITED, read_fields, read_varint
 
 if TYPE_CHECKING:

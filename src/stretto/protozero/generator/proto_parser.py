@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from stretto.protozero.field import json_name
 from stretto.protozero.generator import trace_options
 from stretto.protozero.generator.checks import check_file
 from stretto.protozero.generator.name_checks import check_names
@@ -30,7 +31,6 @@ from stretto.protozero.generator.schema import (
     walk,
 )
 from stretto.protozero.generator.well_known_files import well_known_files
-from stretto.protozero.table import json_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

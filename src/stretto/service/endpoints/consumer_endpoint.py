@@ -7,10 +7,8 @@ no effect without one. Callbacks run as tasks. A disconnect frees the session.
 from __future__ import annotations
 
 from stretto.base.errors import StrettoError
-from stretto.ports.service_state import decode_state
 from stretto.service.endpoints.observable_events import Observer
 from stretto.service.limits import READ_BYTES_PER_TASK
-from stretto.service.service_state import service_capabilities
 from stretto.service.session.session_factory import create_session, decode_config
 
 TYPE_CHECKING = False
@@ -237,6 +235,8 @@ class ConsumerEndpoint:
         self, callback: Callable[[TracingServiceState], None], *, sessions_only: bool = False
     ) -> None:
         """Call back with the service's state; with `sessions_only`, only with its sessions."""
+        from stretto.ports.service_state import decode_state
+
         state = self.encoded_service_state(sessions_only=sessions_only)
         self._post(lambda: callback(decode_state(state)))
 
@@ -246,6 +246,8 @@ class ConsumerEndpoint:
 
     def query_capabilities(self, callback: Callable[[TracingServiceCapabilities], None]) -> None:
         """Call back with the capabilities of the service."""
+        from stretto.service.service_state import service_capabilities
+
         self._post(lambda: callback(service_capabilities()))
 
     def disconnect(self) -> None:

@@ -6,7 +6,7 @@ instance is sent only when the state has changed.
 
 from __future__ import annotations
 
-from stretto.protos.ipc import ObservableEvents
+from stretto.protos import ipc
 from stretto.service.session import data_source
 
 TYPE_CHECKING = False
@@ -18,9 +18,14 @@ if TYPE_CHECKING:
     from stretto.service.session.service_tracing_session import ServiceTracingSession
     from stretto.service.session.triggers import ReceivedTrigger
 
-_Change = ObservableEvents.DataSourceInstanceStateChange
-_STOPPED: Final = ObservableEvents.DATA_SOURCE_INSTANCE_STATE_STOPPED
-_STARTED: Final = ObservableEvents.DATA_SOURCE_INSTANCE_STATE_STARTED
+_STOPPED: Final = 1
+_STARTED: Final = 2
+"""ObservableEvents.DataSourceInstanceState."""
+
+_INSTANCES: Final = 1
+_ALL_STARTED: Final = 2
+_CLONE_TRIGGER_HIT: Final = 4
+"""ObservableEvents.Type."""
 
 _REPORTED_STATES: Final = {
     data_source.CONFIGURED: _STOPPED,
@@ -37,14 +42,14 @@ class Observer:
         """Create an observer; `post` runs a callback as a task while the consumer is connected."""
         self._post = post
         self._types = 0
-        self._callback: Callable[[ObservableEvents], object] | None = None
-        self._pending: list[ObservableEvents] = []
+        self._callback: Callable[[ipc.ObservableEvents], object] | None = None
+        self._pending: list[ipc.ObservableEvents] = []
         self._all_started_sent = False
 
     def observe(
         self,
         types: int,
-        callback: Callable[[ObservableEvents], object],
+        callback: Callable[[ipc.ObservableEvents], object],
         session: ServiceTracingSession | None,
     ) -> None:
         """Send events of `types` to `callback` from now on, beginning with the current states."""
@@ -63,26 +68,28 @@ class Observer:
     def instance_changed(self, instance: DataSourceInstance) -> None:
         """Report the new state of an instance."""
         reported = _REPORTED_STATES.get(instance.state)
-        if self._types & ObservableEvents.TYPE_DATA_SOURCES_INSTANCES and reported is not None:
+        if self._types & _INSTANCES and reported is not None:
             producer_name, name = instance.label
-            change = _Change(producer_name=producer_name, data_source_name=name, state=reported)
+            change = ipc.ObservableEvents.DataSourceInstanceStateChange(
+                producer_name=producer_name, data_source_name=name, state=reported
+            )
             self._events().instance_state_changes.append(change)
 
     def all_started(self) -> None:
         """Report, once, that all data sources of the session have started."""
-        requested = self._types & ObservableEvents.TYPE_ALL_DATA_SOURCES_STARTED
+        requested = self._types & _ALL_STARTED
         if requested and not self._all_started_sent:
             self._all_started_sent = True
             self._events().all_data_sources_started = True
 
     def clone_trigger_hit(self, session_id: int, trigger: ReceivedTrigger) -> None:
         """Report a trigger of mode CLONE_SNAPSHOT."""
-        if not self._types & ObservableEvents.TYPE_CLONE_TRIGGER_HIT:
+        if not self._types & _CLONE_TRIGGER_HIT:
             return
         events = self._events()
         if events.clone_trigger_hit is not None:  # A message can contain only one trigger.
             events = self._add()
-        events.clone_trigger_hit = ObservableEvents.CloneTriggerHit(
+        events.clone_trigger_hit = ipc.ObservableEvents.CloneTriggerHit(
             tracing_session_id=session_id,
             trigger_name=trigger.name,
             producer_name=trigger.producer_name,
@@ -91,13 +98,13 @@ class Observer:
             trigger_delay_ms=trigger.stop_delay_ms,
         )
 
-    def _events(self) -> ObservableEvents:
+    def _events(self) -> ipc.ObservableEvents:
         return self._pending[-1] if self._pending else self._add()
 
-    def _add(self) -> ObservableEvents:
+    def _add(self) -> ipc.ObservableEvents:
         if not self._pending:
             self._post(self._send)
-        events = ObservableEvents()
+        events = ipc.ObservableEvents()
         self._pending.append(events)
         return events
 
