@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.recorded import check_trace, record
+from tests.support.recorded import alone, check_trace, record
 
 with_auto_detail = pytest.mark.skipif(
     sys.version_info < (3, 12), reason="auto detail needs CPython 3.12 or later"
@@ -75,6 +75,19 @@ def traced(oracle: Any, tmp_path: Path) -> Any:
         return check_trace(oracle, done.trace)
 
     return run
+
+
+@with_auto_detail
+def test_summary_tells_burning_from_sleeping_functions(traced: Any, tmp_path: Path) -> None:
+    traced()
+    command = [sys.executable, "-m", "stretto", "summary", str(tmp_path / "work.pftrace")]
+    lines = [line.split() for line in alone(*command).stdout.splitlines()]
+    header = ["self", "total", "cpu", "count", "p50", "p90", "p99", "max", "name"]
+    assert header in lines
+    table = lines[lines.index(header) :]
+    used = {line[-1]: line[4:6] for line in table if len(line) == 16}  # two words for each time
+    assert used["burns"][1] == "s" or float(used["burns"][0]) > 100
+    assert used["sleeps"][1] in ("us", "ms")
 
 
 def thread_times(trace: Any, name: str) -> list[int]:

@@ -18,7 +18,8 @@ import stretto
 from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
 
 def session():
-    names = ["python.functions", "python.gc", "python.log", "python.asyncio", "python.exceptions"]
+    names = ["functions", "managers", "gc", "log", "asyncio", "exceptions"]
+    names = [f"python.{name}" for name in names]
     events = TrackEventConfig(enabled_categories=names)
     source = DataSourceConfig(name="track_event", track_event_config=events)
     session = stretto.TracingSession(TraceConfig(

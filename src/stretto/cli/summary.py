@@ -102,6 +102,18 @@ def _unread(found: Summary) -> list[str]:
     return [f"{text}: {count:,}" for count, text in found.unread]
 
 
+def _cpu(times: Times) -> str:
+    return time_text(times.cpu) if times.cpu else "-"
+
+
+def _named(rows: list[Times]) -> dict[str, Callable[[Times], object]]:
+    """Return the columns of slices by name; with the CPU time of `total` if the trace has it."""
+    columns = {**_TIMES, "name": lambda t: t.name}
+    if not any(times.cpu for times in rows):
+        return columns
+    return {"self": _TIMES["self"], "total": _TIMES["total"], "cpu": _cpu} | columns
+
+
 def _table(
     title: str, rows: list[Times], limit: int, columns: dict[str, Callable[[Times], object]]
 ) -> str:
@@ -121,7 +133,6 @@ _TIMES: dict[str, Callable[[Times], object]] = {
     "p99": lambda t: time_text(t.p99),
     "max": lambda t: time_text(t.max),
 }
-_NAMED = {**_TIMES, "name": lambda t: t.name}
 _NUMBERS = {*_TIMES, "busy", "cpu"}
 
 
@@ -133,16 +144,20 @@ def _as_text(contents: Contents, found: Summary, limit: int) -> str:
         *(f"  unread: {line}" for line in _unread(found)),
     ]
     by_total = sorted(found.functions, key=lambda times: -times.total)
+    named = _named(found.functions)
     of_category = {"category": lambda t: t.category}
     return (
         "\n".join(lines)
         + "\n"
         + "".join(
             [
-                _table("Functions by self time", found.functions, limit, _NAMED),
-                _table("Functions by total time", by_total, limit, _NAMED),
+                _table("Functions by self time", found.functions, limit, named),
+                _table("Functions by total time", by_total, limit, named),
                 _table(
-                    "Slices of other categories", found.slices, limit, {**_NAMED, **of_category}
+                    "Slices of other categories",
+                    found.slices,
+                    limit,
+                    {**_named(found.slices), **of_category},
                 ),
                 _table("Categories", found.categories, limit, {**_TIMES, **of_category}),
                 _table(
@@ -151,7 +166,7 @@ def _as_text(contents: Contents, found: Summary, limit: int) -> str:
                     limit,
                     {
                         "busy": lambda t: time_text(t.total),
-                        "cpu": lambda t: time_text(t.cpu) if t.cpu else "-",
+                        "cpu": _cpu,
                         "slices": lambda t: t.number,
                         "lane": lambda t: t.name,
                         "process": lambda t: t.category,

@@ -36,7 +36,7 @@ FLUSH_PERIOD_MS = 5000
 """Without regular flushes the trace processor assumes that events may be out of order."""
 STALL_THEN_DROP = 3
 """DataSourceConfig.BufferExhaustedPolicy."""
-CATEGORY_OPTIONS = ("--no-gc", "--no-asyncio", "--no-logs", "--no-exceptions")
+CATEGORY_OPTIONS = ("--no-managers", "--no-gc", "--no-asyncio", "--no-logs", "--no-exceptions")
 """Options of the recorder process, for the built-in categories that no argument asks for."""
 
 

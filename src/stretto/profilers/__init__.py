@@ -1,6 +1,7 @@
 """The built-in categories: events of the interpreter and the standard library.
 
-    python.functions    calls, context managers     functions, context_managers
+    python.functions    calls                       functions
+    python.managers     generators in `with`        context_managers
     python.gc           garbage collections         gc
     python.asyncio      tasks and their steps       asyncio_tasks, trio_tasks, task_lanes
     python.log          log records from INFO up    log

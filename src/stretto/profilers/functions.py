@@ -16,7 +16,6 @@ from stretto.client import fork
 from stretto.client.track_event import slots
 from stretto.profilers.code_filter import CodeFilter
 from stretto.profilers.code_names import code_name
-from stretto.profilers.context_managers import ContextManagers
 from stretto.profilers.folded_code import FOLDED, IMPORTS, is_folded
 from stretto.profilers.patch import Patch
 
@@ -163,10 +162,8 @@ class _Tracer:
         self.options = FunctionOptions()
         self.failure = ""
         self.installed = False
-        self.managers = ContextManagers(category)
 
     def on_change(self, enabled: bool) -> None:
-        self.managers.switch(_code_choice(self.options) if enabled else None)
         for patch in _ends if self.options.auto_detail else ():
             patch.switch(enabled)
         if not enabled:
@@ -229,6 +226,11 @@ def has_auto_detail() -> bool:
     return _tracer.options.auto_detail
 
 
+def code_choice() -> Callable[[CodeType, str | None], str | tuple[str] | None]:
+    """Return a function that names code objects, for sessions that start now."""
+    return _code_choice(_tracer.options)
+
+
 def imports() -> str:
     """Return the option `imports` of sessions that start now."""
     return str(_tracer.options.imports)
@@ -239,7 +241,6 @@ def install() -> None:
     if not _tracer.installed:
         _tracer.installed = True
         _stop_sampling_at_fork()
-        slots.before_disable.append(_tracer.managers.write_pending)
         slots.observe(category, _tracer.on_change)
 
 

@@ -72,6 +72,7 @@ def test_naming_does_not_load_a_lazy_module(monkeypatch: pytest.MonkeyPatch) -> 
     [
         (function("checkout"), "shop", False, False),
         (function("_find_and_load"), "importlib._bootstrap", True, True),
+        (function("_find_and_load"), "_frozen_importlib", True, True),
         (function("version"), "importlib.metadata", False, False),
         (function("Thread._bootstrap_inner"), "threading", True, True),
         (function("Thread.run"), "threading", True, True),

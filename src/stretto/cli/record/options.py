@@ -18,6 +18,7 @@ TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h
 
 CATEGORIES = {
     "functions": ("python.functions", "function calls"),
+    "managers": ("python.managers", "context managers made of generators"),
     "gc": ("python.gc", "garbage collections"),
     "asyncio": ("python.asyncio", "lanes and steps of asyncio tasks"),
     "logs": ("python.log", "log records (they may hold secrets)"),

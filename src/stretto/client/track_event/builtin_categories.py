@@ -14,6 +14,10 @@ from stretto.client.track_event import slots
 
 PROVIDERS = {
     "python.functions": ("calls of Python functions", "stretto.profilers.functions"),
+    "python.managers": (
+        "context managers made of generators",
+        "stretto.profilers.context_managers",
+    ),
     "python.gc": ("runs of the garbage collector", "stretto.profilers.gc"),
     "python.asyncio": ("asyncio tasks and their steps", "stretto.profilers.asyncio_tasks"),
     "python.log": ("log records from INFO up", "stretto.profilers.log"),

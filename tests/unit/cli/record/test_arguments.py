@@ -39,6 +39,7 @@ def test_options_have_their_default_values():
     assert (options.quiet, options.recording.counters) == (False, True)
     assert set(options.recording.categories) == {
         "python.functions",
+        "python.managers",
         "python.gc",
         "python.asyncio",
         "python.log",
@@ -98,6 +99,7 @@ def test_options_are_passed_to_recorded_processes():
     ("option", "category"),
     [
         ("--no-functions", "python.functions"),
+        ("--no-managers", "python.managers"),
         ("--no-gc", "python.gc"),
         ("--no-asyncio", "python.asyncio"),
         ("--no-logs", "python.log"),
