@@ -113,13 +113,13 @@ class HostedService:
         self.descriptor = descriptor
         self.handlers = dict(handlers)
         for name, action in (actions or {}).items():
-            self.handlers[name] = _handler(action, descriptor.by_name[name].reply)
+            self.handlers[name] = _handler(action, descriptor.by_name[name])
 
 
-def _handler(action: Callable[[Any], object], reply: type[Message]) -> Handler:
+def _handler(action: Callable[[Any], object], method: Method) -> Handler:
     def handle(request: Any, deferred: Deferred) -> None:
         action(request)
-        deferred.resolve(reply())
+        deferred.resolve(method.reply())
 
     return handle
 

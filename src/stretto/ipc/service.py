@@ -7,6 +7,7 @@ from stretto.base.rpc_hooks import REPLY, RpcMethod
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from types import ModuleType
     from typing import Protocol, Self
 
     class Message(Protocol):
@@ -48,14 +49,41 @@ class Raw:
 
 
 class Method:
-    """A method: its name, and the types of request and reply."""
+    """A method: its name, and the types of request and reply.
 
-    __slots__ = ("name", "reply", "request")
+    Args:
+        name: The name, `Sync`.
+        request: The type of requests; None: `SyncRequest` in `module`.
+        reply: The type of replies; None: `SyncResponse` in `module`.
+        module: A generated module. It creates the types when they are first used.
+    """
 
-    def __init__(self, name: str, request: type[Message], reply: type[Message]) -> None:
+    __slots__ = ("_module", "_reply", "_request", "name")
+
+    def __init__(
+        self,
+        name: str,
+        request: type[Message] | None = None,
+        reply: type[Message] | None = None,
+        *,
+        module: ModuleType | None = None,
+    ) -> None:
         self.name = name
-        self.request = request
-        self.reply = reply
+        self._request = request
+        self._reply = reply
+        self._module = module
+
+    @property
+    def request(self) -> type[Message]:
+        return self._request or self._of_module("Request")
+
+    @property
+    def reply(self) -> type[Message]:
+        return self._reply or self._of_module("Response")
+
+    def _of_module(self, suffix: str) -> type[Message]:
+        made: type[Message] = getattr(self._module, self.name + suffix)
+        return made
 
 
 class ServiceDescriptor:

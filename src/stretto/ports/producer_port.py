@@ -11,42 +11,20 @@ from stretto.protos import ipc
 PRODUCER_PORT = ServiceDescriptor(
     "ProducerPort",
     (
-        Method(
-            "InitializeConnection",
-            ipc.InitializeConnectionRequest,
-            ipc.InitializeConnectionResponse,
-        ),
+        Method("InitializeConnection", module=ipc),
         # Raw, because the service forwards the encoded descriptors to consumers.
-        Method("RegisterDataSource", Raw, ipc.RegisterDataSourceResponse),
-        Method(
-            "UnregisterDataSource",
-            ipc.UnregisterDataSourceRequest,
-            ipc.UnregisterDataSourceResponse,
-        ),
+        Method("RegisterDataSource", request=Raw, module=ipc),
+        Method("UnregisterDataSource", module=ipc),
         # Native code decodes commits.
-        Method("CommitData", Raw, ipc.CommitDataResponse),
-        Method("GetAsyncCommand", ipc.GetAsyncCommandRequest, ipc.GetAsyncCommandResponse),
-        Method(
-            "RegisterTraceWriter", ipc.RegisterTraceWriterRequest, ipc.RegisterTraceWriterResponse
-        ),
-        Method(
-            "UnregisterTraceWriter",
-            ipc.UnregisterTraceWriterRequest,
-            ipc.UnregisterTraceWriterResponse,
-        ),
-        Method(
-            "NotifyDataSourceStarted",
-            ipc.NotifyDataSourceStartedRequest,
-            ipc.NotifyDataSourceStartedResponse,
-        ),
-        Method(
-            "NotifyDataSourceStopped",
-            ipc.NotifyDataSourceStoppedRequest,
-            ipc.NotifyDataSourceStoppedResponse,
-        ),
-        Method("ActivateTriggers", ipc.ActivateTriggersRequest, ipc.ActivateTriggersResponse),
-        Method("Sync", ipc.SyncRequest, ipc.SyncResponse),
-        Method("UpdateDataSource", Raw, ipc.UpdateDataSourceResponse),
+        Method("CommitData", request=Raw, module=ipc),
+        Method("GetAsyncCommand", module=ipc),
+        Method("RegisterTraceWriter", module=ipc),
+        Method("UnregisterTraceWriter", module=ipc),
+        Method("NotifyDataSourceStarted", module=ipc),
+        Method("NotifyDataSourceStopped", module=ipc),
+        Method("ActivateTriggers", module=ipc),
+        Method("Sync", module=ipc),
+        Method("UpdateDataSource", request=Raw, module=ipc),
     ),
     ipc.PRODUCER_PORT_TRACE,
 )

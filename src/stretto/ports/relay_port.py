@@ -11,7 +11,7 @@ from stretto.protos import ipc
 RELAY_PORT = ServiceDescriptor(
     "RelayPort",
     (
-        Method("InitRelay", ipc.InitRelayRequest, ipc.InitRelayResponse),
-        Method("SyncClock", ipc.SyncClockRequest, ipc.SyncClockResponse),
+        Method("InitRelay", module=ipc),
+        Method("SyncClock", module=ipc),
     ),
 )

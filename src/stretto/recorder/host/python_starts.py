@@ -71,6 +71,9 @@ class PythonStarts:
         except OSError:  # The user has too many inotify instances.
             return
         runner.watch(self._fd, self._on_event)
+
+    def add_all(self) -> None:
+        """Watch all interpreters of `interpreters()`. Listing the folders on PATH takes 3 ms."""
         for path in interpreters():
             self.add(path)
 

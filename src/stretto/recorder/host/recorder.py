@@ -118,7 +118,11 @@ class Recorder:
         program = self._program
         if isinstance(program, Program):
             self._python_starts = PythonStarts(self._runner, self._scan)
-            self._launch.start_program()
+            if program.pid:  # The program waits for the service: serve it first.
+                self._runner.post(self._python_starts.add_all)
+            else:
+                self._python_starts.add_all()
+                self._launch.start_program()
             return
         program.start(self._workspace)
         if self._options.duration_ms:
@@ -165,6 +169,11 @@ class Recorder:
 
     def _on_process(self, pid: int) -> None:
         self._descendants.on_connected(pid)
+        if self._counters is not None:
+            # The process waits for a reply of the service: sample it afterwards.
+            self._runner.post(lambda: self._follow(pid))
+
+    def _follow(self, pid: int) -> None:
         if self._counters is not None:
             self._counters.follow(pid)
 
@@ -216,6 +225,7 @@ class Recorder:
         self._runner.run_until(lambda: not self._snapshots.busy, SNAPSHOT_TIMEOUT_MS)
         if self._counters is not None:
             self._counters.close()
+            self._counters = None
         self._recording.stop()
         self._reporter.stopped()
         size = self._save()

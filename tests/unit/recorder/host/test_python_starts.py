@@ -30,6 +30,7 @@ def starts(runner, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     scans: list[bool] = []
     starts = PythonStarts(runner, lambda: scans.append(True))
+    starts.add_all()
     starts.scans = scans  # type: ignore[attr-defined]
     yield starts
     starts.close()
