@@ -29,20 +29,39 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
   return hash ^ hash >> 32;
 }
 
+static uint64_t load_8(const uint8_t* data) {
+  uint64_t word;
+  memcpy(&word, data, sizeof word);
+  return word;
+}
+
+/* Returns a word that contains the last bytes of a string, up to eight.  The
+ * loads have constant sizes and may overlap: a copy of variable size would be a
+ * call. */
+static uint64_t last_word(const uint8_t* data, size_t size) {
+  if (size >= 8)
+    return load_8(data + size - 8);
+  if (size >= 4) {
+    uint32_t first, last;
+    memcpy(&first, data, sizeof first);
+    memcpy(&last, data + size - sizeof last, sizeof last);
+    return first | (uint64_t)last << 32;
+  }
+  if (size == 0)
+    return 0;
+  return data[0] | (uint64_t)data[size / 2] << 8 |
+         (uint64_t)data[size - 1] << 16;
+}
+
 static uint32_t hash_of(enum st_intern_kind kind, const uint8_t* data,
                         size_t size) {
   uint64_t hash = mix((uint64_t)kind, size);
-  uint64_t word = 0;
-  for (; size >= sizeof word; data += sizeof word, size -= sizeof word) {
-    memcpy(&word, data, sizeof word);
-    hash = mix(hash, word);
-  }
-  word = 0;
-  if (size > 0)
-    memcpy(&word, data, size);
+  uint64_t last = last_word(data, size);
+  for (; size > 8; data += 8, size -= 8)
+    hash = mix(hash, load_8(data));
   /* The last multiplication makes all bits of the hash depend on the last bytes
    * of the word. */
-  return (uint32_t)(mix(hash, word) * 0x9E3779B97F4A7C15u >> 32);
+  return (uint32_t)(mix(hash, last) * 0x9E3779B97F4A7C15u >> 32);
 }
 
 static bool matches(const struct st_intern_table* t,

@@ -204,6 +204,26 @@ static void stored_strings_are_found_by_value_and_kind(void) {
   st_intern_destroy(&t);
 }
 
+static void hash_depends_on_each_byte_and_on_the_length(void) {
+  struct st_intern_table t;
+  st_intern_init(&t);
+  char text[40];
+  memset(text, 'x', sizeof text);
+  for (size_t size = 1; size <= sizeof text; size++) {
+    uint32_t hash, other;
+    st_intern_find(&t, ST_INTERN_EVENT_NAME, text, size - 1, &other);
+    st_intern_find(&t, ST_INTERN_EVENT_NAME, text, size, &hash);
+    CHECK(hash != other);
+    for (size_t i = 0; i < size; i++) {
+      text[i] = 'y';
+      st_intern_find(&t, ST_INTERN_EVENT_NAME, text, size, &other);
+      CHECK(hash != other);
+      text[i] = 'x';
+    }
+  }
+  st_intern_destroy(&t);
+}
+
 int main(void) {
   RUN(test_equal_strings_have_the_same_id);
   RUN(test_each_kind_of_string_has_its_own_ids);
@@ -215,5 +235,6 @@ int main(void) {
   RUN(test_random_strings_beyond_the_limits_match_a_model);
   RUN(test_strings_with_equal_hashes_have_different_ids);
   RUN(stored_strings_are_found_by_value_and_kind);
+  RUN(hash_depends_on_each_byte_and_on_the_length);
   return 0;
 }
