@@ -30,11 +30,8 @@ enum {
    * larger. */
   MAX_FIXED_VALUE = 16,
   MAX_FLOW_FIELD = 11, /* The largest size of a flow: a tag and a fixed64. */
-  /* The largest size of an event before its options and arguments. */
+  /* The largest size of an event before its name, options and arguments. */
   MAX_WIDE_HEAD = 48,
-  /* The largest size of an encoded argument.  The text of a string does not
-   * count. */
-  MAX_WIDE_ARGUMENT = 32
 };
 
 static inline void put_size(uint8_t* p, size_t size, int size_bytes) {
@@ -53,7 +50,7 @@ static ALWAYS_INLINE uint8_t* put_string(uint8_t* p, const uint8_t* limit,
     PyErr_Clear();
     return NULL;
   }
-  if (size > limit - p - 1 - size_bytes)
+  if (size > limit - p - 1 - size_bytes || size > MAX_ARGUMENT_BYTES)
     return NULL;
   *p++ = FIELD_STRING;
   put_size(p, (size_t)size, size_bytes);
@@ -222,25 +219,6 @@ static bool use_track(struct current* now, PyObject* value) {
   return !now->track_uuid || st_sequence_has_track(&now->sequence->core, uuid);
 }
 
-/* Returns the largest size that the event may have.  Returns 0 if one of its
- * strings cannot be encoded or has to be truncated. */
-static size_t wide_bound(const struct current* now,
-                         const struct keyword_entry* k,
-                         PyObject* const* values) {
-  size_t bound = MAX_WIDE_HEAD + (now->name ? now->name_size : 0);
-  for (unsigned i = 0; i < k->count; i++) {
-    Py_ssize_t size = 0;
-    if (PyUnicode_CheckExact(values[i]) && !strict_utf8(values[i], &size)) {
-      PyErr_Clear();
-      return 0;
-    }
-    if (size > MAX_ARGUMENT_BYTES)
-      return 0;
-    bound += MAX_WIDE_ARGUMENT + (size_t)size;
-  }
-  return bound;
-}
-
 /* Writes an event of more than 127 bytes and returns its size.  Returns 0, with
  * nothing written, if the event does not fit into the chunk. */
 RARE static size_t write_wide(const struct current* now,
@@ -248,13 +226,12 @@ RARE static size_t write_wide(const struct current* now,
                               const struct keyword_entry* k,
                               PyObject* const* values) {
   struct st_sequence* s = &now->sequence->core;
-  size_t bound = wide_bound(now, k, values);
-  if (!bound || bound > MAX_WIDE_PACKET)
-    return 0;
-  uint8_t* start = st_trace_writer_reserve_wide(&s->writer, bound);
+  uint8_t* start = st_trace_writer_reserve_wide(&s->writer, MAX_WIDE_HEAD);
   if (!start)
     return 0;
-  const uint8_t* limit = start + bound;
+  const uint8_t* limit = s->writer.end;
+  if (limit - start > MAX_WIDE_PACKET)
+    limit = start + MAX_WIDE_PACKET;
   uint8_t* p =
       st_trace_packet_put_timestamp(start, timestamp - s->last_timestamp);
   p = st_trace_packet_put_sequence_flags(p, NEEDS_STATE);
