@@ -19,19 +19,37 @@ void st_auto_start(const char* threshold_file) {
   st_samples_start();
   st_hooks.some_off = false;
   st_shown_counts = (struct st_shown_counts){0};
-  st_hooks.sampling_period_ns = ST_SAMPLING_PERIOD_NS;
   atomic_store(&st_hooks.threshold_ns, ST_DEFAULT_THRESHOLD_NS);
   traced_threshold = ST_DEFAULT_THRESHOLD_NS;
   st_sampler_use_threshold(threshold_file);
   st_auto_resume();
 }
 
-void st_auto_stop(void) {
+void st_auto_write_period(void) {
+  PyObject* name = PyUnicode_InternFromString("stack samples");
+  struct st_past_event e = {
+      .timestamp = st_hooks.api->now(),
+      .arguments = Py_BuildValue(
+          "{sKsK}", "period_ns", (unsigned long long)st_sampling_period_ns(),
+          "longest_gap_ns",
+          (unsigned long long)st_sampler_totals.longest_gap_ns)};
+  if (name && e.arguments)
+    st_hooks.api->instant_past(st_hooks.category, name, &e);
+  PyErr_Clear();
+  Py_XDECREF(e.arguments);
+  Py_XDECREF(name);
+}
+
+void st_auto_end_slices(void) {
   st_sampler_stop();
   st_samples_take(false);
   uint64_t now = st_hooks.api->now();
   st_shown_visit(st_c_calls_end, now);
   st_shown_end_all(now);
+}
+
+void st_auto_stop(void) {
+  st_auto_end_slices();
   st_call_sites_clear();
   st_code_records_clear();
 }
@@ -62,6 +80,7 @@ static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
     return NULL;
   if (ST_UNLIKELY(st_samples_waiting()))
     st_samples_take(entering);
+  s->now = now;
   if (ST_UNLIKELY(s->sampled))
     st_shown_refresh(s, now);
   if (ST_UNLIKELY(s->c_calls.wait.site))
@@ -182,11 +201,12 @@ PyObject* st_auto_totals(void) {
   PyObject* functions = totals_of_functions();
   if (!functions)
     return NULL;
-  return Py_BuildValue("{sNsKsKsKsKsKsKsKsKsKsK}", "functions", functions,
+  return Py_BuildValue("{sNsKsKsKsKsKsKsKsKsKsKsK}", "functions", functions,
                        "sampling_rounds", (unsigned long long)l->rounds,
                        "running_ns", (unsigned long long)l->running_ns,
                        "waiting_ns", (unsigned long long)l->waiting_ns,
                        "longest_gap_ns", (unsigned long long)l->longest_gap_ns,
+                       "period_ns", (unsigned long long)st_sampling_period_ns(),
                        "shown", (unsigned long long)c->shown, "found",
                        (unsigned long long)c->found, "counted",
                        (unsigned long long)c->counted, "threshold_ns",

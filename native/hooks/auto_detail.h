@@ -34,6 +34,8 @@ void st_auto_start(const char* threshold_file);
 void st_auto_resume(void);
 /* Stops the sampling thread and ends all slices of auto detail.  Called after
  * the interpreter's events were switched off. */
+void st_auto_end_slices(void);
+/* Does the same, and drops what auto detail knows of functions. */
 void st_auto_stop(void);
 
 /* Handles the beginning of a call of the code.  The frame of the call is the
@@ -50,6 +52,8 @@ bool st_auto_c_call(PyObject* code, PyObject* offset, PyObject* callable);
 /* Handles the end of a call of a C function. */
 void st_auto_c_return(void);
 
+/* Writes an instant event that says how often the stacks were sampled. */
+void st_auto_write_period(void);
 /* Returns a dict with the counts and times of auto detail since its start.
  * Returns NULL with an exception set on failure. */
 PyObject* st_auto_totals(void);

@@ -24,6 +24,9 @@ struct options {
   const char* threshold_file;
 };
 
+/* Whether auto detail was suspended, and may be resumed. */
+static bool suspended;
+
 static const struct st_track_event_api* find_api(void) {
   return PyCapsule_Import(ST_TRACK_EVENT_API, 0);
 }
@@ -127,7 +130,7 @@ static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args,
     return NULL;
   if (PyInterpreterState_Get() != PyInterpreterState_Main())
     Py_RETURN_FALSE;
-  if (st_hooks.running) {
+  if (st_hooks.running || suspended) {
     PyErr_SetString(PyExc_RuntimeError,
                     "function tracing runs already: stop() it first");
     return NULL;
@@ -148,15 +151,47 @@ static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args,
   Py_RETURN_TRUE;
 }
 
-static PyObject* stop(PyObject* Py_UNUSED(module),
-                      PyObject* Py_UNUSED(unused)) {
-  if (!st_hooks.running ||
-      PyInterpreterState_Get() != PyInterpreterState_Main())
-    Py_RETURN_NONE;
+static void stop_backend(void) {
   st_call_stack_flush();
   st_backend_check();
   st_hooks.running = false;
   st_backend_stop();
+}
+
+static PyObject* suspend(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  if (st_hooks.running && st_hooks.auto_detail &&
+      PyInterpreterState_Get() == PyInterpreterState_Main()) {
+    stop_backend();
+    st_auto_end_slices();
+    suspended = true;
+  }
+  Py_RETURN_NONE;
+}
+
+static PyObject* resume(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  if (!suspended)
+    Py_RETURN_NONE;
+  suspended = false;
+  st_hooks.running = true;
+  st_auto_resume();
+  if (st_backend_start())
+    Py_RETURN_NONE;
+  st_hooks.running = false;
+  st_auto_stop();
+  return NULL;
+}
+
+static PyObject* stop(PyObject* Py_UNUSED(module),
+                      PyObject* Py_UNUSED(unused)) {
+  if (!(st_hooks.running || suspended) ||
+      PyInterpreterState_Get() != PyInterpreterState_Main())
+    Py_RETURN_NONE;
+  suspended = false;
+  stop_backend();
   if (st_hooks.auto_detail)
     st_auto_stop();
   Py_CLEAR(st_hooks.accepts);
@@ -191,6 +226,31 @@ static PyObject* totals(PyObject* module, PyObject* unused) {
   return st_auto_totals();
 }
 
+static PyObject* write_period(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  if (st_hooks.running && st_hooks.some_off)
+    st_auto_write_period();
+  Py_RETURN_NONE;
+}
+
+static PyObject* looks(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  struct st_look_time times[ST_KEPT_LOOKS];
+  int count = st_sampler_looks(times);
+  PyObject* list = PyList_New(count);
+  for (int i = 0; list && i < count; i++) {
+    PyObject* item = Py_BuildValue("(KK)", (unsigned long long)times[i].begin,
+                                   (unsigned long long)times[i].end);
+    if (!item)
+      Py_CLEAR(list);
+    else
+      PyList_SET_ITEM(list, i, item);
+  }
+  return list;
+}
+
 static PyObject* pause_sampling(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
@@ -213,11 +273,18 @@ static PyMethodDef kFunctions[] = {
      "      arguments_of=None, result_of=None, cpu=False)\n--\n\n"
      "Record every call as a slice of the category."},
     {"stop", stop, METH_NOARGS, "Stop recording calls."},
+    {"suspend", suspend, METH_NOARGS,
+     "End all slices of auto detail, and record nothing until resume()."},
+    {"resume", resume, METH_NOARGS, "Go on after suspend()."},
     {"running", running, METH_NOARGS, "Return whether calls are recorded now."},
     {"stats", stats, METH_NOARGS,
      "Return counts since the last start: calls without a slice, by reason."},
     {"totals", totals, METH_NOARGS,
      "What auto detail has seen since its start, by function and in all."},
+    {"write_period", write_period, METH_NOARGS,
+     "Write an event that says how often the stacks were sampled."},
+    {"looks", looks, METH_NOARGS,
+     "Return the begins and ends of the last 1,023 looks at the stacks."},
     {"pause_sampling", pause_sampling, METH_NOARGS,
      "Stop the sampling thread before a fork."},
     {"resume_sampling", resume_sampling, METH_NOARGS,

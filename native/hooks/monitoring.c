@@ -332,8 +332,10 @@ void st_backend_stop(void) {
   PyErr_Clear();
   for (uint32_t i = 0; i < st_code_records_count(); i++) {
     struct st_code_record* r = st_code_record_at(i);
-    if (r->reports_calls)
+    if (r->reports_calls) {
       set_calls(r, false);
+      r->may_block = true;
+    }
   }
   add_callbacks(kPythonEvents, PYTHON_EVENTS, false);
   PyErr_Clear();

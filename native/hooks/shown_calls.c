@@ -163,8 +163,8 @@ static void write_begin(struct st_shown_calls* s, struct st_shown_frame* f) {
 /* Returns the arguments of a slice as a dict: the counts of the short calls in
  * it, and the accuracy of its times.  Returns NULL if the slice has no
  * arguments. */
-static PyObject* end_arguments(const struct st_shown_frame* f,
-                               PyObject* raised) {
+static PyObject* end_arguments(const struct st_shown_frame* f, PyObject* raised,
+                               uint64_t ends_later) {
   if (!f->short_calls && !f->sampled && !raised)
     return NULL;
   PyObject* dict = PyDict_New();
@@ -178,9 +178,8 @@ static PyObject* end_arguments(const struct st_shown_frame* f,
     if (st_hooks.some_off)
       add_text(dict, "calls_of_functions_switched_off", "not counted");
   }
-  if (f->sampled) {
-    add_number(dict, "ends_up_to_ns_later", st_hooks.sampling_period_ns);
-  }
+  if (ends_later)
+    add_number(dict, "ends_up_to_ns_later", ends_later);
   if (f->found)
     add_number(dict, "begins_up_to_ns_earlier", f->unsure_ns);
   if (f->later_ns)
@@ -210,7 +209,7 @@ static void write_end(struct st_shown_calls* s, const struct st_shown_frame* f,
   st_shown_counts.found += f->found;
   if (!f->mask || !st_shown_track(s, &e.track))
     return;
-  e.arguments = end_arguments(f, s->raised);
+  e.arguments = end_arguments(f, s->raised, s->now > end ? s->now - end : 0);
   st_hooks.api->end_past(f->mask, f->since, &e);
   Py_XDECREF(e.arguments);
 }
@@ -252,6 +251,13 @@ static void count_call(struct st_code_record* r, uint64_t duration) {
   st_shown_count_short(r);
 }
 
+/* Returns the longest time that a call may have taken. */
+static uint64_t longest(const struct st_shown_calls* s,
+                        const struct st_shown_frame* f, uint64_t end) {
+  uint64_t later = f->sampled && s->now > end ? s->now - end : 0;
+  return end - f->begin + f->unsure_ns + later;
+}
+
 /* Removes the innermost frame.  Its call has ended at the time `end`. */
 static void close_innermost(struct st_shown_calls* s, uint64_t end) {
   struct st_shown_frame f = s->frames[--s->depth];
@@ -263,7 +269,8 @@ static void close_innermost(struct st_shown_calls* s, uint64_t end) {
   if (end <= f.begin)
     end = f.begin + 1;
   uint64_t duration = end - f.begin;
-  bool shown = f.written || (may_be_shown(&f) && duration >= threshold());
+  bool shown =
+      f.written || (may_be_shown(&f) && longest(s, &f, end) >= threshold());
   if (shown && !f.written) {
     st_shown_write_due(s, end);
     write_begin(s, &f);
@@ -322,6 +329,7 @@ void st_shown_visit(void (*visit)(struct st_shown_calls* s, uint64_t now),
 }
 
 static void end_calls(struct st_shown_calls* s, uint64_t now) {
+  s->now = now;
   st_shown_write_due(s, now);
   while (s->depth) {
     const struct st_shown_frame* f = &s->frames[s->depth - 1];

@@ -115,6 +115,8 @@ struct st_shown_calls {
   uint32_t begun;
   uint32_t sampled;
   uint32_t generation;
+  /* The time of the event or sample that is handled. */
+  uint64_t now;
   uint64_t last_event; /* The time of the last event of this thread. */
   /* The time of this thread's last merged sample. */
   uint64_t last_sample_time;

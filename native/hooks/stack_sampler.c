@@ -65,6 +65,11 @@ static struct {
   bool running, stopping;
 } sampler = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static struct {
+  struct st_look last[ST_KEPT_LOOKS];
+  _Atomic uint64_t count;
+} looks;
+
 /* A hash table of threads by their ids.  The structs of ended threads are kept
  * in the list `unused`; no struct is ever freed. */
 static struct known_thread* known[BUCKETS];
@@ -297,7 +302,7 @@ static void sample_thread(struct known_thread* k,
     k->has_new = false;
   else
     arm_stack(k);
-  uint64_t wait = new_wait(k, idle);
+  uint64_t wait = second ? 0 : new_wait(k, idle);
   if ((k->samples < 2 || wait) && !hand_on(k, time, false, wait))
     return;
   k->waits = k->waits || wait;
@@ -317,12 +322,12 @@ static void drop_ended(void) {
 }
 
 /* Samples all threads, or, in a second look, those that have new calls. Returns
- * whether some thread has new calls. */
-static bool sample_all(bool second) {
+ * the time of the last sample with new calls; 0 if there is none. */
+static uint64_t sample_threads(bool second) {
   /* The interpreter's state is always mapped.  The thread states are not. */
   uint64_t address = __atomic_load_n((uint64_t*)(uintptr_t)st_python_threads(),
                                      __ATOMIC_RELAXED);
-  bool has_new = false;
+  uint64_t last_new = 0;
   pass++;
   int count = 0;
   while (address && count++ < MAX_THREADS) {
@@ -331,7 +336,7 @@ static bool sample_all(bool second) {
                               &thread))
       /* The list of threads is changing, so a thread that was not found may
        * still run. */
-      return false;
+      return last_new;
     address = thread.next;
     struct known_thread* k =
         thread.id && thread.native_id ? get_known(thread.id) : NULL;
@@ -341,10 +346,22 @@ static bool sample_all(bool second) {
     k->pass = pass;
     if (!second || k->has_new)
       sample_thread(k, &thread, second);
-    has_new |= k->has_new;
+    if (k->has_new)
+      last_new = k->time;
   }
   drop_ended();
-  return has_new;
+  return last_new;
+}
+
+static uint64_t look(bool second) {
+  uint64_t begin = st_boottime_ns();
+  uint64_t last_new = sample_threads(second);
+  uint64_t number = atomic_load_explicit(&looks.count, memory_order_relaxed);
+  struct st_look* l = &looks.last[number % ST_KEPT_LOOKS];
+  atomic_store_explicit(&l->begin, begin, memory_order_relaxed);
+  atomic_store_explicit(&l->end, st_boottime_ns(), memory_order_relaxed);
+  atomic_store_explicit(&looks.count, number + 1, memory_order_release);
+  return last_new;
 }
 
 static void arm_in_turn(void) {
@@ -384,6 +401,28 @@ static bool wait_for(uint64_t ns) {
   return !stopping;
 }
 
+/* Waits without sleeping.  After a sleep of 50 us the thread has its CPU later,
+ * on a busy machine by milliseconds, and the sleep takes half as much CPU time
+ * itself. */
+static void await(uint64_t time) {
+  while (st_boottime_ns() < time) {
+  }
+}
+
+static void note_gap(uint64_t ns) {
+  struct st_sampler_totals* t = &st_sampler_totals;
+  add(&t->rounds, 1);
+  add(&t->gaps_us, ns / 1000);
+  add(&t->squares_us, (ns / 1000) * (ns / 1000));
+  if (ns > atomic_load_explicit(&t->longest_gap_ns, memory_order_relaxed))
+    atomic_store_explicit(&t->longest_gap_ns, ns, memory_order_relaxed);
+}
+
+uint64_t st_sampling_period_ns(void) {
+  uint64_t gaps = atomic_load(&st_sampler_totals.gaps_us);
+  return gaps ? atomic_load(&st_sampler_totals.squares_us) * 1000 / gaps : 0;
+}
+
 static void* run(void* unused) {
   (void)unused;
   sampler.kernel_id = (pid_t)syscall(SYS_gettid);
@@ -393,23 +432,18 @@ static void* run(void* unused) {
   while (wait_for(pause)) {
     uint64_t start = own_cpu_time();
     uint64_t now = st_boottime_ns();
-    if (last && now - last > st_sampler_totals.longest_gap_ns)
-      atomic_store_explicit(&st_sampler_totals.longest_gap_ns, now - last,
-                            memory_order_relaxed);
+    if (last)
+      note_gap(now - last);
     last = now;
-    if (sample_all(false)) {
-      if (!wait_for(ST_SECOND_LOOK_NS))
-        break;
-      sample_all(true);
+    uint64_t last_new = look(false);
+    if (last_new) {
+      await(last_new + ST_SECOND_LOOK_NS);
+      look(true);
     }
     arm_in_turn();
     follow_threshold();
-    add(&st_sampler_totals.rounds, 1);
     uint64_t cost = (own_cpu_time() - start) * SAMPLING_SHARE;
     pause = cost > ST_SAMPLING_PAUSE_NS ? cost : ST_SAMPLING_PAUSE_NS;
-    atomic_store_explicit(&st_hooks.sampling_period_ns,
-                          pause + ST_SAMPLING_PERIOD_NS - ST_SAMPLING_PAUSE_NS,
-                          memory_order_relaxed);
   }
   return NULL;
 }
@@ -436,6 +470,20 @@ static void forget(void) {
 
 static void watch_forks(void) {
   pthread_atfork(NULL, NULL, forget);
+}
+
+int st_sampler_looks(struct st_look_time* out) {
+  uint64_t end = atomic_load_explicit(&looks.count, memory_order_acquire);
+  int count = 0;
+  /* The oldest look is left out: the sampling thread may be replacing it. */
+  for (uint64_t i = end < ST_KEPT_LOOKS ? 0 : end - ST_KEPT_LOOKS + 1; i < end;
+       i++) {
+    struct st_look* l = &looks.last[i % ST_KEPT_LOOKS];
+    out[count++] = (struct st_look_time){
+        atomic_load_explicit(&l->begin, memory_order_relaxed),
+        atomic_load_explicit(&l->end, memory_order_relaxed)};
+  }
+  return count;
 }
 
 bool st_sampler_start(void) {

@@ -31,13 +31,12 @@
 #include <stdint.h>
 
 enum {
-  /* The pause between two rounds. */
+  /* The shortest pause between two rounds. */
   ST_SAMPLING_PAUSE_NS = 1250000,
-  /* The time from one round to the next is usually at most this. */
-  ST_SAMPLING_PERIOD_NS = 1600000,
   /* A call is shown if it is open in a round, and still open after this time.
    * This is the threshold at the start of the recording. */
   ST_SECOND_LOOK_NS = 50000,
+  ST_KEPT_LOOKS = 1024,
 };
 
 /* The number of rounds since the process began, and the total running and
@@ -46,9 +45,27 @@ enum {
  * is used independently of the others, so relaxed access suffices. */
 struct st_sampler_totals {
   _Atomic uint64_t rounds, running_ns, waiting_ns, longest_gap_ns;
+  /* The sums of the times between two rounds, and of their squares. */
+  _Atomic uint64_t gaps_us, squares_us;
 };
 
 extern struct st_sampler_totals st_sampler_totals;
+
+/* Returns the period: the time from one round to the next, as an average over
+ * time.  One pause of 10 ms counts as much as ten pauses of 1 ms. */
+uint64_t st_sampling_period_ns(void);
+
+/* A look: the time in which the stacks of all threads, or in a second look of
+ * some, were read. */
+struct st_look {
+  _Atomic uint64_t begin, end;
+};
+struct st_look_time {
+  uint64_t begin, end;
+};
+/* Copies the last looks, up to ST_KEPT_LOOKS, the oldest first, and returns
+ * their number. */
+int st_sampler_looks(struct st_look_time* out);
 
 /* Starts the sampling thread.  Returns false if the system lets no process read
  * its own memory, or if no thread can be started. */

@@ -111,6 +111,35 @@ static void see_again(struct st_shown_frame* f, uint64_t time) {
   f->confirmed = f->confirmed || f->samples >= 2;
 }
 
+/* Whether the begin of a frame may still be moved. */
+static bool is_movable(const struct st_shown_frame* f) {
+  return f->found && !f->written;
+}
+
+/* Returns the earliest begin of a new frame at `index`.  The frames around it
+ * that can be moved begin 1 ns after each other, at the earliest. */
+static uint64_t earliest_begin(const struct st_shown_calls* s, uint32_t index) {
+  for (uint32_t i = index; i-- > 0;) {
+    const struct st_shown_frame* f = &s->frames[i];
+    uint64_t between = index - 1 - i;
+    if (f->child_end)
+      return f->child_end + between;
+    if (!is_movable(f))
+      return f->begin + 1 + between;
+  }
+  return index;
+}
+
+/* Moves the begins of frames around the frame at `index` before its begin. */
+static void begin_earlier(struct st_shown_calls* s, uint32_t index) {
+  for (uint32_t i = index; i-- > 0 && is_movable(&s->frames[i]);) {
+    struct st_shown_frame* f = &s->frames[i];
+    if (f->begin < f[1].begin)
+      return;
+    f->begin = f[1].begin - 1;
+  }
+}
+
 /* Inserts a call that no event has reported, at `index`.  Returns false if the
  * called function is not switched off, or if there is no room. */
 static bool add_call(struct st_shown_calls* s, uint32_t index,
@@ -119,17 +148,15 @@ static bool add_call(struct st_shown_calls* s, uint32_t index,
   struct st_code_record* r = st_code_record_find(frame->code);
   if (!r || atomic_load(&r->state) != ST_CODE_OFF)
     return false;
-  struct st_shown_frame* f = st_shown_insert(s, index, frame->address, r);
+  uint64_t least = earliest_begin(s, index), begin = from->time;
+  if (index < s->depth && s->frames[index].begin <= begin)
+    begin = s->frames[index].begin - 1;
+  else if (begin < least)
+    begin = least;
+  struct st_shown_frame* f =
+      begin < least ? NULL : st_shown_insert(s, index, frame->address, r);
   if (!f)
     return false;
-  uint64_t least = 0;
-  if (index)
-    least = f[-1].child_end ? f[-1].child_end : f[-1].begin + 1;
-  uint64_t begin = from->time;
-  if (index + 1 < s->depth && f[1].begin <= begin)
-    begin = f[1].begin - 1;
-  if (begin < least)
-    begin = least;
   f->begin = f->last = begin;
   f->cpu_ns = from->cpu_ns;
   uint64_t before = from->before > least ? from->before : least;
@@ -137,6 +164,7 @@ static bool add_call(struct st_shown_calls* s, uint32_t index,
   if (f->last < from->time)
     f->last = from->time;
   f->samples = 1;
+  begin_earlier(s, index);
   return true;
 }
 
@@ -243,6 +271,7 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
   const struct st_stack_frame* seen = from->frames;
   int depth = from->depth;
   bool certain = s->last_event >= from->time;
+  s->now = from->time;
   st_shown_extend(s, from->before);
   if (certain) {
     depth = real_stack(s, from, entering, real);

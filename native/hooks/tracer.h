@@ -84,10 +84,6 @@ struct st_hooks {
   bool may_switch_off;
   /* Whether any function is switched off by auto detail. */
   bool some_off;
-  /* The time between two samples of a thread's stack (stack_sampler.h).  The
-   * sampling thread writes it, other threads read it.  Relaxed access suffices,
-   * because nothing else depends on it. */
-  _Atomic uint64_t sampling_period_ns;
   /* The threshold: calls shorter than this are only counted.  The sampling
    * thread raises it.  Accesses are relaxed, because nothing else depends on
    * it. */

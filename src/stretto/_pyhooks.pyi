@@ -54,6 +54,12 @@ def start(
 def stop() -> None:
     """Stop recording calls. Slices that are open now stay open."""
 
+def suspend() -> None:
+    """End all slices of auto detail, and record nothing until `resume` is called."""
+
+def resume() -> None:
+    """Record again after `suspend`, with the same counts. No effect if `stop` was called."""
+
 def running() -> bool:
     """Whether calls are recorded now."""
 
@@ -74,6 +80,17 @@ def totals() -> dict[str, Any]:
     function whose hooks were switched off. The other members of the result are numbers:
     `running_ns` and `waiting_ns` are sums over all threads; `shown` is the number of slices,
     `found` the number of slices found by sampling, `counted` the number of calls without a slice.
+    `period_ns` is the time between two rounds of samples, averaged over time.
+    """
+
+def write_period() -> None:
+    """Write an instant with the time between samples of the stacks, if a function was off."""
+
+def looks() -> list[tuple[int, int]]:
+    """Return when the last looks at the stacks began and ended: at most 1,023, oldest first.
+
+    A round of samples is one look, or two if the first one finds new calls. The second one looks
+    only at the threads of these calls.
     """
 
 def pause_sampling() -> None:

@@ -194,14 +194,12 @@ _tracer = _Tracer()
 
 
 def _before_end(*_: object, **__: object) -> bool:
-    running = _pyhooks.running()
-    _pyhooks.stop()
-    return running
+    _pyhooks.suspend()
+    return True
 
 
-def _after_failed_exec(was_running: bool, _: object) -> None:
-    if was_running:
-        _tracer.on_change(True)
+def _after_failed_exec(*_: object) -> None:
+    _pyhooks.resume()
 
 
 _ends = [
@@ -262,7 +260,11 @@ def problems() -> list[str]:
 
 
 def totals() -> dict[str, Any] | None:
-    """Return what auto detail has counted; None if auto detail is off."""
+    """Return what auto detail has counted; None if auto detail is off.
+
+    The trace gets an event that says how often the stacks were sampled.
+    """
     if not has_auto_detail() or not _pyhooks.running():
         return None
+    _pyhooks.write_period()
     return _pyhooks.totals()

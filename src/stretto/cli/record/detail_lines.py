@@ -87,6 +87,20 @@ def _left_out(result: RecordingResult) -> str:
     return text
 
 
+def _sampling(totals: Iterable[ProcessTotals]) -> list[str]:
+    """Return how often the stacks were sampled, in the process in which that was rarest."""
+    period, longest = max(
+        (process.numbers.get("period_ns", 0), process.numbers.get("longest_gap_ns", 0))
+        for process in totals
+    )
+    if not period:
+        return []
+    return [
+        f"  stack samples: every {time_text(period)}, at most {time_text(longest)} apart; shorter "
+        "calls of functions switched off may be missing"
+    ]
+
+
 def detail_lines(result: RecordingResult) -> list[str]:
     """Return the summary's lines about auto detail; none if no process has written its totals."""
     totals = result.totals
@@ -104,6 +118,7 @@ def detail_lines(result: RecordingResult) -> list[str]:
     lines += _top("with what they call", own, lambda f: f.total_ns)
     lines += _top("waiting in", functions, lambda f: f.waiting_ns)
     lines.append(f"  left out: {_left_out(result)}")
+    lines += _sampling(totals)
     lines += [
         f"  less detail: from {rise.seconds:.1f} s on, when the trace had {size_text(rise.size)}, "
         f"calls shorter than {time_text(rise.threshold_ns)} are not shown (--size)"

@@ -56,3 +56,12 @@ def test_installed_functions_are_named_if_the_program_has_none_of_its_own() -> N
     assert lines_of(installed)["with what they call"] == (
         "queue.Queue.get (queue.py:154) 9 ms, 2 calls"
     )
+
+
+def test_samples_of_the_process_with_the_longest_period_are_named() -> None:
+    rare = ProcessTotals({"period_ns": 3 * MS, "longest_gap_ns": 12 * MS}, [])
+    often = ProcessTotals({"period_ns": 2 * MS, "longest_gap_ns": 5 * MS}, [])
+    assert lines_of(PROCESS, often, rare)["stack samples"].startswith(
+        "every 3 ms, at most 12 ms apart; "
+    )
+    assert "stack samples" not in lines_of(PROCESS)
