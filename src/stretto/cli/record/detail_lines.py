@@ -95,10 +95,8 @@ def _sampling(totals: Iterable[ProcessTotals]) -> list[str]:
     )
     if not period:
         return []
-    return [
-        f"  stack samples: every {time_text(period)}, at most {time_text(longest)} apart; shorter "
-        "calls of functions switched off may be missing"
-    ]
+    text = f"every {time_text(period)}, at most {time_text(longest)} apart"
+    return [f"  stack samples: {text}; shorter calls of functions switched off may be missing"]
 
 
 def detail_lines(result: RecordingResult) -> list[str]:
