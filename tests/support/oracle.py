@@ -65,6 +65,15 @@ class Oracle:
         _, rows = self._processor.query(sql)
         return [tuple(row) for row in rows]
 
+    def table(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Return the names of the columns and the rows of an SQL query.
+
+        Raises:
+            RuntimeError: The query is wrong.
+        """
+        columns, rows = self._processor.query(sql)
+        return list(columns), rows
+
     def errors(self) -> list[tuple[Any, ...]]:
         """Return the trace processor's errors as (name, index, count); none for a valid trace."""
         return self.query(ERRORS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from stretto.analysis.trace_processor import QueryError, QueryResult, TraceProcessor
+from stretto.analysis.sql.errors import QueryError
+from stretto.analysis.trace_processor import QueryResult, TraceProcessor
 
 __all__ = ["QueryError", "QueryResult", "TraceProcessor"]

@@ -14,7 +14,6 @@ TABLES = {
 """Names of the importer's tables that a view replaces; other tables have their own name."""
 
 VIEWS = """
-set default_null_order = 'nulls_first_on_asc_last_on_desc';
 create view slice as
     select id, ts, dur, track_id, category, name, depth, parent_id, arg_set_id, thread_ts,
         thread_dur, thread_instruction_count, thread_instruction_delta, category as cat,
@@ -45,7 +44,7 @@ create view args as
         else cast(int_value as varchar) end as display_value
     from __intrinsic_args;
 create view counter_track as
-    select id, name, null::integer as parent_id, type, dimension_arg_set_id, source_arg_set_id,
+    select id, name, null::bigint as parent_id, type, dimension_arg_set_id, source_arg_set_id,
         machine_id, counter_unit as unit,
         (select string_value from __intrinsic_args a
          where a.arg_set_id = t.source_arg_set_id and key = 'description') as description
@@ -83,18 +82,6 @@ create view trace_bounds as
         union all select ts, ts from android_logs
         union all select ts, ts + dur from __intrinsic_sched_slice
         union all select ts, ts + dur from __intrinsic_thread_state);
-create view _arg_values as
+create view _arg_texts as
     select arg_set_id as _set, key as _key, display_value as _value from args;
-create macro extract_arg(set_id, arg_key) as (
-    select _value from _arg_values where _set = set_id and _key = arg_key);
-create macro ancestor_slice(start_id) as table
-    with recursive up(id) as (
-        select parent_id from _slice where id = start_id
-        union all select s.parent_id from _slice s join up using (id))
-    select s.* from slice s join up using (id) order by s.id;
-create macro descendant_slice(start_id) as table
-    with recursive down(id) as (
-        select id from _slice where parent_id = start_id
-        union all select s.id from _slice s join down on s.parent_id = down.id)
-    select s.* from slice s join down using (id) order by s.id;
 """

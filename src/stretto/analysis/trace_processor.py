@@ -6,9 +6,9 @@ from collections import namedtuple
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from stretto.analysis.sql.absent import absent_tables
 from stretto.analysis.sql_views import TABLES, VIEWS
-from stretto.analysis.trace_tables import import_trace
-from stretto.base.errors import StrettoError
+from stretto.analysis.trace_tables import UNREAD, import_trace, statistics
 
 if TYPE_CHECKING:
     import os
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import BinaryIO, Self
 
+    from stretto.analysis.sql.errors import QueryError
+
 MISSING = "SQL on traces needs DuckDB: `pip install 'stretto[analysis]'` installs it"
-
-
-class QueryError(StrettoError):
-    """An SQL statement is wrong, or can't be executed."""
 
 
 class QueryResult:
@@ -35,9 +33,12 @@ class QueryResult:
         columns: the names of the columns.
     """
 
-    def __init__(self, relation: Any, error: type[Exception]) -> None:
+    def __init__(
+        self, relation: Any, error: type[Exception], explain: Callable[[str], QueryError]
+    ) -> None:
         self._relation = relation
         self._error = error
+        self._explain = explain
         self.columns: tuple[str, ...] = tuple(relation.columns)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
@@ -53,7 +54,7 @@ class QueryResult:
         try:
             return getattr(self._relation, method)()
         except self._error as error:
-            raise QueryError(str(error)) from error
+            raise self._explain(str(error)) from error
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the rows, as named tuples."""
@@ -89,7 +90,7 @@ class TraceProcessor:
             for row in trace.query("select name, dur from slice order by dur desc limit 5"):
                 print(row.name, row.dur)
 
-    The tables have the names and columns of Perfetto's trace processor; the dialect is DuckDB's.
+    The tables have the names and columns of Perfetto's trace processor; the dialect is PerfettoSQL.
 
     Args:
         trace: A path, the bytes of a trace, or an open file. Perfetto's or Fuchsia's format,
@@ -109,6 +110,7 @@ class TraceProcessor:
     ) -> None:
         try:
             self._duckdb: Any = import_module("duckdb")
+            from stretto.analysis.sql.session import Session
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(MISSING, name=error.name) from error
         importer = import_trace(trace, watch)
@@ -116,9 +118,27 @@ class TraceProcessor:
         for table in importer.tables():
             self._connection.register("imported", importer.arrow(table))
             name = TABLES.get(table, table)
-            self._connection.execute(f"create table {name} as from imported")
+            self._connection.execute(f"create table {name} as {self._wide('imported')}")
             self._connection.unregister("imported")
         self._connection.execute(VIEWS)
+        if not any(statistics(importer).get(name) for name in UNREAD):
+            self._create_absent_tables()
+        self._session = Session(self._connection, self._duckdb.Error)
+
+    def _create_absent_tables(self) -> None:
+        existing = {row[0] for row in self._connection.execute("show tables").fetchall()}
+        for name, statement in absent_tables().items():
+            if name not in existing:
+                self._connection.execute(statement)
+
+    def _wide(self, table: str) -> str:
+        """Return the query of a table, with integers of 64 bits, as PerfettoSQL's are."""
+        relation = self._connection.table(table)
+        columns = [
+            f'cast("{name}" as bigint) as "{name}"' if str(kind) == "INTEGER" else f'"{name}"'
+            for name, kind in zip(relation.columns, relation.types, strict=True)
+        ]
+        return f"select {', '.join(columns)} from {table}"
 
     def query(self, sql: str) -> QueryResult:
         """Run SQL statements, and return the result of the last one.
@@ -126,13 +146,12 @@ class TraceProcessor:
         Raises:
             QueryError: A statement is wrong, or can't be executed.
         """
-        try:
-            relation = self._connection.sql(sql)
-        except self._duckdb.Error as error:
-            raise QueryError(str(error)) from error
+        relation = self._session.run(sql)
         if relation is None:  # The last statement has no result.
             relation = self._connection.sql("select 1 as done where false")
-        return QueryResult(relation, self._duckdb.Error)
+        return QueryResult(
+            relation, self._duckdb.Error, lambda message: self._session.explained(message, sql)
+        )
 
     def close(self) -> None:
         """Free the tables."""

@@ -8,7 +8,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from stretto.analysis.trace_processor import QueryError, TraceProcessor
+from stretto.analysis.sql.errors import QueryError
+from stretto.analysis.trace_processor import TraceProcessor
 from stretto.base.errors import CommandError, DecodeError
 from stretto.cli.text_table import as_table
 from stretto.cli.verb_parser import VerbParser

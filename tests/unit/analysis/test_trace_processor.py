@@ -84,6 +84,7 @@ class TestQuery:
     @pytest.fixture
     def processor(self, trace: bytes) -> TraceProcessor:
         pytest.importorskip("duckdb")
+        pytest.importorskip("sqlglot")
         return TraceProcessor(trace)
 
     def test_rows_have_attributes(self, processor: TraceProcessor) -> None:
@@ -100,14 +101,14 @@ class TestQuery:
 
     def test_arguments_are_found_by_key(self, processor: TraceProcessor) -> None:
         query = "select extract_arg(arg_set_id, 'debug.size') from slice where name = 'outer'"
-        assert processor.query(query).fetchall() == [("3",)]
+        assert processor.query(query).fetchall() == [(3,)]
 
     def test_statements_without_a_result_have_no_rows(self, processor: TraceProcessor) -> None:
         assert processor.query("create table mine as from slice").fetchall() in ([], [(3,)])
         assert processor.query("select count(*) from mine").fetchall() == [(3,)]
 
     @pytest.mark.parametrize(
-        "sql", ["select nme from slice", "selct", "select cast(name as int) from slice"]
+        "sql", ["select nme from slice", "selct", "select name + 1 from slice"]
     )
     def test_wrong_sql_raises_query_error(self, processor: TraceProcessor, sql: str) -> None:
         with pytest.raises(QueryError), processor:

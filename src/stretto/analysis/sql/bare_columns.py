@@ -1,0 +1,126 @@
+"""Columns beside aggregates that aren't grouped by: SQLite takes them from one row of the group.
+
+With a single `min` or `max` it is the row of that value, else the first row.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from stretto.analysis.sql.trees import call, in_same_select, is_aggregate
+
+
+def wrap_bare_columns(select: exp.Select) -> None:
+    """Put the bare columns of a select into aggregates."""
+    found = _aggregates(select)
+    group = select.args.get("group")
+    if group is None and not found:
+        return
+    keys = _keys(select, group)
+    deciding = [node for node in found if isinstance(node, exp.Min | exp.Max)]
+    chosen = deciding[0] if len(found) == len(deciding) == 1 else None
+    for part in [*_projections(select, keys), *_others(select)]:
+        for column in list(_bare(part, keys)):
+            column.replace(_wrapped(column, chosen))
+
+
+def _projections(select: exp.Select, keys: list[exp.Expr]) -> list[exp.Expr]:
+    return [part for part in select.expressions if part not in keys and part.unalias() not in keys]
+
+
+def _others(select: exp.Select) -> list[exp.Expr]:
+    """Return HAVING and ORDER BY, without the names of results."""
+    aliases = {part.alias.lower() for part in select.expressions if part.alias}
+    return [
+        part
+        for name in ("having", "order")
+        if (clause := select.args.get(name)) is not None
+        for part in _columns_without(clause, aliases)
+    ]
+
+
+def _columns_without(clause: exp.Expr, aliases: set[str]) -> list[exp.Expr]:
+    return [
+        node
+        for node in in_same_select(clause)
+        if isinstance(node, exp.Column)
+        and (node.table or node.name.lower() not in aliases)
+        and not _inside_aggregate(node, clause)
+    ]
+
+
+def _inside_aggregate(node: exp.Expr, top: exp.Expr) -> bool:
+    parent = node.parent
+    while parent is not None and parent is not top:
+        if is_aggregate(parent):
+            return True
+        parent = parent.parent
+    return False
+
+
+def _aggregates(select: exp.Select) -> list[exp.Expr]:
+    """Return the aggregates of a select, without those over windows."""
+    clauses = [*select.expressions, select.args.get("having"), select.args.get("order")]
+    return [
+        node
+        for clause in clauses
+        if clause is not None
+        for node in in_same_select(clause)
+        if is_aggregate(node) and not _is_windowed(node)
+    ]
+
+
+def _is_windowed(node: exp.Expr) -> bool:
+    parent = node.parent
+    if isinstance(parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        parent = parent.parent
+    return isinstance(parent, exp.Window)
+
+
+def _keys(select: exp.Select, group: exp.Expr | None) -> list[exp.Expr]:
+    """Return what is grouped by: numbers and names of results are replaced by these."""
+    keys: list[exp.Expr] = []
+    named = {part.alias.lower(): part for part in select.expressions if part.alias}
+    for key in group.expressions if group is not None else []:
+        if isinstance(key, exp.Literal) and not key.is_string:
+            place = int(key.this) - 1
+            if 0 <= place < len(select.expressions):
+                keys += [select.expressions[place], select.expressions[place].unalias()]
+            continue
+        keys.append(key)
+        if isinstance(key, exp.Column) and not key.table and key.name.lower() in named:
+            keys += [named[key.name.lower()], named[key.name.lower()].unalias()]
+    return keys
+
+
+def _is_key(node: exp.Expr, keys: list[exp.Expr]) -> bool:
+    if not isinstance(node, exp.Column):
+        return node in keys
+    return any(
+        isinstance(key, exp.Column)
+        and key.name.lower() == node.name.lower()
+        and (not key.table or not node.table or key.table.lower() == node.table.lower())
+        for key in keys
+    )
+
+
+def _bare(node: exp.Expr, keys: list[exp.Expr]) -> list[exp.Expr]:
+    if (is_aggregate(node) and not _is_windowed(node)) or _is_key(node, keys):
+        return []
+    if isinstance(node, exp.Filter) and not _is_windowed(node):
+        return []
+    if isinstance(node, exp.Column):
+        return [] if isinstance(node.this, exp.Star) else [node]
+    parts = [part for part in node.iter_expressions() if not isinstance(part, exp.Query)]
+    return [column for part in parts for column in _bare(part, keys)]
+
+
+def _wrapped(column: exp.Expr, chosen: exp.Expr | None) -> exp.Expr:
+    if chosen is None:
+        wrapped = call("first", column.copy())
+    else:
+        name = "arg_max_null" if isinstance(chosen, exp.Max) else "arg_min_null"
+        wrapped = call(name, column.copy(), chosen.this.copy())
+    if isinstance(column.parent, exp.Select):  # The result keeps the name of the column.
+        return exp.alias_(wrapped, column.name, quoted=True)
+    return wrapped

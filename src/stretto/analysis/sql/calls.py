@@ -1,0 +1,174 @@
+"""Functions of SQLite and PerfettoSQL that DuckDB has under another name, or lacks."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from stretto.analysis.sql.errors import QueryError
+from stretto.analysis.sql.formats import translate_format
+from stretto.analysis.sql.operators import text
+from stretto.analysis.sql.trees import call, call_name, has_aggregate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.analysis.sql.catalog import Catalog
+
+_REFUSED = frozenset(
+    "date time datetime julianday strftime timediff unixepoch json_array json_object "
+    "json_each json_tree demangle hash to_ftrace to_timecode cat_stacks experimental_profile "
+    "stack_from_stack_profile_frame stack_from_stack_profile_callsite export_json write_file "
+    "run_metric create_function create_view_function import experimental_memoize "
+    "ancestor_slice_by_stack descendant_slice_by_stack experimental_slice_layout "
+    "experimental_flat_slice experimental_flamegraph last_insert_rowid changes random randomblob "
+    "zeroblob quote soundex load_extension".split()
+)
+"""Functions that are not available."""
+
+_RENAMED = {
+    "base64_encode": "to_base64",
+    "base64_decode": "from_base64",
+    "str_split": "_str_split",
+    "typeof": "_typeof",
+}
+
+
+def rewrite_call(node: exp.Expr, catalog: Catalog) -> exp.Expr:
+    """Return what stands for a call; the node itself if it stays.
+
+    Raises:
+        QueryError: The function is not available.
+    """
+    if isinstance(node, exp.Column) and node.name.lower() == "rowid":
+        raise QueryError("there is no rowid: use id")
+    if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
+        raise QueryError("the function json_extract is not available")
+    if isinstance(node, exp.Cast | exp.Case | exp.If) or not isinstance(node, exp.Func):
+        return node
+    name = call_name(node) or node.sql_name().lower()
+    if name in _REFUSED:
+        raise QueryError(f"the function {name} is not available")
+    arguments = list(node.iter_expressions()) if not call_name(node) else node.expressions
+    if name == "extract_arg":
+        return _extract_arg(arguments, catalog)
+    if name in _RENAMED:
+        return call(_RENAMED[name], *[argument.copy() for argument in arguments])
+    rewritten = _REWRITERS.get(name)
+    return rewritten(node, arguments) if rewritten is not None else node
+
+
+def _extract_arg(arguments: list[exp.Expr], catalog: Catalog) -> exp.Expr:
+    if len(arguments) != 2:
+        raise QueryError(f"extract_arg has 2 arguments, not {len(arguments)}")
+    key = arguments[1]
+    macro = catalog.arg_macro(key.name) if key.is_string else "_arg_text"
+    return call(macro, *[argument.copy() for argument in arguments])
+
+
+def _first(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    return arguments[0].copy()
+
+
+def _total(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    summed = exp.Cast(this=exp.Sum(this=arguments[0].copy()), to=exp.DataType.build("double"))
+    # A call, so that the types of operators, which have been rewritten, stay as they are.
+    return call("coalesce", summed, exp.Literal.number("0e0"))
+
+
+def _percentile(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    value, percent = arguments
+    if not percent.is_number:
+        raise QueryError("the second argument of percentile must be a number")
+    fraction = exp.Literal.number(repr(float(percent.this) / 100) + "e0")
+    return call("quantile_cont", value.copy(), fraction)
+
+
+def _round(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    digits = arguments[1].copy() if len(arguments) > 1 else exp.Literal.number(0)
+    return call("_round", arguments[0].copy(), digits)
+
+
+def _of_type(
+    macro: str,
+) -> Callable[[exp.Expr, list[exp.Expr]], exp.Expr]:
+    """Return a rewriter that calls a macro, which has forms by type."""
+
+    def rewritten(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+        return node if has_aggregate(arguments[0]) else call(macro, arguments[0].copy())
+
+    return rewritten
+
+
+def _on_text(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    value = arguments[0]
+    if isinstance(value, exp.Distinct):
+        value.set("expressions", [text(part) for part in value.expressions])
+    else:
+        node.set("this", text(value))
+    return node
+
+
+def _regexp_extract(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    value, pattern = arguments[0], arguments[1]
+    if not pattern.is_string:
+        raise QueryError("the pattern of regexp_extract must be a text in quotes")
+    try:
+        groups = re.compile(pattern.name).groups
+    except re.error as error:
+        raise QueryError(f"the pattern {pattern.name!r} is wrong: {error}") from error
+    if groups > 1:
+        raise QueryError("the pattern of regexp_extract must have at most one group")
+    found = call("regexp_extract", value.copy(), pattern.copy(), exp.Literal.number(groups))
+    matches = call("regexp_matches", value.copy(), pattern.copy())
+    return call("if", matches, found, exp.null())
+
+
+def _printf(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    template, *values = arguments
+    if not template.is_string:
+        raise QueryError("the first argument of printf must be a text in quotes")
+    translated = translate_format(template.name)
+    if isinstance(translated, str):
+        raise QueryError(f"printf: {translated} is not available")
+    form, casts = translated
+    if len(casts) != len(values):
+        raise QueryError(f"printf: the format needs {len(casts)} values, not {len(values)}")
+    names = {"_int": "bigint", "_real": "double", "_text": "varchar"}
+    converted = [
+        exp.Cast(this=value.copy(), to=exp.DataType.build(names[macro]))
+        if has_aggregate(value)
+        else call(macro, value.copy())
+        for macro, value in zip(casts, values, strict=True)
+    ]
+    return call("printf", exp.Literal.string(form), *converted)
+
+
+def _last_non_null(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    return exp.IgnoreNulls(this=exp.LastValue(this=arguments[0].copy()))
+
+
+def _value_at_max_ts(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    return call("arg_max", arguments[1].copy(), arguments[0].copy())
+
+
+_REWRITERS: dict[str, Callable[[exp.Expr, list[exp.Expr]], exp.Expr]] = {
+    "likely": _first,
+    "unlikely": _first,
+    "total": _total,
+    "percentile": _percentile,
+    "round": _round,
+    "length": _of_type("_length"),
+    "hex": _of_type("_hex"),
+    "lower": _of_type("_lower"),
+    "upper": _of_type("_upper"),
+    "substring": _on_text,
+    "group_concat": _on_text,
+    "regexp_extract": _regexp_extract,
+    "printf": _printf,
+    "format": _printf,
+    "last_non_null": _last_non_null,
+    "value_at_max_ts": _value_at_max_ts,
+}

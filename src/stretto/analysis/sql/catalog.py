@@ -1,0 +1,69 @@
+"""What the rewriter knows of the connection: columns, types of arguments, functions, macros."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from stretto.analysis.sql.macros import Macro
+
+
+class Function(NamedTuple):
+    """A function of `create perfetto function`; its arguments are `$x` in the body."""
+
+    parameters: tuple[str, ...]
+    body: str
+    returns_table: bool
+
+
+class Catalog:
+    """The names that a statement may use."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._arg_macros: dict[str, str] = {}
+        self.functions: dict[str, Function] = {}
+        self.macros: dict[str, Macro] = {}
+
+    def tables(self) -> list[str]:
+        """Return the names of tables and views, without private ones."""
+        rows = self._connection.execute(
+            "select table_name from information_schema.tables where table_name not like '\\_%' "
+            "escape '\\'"
+        ).fetchall()
+        return [name for (name,) in rows]
+
+    def columns(self, tables: Collection[str]) -> set[str]:
+        """Return the columns of tables, in lower case."""
+        rows = self._connection.execute(
+            "select distinct lower(column_name) from information_schema.columns "
+            "where list_contains($1, lower(table_name))",
+            [sorted(tables)],
+        ).fetchall()
+        return {name for (name,) in rows}
+
+    def function_names(self) -> set[str]:
+        """Return the names of PerfettoSQL's functions and of those that were created."""
+        rows = self._connection.execute(
+            "select distinct function_name from duckdb_functions() where not internal"
+        ).fetchall()
+        return {name for (name,) in rows if not name.startswith("_")} | set(self.functions)
+
+    def arg_macro(self, key: str) -> str:
+        """Return the macro that extracts an argument: by the types that the key has."""
+        if key not in self._arg_macros:
+            rows = self._connection.execute(
+                "select distinct value_type from __intrinsic_args where key = $1", [key]
+            ).fetchall()
+            self._arg_macros[key] = _macro_of({kind for (kind,) in rows})
+        return self._arg_macros[key]
+
+
+def _macro_of(kinds: set[str]) -> str:
+    if kinds and kinds <= {"int", "uint", "pointer", "bool"}:
+        return "_arg_int"
+    if kinds and kinds <= {"int", "uint", "pointer", "bool", "real"}:
+        return "_arg_real"
+    return "_arg_text"

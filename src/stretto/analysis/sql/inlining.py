@@ -1,0 +1,139 @@
+"""Functions of `create perfetto function`: a call is replaced by the function's body.
+
+The columns in a call's arguments must not be mistaken for columns of the body's tables. So they are
+written with the name of their table, and the tables of the body get names that no other table has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from stretto.analysis.sql.errors import QueryError
+from stretto.analysis.sql.macros import substitute
+from stretto.analysis.sql.trees import call_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.analysis.sql.catalog import Catalog, Function
+
+    Arguments = dict[str, exp.Expr]
+
+_PREFIX = "_arg_"
+_MAX_CALLS = 2000
+
+
+def inline_functions(
+    tree: exp.Expr, catalog: Catalog, parse: Callable[[str], exp.Expr]
+) -> exp.Expr:
+    """Replace the calls of functions, also those inside the bodies.
+
+    Raises:
+        QueryError: A call has the wrong number of arguments, or a function calls itself.
+    """
+    for number in range(_MAX_CALLS):
+        calls = tree.find_all(exp.Anonymous)
+        called = next((n for n in calls if call_name(n) in catalog.functions), None)
+        if called is None:
+            return tree
+        function = catalog.functions[call_name(called)]
+        named = _arguments(called, function.parameters)
+        body = parse(substitute(function.body, {name: _PREFIX + name for name in named}))
+        _qualify(called, named, catalog)
+        _rename_tables(body, f"_f{number}_")
+        _inline(called, _with_values(body, named), function)
+    raise QueryError("a function calls itself, or the statement has too many calls of functions")
+
+
+def _arguments(called: exp.Anonymous, parameters: tuple[str, ...]) -> Arguments:
+    arguments = called.expressions
+    if len(arguments) != len(parameters):
+        raise QueryError(
+            f"{call_name(called)} has {len(parameters)} arguments, not {len(arguments)}"
+        )
+    return dict(zip(parameters, arguments, strict=True))
+
+
+def _inline(called: exp.Anonymous, body: exp.Expr, function: Function) -> None:
+    table = called.parent
+    if not function.returns_table:
+        called.replace(_scalar(body))
+    elif isinstance(table, exp.Table):
+        alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(call_name(called)))
+        table.replace(exp.Subquery(this=body, alias=alias))
+    else:
+        raise QueryError(f"{call_name(called)} returns a table: use it after FROM or JOIN")
+
+
+def _scalar(body: exp.Expr) -> exp.Expr:
+    clauses = {key for key, part in body.args.items() if part} - {"expressions"}
+    if isinstance(body, exp.Select) and not clauses:
+        return exp.Paren(this=body.expressions[0].unalias())
+    return exp.Subquery(this=body)
+
+
+def _qualify(called: exp.Expr, named: Arguments, catalog: Catalog) -> None:
+    """Write the columns of arguments with the names of their tables.
+
+    Raises:
+        QueryError: It isn't known to which table a column belongs.
+    """
+    columns = [c for value in named.values() for c in value.find_all(exp.Column) if not c.table]
+    if not columns:
+        return
+    select = called.find_ancestor(exp.Select)
+    tables = _tables(select) if select is not None else []
+    for column in columns:
+        owners = tables if len(tables) == 1 else _owners(tables, column.name, catalog)
+        if len(owners) != 1:
+            raise QueryError(
+                f"{call_name(called)}: write the table before the column {column.name}"
+            )
+        column.set("table", exp.to_identifier(owners[0].alias_or_name))
+
+
+def _tables(select: exp.Select) -> list[exp.Expr]:
+    """Return what a select takes its rows from; each gets a name."""
+    origin = select.args.get("from_")
+    parts = [origin, *(select.args.get("joins") or [])]
+    tables = [part.this for part in parts if part is not None]
+    for number, table in enumerate(tables):
+        if not table.alias_or_name:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(f"_from{number}")))
+    return tables
+
+
+def _owners(tables: list[exp.Expr], column: str, catalog: Catalog) -> list[exp.Expr]:
+    return [
+        table
+        for table in tables
+        if isinstance(table, exp.Table) and column.lower() in catalog.columns({table.name.lower()})
+    ]
+
+
+def _rename_tables(body: exp.Expr, prefix: str) -> None:
+    """Put a prefix before the names by which a body knows its tables."""
+    renamed = set()
+    for table in list(body.find_all(exp.Table, exp.Subquery)):
+        name = table.alias_or_name
+        if not name:
+            continue
+        renamed.add(name.lower())
+        alias = table.args.get("alias")
+        columns = alias.columns if alias is not None else []
+        identifier = exp.to_identifier(prefix + name.lower())
+        table.set("alias", exp.TableAlias(this=identifier, columns=columns))
+    for column in body.find_all(exp.Column):
+        if column.table.lower() in renamed:
+            column.set("table", exp.to_identifier(prefix + column.table.lower()))
+
+
+def _with_values(body: exp.Expr, named: Arguments) -> exp.Expr:
+    """Put the arguments' values in the place of their names."""
+    values = {_PREFIX + name: value for name, value in named.items()}
+    for column in list(body.find_all(exp.Column)):
+        if column.name in values:
+            column.replace(exp.Paren(this=values[column.name].copy()))
+    return body

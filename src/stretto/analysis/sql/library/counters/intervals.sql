@@ -1,0 +1,10 @@
+-- The time until the next value of the same track.
+create perfetto macro counter_leading_intervals(counters TableOrSubquery)
+returns TableOrSubquery as
+(
+    select id, ts, coalesce(lead(ts) over (partition by track_id order by ts, id), trace_end()) - ts
+        as dur, track_id, value,
+        lead(value) over (partition by track_id order by ts, id) as next_value,
+        value - lag(value) over (partition by track_id order by ts, id) as delta_value
+    from $counters
+);

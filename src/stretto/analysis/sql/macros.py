@@ -1,0 +1,75 @@
+"""Expansion of PerfettoSQL's macros: `name!(arguments)`, before the text is parsed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stretto.analysis.sql.errors import located, nearest
+from stretto.analysis.sql.tokens import Token, closing, source, split, tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MAX_DEPTH = 64
+
+
+class Macro(NamedTuple):
+    """A macro: its parameters and its text, in which `$x` stands for the argument x."""
+
+    parameters: tuple[str, ...]
+    body: str
+
+
+def substitute(text: str, arguments: Mapping[str, str]) -> str:
+    """Replace `$x` by the text of the argument x, where there is one."""
+    parts, end = [], 0
+    for token in tokenize(text):
+        if token.kind == "variable" and token.text[1:].lower() in arguments:
+            parts += [text[end : token.start], arguments[token.text[1:].lower()]]
+            end = token.end
+    return "".join([*parts, text[end:]])
+
+
+def expand(text: str, macros: Mapping[str, Macro], depth: int = 0) -> str:
+    """Expand the macros of a text, and those in their expansions.
+
+    Raises:
+        QueryError: A macro is unknown, has the wrong number of arguments, or contains itself.
+    """
+    tokens = tokenize(text)
+    parts, end, i = [], 0, 0
+    while i < len(tokens):
+        if tokens[i].kind == "macro":
+            last = _end_of_call(text, tokens, i)
+            called = _call(text, tokens, macros, i=i, last=last, depth=depth)
+            parts += [text[end : tokens[i].start], called]
+            end, i = tokens[last].end, last
+        i += 1
+    return "".join([*parts, text[end:]])
+
+
+def _end_of_call(text: str, tokens: list[Token], i: int) -> int:
+    if i + 1 == len(tokens) or tokens[i + 1].text != "(":
+        raise located("a macro is called with parentheses", text, tokens[i].start)
+    return closing(tokens, i + 1, text)
+
+
+def _call(
+    text: str, tokens: list[Token], macros: Mapping[str, Macro], *, i: int, last: int, depth: int
+) -> str:
+    name = tokens[i].text[:-1].lower()
+    macro = macros.get(name)
+    if macro is None:
+        problem = f"there is no macro {name}!.{nearest(name, macros)}"
+        raise located(problem, text, tokens[i].start)
+    if depth == _MAX_DEPTH:
+        raise located(f"the macro {name}! contains itself", text, tokens[i].start)
+    arguments = [source(text, part) for part in split(tokens[i + 2 : last], ",")]
+    if not macro.parameters and arguments == [""]:
+        arguments = []
+    if len(arguments) != len(macro.parameters):
+        problem = f"{name}! has {len(macro.parameters)} arguments, not {len(arguments)}"
+        raise located(problem, text, tokens[i].start)
+    expanded = [expand(argument, macros, depth + 1) for argument in arguments]
+    body = substitute(macro.body, dict(zip(macro.parameters, expanded, strict=True)))
+    return expand(body, macros, depth + 1)

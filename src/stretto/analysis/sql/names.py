@@ -1,0 +1,58 @@
+"""Names of results, and text in double quotes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from stretto.analysis.sql.tokens import source, split, tokenize
+
+if TYPE_CHECKING:
+    from stretto.analysis.sql.catalog import Catalog
+
+_ENDS = "from where group having order limit union intersect except window".split()
+
+
+def name_results(tree: exp.Expr, text: str) -> None:
+    """Name the expressions of the outermost select as SQLite does: by their text."""
+    select = tree.expression if isinstance(tree, exp.Create) else tree
+    while isinstance(select, exp.SetOperation):
+        select = select.left
+    if not isinstance(select, exp.Select):
+        return
+    written = _written(text)
+    if len(written) != len(select.expressions):
+        return
+    for part, words in zip(list(select.expressions), written, strict=True):
+        if not isinstance(part, exp.Alias | exp.Column | exp.Star):
+            part.replace(exp.alias_(part.copy(), words, quoted=True))
+
+
+def _written(text: str) -> list[str]:
+    """Return the texts of the expressions of the first select outside parentheses."""
+    tokens, depth, start = tokenize(text), 0, None
+    for i, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and start is None and token.is_word("select"):
+            start = i + 1 + (i + 1 < len(tokens) and tokens[i + 1].is_word("distinct", "all"))
+        elif depth == 0 and start is not None and token.is_word(*_ENDS):
+            return [source(text, part) for part in split(tokens[start:i], ",")]
+    return [source(text, part) for part in split(tokens[start:], ",")] if start else []
+
+
+def unknown_quoted_names(tree: exp.Expr, catalog: Catalog) -> None:
+    """Make text of names in double quotes that no table and no result has."""
+    quoted = [
+        column
+        for column in tree.find_all(exp.Column)
+        if isinstance(column.this, exp.Identifier) and column.this.quoted and not column.table
+    ]
+    if not quoted:
+        return
+    known = catalog.columns({table.name.lower() for table in tree.find_all(exp.Table)})
+    known |= {alias.alias.lower() for alias in tree.find_all(exp.Alias)}
+    known |= {c.name.lower() for alias in tree.find_all(exp.TableAlias) for c in alias.columns}
+    for column in quoted:
+        if column.name.lower() not in known:
+            column.replace(exp.Literal.string(column.name))

@@ -1,0 +1,226 @@
+"""SQLite's operators, literals and casts."""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from typing import cast
+
+from sqlglot import exp
+
+from stretto.analysis.sql.errors import QueryError
+from stretto.analysis.sql.trees import call, has_aggregate
+
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "_eq",
+    exp.NEQ: "_ne",
+    exp.LT: "_lt",
+    exp.LTE: "_le",
+    exp.GT: "_gt",
+    exp.GTE: "_ge",
+    exp.NullSafeEQ: "_is",
+    exp.NullSafeNEQ: "_is_not",
+}
+COMPARISONS = frozenset({*_COMPARISONS.values(), "_like"})
+"""The macros whose value is a truth value."""
+
+_ARITHMETIC = (
+    exp.Add,
+    exp.Sub,
+    exp.Mul,
+    exp.Div,
+    exp.BitwiseAnd,
+    exp.BitwiseOr,
+    exp.BitwiseLeftShift,
+    exp.BitwiseRightShift,
+    exp.BitwiseNot,
+)
+_WIDE_PARENTS = (*_ARITHMETIC, exp.Select, exp.Alias, exp.Tuple, exp.If, exp.Case, exp.Coalesce)
+_MAX_INT = 2**63 - 1
+_LONGEST_LIST = 50
+"""Longer lists of IN are compared by DuckDB."""
+
+
+def rewrite_operator(node: exp.Expr) -> exp.Expr:
+    """Return what stands for an operator, a literal or a cast; the node itself if it stays."""
+    if type(node) in _COMPARISONS:
+        return _compared(node)
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return _number(node)
+    if isinstance(node, _ARITHMETIC):
+        return _arithmetic(node)
+    for kind, rewritten in _REWRITERS.items():
+        if isinstance(node, kind):
+            return rewritten(node)
+    return node
+
+
+def _arithmetic(node: exp.Expr) -> exp.Expr:
+    """Make numbers of operands that are text for certain."""
+    for name in ("this", "expression"):
+        operand = node.args.get(name)
+        operand = operand.unnest() if operand is not None else None
+        if isinstance(operand, exp.DPipe):
+            node.set(name, call("_real", operand.copy()))
+        elif isinstance(operand, exp.Literal) and operand.is_string:
+            found = re.match(r"\s*[-+]?[0-9]+(\.[0-9]*)?", operand.name)
+            macro = "_real" if found and found[1] else "_int"
+            node.set(name, call(macro, operand.copy()))
+    if isinstance(node, exp.Div):
+        # These tell sqlglot to write divisions in another way than the settings need.
+        node.set("typed", None)
+        node.set("safe", None)
+    return node
+
+
+def _compared(node: exp.Expr) -> exp.Expr:
+    left, right = node.this, node.expression
+    if isinstance(left, exp.Tuple) or has_aggregate(left, right):
+        return node
+    return call(_COMPARISONS[type(node)], left.copy(), right.copy())
+
+
+def _between(node: exp.Expr) -> exp.Expr:
+    value, low, high = node.this, node.args["low"], node.args["high"]
+    if has_aggregate(value, low, high):
+        return node
+    return exp.Paren(
+        this=exp.And(
+            this=call("_ge", value.copy(), low.copy()),
+            expression=call("_le", value.copy(), high.copy()),
+        )
+    )
+
+
+def _in(node: exp.Expr) -> exp.Expr:
+    values = node.expressions
+    if isinstance(node.this, exp.Tuple) or not 0 < len(values) <= _LONGEST_LIST:
+        return node
+    if any(isinstance(value, exp.Query) for value in values) or has_aggregate(node.this, *values):
+        return node
+    equal: list[exp.Expr] = [call("_eq", node.this.copy(), value.copy()) for value in values]
+    return exp.Paren(this=reduce(lambda a, b: exp.Or(this=a, expression=b), equal[1:], equal[0]))
+
+
+def text(node: exp.Expr) -> exp.Expr:
+    """Return a value as text."""
+    if isinstance(node, exp.Literal) and node.is_string:
+        return node.copy()
+    if has_aggregate(node):
+        return exp.Cast(this=node.copy(), to=exp.DataType.build("varchar"))
+    return call("_text", node.copy())
+
+
+def _concat(node: exp.Expr) -> exp.Expr:
+    node.set("this", text(node.this))
+    node.set("expression", text(node.expression))
+    return node
+
+
+def _like(node: exp.Expr) -> exp.Expr:
+    if isinstance(node.parent, exp.Escape):
+        raise QueryError("LIKE with ESCAPE is not available: use GLOB")
+    return call("_like", text(node.this), text(node.expression))
+
+
+def _matched(node: exp.Expr) -> exp.Expr:
+    node.set("this", text(node.this))
+    return node
+
+
+def _mod(node: exp.Expr) -> exp.Expr:
+    if has_aggregate(node):
+        return node
+    return call("_mod", node.this.copy(), node.expression.copy())
+
+
+def _case(node: exp.Expr) -> exp.Expr:
+    """Turn `case x when y` into `case when x = y`."""
+    operand = node.this
+    if operand is None or has_aggregate(operand):
+        return node
+    for branch in node.args["ifs"]:
+        branch.set("this", call("_eq", operand.copy(), branch.this.copy()))
+    node.set("this", None)
+    return node
+
+
+_CASTS = (
+    ("_int", "INT BIGINT SMALLINT TINYINT MEDIUMINT INT128 UINT UBIGINT BOOLEAN".split()),
+    ("_real", "DOUBLE FLOAT DECIMAL".split()),
+    ("_text", "TEXT VARCHAR CHAR NVARCHAR NCHAR".split()),
+    ("_blob", "BINARY VARBINARY BLOB".split()),
+)
+
+
+def _cast(node: exp.Expr) -> exp.Expr:
+    kind = cast("exp.DataType", node.args["to"]).this.value
+    for macro, kinds in _CASTS:
+        if kind in kinds:
+            return _converted(node, macro)
+    raise QueryError(f"there is no cast to {kind.lower()}: use int, real, text or blob")
+
+
+_NAMES = {"_int": "bigint", "_real": "double", "_text": "varchar", "_blob": "blob"}
+
+
+def _converted(node: exp.Expr, macro: str) -> exp.Expr:
+    if has_aggregate(node.this):
+        return _native_cast(node.this.copy(), macro)
+    return call(macro, node.this.copy())
+
+
+def _native_cast(value: exp.Expr, macro: str) -> exp.Expr:
+    if macro == "_int":
+        value = call("trunc", value)
+    return exp.Cast(this=value, to=exp.DataType.build(_NAMES[macro]))
+
+
+def _number(node: exp.Expr) -> exp.Expr:
+    """Return a literal: reals are doubles, and integers have 64 bits."""
+    digits = str(node.this)
+    if not digits.isdigit():
+        return exp.Literal.number(digits if "e" in digits.lower() else f"{digits}e0")
+    if int(digits) > _MAX_INT:
+        if int(digits) == _MAX_INT + 1 and isinstance(node.parent, exp.Neg):
+            return node
+        return exp.Literal.number(f"{digits}e0")
+    parent = node.parent
+    while isinstance(parent, exp.Neg | exp.Paren):
+        parent = parent.parent
+    return _wide(int(digits)) if isinstance(parent, _WIDE_PARENTS) else node
+
+
+def _wide(value: int) -> exp.Expr:
+    return exp.Cast(this=exp.Literal.number(str(value)), to=exp.DataType.build("bigint"))
+
+
+def without_macros(tree: exp.Expr) -> None:
+    """Use DuckDB's own operators, for a statement in which DuckDB can't choose the macros' forms.
+
+    DuckDB doesn't know the types of columns that a lateral join takes from the tables before it.
+    """
+    operators = {macro: kind for kind, macro in _COMPARISONS.items()}
+    for node in reversed(list(tree.find_all(exp.Anonymous))):
+        name, arguments = str(node.this), [argument.copy() for argument in node.expressions]
+        if name in operators:
+            node.replace(
+                exp.Paren(this=operators[name](this=arguments[0], expression=arguments[1]))
+            )
+        elif name in _NAMES:
+            node.replace(_native_cast(arguments[0], name))
+        elif name == "_truth":
+            node.replace(exp.Paren(this=exp.NEQ(this=arguments[0], expression=_wide(0))))
+
+
+_REWRITERS = {
+    exp.Between: _between,
+    exp.In: _in,
+    exp.DPipe: _concat,
+    exp.Like: _like,
+    exp.Glob: _matched,
+    exp.RegexpLike: _matched,
+    exp.Mod: _mod,
+    exp.Case: _case,
+    exp.Cast: _cast,
+}

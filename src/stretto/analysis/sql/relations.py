@@ -1,0 +1,63 @@
+"""Tables in FROM: joins without a condition, VALUES, functions before their tables."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+
+def as_select(tree: exp.Expr) -> exp.Expr:
+    """Return a statement that consists of VALUES as a select; other statements as they are."""
+    if isinstance(tree, exp.Values):
+        return exp.select("*").from_(tree)
+    return tree
+
+
+def name_values(tree: exp.Expr) -> None:
+    """Name the columns of VALUES `column1`, `column2`, …, as SQLite does."""
+    for values in list(tree.find_all(exp.Values)):
+        if isinstance(values.parent, exp.Insert) or not values.expressions:
+            continue
+        first = values.expressions[0]
+        number = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+        alias = values.args.get("alias")
+        if alias is not None and alias.columns:
+            continue
+        name = alias.this if alias is not None and alias.this else exp.to_identifier("_values")
+        columns = [exp.to_identifier(f"column{n}") for n in range(1, number + 1)]
+        values.set("alias", exp.TableAlias(this=name, columns=columns))
+
+
+def complete_joins(tree: exp.Expr) -> None:
+    """Give joins the condition that DuckDB demands, put functions last, and drop `limit -1`."""
+    for limit in list(tree.find_all(exp.Limit)):
+        if isinstance(limit.expression, exp.Neg):  # No limit.
+            limit.pop()
+    for select in tree.find_all(exp.Select):
+        _put_functions_last(select)
+        for join in select.args.get("joins") or []:
+            if join.args.get("on") or join.args.get("using") or join.method:
+                continue
+            if join.side:
+                join.set("on", exp.true())
+            elif not join.kind:
+                join.set("kind", "CROSS")
+
+
+def _depends_on(item: exp.Expr) -> set[str]:
+    return {column.table.lower() for column in item.find_all(exp.Column) if column.table}
+
+
+def _put_functions_last(select: exp.Select) -> None:
+    """Swap the first table with the one that its arguments name."""
+    origin, joins = select.args.get("from_"), select.args.get("joins") or []
+    if origin is None or not isinstance(origin.this, exp.Table | exp.Subquery):
+        return
+    if isinstance(origin.this, exp.Table) and isinstance(origin.this.this, exp.Identifier):
+        return
+    needed = _depends_on(origin.this)
+    for join in joins:
+        if join.alias_or_name.lower() in needed and not join.side and not join.args.get("on"):
+            first, second = origin.this.copy(), join.this.copy()
+            origin.set("this", second)
+            join.set("this", first)
+            return

@@ -1,0 +1,81 @@
+"""Translates a statement from SQLite's dialect to DuckDB's.
+
+The order of the steps matters: functions are replaced by their bodies, then names are resolved,
+then operators and calls get SQLite's meaning, then truth values become integers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from stretto.analysis.sql.bare_columns import wrap_bare_columns
+from stretto.analysis.sql.calls import rewrite_call
+from stretto.analysis.sql.errors import QueryError, located
+from stretto.analysis.sql.inlining import inline_functions
+from stretto.analysis.sql.names import name_results, unknown_quoted_names
+from stretto.analysis.sql.operators import rewrite_operator, without_macros
+from stretto.analysis.sql.relations import as_select, complete_joins, name_values
+from stretto.analysis.sql.truth import rewrite_truth
+
+if TYPE_CHECKING:
+    from stretto.analysis.sql.catalog import Catalog
+
+
+def parse(text: str) -> exp.Expr:
+    """Parse a statement of SQLite's dialect.
+
+    Raises:
+        QueryError: The syntax is wrong.
+    """
+    try:
+        tree = sqlglot.parse_one(text, read="sqlite")
+    except ParseError as error:
+        details = error.errors[0] if error.errors else {}
+        line, column = details.get("line"), details.get("col")
+        if line is None or column is None:
+            raise QueryError(str(error)) from error
+        lines = text.splitlines(keepends=True)
+        highlighted = str(details.get("highlight") or "")
+        start = sum(map(len, lines[: line - 1])) + max(column - len(highlighted), 0)
+        problem = str(details.get("description")).rstrip(".")
+        raise located(f"syntax error: {problem}", text, min(start, len(text))) from error
+    except TokenError as error:
+        raise QueryError(f"syntax error: {error}") from error
+    if isinstance(tree, exp.Command):
+        raise QueryError(f"{tree.name.upper()} is not available")
+    return tree
+
+
+def rewrite(text: str, catalog: Catalog, *, with_macros: bool = True) -> str:
+    """Return a statement in DuckDB's dialect.
+
+    Args:
+        text: One statement.
+        catalog: What the statement may use.
+        with_macros: False to use DuckDB's own operators and casts instead of the macros.
+
+    Raises:
+        QueryError: The syntax is wrong, or the statement has what DuckDB can't do.
+    """
+    tree = as_select(parse(text))
+    name_results(tree, text)
+    tree = inline_functions(tree, catalog, parse)
+    name_values(tree)
+    complete_joins(tree)
+    unknown_quoted_names(tree, catalog)
+    for select in list(tree.find_all(exp.Select)):
+        wrap_bare_columns(select)
+    for node in reversed(list(tree.walk())):  # Children come before their parents.
+        replacement = rewrite_call(node, catalog)
+        if replacement is node:
+            replacement = rewrite_operator(node)
+        if replacement is not node:
+            node.replace(replacement)
+    rewrite_truth(tree)
+    if not with_macros:
+        without_macros(tree)
+    return tree.sql(dialect="duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE)

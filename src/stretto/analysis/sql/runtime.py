@@ -1,0 +1,224 @@
+"""Macros that give DuckDB the values of SQLite's operators and functions.
+
+Each has a form per type: DuckDB chooses one when it binds a statement, so that a comparison of two
+integers is DuckDB's own. A macro evaluates its arguments once, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+SETTINGS = """
+set default_null_order = 'nulls_first_on_asc_last_on_desc';
+set integer_division = true;
+set ieee_floating_point_ops = false;
+set error_on_division_by_zero = false;
+set scalar_subquery_error_on_multiple_rows = false;
+"""
+
+_KINDS = {"bigint": 0, "hugeint": 0, "double": 0, "varchar": 1, "blob": 2}
+"""SQLite's order of values: numbers, text, blobs. DuckDB's sums of integers are HUGEINT."""
+
+_COMPARISONS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _overloads(name: str, forms: list[str]) -> str:
+    return f"create macro {name} {', '.join(forms)};\n"
+
+
+def _comparison(name: str, operator: str) -> str:
+    """Return the macro of a comparison, which orders values of different kinds by their kind."""
+    forms = []
+    for a, a_kind in _KINDS.items():
+        for b, b_kind in _KINDS.items():
+            body = f"a {operator} b"
+            if a_kind != b_kind:
+                smaller = operator in ("<", "<=") if a_kind < b_kind else operator in (">", ">=")
+                result = str(smaller or operator == "<>").lower()
+                body = f"if(a is null or b is null, null, {result})"
+            forms.append(f"(a {a}, b {b}) as {body}")
+    return _overloads(f"_{name}", forms)
+
+
+def _same(name: str, is_same: str, both_null: str) -> str:
+    forms = [
+        f"(a {a}, b {b}) as "
+        + (f"a {is_same} b" if a_kind == b_kind else f"{both_null}(a is null and b is null)")
+        for a, a_kind in _KINDS.items()
+        for b, b_kind in _KINDS.items()
+    ]
+    return _overloads(f"_{name}", forms)
+
+
+_UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_FOLD = "translate({}, '" + _UPPER + "', '" + _UPPER.lower() + "')"
+_RAISE = "translate({}, '" + _UPPER.lower() + "', '" + _UPPER + "')"
+_PREFIX = r"regexp_extract(a, '^\s*([-+]?[0-9]+)', 1)"
+_REAL_PREFIX = (
+    r"regexp_extract(a, '^\s*([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)', 1)"
+)
+_REAL_TEXT = """case when a is null then null when isinf(a) then if(a > 0, 'Inf', '-Inf')
+    else regexp_replace(printf('%.15g', a), '^(-?[0-9]+)(e|$)', '\\1.0\\2') end"""
+
+_FUNCTIONS = {
+    # Truth of a value: text counts by the number at its beginning.
+    "_truth": [
+        "(a boolean) as a",
+        "(a bigint) as a <> 0",
+        "(a hugeint) as a <> 0",
+        "(a double) as a <> 0",
+        f"(a varchar) as coalesce(try_cast({_REAL_PREFIX} as double), 0) <> 0",
+    ],
+    "_text": [
+        "(a varchar) as a",
+        "(a bigint) as cast(a as varchar)",
+        "(a hugeint) as cast(a as varchar)",
+        f"(a double) as {_REAL_TEXT}",
+        "(a blob) as decode(a)",
+    ],
+    "_int": [
+        "(a bigint) as a",
+        "(a hugeint) as cast(a as bigint)",
+        (
+            "(a double) as coalesce(try_cast(trunc(a) as bigint), if(a > 0, 9223372036854775807, "
+            "-9223372036854775807 - 1))"
+        ),
+        (
+            "(a varchar) as if(a is null, null, "
+            f"coalesce(try_cast(nullif({_PREFIX}, '') as bigint), 0))"
+        ),
+    ],
+    "_real": [
+        "(a bigint) as cast(a as double)",
+        "(a hugeint) as cast(a as double)",
+        "(a double) as a",
+        (
+            "(a varchar) as if(a is null, null, "
+            f"coalesce(try_cast(nullif({_REAL_PREFIX}, '') as double), 0.0e0))"
+        ),
+    ],
+    "_blob": ["(a blob) as a", "(a varchar) as encode(a)", "(a bigint) as encode(a::varchar)"],
+    "_typeof": [
+        "(a bigint) as if(a is null, 'null', 'integer')",
+        "(a hugeint) as if(a is null, 'null', 'integer')",
+        "(a double) as if(a is null, 'null', 'real')",
+        "(a varchar) as if(a is null, 'null', 'text')",
+        "(a blob) as if(a is null, 'null', 'blob')",
+    ],
+    "_length": [
+        "(a varchar) as cast(length(a) as bigint)",
+        "(a bigint) as cast(length(cast(a as varchar)) as bigint)",
+        "(a double) as cast(length(_text(a)) as bigint)",
+        "(a blob) as cast(octet_length(a) as bigint)",
+    ],
+    "_hex": ["(a blob) as hex(a)", "(a varchar) as hex(a)", "(a bigint) as hex(a::varchar)"],
+    # Only ASCII letters have a case. Without others, DuckDB's own functions are faster.
+    "_lower": [f"(a) as if(strlen(a) = length(a), lower(a), {_FOLD.format('a')})"],
+    "_upper": [f"(a) as if(strlen(a) = length(a), upper(a), {_RAISE.format('a')})"],
+    # ILIKE also folds letters beyond ASCII; what it finds is looked at again.
+    "_like": [f"(a, b) as a ilike b and {_FOLD.format('a')} like {_FOLD.format('b')}"],
+    "_mod": [
+        "(a bigint, b bigint) as a % b",
+        "(a double, b double) as cast(trunc(a)::bigint % trunc(b)::bigint as double)",
+    ],
+    # SQLite rounds the decimal form.
+    "_round": [
+        (
+            "(a, digits) as if(digits <= 0, round(cast(a as double)), "
+            "cast(printf('%.' || least(digits, 30) || 'f', cast(a as double)) as double))"
+        )
+    ],
+    "_str_split": ["(a, separator, n) as string_split(a, separator)[n + 1]"],
+}
+
+_TRACE = """
+create macro trace_start() as (select start_ts from trace_bounds);
+create macro trace_end() as (select end_ts from trace_bounds);
+create macro trace_dur() as (select end_ts - start_ts from trace_bounds);
+create view _arg_values as
+    select arg_set_id as _set, key as _key, int_value as _int,
+        coalesce(real_value, cast(int_value as double)) as _real from __intrinsic_args;
+create macro _arg_int(_of, _named) as (
+    select any_value(_int) from _arg_values where _set = _of and _key = _named);
+create macro _arg_real(_of, _named) as (
+    select any_value(_real) from _arg_values where _set = _of and _key = _named);
+create macro _arg_text(_of, _named) as (
+    select any_value(_value) from _arg_texts where _set = _of and _key = _named);
+create macro slice_is_ancestor(_upper, _inner) as (
+    select cast(a.track_id = b.track_id and a.ts <= b.ts and (a.dur = -1
+            or b.dur <> -1 and a.ts + a.dur >= b.ts + b.dur) as bigint)
+    from _slice a, _slice b where a.id = _upper and b.id = _inner);
+create view _clock_points as
+    select ts as _trace_time, clock_id as _id, clock_value as _value from clock_snapshot;
+create macro _clock_value(_at, _clock) as (
+    select _at + coalesce(max(_value - _trace_time) filter (
+        where _trace_time = (select max(_trace_time) from _clock_points
+            where _id = _clock and _trace_time <= _at)), min_by(_value - _trace_time, _trace_time))
+    from _clock_points where _id = _clock);
+create macro to_realtime(_at) as _clock_value(_at, 1);
+create macro to_monotonic(_at) as _clock_value(_at, 3);
+create macro abs_time_str(_at) as (
+    select strftime(make_timestamp(_ns // 1000), '%Y-%m-%dT%H:%M:%S.')
+        || printf('%09d', _ns % 1000000000) from (select to_realtime(_at) as _ns));
+"""
+
+_SLICES = """
+create view _parents as select id as _id, parent_id as _parent from _slice;
+create macro _up(_start) as table
+    with recursive up(_at) as (
+        select _parent from _parents where _id = _start and _parent is not null
+        union all select _parent from _parents join up on _id = _at where _parent is not null)
+    select _at from up;
+create macro _down(_start) as table
+    with recursive down(_at) as (
+        select _id from _parents where _parent = _start
+        union all select _id from _parents join down on _parent = _at)
+    select _at from down;
+create macro ancestor_slice(_start) as table
+    select s.* exclude (cat, slice_id) from _up(_start) join slice s on s.id = _at order by s.id;
+create macro descendant_slice(_start) as table
+    select s.* exclude (cat, slice_id) from _down(_start) join slice s on s.id = _at order by s.id;
+create view _flow_ends as select slice_out as _out, slice_in as _in from flow;
+create view _forward as
+    select _out as _from, _in as _to from _flow_ends
+    union all select _parent, _id from _parents where _parent is not null;
+create view _backward as
+    select _in as _from, _out as _to from _flow_ends
+    union all select _id, _parent from _parents where _parent is not null;
+create macro _reached(_start) as table
+    with recursive reached(_at) as (
+        select _start union select _to from _forward join reached on _from = _at)
+    select _at from reached;
+create macro _back(_start) as table
+    with recursive back(_at) as (
+        select _start union select _to from _backward join back on _from = _at)
+    select _at from back;
+create macro following_flow(_start) as table
+    select row_number() over (order by f.slice_out, f.id) - 1 as id, f.* exclude (id)
+    from _reached(_start) join flow f on f.slice_out = _at order by 1;
+create macro preceding_flow(_start) as table
+    select row_number() over (order by f.slice_in desc, f.id) - 1 as id, f.* exclude (id)
+    from _back(_start) join flow f on f.slice_in = _at order by 1;
+create macro _outward(_start) as table
+    with recursive outward(_at) as (
+        select _start union select _in from _flow_ends join outward on _out = _at)
+    select _at from outward;
+create macro _inward(_start) as table
+    with recursive inward(_at) as (
+        select _start union select _out from _flow_ends join inward on _in = _at)
+    select _at from inward;
+create macro directly_connected_flow(_start) as table
+    select row_number() over (order by f.id) - 1 as id, f.* exclude (id) from flow f
+    where f.slice_out in (select _at from _outward(_start))
+        or f.slice_in in (select _at from _inward(_start))
+    order by 1;
+"""
+
+RUNTIME = (
+    SETTINGS
+    + "".join(_comparison(name, operator) for name, operator in _COMPARISONS.items())
+    + _same("is", "is not distinct from", "")
+    + _same("is_not", "is distinct from", "not ")
+    + "".join(_overloads(name, forms) for name, forms in _FUNCTIONS.items())
+    + _TRACE
+    + _SLICES
+)
+"""The statements that prepare a connection, after the trace's tables and views."""

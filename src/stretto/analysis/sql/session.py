@@ -1,0 +1,148 @@
+"""Runs PerfettoSQL on a connection to DuckDB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stretto.analysis.sql.catalog import Catalog, Function
+from stretto.analysis.sql.errors import QueryError, located, missing_name, nearest
+from stretto.analysis.sql.library import matching, modules
+from stretto.analysis.sql.macros import Macro, expand
+from stretto.analysis.sql.rewriter import rewrite
+from stretto.analysis.sql.runtime import RUNTIME
+from stretto.analysis.sql.span_join import span_join
+from stretto.analysis.sql.statements import Statement, statements
+from stretto.analysis.sql.tokens import tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+_MACRO_ERRORS = ("multiple overloads", "INTERNAL Error")
+"""What DuckDB says of a statement in which it can't choose the forms of macros."""
+
+
+class Session:
+    """The state of a trace's SQL: what has been created, and the modules that are included."""
+
+    def __init__(self, connection: Any, error: type[Exception]) -> None:
+        self._connection = connection
+        self._error = error
+        self._included: set[str] = set()
+        self.catalog = Catalog(connection)
+        connection.execute(RUNTIME)
+        self.run("include perfetto module prelude")
+
+    def run(self, text: str) -> Any:
+        """Run statements; return the relation of the last one, or None if it has no result.
+
+        Raises:
+            QueryError: A statement is wrong, or can't be executed.
+        """
+        relation = None
+        found = False
+        for statement in statements(text):
+            found = True
+            try:
+                relation = self._execute(statement)
+            except self._error as error:
+                raise self.explained(str(error), text) from error
+            except QueryError as error:
+                raise _in_text(error, statement, text) from error
+        if not found:
+            raise QueryError("there is no statement")
+        return relation
+
+    def explained(self, message: str, text: str) -> QueryError:
+        """Return DuckDB's message as an error that shows the place in the user's text."""
+        missing = missing_name(message)
+        if missing is None:
+            return QueryError(message.partition("\n\nStack Trace")[0])
+        kind, name = missing
+        hint = nearest(name, self._known(kind, text))
+        problem = f"there is no {kind} {name}.{hint}"
+        for token in tokenize(text):
+            if token.text.strip('"`[]').lower() == name.lower():
+                return located(problem, text, token.start)
+        return QueryError(problem)
+
+    def _known(self, kind: str, text: str) -> Iterable[str]:
+        if kind == "table":
+            return self.catalog.tables()
+        if kind == "function":
+            return self.catalog.function_names()
+        words = {token.text.lower() for token in tokenize(text) if token.kind == "word"}
+        return self.catalog.columns(words)
+
+    def _execute(self, statement: Statement) -> Any:
+        kind = statement.kind
+        if kind == "include":
+            return self._include(statement.name)
+        if kind == "macro":
+            return self._create_macro(statement)
+        if kind in ("function", "table function"):
+            return self._create_function(statement)
+        if kind in ("index", "drop index"):
+            return self._connection.execute(f'select 1 from "{statement.name}" limit 0') and None
+        if kind == "span join":
+            query = span_join(expand(statement.text, self.catalog.macros), self._columns_of)
+            return self._connection.execute(f'create table "{statement.name}" as {query}') and None
+        expanded = expand(statement.text, self.catalog.macros)
+        try:
+            return self._run_sql(statement, rewrite(expanded, self.catalog))
+        except self._error as error:
+            if not any(sign in str(error) for sign in _MACRO_ERRORS):
+                raise
+            return self._run_sql(statement, rewrite(expanded, self.catalog, with_macros=False))
+
+    def _run_sql(self, statement: Statement, sql: str) -> Any:
+        if statement.kind != "sql":
+            self._create(statement, sql)
+            return None
+        if sql.startswith(("SELECT", "WITH")):
+            self._connection.execute(f"explain {sql}")  # So that its errors come now.
+        return self._connection.sql(sql)
+
+    def _columns_of(self, table: str) -> list[str]:
+        columns: list[str] = self._connection.sql(f'select * from "{table}" limit 0').columns
+        return columns
+
+    def _create(self, statement: Statement, sql: str) -> None:
+        replace = "or replace " if statement.replaces else ""
+        if statement.columns:
+            found = [name.lower() for name in self._connection.sql(sql).columns]
+            if sorted(found) != sorted(statement.columns):
+                raise QueryError(
+                    f"{statement.name} is declared with the columns "
+                    f"{', '.join(statement.columns)}, but has {', '.join(found)}"
+                )
+        self._connection.execute(f'create {replace}{statement.kind} "{statement.name}" as {sql}')
+
+    def _create_macro(self, statement: Statement) -> None:
+        if statement.name in self.catalog.macros and not statement.replaces:
+            raise QueryError(f"there is a macro {statement.name} already: use create or replace")
+        self.catalog.macros[statement.name] = Macro(statement.parameters, statement.text)
+
+    def _create_function(self, statement: Statement) -> None:
+        if statement.name in self.catalog.functions and not statement.replaces:
+            raise QueryError(f"there is a function {statement.name} already: use create or replace")
+        body = expand(statement.text, self.catalog.macros)
+        self.catalog.functions[statement.name] = Function(
+            statement.parameters, body, statement.kind == "table function"
+        )
+
+    def _include(self, pattern: str) -> None:
+        names = matching(pattern)
+        if not names:
+            raise QueryError(f"there is no module {pattern}.{nearest(pattern, modules())}")
+        for name in names:
+            if name not in self._included:
+                self._included.add(name)
+                self.run(modules()[name].read_text())
+
+
+def _in_text(error: QueryError, statement: Statement, text: str) -> QueryError:
+    """Return an error with the place of its statement, if it doesn't show a place."""
+    if str(error).startswith("line "):
+        return error
+    return located(str(error), text, statement.start)

@@ -1,0 +1,136 @@
+"""`span_join`, `span_left_join` and `span_outer_join` as SQL.
+
+The times at which a row of either side begins or ends cut the time of a partition into pieces. Each
+piece has at most one row of each side, because rows of one side don't overlap. An instant (no
+duration) is a piece of its own.
+
+    a     [---x---)    [-y-)
+    b         [----7----)
+    both      [-x,7)   [y7)
+
+A side without a partition is repeated for each partition of the other side.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stretto.analysis.sql.errors import QueryError
+from stretto.analysis.sql.tokens import split, tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.analysis.sql.tokens import Token
+
+_KEPT = {"span_join": "a.n and b.n", "span_left_join": "a.n", "span_outer_join": "a.n or b.n"}
+
+
+class Side(NamedTuple):
+    """A table of a span join, with its columns beside ts, dur and the partition."""
+
+    table: str
+    partition: str
+    columns: tuple[str, ...]
+    has_dur: bool
+
+
+def span_join(definition: str, columns_of: Callable[[str], list[str]]) -> str:
+    """Return the query of a span join.
+
+    Args:
+        definition: The text after `using`, such as `span_join(a partitioned utid, b)`.
+        columns_of: Returns the columns of a table, in their order.
+
+    Raises:
+        QueryError: The tables can't be joined.
+    """
+    kind, sides = _read(definition, columns_of)
+    left, right = sides
+    for name in {*map(str.lower, left.columns)} & {*map(str.lower, right.columns)}:
+        raise QueryError(f"{kind}: both tables have the column {name}")
+    if left.partition and right.partition and left.partition != right.partition:
+        raise QueryError(
+            f"{kind}: the tables have the partitions {left.partition} and {right.partition}"
+        )
+    return _query(kind, left, right)
+
+
+def _read(definition: str, columns_of: Callable[[str], list[str]]) -> tuple[str, tuple[Side, Side]]:
+    tokens = tokenize(definition)
+    kind = tokens[0].text.lower()
+    if kind not in _KEPT:
+        raise QueryError(f"there is no {kind}: use {', '.join(_KEPT)}")
+    parts = list(split(tokens[2:-1], ","))
+    if len(parts) != 2:
+        raise QueryError(f"{kind} joins two tables, not {len(parts)}")
+    return kind, (_side(kind, parts[0], columns_of), _side(kind, parts[1], columns_of))
+
+
+def _side(kind: str, tokens: list[Token], columns_of: Callable[[str], list[str]]) -> Side:
+    words = [token.text for token in tokens]
+    partition = ""
+    if len(words) == 3 and words[1].lower() == "partitioned":
+        partition = words[2].lower()
+    elif len(words) != 1:
+        raise QueryError(f"{kind}: expected `table` or `table partitioned column`")
+    columns = columns_of(words[0])
+    lower = [name.lower() for name in columns]
+    if "ts" not in lower or (partition and partition not in lower):
+        missing = "ts" if "ts" not in lower else partition
+        raise QueryError(f"{kind}: {words[0]} has no column {missing}")
+    rest = tuple(n for n in columns if n.lower() not in ("ts", "dur", partition))
+    return Side(words[0], partition, rest, "dur" in lower)
+
+
+def _rows(side: Side) -> str:
+    """Return the query of a side: n (a number), partition p, start s and end e of its rows."""
+    dur = "dur" if side.has_dur else "0"
+    partition = f'"{side.partition}"' if side.partition else "null"
+    columns = "".join(f', "{name}"' for name in side.columns)
+    return (
+        f"select row_number() over (order by {partition}, ts) as n, {partition} as p, "
+        f"ts as s, ts + greatest({dur}, 0) as e{columns} from {side.table} where ts is not null"
+    )
+
+
+def _query(kind: str, left: Side, right: Side) -> str:
+    partition = left.partition or right.partition
+    # A side without a partition has a copy of its rows in each partition of the other one.
+    spread = [
+        f"{name}_rows as (select r.* replace (k.p as p) from {name}_all r, keys k)"
+        if partition and not side.partition
+        else f"{name}_rows as (select * from {name}_all)"
+        for name, side in (("a", left), ("b", right))
+    ]
+    sources = [
+        f"select p from {name}_all"
+        for name, side in (("a", left), ("b", right))
+        if side.partition or not partition
+    ]
+    columns = [
+        f'{name}."{column}"'
+        for name, side in (("a", left), ("b", right))
+        for column in side.columns
+    ]
+    output = ["pieces.s as ts", "pieces.e - pieces.s as dur"]
+    output += [f'pieces.p as "{partition}"'] if partition else []
+    return f"""
+with a_all as ({_rows(left)}), b_all as ({_rows(right)}),
+keys as (select distinct p from ({" union ".join(sources)})),
+{", ".join(spread)},
+both_rows as (select p, s, e from a_rows union all select p, s, e from b_rows),
+marks as (select distinct p, s as t from both_rows union select distinct p, e from both_rows),
+pieces as (
+    select p, t as s, lead(t) over (partition by p order by t) as e from marks
+    union all select distinct p, s, e from both_rows where s = e)
+select {", ".join([*output, *columns])}
+from pieces
+left join a_rows a on a.p is not distinct from pieces.p and a.s <= pieces.s and pieces.e <= a.e
+    and (a.e > pieces.s or a.s = pieces.s and a.e = pieces.e)
+left join b_rows b on b.p is not distinct from pieces.p and b.s <= pieces.s and pieces.e <= b.e
+    and (b.e > pieces.s or b.s = pieces.s and b.e = pieces.e)
+where pieces.e is not null and ({_KEPT[kind].replace(".n", ".n is not null")})
+    and (pieces.s < pieces.e or a.s = a.e or b.s = b.e)
+order by pieces.p, pieces.s
+"""

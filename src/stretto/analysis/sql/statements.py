@@ -1,0 +1,163 @@
+"""PerfettoSQL's own statements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from stretto.analysis.sql.errors import located
+from stretto.analysis.sql.tokens import Token, closing, source, split, tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Statement(NamedTuple):
+    """A statement of any kind.
+
+    Attributes:
+        kind: `table`, `view`, `function`, `table function`, `macro`, `index`, `drop index`,
+            `include`, `span join` or, for plain SQL, `sql`.
+        text: The SQL, without the head of PerfettoSQL's own statements.
+        start: Its position in the user's text.
+        name: What is created or included.
+        parameters: Of a function or macro; in lower case.
+        columns: Of a table, view or table function, if they are declared.
+        returns: The type that a function returns.
+    """
+
+    kind: str
+    text: str
+    start: int
+    name: str = ""
+    replaces: bool = False
+    parameters: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    returns: str = ""
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """Yield the statements of a text.
+
+    Raises:
+        QueryError: A statement of PerfettoSQL is wrong.
+    """
+    for tokens in split(tokenize(text), ";"):
+        if tokens:
+            yield _Reader(text, tokens).statement()
+
+
+class _Reader:
+    """Reads one statement."""
+
+    def __init__(self, text: str, tokens: list[Token]) -> None:
+        self._text = text
+        self._tokens = tokens
+        self._next = 0
+
+    def statement(self) -> Statement:
+        if self._accept("include"):
+            self._expect("perfetto")
+            self._expect("module")
+            return self._include()
+        if self._accept("drop") and self._accept("perfetto"):
+            self._expect("index")
+            return Statement("drop index", "", self._start(), self._name())
+        self._next = 0
+        if self._accept("create"):
+            replaces = self._accept("or") and self._expect("replace")
+            if self._accept("perfetto"):
+                return self._created(replaces)
+            if self._accept("virtual"):
+                return self._virtual_table()
+        return Statement("sql", source(self._text, self._tokens), self._tokens[0].start)
+
+    def _peek(self) -> Token | None:
+        return self._tokens[self._next] if self._next < len(self._tokens) else None
+
+    def _accept(self, word: str) -> bool:
+        token = self._peek()
+        if token is None or token.text.lower() != word:
+            return False
+        self._next += 1
+        return True
+
+    def _expect(self, word: str) -> bool:
+        if not self._accept(word):
+            self._fail(f"expected {word!r} here")
+        return True
+
+    def _fail(self, problem: str) -> NoReturn:
+        raise located(problem, self._text, self._start())
+
+    def _start(self) -> int:
+        token = self._peek()
+        return token.start if token else self._tokens[-1].end
+
+    def _name(self) -> str:
+        token = self._peek()
+        if token is None or token.kind not in ("word", "quoted"):
+            self._fail("expected a name here")
+        self._next += 1
+        return token.text.strip('"`[]')
+
+    def _rest(self) -> str:
+        if self._peek() is None:
+            self._fail("expected more SQL here")
+        return source(self._text, self._tokens[self._next :])
+
+    def _include(self) -> Statement:
+        start = self._start()
+        parts = self._tokens[self._next :]
+        if not parts or any(p.kind not in ("word", "operator") for p in parts):
+            self._fail("expected the name of a module here")
+        return Statement("include", "", start, "".join(part.text for part in parts))
+
+    def _declared(self) -> tuple[str, ...]:
+        """Read `(name TYPE, …)`; return the names."""
+        opening = self._next
+        last = closing(self._tokens, opening, self._text)
+        self._next = last + 1
+        parts = [part for part in split(self._tokens[opening + 1 : last], ",") if part]
+        return tuple(part[0].text.strip('"').lower() for part in parts)
+
+    def _parenthesized(self) -> bool:
+        token = self._peek()
+        return token is not None and token.text == "("
+
+    def _created(self, replaces: bool) -> Statement:
+        for kind in ("table", "view", "function", "macro", "index"):
+            if self._accept(kind):
+                break
+        else:
+            self._fail("expected table, view, function, macro or index here")
+        start, name = self._start(), self._name()
+        if kind == "index":
+            self._expect("on")
+            return Statement("index", "", self._start(), self._name(), replaces)
+        declared = self._declared() if self._parenthesized() else ()
+        if kind in ("table", "view"):
+            self._expect("as")
+            return Statement(kind, self._rest(), start, name, replaces, columns=declared)
+        return self._callable(kind, start, name.lower(), replaces, declared)
+
+    def _callable(
+        self, kind: str, start: int, name: str, replaces: bool, parameters: tuple[str, ...]
+    ) -> Statement:
+        self._expect("returns")
+        returns = self._name().lower()
+        columns: tuple[str, ...] = ()
+        if returns == "table" and kind == "function":
+            kind, columns = "table function", self._declared()
+        elif self._parenthesized():  # A type such as ID(slice.id).
+            self._declared()
+        self._expect("as")
+        return Statement(kind, self._rest(), start, name, replaces, parameters, columns, returns)
+
+    def _virtual_table(self) -> Statement:
+        self._expect("table")
+        start, name = self._start(), self._name()
+        self._expect("using")
+        if not self._name().lower().startswith("span_"):
+            self._fail("of virtual tables only span joins are available")
+        self._next -= 1
+        return Statement("span join", self._rest(), start, name)

@@ -1,0 +1,154 @@
+"""PerfettoSQL's statements, its errors, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("duckdb")
+pytest.importorskip("sqlglot")
+
+import stretto
+from stretto.analysis import QueryError, TraceProcessor
+from tests.support.recorded_events import record
+
+category = stretto.Category("test.sql")
+
+
+@pytest.fixture(scope="module")
+def trace() -> bytes:
+    with record() as recorded:
+        with category.slice("outer", size=3, ratio=0.5, label="x", on=True):
+            category.instant("inside")
+        category.counter("queue", 7)
+    return bytes(recorded.trace)
+
+
+@pytest.fixture
+def processor(trace: bytes) -> TraceProcessor:
+    return TraceProcessor(trace)
+
+
+def value(processor: TraceProcessor, expression: str) -> object:
+    ((found,),) = processor.query(f"select {expression}").fetchall()
+    return found
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("key", "expected"), [("size", 3), ("ratio", 0.5), ("label", "x"), ("on", 1), ("no", None)]
+    )
+    def test_argument_has_its_type(
+        self, processor: TraceProcessor, key: str, expected: object
+    ) -> None:
+        found = value(
+            processor, f"extract_arg(arg_set_id, 'debug.{key}') from slice where name = 'outer'"
+        )
+        assert found == expected
+        assert type(found) is type(expected)
+
+    def test_argument_can_be_compared(self, processor: TraceProcessor) -> None:
+        sql = "select name from slice where extract_arg(arg_set_id, 'debug.size') = 3"
+        assert processor.query(sql).fetchall() == [("outer",)]
+
+
+class TestStatements:
+    def test_function_is_called_with_columns_of_the_same_name(
+        self, processor: TraceProcessor
+    ) -> None:
+        rows = processor.query(
+            "create perfetto function children(id LONG) returns LONG as "
+            "select count(*) from slice where parent_id = $id; "
+            "select name, children(id) from slice order by id"
+        ).fetchall()
+        assert rows == [("outer", 1), ("inside", 0)]
+
+    def test_macro_is_expanded_in_a_macro(self, processor: TraceProcessor) -> None:
+        rows = processor.query(
+            "create perfetto macro one() returns Expr as (1);"
+            "create perfetto macro more(x Expr) returns Expr as ($x + one!());"
+            "select more!(more!(5))"
+        ).fetchall()
+        assert rows == [(7,)]
+
+    def test_module_is_included_once(self, processor: TraceProcessor) -> None:
+        processor.query("include perfetto module slices.with_context")
+        processor.query("include perfetto module slices.*")
+        assert value(processor, "count(*) from thread_slice") == 2
+
+    def test_last_statement_gives_the_result(self, processor: TraceProcessor) -> None:
+        assert processor.query("select 1; select 2;").fetchall() == [(2,)]
+
+    def test_comment_alone_is_refused(self, processor: TraceProcessor) -> None:
+        with pytest.raises(QueryError, match="no statement"):
+            processor.query("-- nothing")
+
+    def test_result_has_the_names_that_are_written(self, processor: TraceProcessor) -> None:
+        result = processor.query("select count(*), max( dur )\n  from slice")
+        assert result.columns == ("count(*)", "max( dur )")
+
+    def test_declared_columns_are_checked(self, processor: TraceProcessor) -> None:
+        with pytest.raises(QueryError, match="declared with the columns b, but has a"):
+            processor.query("create perfetto table t(b LONG) as select 1 as a")
+
+
+ERRORS = [
+    ("select nme\nfrom slice", "line 1, column 8: there is no column nme. Did you mean name"),
+    ("select name\nfrom slise", "line 2, column 6: there is no table slise. Did you mean slice"),
+    ("select ancestr(1)", "there is no function ancestr"),
+    ("select * from ancester_slice(1)", "Did you mean ancestor_slice"),
+    ("include perfetto module slices.contxt", "no module slices.contxt. Did you mean slices.with"),
+    ("select a!(1)", "line 1, column 8: there is no macro a!."),
+    ("select cast_int!(1, 2)", "cast_int! has 1 arguments, not 2"),
+    ("select 'abc", "this text has no end"),
+    ("select (1", "syntax error"),
+    ("select 1 +", "syntax error"),
+    ("create perfetto thing x as select 1", "expected table, view, function, macro or index"),
+    ("create perfetto table x select 1", "expected 'as' here"),
+    ("create virtual table x using fts5(a)", "only span joins are available"),
+    ("create virtual table x using span_join(slice)", "joins two tables, not 1"),
+    ("create virtual table x using span_join(slice, counter partitioned cpu)", "no column cpu"),
+    ("create virtual table x using span_join(slice, slices)", "both tables have the column"),
+    ("select demangle('_Z1av')", "the function demangle is not available"),
+    ("select strftime('%Y', 0, 'unixepoch')", "the function strftime is not available"),
+    ("select json_extract('{}', '$.a')", "the function json_extract is not available"),
+    ("select rowid from slice", "there is no rowid"),
+    ("select 'a' like 'b' escape 'c'", "ESCAPE is not available"),
+    ("select printf('%q', 1)", "printf: %q is not available"),
+    ("select printf('%d', 1, 2)", "the format needs 1 values, not 2"),
+    ("select printf(name) from slice", "must be a text in quotes"),
+    ("select regexp_extract('a', '(a)(b)')", "at most one group"),
+    ("select extract_arg(1)", "extract_arg has 2 arguments, not 1"),
+    (
+        "create perfetto function f(x LONG) returns LONG as select f($x); select f(1)",
+        "calls itself",
+    ),
+    ("create perfetto macro m() returns Expr as m!(); select m!()", "contains itself"),
+    ("create perfetto function f(x LONG) returns LONG as select 1; select f()", "has 1 arguments"),
+    (
+        "create perfetto macro m() returns Expr as 1; create perfetto macro m() returns Expr as 2",
+        "there is a macro m already",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "complaint"), ERRORS)
+def test_error_says_what_is_wrong_and_where(
+    processor: TraceProcessor, sql: str, complaint: str
+) -> None:
+    with pytest.raises(QueryError) as raised:
+        processor.query(sql)
+    assert complaint in str(raised.value)
+
+
+def test_tables_without_rows_are_missing_if_packets_were_not_read(
+    trace: bytes, processor: TraceProcessor
+) -> None:
+    assert value(processor, "count(*) from perf_sample") == 0
+    unknown = b"\x0a\x03\xf2\x04\x00"  # A packet with field 78, which the importer doesn't read.
+    with pytest.raises(QueryError, match="no table perf_sample"):
+        TraceProcessor(trace + unknown).query("select * from perf_sample")
+
+
+def test_rows_of_an_unknown_type_of_argument_are_text(processor: TraceProcessor) -> None:
+    sql = "select extract_arg(arg_set_id, key) from slice join args using (arg_set_id)"
+    assert ("3",) in processor.query(sql).fetchall()
