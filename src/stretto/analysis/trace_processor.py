@@ -127,8 +127,9 @@ class TraceProcessor:
 
     def _create_absent_tables(self) -> None:
         existing = {row[0] for row in self._connection.execute("show tables").fetchall()}
+        has_kernel_events = self._connection.execute("from cpu limit 1").fetchall()
         for name, statement in absent_tables().items():
-            if name not in existing:
+            if name not in existing and not (has_kernel_events and name == "ftrace_event"):
                 self._connection.execute(statement)
 
     def _wide(self, table: str) -> str:

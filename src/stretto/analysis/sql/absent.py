@@ -7,17 +7,12 @@ them. In other traces they don't exist, so that no answer is silently incomplete
 from __future__ import annotations
 
 _TEXT = frozenset(
-    "name end_state state blocked_function cpu_mode unwind_error cmdline build_id heap_name "
+    "name cpu_mode unwind_error cmdline build_id heap_name "
     "deobfuscated_name location kind source_file reachable_type heap_type root_type field_name "
-    "field_type_name deobfuscated_field_name sysname release version arch processor path "
-    "type".split()
+    "field_type_name deobfuscated_field_name".split()
 )
 
 _COLUMNS = {
-    "sched_slice": "id ts dur cpu utid end_state priority ucpu",
-    "thread_state": "id ts dur cpu utid state io_wait blocked_function waker_utid waker_id "
-    "irq_context ucpu",
-    "spurious_sched_wakeup": "id ts thread_state_id irq_context utid waker_utid",
     "ftrace_event": "id ts name cpu utid arg_set_id common_flags ucpu",
     "stack_profile_mapping": "id build_id exact_offset start_offset start end load_bias name",
     "stack_profile_frame": "id name mapping rel_pc symbol_set_id deobfuscated_name",
@@ -33,16 +28,11 @@ _COLUMNS = {
     "heap_graph_class": "id name deobfuscated_name location superclass_id classloader_id kind",
     "heap_graph_reference": "id reference_set_id owner_id owned_id field_name field_type_name "
     "deobfuscated_field_name",
-    "cpu": "id ucpu cpu cluster_id processor machine_id capacity arg_set_id",
-    "cpu_available_frequencies": "id cpu freq ucpu",
     "gpu_slice": "id ts dur track_id category name depth parent_id arg_set_id",
     "package_list": "id package_name uid debuggable profileable_from_shell version_code",
 }
 
 _VIEWS = {
-    "sched": "create view sched as select *, ts + dur as ts_end from sched_slice",
-    "cpu_counter_track": "create view cpu_counter_track as "
-    "select *, cast(null as bigint) as cpu from counter_track where false",
     "perf_counter_track": "create view perf_counter_track as select *, cast(null as bigint) as "
     "perf_session_id, cast(null as bigint) as cpu, cast(null as bigint) as is_timebase "
     "from counter_track where false",

@@ -56,7 +56,9 @@ def _put_functions_last(select: exp.Select) -> None:
         return
     needed = _depends_on(origin.this)
     for join in joins:
-        if join.alias_or_name.lower() in needed and not join.side and not join.args.get("on"):
+        condition = join.args.get("on")
+        is_free = condition is None or isinstance(condition, exp.Boolean)
+        if join.alias_or_name.lower() in needed and not join.side and is_free:
             first, second = origin.this.copy(), join.this.copy()
             origin.set("this", second)
             join.set("this", first)

@@ -11,11 +11,8 @@ from (
 create perfetto function sched_time_in_state_for_thread_in_interval(
     ts TIMESTAMP, dur DURATION, utid LONG)
 returns TABLE(state STRING, io_wait BOOL, blocked_function STRING, dur DURATION) as
-select state, io_wait, blocked_function, sum(part) as dur
-from (
-    select s.state, s.io_wait, s.blocked_function,
-        min(s.ts + s.dur, $ts + $dur) - max(s.ts, $ts) as part
-    from thread_state s
-    where s.utid = $utid and s.ts < $ts + $dur and s.ts + s.dur > $ts
-)
-group by state, io_wait, blocked_function;
+select s.state, s.io_wait, s.blocked_function,
+    sum(min(s.ts + s.dur, $ts + $dur) - max(s.ts, $ts)) as dur
+from thread_state s
+where s.utid = $utid and s.ts < $ts + $dur and s.ts + s.dur > $ts
+group by s.state, s.io_wait, s.blocked_function;
