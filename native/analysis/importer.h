@@ -57,6 +57,7 @@ struct st_counts {
   uint64_t unread_fields, unread_events, previous_packet_dropped,
       undecodable_packets;
   uint64_t proc_stat_unknown, write_into_file;
+  uint64_t write_into_file_no_flush;
   uint64_t meminfo_unknown, vmstat_unknown, psi_unknown, invalid_cpu_times;
 };
 
@@ -92,6 +93,7 @@ struct st_importer {
   int64_t tracing_started, page_size;
   uint64_t fed_bytes;
   struct st_field trace_stats;
+  bool has_trigger, has_clone_trigger;
   bool is_nested; /* Reads the packets of a compressed packet. */
   bool failed, finished;
 };
@@ -150,11 +152,19 @@ void st_parse_sys_stats(struct st_importer* m, const struct st_event* e);
 void st_read_system_info(struct st_importer* m, const uint8_t* data,
                          size_t size);
 void st_read_cpu_info(struct st_importer* m, const uint8_t* data, size_t size);
-/* Sets the value of a statistic with an index: totals.c. */
+/* Sets the value of a statistic, which may have an index: totals.c. */
+enum { ST_NO_INDEX = -1 };
 void st_set_stat(struct st_importer* m, const char* name, int64_t index,
                  const char* severity, const char* source, int64_t value);
 /* Returns the value; 0 if it has not been set. */
 int64_t st_get_stat(struct st_importer* m, const char* name, int64_t index);
+/* These functions read what the service writes: service_packets.c. */
+void st_read_service_event(struct st_importer* m, int64_t ts,
+                           struct st_field event);
+void st_read_config(struct st_importer* m, struct st_field config);
+/* Counts the losses of each buffer's sequences up to here. */
+void st_count_losses(struct st_importer* m, struct st_field trace_stats);
+void st_parse_trigger(struct st_importer* m, const struct st_event* e);
 /* Fills the tables stats and metadata: totals.c. */
 void st_add_totals(struct st_importer* m);
 void st_add_metadata(struct st_importer* m, const char* name, bool is_multi,

@@ -10,7 +10,6 @@
 enum {
   CLEARED = ST_ENUM_TRACE_PACKET_SEQ_INCREMENTAL_STATE_CLEARED,
   NEEDED = ST_ENUM_TRACE_PACKET_SEQ_NEEDS_INCREMENTAL_STATE,
-  WRITE_INTO_FILE = 8, /* TraceConfig.write_into_file */
 };
 
 /* The fields of a packet that the importer reads. */
@@ -53,6 +52,7 @@ static void store_content(struct packet* p, struct st_field f) {
     case FIELD(TRACE_UUID):
     case FIELD(TRACE_PROVENANCE):
     case FIELD(SYNCHRONIZATION_MARKER):
+    case FIELD(UI_STATE): /* Of no use for queries. */
       break;
     default:
       p->content = f;
@@ -199,6 +199,8 @@ static void route_content(struct st_importer* m, const struct packet* p,
     case FIELD(PROCESS_TREE):
     case FIELD(PROCESS_STATS):
     case FIELD(SYS_STATS):
+    case FIELD(TRIGGER):
+    case FIELD(CLONE_SNAPSHOT_TRIGGER):
       queue_packet(m, ts, p->content);
       break;
     case FIELD(SYSTEM_INFO):
@@ -234,43 +236,9 @@ static void route(struct st_importer* m, const struct packet* p, uint32_t index,
     route_content(m, p, index, ts);
 }
 
-static void add_time(struct st_importer* m, const char* name, bool is_multi,
-                     uint64_t ts) {
-  st_add_metadata(m, name, is_multi, st_int((int64_t)ts), 0);
-}
-
-static void read_service_event(struct st_importer* m, const struct packet* p) {
-  struct st_decoder d;
-  struct st_field f;
-  st_decoder_init(&d, p->service_event.data, p->service_event.size);
-  while (st_decoder_next(&d, &f)) {
-    if (f.number == ST_FIELD_TRACING_SERVICE_EVENT_TRACING_STARTED) {
-      add_time(m, "tracing_started_ns", false, p->timestamp);
-      m->tracing_started = (int64_t)p->timestamp;
-    } else if (f.number == ST_FIELD_TRACING_SERVICE_EVENT_TRACING_DISABLED)
-      add_time(m, "tracing_disabled_ns", false, p->timestamp);
-    else if (f.number ==
-             ST_FIELD_TRACING_SERVICE_EVENT_ALL_DATA_SOURCES_STARTED)
-      add_time(m, "all_data_source_started_ns", false, p->timestamp);
-    else if (f.number ==
-             ST_FIELD_TRACING_SERVICE_EVENT_ALL_DATA_SOURCES_FLUSHED)
-      add_time(m, "all_data_source_flushed_ns", true, p->timestamp);
-  }
-}
-
 static struct st_field kept(struct st_importer* m, struct st_field f) {
   f.data = st_bytes_copy(&m->arena, f.data, f.size);
   return f;
-}
-
-static void read_config(struct st_importer* m, struct st_field config) {
-  struct st_decoder d;
-  struct st_field f;
-  st_decoder_init(&d, config.data, config.size);
-  while (st_decoder_next(&d, &f)) {
-    if (f.number == WRITE_INTO_FILE)
-      m->counts.write_into_file = f.value != 0;
-  }
 }
 
 /* Reads the packets inside of a compressed packet. */
@@ -314,11 +282,13 @@ void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
                               p.snapshot.data, p.snapshot.size))
     m->counts.invalid_snapshots++;
   if (p.service_event.data)
-    read_service_event(m, &p);
+    st_read_service_event(m, (int64_t)p.timestamp, p.service_event);
   if (p.config.data)
-    read_config(m, p.config);
-  if (p.stats.data)
+    st_read_config(m, p.config);
+  if (p.stats.data) {
     m->trace_stats = kept(m, p.stats);
+    st_count_losses(m, p.stats);
+  }
   struct st_sequence* sequence = &m->sequences.sequences.data[index];
   if (p.flags & NEEDED) {
     sequence->needing++;

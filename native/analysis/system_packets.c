@@ -429,6 +429,10 @@ void st_parse_packet(struct st_importer* m, const struct st_event* e) {
     case ST_FIELD_TRACE_PACKET_PROCESS_STATS:
       parse_stats(m, e);
       break;
+    case ST_FIELD_TRACE_PACKET_TRIGGER:
+    case ST_FIELD_TRACE_PACKET_CLONE_SNAPSHOT_TRIGGER:
+      st_parse_trigger(m, e);
+      break;
     case ST_FIELD_TRACE_PACKET_SYS_STATS:
       st_parse_sys_stats(m, e);
       break;

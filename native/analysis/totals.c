@@ -30,7 +30,8 @@ void st_set_stat(struct st_importer* m, const char* name, int64_t index,
     return;
   }
   *row = t->rows + 1;
-  add_stat(m, name, st_int(index), severity, source, (uint64_t)value);
+  add_stat(m, name, index == ST_NO_INDEX ? ST_NULL : st_int(index), severity,
+           source, (uint64_t)value);
 }
 
 int64_t st_get_stat(struct st_importer* m, const char* name, int64_t index) {
@@ -60,6 +61,8 @@ static void add_counts(struct st_importer* m) {
        m->sequences.failed_lookups},
       {"track_event_tokenizer_errors", "info", "analysis", c->tokenizer_errors},
       {"track_event_parser_errors", "info", "analysis", c->parser_errors},
+      {"config_write_into_file_no_flush", "error", "trace",
+       c->write_into_file_no_flush},
       {"process_tracker_errors", "error", "analysis", m->processes.errors},
       {"meminfo_unknown_keys", "error", "analysis", c->meminfo_unknown},
       {"vmstat_unknown_keys", "error", "analysis", c->vmstat_unknown},

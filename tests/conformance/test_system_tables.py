@@ -1,4 +1,4 @@
-"""Tables of kernel events and machine counters are equal to those of the trace processor."""
+"""Tables of kernel events, counters of the machine and the service equal the trace processor's."""
 
 from __future__ import annotations
 
@@ -182,6 +182,28 @@ OTHER_CLOCK = bundle(
 )
 
 
+SERVICE = (
+    """
+packet { trace_config { unique_session_name: "mine" write_into_file: true
+  buffers { size_kb: 1 } buffers { size_kb: 1 fill_policy: DISCARD } } }
+packet { timestamp: 5 service_event { slow_starting_data_sources { data_source {
+  producer_name: "p" data_source_name: "d" } } } }
+packet { timestamp: 6 service_event { clone_started: true } }
+packet { timestamp: 7 service_event { buffer_cloned: 1 } }
+packet { timestamp: 20 trigger { trigger_name: "first" producer_name: "p" trusted_producer_uid: 3 } }
+packet { timestamp: 30 trigger { trigger_name: "second" } }
+packet { timestamp: 40 clone_snapshot_trigger { trigger_name: "clone" } }
+"""
+    + "packet { trusted_packet_sequence_id: 4 sequence_flags: 2 track_event { } }\n" * 2
+    + "packet { trusted_packet_sequence_id: 5 previous_packet_dropped: 1 }\n" * 3
+    + """
+packet { trace_stats { writer_stats { sequence_id: 4 buffer: 1 }
+  writer_stats { sequence_id: 5 buffer: 1 } writer_stats { sequence_id: 9 buffer: 2 }
+  buffer_stats { bytes_written: 7 } } }
+"""
+)
+
+
 def sys_stats(ts: int, scale: int) -> str:
     disk = " ".join(
         f"{field}: {scale * (number + 1)}"
@@ -233,9 +255,10 @@ def encode(source: str) -> bytes:
         pytest.param(EARLY, id="early events"),
         pytest.param(OTHER_CLOCK, id="other clock"),
         pytest.param(MACHINE, id="machine"),
+        pytest.param(SERVICE, id="service"),
     ],
 )
-def test_tables_of_kernel_and_machine_are_equal(source: str, oracle: type[Oracle]) -> None:
+def test_tables_of_the_system_are_equal(source: str, oracle: type[Oracle]) -> None:
     different = [str(result) for result in compare(encode(source)) if not result.is_equal]
     assert not different, "\n".join(different)
 
