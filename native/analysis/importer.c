@@ -21,6 +21,7 @@ static void init(struct st_importer* m) {
   m->slices.storage = &m->storage;
   m->slices.arg_sets = &m->arg_sets;
   m->flows.storage = &m->storage;
+  m->flows.arg_sets = &m->arg_sets;
   m->texts.debug = st_intern(&m->storage, "debug");
 }
 
@@ -59,10 +60,21 @@ static void read_packets(struct st_importer* m) {
     st_memory_fail();
 }
 
+static void read_json(struct st_importer* m) {
+  st_read_json(m, m->piece, m->piece_size);
+}
+
 bool st_importer_feed(struct st_importer* m, const void* data, size_t size) {
   if (m->failed || m->finished)
     return false;
+  if (!m->fed_bytes)
+    m->json.is_used = st_json_begins(data, size);
   m->fed_bytes += size;
+  if (m->json.is_used) {
+    m->piece = data;
+    m->piece_size = size;
+    return run(m, read_json);
+  }
   st_tokenizer_append(&m->tokenizer, data, size);
   return run(m, read_packets);
 }
@@ -77,6 +89,9 @@ static void parse(void* context, const struct st_queue* queue,
     case ST_QUEUE_EVENTS:
       st_parse_event(m, e);
       break;
+    case ST_QUEUE_JSON:
+      st_parse_json(m, e);
+      break;
     default:
       st_parse_ftrace(m, queue, e);
   }
@@ -88,7 +103,11 @@ static void finish(struct st_importer* m) {
   m->counts.truncated_bytes =
       st_tokenizer_left(&m->tokenizer) + m->tokenizer.skipped;
   st_read_deferred(m);
+  if (!m->json.is_used)
+    st_processes_use_idle(&m->processes);
   st_sorter_run(&m->sorter, parse, m);
+  if (m->json.is_used)
+    st_finish_json(m);
   st_slices_finish(&m->slices);
   st_processes_finish(&m->processes, &m->arg_sets);
   st_cpus_finish(&m->cpus, &m->storage);
@@ -130,6 +149,9 @@ void st_importer_free(struct st_importer* m) {
   st_cpus_free(&m->cpus);
   st_disks_free(&m->disks);
   st_map_free(&m->stats);
+  st_json_reader_free(&m->json.reader);
+  st_map_free(&m->json.first_names);
+  free(m->json.counters.data);
   free(m->deferred.data);
   free(m);
 }

@@ -1,4 +1,4 @@
-/* Importer: reads a trace of TracePackets into tables.
+/* Importer: reads a trace of TracePackets, or of JSON, into tables.
  *
  * Problem: analysis wants columns; a trace is a stream of packets of several
  * writers, with interned strings, several clocks, and events out of order.
@@ -13,6 +13,8 @@
  *   st_importer_finish(m);
  *   ... m->storage.tables ...
  *   st_importer_free(m);
+ *
+ * The first piece decides whether the trace is JSON (json_reader.h).
  *
  * Events are parsed in finish(), in the order of their timestamps; events
  * of the same time, in the order of the file.  Descriptors apply to the whole
@@ -39,6 +41,7 @@
 #include "disks.h"
 #include "flows.h"
 #include "ftrace.h"
+#include "json_import.h"
 #include "sched.h"
 #include "sequences.h"
 #include "slices.h"
@@ -84,6 +87,7 @@ struct st_importer {
   struct st_sched sched;
   struct st_ftrace ftrace;
   struct st_disks disks;
+  struct st_json_import json;
   int64_t latest_ts;
   struct st_texts {
     st_string debug, unread;
@@ -91,10 +95,13 @@ struct st_importer {
   struct st_map metadata; /* Keys with one value to row + 1. */
   struct st_map stats;    /* Names and indexes to row + 1. */
   int64_t tracing_started, page_size;
+  const char* piece; /* Of JSON. */
+  size_t piece_size;
   uint64_t fed_bytes;
   struct st_field trace_stats;
   bool has_trigger, has_clone_trigger;
-  bool is_nested; /* Reads the packets of a compressed packet. */
+  bool is_cut_off; /* Set by the owner: the end of the trace is missing. */
+  bool is_nested;  /* Reads the packets of a compressed packet. */
   bool failed, finished;
 };
 
@@ -131,6 +138,11 @@ void st_parse_packet(struct st_importer* m, const struct st_event* e);
  * row: events.c. */
 uint32_t st_add_counter(struct st_importer* m, int64_t ts, uint32_t row,
                         double value);
+/* Reads a piece of a JSON trace; parses an event of it; does what is left at the
+ * end: json_events.c. */
+void st_read_json(struct st_importer* m, const char* data, size_t size);
+void st_parse_json(struct st_importer* m, const struct st_event* e);
+void st_finish_json(struct st_importer* m);
 /* Reads a bundle of kernel events, and queues these: ftrace_reader.c. */
 void st_read_ftrace(struct st_importer* m, uint32_t sequence, uint32_t index,
                     const uint8_t* data, size_t size);

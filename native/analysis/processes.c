@@ -53,7 +53,12 @@ static uint32_t add_process(struct st_processes* p, int64_t pid) {
 void st_processes_init(struct st_processes* p, struct st_storage* s) {
   *p = (struct st_processes){.storage = s};
   bind(p, add_thread(p, 0), add_process(p, 0));
-  st_thread_set_name(p, 0, st_intern(s, "swapper"), ST_NAME_BUILT_IN);
+  *st_map_at(&p->by_tid, 0) = *st_map_at(&p->by_pid, 0) = 0;
+}
+
+void st_processes_use_idle(struct st_processes* p) {
+  *st_map_at(&p->by_tid, 0) = *st_map_at(&p->by_pid, 0) = 1;
+  st_thread_set_name(p, 0, st_intern(p->storage, "swapper"), ST_NAME_BUILT_IN);
 }
 
 bool st_thread_is_alive(const struct st_processes* p, uint32_t utid) {

@@ -59,6 +59,9 @@ struct st_processes {
 };
 
 void st_processes_init(struct st_processes* p, struct st_storage* s);
+/* The pid and tid 0 are those of the idle process, as in traces of a system; in
+ * JSON they are ids like others. */
+void st_processes_use_idle(struct st_processes* p);
 /* Returns the upid; adds the process and its main thread if they are new. */
 uint32_t st_process_get(struct st_processes* p, int64_t pid);
 /* Returns the utid of a thread of a process; adds both if they are new. */

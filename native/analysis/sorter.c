@@ -23,12 +23,17 @@ void st_sorter_push(struct st_sorter* s, enum st_queue_kind kind, uint32_t cpu,
   *ST_PUSH(&s->queues.data[queue].events) = event;
 }
 
+static bool is_after(const struct st_event* a, const struct st_event* b,
+                     bool by_rank) {
+  return a->ts > b->ts || (by_rank && a->ts == b->ts && a->rank > b->rank);
+}
+
 /* Sorts events by their timestamps; equal ones keep their order. */
-static void sort(st_event_list* list) {
+static void sort(st_event_list* list, bool by_rank) {
   uint32_t n = list->size;
   bool is_sorted = true;
   for (uint32_t i = 1; i < n && is_sorted; i++)
-    is_sorted = list->data[i - 1].ts <= list->data[i].ts;
+    is_sorted = !is_after(&list->data[i - 1], &list->data[i], by_rank);
   if (is_sorted)
     return;
   struct st_event *from = list->data, *to = st_memory_new(n * sizeof *to);
@@ -38,7 +43,8 @@ static void sort(st_event_list* list) {
       uint64_t a = start, middle = start + width < n ? start + width : n;
       uint64_t b = middle, end = middle + width < n ? middle + width : n;
       for (uint64_t i = start; i < end; i++) {
-        bool left = a < middle && (b == end || from[a].ts <= from[b].ts);
+        bool left =
+            a < middle && (b == end || !is_after(&from[a], &from[b], by_rank));
         to[i] = from[left ? a++ : b++];
       }
     }
@@ -90,7 +96,8 @@ static int64_t limit(const struct st_sorter* s) {
 
 void st_sorter_run(struct st_sorter* s, st_parse* parse, void* context) {
   for (uint32_t i = 0; i < s->queues.size; i++) {
-    sort(&s->queues.data[i].events);
+    bool by_rank = s->has_ranks && s->queues.data[i].kind == ST_QUEUE_JSON;
+    sort(&s->queues.data[i].events, by_rank);
     if (s->queues.data[i].events.size)
       *ST_PUSH(&s->heap) = i;
   }

@@ -14,11 +14,12 @@
 
 #include "string_pool.h"
 
-/* Packets and track events have one queue each.  The others exist for each
+/* Packets, track events and events of JSON have one queue each.  The others exist for each
  * CPU: events of the kernel, and those in the compact form. */
 enum st_queue_kind {
   ST_QUEUE_PACKETS,
   ST_QUEUE_EVENTS,
+  ST_QUEUE_JSON,
   ST_QUEUE_FTRACE,
   ST_QUEUE_SWITCH,
   ST_QUEUE_WAKING,
@@ -29,8 +30,11 @@ struct st_event {
   int64_t ts;
   union {
     struct {
-      const uint8_t* data;    /* A packet, track event or kernel event. */
-      const double* counters; /* The values of a track event's counters. */
+      const uint8_t* data; /* A packet, or an event. */
+      union {
+        const double* counters; /* The values of a track event's counters. */
+        int64_t rank; /* Of an event of JSON: its order among equal times. */
+      };
     };
     struct { /* A switch or wakeup of a thread in the compact form. */
       int64_t state;
@@ -56,6 +60,7 @@ struct st_queue {
 };
 
 struct st_sorter {
+  bool has_ranks; /* Events of JSON are sorted by their ranks, too. */
   ST_ARRAY(struct st_queue) queues;
   ST_ARRAY(uint32_t) by_cpu[ST_QUEUE_KINDS]; /* Numbers of queues. */
   ST_ARRAY(uint32_t) heap; /* Queues with events, the earliest one first. */

@@ -63,6 +63,16 @@ static void add_counts(struct st_importer* m) {
       {"track_event_parser_errors", "info", "analysis", c->parser_errors},
       {"config_write_into_file_no_flush", "error", "trace",
        c->write_into_file_no_flush},
+      {"json_tokenizer_failure", "error", "trace", m->json.invalid},
+      {"json_parser_failure", "error", "trace", m->json.unusable},
+      {"json_display_time_unit", "info", "trace", m->json.reader.has_time_unit},
+      {"flow_duplicate_id", "error", "trace", m->flows.duplicate_ids},
+      {"flow_no_enclosing_slice", "error", "trace", m->flows.without_slice},
+      {"flow_invalid_id", "error", "trace", m->flows.invalid_ids},
+      {"flow_without_direction", "error", "trace", m->flows.without_direction},
+      {"flow_step_without_start", "info", "trace",
+       m->flows.steps_without_start},
+      {"flow_end_without_start", "info", "trace", m->flows.ends_without_start},
       {"process_tracker_errors", "error", "analysis", m->processes.errors},
       {"meminfo_unknown_keys", "error", "analysis", c->meminfo_unknown},
       {"vmstat_unknown_keys", "error", "analysis", c->vmstat_unknown},
@@ -90,6 +100,7 @@ static void add_counts(struct st_importer* m) {
       {"stretto_unread_packets", "info", "analysis", c->unread_packets},
       {"stretto_unread_events", "info", "analysis", c->unread_events},
       {"stretto_unread_fields", "info", "analysis", c->unread_fields},
+      {"stretto_cut_off", "data_loss", "analysis", m->is_cut_off},
       {"stretto_unread_kernel_events", "info", "analysis", f->unread},
   };
   for (size_t i = 0; i < sizeof kStats / sizeof *kStats; i++)
@@ -216,7 +227,7 @@ void st_add_totals(struct st_importer* m) {
   if (m->trace_stats.data)
     add_trace_stats(m);
   st_add_metadata(m, "trace_type", false, ST_NULL,
-                  st_intern(&m->storage, "proto"));
+                  st_intern(&m->storage, m->json.is_used ? "json" : "proto"));
   st_add_metadata(m, "trace_size_bytes", false, st_int((int64_t)m->fed_bytes),
                   0);
   if (m->clocks.is_locked)

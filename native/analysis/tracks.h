@@ -53,8 +53,8 @@ struct st_track_group {
 };
 
 /* A track without a descriptor.  There is one row per type and dimensions.  A
- * dimension is a text, or a number if the text is 0; the dimensions "utid" and
- * "upid" are also stored in these columns. */
+ * dimension is a text, or a number if the text is 0 and `is_text` isn't set; the
+ * dimensions "utid" and "upid" are also stored in these columns. */
 struct st_fixed_track {
   const char* type;
   st_string name;
@@ -64,7 +64,9 @@ struct st_fixed_track {
     const char* key;
     st_string text;
     int64_t number;
+    bool is_text;
   } dimensions[3];
+  const struct st_arg_list* source; /* The source arguments; may be NULL. */
 };
 
 struct st_tracks {

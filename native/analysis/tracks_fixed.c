@@ -12,7 +12,7 @@ static uint32_t dimension_set(struct st_tracks* t,
   for (uint32_t i = 0; i < DIMENSIONS && f->dimensions[i].key; i++) {
     const struct st_dimension* d = &f->dimensions[i];
     st_string key = st_intern(t->storage, d->key);
-    if (d->text)
+    if (d->text || d->is_text)
       st_arg_add_text(&t->arguments, key, d->text);
     else
       st_arg_add_int(&t->arguments, key, ST_ARG_INT, d->number);
@@ -48,6 +48,9 @@ static uint32_t add_row(struct st_tracks* t, const struct st_fixed_track* f,
       [ST_TRACK_utid] = owner(f, "utid"),
       [ST_TRACK_upid] = owner(f, "upid"),
   };
+  if (f->source)
+    cells[ST_TRACK_source_arg_set_id] =
+        st_row(st_arg_sets_add(t->arg_sets, s, f->source));
   struct st_cell cpu = owner(f, "cpu");
   if (cpu.valid && cpu.i < ST_MAX_CPUS)
     st_cpu_get(t->cpus, (uint32_t)cpu.i);

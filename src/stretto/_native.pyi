@@ -948,7 +948,7 @@ def join_slices(reply: bytes | bytearray | memoryview, start: int) -> tuple[byte
     """
 
 class TraceImporter:
-    """Reads a trace of TracePackets into tables with Perfetto's names and columns.
+    """Reads a trace, of TracePackets or Chrome's JSON, into tables with Perfetto's columns.
 
     Args:
         inflate: decompresses the packets in a `compressed_packets` field.
@@ -961,6 +961,12 @@ class TraceImporter:
         Raises:
             LocalProtocolError: The trace is complete, or another thread is feeding it.
         """
+
+    def is_json(self) -> bool:
+        """Return whether the trace is JSON, as its first bytes tell."""
+
+    def cut_off(self) -> None:
+        """Tell that the end of the trace is missing: the table stats has a row for it."""
 
     def finish(self) -> None:
         """Parse the events, and complete the tables."""

@@ -190,7 +190,8 @@ packet { timestamp: 5 service_event { slow_starting_data_sources { data_source {
   producer_name: "p" data_source_name: "d" } } } }
 packet { timestamp: 6 service_event { clone_started: true } }
 packet { timestamp: 7 service_event { buffer_cloned: 1 } }
-packet { timestamp: 20 trigger { trigger_name: "first" producer_name: "p" trusted_producer_uid: 3 } }
+packet { timestamp: 20 trigger { trigger_name: "first" producer_name: "p"
+  trusted_producer_uid: 3 } }
 packet { timestamp: 30 trigger { trigger_name: "second" } }
 packet { timestamp: 40 clone_snapshot_trigger { trigger_name: "clone" } }
 """

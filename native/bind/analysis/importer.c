@@ -2,6 +2,8 @@
  *
  *   importer = TraceImporter(inflate)      inflate: zlib.decompress
  *   importer.feed(data)                    any number of times
+ *   importer.is_json()                     whether the data are JSON
+ *   importer.cut_off()                     the end of the trace is missing
  *   importer.finish()
  *   importer.tables()                      names
  *   importer.rows("slice")                 (names of columns, list of tuples)
@@ -128,6 +130,19 @@ static PyObject* finish(PyObject* object, PyObject* Py_UNUSED(none)) {
   done = st_importer_finish(self->importer);
   Py_END_ALLOW_THREADS
   return leave(self, done);
+}
+
+static PyObject* is_json(PyObject* object, PyObject* Py_UNUSED(none)) {
+  const struct importer_object* self = (struct importer_object*)object;
+  return PyBool_FromLong(self->importer->json.is_used);
+}
+
+static PyObject* cut_off(PyObject* object, PyObject* Py_UNUSED(none)) {
+  struct importer_object* self = (struct importer_object*)object;
+  if (!enter(self))
+    return NULL;
+  self->importer->is_cut_off = true;
+  return leave(self, true);
 }
 
 static bool is_finished(const struct importer_object* self) {
@@ -383,6 +398,8 @@ static PyObject* arrow(PyObject* object, PyObject* name) {
 
 static PyMethodDef kImporterMethods[] = {
     {"feed", feed, METH_O, NULL},
+    {"is_json", is_json, METH_NOARGS, NULL},
+    {"cut_off", cut_off, METH_NOARGS, NULL},
     {"finish", finish, METH_NOARGS, NULL},
     {"tables", tables, METH_NOARGS, NULL},
     {"rows", rows, METH_O, NULL},

@@ -1,37 +1,43 @@
-"""Opens a trace as packets: Perfetto's or Fuchsia's format, compressed by gzip or not."""
+"""Opens a trace as packets: Perfetto's or Fuchsia's format, compressed, in an archive, or plain."""
 
 from __future__ import annotations
 
 import errno
-import gzip
 import sys
 import tempfile
-import zlib
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, cast
 
 from stretto.analysis.conversion import FXT, JSON, SNIFFED_BYTES, TEXT, format_of_start
 from stretto.analysis.fxt.importer import import_fxt
+from stretto.analysis.unpacking import unpack
 from stretto.base.errors import DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from io import BufferedReader
     from typing import BinaryIO
 
 STANDARD_INPUT = "-"
-_GZIP_START = b"\x1f\x8b"
 _REFUSALS = {
     TEXT: "it is text: make packets of it, with `stretto convert`",
-    JSON: "it is JSON: `stretto convert` makes packets of the form that it writes, and nothing "
-    "here reads Chrome's",
+    JSON: "it is JSON: `stretto convert` makes packets of the form that it writes; Chrome's is "
+    "read by `stretto query` and `stretto summary`",
     None: "it is no trace",
 }
 
 
+def _refuse(reason: str) -> None:
+    raise DecodeError(reason)
+
+
 @contextmanager
-def open_trace(path: str) -> Iterator[BinaryIO]:
+def open_trace(
+    path: str, damaged: Callable[[str], object] = _refuse, *, reads_json: bool = False
+) -> Iterator[BinaryIO]:
     """Open the packets of a trace file; `-` is standard input.
+
+    The arguments are those of `open_packets`.
 
     Raises:
         OSError: The file can't be read.
@@ -40,44 +46,47 @@ def open_trace(path: str) -> Iterator[BinaryIO]:
     if path == STANDARD_INPUT:
         if sys.stdin is None:
             raise OSError(errno.EBADF, "standard input is closed: name a file", path)
-        with open_packets(cast("BufferedReader", sys.stdin.buffer)) as packets:
+        standard_input = cast("BufferedReader", sys.stdin.buffer)
+        with open_packets(standard_input, damaged, reads_json=reads_json) as packets:
             yield packets
         return
-    with open(path, "rb") as file, open_packets(file) as packets:
+    with open(path, "rb") as file, open_packets(file, damaged, reads_json=reads_json) as packets:
         yield packets
 
 
 @contextmanager
-def open_packets(file: BufferedReader) -> Iterator[BinaryIO]:
+def open_packets(
+    file: BufferedReader,
+    damaged: Callable[[str], object] = _refuse,
+    *,
+    reads_json: bool = False,
+) -> Iterator[BinaryIO]:
     """Open the packets of a trace; FXT is converted into a temporary file.
 
     Args:
         file: The trace, at its beginning.
+        damaged: Called with the reason where the compression is damaged or ends early; the trace
+            ends there. By default it raises a DecodeError.
+        reads_json: Chrome's JSON is opened as it is, and not refused.
 
     Raises:
-        DecodeError: The file is not a trace, or its compression is damaged.
+        DecodeError: The file is not a trace.
     """
-    if not file.peek(len(_GZIP_START)).startswith(_GZIP_START):
-        with _unpacked(file) as packets:
-            yield packets
-        return
-    try:
-        with gzip.open(file) as unpacking, _unpacked(cast("BufferedReader", unpacking)) as packets:
-            yield packets
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DecodeError(f"the gzip compression is damaged: {error}") from error
+    with ExitStack() as stack:
+        yield _packets(unpack(file, stack, damaged), stack, reads_json)
 
 
-@contextmanager
-def _unpacked(file: BufferedReader) -> Iterator[BinaryIO]:
+def _packets(file: BufferedReader, stack: ExitStack, reads_json: bool) -> BinaryIO:
     start = file.peek(SNIFFED_BYTES)
     found = format_of_start(start)
+    if found == JSON and reads_json:
+        return cast("BinaryIO", file)
     if start and found in _REFUSALS:
         raise DecodeError(_REFUSALS[found])
     if found != FXT:
-        yield cast("BinaryIO", file)
-        return
-    with tempfile.TemporaryFile(prefix="stretto-") as packets:
-        import_fxt(cast("BinaryIO", file), packets.write)
-        packets.seek(0)
-        yield cast("BinaryIO", packets)
+        return cast("BinaryIO", file)
+    spool = stack.enter_context(tempfile.TemporaryFile(prefix="stretto-"))  # noqa: SIM115
+    packets = cast("BinaryIO", spool)
+    import_fxt(cast("BinaryIO", file), packets.write)
+    packets.seek(0)
+    return packets

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import zlib
+from contextlib import ExitStack
+from os import PathLike
 from typing import TYPE_CHECKING, cast
 
 from stretto.analysis.open_packets import open_packets, open_trace
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
     from typing import BinaryIO
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 PIECE_BYTES = 1 << 20
 
 UNREAD = {
+    "stretto_cut_off": "end of the file, which was cut off or is damaged",
     "stretto_unread_bytes": "bytes at the end, or in damaged places",
     "stretto_undecodable_packets": "malformed packets",
     "stretto_unread_packets": "packets of kinds that are not imported yet",
@@ -29,11 +31,14 @@ UNREAD = {
 
 
 def import_trace(
-    trace: str | os.PathLike[str] | bytes | BinaryIO,
+    trace: str | PathLike[str] | bytes | BinaryIO,
     watch: Callable[[bytes], object] = lambda _: None,
     inflate: Callable[[bytes], bytes] = zlib.decompress,
 ) -> _native.TraceImporter:
-    """Import a trace: Perfetto's or Fuchsia's format, compressed by gzip or not.
+    """Import a trace: Perfetto's or Fuchsia's format, or Chrome's JSON.
+
+    It may be compressed by gzip or zstd, and be the only file of a zip or tar archive. If it is
+    damaged, it is read up to the damage, and a statistic says so.
 
     Args:
         trace: A path (`-` is standard input), the bytes of a trace, or a file that is read from
@@ -45,29 +50,38 @@ def import_trace(
         OSError: The file can't be read.
         DecodeError: The file is not a trace.
     """
-    if isinstance(trace, bytes | bytearray | memoryview):
-        with open_packets(io.BufferedReader(io.BytesIO(trace))) as packets:
-            return _import(packets, watch, inflate)
-    if hasattr(trace, "read"):
-        file = cast("BinaryIO", trace)
-        buffered = file if hasattr(file, "peek") else io.BufferedReader(cast("io.RawIOBase", file))
-        with open_packets(cast("io.BufferedReader", buffered)) as packets:
-            return _import(packets, watch, inflate)
-    with open_trace(str(trace)) as packets:
-        return _import(packets, watch, inflate)
-
-
-def _import(
-    packets: BinaryIO, watch: Callable[[bytes], object], inflate: Callable[[bytes], bytes]
-) -> _native.TraceImporter:
     from stretto import _native  # Other readers work without the native part.
 
     importer = _native.TraceImporter(inflate)
+
+    def damaged(_: str) -> None:
+        importer.cut_off()
+
+    with ExitStack() as stack:
+        if isinstance(trace, str | PathLike):
+            opened = open_trace(str(trace), damaged, reads_json=True)
+        else:
+            opened = open_packets(_buffered(trace), damaged, reads_json=True)
+        _read(stack.enter_context(opened), importer, watch)
+    return importer
+
+
+def _buffered(trace: bytes | BinaryIO) -> io.BufferedReader:
+    if isinstance(trace, bytes | bytearray | memoryview):
+        return io.BufferedReader(io.BytesIO(trace))
+    if hasattr(trace, "peek"):
+        return cast("io.BufferedReader", trace)
+    return io.BufferedReader(cast("io.RawIOBase", trace))
+
+
+def _read(
+    packets: BinaryIO, importer: _native.TraceImporter, watch: Callable[[bytes], object]
+) -> None:
     while piece := packets.read(PIECE_BYTES):
         importer.feed(piece)
-        watch(piece)
+        if not importer.is_json():
+            watch(piece)
     importer.finish()
-    return importer
 
 
 def statistics(importer: _native.TraceImporter) -> dict[str, int]:

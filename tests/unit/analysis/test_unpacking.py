@@ -1,0 +1,128 @@
+"""Compressed and archived traces are unpacked; damaged ones are read up to the damage."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import tarfile
+import zipfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from stretto.analysis.trace_summary import summarize
+from stretto.analysis.trace_tables import import_trace, statistics
+from stretto.analysis.unpacking import unpack
+from stretto.base.errors import DecodeError
+
+CONTENT = b"content " * 10_000
+JSON = b'{"traceEvents": [%s]}' % b",".join(
+    b'{"ph": "X", "ts": %d, "dur": 1, "pid": 1, "tid": 1, "name": "call %d"}' % (10 * i, i * i)
+    for i in range(20_000)
+)
+
+
+def zipped(*names: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            archive.writestr(name, CONTENT)
+    return file.getvalue()
+
+
+def tarred(content: bytes) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        folder = tarfile.TarInfo("folder")
+        folder.type = tarfile.DIRTYPE
+        archive.addfile(folder)
+        member = tarfile.TarInfo("folder/trace")
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return file.getvalue()
+
+
+def unpacked(data: bytes, damage: list[str] | None = None) -> bytes:
+    reasons: list[str] = []
+    with ExitStack() as stack:
+        content = unpack(io.BufferedReader(io.BytesIO(data)), stack, reasons.append).read()
+    if damage is None:
+        assert not reasons
+    else:
+        damage += reasons
+    return content
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        CONTENT,
+        gzip.compress(CONTENT),
+        zipped("trace"),
+        tarred(gzip.compress(CONTENT)),
+        gzip.compress(tarred(CONTENT)),
+    ],
+    ids=["plain", "gzip", "zip", "gzip in tar", "tar in gzip"],
+)
+def test_layers_are_removed(data: bytes) -> None:
+    assert unpacked(data) == CONTENT
+
+
+def test_zip_is_read_from_a_file_without_positions() -> None:
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+    with ExitStack() as stack:
+        file = io.BufferedReader(Pipe(zipped("trace")))
+        assert unpack(file, stack, pytest.fail).read() == CONTENT
+
+
+def test_zstd_is_read_or_the_error_says_what_is_missing() -> None:
+    if sys.version_info < (3, 14):
+        with pytest.raises(DecodeError, match="compressed by zstd"):
+            unpacked(b"\x28\xb5\x2f\xfd")
+        return
+    from compression import zstd
+
+    assert unpacked(zstd.compress(CONTENT)) == CONTENT
+    damage: list[str] = []
+    assert CONTENT.startswith(unpacked(zstd.compress(CONTENT)[:-9], damage))
+    assert damage
+
+
+def test_archive_of_several_files_is_refused_with_their_names() -> None:
+    with pytest.raises(DecodeError, match="zip archive of 2 files, not of one: a, b"):
+        unpacked(zipped("a", "b"))
+
+
+def test_damaged_archive_is_refused() -> None:
+    with pytest.raises(DecodeError, match="zip archive can't be read"):
+        unpacked(zipped("a")[:100])
+
+
+def test_cut_compression_is_read_up_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "trace.gz"
+    compressed = gzip.compress(JSON)
+    path.write_bytes(compressed[: len(compressed) // 2])
+    importer = import_trace(path)
+    assert statistics(importer)["stretto_cut_off"] == 1
+    names = [row[5] for row in importer.rows("slice")[1]]
+    assert 5_000 < len(names) < 15_000
+    assert names == [f"call {i * i}" for i in range(len(names))]
+    assert any("cut off" in text for _, text in summarize(importer).unread)
+
+
+def test_json_object_without_its_end_is_cut_off() -> None:
+    assert statistics(import_trace(JSON))["stretto_cut_off"] == 0
+    whole = statistics(import_trace(JSON[:-1]))
+    assert (whole["stretto_cut_off"], whole["stretto_unread_bytes"]) == (1, 0)
+    cut = statistics(import_trace(JSON[:-10]))
+    assert cut["stretto_cut_off"] == 1
+    assert cut["stretto_unread_bytes"] > 0
+
+
+def test_watch_gets_no_json() -> None:
+    import_trace(JSON, watch=pytest.fail)
