@@ -30,7 +30,7 @@ static inline char* form(char* text, const uint8_t* data, size_t size,
     text += sprintf(text, first ? "%u" : " %u", f.number);
     if (f.wire_type == ST_WIRE_VARINT)
       text += sprintf(text, ":%llu", (unsigned long long)f.value);
-    else if (nested >> f.number & 1)
+    else if (f.number < 32 && nested >> f.number & 1)
       text = form(stpcpy(text, "{"), f.data, f.size, 0), *text++ = '}';
     else
       text += sprintf(text, ":'%.*s'", (int)f.size, (const char*)f.data);

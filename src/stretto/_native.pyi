@@ -1111,3 +1111,37 @@ class ProcessReader:
 
     def forget(self) -> None:
         """Forget also which processes were described."""
+
+@final
+class FtraceReader:
+    """Reads events of the kernel from `trace_pipe_raw`, and converts them.
+
+    Args:
+        events: For each event (id, number, form, fields, descriptor): `number` is that of its field
+            in FtraceEvent; `form` is 1, or 2 and 3 for compact sched_switch and sched_waking;
+            `descriptor` is the GenericEventDescriptor of an event that FtraceEvent doesn't know.
+            Each field is (number, offset, size, kind), as in native/probes/ftrace_bundle.h.
+        page_size: The size of a page of the ring buffer.
+        cpu_count: One more than the highest number of a CPU.
+
+    Raises:
+        ValueError: An event can't be converted in this way.
+    """
+
+    def __new__(
+        cls,
+        events: tuple[
+            tuple[int, int, int, tuple[tuple[int, int, int, int], ...], bytes | None], ...
+        ],
+        page_size: int,
+        cpu_count: int,
+    ) -> Self: ...
+    def read(self, fd: int, cpu: int, /) -> tuple[list[bytes], bool]:
+        """Read a batch of pages of a CPU.
+
+        Returns:
+            Encoded FtraceEventBundles, and whether the CPU may have more pages.
+        """
+
+    def errors(self) -> list[int]:
+        """Return the FtraceParseStatus of all damage that was found."""

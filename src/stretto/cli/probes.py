@@ -27,6 +27,7 @@ Record this machine beside its programs: a producer with Perfetto's data sources
 
 A session starts a data source that its config names, and only then are files read:
 
+  linux.ftrace           events of the kernel: scheduling, wake-ups, interrupts, system calls
   linux.process_stats    processes and threads: names, memory, CPU time, open files
   linux.sys_stats        memory, CPU times, interrupts, frequencies, disks, pressure
   linux.system_info      the CPUs, and the names of interrupts
@@ -40,8 +41,9 @@ A session starts a data source that its config names, and only then are files re
     process_stats_config { scan_all_processes_on_start: true proc_stats_poll_ms: 1000 }
   } }
 
-The service may start later, or again: the connection is retried. Root is not needed; files that
-only root may read are left out (/proc/slabinfo, open files of other users' processes).
+The service may start later, or again: the connection is retried. Only linux.ftrace needs root, and
+tracefs (mount -t tracefs nodev /sys/kernel/tracing). Files that only root may read are left out
+(/proc/slabinfo, open files of other users' processes).
 """
 
 EPILOG = """\
@@ -73,7 +75,7 @@ def run(arguments: Sequence[str]) -> int:
     signals = {each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # Threads that start later inherit this.
     thread = RunnerThread()
-    Probe.machine = Machine(thread.runner, thread.call, SystemClock())
+    Probe.machine = Machine(thread.runner, thread.call, SystemClock(), tell=_tell)
     address = producer_socket()
     backend = AlwaysOnBackend(address, PRODUCER)
     backend.connect_producer(ProducerConnection(DATA_SOURCES))

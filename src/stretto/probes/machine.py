@@ -24,6 +24,7 @@ class Machine:
         call: Runs a function on the runner's thread, and returns when it has run.
         clock: The trace clock.
         root: The folder with `proc` and `sys`.
+        tell: Shows a message to the user.
     """
 
     def __init__(
@@ -32,10 +33,12 @@ class Machine:
         call: Callable[[Callable[[], object]], object],
         clock: Clock,
         root: str = "/",
+        tell: Callable[[str], object] = lambda _message: None,
     ) -> None:
         self.runner = runner
         self.call = call
         self.now_ns = clock.boottime_ns
+        self.tell = tell
         self._root = root
 
     def path(self, path: str) -> str:

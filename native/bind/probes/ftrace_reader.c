@@ -1,0 +1,205 @@
+/* FtraceReader: events of the kernel from trace_pipe_raw, as messages.
+ *
+ *   reader = FtraceReader(events, page_size, cpu_count)
+ *   bundles, more = reader.read(fd, cpu)     encoded FtraceEventBundles
+ *   reader.errors()                          FtraceParseStatus of what was damaged
+ *
+ * An event is a tuple (id, number, form, fields, descriptor), a field a tuple
+ * (number, offset, size, kind); probes/ftrace_bundle.h has the forms and kinds.
+ * The GIL is released while pages are read and converted.
+ */
+#include "probes/ftrace_reader.h"
+
+#include "bind/common/arguments.h"
+#include "bind/common/errors.h"
+#include "bind/common/types.h"
+#include "bind/probes/message_bytes.h"
+
+enum { MAX_PAGE_SIZE = 1 << 16, MAX_CPUS = 1 << 14, MAX_ID = UINT16_MAX };
+
+struct ftrace_reader {
+  PyObject_HEAD
+  struct st_ftrace_reader* reader;
+  struct st_ftrace_table table;
+  struct message_bytes message;
+  /* The events: the table points to their descriptors. */
+  PyObject* rows;
+  bool is_busy;
+};
+
+static struct st_ftrace_field* fields_from(PyObject* rows) {
+  Py_ssize_t count = PyTuple_GET_SIZE(rows);
+  struct st_ftrace_field* fields =
+      PyMem_Calloc((size_t)count + 1, sizeof *fields);
+  if (!fields)
+    return (void*)PyErr_NoMemory();
+  for (Py_ssize_t i = 0; i < count; i++) {
+    struct st_ftrace_field* f = &fields[i];
+    PyObject* row = PyTuple_GET_ITEM(rows, i);
+    if (!st_bind_is_row(row) ||
+        !PyArg_ParseTuple(row, "IHHb", &f->number, &f->offset, &f->size,
+                          &f->kind)) {
+      PyMem_Free(fields);
+      return NULL;
+    }
+  }
+  return fields;
+}
+
+static bool add_event(struct st_ftrace_table* table, PyObject* row) {
+  struct st_ftrace_event event = {0};
+  int id;
+  PyObject* fields;
+  Py_ssize_t size;
+  if (!st_bind_is_row(row) ||
+      !PyArg_ParseTuple(row, "iIbO!z#", &id, &event.number, &event.form,
+                        &PyTuple_Type, &fields, &event.descriptor, &size))
+    return false;
+  event.descriptor_size = (size_t)size;
+  event.field_count = (uint32_t)PyTuple_GET_SIZE(fields);
+  event.fields = fields_from(fields);
+  if (!event.fields)
+    return false;
+  if (id >= 0 && id <= MAX_ID && !table->events[id].fields &&
+      st_ftrace_event_is_valid(&event)) {
+    table->events[id] = event;
+    return true;
+  }
+  PyMem_Free((void*)event.fields);
+  PyErr_Format(PyExc_ValueError, "the event %d can't be converted", id);
+  return false;
+}
+
+static bool set_table(struct ftrace_reader* self) {
+  Py_ssize_t count = PyTuple_GET_SIZE(self->rows);
+  self->table.events = PyMem_Calloc(MAX_ID + 1, sizeof *self->table.events);
+  if (!self->table.events)
+    return PyErr_NoMemory();
+  self->table.count = MAX_ID + 1;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (!add_event(&self->table, PyTuple_GET_ITEM(self->rows, i)))
+      return false;
+  }
+  return true;
+}
+
+static PyObject* ftrace_reader_new(PyTypeObject* type, PyObject* args,
+                                   PyObject* kwargs) {
+  ST_BIND_SIGNATURE(kSignature, 3, "FtraceReader", "events", "page_size",
+                    "cpu_count");
+  PyObject* in[3];
+  int64_t page_size, cpus;
+  if (!st_bind_new_arguments(&kSignature, args, kwargs, in) ||
+      !st_bind_is_row(in[0]) ||
+      !st_bind_integer(in[1], "page_size", ST_FTRACE_PAGE_HEADER_SIZE,
+                       MAX_PAGE_SIZE, &page_size) ||
+      !st_bind_integer(in[2], "cpu_count", 1, MAX_CPUS, &cpus))
+    return NULL;
+  struct ftrace_reader* self = (struct ftrace_reader*)type->tp_alloc(type, 0);
+  if (!self)
+    return NULL;
+  self->rows = Py_NewRef(in[0]);
+  if (set_table(self)) {
+    self->reader =
+        st_ftrace_reader_new(self->table, (size_t)page_size, (uint32_t)cpus);
+    if (self->reader)
+      return (PyObject*)self;
+    PyErr_NoMemory();
+  }
+  Py_DECREF(self);
+  return NULL;
+}
+
+static void ftrace_reader_dealloc(PyObject* object) {
+  struct ftrace_reader* self = (struct ftrace_reader*)object;
+  st_ftrace_reader_free(self->reader);
+  message_bytes_free(&self->message);
+  for (size_t i = 0; self->table.events && i < self->table.count; i++)
+    PyMem_Free((void*)self->table.events[i].fields);
+  PyMem_Free(self->table.events);
+  Py_XDECREF(self->rows);
+  st_bind_free(object);
+}
+
+/* Reads a batch of pages if `fd` is not negative.  Writes the next bundle. */
+static bool next_bundle(struct ftrace_reader* self, int fd, uint32_t cpu,
+                        bool* more) {
+  bool has_bundle;
+  Py_BEGIN_ALLOW_THREADS
+  if (fd >= 0)
+    *more = st_ftrace_read(self->reader, fd, cpu);
+  message_bytes_begin(&self->message);
+  has_bundle = st_ftrace_next_bundle(self->reader, &self->message.root);
+  Py_END_ALLOW_THREADS
+  return has_bundle;
+}
+
+static bool append_bundle(struct ftrace_reader* self, PyObject* list) {
+  PyObject* bytes = message_bytes_take(&self->message);
+  bool done = bytes && PyList_Append(list, bytes) == 0;
+  Py_XDECREF(bytes);
+  return done;
+}
+
+static PyObject* ftrace_reader_read(PyObject* object, PyObject* args) {
+  struct ftrace_reader* self = (struct ftrace_reader*)object;
+  int fd;
+  unsigned cpu;
+  if (!PyArg_ParseTuple(args, "iI:read", &fd, &cpu))
+    return NULL;
+  if (fd < 0 || cpu >= self->reader->cpu_count)
+    return PyErr_Format(PyExc_ValueError, "there is no CPU %u, or no file %d",
+                        cpu, fd);
+  if (self->is_busy) {
+    set_protocol_error("another thread uses this FtraceReader");
+    return NULL;
+  }
+  PyObject* list = PyList_New(0);
+  if (!list)
+    return NULL;
+  bool more = false, done = true;
+  self->is_busy = true;
+  while (done && next_bundle(self, fd, cpu, &more)) {
+    done = append_bundle(self, list);
+    fd = -1;
+  }
+  self->is_busy = false;
+  if (!done) {
+    Py_DECREF(list);
+    return NULL;
+  }
+  return Py_BuildValue("NO", list, more ? Py_True : Py_False);
+}
+
+static PyObject* ftrace_reader_errors(PyObject* object,
+                                      PyObject* Py_UNUSED(none)) {
+  uint32_t errors = ((struct ftrace_reader*)object)->reader->bundle.errors;
+  PyObject* list = PyList_New(0);
+  for (int status = 0; list && status < ST_FTRACE_STATUS_END; status++) {
+    PyObject* number = errors >> status & 1 ? PyLong_FromLong(status) : NULL;
+    if (number && PyList_Append(list, number) < 0)
+      Py_CLEAR(list);
+    Py_XDECREF(number);
+  }
+  return list;
+}
+
+static PyMethodDef kMethods[] = {
+    {"read", ftrace_reader_read, METH_VARARGS, NULL},
+    {"errors", ftrace_reader_errors, METH_NOARGS, NULL},
+    {0},
+};
+
+static PyType_Slot kSlots[] = {
+    {Py_tp_new, ftrace_reader_new},
+    {Py_tp_dealloc, ftrace_reader_dealloc},
+    {Py_tp_methods, kMethods},
+    {0},
+};
+
+static PyType_Spec kSpec =
+    ST_BIND_SPEC("FtraceReader", struct ftrace_reader, 0, kSlots);
+
+ST_BIND_PART(ftrace_reader) {
+  return st_bind_add_type(module, &kSpec);
+}

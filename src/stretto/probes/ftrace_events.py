@@ -1,0 +1,187 @@
+"""Events of the kernel: from their format files to what `_native.FtraceReader` converts.
+
+An event whose name FtraceEvent knows is written as that message, with the fields that both have.
+Any other event is generic: a field of FtraceEvent with a number of its own, described in the trace.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stretto.protos.trace import FtraceEvent, FtraceEventBundle
+from stretto.protozero.wire import bytes_field, varint_field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import TypeAlias
+
+    Row: TypeAlias = tuple[int, int, int, tuple[tuple[int, int, int, int], ...], bytes | None]
+    """An event as `_native.FtraceReader` takes it."""
+
+FIRST_GENERIC = 65_536
+"""The number of the first generic event in FtraceEvent."""
+
+PLAIN, COMPACT_SWITCH, COMPACT_WAKING = 1, 2, 3
+SIGNED, UNSIGNED, CHARS, REST, LOC_STRING, LOC_BYTES, U64_ARRAY, DEVICE = range(8)
+"""Kinds of fields (native/probes/ftrace_bundle.h)."""
+
+COMPACT = {
+    "sched/sched_switch": (COMPACT_SWITCH, ("prev_state", "next_pid", "next_prio", "next_comm")),
+    "sched/sched_waking": (COMPACT_WAKING, ("pid", "target_cpu", "prio", "comm")),
+}
+"""The events of CompactSched, and their fields in its order."""
+
+DYNAMIC_GROUPS = {"kprobes", "uprobes", "synthetic", "eprobes"}
+"""Groups whose events the user has named: a name known to FtraceEvent may be another event."""
+
+_ID = re.compile(r"^ID: (\d{1,5})$", re.M)
+_FIELD = re.compile(
+    r"^\tfield:([^;\n]{1,200});\toffset:(\d{1,5});\tsize:(\d{1,5});\tsigned:([01]);$", re.M
+)
+_DECLARATION = re.compile(r"(.*?)\s*\b([A-Za-z_]\w*)(\[[^\]]*\])?")
+_COMMON = "common_"
+_BYTE_TYPES = ("u8", "__u8", "unsigned char")
+_INTEGERS = (1, 2, 4, 8)
+_SIGNED_TYPES = {"int32": 4, "int64": 8, "enum": 4, "sint32": 4, "sint64": 8}
+_UNSIGNED_TYPES = {"bool": 1, "uint32": 4, "uint64": 8}
+_STRINGS = (CHARS, REST, LOC_STRING)
+_GENERIC_TYPES = {SIGNED: 3, UNSIGNED: 4, DEVICE: 4, LOC_BYTES: 12, **dict.fromkeys(_STRINGS, 9)}
+"""Types in a FieldDescriptorProto: int64, uint64, bytes, string."""
+
+
+class Field:
+    """A field of an event, as its format file declares it. `kind` is None if it is unsupported."""
+
+    __slots__ = ("kind", "name", "offset", "size")
+
+    def __init__(self, name: str, offset: int, size: int, kind: int | None) -> None:
+        self.name = name
+        self.offset = offset
+        self.size = size
+        self.kind = kind
+
+    def fits(self, proto_type: str) -> bool:
+        """Whether the value can be written as this type without a change of its sign or range."""
+        if self.kind == SIGNED:
+            return self.size <= _SIGNED_TYPES.get(proto_type, 0)
+        if self.kind == UNSIGNED:
+            return self.size <= _UNSIGNED_TYPES.get(proto_type, 0)
+        if self.kind in (U64_ARRAY, DEVICE):
+            return proto_type == "uint64"
+        return proto_type == ("bytes" if self.kind == LOC_BYTES else "string")
+
+
+class Format:
+    """An event, as its format file declares it.
+
+    Args:
+        name: Group and name, such as `sched/sched_switch`.
+        text: The format file.
+
+    Raises:
+        ValueError: The file is not of the kernel's form.
+    """
+
+    def __init__(self, name: str, text: str) -> None:
+        found = _ID.search(text)
+        if found is None:
+            raise ValueError(f"{name}: the format file has no ID")
+        self.name = name
+        self.id = int(found[1])
+        self.fields = [f for f in map(_field, _FIELD.findall(text)) if f is not None]
+
+
+def _field(row: tuple[str, str, str, str]) -> Field | None:
+    found = _DECLARATION.fullmatch(row[0])
+    if found is None or found[2].startswith(_COMMON):
+        return None
+    kind = _kind(found[1], found[3] or "", int(row[2]), signed=row[3] == "1")
+    return Field(found[2], int(row[1]), int(row[2]), kind)
+
+
+def _kind(type_: str, array: str, size: int, *, signed: bool) -> int | None:
+    if type_.startswith("__data_loc"):
+        of_bytes = type_.removeprefix("__data_loc").strip().removesuffix("[]") in _BYTE_TYPES
+        return None if size != 4 else LOC_BYTES if of_bytes else LOC_STRING
+    if array:
+        if type_ == "char":
+            return CHARS if size else REST
+        return U64_ARRAY if type_ == "unsigned long" and size % 8 == 0 and size else None
+    if type_ == "char" and size == 0:
+        return REST
+    if type_ == "dev_t":
+        return DEVICE
+    if size not in _INTEGERS:
+        return None
+    return SIGNED if signed else UNSIGNED
+
+
+class EventTable:
+    """The events that one session records.
+
+    Args:
+        compact: Whether sched_switch and sched_waking are written as CompactSched.
+        generic: Whether events that FtraceEvent doesn't know are written.
+    """
+
+    def __init__(self, *, compact: bool = True, generic: bool = True) -> None:
+        self.rows: list[Row] = []
+        self._compact = compact
+        self._generic = generic
+        self._generic_count = 0
+
+    def add(self, format_: Format) -> bool:
+        """Add an event; return False if it is generic, and generic events are not written."""
+        group, name = format_.name.split("/")
+        known = FtraceEvent.LAYOUT.by_name.get(name)
+        if self._compact and (row := _compact_row(format_)):
+            self.rows.append(row)
+        elif known is not None and known.codec.is_message and group not in DYNAMIC_GROUPS:
+            layout = known.codec.message_class.LAYOUT  # type: ignore[attr-defined]
+            fields = ((f, layout.by_proto_name(f.name)) for f in format_.fields)
+            numbered = tuple(
+                (proto.number, f.offset, f.size, f.kind)
+                for f, proto in fields
+                if proto is not None and f.kind is not None and f.fits(proto.codec.kind)
+            )
+            self.rows.append((format_.id, known.number, PLAIN, numbered, None))
+        elif self._generic:
+            self.rows.append(self._generic_row(format_))
+        else:
+            return False
+        return True
+
+    def _generic_row(self, format_: Format) -> Row:
+        number = FIRST_GENERIC + self._generic_count
+        self._generic_count += 1
+        fields = [f for f in format_.fields if f.kind in _GENERIC_TYPES]
+        descriptor = FtraceEventBundle.GenericEventDescriptor(
+            field_id=number,
+            group_name=format_.name.split("/")[0],
+            event_descriptor=_descriptor(format_.name.split("/")[1], fields),
+        )
+        numbered = tuple((at, f.offset, f.size, f.kind or SIGNED) for at, f in enumerate(fields, 1))
+        return format_.id, number, PLAIN, numbered, descriptor.encode()
+
+
+def _compact_row(format_: Format) -> Row | None:
+    """Return an event of CompactSched; None if it is another one, or has another layout."""
+    form, names = COMPACT.get(format_.name, (0, ()))
+    fields = {f.name: f for f in format_.fields}
+    if not form or not fields.keys() >= set(names):
+        return None
+    chosen = [fields[name] for name in names]
+    if [f.kind for f in chosen] != [SIGNED, SIGNED, SIGNED, CHARS] or chosen[3].size != 16:
+        return None
+    return format_.id, 0, form, tuple((0, f.offset, f.size, f.kind or 0) for f in chosen), None
+
+
+def _descriptor(name: str, fields: Iterable[Field]) -> bytes:
+    """Return a DescriptorProto with fields that are numbered from 1."""
+    message = bytes_field(1, name.encode())
+    for number, field in enumerate(fields, 1):
+        type_ = _GENERIC_TYPES[field.kind or SIGNED]
+        row = bytes_field(1, field.name.encode()) + varint_field(3, number)
+        message += bytes_field(2, row + varint_field(4, 1) + varint_field(5, type_))
+    return message

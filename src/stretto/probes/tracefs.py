@@ -1,0 +1,197 @@
+"""tracefs: the kernel's folder for ftrace, and instances, which are ring buffers of their own.
+
+A private instance is made for each session: nobody else's events, buffers and clocks change. It is
+removed at the end. Its owner holds a lock on the folder; the kernel frees the lock when the owner
+has ended in any way, and the next owner removes what was left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+
+from stretto.base.errors import StrettoError
+
+FOLDERS = ("sys/kernel/tracing", "sys/kernel/debug/tracing")
+PREFIX = "stretto-"
+_STAT = re.compile(r"^([a-z ]+): ([0-9.]+)$", re.M)
+
+
+class TracefsError(StrettoError):
+    """What ftrace lacks here, and what to do."""
+
+
+class Folder:
+    """A folder of tracefs: the top one, or an instance."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def read(self, name: str) -> str:
+        """Return the contents of a file; empty if it can't be read."""
+        try:
+            with open(os.path.join(self.path, name), encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except OSError:
+            return ""
+
+    def write(self, name: str, text: str) -> bool:
+        """Write a file in one call, as the kernel demands; return False if it refuses the text."""
+        try:
+            fd = os.open(os.path.join(self.path, name), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            os.write(fd, text.encode())
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+        return True
+
+    def names(self, name: str) -> list[str]:
+        """Return the sorted names of the folders in a folder."""
+        try:
+            with os.scandir(os.path.join(self.path, name)) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        except OSError:
+            return []
+
+    def cpus(self) -> list[int]:
+        """Return the numbers of the CPUs that have a ring buffer."""
+        found = (name.removeprefix("cpu") for name in self.names("per_cpu"))
+        return sorted(int(number) for number in found if number.isdecimal())
+
+    def open_pipe(self, cpu: int) -> int:
+        """Return a descriptor of the pages of a CPU."""
+        path = os.path.join(self.path, f"per_cpu/cpu{cpu}/trace_pipe_raw")
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def cpu_stats(self, cpu: int) -> dict[str, float]:
+        """Return the counts of a CPU's ring buffer by the kernel's names."""
+        text = self.read(f"per_cpu/cpu{cpu}/stats")
+        return {name: float(value) for name, value in _STAT.findall(text)}
+
+
+class Tracefs(Folder):
+    """The top folder of tracefs.
+
+    Args:
+        root: The folder with `sys`.
+
+    Raises:
+        TracefsError: It isn't mounted, or this user may not use it.
+    """
+
+    def __init__(self, root: str) -> None:
+        folders = [os.path.join(root, folder) for folder in FOLDERS]
+        found = [path for path in folders if os.path.exists(os.path.join(path, "instances"))]
+        if not found:
+            refused = any(os.path.isdir(path) and not os.access(path, os.X_OK) for path in folders)
+            raise TracefsError(
+                "tracefs is not readable for this user; run `stretto probes` as root"
+                if refused
+                else "tracefs is not mounted; as root: mount -t tracefs nodev /sys/kernel/tracing"
+            )
+        super().__init__(found[0])
+
+    def make_instance(self) -> Instance:
+        """Make a private instance; first remove those whose owners have ended.
+
+        Raises:
+            TracefsError: The user may not.
+        """
+        self.remove_left()
+        number = 0
+        while True:
+            number += 1
+            path = os.path.join(self.path, "instances", f"{PREFIX}{os.getpid()}-{number}")
+            try:
+                self._make(path)
+                return Instance(self, path, private=True)
+            except FileExistsError:
+                continue  # Another session of this process has it.
+            except OSError as error:
+                raise TracefsError(
+                    f"can't make an ftrace instance: {error.strerror}; run `stretto probes` as root"
+                ) from None
+
+    def instance(self, name: str) -> Instance:
+        """Return an instance that the user has made.
+
+        Raises:
+            TracefsError: There is none, or another session uses it.
+        """
+        path = os.path.join(self.path, "instances", name)
+        if "/" in name or name.startswith("..") or not os.path.isdir(path):
+            raise TracefsError(f"there is no ftrace instance {name!r} in {self.path}/instances")
+        return Instance(self, path, private=False)
+
+    def remove_left(self) -> None:
+        """Remove private instances whose owners have ended."""
+        for name in self.names("instances"):
+            if name.startswith(PREFIX):
+                try:
+                    Instance(self, os.path.join(self.path, "instances", name), private=True).close()
+                except TracefsError:
+                    pass  # Its owner records.
+
+    def _make(self, path: str) -> None:
+        os.mkdir(path)
+
+    def remove(self, path: str) -> None:
+        """Remove an instance, whose pipes are closed."""
+        os.rmdir(path)
+
+
+class Instance(Folder):
+    """An instance, locked by this process.
+
+    What `change` has written is restored by `close`; a private instance is removed instead.
+
+    Raises:
+        TracefsError: Another process uses it.
+    """
+
+    def __init__(self, tracefs: Tracefs, path: str, *, private: bool) -> None:
+        super().__init__(path)
+        self._tracefs = tracefs
+        self._private = private
+        self._changed: dict[str, str] = {}
+        self._lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise TracefsError(f"{path} is in use by another session") from None
+        if not private and self.read("set_event").strip():
+            os.close(self._lock)
+            raise TracefsError(f"{path} is in use: events are enabled in it")
+
+    def change(self, name: str, text: str) -> bool:
+        """Write a file, and remember its contents for `close`; return whether that was possible."""
+        before = self.read(name)
+        if not self.write(name, text):
+            return False
+        self._changed.setdefault(name, _restorable(before))
+        return True
+
+    def close(self) -> None:
+        """Restore what was changed, or remove the private instance, and unlock it."""
+        try:
+            if self._private:
+                self._tracefs.remove(self.path)
+            else:
+                for name, text in reversed(self._changed.items()):
+                    self.write(name, text)
+        except OSError:
+            pass  # The next start removes it.
+        finally:
+            os.close(self._lock)
+
+
+def _restorable(text: str) -> str:
+    """Return the value to write from what a file shows: `local [boot]` is the choice `boot`."""
+    chosen = re.search(r"\[([\w-]+)\]", text)
+    return chosen[1] if chosen else text.split(" (")[0].strip() or " "
