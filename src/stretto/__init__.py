@@ -56,6 +56,9 @@ if TYPE_CHECKING:  # `client.pure` has the same names with looser types.
     from stretto.client.tracing_session import TracingSession
 else:
     try:
+        from stretto import _package_finder
+
+        _package_finder.install(__path__[0])
         from stretto.client.api import *  # noqa: F403  # its names are listed above
     except ImportError:
         from stretto.client.pure import *  # noqa: F403  # it has the same public names
