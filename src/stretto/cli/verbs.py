@@ -36,6 +36,7 @@ VERBS = {
     "bridge": ("stretto.cli.bridge", "let the Perfetto UI record on this machine"),
     "flows": ("stretto.cli.flows.command", "show the RPC calls of a trace"),
     "summary": ("stretto.cli.summary", "show what was slow in a trace, and what was lost"),
+    "diff": ("stretto.cli.diff", "compare two traces, or groups of traces, by function"),
     "query": ("stretto.cli.query", "run SQL on a trace"),
     "convert": ("stretto.cli.convert.command", "convert a trace to FXT, text or JSON, and back"),
     "view": ("stretto.cli.view", "show a trace in the Perfetto UI"),

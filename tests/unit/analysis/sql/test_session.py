@@ -28,6 +28,12 @@ def processor(trace: bytes) -> TraceProcessor:
     return TraceProcessor(trace)
 
 
+@pytest.fixture(scope="module")
+def shared(trace: bytes) -> TraceProcessor:
+    """A processor for statements that create nothing under a name that another test uses."""
+    return TraceProcessor(trace)
+
+
 def value(processor: TraceProcessor, expression: str) -> object:
     ((found,),) = processor.query(f"select {expression}").fetchall()
     return found
@@ -38,10 +44,10 @@ class TestArguments:
         ("key", "expected"), [("size", 3), ("ratio", 0.5), ("label", "x"), ("on", 1), ("no", None)]
     )
     def test_argument_has_its_type(
-        self, processor: TraceProcessor, key: str, expected: object
+        self, shared: TraceProcessor, key: str, expected: object
     ) -> None:
         found = value(
-            processor, f"extract_arg(arg_set_id, 'debug.{key}') from slice where name = 'outer'"
+            shared, f"extract_arg(arg_set_id, 'debug.{key}') from slice where name = 'outer'"
         )
         assert found == expected
         assert type(found) is type(expected)
@@ -123,20 +129,20 @@ ERRORS = [
         "calls itself",
     ),
     ("create perfetto macro m() returns Expr as m!(); select m!()", "contains itself"),
-    ("create perfetto function f(x LONG) returns LONG as select 1; select f()", "has 1 arguments"),
+    ("create perfetto function g(x LONG) returns LONG as select 1; select g()", "has 1 arguments"),
     (
-        "create perfetto macro m() returns Expr as 1; create perfetto macro m() returns Expr as 2",
-        "there is a macro m already",
+        "create perfetto macro n() returns Expr as 1; create perfetto macro n() returns Expr as 2",
+        "there is a macro n already",
     ),
 ]
 
 
 @pytest.mark.parametrize(("sql", "complaint"), ERRORS)
 def test_error_says_what_is_wrong_and_where(
-    processor: TraceProcessor, sql: str, complaint: str
+    shared: TraceProcessor, sql: str, complaint: str
 ) -> None:
     with pytest.raises(QueryError) as raised:
-        processor.query(sql)
+        shared.query(sql)
     assert complaint in str(raised.value)
 
 

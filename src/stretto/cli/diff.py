@@ -1,0 +1,170 @@
+"""The verb `diff`: compares two traces, or two groups of them, for people and for CI."""
+
+from __future__ import annotations
+
+import glob
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stretto.analysis.trace_diff import MIN_GROUP, Change, compare, self_times
+from stretto.analysis.trace_tables import import_trace
+from stretto.base.errors import CommandError, DecodeError
+from stretto.cli.record.detail_lines import time_text
+from stretto.cli.text_table import as_table
+from stretto.cli.verb_parser import VerbParser
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from stretto.analysis.trace_diff import Calls
+
+DESCRIPTION = """\
+Compare the self times of functions and slices in two traces, or in two groups of traces: each of
+BEFORE and AFTER is a trace, a folder of traces, or a quoted pattern. Needs no other package.
+
+  stretto diff before.pftrace after.pftrace
+  stretto diff --fail-above 10% 'main-*.pftrace' 'branch-*.pftrace'
+
+Three or more traces on each side tell changes from noise best.
+"""
+
+_LIMIT = 20
+
+
+def _percent(text: str) -> float:
+    """Parse `10%` or `10`."""
+    value = float(text.removesuffix("%")) / 100
+    if not value >= 0:
+        raise ValueError(text)
+    return value
+
+
+_percent.__name__ = "percentage"  # argparse shows this name in its messages.
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = VerbParser("diff", DESCRIPTION)
+    parser.add_argument("before", metavar="BEFORE")
+    parser.add_argument("after", metavar="AFTER")
+    parser.add_argument(
+        "--fail-above",
+        metavar="PERCENT",
+        type=_percent,
+        help="exit with status 1 if the time of a function or slice, or of all, grew by more",
+    )
+    parser.add_argument(
+        "--min-share",
+        metavar="PERCENT",
+        type=_percent,
+        default=0.01,
+        help="--fail-above leaves out what has a smaller share of the time (default: 1%%)",
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--limit", metavar="N", type=int, default=_LIMIT, help="lines of the table")
+    return parser.parse_args(arguments)
+
+
+def _paths(text: str) -> list[str]:
+    path = Path(text)
+    if path.is_dir():
+        return sorted(str(file) for file in path.iterdir() if file.is_file())
+    return [text] if path.exists() else sorted(glob.glob(text))
+
+
+def _read(text: str) -> list[dict[tuple[str, str], Calls]]:
+    paths = _paths(text)
+    if not paths:
+        raise CommandError(f"diff: there is no trace {text!r}.", 2)
+    times = []
+    for path in paths:
+        try:
+            times.append(self_times(import_trace(path)))
+        except DecodeError as error:
+            raise CommandError(f"diff: can't read {path!r}: {error}.") from error
+        except OSError as error:
+            reason = error.strerror or error
+            raise CommandError(f"diff: can't read {path!r}: {reason}.", 2) from error
+    return times
+
+
+def _ratio_text(change: Change) -> str:
+    if not change.before:
+        return "new"
+    return "gone" if not change.after else f"{change.ratio:+.1%}"
+
+
+_NOISE = {True: "noise", False: "", None: "few calls"}
+
+
+def _row(change: Change) -> tuple[object, ...]:
+    return (
+        _ratio_text(change),
+        time_text(change.before),
+        time_text(change.after),
+        f"{change.calls_before:.4g}",
+        f"{change.calls_after:.4g}",
+        _NOISE[change.is_noise],
+        change.name,
+        change.category,
+    )
+
+
+def _as_text(changes: list[Change], whole: Change, sizes: tuple[int, int], limit: int) -> str:
+    columns = ["change", "before", "after", "calls", "calls after", "", "name", "category"]
+    table = as_table(columns, [_row(change) for change in changes[:limit]], columns[:5])
+    more = f"and {len(changes) - limit} more\n" if len(changes) > limit else ""
+    hint = (
+        f"Noise is estimated from the calls: with {MIN_GROUP} or more traces on each side it is "
+        "measured.\n"
+        if min(sizes) < MIN_GROUP
+        else ""
+    )
+    times = f"{time_text(whole.before)} before, {time_text(whole.after)} after"
+    return f"Self time in slices: {times} ({_ratio_text(whole)})\n\n{table}{more}{hint}"
+
+
+def _as_json(changes: list[Change], whole: Change) -> str:
+    rows = [{**change._asdict(), "change": _ratio(change)} for change in changes]
+    value = {"before": whole.before, "after": whole.after, "change": _ratio(whole), "rows": rows}
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def _ratio(change: Change) -> float | None:
+    return change.ratio if change.before else None
+
+
+def _whole(changes: list[Change]) -> Change:
+    before, after = sum(c.before for c in changes), sum(c.after for c in changes)
+    return Change("", "all", before, after, 0, 0, 1, is_noise=None)
+
+
+def _failures(changes: list[Change], whole: Change, given: argparse.Namespace) -> list[str]:
+    limit = given.fail_above
+    if limit is None:
+        return []
+    slower = [c for c in changes if c.share >= given.min_share and not c.is_noise]
+    return [f"{c.name} {_ratio_text(c)}" for c in (whole, *slower) if c.ratio > limit]
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `stretto diff`.
+
+    Raises:
+        CommandError: A trace can't be read, or a time grew by more than `--fail-above`.
+    """
+    given = _parse(arguments)
+    before, after = _read(given.before), _read(given.after)
+    changes = compare(before, after)
+    whole = _whole(changes)
+    if given.format == "json":
+        print(_as_json(changes, whole), end="")
+    else:
+        print(_as_text(changes, whole, (len(before), len(after)), given.limit), end="")
+    failures = _failures(changes, whole, given)
+    if failures:
+        raise CommandError(
+            f"diff: grew by more than {given.fail_above:.0%}: {', '.join(failures)}."
+        )
+    return 0

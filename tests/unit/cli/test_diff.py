@@ -1,0 +1,110 @@
+"""`stretto diff` compares the self times of two traces or groups, and fails beyond a budget."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+import stretto
+from stretto.cli.main import main
+from tests.support.recorded_events import record
+
+category = stretto.Category("test.diff")
+
+
+def save(path: Path, handler_ns: list[int], other_ns: int = 50_000) -> str:
+    """Save a trace: slices `request`, each with a slice `handler`, and one slice `rest`."""
+    with record() as recorded:
+        now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        track = stretto.Track("lane")
+        for duration in [*handler_ns, 0]:
+            outer = "request" if duration else "rest"
+            category.begin(outer, track=track, timestamp=now)
+            if duration:
+                category.begin("handler", track=track, timestamp=now + 1000)
+                category.end(track=track, timestamp=now + 1000 + duration)
+            now += 2000 + duration + (0 if duration else other_ns)
+            category.end(track=track, timestamp=now)
+    path.write_bytes(recorded.trace)
+    return str(path)
+
+
+def diff(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, object]]:
+    assert main(["diff", "--format", "json", *arguments]) == 0
+    return {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+
+
+def steady(mean: int) -> list[int]:
+    return [mean + i % 5 for i in range(20)]
+
+
+def test_only_the_function_that_is_slower_changes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, after = save(tmp_path / "a", steady(10_000)), save(tmp_path / "b", steady(13_000))
+    rows = diff(capsys, before, after)
+    assert rows["handler"]["change"] == pytest.approx(0.3, abs=0.001)
+    assert (rows["handler"]["is_noise"], rows["request"]["change"]) == (False, 0)
+
+
+def test_change_within_three_standard_errors_is_noise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = [5_000, 40_000] * 10
+    before, after = save(tmp_path / "a", wide), save(tmp_path / "b", [*wide[:-1], 50_000])
+    assert diff(capsys, before, after)["handler"]["is_noise"] is True
+
+
+def test_few_calls_have_no_test_of_noise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, after = save(tmp_path / "a", [10_000]), save(tmp_path / "b", [20_000])
+    assert diff(capsys, before, after)["handler"]["is_noise"] is None
+
+
+def test_groups_are_compared_by_their_traces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder, means in (("a", (100, 110, 105)), ("b", (108, 120, 130)), ("c", (300, 310, 320))):
+        (tmp_path / folder).mkdir()
+        for number, mean in enumerate(means):
+            save(tmp_path / folder / f"{number}.pftrace", steady(mean))
+    overlapping = diff(capsys, str(tmp_path / "a"), str(tmp_path / "b"))
+    apart = diff(capsys, str(tmp_path / "a"), str(tmp_path / "c" / "*.pftrace"))
+    assert (overlapping["handler"]["is_noise"], apart["handler"]["is_noise"]) == (True, False)
+
+
+@pytest.mark.parametrize(("limit", "status"), [("20%", 1), ("40", 0)])
+def test_growth_beyond_the_limit_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], limit: str, status: int
+) -> None:
+    before, after = save(tmp_path / "a", steady(10_000)), save(tmp_path / "b", steady(13_000))
+    assert main(["diff", "--fail-above", limit, before, after]) == status
+    assert ("handler +30.0%" in capsys.readouterr().err) == bool(status)
+
+
+def test_small_share_and_speedup_do_not_fail(tmp_path: Path) -> None:
+    before = save(tmp_path / "a", steady(10), other_ns=10_000_000)
+    after = save(tmp_path / "b", steady(20), other_ns=10_000_000)
+    assert main(["diff", "--fail-above", "10%", before, after]) == 0
+    assert main(["diff", "--fail-above", "10%", "--min-share", "0%", before, after]) == 1
+    assert main(["diff", "--fail-above", "10%", "--min-share", "0%", after, before]) == 0
+
+
+def test_table_shows_new_and_gone_slices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, after = save(tmp_path / "a", []), save(tmp_path / "b", steady(10_000))
+    assert main(["diff", before, after]) == 0
+    assert main(["diff", after, before]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    found = [tuple(line.split()[:2]) for line in lines if " handler " in line]
+    assert [kind for kind, _ in found] == ["new", "gone"]
+
+
+def test_missing_trace_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", str(tmp_path / "none"), str(tmp_path / "none")]) == 2
+    assert "there is no trace" in capsys.readouterr().err
