@@ -3,7 +3,7 @@
 #include "hooks/lives.h"
 #include "hooks/tracer.h"
 
-enum { MANAGERS_PER_SECOND = 50000 };
+enum { MANAGERS_PER_SECOND = 20000 };
 
 static struct st_lives managers;
 
