@@ -8,11 +8,12 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from stretto.analysis.questions import QUESTIONS, query_of
 from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.trace_processor import TraceProcessor
 from stretto.base.errors import CommandError, DecodeError
-from stretto.cli.text_table import as_table
-from stretto.cli.verb_parser import VerbParser
+from stretto.cli.text_table import aligned, as_table
+from stretto.cli.verb_parser import VerbParser, flag
 
 if TYPE_CHECKING:
     import argparse
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
     from stretto.cli.text_table import Rows
 
 DESCRIPTION = """\
-Run SQL on a trace: Perfetto's tables, in DuckDB's dialect (pip install 'stretto[analysis]').
+Run PerfettoSQL on a trace, or ask a question by name (pip install 'stretto[analysis]').
 
   stretto query trace.pftrace "select name, count(*), sum(dur) from slice group by name"
   stretto query trace.pftrace --format csv "select ts, value from counters" > counters.csv
   stretto query trace.pftrace - < question.sql
+  stretto query trace.pftrace --ask p99 --slice 'handle*'
+  stretto query --list
 
 Tables: slice, thread_track, process_track, track, counter, counter_track, counters, thread,
 process, args, flow, android_logs, clock_snapshot, metadata, stats, trace_bounds. Times are ns.
@@ -34,13 +37,46 @@ process, args, flow, android_logs, clock_snapshot, metadata, stats, trace_bounds
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = VerbParser("query", DESCRIPTION)
-    parser.add_argument("trace", metavar="TRACE", help="may be gzipped; - is standard input")
-    parser.add_argument("sql", metavar="SQL", help="the statements; - reads standard input")
+    parser.add_argument(
+        "trace", metavar="TRACE", nargs="?", help="may be gzipped; - is standard input"
+    )
+    parser.add_argument(
+        "sql", metavar="SQL", nargs="?", help="the statements; - reads standard input"
+    )
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    parser.add_argument("--ask", metavar="QUESTION", choices=QUESTIONS, help="instead of SQL")
+    parser.add_argument("--slice", metavar="NAME", help="the slice of a question; may have *")
+    flag(parser, "--list", "show the questions, and exit")
     parsed = parser.parse_args(arguments)
+    if not parsed.list:
+        _check(parser, parsed)
+    return parsed
+
+
+def _check(parser: VerbParser, parsed: argparse.Namespace) -> None:
+    if parsed.trace is None or (parsed.sql is None) == (parsed.ask is None):
+        parser.error("give a trace, and SQL or --ask")
     if parsed.trace == parsed.sql == "-":
         parser.error("standard input can be the trace or the SQL, not both")
-    return parsed
+    needs_slice = parsed.ask is not None and QUESTIONS[parsed.ask].needs_slice
+    if needs_slice != (parsed.slice is not None):
+        parser.error(
+            f"--ask {parsed.ask} needs --slice" if needs_slice else "this needs no --slice"
+        )
+
+
+def _statements(given: argparse.Namespace) -> str:
+    if given.ask is not None:
+        return query_of(given.ask, given.slice or "")
+    return sys.stdin.read() if given.sql == "-" else str(given.sql)
+
+
+def _list_questions() -> None:
+    lines = [
+        (f"--ask {name}" + (" --slice NAME" if question.needs_slice else ""), question.text)
+        for name, question in QUESTIONS.items()
+    ]
+    print(aligned(lines), end="")
 
 
 def as_csv(columns: Sequence[str], rows: Rows) -> str:
@@ -66,7 +102,10 @@ def run(arguments: Sequence[str]) -> int:
         CommandError: The trace can't be read, the SQL is wrong, or DuckDB is missing.
     """
     given = _parse(arguments)
-    sql = sys.stdin.read() if given.sql == "-" else given.sql
+    if given.list:
+        _list_questions()
+        return 0
+    sql = _statements(given)
     try:
         with TraceProcessor(given.trace) as trace:
             result = trace.query(sql)

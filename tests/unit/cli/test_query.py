@@ -7,12 +7,16 @@ from pathlib import Path
 import pytest
 
 import stretto
+from stretto.analysis import TraceProcessor
+from stretto.analysis.questions import QUESTIONS, query_of
 from stretto.cli.main import main
 from stretto.cli.query import as_csv
 from stretto.cli.text_table import as_table
 from tests.support.recorded_events import record
+from tests.support.sources import ROOT
 
 pytest.importorskip("duckdb")
+pytest.importorskip("sqlglot")
 
 category = stretto.Category("test.query")
 
@@ -66,3 +70,41 @@ def test_wrong_sql_is_reported(
 def test_missing_trace_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["query", str(tmp_path / "none"), "select 1"]) == 2
     assert "No such file" in capsys.readouterr().err
+
+
+class TestQuestions:
+    def test_answer_is_about_the_named_slice(
+        self, trace: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        arguments = ["--ask", "p99", "--slice", "w*k", "--format", "json"]
+        assert main(["query", trace, *arguments]) == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        assert (row["name"], row["calls"]) == ("work", 1)
+
+    def test_all_questions_have_answers(self, trace: str) -> None:
+        with TraceProcessor(trace) as processor:
+            for name in QUESTIONS:
+                assert processor.query(query_of(name, "it's")).columns, name
+
+    def test_list_shows_each_question(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["query", "--list"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split()[1] for line in lines] == list(QUESTIONS)
+
+    def test_documentation_lists_the_questions(self) -> None:
+        text = (ROOT / "docs/analysis.md").read_text()
+        assert [name for name in QUESTIONS if f"| `{name}` |" not in text] == []
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            [],
+            ["t"],
+            ["t", "select 1", "--ask", "longest"],
+            ["t", "--ask", "p99"],
+            ["t", "--ask", "longest", "--slice", "x"],
+            ["t", "--ask", "nothing"],
+        ],
+    )
+    def test_incomplete_question_is_refused(self, arguments: list[str]) -> None:
+        assert main(["query", *arguments]) == 2
