@@ -42,7 +42,7 @@
       X(misuse), X(event_options), X(category_events), X(emit), X(slice), \
       X(category), X(event_template), X(instance_functions),              \
       X(track_event_capsule), X(flow_ids), X(message_hook), X(importer),  \
-      X(machine_file), X(process_reader), X(ftrace_reader)
+      X(machine_file), X(process_reader), X(ftrace_reader), X(python_sampler)
 
 #define DECLARATOR(name) st_bind_add_##name(PyObject*)
 int PARTS(DECLARATOR);

@@ -40,6 +40,7 @@ const struct st_stack_layout st_python_layout = {
     .control_frame = offsetof(_PyCFrame, current_frame),
     .has_control_frame = true,
 #endif
+    .thread_chunk = offsetof(PyThreadState, datastack_chunk),
     .frame_code = offsetof(_PyInterpreterFrame, FRAME_CODE),
     .frame_previous = offsetof(_PyInterpreterFrame, previous),
     .frame_owner = offsetof(_PyInterpreterFrame, owner),

@@ -21,7 +21,7 @@ static bool read_own(void* self, uint64_t address, void* to, size_t size) {
   return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
-const struct st_memory st_own_memory = {read_own, NULL};
+const struct st_memory st_own_memory = {.read = read_own};
 
 bool st_own_memory_works(void) {
   volatile uint64_t from = 0x5742454C4C;
@@ -44,10 +44,15 @@ static bool fetch(struct window* w, uint64_t start, size_t size) {
   return w->size != 0;
 }
 
-/* Returns the bytes of a frame, from the window.  If the frame is outside the
- * window, fetches a window that ends with this frame: most callers of a frame
- * are at lower addresses. */
+/* Returns the bytes of a frame, from the source's copy or from the window.  If
+ * the frame is in neither, fetches a window that ends with this frame: most
+ * callers of a frame are at lower addresses. */
 static const uint8_t* frame_bytes(struct window* w, uint64_t address) {
+  const struct st_memory* memory = w->memory;
+  const uint8_t* copied =
+      memory->view ? memory->view(memory->self, address, FRAME_BYTES) : NULL;
+  if (copied)
+    return copied;
   bool inside = address >= w->start &&
                 address - w->start + FRAME_BYTES <= w->size &&
                 w->size >= FRAME_BYTES;

@@ -47,6 +47,10 @@ struct st_stack_layout {
   uint16_t frame_previous;
   uint16_t frame_owner;
   uint16_t frame_instruction;
+  /* The offset, in a thread state, of the address of the current stack chunk:
+   * the memory in which the frames of nested calls are adjacent.  Only samplers
+   * of other processes use it (thread_sample.h). */
+  uint16_t thread_chunk;
   /* A frame whose owner is this number or a greater one is no Python call. */
   uint8_t first_foreign_owner;
   uint8_t last_owner; /* The greatest valid number of a frame's owner. */
@@ -55,10 +59,12 @@ struct st_stack_layout {
 };
 
 /* A source of memory.  `read` copies `size` bytes from an address.  It returns
- * false if some of these bytes are not mapped. */
+ * false if some of these bytes are not mapped.  `view` may be NULL; it returns
+ * the bytes of a copy that the source already has, or NULL. */
 struct st_memory {
   bool (*read)(void* self, uint64_t address, void* to, size_t size);
   void* self;
+  const uint8_t* (*view)(void* self, uint64_t address, size_t size);
 };
 
 /* A source that reads this process's own memory, by process_vm_readv. */

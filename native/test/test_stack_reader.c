@@ -24,7 +24,7 @@ static bool read_fake(void* self, uint64_t address, void* to, size_t size) {
   return true;
 }
 
-static const struct st_memory kMemory = {read_fake, NULL};
+static const struct st_memory kMemory = {.read = read_fake};
 
 /* The layout of the structures of CPython 3.12. */
 static const struct st_stack_layout kLayout = {

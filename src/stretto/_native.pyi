@@ -1145,3 +1145,58 @@ class FtraceReader:
 
     def errors(self) -> list[int]:
         """Return the FtraceParseStatus of all damage that was found."""
+
+# --- native/bind/probes: stacks of other processes
+
+def read_process_memory(pid: int, address: int, size: int) -> bytes:
+    """Return memory of another process; at most 1 MiB. Raises OSError."""
+
+@final
+class PythonSampler:
+    """Samples the Python stacks of another process (native/probes/python_sampler.h)."""
+
+    def __init__(
+        self,
+        pid: int,
+        layout: dict[str, int],
+        heads: Sequence[int],
+        gil: tuple[int, int],
+        mode: int,
+        period_ns: int,
+        sequence_id: int,
+        start_us: int,
+    ) -> None:
+        """Prepare a sampler.
+
+        Args:
+            pid: The process.
+            layout: Offsets in bytes by name: the members of `st_python_layout`.
+            heads: The address of each interpreter's pointer to its first thread; at most 16.
+            gil: The addresses of the GIL's holder and lock; (0, 0) if not known.
+            mode: 0 for threads that run, 1 for all, 2 for the holder of the GIL.
+            period_ns: The time between two samples.
+            sequence_id: The `trusted_packet_sequence_id` of the packets.
+            start_us: The time from which the first packet counts, in CLOCK_BOOTTIME.
+        """
+    def run(self, duration_ns: int, /) -> int:
+        """Sample for some time, without the GIL.
+
+        Returns 0 when the time is up, 1 if the process is gone, 2 if take() is due.
+        """
+    def take(self) -> tuple[bytes, list[tuple[int, int]], list[tuple[int, ...]]]:
+        """Return what is new: packets, frames (code address, line), stacks (frame numbers).
+
+        Frames and stacks are numbered from 1 in the order in which they are returned. A stack has
+        its outermost frame first.
+        """
+    def clear(self) -> None:
+        """Forget all frames and stacks; numbers start at 1 again. Call take() before."""
+    def hits(self) -> list[int]:
+        """Return how often each stack was sampled, in the order of their numbers."""
+    def dump(self) -> list[tuple[int, int, bool, tuple[int, ...] | None]]:
+        """Return (thread state, native id, holds the GIL, frame numbers or None) of all threads.
+
+        Raises ProcessLookupError.
+        """
+    def stats(self) -> dict[str, int]:
+        """Return the counts of `st_sampler_stats` by name."""

@@ -27,6 +27,9 @@ GROUP = "stretto.verbs"
 
 VERBS = {
     "record": ("stretto.cli.record.command", "record a program and its child processes"),
+    "attach": ("stretto.cli.attach", "sample the Python stacks of a running process"),
+    "top": ("stretto.cli.top", "show live where a running Python process spends its time"),
+    "dump": ("stretto.cli.dump", "print the Python stacks of a running process"),
     "recover": ("stretto.cli.recover", "make a trace of a killed recorder's ring"),
     "trace": ("stretto.cli.trace.command", "record all producers of this machine"),
     "trigger": ("stretto.cli.trigger", "activate triggers of running sessions"),

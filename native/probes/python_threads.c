@@ -1,0 +1,94 @@
+#include "probes/python_threads.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "probes/blocked_thread.h"
+
+static int open_syscall_file(int pid, uint64_t tid) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/task/%llu/syscall", pid,
+           (unsigned long long)tid);
+  return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+bool st_python_thread_runs(const struct st_python_thread* t) {
+  char text[256];
+  ssize_t size =
+      t->syscall_fd < 0 ? 0 : pread(t->syscall_fd, text, sizeof text - 1, 0);
+  if (size <= 0)
+    return false;
+  text[size] = 0;
+  return !st_syscall_text_is_blocked(text, (struct st_address_range){0});
+}
+
+static void close_from(struct st_python_threads* threads, int index) {
+  for (int i = index; i < threads->count; i++)
+    if (threads->all[i].syscall_fd >= 0)
+      close(threads->all[i].syscall_fd);
+  if (index < threads->count)
+    threads->count = index;
+}
+
+void st_python_threads_close(struct st_python_threads* threads) {
+  close_from(threads, 0);
+}
+
+/* Makes the thread with this state the one at `index`.  Where the list has
+ * changed, what is known of the threads from there on is dropped. */
+static void set(struct st_python_threads* threads, int index, int pid,
+                uint64_t state, uint64_t native_id) {
+  struct st_python_thread* t = &threads->all[index];
+  if (index < threads->count && t->place.state == state &&
+      t->place.native_id == native_id)
+    return;
+  close_from(threads, index);
+  *t = (struct st_python_thread){
+      .place = {.state = state, .native_id = native_id},
+      .syscall_fd =
+          threads->opens_files ? open_syscall_file(pid, native_id) : -1};
+  threads->count = index + 1;
+}
+
+/* Lists the threads of one interpreter after the first `count`.  Returns the
+ * new count, or -1 if the interpreter cannot be read. */
+static int list_interpreter(struct st_python_threads* threads,
+                            const struct st_python_target* target,
+                            uint64_t head, int count) {
+  const struct st_stack_layout* layout = &target->layout.stack;
+  uint64_t state, native_id, next;
+  if (!st_process_read(target->pid, head, &state, sizeof state))
+    return -1;
+  for (; state && count < ST_PYTHON_MAX_THREADS; state = next, count++) {
+    if (!st_process_read(target->pid, state + layout->thread_native_id,
+                         &native_id, sizeof native_id) ||
+        !st_process_read(target->pid, state + layout->thread_next, &next,
+                         sizeof next))
+      break;
+    set(threads, count, target->pid, state, native_id);
+  }
+  return count;
+}
+
+static bool has_others(int pid, int known) {
+  char path[32];
+  struct stat status;
+  snprintf(path, sizeof path, "/proc/%d/task", pid);
+  return stat(path, &status) || status.st_nlink != (nlink_t)known + 2;
+}
+
+bool st_python_threads_list(struct st_python_threads* threads,
+                            const struct st_python_target* target) {
+  int count = 0;
+  bool is_readable = false;
+  for (int i = 0; i < target->head_count; i++) {
+    int listed = list_interpreter(threads, target, target->heads[i], count);
+    is_readable |= listed >= 0;
+    count = listed >= 0 ? listed : count;
+  }
+  close_from(threads, count);
+  threads->has_others = has_others(target->pid, count);
+  return is_readable;
+}

@@ -1,0 +1,56 @@
+/* Stack table: a number for each different stack, and for each of its frames.
+ *
+ * A sampler sees few different stacks again and again.  The table gives each
+ * the number that the trace refers to (its interning id):
+ *
+ *   (code, instruction) --> frame: (code, line) --> stack: frames, outermost
+ *                                                   first
+ *
+ * Numbers start at 1, in order.  Who writes the trace asks for the frames and
+ * stacks that are new since it last asked, and writes these once.
+ *
+ * Limits: ST_MAX_FRAMES and ST_MAX_STACKS.  When one is reached, or memory is
+ * not to be had, st_stack_table_ functions return 0; the caller clears the
+ * table, and all numbers start anew.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { ST_MAX_FRAMES = 1 << 18, ST_MAX_STACKS = 1 << 18 };
+
+struct st_table_frame {
+  uint64_t code;
+  int32_t line;
+};
+
+struct st_stack_table;
+
+struct st_stack_table* st_stack_table_create(void);
+void st_stack_table_destroy(struct st_stack_table* t);
+void st_stack_table_clear(struct st_stack_table* t);
+
+/* Returns the number of the frame for an instruction; 0 if none is known. */
+uint32_t st_stack_table_known(const struct st_stack_table* t, uint64_t code,
+                              uint64_t instruction);
+/* Adds an instruction of a line.  Returns the frame's number, or 0. */
+uint32_t st_stack_table_add(struct st_stack_table* t, uint64_t code,
+                            uint64_t instruction, int32_t line);
+/* Returns the number of a stack, which is added if it is new, or 0. */
+uint32_t st_stack_table_stack(struct st_stack_table* t, const uint32_t* frames,
+                              uint32_t depth);
+
+uint32_t st_stack_table_frame_count(const struct st_stack_table* t);
+uint32_t st_stack_table_stack_count(const struct st_stack_table* t);
+/* Returns a frame; `number` is from 1 to the count. */
+struct st_table_frame st_stack_table_frame(const struct st_stack_table* t,
+                                           uint32_t number);
+/* Counts a sample of a stack. */
+void st_stack_table_hit(struct st_stack_table* t, uint32_t number);
+/* Returns how often a stack was counted. */
+uint32_t st_stack_table_hits(const struct st_stack_table* t, uint32_t number);
+/* Returns the frame numbers of a stack, and stores their count. */
+const uint32_t* st_stack_table_frames(const struct st_stack_table* t,
+                                      uint32_t number, uint32_t* depth);

@@ -1,0 +1,50 @@
+/* Thread sample: the stack of one thread of another process, by one system
+ * call.
+ *
+ *   place:   where the last sample found the thread's data
+ *   fetch:   thread state | control frame | stack chunk | frame pointer again
+ *
+ * The control frame exists in CPython 3.11 and 3.12 only.  The thread runs
+ * during the copy.  If its innermost frame was not the same before and after
+ * the chunk was copied, the sample is torn and refused.  Frames outside the
+ * chunk (generators, older chunks) are read by calls of their own.
+ */
+#pragma once
+
+#include "probes/process_memory.h"
+
+enum {
+  ST_THREAD_STATE_BYTES = 320,
+  /* The largest part of a stack chunk that is fetched at once. */
+  ST_CHUNK_WINDOW = 16 << 10,
+};
+
+/* Where the data of a thread is.  Only `state` needs to be right: the rest is
+ * corrected by the sample. */
+struct st_thread_place {
+  uint64_t state;
+  uint64_t native_id;
+  uint64_t control;
+  uint64_t chunk;
+  /* The number of bytes of the chunk to fetch. */
+  size_t chunk_bytes;
+};
+
+enum {
+  /* The thread has ended, or has no memory. */
+  ST_THREAD_GONE = -3,
+};
+
+/* A frame with the instruction that it executes. */
+struct st_sampled_frame {
+  uint64_t code, instruction;
+};
+
+/* Reads the stack of a thread, the innermost frame first.  `frames` has room
+ * for ST_STACK_MAX_DEPTH.  Returns the number of frames, or a negative
+ * ST_STACK_ or ST_THREAD_ error.  Stores the address of the next thread state
+ * in *next, except for ST_THREAD_GONE. */
+int st_thread_sample(const struct st_stack_layout* layout,
+                     struct st_process_memory* process,
+                     struct st_thread_place* place, uint64_t* next,
+                     struct st_sampled_frame* frames);

@@ -1,0 +1,338 @@
+/* Tests of the sampler of another process: here this process is the target, and
+ * has the structures of CPython 3.12 in its memory. */
+#include "probes/python_sampler.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "core/wire.h"
+#include "probes/thread_sample.h"
+#include "random.h"
+
+enum {
+  THREAD_NEXT = 8,
+  THREAD_FRAME = 56,
+  THREAD_ID = 136,
+  THREAD_NATIVE_ID = 144,
+  THREAD_CHUNK = 232,
+  FRAME_PREVIOUS = 8,
+  FRAME_INSTRUCTION = 56,
+  FRAME_OWNER = 70,
+  CODE_FIRST_LINE = 68,
+  CODE_LINE_TABLE = 136,
+  CODE_START = 192,
+  BYTES_SIZE = 16,
+  BYTES_DATA = 32,
+  CHUNK_SIZE = 16 << 10,
+  PERIOD_NS = 1000000,
+};
+
+/* A Python thread's memory. */
+struct fake_thread {
+  _Alignas(8) uint8_t state[ST_THREAD_STATE_BYTES];
+  uint64_t control[2];
+  _Alignas(8) uint8_t chunk[CHUNK_SIZE];
+};
+
+struct fake_code {
+  _Alignas(8) uint8_t bytes[256];
+  _Alignas(8) uint8_t line_table[64];
+};
+
+static uint64_t head, gil_holder;
+static int32_t gil_locked;
+static struct fake_thread threads[2];
+static struct fake_code codes[3];
+
+static uint64_t address_of(const void* p) {
+  return (uint64_t)(uintptr_t)p;
+}
+
+static void put(uint8_t* at, uint64_t word) {
+  memcpy(at, &word, sizeof word);
+}
+
+/* Makes code whose units 0 to 7 are at lines first_line to first_line + 7. */
+static void make_code(struct fake_code* code, int32_t first_line) {
+  uint8_t* table = code->line_table;
+  memset(code, 0, sizeof *code);
+  memcpy(code->bytes + CODE_FIRST_LINE, &first_line, sizeof first_line);
+  put(code->bytes + CODE_LINE_TABLE, address_of(table));
+  put(table + BYTES_SIZE, 16);
+  for (int unit = 0; unit < 8; unit++) {
+    table[BYTES_DATA + 2 * unit] = 0x80 | 13 << 3;
+    table[BYTES_DATA + 2 * unit + 1] = unit ? 1 << 1 : 0;
+  }
+}
+
+static void make_thread(struct fake_thread* t, uint64_t next,
+                        uint64_t native_id) {
+  memset(t, 0, sizeof *t);
+  put(t->state + THREAD_NEXT, next);
+  put(t->state + THREAD_NATIVE_ID, native_id);
+  put(t->state + THREAD_FRAME, address_of(t->control));
+  put(t->state + THREAD_CHUNK, address_of(t->chunk));
+  put(t->chunk + 8, CHUNK_SIZE);
+}
+
+static uint64_t frame_at(struct fake_thread* t, int depth) {
+  return address_of(t->chunk) + 24 + (uint64_t)depth * 80;
+}
+
+/* Calls `code`, which executes its unit `unit`. */
+static void push(struct fake_thread* t, int depth, const struct fake_code* code,
+                 int unit) {
+  uint8_t* frame = t->chunk + 24 + depth * 80;
+  put(frame, address_of(code));
+  put(frame + FRAME_PREVIOUS, depth ? frame_at(t, depth - 1) : 0);
+  put(frame + FRAME_INSTRUCTION,
+      address_of(code) + CODE_START + 2 * (uint64_t)unit);
+  frame[FRAME_OWNER] = 0;
+  t->control[0] = frame_at(t, depth);
+}
+
+static struct st_python_target make_target(void) {
+  struct st_python_target target = {
+      .pid = getpid(),
+      .layout = {.stack = {.thread_next = THREAD_NEXT,
+                           .thread_id = THREAD_ID,
+                           .thread_native_id = THREAD_NATIVE_ID,
+                           .thread_frame = THREAD_FRAME,
+                           .thread_chunk = THREAD_CHUNK,
+                           .has_control_frame = true,
+                           .frame_previous = FRAME_PREVIOUS,
+                           .frame_owner = FRAME_OWNER,
+                           .frame_instruction = FRAME_INSTRUCTION,
+                           .first_foreign_owner = 3,
+                           .last_owner = 3},
+                 .code_first_line = CODE_FIRST_LINE,
+                 .code_line_table = CODE_LINE_TABLE,
+                 .code_start = CODE_START,
+                 .bytes_size = BYTES_SIZE,
+                 .bytes_data = BYTES_DATA},
+      .heads = {address_of(&head)},
+      .head_count = 1,
+      .gil_holder = address_of(&gil_holder),
+      .gil_locked = address_of(&gil_locked)};
+  return target;
+}
+
+/* Two threads: the first executes main -> work, the second main -> wait. */
+static void set_up(void) {
+  for (int i = 0; i < 3; i++)
+    make_code(&codes[i], 100 * (i + 1));
+  make_thread(&threads[0], address_of(&threads[1]), (uint64_t)getpid());
+  make_thread(&threads[1], 0, 77);
+  for (int i = 0; i < 2; i++) {
+    push(&threads[i], 0, &codes[0], 2);
+    push(&threads[i], 1, &codes[1 + i], 5);
+  }
+  head = address_of(&threads[0]);
+  gil_holder = address_of(&threads[1]);
+  gil_locked = 1;
+}
+
+static struct st_python_sampler* make_sampler(enum st_sample_mode mode) {
+  struct st_python_target target = make_target();
+  struct st_sampler_config config = {mode, PERIOD_NS, 9, 0};
+  return st_python_sampler_create(&target, &config);
+}
+
+struct seen {
+  int count, gil;
+  int depth[8];
+  uint64_t code[8];
+  int32_t line[8];
+  const struct st_stack_table* table;
+};
+
+/* Stores the depth of each stack, and its innermost frame. */
+static bool see(void* self, const struct st_thread_stack* stack) {
+  struct seen* seen = self;
+  int i = seen->count++;
+  seen->depth[i] = stack->depth;
+  if (stack->holds_gil)
+    seen->gil = i;
+  if (stack->depth > 0) {
+    uint32_t last = stack->frames[stack->depth - 1];
+    seen->code[i] = st_stack_table_frame(seen->table, last).code;
+    seen->line[i] = st_stack_table_frame(seen->table, last).line;
+  }
+  return true;
+}
+
+static bool dump(struct st_python_sampler* s, struct seen* seen) {
+  *seen = (struct seen){.gil = -1, .table = st_python_sampler_table(s)};
+  return st_python_sampler_dump(s, see, seen);
+}
+
+static void a_dump_has_all_threads(void) {
+  set_up();
+  struct seen seen;
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_WALL);
+  CHECK(dump(s, &seen));
+  CHECK_EQ(seen.count, 2);
+  CHECK_EQ(seen.gil, 1);
+  for (int i = 0; i < 2; i++) {
+    CHECK_EQ(seen.depth[i], 2);
+    CHECK_EQ(seen.code[i], address_of(&codes[1 + i]));
+    CHECK_EQ(seen.line[i], 100 * (i + 2) + 5);
+  }
+  st_python_sampler_destroy(s);
+}
+
+static void a_call_before_its_first_instruction_is_at_its_first_line(void) {
+  set_up();
+  push(&threads[0], 1, &codes[1], -1);
+  struct seen seen;
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_WALL);
+  CHECK(dump(s, &seen));
+  CHECK_EQ(seen.line[0], 200);
+  st_python_sampler_destroy(s);
+}
+
+static void frames_outside_the_chunk_are_read(void) {
+  set_up();
+  _Alignas(8) static uint8_t generator[128];
+  memset(generator, 0, sizeof generator);
+  put(generator, address_of(&codes[2]));
+  put(generator + FRAME_PREVIOUS, frame_at(&threads[0], 1));
+  put(generator + FRAME_INSTRUCTION, address_of(&codes[2]) + CODE_START);
+  generator[FRAME_OWNER] = 1;
+  threads[0].control[0] = address_of(generator);
+  struct seen seen;
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_WALL);
+  CHECK(dump(s, &seen));
+  CHECK_EQ(seen.depth[0], 3);
+  CHECK_EQ(seen.code[0], address_of(&codes[2]));
+  st_python_sampler_destroy(s);
+}
+
+static void a_deep_stack_is_read_from_a_larger_window(void) {
+  set_up();
+  for (int depth = 2; depth < 150; depth++)
+    push(&threads[0], depth, &codes[1], depth % 8);
+  struct seen seen;
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_WALL);
+  for (int i = 0; i < 3; i++) {
+    CHECK(dump(s, &seen));
+    CHECK_EQ(seen.depth[0], 150);
+  }
+  st_python_sampler_destroy(s);
+}
+
+/* Returns the number of packets, and checks their fields. */
+static int count_packets(struct st_python_sampler* s, uint64_t* last_tid) {
+  size_t size;
+  const uint8_t* at = st_python_sampler_take(s, &size);
+  const uint8_t* end = at + size;
+  int packets = 0;
+  while (at < end) {
+    CHECK_EQ(*at, 0x0A);
+    size_t packet = at[1];
+    CHECK(packet < 0x80);
+    CHECK(at + 2 + packet <= end);
+    const uint8_t* sample = memmem(at, 2 + packet, "\x92\x04", 2);
+    CHECK(sample);
+    const uint8_t* tid = memchr(sample, 0x18, packet);
+    *last_tid = tid[1];
+    at += 2 + packet;
+    packets++;
+  }
+  return packets;
+}
+
+static void each_tick_of_wall_time_samples_all_threads(void) {
+  set_up();
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_WALL);
+  CHECK_EQ(st_python_sampler_run(s, 20 * PERIOD_NS), ST_RUN_TIME_IS_UP);
+  struct st_sampler_stats stats = st_python_sampler_stats(s);
+  CHECK(stats.ticks > 0);
+  CHECK_EQ(stats.samples, 2 * stats.ticks);
+  CHECK_EQ(stats.torn + stats.no_room, 0);
+  uint64_t tid;
+  CHECK_EQ(count_packets(s, &tid), stats.samples);
+  CHECK_EQ(st_stack_table_stack_count(st_python_sampler_table(s)), 2);
+  CHECK_EQ(st_stack_table_hits(st_python_sampler_table(s), 1), stats.ticks);
+  CHECK_EQ(count_packets(s, &tid), 0);
+  st_python_sampler_destroy(s);
+}
+
+static void the_mode_gil_samples_the_holder(void) {
+  set_up();
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_GIL);
+  CHECK_EQ(st_python_sampler_run(s, 10 * PERIOD_NS), ST_RUN_TIME_IS_UP);
+  struct st_sampler_stats stats = st_python_sampler_stats(s);
+  CHECK_EQ(stats.samples, stats.ticks);
+  uint64_t tid = 0;
+  count_packets(s, &tid);
+  CHECK_EQ(tid, 77);
+  gil_locked = 0;
+  CHECK_EQ(st_python_sampler_run(s, 10 * PERIOD_NS), ST_RUN_TIME_IS_UP);
+  CHECK_EQ(st_python_sampler_stats(s).samples, stats.samples);
+  st_python_sampler_destroy(s);
+}
+
+/* While run() sleeps, this process uses almost no CPU time. */
+static void a_process_that_sleeps_has_few_samples_of_cpu_time(void) {
+  set_up();
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_CPU);
+  CHECK_EQ(st_python_sampler_run(s, 50 * PERIOD_NS), ST_RUN_TIME_IS_UP);
+  struct st_sampler_stats stats = st_python_sampler_stats(s);
+  CHECK(stats.samples <= stats.ticks / 2);
+  st_python_sampler_destroy(s);
+}
+
+static void a_process_without_interpreter_is_gone(void) {
+  set_up();
+  struct st_python_target target = make_target();
+  void* page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  target.heads[0] = address_of(page);
+  struct st_sampler_config config = {ST_SAMPLE_WALL, PERIOD_NS, 9, 0};
+  struct st_python_sampler* s = st_python_sampler_create(&target, &config);
+  struct seen seen;
+  CHECK(!dump(s, &seen));
+  CHECK_EQ(st_python_sampler_run(s, PERIOD_NS), ST_RUN_GONE);
+  st_python_sampler_destroy(s);
+  munmap(page, 4096);
+}
+
+/* Whatever the structures hold, the sampler neither crashes nor hangs. */
+static void random_structures_are_survived(void) {
+  uint64_t random = 5;
+  set_up();
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_WALL);
+  struct seen seen;
+  for (int i = 0; i < 3000; i++) {
+    set_up();
+    uint8_t* all = i % 2 ? (uint8_t*)threads : (uint8_t*)codes;
+    size_t size = i % 2 ? sizeof threads : sizeof codes;
+    for (int j = 0; j < 5; j++) {
+      size_t at = random_below(&random, i % 3 ? 600 : size - 8);
+      uint64_t word = random_next(&random);
+      put(all + at, i % 5 ? word : address_of(all) + word % size);
+    }
+    if (!dump(s, &seen))
+      CHECK_EQ(seen.count, 0);
+    if (i % 100 == 0)
+      st_stack_table_clear(st_python_sampler_table(s));
+  }
+  st_python_sampler_destroy(s);
+}
+
+int main(void) {
+  if (!st_own_memory_works())
+    return 0; /* Emulators lack process_vm_readv. */
+  RUN(a_dump_has_all_threads);
+  RUN(a_call_before_its_first_instruction_is_at_its_first_line);
+  RUN(frames_outside_the_chunk_are_read);
+  RUN(a_deep_stack_is_read_from_a_larger_window);
+  RUN(each_tick_of_wall_time_samples_all_threads);
+  RUN(the_mode_gil_samples_the_holder);
+  RUN(a_process_that_sleeps_has_few_samples_of_cpu_time);
+  RUN(a_process_without_interpreter_is_gone);
+  RUN(random_structures_are_survived);
+  return 0;
+}

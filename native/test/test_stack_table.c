@@ -1,0 +1,102 @@
+/* Tests of the stack table: numbers of frames and stacks, beside a simple
+ * search. */
+#include "probes/stack_table.h"
+
+#include <string.h>
+
+#include "check.h"
+#include "random.h"
+
+static void instructions_of_one_line_are_one_frame(void) {
+  struct st_stack_table* t = st_stack_table_create();
+  CHECK_EQ(st_stack_table_known(t, 0x1000, 0x1010), 0);
+  CHECK_EQ(st_stack_table_add(t, 0x1000, 0x1010, 5), 1);
+  CHECK_EQ(st_stack_table_add(t, 0x1000, 0x1012, 5), 1);
+  CHECK_EQ(st_stack_table_add(t, 0x1000, 0x1014, 6), 2);
+  CHECK_EQ(st_stack_table_add(t, 0x2000, 0x1010, 5), 3);
+  CHECK_EQ(st_stack_table_known(t, 0x1000, 0x1012), 1);
+  CHECK_EQ(st_stack_table_frame_count(t), 3);
+  CHECK_EQ(st_stack_table_frame(t, 2).code, 0x1000);
+  CHECK_EQ(st_stack_table_frame(t, 2).line, 6);
+  st_stack_table_destroy(t);
+}
+
+static void equal_stacks_have_one_number(void) {
+  struct st_stack_table* t = st_stack_table_create();
+  const uint32_t stacks[][3] = {{1, 2, 3}, {1, 2, 4}, {1, 2, 3}};
+  const uint32_t numbers[] = {1, 2, 1};
+  for (int i = 0; i < 3; i++) {
+    uint32_t number = st_stack_table_stack(t, stacks[i], 3);
+    CHECK_EQ(number, numbers[i]);
+    st_stack_table_hit(t, number);
+  }
+  CHECK_EQ(st_stack_table_stack(t, stacks[0], 2), 3);
+  CHECK_EQ(st_stack_table_hits(t, 1), 2);
+  CHECK_EQ(st_stack_table_hits(t, 2), 1);
+  CHECK_EQ(st_stack_table_hits(t, 3), 0);
+  uint32_t depth;
+  CHECK(!memcmp(st_stack_table_frames(t, 2, &depth), stacks[1],
+                sizeof stacks[1]));
+  CHECK_EQ(depth, 3);
+  st_stack_table_destroy(t);
+}
+
+static void a_cleared_table_starts_at_one(void) {
+  struct st_stack_table* t = st_stack_table_create();
+  st_stack_table_add(t, 0x1000, 0x1010, 5);
+  st_stack_table_stack(t, (const uint32_t[]){1}, 1);
+  st_stack_table_clear(t);
+  CHECK_EQ(st_stack_table_frame_count(t), 0);
+  CHECK_EQ(st_stack_table_stack_count(t), 0);
+  CHECK_EQ(st_stack_table_known(t, 0x1000, 0x1010), 0);
+  CHECK_EQ(st_stack_table_add(t, 0x3000, 0x3010, 7), 1);
+  st_stack_table_destroy(t);
+}
+
+/* The table has room for this many, and refuses more. */
+static void a_full_table_refuses_new_frames(void) {
+  struct st_stack_table* t = st_stack_table_create();
+  for (uint32_t i = 1; i <= ST_MAX_FRAMES; i++)
+    CHECK_EQ(st_stack_table_add(t, 0x1000, 2 * i, (int32_t)i), i);
+  CHECK_EQ(st_stack_table_add(t, 0x1000, 1, 1), 0);
+  CHECK_EQ(st_stack_table_known(t, 0x1000, 2 * 77), 77);
+  for (uint32_t i = 1; i <= ST_MAX_STACKS; i++)
+    CHECK_EQ(st_stack_table_stack(t, (const uint32_t[]){i, 1}, 2), i);
+  CHECK_EQ(st_stack_table_stack(t, (const uint32_t[]){1, 2, 3}, 3), 0);
+  CHECK_EQ(st_stack_table_stack(t, (const uint32_t[]){77, 1}, 2), 77);
+  st_stack_table_destroy(t);
+}
+
+enum { MODEL_STACKS = 2000, MAX_DEPTH = 6 };
+
+static void numbers_are_those_of_a_simple_search(void) {
+  static uint32_t model[MODEL_STACKS][MAX_DEPTH];
+  static uint32_t depths[MODEL_STACKS];
+  struct st_stack_table* t = st_stack_table_create();
+  uint64_t random = 3;
+  uint32_t count = 0;
+  for (int i = 0; i < MODEL_STACKS; i++) {
+    uint32_t frames[MAX_DEPTH] = {0}, found = 0;
+    uint32_t depth = 1 + (uint32_t)random_below(&random, MAX_DEPTH);
+    for (uint32_t j = 0; j < depth; j++)
+      frames[j] = 1 + (uint32_t)random_below(&random, 4);
+    while (found < count && (depths[found] != depth ||
+                             memcmp(model[found], frames, sizeof frames)))
+      found++;
+    if (found == count) {
+      memcpy(model[count], frames, sizeof frames);
+      depths[count++] = depth;
+    }
+    CHECK_EQ(st_stack_table_stack(t, frames, depth), found + 1);
+  }
+  st_stack_table_destroy(t);
+}
+
+int main(void) {
+  RUN(instructions_of_one_line_are_one_frame);
+  RUN(equal_stacks_have_one_number);
+  RUN(a_cleared_table_starts_at_one);
+  RUN(a_full_table_refuses_new_frames);
+  RUN(numbers_are_those_of_a_simple_search);
+  return 0;
+}

@@ -1,0 +1,150 @@
+"""The verb `attach`."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
+
+from stretto.cli.output_file import open_output
+from stretto.cli.text_table import as_table
+from stretto.cli.verb_parser import VerbParser, flag
+from stretto.profilers.sampling.process import CPU, GIL, WALL
+from stretto.profilers.sampling.profile import NS, Profile, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DESCRIPTION = """\
+Record samples of the Python stacks of a process that runs already, and of its children.
+
+  stretto attach 4711                      until it ends, or Ctrl-C
+  stretto attach 4711 -t 10s -o web.pftrace
+  stretto attach 4711 --wall               waiting threads, too
+
+The process needs no preparation. It is neither stopped nor changed: its memory is read while it
+runs. CPython 3.11 to 3.15 is supported, in any environment of this machine.
+"""
+
+EPILOG = """\
+The trace has a track of samples for each thread: `stretto view TRACE`, then select a part of the
+track for its flame graph. By default a thread is sampled while it uses a CPU, so that samples times
+period is the CPU time that the process used. The right to read another process is that of a
+debugger: your own processes, or any as root.
+"""
+
+DEFAULT_OUTPUT = "trace.pftrace"
+DEFAULT_RATE = "1000hz"
+MAX_RATE_HZ = 20_000
+MODES = {CPU: "CPU time", WALL: "wall time", GIL: "time with the GIL"}
+_TOP = 10
+
+
+def rate(text: str) -> int:
+    """Return the period of a rate such as `1000hz`, in nanoseconds."""
+    found = re.fullmatch(r"([0-9]{1,6})(?:hz)?", text.lower())
+    if not found or not 1 <= int(found[1]) <= MAX_RATE_HZ:
+        raise ArgumentTypeError(f"{text!r} is no rate from 1hz to {MAX_RATE_HZ}hz")
+    return NS // int(found[1])
+
+
+def duration(text: str) -> float:
+    """Return the seconds of a duration such as `10s`, `500ms` or `2m`."""
+    units = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|)", text)
+    if not found or not float(found[1]):
+        raise ArgumentTypeError(f"{text!r} is no duration such as 10s, 500ms or 2m")
+    return float(found[1]) * units[found[2]]
+
+
+def add_sampling_options(parser: VerbParser) -> None:
+    """Add the options that tell what is sampled."""
+    parser.add_argument("pid", type=int, metavar="PID", help="the process")
+    parser.add_argument(
+        "--rate",
+        type=rate,
+        default=DEFAULT_RATE,
+        help=f"samples a second, for each thread; default {DEFAULT_RATE}",
+    )
+    modes = parser.add_mutually_exclusive_group()
+    flag(modes, "--wall", "sample all threads, whether they run or wait")
+    flag(modes, "--gil", "sample the thread that holds the GIL (CPython 3.12 and later)")
+    flag(parser, "--no-children", "sample this process only")
+
+
+def settings_of(options: object) -> Settings:
+    """Return the settings for parsed options."""
+    given = vars(options)
+    mode = WALL if given["wall"] else GIL if given["gil"] else CPU
+    return Settings(mode, given["rate"], children=not given["no_children"])
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `stretto attach`."""
+    parser = VerbParser("attach", DESCRIPTION, epilog=EPILOG)
+    add_sampling_options(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        default=DEFAULT_OUTPUT,
+        metavar="FILE",
+        help=f"the trace; default {DEFAULT_OUTPUT}; - for standard output",
+    )
+    parser.add_argument(
+        "-t", "--time", type=duration, metavar="10s", help="end after this time; else by Ctrl-C"
+    )
+    options = parser.parse_args(list(arguments))
+    settings = settings_of(options)
+    with open_output("attach", options.output, binary=True) as file:
+        profile = Profile(settings, file.write)
+        profile.add(options.pid)
+        stop_by_interrupt(profile)
+        _tell(f"stretto: sampling process {options.pid}; Ctrl-C ends it")
+        profile.run(options.pid, options.time)
+        if profile.error is not None:
+            raise profile.error
+    print_summary(profile, settings, options.output)
+    return 0
+
+
+def stop_by_interrupt(profile: Profile) -> None:
+    """End the profile, not this process, by Ctrl-C."""
+    signal.signal(signal.SIGINT, lambda _number, _frame: profile.stop())
+
+
+def print_summary(profile: Profile, settings: Settings, path: str) -> None:
+    """Print what was sampled, and the functions with most samples, to standard error."""
+    period_ms = settings.period_ns / 1e6
+    text = (
+        f"{profile.sampled:,} samples of {profile.processes} "
+        f"process{'es' if profile.processes != 1 else ''}; each is {period_ms:g} ms of "
+        f"{MODES[settings.mode]}\n"
+    )
+    rows = [
+        (
+            f"{row.own * period_ms / 1000:.2f}",
+            f"{row.total * period_ms / 1000:.2f}",
+            row.key.function,
+            row.key.filename,
+        )
+        for row in profile.functions()[:_TOP]
+    ]
+    if rows:
+        text += "\n" + as_table(
+            ("own s", "total s", "function", "file"), rows, right=("own s", "total s")
+        )
+    for label, number in (
+        ("the stack changed", profile.torn),
+        ("this process was late", profile.late),
+    ):
+        if number:
+            text += f"\n{number:,} samples are missing: {label}."
+    for pid, problem in profile.problems.items():
+        text += f"\n{pid} was not sampled: {problem}"
+    _tell(f"{text}\nThe trace is in {path}.")
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,82 @@
+"""The verb `dump`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from stretto.cli.verb_parser import VerbParser, flag
+from stretto.profilers.sampling.command_line import command_line
+from stretto.profilers.sampling.process import find_python
+from stretto.profilers.sampling.stacks import read_stacks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stretto.profilers.sampling.stacks import Frame, ThreadStack
+
+DESCRIPTION = """\
+Print the Python stack of each thread of a running process, once.
+
+  stretto dump 4711
+  stretto dump 4711 --json
+
+The process needs no preparation. It is neither stopped nor changed: its memory is read while it
+runs. CPython 3.11 to 3.15 is supported, in any environment of this machine.
+"""
+
+EPILOG = """\
+Each thread shows the kernel's function in which it waits, or "runs". Its innermost call is first.
+The right to read another process is that of a debugger: your own processes, or any as root.
+`stretto attach PID` records samples of a process; `stretto top PID` shows them live.
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `stretto dump`."""
+    parser = VerbParser("dump", DESCRIPTION, epilog=EPILOG)
+    parser.add_argument("pid", type=int, metavar="PID", help="the process")
+    flag(parser, "--json", "print JSON: an object with the list `threads`")
+    options = parser.parse_args(list(arguments))
+    process = find_python(options.pid)
+    stacks = read_stacks(process)
+    if options.json:
+        print(_as_json(options.pid, process.layout.version, stacks))
+    else:
+        print(_as_text(options.pid, process.layout.version, stacks), end="")
+    return 0
+
+
+def _as_json(pid: int, version: tuple[int, int], stacks: list[ThreadStack]) -> str:
+    threads = [{**stack._asdict(), "frames": _frames(stack)} for stack in stacks]
+    content = {
+        "pid": pid,
+        "command": command_line(pid),
+        "python": "{}.{}".format(*version),
+        "threads": threads,
+    }
+    return json.dumps(content, indent=2)
+
+
+def _frames(stack: ThreadStack) -> list[dict[str, object]] | None:
+    return None if stack.frames is None else [frame._asdict() for frame in stack.frames]
+
+
+def _as_text(pid: int, version: tuple[int, int], stacks: list[ThreadStack]) -> str:
+    head = "Process {}: {}\nCPython {}.{}\n".format(pid, command_line(pid), *version)
+    return head + "".join(f"\n{_thread_text(stack)}" for stack in stacks)
+
+
+def _thread_text(stack: ThreadStack) -> str:
+    state = f"waits in {stack.waits_in}" if stack.waits_in else "runs"
+    gil = ", holds the GIL" if stack.holds_gil else ""
+    lines = [f'Thread {stack.native_id} "{stack.name}": {state}{gil}']
+    if stack.frames is None:
+        lines.append("    (its stack changed at each attempt to read it)")
+    lines += [f"    {_frame_text(frame)}" for frame in stack.frames or ()]
+    return "\n".join(lines) + "\n"
+
+
+def _frame_text(frame: Frame) -> str:
+    line = f":{frame.line}" if frame.line else ""
+    return f"{frame.function} ({frame.filename}{line})"

@@ -1,0 +1,174 @@
+"""Layouts: where each CPython version has the members that a sampler reads.
+
+CPython 3.13 and later have a table of their offsets at the start of `_PyRuntime`
+(`_Py_DebugOffsets`). The order of the table's entries is fixed for a minor version; this module has
+the orders of 3.13, 3.14 and 3.15 (Include/internal/pycore_debug_offsets.h). 3.11 and 3.12 have no
+such table, so their offsets are here; they are the same in all patch releases.
+"""
+
+from __future__ import annotations
+
+import struct
+
+OFFSETS_COOKIE = b"xdebugpy"
+OFFSETS_BYTES = 1024
+"""How much to read of `_PyRuntime`: more than the table of any version."""
+
+SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14), (3, 15))
+
+_RUNTIME = "size finalizing interpreters_head"
+_INTERPRETER_13 = (
+    "size id next threads_head gc imports_modules sysdict builtins ceval_gil gil gil_enabled "
+    "gil_locked gil_holder"
+)
+_INTERPRETER_14 = (
+    "size id next threads_head threads_main gc imports_modules sysdict builtins ceval_gil gil "
+    "gil_enabled gil_locked gil_holder code_object_generation tlbc_generation"
+)
+_THREAD_13 = "size prev next interp frame id native_id chunk status"
+_THREAD_15 = (
+    "size prev next interp frame base_frame last_profiled_frame last_profiled_frame_seq id "
+    "native_id chunk status holds_gil gil_requested current_exception exc_state"
+)
+_FRAME_13 = "size previous code instruction locals owner"
+_CODE = (
+    "size filename name qualname line_table first_line argcount localsplusnames localspluskinds "
+    "start"
+)
+
+_Groups = tuple[tuple[str, str], ...]
+_ORDERS: dict[tuple[int, int], _Groups] = {
+    (3, 13): (
+        ("runtime", _RUNTIME),
+        ("interpreter", _INTERPRETER_13),
+        ("thread", _THREAD_13),
+        ("frame", _FRAME_13),
+        ("code", _CODE),
+    ),
+    (3, 14): (
+        ("runtime", _RUNTIME),
+        ("interpreter", _INTERPRETER_14),
+        ("thread", _THREAD_13),
+        ("frame", f"{_FRAME_13} stackpointer tlbc_index"),
+        ("code", _CODE),
+    ),
+    (3, 15): (
+        ("runtime", _RUNTIME),
+        ("interpreter", _INTERPRETER_14),
+        ("thread", _THREAD_15),
+        ("error", "value"),
+        ("frame", f"{_FRAME_13} stackpointer tlbc_index"),
+        ("code", _CODE),
+    ),
+}
+
+_KNOWN: dict[tuple[int, int], dict[str, int]] = {
+    (3, 11): {
+        "runtime_interpreters_head": 40,
+        "interpreter_next": 0,
+        "interpreter_threads_head": 16,
+        "thread_next": 8,
+        "thread_id": 152,
+        "thread_native_id": 160,
+        "thread_frame": 56,
+        "thread_chunk": 296,
+        "control_frame": 8,
+        "frame_code": 32,
+        "frame_previous": 48,
+        "frame_owner": 69,
+        "frame_instruction": 56,
+        "code_first_line": 72,
+        "code_start": 184,
+    },
+    (3, 12): {
+        "runtime_interpreters_head": 40,
+        "interpreter_next": 0,
+        "interpreter_threads_head": 72,
+        "interpreter_ceval_gil": 384,
+        "gil_holder": 8,
+        "gil_locked": 16,
+        "thread_next": 8,
+        "thread_id": 136,
+        "thread_native_id": 144,
+        "thread_frame": 56,
+        "thread_chunk": 232,
+        "control_frame": 0,
+        "frame_code": 0,
+        "frame_previous": 8,
+        "frame_owner": 70,
+        "frame_instruction": 56,
+        "code_first_line": 68,
+        "code_start": 192,
+    },
+}
+_CODE_TEXTS = {
+    "code_filename": 112,
+    "code_name": 120,
+    "code_qualname": 128,
+    "code_line_table": 136,
+}
+
+_OWNERS = {(3, 11): (3, 2), (3, 12): (3, 3), (3, 13): (3, 3), (3, 14): (3, 4), (3, 15): (3, 3)}
+"""By version: the first owner of a frame that is no Python call, and the last owner."""
+
+
+class Layout(dict[str, int]):
+    """The offsets of one CPython version, in bytes, by name; see `PythonSampler`.
+
+    Beside these, `has_gil` is 1 where the GIL's holder can be read.
+    """
+
+    version: tuple[int, int]
+
+
+def layout_of(version: tuple[int, int], runtime: bytes) -> Layout:
+    """Return the layout of an interpreter.
+
+    Args:
+        version: Major and minor version.
+        runtime: The first `OFFSETS_BYTES` bytes of its `_PyRuntime`.
+
+    Raises:
+        ValueError: The version isn't supported, or is a free-threaded build.
+    """
+    if version not in SUPPORTED:
+        raise ValueError(f"CPython {version[0]}.{version[1]} is not supported: 3.11 to 3.15 are")
+    layout = Layout(_CODE_TEXTS)
+    layout.version = version
+    layout.update(_KNOWN[version] if version in _KNOWN else _from_table(version, runtime))
+    foreign, last = _OWNERS[version]
+    has_control = int(version < (3, 13))
+    layout.setdefault("control_frame", 0)
+    layout.update(
+        has_control_frame=has_control,
+        first_foreign_owner=foreign,
+        last_owner=last,
+        code_tag=3 if version >= (3, 14) else 0,
+        bytes_size=16,
+        bytes_data=32,
+        text_length=16,
+        text_state=32,
+        text_ascii=48 if version == (3, 11) else 40,
+        text_compact=72 if version == (3, 11) else 56,
+        has_gil=int("gil_holder" in layout),
+    )
+    return layout
+
+
+def _from_table(version: tuple[int, int], runtime: bytes) -> dict[str, int]:
+    if runtime[:8] != OFFSETS_COOKIE:
+        raise ValueError("its _PyRuntime has no table of offsets")
+    table, free_threaded = struct.unpack_from("<QQ", runtime, 8)
+    if (table >> 24, table >> 16 & 0xFF) != version:
+        raise ValueError(f"its table of offsets is of another version, {table:#x}")
+    if free_threaded:
+        raise ValueError("free-threaded builds are not supported")
+    at, offsets = 24, {}
+    for group, names in _ORDERS[version]:
+        for name in names.split():
+            (offsets[f"{group}_{name}"],) = struct.unpack_from("<Q", runtime, at)
+            at += 8
+    # The table has them from the interpreter's start; but interpreters can share one GIL.
+    for name in ("locked", "holder"):
+        offsets[f"gil_{name}"] = offsets[f"interpreter_gil_{name}"] - offsets["interpreter_gil"]
+    return offsets

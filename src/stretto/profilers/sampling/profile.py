@@ -1,0 +1,204 @@
+"""A profile: samples of a process and of its children, until it ends or the user stops it.
+
+A thread samples each process; it holds the GIL only to write what it has found, once a second. New
+children are looked for as often. A process that runs another program (`exec`) is looked at anew.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from stretto.base.errors import StrettoError
+from stretto.profilers.sampling.process import ProcessError, find_python
+from stretto.profilers.sampling.samples import FunctionKey, ProcessSamples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NS = 1_000_000_000
+FIRST_SEQUENCE_ID = 1000
+_DRAIN_PERIOD_NS = NS // 2
+_SCAN_PERIOD_S = 0.5
+_RETRY_S = 0.05
+_RETRIES = 20
+
+
+class Settings(NamedTuple):
+    """What is sampled, and how often."""
+
+    mode: int
+    """CPU, WALL or GIL of `process`."""
+    period_ns: int
+    children: bool = True
+
+
+class FunctionSamples(NamedTuple):
+    """How often a function was sampled."""
+
+    key: FunctionKey
+    own: int
+    total: int
+
+
+class Profile:
+    """Samples processes.
+
+    Args:
+        settings: What is sampled.
+        write: Receives the packets, as bytes of a trace; called by one thread at a time.
+    """
+
+    def __init__(self, settings: Settings, write: Callable[[bytes], None]) -> None:
+        self._settings = settings
+        self._write = write
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._pids: set[int] = set()
+        self._samples: list[ProcessSamples] = []
+        self.problems: dict[int, str] = {}
+        """Why a process isn't sampled, by pid."""
+        self.error: Exception | None = None
+        """The first error of `write`."""
+
+    def add(self, pid: int) -> None:
+        """Sample a process from now on.
+
+        Raises:
+            ProcessError: It can't be sampled.
+        """
+        samples = self._samples_of(pid)
+        self._start(pid, samples)
+
+    def _samples_of(self, pid: int) -> ProcessSamples:
+        with self._lock:
+            sequence_id = FIRST_SEQUENCE_ID + len(self._samples)
+            samples = ProcessSamples(
+                find_python(pid), self._settings.mode, self._settings.period_ns, sequence_id
+            )
+            self._samples.append(samples)
+        return samples
+
+    def _start(self, pid: int, samples: ProcessSamples | None) -> None:
+        self._pids.add(pid)
+        thread = threading.Thread(target=self._follow, args=(pid, samples), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def run(self, root: int, seconds: float | None = None) -> None:
+        """Sample until process `root` has ended, `stop` is called or the time is up."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while not self._stopped.is_set() and _is_alive(root) and self.error is None:
+            left = _SCAN_PERIOD_S if end is None else min(end - time.monotonic(), _SCAN_PERIOD_S)
+            if left <= 0:
+                break
+            self._stopped.wait(left)
+            if self._settings.children:
+                self._add_children(root)
+        self.stop()
+        for thread in self._threads:
+            thread.join()
+
+    def stop(self) -> None:
+        """End the profile soon; may be called by a signal handler."""
+        self._stopped.set()
+
+    def _add_children(self, root: int) -> None:
+        for pid in descendants(root):
+            if pid not in self._pids:
+                self._start(pid, None)
+
+    def _follow(self, pid: int, samples: ProcessSamples | None) -> None:
+        """Sample one process, through `exec`, until it ends."""
+        try:
+            while not self._stopped.is_set():
+                samples = samples or self._wait_for_python(pid)
+                if samples is None:
+                    return
+                self._sample(samples)
+                samples = None
+        except (OSError, StrettoError) as error:  # The caller of `run` reports the first one.
+            self.error = self.error or error
+            self.stop()
+
+    def _wait_for_python(self, pid: int) -> ProcessSamples | None:
+        """Return samples of a process that may just be starting; None if it can't be sampled."""
+        for _ in range(_RETRIES):
+            try:
+                return self._samples_of(pid)
+            except ProcessError as error:
+                self.problems[pid] = str(error)
+            if self._stopped.wait(_RETRY_S) or not _is_alive(pid):
+                self.problems.pop(pid, None)
+                return None
+        return None
+
+    def _sample(self, samples: ProcessSamples) -> None:
+        self.problems.pop(samples.pid, None)
+        lives = True
+        while lives and not self._stopped.is_set():
+            lives = samples.run(_DRAIN_PERIOD_NS)
+            packets = samples.drain()
+            with self._lock:
+                self._write(packets)
+
+    @property
+    def sampled(self) -> int:
+        """The number of samples so far."""
+        return self._stat("samples")
+
+    @property
+    def torn(self) -> int:
+        """The number of samples that were refused because the stack changed while it was read."""
+        return self._stat("torn")
+
+    @property
+    def late(self) -> int:
+        """The number of samples that are missing because this process did not run in time."""
+        return self._stat("late")
+
+    def _stat(self, name: str) -> int:
+        return sum(samples.stats[name] for samples in self._samples)
+
+    @property
+    def processes(self) -> int:
+        """The number of processes that were sampled."""
+        return len({samples.pid for samples in self._samples})
+
+    def functions(self) -> list[FunctionSamples]:
+        """Return the sampled functions of all processes, the one with most own samples first."""
+        own: dict[FunctionKey, int] = {}
+        total: dict[FunctionKey, int] = {}
+        for samples in self._samples:
+            _add(own, samples.own)
+            _add(total, samples.total)
+        rows = [FunctionSamples(key, own.get(key, 0), number) for key, number in total.items()]
+        return sorted(rows, key=lambda row: (-row.own, -row.total, row.key))
+
+
+def _add(to: dict[FunctionKey, int], numbers: dict[FunctionKey, int]) -> None:
+    for key, number in numbers.copy().items():
+        to[key] = to.get(key, 0) + number
+
+
+def _is_alive(pid: int) -> bool:
+    """Return whether a process runs; one that has ended and isn't waited for doesn't."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Yield the processes that a process has started, and theirs."""
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        children: list[int] = []
+        with suppress(OSError):
+            children = [int(word) for word in task.read_text().split()]
+        for child in children:
+            yield child
+            yield from descendants(child)

@@ -1,0 +1,89 @@
+"""All stacks of a process, once: what `stretto dump` shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from stretto.profilers.sampling.objects import ObjectReader
+from stretto.profilers.sampling.process import WALL, ProcessError
+
+if TYPE_CHECKING:
+    from stretto.profilers.sampling.objects import CodeName
+    from stretto.profilers.sampling.process import PythonProcess
+
+_ANY_PERIOD_NS = 1_000_000
+
+
+class Frame(NamedTuple):
+    """A call in progress."""
+
+    function: str
+    filename: str
+    line: int
+    """The line that it executes; 0 if not known."""
+
+
+class ThreadStack(NamedTuple):
+    """A Python thread of a process."""
+
+    native_id: int
+    """The kernel's thread id."""
+    name: str
+    """The kernel's name of the thread."""
+    holds_gil: bool
+    waits_in: str | None
+    """The function of the kernel in which it waits; None if it runs, or waits for a CPU."""
+    frames: list[Frame] | None
+    """The innermost first; None if the stack changed during each attempt to read it."""
+
+
+def read_stacks(process: PythonProcess) -> list[ThreadStack]:
+    """Return the threads of a process with their stacks, the main thread first.
+
+    Raises:
+        ProcessError: The process has ended.
+    """
+    sampler = process.sampler(WALL, _ANY_PERIOD_NS)
+    try:
+        rows = sampler.dump()
+    except ProcessLookupError as error:
+        raise ProcessError(f"Process {process.pid}: {error}.") from error
+    _, frames, _ = sampler.take()
+    reader = ObjectReader(process.pid, process.layout)
+    names: dict[int, CodeName] = {}
+
+    def frame(number: int) -> Frame:
+        code, line = frames[number - 1]
+        if code not in names:
+            names[code] = reader.code_name(code)
+        return Frame(names[code].function, names[code].filename, line)
+
+    stacks = [
+        ThreadStack(
+            native_id,
+            thread_name(process.pid, native_id),
+            holds_gil,
+            _waits_in(process.pid, native_id),
+            None if numbers is None else [frame(number) for number in reversed(numbers)],
+        )
+        for _, native_id, holds_gil, numbers in rows
+    ]
+    return sorted(stacks, key=lambda each: (each.native_id != process.pid, each.native_id))
+
+
+def thread_name(pid: int, native_id: int) -> str:
+    """Return the kernel's name of a thread; "" if it has ended."""
+    return _task_file(pid, native_id, "comm")
+
+
+def _waits_in(pid: int, native_id: int) -> str | None:
+    function = _task_file(pid, native_id, "wchan")
+    return None if function in {"", "0"} else function
+
+
+def _task_file(pid: int, native_id: int, name: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/task/{native_id}/{name}").read_text(errors="replace").strip()
+    except OSError:
+        return ""

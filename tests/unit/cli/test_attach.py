@@ -1,0 +1,87 @@
+"""`stretto attach`: a trace of samples of a running process."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentTypeError
+from pathlib import Path
+
+import pytest
+
+from stretto.cli.attach import duration, rate
+from stretto.cli.main import main
+from tests.support.commands import Command
+from tests.support.oracle import ERRORS, Oracle, missing
+from tests.support.python_targets import BUSY, running
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"), [("1000hz", 1_000_000), ("100HZ", 10_000_000), ("7", 142857142)]
+)
+def test_rate_is_a_period(text: str, ns: int) -> None:
+    assert rate(text) == ns
+
+
+@pytest.mark.parametrize("text", ["0hz", "fast", "-1hz", "30000hz", "1khz", ""])
+def test_other_rate_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="no rate from 1hz to 20000hz"):
+        rate(text)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("10s", 10), ("500ms", 0.5), ("2m", 120), ("3", 3)])
+def test_duration_has_a_unit(text: str, seconds: float) -> None:
+    assert duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["0s", "soon", "-1s", "1d"])
+def test_other_duration_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="no duration"):
+        duration(text)
+
+
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+def test_trace_processor_reads_samples_stacks_and_names(tmp_path: Path) -> None:
+    path = tmp_path / "out.pftrace"
+    options = ("--wall", "-t", "2s", "-o", str(path))
+    with running(BUSY) as program, Command("attach", str(program.pid), *options) as command:
+        assert command.wait() == 0
+    said = re.search(r"([0-9,]+) samples of 1 process; each is 1 ms of wall time", command.said)
+    assert said
+    count = int(said[1].replace(",", ""))
+    oracle = Oracle(path.read_bytes())
+    rows = oracle.query(
+        "select tid, count(*) from perf_sample join thread using(utid) "
+        "where callsite_id is not null group by tid"
+    )
+    assert sum(number for _, number in rows) == count
+    assert {tid for tid, _ in rows} > {program.pid}
+    errors = [row for row in oracle.query(ERRORS) if row[0] != "perf_samples_skipped"]
+    assert errors == []
+    tree = oracle.query(
+        "include perfetto module linux.perf.samples; "
+        "select name, sum(cumulative_count) from linux_perf_samples_summary_tree group by name"
+    )
+    assert {"leaf", "outer", "waits", "<module>"} <= {name for name, _ in tree}
+    (start, end, gap) = oracle.query(
+        "select min(ts), max(ts), max(gap) from "
+        "(select ts, ts - lag(ts) over (order by ts) as gap from perf_sample)"
+    )[0]
+    assert 0 <= gap <= end - start < 60 * 10**9
+
+
+def test_ctrl_c_ends_the_recording_with_a_trace(tmp_path: Path) -> None:
+    path = tmp_path / "out.pftrace"
+    with running(BUSY) as program:
+        with Command("attach", str(program.pid), "-o", str(path)) as command:
+            assert command.line_with("sampling") != ""
+            assert command.interrupt() == 0
+        assert program.poll() is None
+    assert path.stat().st_size > 0
+    assert f"The trace is in {path}." in command.said
+
+
+def test_missing_process_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "out.pftrace"
+    assert main(["attach", "4194305", "-o", str(path)]) == 1
+    assert "There is no process 4194305." in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,57 @@
+"""Finds the interpreter of a process, or says why there is none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from stretto.profilers.sampling import process as module
+from stretto.profilers.sampling.process import WALL, ProcessError, find_python
+from tests.support.python_targets import ASLEEP, running
+
+
+def test_process_has_its_version_and_interpreter() -> None:
+    with running(ASLEEP) as program:
+        process = find_python(program.pid)
+        assert process.layout.version == sys.version_info[:2]
+        assert len(process.heads()) == 1
+
+
+def test_sub_interpreters_are_found() -> None:
+    interpreters = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    source = f"import {interpreters} as i\nkept = i.create()\n{ASLEEP}"
+    with running(source) as program:
+        assert len(find_python(program.pid).heads()) == 2
+
+
+def test_missing_process_is_named() -> None:
+    with pytest.raises(ProcessError, match="There is no process 4194305"):
+        find_python(4194305)
+
+
+def test_other_program_is_refused() -> None:
+    with subprocess.Popen(["sleep", "99"]) as program:
+        try:
+            with pytest.raises(ProcessError, match="no CPython interpreter"):
+                find_python(program.pid)
+        finally:
+            program.kill()
+
+
+def test_missing_right_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pid: int, address: int, size: int) -> bytes:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(module, "read_process_memory", refuse)
+    with pytest.raises(ProcessError, match="ptrace_scope"):
+        find_python(os.getpid())
+
+
+def test_sampler_of_an_ended_process_is_refused() -> None:
+    with running(ASLEEP) as program:
+        process = find_python(program.pid)
+    with pytest.raises(ProcessError, match=f"There is no process {program.pid}"):
+        process.sampler(WALL, 10**6)

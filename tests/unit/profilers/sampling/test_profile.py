@@ -1,0 +1,153 @@
+"""Samples over time: counts by function, children, exec, the end of a process."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from stretto.profilers.sampling.process import CPU, GIL, WALL, ProcessError
+from stretto.profilers.sampling.profile import Profile, Settings
+from stretto.protos.trace import Trace, TracePacket
+from tests.support.polling import wait_until
+from tests.support.python_targets import ASLEEP, BUSY, running
+
+PERIOD_NS = 1_000_000
+
+
+class Recorded:
+    """Runs a profile in a thread, and collects what it writes."""
+
+    def __init__(self, pid: int, settings: Settings) -> None:
+        self.parts: list[bytes] = []
+        self.profile = Profile(settings, self.parts.append)
+        self.profile.add(pid)
+        self._thread = threading.Thread(target=self.profile.run, args=(pid,))
+        self._thread.start()
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        try:
+            wait_until(condition)
+        finally:
+            self.profile.stop()
+            self._thread.join()
+
+    def packets(self) -> list[TracePacket]:
+        return list(Trace.decode(b"".join(self.parts)).packet)
+
+    def functions(self) -> dict[str, tuple[int, int]]:
+        return {row.key.function: (row.own, row.total) for row in self.profile.functions()}
+
+
+def test_samples_of_cpu_time_are_in_the_function_that_runs() -> None:
+    with running(BUSY) as program:
+        recorded = Recorded(program.pid, Settings(CPU, PERIOD_NS))
+        recorded.until(lambda: recorded.profile.sampled > 200)
+    functions = recorded.functions()
+    assert functions["leaf"][0] > functions["outer"][0]
+    assert functions["<module>"][1] >= functions["leaf"][1]
+    assert functions.get("waits", (0, 0))[1] <= recorded.profile.sampled // 10
+
+
+def test_samples_of_wall_time_have_waiting_threads() -> None:
+    with running(BUSY) as program:
+        recorded = Recorded(program.pid, Settings(WALL, PERIOD_NS))
+        recorded.until(lambda: recorded.profile.sampled > 200)
+    assert recorded.functions()["waits"][1] > recorded.profile.sampled // 4
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="3.11 does not tell who holds the GIL")
+def test_samples_of_the_gil_are_those_of_its_holder() -> None:
+    with running(BUSY) as program:
+        recorded = Recorded(program.pid, Settings(GIL, PERIOD_NS))
+        recorded.until(lambda: recorded.profile.sampled > 200)
+    assert recorded.functions()["leaf"][0] > recorded.profile.sampled // 2
+
+
+def test_packets_name_process_threads_functions_and_files() -> None:
+    with running(BUSY) as program:
+        recorded = Recorded(program.pid, Settings(WALL, PERIOD_NS))
+        recorded.until(lambda: recorded.profile.sampled > 50)
+    packets = recorded.packets()
+    data = [packet.interned_data for packet in packets if packet.interned_data]
+    names = {bytes(each.str) for part in data for each in part.function_names}
+    assert {b"leaf", b"outer", b"waits", b"<module>"} <= names
+    trees = [packet.process_tree for packet in packets if packet.process_tree]
+    assert [process.pid for tree in trees for process in tree.processes] == [program.pid]
+    assert len([thread for tree in trees for thread in tree.threads]) == 2
+    assert any(packet.compressed_packets for packet in packets)
+
+
+def test_children_are_sampled() -> None:
+    source = """
+pid = os.fork()
+if pid:
+    print("ready", flush=True)
+    time.sleep(1000)  # sleep: what is sampled
+def child():
+    while True:
+        pass
+child()
+"""
+    with running(source) as program:
+        recorded = Recorded(program.pid, Settings(CPU, PERIOD_NS))
+        recorded.until(lambda: "child" in recorded.functions())
+    assert recorded.profile.processes == 2
+    assert not recorded.profile.problems
+
+
+def test_profile_ends_with_its_process() -> None:
+    source = "print('ready', flush=True)\nsys.stdin.readline()"
+    with running(source) as program:
+        profile = Profile(Settings(WALL, PERIOD_NS), lambda _packets: None)
+        profile.add(program.pid)
+        program.communicate("end\n")
+        profile.run(program.pid)
+    assert profile.error is None
+
+
+def test_process_that_runs_another_program_is_found_again() -> None:
+    other = "def late():\n while 1: pass\nlate()"
+    source = f"""
+print("ready", flush=True)
+sys.stdin.readline()
+os.execv(sys.executable, [sys.executable, "-c", {other!r}])
+"""
+    with running(source) as program:
+        recorded = Recorded(program.pid, Settings(WALL, PERIOD_NS))
+        assert program.stdin is not None
+        program.stdin.write("go\n")
+        program.stdin.flush()
+        recorded.until(lambda: "late" in recorded.functions())
+
+
+def test_error_of_the_output_ends_the_profile() -> None:
+    def fail(_packets: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with running(ASLEEP) as program:
+        profile = Profile(Settings(WALL, PERIOD_NS), fail)
+        profile.add(program.pid)
+        profile.run(program.pid)
+    assert isinstance(profile.error, OSError)
+
+
+def test_program_that_is_no_python_is_refused_at_once() -> None:
+    with pytest.raises(ProcessError, match="There is no process"):
+        Profile(Settings(CPU, PERIOD_NS), lambda _packets: None).add(4194305)
+
+
+def test_code_that_takes_the_address_of_freed_code_has_its_own_name() -> None:
+    source = """
+print("ready", flush=True)
+n = 0
+while True:
+    n += 1
+    names = {}
+    exec(f"def made_{n % 50}():\\n for _ in range(200000): pass\\nmade_{n % 50}()", names)
+"""
+    with running(source) as program:
+        recorded = Recorded(program.pid, Settings(CPU, PERIOD_NS))
+        recorded.until(lambda: sum(name[:5] == "made_" for name in recorded.functions()) > 10)
