@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,13 @@ def test_losses_of_an_idle_thread_are_reported(oracle, trace):
     assert sum(value for (value,) in loaded.query(LOSSES)) == 1
     assert "lost: 1 gap:" in run.stderr
     assert f"{1_000_000 - found:,} events were lost" in run.stderr
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="later versions count calls by function")
+def test_short_calls_that_auto_leaves_out_on_python_3_11_are_counted(tmp_path):
+    script = tmp_path / "calls.py"
+    script.write_text("def f(): pass\nfor _ in range(1000): f()\n")
+    run = record(tmp_path / "calls.pftrace", "--auto", str(script))
+    assert re.search(r"left out: 1,\d\d\d calls shorter than 50 us counted, not shown", run.stderr)
+    assert "not followed" not in run.stderr
+    assert "threads: 0" not in run.stderr

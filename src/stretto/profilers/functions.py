@@ -8,6 +8,8 @@ functions with `@category.traced` are recorded only once, by the decorator.
 
 from __future__ import annotations
 
+import sys
+
 import stretto
 from stretto import _pyhooks
 from stretto.base.errors import ConfigError
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 category = stretto.Category("python.functions", "calls of Python functions", ["slow"])
 
 MAX_DEPTH_LIMIT = 1 << 20
+
+CAN_SWITCH_OFF = sys.version_info >= (3, 12)
+SHORTEST_NS = 50_000
+"""What auto detail leaves out where the hooks of a function can't be switched off."""
 
 
 def _patterns(name: str, value: Any) -> tuple[str, ...]:
@@ -52,7 +58,8 @@ class FunctionOptions:
         max_depth: deeper calls are counted, not recorded.
         c_functions: whether functions written in C are recorded, too.
         auto_detail: whether calls shorter than a threshold are only counted, in their caller. The
-            hooks of functions that have only short calls are switched off.
+            hooks of functions that have only short calls are switched off. CPython 3.11 can't do
+            that: there, calls shorter than 50 us are left out.
         threshold_file: for auto detail: path of a file that holds the threshold as a u64 in
             nanoseconds; the threshold may rise during the recording. "" for 50 us.
         imports: "full", "folded" or "off", see `folded_code`.
@@ -103,6 +110,8 @@ class FunctionOptions:
         self.max_depth = _number("max_depth", max_depth, 1, MAX_DEPTH_LIMIT)
         self.c_functions = bool(c_functions)
         self.auto_detail = bool(auto_detail)
+        if self.auto_detail and not CAN_SWITCH_OFF:
+            self.min_duration_ns = SHORTEST_NS
         self.threshold_file = str(threshold_file)
         if imports not in IMPORTS:
             raise ConfigError(f"imports: choose from {', '.join(IMPORTS)}, not {imports!r}.")
@@ -164,7 +173,7 @@ class _Tracer:
         self.installed = False
 
     def on_change(self, enabled: bool) -> None:
-        for patch in _ends if self.options.auto_detail else ():
+        for patch in _ends if has_auto_detail() else ():
             patch.switch(enabled)
         if not enabled:
             _pyhooks.stop()
@@ -180,7 +189,7 @@ class _Tracer:
                 min_duration_ns=options.min_duration_ns,
                 max_depth=options.max_depth,
                 c_functions=options.c_functions,
-                auto_detail=options.auto_detail,
+                auto_detail=has_auto_detail(),
                 threshold_file=options.threshold_file or None,
                 cpu=options.cpu,
                 **_call_values(options),
@@ -221,7 +230,7 @@ def configure(options: FunctionOptions) -> None:
 
 def has_auto_detail() -> bool:
     """Whether sessions that start now use auto detail: only long calls become slices."""
-    return _tracer.options.auto_detail
+    return _tracer.options.auto_detail and CAN_SWITCH_OFF
 
 
 def code_choice() -> Callable[[CodeType, str | None], str | tuple[str] | None]:
@@ -253,7 +262,7 @@ def problems() -> list[str]:
     if stats["too_deep"]:
         depth = _tracer.options.max_depth
         lines.append(f"{stats['too_deep']:,} calls deeper than {depth} frames (--max-depth)")
-    if stats["too_short"]:
+    if stats["too_short"] and not _tracer.options.auto_detail:
         shortest = _tracer.options.min_duration_ns / 1000
         lines.append(f"{stats['too_short']:,} calls shorter than {shortest:g} us (--min-duration)")
     return lines
@@ -264,7 +273,10 @@ def totals() -> dict[str, Any] | None:
 
     The trace gets an event that says how often the stacks were sampled.
     """
-    if not has_auto_detail() or not _pyhooks.running():
+    if not _tracer.options.auto_detail or not _pyhooks.running():
         return None
+    if not CAN_SWITCH_OFF:
+        counted = _pyhooks.stats()["too_short"]
+        return {"functions": [], "counted": counted, "threshold_ns": SHORTEST_NS}
     _pyhooks.write_period()
     return _pyhooks.totals()

@@ -105,10 +105,12 @@ def detail_lines(result: RecordingResult) -> list[str]:
     if not totals:
         return []
     running, waiting = _sum(totals, "running_ns"), _sum(totals, "waiting_ns")
-    lines = [
-        f"  threads: {time_text(running)} running, {time_text(waiting)} waiting, "
-        + plural(len(totals), "process")
-    ]
+    lines = []
+    if running or waiting:  # CPython 3.11 has no samples of the stacks.
+        lines = [
+            f"  threads: {time_text(running)} running, {time_text(waiting)} waiting, "
+            + plural(len(totals), "process")
+        ]
     functions = _merge(totals)
     inner = [function for function in functions if not function.is_body()]
     own = [function for function in inner if not function.is_installed()] or inner

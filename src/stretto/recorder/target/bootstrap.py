@@ -31,9 +31,6 @@ DEADLINE_MS = 10_000.0
 SWITCHES = ("c_functions", "cpu", "log_args", "log_result", "my_code")
 """Options of function tracing that are on or off."""
 
-SHORTEST_NS = 50_000
-"""Shorter calls aren't shown where CPython has no auto detail."""
-
 _backend: SystemBackend | None = None
 _is_system = False
 _service = ""
@@ -113,11 +110,9 @@ def configure(options: Options, workspace: Workspace) -> None:
         for name in (*SWITCHES, "min_duration_ns", "max_depth")
         if name in options
     }
-    if "auto_detail" in options and sys.version_info >= (3, 12):
+    if "auto_detail" in options:
         functions["auto_detail"] = True
         functions["threshold_file"] = workspace.threshold
-    elif "auto_detail" in options:  # a program of another version than the recorder's
-        functions["min_duration_ns"] = SHORTEST_NS
     if "imports" in options:
         functions["imports"] = options["imports"][0]
     for name in ("include", "exclude"):
