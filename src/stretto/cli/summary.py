@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.trace_summary import summarize
@@ -11,6 +12,7 @@ from stretto.analysis.trace_tables import import_trace
 from stretto.base.errors import CommandError, DecodeError
 from stretto.cli.record.detail_lines import time_text
 from stretto.cli.record.summary import kept_text, losses, summary
+from stretto.cli.summary_page import as_page
 from stretto.cli.text_table import as_table
 from stretto.cli.verb_parser import VerbParser
 from stretto.protos.trace import TraceStats
@@ -28,12 +30,14 @@ Show what a trace holds, what was slow, and what was lost. Needs no other packag
   stretto summary trace.pftrace
   stretto summary --limit 30 trace.pftrace
   stretto summary --format json trace.pftrace
+  stretto summary --html summary.html trace.pftrace
 
 Functions and slices are those in the trace: calls that auto detail left out are part of the self
 time of their caller.
 """
 
 _LIMIT = 10
+_PAGE_LIMIT = 25
 _STATS = {
     "bytes_overwritten": "traced_buf_bytes_overwritten",
     "trace_writer_packet_loss": "traced_buf_trace_writer_packet_loss",
@@ -47,8 +51,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = VerbParser("summary", DESCRIPTION)
     parser.add_argument("trace", metavar="TRACE", help="may be gzipped; - is standard input")
     parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--html", metavar="FILE", help="write a page with charts to this file")
     parser.add_argument(
-        "--limit", metavar="N", type=int, help=f"lines per table (default: {_LIMIT}; json: all)"
+        "--limit",
+        metavar="N",
+        type=int,
+        help=f"lines per table (default: {_LIMIT}; --html: {_PAGE_LIMIT}; json: all)",
     )
     parsed = parser.parse_args(arguments)
     if parsed.limit is not None and parsed.limit < 0:
@@ -136,44 +144,44 @@ _TIMES: dict[str, Callable[[Times], object]] = {
 _NUMBERS = {*_TIMES, "busy", "cpu"}
 
 
-def _as_text(contents: Contents, found: Summary, limit: int) -> str:
+def _facts(contents: Contents, found: Summary) -> str:
     streamed = bool(found.statistics.get("stretto_write_into_file"))
     lines = [
         summary(contents, _trace_stats(found), (), _kept(contents, found), streamed=streamed),
         f"  time: {found.seconds:.3f} s from the first to the last event",
         *(f"  unread: {line}" for line in _unread(found)),
     ]
+    return "\n".join(lines) + "\n"
+
+
+def _as_text(contents: Contents, found: Summary, limit: int) -> str:
     by_total = sorted(found.functions, key=lambda times: -times.total)
     named = _named(found.functions)
     of_category = {"category": lambda t: t.category}
-    return (
-        "\n".join(lines)
-        + "\n"
-        + "".join(
-            [
-                _table("Functions by self time", found.functions, limit, named),
-                _table("Functions by total time", by_total, limit, named),
-                _table(
-                    "Slices of other categories",
-                    found.slices,
-                    limit,
-                    {**_named(found.slices), **of_category},
-                ),
-                _table("Categories", found.categories, limit, {**_TIMES, **of_category}),
-                _table(
-                    "Lanes",
-                    found.lanes,
-                    limit,
-                    {
-                        "busy": lambda t: time_text(t.total),
-                        "cpu": _cpu,
-                        "slices": lambda t: t.number,
-                        "lane": lambda t: t.name,
-                        "process": lambda t: t.category,
-                    },
-                ),
-            ]
-        )
+    return _facts(contents, found) + "".join(
+        [
+            _table("Functions by self time", found.functions, limit, named),
+            _table("Functions by total time", by_total, limit, named),
+            _table(
+                "Slices of other categories",
+                found.slices,
+                limit,
+                {**_named(found.slices), **of_category},
+            ),
+            _table("Categories", found.categories, limit, {**_TIMES, **of_category}),
+            _table(
+                "Lanes",
+                found.lanes,
+                limit,
+                {
+                    "busy": lambda t: time_text(t.total),
+                    "cpu": _cpu,
+                    "slices": lambda t: t.number,
+                    "lane": lambda t: t.name,
+                    "process": lambda t: t.category,
+                },
+            ),
+        ]
     )
 
 
@@ -203,14 +211,28 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
+def _write_page(path: str, page: str) -> None:
+    try:
+        # Names in a trace may have lone surrogates.
+        Path(path).write_text(page, encoding="utf-8", errors="replace")
+    except OSError as error:
+        reason = error.strerror or error
+        raise CommandError(f"summary: can't write {path!r}: {reason}.", 2) from error
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run `stretto summary`.
 
     Raises:
-        CommandError: The trace can't be read.
+        CommandError: The trace can't be read, or the page can't be written.
     """
     given = _parse(arguments)
     contents, found = _read(given.trace)
+    if given.html is not None:
+        title = "standard input" if given.trace == "-" else Path(given.trace).name
+        limit = _PAGE_LIMIT if given.limit is None else given.limit
+        _write_page(given.html, as_page(title, _facts(contents, found), found, limit))
+        return 0
     if given.format == "json":
         print(_as_json(contents, found, given.limit), end="")
     else:

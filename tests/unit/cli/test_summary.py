@@ -124,3 +124,38 @@ def test_unreadable_trace_is_an_error(
         path.write_bytes(content)
     assert main(["summary", str(path)]) == status
     assert complaint in capsys.readouterr().err
+
+
+class TestPage:
+    def test_page_has_charts_and_needs_no_network(
+        self, trace: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        page = tmp_path / "summary.html"
+        summarize(trace, tmp_path, "--html", str(page))
+        text = page.read_text()
+        assert capsys.readouterr().out == ""
+        assert all(f"<h2>{title}" in text for title in ("Functions", "Slices", "Categories"))
+        assert 'style="width:100.00%"' in text
+        assert not any(part in text for part in ("http", "src=", "<script", "@import", "url("))
+
+    def test_names_are_escaped(self, tmp_path: Path) -> None:
+        with record() as recorded:
+            other.begin("<script>alert(1)</script>\x00", track=stretto.Track("x"), timestamp=1)
+        page = tmp_path / "summary.html"
+        summarize(bytes(recorded.trace), tmp_path, "--html", str(page))
+        assert "<script" not in page.read_text()
+
+    def test_empty_trace_has_a_page_without_charts(self, tmp_path: Path) -> None:
+        page = tmp_path / "summary.html"
+        with record() as recorded:
+            pass
+        summarize(bytes(recorded.trace), tmp_path, "--html", str(page))
+        assert "<h1>t.pftrace</h1>" in page.read_text()
+
+    def test_page_that_cannot_be_written_is_reported(
+        self, trace: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = tmp_path / "t.pftrace"
+        path.write_bytes(trace)
+        assert main(["summary", "--html", str(tmp_path / "no" / "page"), str(path)]) == 2
+        assert "can't write" in capsys.readouterr().err

@@ -1,0 +1,133 @@
+"""The page of `stretto summary --html`: one file with bar charts, without scripts or links."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple
+
+from stretto.cli.record.detail_lines import time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stretto.analysis.trace_summary import Summary, Times
+
+_STYLE = """
+body { font: 18px/1.45 system-ui, sans-serif; color: #1b1f24; background: #fff;
+  max-width: 76rem; margin: 2rem auto; padding: 0 1.5rem }
+h1 { font-size: 2rem; overflow-wrap: anywhere }
+h2 { font-size: 1.4rem; margin: 2.5rem 0 .2rem }
+p, pre { margin: .2rem 0 1rem; color: #57606a }
+pre { white-space: pre-wrap }
+table { border-collapse: collapse; width: 100%; table-layout: fixed }
+td { padding: .25rem .5rem; vertical-align: middle }
+tr + tr td { border-top: 1px solid #eaeef2 }
+.name { width: 42%; overflow-wrap: anywhere }
+.time { width: 15%; text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
+.more { color: #57606a; font-size: .85em }
+.bar { position: relative; height: 1.3rem; background: #f2f4f7; border-radius: 3px }
+.bar i { position: absolute; inset: 0 auto 0 0; border-radius: 3px }
+.wide { background: #a8c7ee } .main { background: #1f6feb }
+"""
+
+
+class Chart(NamedTuple):
+    """A chart: for each row a bar, and a wider one behind it.
+
+    Attributes:
+        title: The heading.
+        legend: What the two bars are.
+        rows: The rows, of which the first ones are shown.
+        main: The time of the bar.
+        wide: The time of the bar behind it.
+    """
+
+    title: str
+    legend: str
+    rows: Sequence[Times]
+    main: Callable[[Times], int]
+    wide: Callable[[Times], int]
+
+
+def _charts(found: Summary) -> list[Chart]:
+    return [
+        Chart(
+            "Functions",
+            "dark: self time; light: with what they call",
+            found.functions,
+            lambda t: t.self,
+            lambda t: t.total,
+        ),
+        Chart(
+            "Slices of other categories",
+            "dark: the 50th percentile of the duration; light: the 99th",
+            sorted(found.slices, key=lambda t: -t.p99),
+            lambda t: t.p50,
+            lambda t: t.p99,
+        ),
+        Chart(
+            "Categories",
+            "dark: self time; light: with the slices inside",
+            found.categories,
+            lambda t: t.self,
+            lambda t: t.total,
+        ),
+        Chart(
+            "Threads and other lanes",
+            "dark: on a CPU, as far as the trace has it; light: in a slice",
+            found.lanes,
+            lambda t: t.cpu,
+            lambda t: t.total,
+        ),
+    ]
+
+
+def as_page(title: str, facts: str, found: Summary, limit: int) -> str:
+    """Return the page.
+
+    Args:
+        title: The name of the trace.
+        facts: What the trace holds and what was lost, as text.
+        found: The times.
+        limit: The number of rows of a chart.
+    """
+    charts = "".join(_chart(chart, limit) for chart in _charts(found))
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n"
+        f"<body><h1>{escape(title)}</h1>\n<pre>{escape(facts)}</pre>\n{charts}</body></html>\n"
+    )
+
+
+def _chart(chart: Chart, limit: int) -> str:
+    longest = max((max(chart.wide(row), chart.main(row)) for row in chart.rows), default=0)
+    if not longest:
+        return ""
+    rows = "".join(_row(chart, row, longest) for row in chart.rows[:limit])
+    left = len(chart.rows) - limit
+    more = f'<p class="more">and {left} more</p>\n' if left > 0 else ""
+    return (
+        f"<h2>{escape(chart.title)}</h2><p>{escape(chart.legend)}</p>\n"
+        f"<table>{rows}</table>\n{more}"
+    )
+
+
+def _row(chart: Chart, row: Times, longest: int) -> str:
+    main, wide = chart.main(row), chart.wide(row)
+    bars = "".join(
+        f'<i class="{kind}" style="width:{100 * value / longest:.2f}%"></i>'
+        for kind, value in (("wide", wide), ("main", main))
+    )
+    name = _printable(row.name or row.category)
+    detail = f"{row.number:,} slices" + (f", {_printable(row.category)}" if row.category else "")
+    return (
+        f'<tr><td class="name">{escape(name)} <span class="more">{escape(detail)}</span></td>'
+        f'<td class="time">{time_text(main)}</td><td><div class="bar">{bars}</div></td>'
+        f'<td class="time">{time_text(wide)}</td></tr>\n'
+    )
+
+
+def _printable(text: str) -> str:
+    """Return a text without characters that a page may not have."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
