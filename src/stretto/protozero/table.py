@@ -26,14 +26,14 @@ from stretto.protozero.enums import Enum
 from stretto.protozero.field import Field, MapField, RepeatedField
 from stretto.protozero.layout import Layout
 from stretto.protozero.message import Message
-from stretto.protozero.typed_decoder import decoder_class
-from stretto.protozero.writer import writer_class
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from typing import Any
 
     from stretto.protozero.extension import Extension
+    from stretto.protozero.typed_decoder import TypedDecoder
+    from stretto.protozero.writer import MessageWriter
 
 # Keyed by `MODULE/PATH`. A class may get extensions before it is created.
 _messages: dict[str, type[Message]] = {}
@@ -118,8 +118,8 @@ class Table:
             "__module__": self._module,
             "__qualname__": path,
             "LAYOUT": layout,
-            "Writer": _Lazy(lambda: writer_class(layout, self._module)),
-            "Decoder": _Lazy(lambda: decoder_class(layout, self._module)),
+            "Writer": _Lazy(lambda: _writer_class(layout, self._module)),
+            "Decoder": _Lazy(lambda: _decoder_class(layout, self._module)),
         }
         for inner in self._nested(path):
             name = inner.rpartition(".")[2]
@@ -229,6 +229,18 @@ class Table:
         if kind == "bytes":
             return text.encode("latin-1")
         return float(text) if kind in ("float", "double") else int(text, 0)
+
+
+def _writer_class(layout: Layout, module: str) -> type[MessageWriter]:
+    from stretto.protozero.writer import writer_class  # Most programs write no messages by it.
+
+    return writer_class(layout, module)
+
+
+def _decoder_class(layout: Layout, module: str) -> type[TypedDecoder]:
+    from stretto.protozero.typed_decoder import decoder_class  # Most programs need no decoder.
+
+    return decoder_class(layout, module)
 
 
 def _unescaped(text: str) -> str:
