@@ -20,6 +20,7 @@ FILES = {
     "set_event_pid": "",
     "trace": "",
     "options/overwrite": "1\n",
+    "options/event-fork": "0\n",
 }
 
 

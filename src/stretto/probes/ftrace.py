@@ -72,7 +72,7 @@ class Ftrace(Probe):
 
     def start(self) -> None:
         self._options = self.config.ftrace_config or FtraceConfig()
-        self._instance: Instance | None = None
+        self.instance: Instance | None = None
         self._pipes: dict[int, int] = {}
         self._poll: Poll | None = None
         self._first_stats = FtraceStats(phase=FtraceStats.START_OF_TRACE)
@@ -80,8 +80,8 @@ class Ftrace(Probe):
             tracefs = self.tracefs(self.machine.path(""))
             events = list(_patterns(self._options.ftrace_events))
             name = self._options.instance_name
-            self._instance = tracefs.instance(name) if name else tracefs.make_instance()
-            self._set_up(self._instance, tracefs, events)
+            self.instance = tracefs.instance(name) if name else tracefs.make_instance()
+            self._set_up(self.instance, tracefs, events)
         except TracefsError as error:
             self._first_stats.exclusive_feature_error = str(error)
             self.write(TracePacket(ftrace_stats=self._first_stats))
@@ -89,26 +89,26 @@ class Ftrace(Probe):
             self.stop()
 
     def stop(self) -> None:
-        if self._instance is None:
+        if self.instance is None:
             return
         if self._poll is not None:
             self._poll.stop()
-            self._instance.write("tracing_on", "0")
+            self.instance.write("tracing_on", "0")
             self.flush()
             self._poll = None
         for fd in self._pipes.values():
             os.close(fd)
         self._pipes.clear()
-        self._instance.close()
-        self._instance = None
+        self.instance.close()
+        self.instance = None
 
     def flush(self) -> None:
         """Write all events, and the statistics of both ends."""
-        if self._instance is None or self._poll is None:
+        if self.instance is None or self._poll is None:
             return
         for cpu in self._pipes:
             self._read(cpu, self._batches_per_buffer)
-        last = self._stats(self._instance, FtraceStats.END_OF_TRACE)
+        last = self._stats(self.instance, FtraceStats.END_OF_TRACE)
         last.ftrace_parse_errors = self._reader.errors()
         self.write(TracePacket(ftrace_stats=self._first_stats))
         self.write(TracePacket(ftrace_stats=last))

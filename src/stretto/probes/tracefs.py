@@ -38,8 +38,15 @@ class Folder:
 
     def write(self, name: str, text: str) -> bool:
         """Write a file in one call, as the kernel demands; return False if it refuses the text."""
+        return self._write(name, text, os.O_TRUNC)
+
+    def append(self, name: str, text: str) -> bool:
+        """Write to a file, to which the kernel adds the text; return False if it refuses it."""
+        return self._write(name, text, os.O_APPEND)
+
+    def _write(self, name: str, text: str, flag: int) -> bool:
         try:
-            fd = os.open(os.path.join(self.path, name), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+            fd = os.open(os.path.join(self.path, name), os.O_WRONLY | flag | os.O_CLOEXEC)
         except OSError:
             return False
         try:

@@ -131,6 +131,12 @@ class RecordOptions:
             )
         if (recording.config_path or recording.data_sources) and not recording.system:
             raise CommandError("record: --config and --data-source go with --system.", 2)
+        if recording.sched and recording.system:
+            raise CommandError(
+                "record: --sched doesn't go with --system; "
+                "--data-source linux.ftrace records the whole machine.",
+                USAGE_EXIT_CODE,
+            )
 
     def _check_attach(self) -> None:
         if self.program:
@@ -169,6 +175,7 @@ def _recording_options(parsed: dict[str, Any], mode: str) -> RecordingOptions:
         duration_ms=-(-(parsed["duration"] or 0) // 10**6),
         categories=categories + parsed["category"],
         counters=not parsed["no_counters"],
+        sched=parsed["sched"],
         target=_target_options(parsed, mode),
         system=parsed["system"],
         config_path=parsed["config"] or "",

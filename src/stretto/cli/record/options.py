@@ -183,6 +183,10 @@ CONTENTS = Group(
         )
         for name, text in (("args", "arguments"), ("result", "results"))
     ),
+    Option(
+        "--sched",
+        "also record when the program's threads run, and what wakes them; needs root and tracefs",
+    ),
     Option("--cpu", "read the thread's CPU time at each call: exact thread_dur"),
     Option("--c-functions", "also record calls of functions written in C"),
     Option(

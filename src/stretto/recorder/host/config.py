@@ -52,6 +52,11 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
     sources = [TraceConfig.DataSource(config=track_event)]
     if options.counters:
         sources.append(TraceConfig.DataSource(config=DataSourceConfig(name="linux.process_stats")))
+    if options.sched:
+        # Imported only here: few recordings have it.
+        from stretto.recorder.host.scheduling import make_data_source
+
+        sources.append(TraceConfig.DataSource(config=make_data_source()))
     config = TraceConfig(
         buffers=[TraceConfig.BufferConfig(size_kb=options.buffer_bytes // 1024)],
         data_sources=sources,

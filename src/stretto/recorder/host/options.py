@@ -24,6 +24,7 @@ class RecordingOptions:
         duration_ms: time in ms after which the recording ends; 0 for no limit.
         categories: track event categories to enable besides those that are on by default.
         counters: whether to record memory and CPU time of the processes.
+        sched: whether to record when the threads of the processes run and are woken.
         target: options for the recorded processes, which read them from the workspace.
         system: whether to record with the machine's tracing service and all its producers.
         config_path: with `system`, path of a TraceConfig in text form; its data sources are
@@ -42,6 +43,7 @@ class RecordingOptions:
         duration_ms: int = 0,
         categories: Sequence[str] = (),
         counters: bool = True,
+        sched: bool = False,
         target: Options | None = None,
         system: bool = False,
         config_path: str = "",
@@ -55,6 +57,7 @@ class RecordingOptions:
         self.duration_ms = duration_ms
         self.categories = categories
         self.counters = counters
+        self.sched = sched
         self.target = target or {}
         self.system = system
         self.config_path = config_path

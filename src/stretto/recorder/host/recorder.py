@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stretto.recorder.host.output import Output
     from stretto.recorder.host.recording import Recording
     from stretto.recorder.host.reporter import Reporter
+    from stretto.recorder.host.scheduling import Scheduling
     from stretto.recorder.workspace import Workspace
 
 LINGER_MS = 2000
@@ -68,6 +69,7 @@ class Recorder:
         self._counters: Counters | None = None
         if options.counters:
             self._counters = Counters(self._runner, self._recording.add_producer)
+        self._scheduling = self._make_scheduling() if options.sched else None
         self._snapshots = Snapshots(self._runner, self._recording, output, reporter)
         launch.program.on_snapshot = self._snapshots.take
         self._program = self._attached_program() if options.attach else launch.program
@@ -83,6 +85,16 @@ class Recorder:
         from stretto.recorder.host.system_recording import SystemRecording
 
         return SystemRecording(self._runner, self._on_process)
+
+    def _make_scheduling(self) -> Scheduling:
+        # The module is imported only for `--sched`.
+        from stretto.recorder.host.scheduling import Scheduling
+
+        return Scheduling(
+            self._runner,
+            self._recording.add_producer,
+            lambda reason: self._reporter.error(f"no scheduling is recorded: {reason}"),
+        )
 
     def _attached_program(self) -> AttachedProgram:
         # The module is imported only to attach to a running program.
@@ -169,13 +181,14 @@ class Recorder:
 
     def _on_process(self, pid: int) -> None:
         self._descendants.on_connected(pid)
-        if self._counters is not None:
-            # The process waits for a reply of the service: sample it afterwards.
-            self._runner.post(lambda: self._follow(pid))
+        # The process waits for a reply of the service: sample it afterwards.
+        self._runner.post(lambda: self._follow(pid))
 
     def _follow(self, pid: int) -> None:
         if self._counters is not None:
             self._counters.follow(pid)
+        if self._scheduling is not None:
+            self._scheduling.follow(pid)
 
     def _tick(self) -> None:
         if self._program.ended or self._recording.ended:

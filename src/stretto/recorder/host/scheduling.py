@@ -1,0 +1,78 @@
+"""The recorder's own producer of scheduling events: `linux.ftrace`, for the recorded threads only.
+
+The kernel writes only events of listed threads, and adds to the list the threads and processes that
+these start. The recorder is listed first, so the program is listed from its first instruction.
+"""
+
+from __future__ import annotations
+
+import os
+
+from stretto import _native
+from stretto.base.clock import SystemClock
+from stretto.client.producer_connection import ProducerConnection
+from stretto.probes.ftrace import Ftrace
+from stretto.probes.machine import Machine
+from stretto.protos.config import DataSourceConfig, FtraceConfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.selector_task_runner import SelectorTaskRunner
+
+EVENTS = ("sched/sched_switch", "sched/sched_waking", "task/task_newtask", "task/task_rename")
+BUFFER_KB = 2048
+LIST = "set_event_pid"
+
+
+def make_data_source() -> DataSourceConfig:
+    """Build the config of the data source."""
+    follow = FtraceConfig.TracefsOption(
+        name="event-fork", state=FtraceConfig.TracefsOption.STATE_ENABLED
+    )
+    ftrace = FtraceConfig(
+        ftrace_events=EVENTS,
+        buffer_size_kb=BUFFER_KB,
+        tids_to_trace=[os.getpid()],
+        tracefs_options=[follow],
+    )
+    return DataSourceConfig(name=Ftrace.name, ftrace_config=ftrace)
+
+
+class ProgramFtrace(Ftrace):
+    """Events of the program's threads."""
+
+    buffer_exhausted_policy = _native.DROP  # The service runs on this thread: it can't wait.
+
+    def follow(self, pid: int) -> None:
+        """List the threads of a process that was not started by a listed thread."""
+        if self.instance is not None:
+            tids = self.machine.names(f"proc/{pid}/task")
+            self.instance.append(LIST, " ".join(tids))
+
+
+class Scheduling:
+    """Records the scheduling of processes.
+
+    Args:
+        runner: runs the periodic reads.
+        add_producer: connects a producer to the service.
+        tell: shows why there are no events.
+    """
+
+    def __init__(
+        self,
+        runner: SelectorTaskRunner,
+        add_producer: Callable[[ProducerConnection], object],
+        tell: Callable[[str], object],
+    ) -> None:
+        ProgramFtrace.machine = Machine(
+            runner, lambda function: function(), SystemClock(), tell=tell
+        )
+        add_producer(ProducerConnection([ProgramFtrace]))
+
+    def follow(self, pid: int) -> None:
+        """Record the threads of a process, and those that it starts."""
+        for source in ProgramFtrace.instances():
+            source.follow(pid)

@@ -1,0 +1,54 @@
+"""`stretto record --sched`: scheduling where the machine allows it, else the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stretto.probes.tracefs import Tracefs, TracefsError
+from stretto.protos.trace import Trace
+from tests.support.recorded import record
+
+WAITS = "import time\nfor _ in range(5): time.sleep(0.01)"
+
+
+def missing() -> str:
+    """Return why this machine records no scheduling."""
+    try:
+        Tracefs("/").make_instance().close()
+    except TracefsError as error:
+        return str(error)
+    return ""
+
+
+def test_recording_without_the_right_gives_the_reason_and_goes_on(tmp_path: Path) -> None:
+    if not (reason := missing()):
+        pytest.skip("this machine records scheduling")
+    run = record(tmp_path / "t.pftrace", "--sched", "-c", WAITS)
+    assert run.status == 0
+    assert f"no scheduling is recorded: linux.ftrace: {reason}" in run.stderr
+    packets = Trace.decode(run.trace).packet
+    (stats,) = (packet.ftrace_stats for packet in packets if packet.ftrace_stats is not None)
+    assert stats.exclusive_feature_error == reason
+
+
+def test_states_of_the_programs_threads_are_recorded(oracle, tmp_path: Path) -> None:
+    if reason := missing():
+        pytest.skip(reason)
+    run = record(tmp_path / "t.pftrace", "--sched", "-c", WAITS)
+    assert run.status == 0
+    processor = oracle(run.trace)
+    states = processor.query(
+        "select state, count(*) from thread_state join thread using (utid) "
+        "join process using (upid) where thread.tid = process.pid group by 1"
+    )
+    assert dict(states)["S"] >= 5
+    assert "Running" in dict(states)
+    assert not [name for name in Tracefs("/").names("instances") if name.startswith("stretto-")]
+
+
+def test_whole_machine_is_recorded_by_another_option(tmp_path: Path) -> None:
+    run = record(tmp_path / "t.pftrace", "--sched", "--system", "-c", WAITS)
+    assert run.status == 2
+    assert "--data-source linux.ftrace" in run.stderr
