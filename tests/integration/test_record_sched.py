@@ -10,7 +10,7 @@ from stretto.probes.tracefs import Tracefs, TracefsError
 from stretto.protos.trace import Trace
 from tests.support.recorded import record
 
-WAITS = "import time\nfor _ in range(5): time.sleep(0.01)"
+WAITS = "import time\nfor _ in range(5): time.sleep(0.01)"  # sleep: the state to be recorded
 
 
 def missing() -> str:
