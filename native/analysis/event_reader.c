@@ -139,21 +139,25 @@ static void use_defaults(struct counters* c, const struct st_defaults* d) {
   }
 }
 
-/* Returns the values that the event's parsing needs: the counter's own value,
- * the number of extra counters, and the uuid and value of each of them.  NULL
- * if the event has no values, or is invalid.  Sets *valid. */
-static const double* absolute_values(struct st_importer* m, uint32_t generation,
-                                     struct counters* c, bool* valid) {
+enum { MAX_VALUES = 2 + 4 * MAX_COUNTERS };
+
+/* Sets the values that the event's parsing needs: the counter's own value, the
+ * number of extra counters, and the uuid and value of each of them.  Returns
+ * their number; 0 if the event has no values, or is invalid.  Sets *valid. */
+static uint32_t absolute_values(struct st_importer* m, uint32_t generation,
+                                struct counters* c, double values[MAX_VALUES],
+                                bool* valid) {
   uint32_t count = c->count + c->double_count;
   *valid = !c->too_many && c->count <= c->uuid_count &&
            c->double_count <= c->double_uuid_count;
   if (!*valid)
-    return NULL;
+    return 0;
   if (c->type == ST_ENUM_TRACK_EVENT_TYPE_COUNTER) {
     *valid = c->has_track && c->has_value &&
              resolve(m, generation, c->track_uuid, &c->value);
   }
-  double values[2 + 4 * MAX_COUNTERS] = {c->value, count};
+  values[0] = c->value;
+  values[1] = count;
   uint32_t n = 2;
   for (uint32_t i = 0; i < count && *valid; i++) {
     bool is_double = i >= c->count;
@@ -165,8 +169,8 @@ static const double* absolute_values(struct st_importer* m, uint32_t generation,
     values[n++] = value;
   }
   if (!*valid || (!count && c->type != ST_ENUM_TRACK_EVENT_TYPE_COUNTER))
-    return NULL;
-  return (const double*)st_bytes_copy(&m->arena, values, n * sizeof *values);
+    return 0;
+  return n;
 }
 
 void st_read_event(struct st_importer* m, uint32_t sequence, const int64_t* ts,
@@ -174,21 +178,22 @@ void st_read_event(struct st_importer* m, uint32_t sequence, const int64_t* ts,
   struct counters c = {0};
   uint32_t generation = m->sequences.sequences.data[sequence].generation;
   bool valid = ts != NULL && m->sequences.sequences.data[sequence].id != 0;
-  const double* counters = NULL;
+  double values[MAX_VALUES];
+  uint32_t n = 0;
   m->counts.track_events++;
   if (valid) {
     read_counters(&c, data, size);
     use_defaults(&c, &m->sequences.generations.data[generation].defaults);
-    counters = absolute_values(m, generation, &c, &valid);
+    n = absolute_values(m, generation, &c, values, &valid);
   }
   if (!valid) {
     m->counts.tokenizer_errors++;
     return;
   }
-  st_sorter_push(&m->sorter, ST_QUEUE_EVENTS, 0,
-                 (struct st_event){.ts = *ts,
-                                   .data = st_bytes_copy(&m->arena, data, size),
-                                   .counters = counters,
-                                   .size = (uint32_t)size,
-                                   .generation = generation});
+  st_sorter_push_with(&m->sorter, ST_QUEUE_EVENTS, 0,
+                      (struct st_event){.ts = *ts,
+                                        .data = data,
+                                        .size = (uint32_t)size & INT32_MAX,
+                                        .generation = generation},
+                      n ? values : NULL, n * sizeof *values);
 }

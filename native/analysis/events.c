@@ -285,7 +285,7 @@ static int64_t to_int(double value) {
 /* Adds the extra counters of the event.  Counters of the thread's clocks are
  * also stored in the event's slice. */
 static void add_extra_counters(struct st_importer* m, struct parsed* p) {
-  const double* values = p->event->counters;
+  const double* values = st_event_tail(p->event);
   uint32_t count = values ? (uint32_t)values[1] : 0;
   for (uint32_t i = 0; i < count; i++) {
     uint64_t uuid;
@@ -391,7 +391,8 @@ static void end_slice(struct st_importer* m, struct parsed* p) {
 }
 
 static void add_counter_event(struct st_importer* m, struct parsed* p) {
-  uint32_t row = st_add_counter(m, p->event->ts, p->row, p->event->counters[0]);
+  const double* values = st_event_tail(p->event);
+  uint32_t row = st_add_counter(m, p->event->ts, p->row, values[0]);
   struct st_arg_list args = {0};
   add_args(m, p, &args);
   uint32_t set = st_arg_sets_add(&m->arg_sets, &m->storage, &args);

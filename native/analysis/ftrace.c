@@ -499,7 +499,7 @@ static void parse_compact_switch(struct st_importer* m, uint32_t cpu,
     m->ftrace.switches_skipped++;
     return;
   }
-  st_string state = state_of(m, e->state);
+  st_string state = state_of(m, e->size);
   st_sched_end(&m->sched, cpu, e->ts, state);
   st_cpu_get(&m->cpus, cpu);
   if (is_early)

@@ -117,10 +117,9 @@ static void read_event(const struct target* t, struct st_field event) {
     m->ftrace.missing_ids++;
   } else {
     push(t, ST_QUEUE_FTRACE, (int64_t)ts,
-         (struct st_event){
-             .data = st_bytes_copy(&m->arena, event.data, event.size),
-             .size = (uint32_t)event.size,
-             .generation = t->generation});
+         (struct st_event){.data = event.data,
+                           .size = (uint32_t)event.size & INT32_MAX,
+                           .generation = t->generation});
   }
 }
 
@@ -166,7 +165,7 @@ static struct st_event compact_event(const uint64_t row[6], st_string comm,
                                      bool is_switch) {
   if (is_switch)
     return (struct st_event){.comm = comm,
-                             .state = (int64_t)row[1],
+                             .size = (uint16_t)row[1],
                              .pid = (uint32_t)row[2],
                              .priority = (int32_t)row[3]};
   return (struct st_event){

@@ -25,7 +25,8 @@
  * that aren't read are counted in both cases.  The table stats also counts what
  * is invalid, and what the importer doesn't read yet (`unread_packets`).
  *
- * Memory: the events are kept until finish(), about the size of the file.
+ * Memory: the events are kept until they are parsed, about one and a half times
+ * the size of the file.
  * Limits: packets of at most 256 MiB.  feed() and finish() return false when
  * memory is exhausted; the importer can only be freed then.
  *
@@ -82,7 +83,7 @@ struct st_importer {
   struct st_flows flows;
   struct st_counts counts;
   struct st_sorter sorter;
-  st_event_list deferred; /* Packets whose clock is unknown. */
+  ST_ARRAY(struct st_event) deferred; /* Packets whose clock is unknown. */
   struct st_cpus cpus;
   struct st_sched sched;
   struct st_ftrace ftrace;

@@ -19,7 +19,7 @@ struct parsed {
 static void queue_event(void* context, const char* text, size_t size) {
   struct st_importer* m = context;
   struct st_json_fields e;
-  if (!st_json_fields_read(&e, text, size)) {
+  if (size > INT32_MAX || !st_json_fields_read(&e, text, size)) {
     m->json.invalid++;
     return;
   }
@@ -28,15 +28,14 @@ static void queue_event(void* context, const char* text, size_t size) {
     return;
   }
   m->sorter.has_ranks |= e.phase == 'X';
-  st_sorter_push(&m->sorter, ST_QUEUE_JSON, 0,
-                 (struct st_event){
-                     .ts = e.ts,
-                     .data = st_bytes_copy(&m->arena, text, size),
-                     .size = (uint32_t)size,
-                     .rank = e.phase == 'E'   ? INT64_MIN
-                             : e.phase == 'X' ? -(e.dur > 0 ? e.dur : 0)
-                                              : INT64_MAX,
-                 });
+  int64_t rank = e.phase == 'E'   ? INT64_MIN
+                 : e.phase == 'X' ? -(e.dur > 0 ? e.dur : 0)
+                                  : INT64_MAX;
+  st_sorter_push_with(&m->sorter, ST_QUEUE_JSON, 0,
+                      (struct st_event){.ts = e.ts,
+                                        .data = (const uint8_t*)text,
+                                        .size = (uint32_t)size & INT32_MAX},
+                      &rank, sizeof rank);
 }
 
 void st_read_json(struct st_importer* m, const char* data, size_t size) {

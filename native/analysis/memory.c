@@ -1,6 +1,9 @@
 #include "memory.h"
 
 #include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <string.h>
 
 enum { BLOCK_SIZE = 1 << 20, MIN_CAPACITY = 8 };
@@ -92,6 +95,12 @@ struct st_arena_block {
   size_t size;
   _Alignas(8) uint8_t bytes[];
 };
+
+void st_memory_trim(void) {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
 
 void* st_bytes_take(struct st_byte_arena* a, size_t size) {
   if (size > SIZE_MAX / 2)

@@ -79,6 +79,9 @@ struct st_byte_arena {
   size_t left; /* The unused bytes at the end of the last block. */
 };
 
+/* Returns freed memory to the system, as far as the allocator keeps it. */
+void st_memory_trim(void);
+
 void* st_bytes_take(struct st_byte_arena* a, size_t size);
 const uint8_t* st_bytes_copy(struct st_byte_arena* a, const void* data,
                              size_t size);

@@ -157,12 +157,11 @@ static bool convert(struct st_importer* m, const struct packet* p,
 }
 
 static void queue_packet(struct st_importer* m, int64_t ts, struct st_field f) {
-  st_sorter_push(
-      &m->sorter, ST_QUEUE_PACKETS, 0,
-      (struct st_event){.ts = ts,
-                        .data = st_bytes_copy(&m->arena, f.data, f.size),
-                        .size = (uint32_t)f.size,
-                        .field = f.number});
+  st_sorter_push(&m->sorter, ST_QUEUE_PACKETS, 0,
+                 (struct st_event){.ts = ts,
+                                   .data = f.data,
+                                   .size = (uint32_t)f.size & INT32_MAX,
+                                   .field = f.number});
 }
 
 /* If a descriptor is a thread's, its sequence gets the thread's pid and tid. */
@@ -304,8 +303,9 @@ void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
   if (convert(m, &p, index, &ts))
     route(m, &p, index, ts);
   else if (p.event.data || p.content.data)
-    *ST_PUSH(&m->deferred) = (struct st_event){
-        .data = st_bytes_copy(&m->arena, data, size), .size = (uint32_t)size};
+    *ST_PUSH(&m->deferred) =
+        (struct st_event){.data = st_bytes_copy(&m->arena, data, size),
+                          .size = (uint32_t)size & INT32_MAX};
 }
 
 void st_read_deferred(struct st_importer* m) {

@@ -1,6 +1,10 @@
 #include "sorter.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* After so many freed blocks, their memory is returned to the system. */
+enum { TRIM_BLOCKS = 16 };
 
 static uint32_t add_queue(struct st_sorter* s, enum st_queue_kind kind,
                           uint32_t cpu) {
@@ -8,57 +12,135 @@ static uint32_t add_queue(struct st_sorter* s, enum st_queue_kind kind,
   return s->queues.size - 1;
 }
 
-void st_sorter_push(struct st_sorter* s, enum st_queue_kind kind, uint32_t cpu,
-                    struct st_event event) {
+static struct st_queue* queue_of(struct st_sorter* s, enum st_queue_kind kind,
+                                 uint32_t cpu) {
   while (s->queues.size < ST_QUEUE_FTRACE) /* These have fixed numbers. */
     add_queue(s, (enum st_queue_kind)s->queues.size, 0);
-  uint32_t queue = kind;
-  if (kind >= ST_QUEUE_FTRACE) {
-    while (s->by_cpu[kind].size <= cpu) {
-      uint32_t added = add_queue(s, kind, s->by_cpu[kind].size);
-      *ST_PUSH(&s->by_cpu[kind]) = added;
-    }
-    queue = s->by_cpu[kind].data[cpu];
+  if (kind < ST_QUEUE_FTRACE)
+    return &s->queues.data[kind];
+  while (s->by_cpu[kind].size <= cpu) {
+    uint32_t added = add_queue(s, kind, s->by_cpu[kind].size);
+    *ST_PUSH(&s->by_cpu[kind]) = added;
   }
-  *ST_PUSH(&s->queues.data[queue].events) = event;
+  return &s->queues.data[s->by_cpu[kind].data[cpu]];
 }
 
-static bool is_after(const struct st_event* a, const struct st_event* b,
+/* Copies the data of an event, and the numbers behind it. */
+static void copy_data(struct st_event_block* block, struct st_event* e,
+                      const void* tail, size_t tail_size) {
+  size_t size = ((size_t)e->size + 7) & ~(size_t)7;
+  uint8_t* copy = st_bytes_take(&block->bytes, size + tail_size);
+  if (e->size)
+    memcpy(copy, e->data, e->size);
+  if (tail)
+    memcpy(copy + size, tail, tail_size);
+  e->data = copy;
+  e->has_tail = tail != NULL;
+}
+
+void st_sorter_push_with(struct st_sorter* s, enum st_queue_kind kind,
+                         uint32_t cpu, struct st_event event, const void* tail,
+                         size_t tail_size) {
+  struct st_queue* q = queue_of(s, kind, cpu);
+  if (q->size % ST_BLOCK_EVENTS == 0 &&
+      q->blocks.size == q->size / ST_BLOCK_EVENTS) {
+    ST_RESERVE(&q->blocks, 1);
+    struct st_event_block* added = malloc(sizeof *added);
+    if (!added || q->size == UINT32_MAX - ST_BLOCK_EVENTS) {
+      free(added);
+      st_memory_fail();
+    }
+    added->bytes = (struct st_byte_arena){0};
+    added->parsed = 0;
+    *ST_PUSH(&q->blocks) = added;
+  }
+  struct st_event_block* block = q->blocks.data[q->size / ST_BLOCK_EVENTS];
+  if (kind != ST_QUEUE_SWITCH && kind != ST_QUEUE_WAKING)
+    copy_data(block, &event, tail, tail_size);
+  block->events[q->size++ % ST_BLOCK_EVENTS] = event;
+}
+
+void st_sorter_push(struct st_sorter* s, enum st_queue_kind kind, uint32_t cpu,
+                    struct st_event event) {
+  st_sorter_push_with(s, kind, cpu, event, NULL, 0);
+}
+
+static const struct st_event* event_at(const struct st_queue* q, uint32_t i) {
+  return &q->blocks.data[i / ST_BLOCK_EVENTS]->events[i % ST_BLOCK_EVENTS];
+}
+
+static int64_t rank(const struct st_event* e) {
+  int64_t rank;
+  memcpy(&rank, st_event_tail(e), sizeof rank);
+  return rank;
+}
+
+static bool is_after(const struct st_queue* q, uint32_t a, uint32_t b,
                      bool by_rank) {
-  return a->ts > b->ts || (by_rank && a->ts == b->ts && a->rank > b->rank);
+  const struct st_event *x = event_at(q, a), *y = event_at(q, b);
+  return x->ts > y->ts || (by_rank && x->ts == y->ts && rank(x) > rank(y));
+}
+
+/* Merges two sorted parts: from `start` to `middle`, and from there to `end`. */
+static void merge(const struct st_queue* q, const uint32_t* from, uint32_t* to,
+                  uint64_t start, uint64_t middle, uint64_t end, bool by_rank) {
+  uint64_t a = start, b = middle;
+  for (uint64_t i = start; i < end; i++) {
+    bool left =
+        a < middle && (b == end || !is_after(q, from[a], from[b], by_rank));
+    to[i] = from[left ? a++ : b++];
+  }
 }
 
 /* Sorts events by their timestamps; equal ones keep their order. */
-static void sort(st_event_list* list, bool by_rank) {
-  uint32_t n = list->size;
+static void sort(struct st_queue* q, bool by_rank) {
+  uint32_t n = q->size;
   bool is_sorted = true;
   for (uint32_t i = 1; i < n && is_sorted; i++)
-    is_sorted = !is_after(&list->data[i - 1], &list->data[i], by_rank);
+    is_sorted = !is_after(q, i - 1, i, by_rank);
   if (is_sorted)
     return;
-  struct st_event *from = list->data, *to = st_memory_new(n * sizeof *to);
-  list->capacity = n;
+  q->order = st_memory_new(n * sizeof *q->order);
+  uint32_t *from = q->order, *to = st_memory_new(n * sizeof *to);
+  for (uint32_t i = 0; i < n; i++)
+    from[i] = i;
   for (uint64_t width = 1; width < n; width *= 2) {
     for (uint64_t start = 0; start < n; start += 2 * width) {
-      uint64_t a = start, middle = start + width < n ? start + width : n;
-      uint64_t b = middle, end = middle + width < n ? middle + width : n;
-      for (uint64_t i = start; i < end; i++) {
-        bool left =
-            a < middle && (b == end || !is_after(&from[a], &from[b], by_rank));
-        to[i] = from[left ? a++ : b++];
-      }
+      uint64_t middle = start + width < n ? start + width : n;
+      uint64_t end = middle + width < n ? middle + width : n;
+      merge(q, from, to, start, middle, end, by_rank);
     }
-    struct st_event* swapped = from;
+    uint32_t* swapped = from;
     from = to;
     to = swapped;
   }
-  list->data = from;
+  q->order = from;
   free(to);
+}
+
+static uint32_t next_number(const struct st_queue* q) {
+  return q->order ? q->order[q->next] : q->next;
+}
+
+static void free_block(struct st_queue* q, uint32_t number) {
+  struct st_event_block* block = q->blocks.data[number];
+  if (block)
+    st_bytes_free(&block->bytes);
+  free(block);
+  q->blocks.data[number] = NULL;
+}
+
+static void free_queue(struct st_queue* q) {
+  for (uint32_t i = 0; i < q->blocks.size; i++)
+    free_block(q, i);
+  free(q->blocks.data);
+  free(q->order);
+  *q = (struct st_queue){0};
 }
 
 static int64_t head(const struct st_sorter* s, uint32_t queue) {
   const struct st_queue* q = &s->queues.data[queue];
-  return q->events.data[q->next].ts;
+  return event_at(q, next_number(q))->ts;
 }
 
 static bool is_before(const struct st_sorter* s, uint32_t a, uint32_t b) {
@@ -94,25 +176,40 @@ static int64_t limit(const struct st_sorter* s) {
   return limit;
 }
 
+/* Parses the events of a queue up to a time, and frees blocks. */
+static void parse_until(struct st_queue* q, int64_t end, st_parse* parse,
+                        void* context) {
+  while (q->next < q->size) {
+    uint32_t number = next_number(q);
+    const struct st_event* event = event_at(q, number);
+    if (event->ts > end)
+      return;
+    q->next++;
+    parse(context, q, event);
+    struct st_event_block* block = q->blocks.data[number / ST_BLOCK_EVENTS];
+    if (++block->parsed < ST_BLOCK_EVENTS)
+      continue;
+    free_block(q, number / ST_BLOCK_EVENTS);
+    if (++q->freed % TRIM_BLOCKS == 0)
+      st_memory_trim();
+  }
+}
+
 void st_sorter_run(struct st_sorter* s, st_parse* parse, void* context) {
   for (uint32_t i = 0; i < s->queues.size; i++) {
-    bool by_rank = s->has_ranks && s->queues.data[i].kind == ST_QUEUE_JSON;
-    sort(&s->queues.data[i].events, by_rank);
-    if (s->queues.data[i].events.size)
+    struct st_queue* q = &s->queues.data[i];
+    sort(q, s->has_ranks && q->kind == ST_QUEUE_JSON);
+    if (q->size)
       *ST_PUSH(&s->heap) = i;
   }
   for (uint32_t i = s->heap.size / 2; i-- > 0;)
     sift_down(s, i);
   while (s->heap.size) {
     struct st_queue* q = &s->queues.data[s->heap.data[0]];
-    int64_t end = limit(s);
-    while (q->next < q->events.size && q->events.data[q->next].ts <= end)
-      parse(context, q, &q->events.data[q->next++]);
-    if (q->next == q->events.size) {
-      free(q->events.data);
-      q->events = (st_event_list){0};
+    parse_until(q, limit(s), parse, context);
+    if (q->next == q->size) {
+      free_queue(q);
       s->heap.data[0] = s->heap.data[--s->heap.size];
-      q->next = 0;
     }
     if (s->heap.size)
       sift_down(s, 0);
@@ -121,7 +218,7 @@ void st_sorter_run(struct st_sorter* s, st_parse* parse, void* context) {
 
 void st_sorter_free(struct st_sorter* s) {
   for (uint32_t i = 0; i < s->queues.size; i++)
-    free(s->queues.data[i].events.data);
+    free_queue(&s->queues.data[i]);
   for (uint32_t i = 0; i < ST_QUEUE_KINDS; i++)
     free(s->by_cpu[i].data);
   free(s->queues.data);

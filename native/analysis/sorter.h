@@ -29,20 +29,17 @@ enum st_queue_kind {
 struct st_event {
   int64_t ts;
   union {
-    struct {
-      const uint8_t* data; /* A packet, or an event. */
-      union {
-        const double* counters; /* The values of a track event's counters. */
-        int64_t rank; /* Of an event of JSON: its order among equal times. */
-      };
-    };
-    struct { /* A switch or wakeup of a thread in the compact form. */
-      int64_t state;
+    const uint8_t* data; /* A packet, or an event. */
+    struct {             /* A switch or wakeup in the compact form. */
       uint32_t pid;
       st_string comm;
     };
   };
-  uint32_t size; /* Of the data; the common flags of a compact wakeup. */
+  /* Of the data; the state of a compact switch, the flags of a wakeup. */
+  uint32_t size : 31;
+  /* Behind the data are numbers: the values of a track event's counters, or the
+   * rank of an event of JSON among those of equal time. */
+  uint32_t has_tail : 1;
   union {
     uint32_t generation; /* Of a track event, or an event of the kernel. */
     uint32_t field;      /* Of a packet: its field in TracePacket. */
@@ -50,11 +47,27 @@ struct st_event {
   };
 };
 
-typedef ST_ARRAY(struct st_event) st_event_list;
+/* Returns the numbers behind an event's data; NULL if there are none. */
+static inline const void* st_event_tail(const struct st_event* e) {
+  return e->has_tail ? e->data + (((size_t)e->size + 7) & ~(size_t)7) : NULL;
+}
+
+/* Events are kept in blocks with their data.  A block is freed when its events
+ * have been parsed. */
+enum { ST_BLOCK_EVENTS = 8192 };
+
+struct st_event_block {
+  struct st_byte_arena bytes;
+  uint32_t parsed;
+  struct st_event events[ST_BLOCK_EVENTS];
+};
 
 struct st_queue {
-  st_event_list events;
-  uint32_t next; /* The first event that has not been parsed. */
+  ST_ARRAY(struct st_event_block*) blocks;
+  uint32_t* order; /* The events by time; NULL if they are sorted. */
+  uint32_t size;
+  uint32_t next;  /* The first event that has not been parsed. */
+  uint32_t freed; /* Blocks. */
   uint32_t cpu;
   enum st_queue_kind kind;
 };
@@ -66,9 +79,14 @@ struct st_sorter {
   ST_ARRAY(uint32_t) heap; /* Queues with events, the earliest one first. */
 };
 
-/* Adds an event to a queue; cpu is 0 for kinds that have one queue. */
+/* Adds an event to a queue, and copies its data; cpu is 0 for kinds that have
+ * one queue. */
 void st_sorter_push(struct st_sorter* s, enum st_queue_kind kind, uint32_t cpu,
                     struct st_event event);
+/* The same, with numbers behind the data; tail is NULL if there are none. */
+void st_sorter_push_with(struct st_sorter* s, enum st_queue_kind kind,
+                         uint32_t cpu, struct st_event event, const void* tail,
+                         size_t tail_size);
 /* Passes all events to `parse`, in the order of time. */
 typedef void st_parse(void* context, const struct st_queue* queue,
                       const struct st_event* event);
