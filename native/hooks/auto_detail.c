@@ -25,6 +25,23 @@ void st_auto_start(const char* threshold_file) {
   st_auto_resume();
 }
 
+void st_auto_begin_in_child(void) {
+  st_samples_start();
+  st_backend_restart();
+}
+
+/* Handles the first call in the child of a fork.  May run Python code, which
+ * may stop the tracer. */
+static void begin_first_call(void) {
+  st_hooks.in_new_child = false;
+  st_hooks.some_off = false;
+  st_shown_counts = (struct st_shown_counts){0};
+  st_sampler_forget_totals();
+  st_code_records_restart();
+  st_auto_resume();
+  st_hooks.api->prepare();
+}
+
 void st_auto_write_period(void) {
   PyObject* name = PyUnicode_InternFromString("stack samples");
   struct st_past_event e = {
@@ -106,14 +123,24 @@ static uint64_t own_frame(void) {
   return st_python_frame(PyThreadState_Get()).address;
 }
 
+static bool is_never_recorded(PyObject* code) {
+  const struct st_code_record* r =
+      st_code_record_find((uint64_t)(uintptr_t)code);
+  return r && r->state == ST_CODE_NEVER;
+}
+
 bool st_auto_enter(PyObject* code) {
+  if (ST_UNLIKELY(st_hooks.api->is_untraced()))
+    return !is_never_recorded(code);
   struct st_code_record* r = st_code_record_get(code);
   if (ST_UNLIKELY(!r || r->state == ST_CODE_NEVER))
     return false;
+  if (ST_UNLIKELY(st_hooks.in_new_child))
+    begin_first_call();
+  if (ST_UNLIKELY(!st_hooks.running))
+    return true;
   if (ST_UNLIKELY(r->may_block))
     st_backend_watch_calls(r);
-  if (ST_UNLIKELY(st_hooks.api->is_untraced()))
-    return true;
   uint64_t now = st_hooks.api->now();
   struct st_shown_calls* s = up_to_date(now, true);
   if (ST_UNLIKELY(!s))

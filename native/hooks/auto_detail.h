@@ -32,6 +32,8 @@
 void st_auto_start(const char* threshold_file);
 /* Starts the sampling thread again after a fork (stack_sampler.h). */
 void st_auto_resume(void);
+/* Called in the child of a fork: all functions are switched on again. */
+void st_auto_begin_in_child(void);
 /* Stops the sampling thread and ends all slices of auto detail.  Called after
  * the interpreter's events were switched off. */
 void st_auto_end_slices(void);

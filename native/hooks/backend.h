@@ -13,6 +13,11 @@
  * Returns false, with an exception set and nothing registered, on failure. */
 bool st_backend_start(void);
 void st_backend_stop(void);
+/* Makes the interpreter report calls again whose events were disabled. */
+void st_backend_restart(void);
+/* Makes the interpreter report no more calls, at the end of the process.  Only
+ * st_backend_stop() may follow. */
+void st_backend_silence(void);
 
 /* Finds the threads on which the program has replaced our callbacks, and counts
  * these threads. */

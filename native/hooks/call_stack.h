@@ -103,8 +103,9 @@ static inline void st_call_stack_enter_code(PyObject* code) {
   struct st_frame* f = &s->frames[s->depth++];
   f->key = code;
   f->subject = NULL;
-  f->since = *api->start_counter;
   f->mask = api->begin_code(st_hooks.category, code, 0, 0);
+  /* begin_code() may run Python code that starts a session. */
+  f->since = *api->start_counter;
 }
 
 /* Enters a call of a C function; ignores other callables. */

@@ -148,6 +148,20 @@ uint32_t st_code_records_count(void) {
   return atomic_load(&count);
 }
 
+static void restart(struct st_code_record* r) {
+  *r = (struct st_code_record){.code = r->code,
+                               .may_block = r->may_block,
+                               .reports_calls = r->reports_calls};
+}
+
+void st_code_records_restart(void) {
+  for (uint32_t i = 0; i < st_code_records_count(); i++) {
+    struct st_code_record* r = st_code_record_at(i);
+    if (r->state != ST_CODE_NEVER)
+      restart(r);
+  }
+}
+
 /* Removes all records.  The references to code objects are dropped last,
  * because that may run Python code. */
 void st_code_records_clear(void) {

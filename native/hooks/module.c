@@ -119,6 +119,7 @@ static void use_options(const struct options* o) {
   st_hooks.cpu = o->cpu;
   st_hooks.slow_calls = o->cpu || o->min_duration_ns;
   st_hooks.some_foreign = false;
+  st_hooks.in_new_child = false;
   st_hooks.counts = (struct st_hook_counts){0};
   st_hooks.generation++;
 }
@@ -266,6 +267,25 @@ static PyObject* resume_sampling(PyObject* module, PyObject* unused) {
   Py_RETURN_NONE;
 }
 
+static PyObject* begin_in_child(PyObject* Py_UNUSED(module),
+                                PyObject* Py_UNUSED(unused)) {
+  if (!st_hooks.running)
+    Py_RETURN_NONE;
+  st_hooks.generation++;
+  st_hooks.counts = (struct st_hook_counts){0};
+  st_hooks.in_new_child = true;
+  if (st_hooks.auto_detail)
+    st_auto_begin_in_child();
+  Py_RETURN_NONE;
+}
+
+static PyObject* silence(PyObject* Py_UNUSED(module),
+                         PyObject* Py_UNUSED(unused)) {
+  if (st_hooks.running)
+    st_backend_silence();
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef kFunctions[] = {
     {"start", (PyCFunction)(void (*)(void))start, METH_VARARGS | METH_KEYWORDS,
      "start(category, *, accepts=None, min_duration_ns=0, max_depth=400,\n"
@@ -289,6 +309,9 @@ static PyMethodDef kFunctions[] = {
      "Stop the sampling thread before a fork."},
     {"resume_sampling", resume_sampling, METH_NOARGS,
      "Start the sampling thread again after a fork."},
+    {"begin_in_child", begin_in_child, METH_NOARGS,
+     "Drop the open calls in the child of a fork."},
+    {"silence", silence, METH_NOARGS, "Report no more calls."},
     {"gc_callback", st_collections_callback, METH_VARARGS,
      "gc_callback(category, thread_track)\n--\n\nReturn a callable for "
      "gc.callbacks: each run of the collector is a slice."},

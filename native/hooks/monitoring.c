@@ -310,6 +310,16 @@ bool st_backend_start(void) {
   return false;
 }
 
+void st_backend_restart(void) {
+  if (!restart_events())
+    PyErr_Clear();
+}
+
+void st_backend_silence(void) {
+  if (tool >= 0 && !set_events(0))
+    PyErr_Clear();
+}
+
 static void set_calls(struct st_code_record* r, bool on) {
   PyObject* result =
       PyObject_CallMethod(monitoring, "set_local_events", "iOl", tool, r->code,

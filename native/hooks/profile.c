@@ -242,6 +242,12 @@ void st_backend_stop(void) {
   }
 }
 
+void st_backend_restart(void) {} /* Events are never disabled. */
+
+void st_backend_silence(void) {
+  st_backend_stop();
+}
+
 void st_backend_watch_calls(struct st_code_record* record) {
   (void)record; /* Auto detail needs the events of later versions. */
 }

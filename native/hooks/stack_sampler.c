@@ -511,6 +511,10 @@ void st_sampler_stop(void) {
   sampler.running = false;
 }
 
+void st_sampler_forget_totals(void) {
+  st_sampler_totals = (struct st_sampler_totals){0};
+}
+
 bool st_sampler_use_threshold(const char* path) {
   if (threshold_file)
     munmap((void*)threshold_file, sizeof *threshold_file);

@@ -71,6 +71,8 @@ struct st_hooks {
   /* Whether some code is foreign (code_filter.h). */
   bool some_foreign;
   bool running;
+  /* Whether this process is the child of a fork and has had no call since. */
+  bool in_new_child;
   bool auto_detail;
   /* Whether the CPU time of the thread is read at each begin and end of a
    * call. */

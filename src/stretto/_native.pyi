@@ -873,12 +873,31 @@ def fixed_track(uuid: int, descriptor: bytes, parent: Track | None = None) -> Tr
 
 def categories() -> list[Category]: ...
 def set_new_category_hook(hook: Callable[[Category], object] | None) -> None: ...
-def disable_all_categories() -> None: ...
+def disable_categories(kept: int | None, /) -> list[Category]:
+    """Disable all categories in all slots, and return those that are disabled now.
+
+    Args:
+        kept: a slot whose categories are enabled in the first slot instead; None for no slot.
+    """
+
 def set_traced(trace: Callable[[Category, Any], Any]) -> None:
     """Set the implementation of `Category.traced`."""
 
 def set_process(uuid: int, descriptor: bytes) -> None: ...
+def call_after(ms: int, function: Callable[[], object], /) -> None:
+    """Call a function on a thread of its own in `ms` milliseconds, instead of an earlier one."""
+
+def cancel_call() -> None:
+    """Cancel the call of `call_after`, or wait for its end."""
+
+def keep(object: object, /) -> None:
+    """Never free the object."""
+
+def describe_process() -> None:
+    """Call the hook `describe_process`, unless this process is described already."""
+
 def set_hooks(
+    describe_process: Callable[[], object],
     describe_thread: Callable[[str | None], tuple[int, bytes, str] | None],
     current_track: Callable[[], Track | None],
 ) -> None: ...

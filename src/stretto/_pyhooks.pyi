@@ -99,6 +99,15 @@ def pause_sampling() -> None:
 def resume_sampling() -> None:
     """Start the thread of auto detail again after a fork. No effect if auto detail is off."""
 
+def begin_in_child() -> None:
+    """Drop the open calls in the child of a fork.
+
+    With auto detail, the next call connects the process, and starts the sampling thread.
+    """
+
+def silence() -> None:
+    """Report no more calls. Only `stop` may follow."""
+
 def gc_callback(
     category: Category, thread_track: Callable[[], Track], /
 ) -> Callable[[str, dict[str, int]], None]:

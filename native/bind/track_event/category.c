@@ -272,15 +272,33 @@ static PyObject* set_new_category_hook(PyObject* Py_UNUSED(module),
   Py_RETURN_NONE;
 }
 
-static PyObject* disable_all_categories(PyObject* Py_UNUSED(module),
-                                        PyObject* Py_UNUSED(unused)) {
-  PyObject *name, *category;
+/* Enables a category in the first slot if it was enabled in the slot `kept`,
+ * and disables it in all other slots.  Returns whether it is disabled now. */
+static bool disable_category(CategoryObject* c, uint32_t kept) {
+  uint32_t before = c->enabled, enabled = (before & kept) != 0;
+  /* In the child of a fork, a store copies a page. */
+  if (before != enabled)
+    c->enabled = enabled;
+  return before && !enabled;
+}
+
+static PyObject* disable_categories(PyObject* Py_UNUSED(module),
+                                    PyObject* slot) {
+  int64_t kept = 0;
+  if (slot != Py_None &&
+      !st_bind_integer(slot, "kept", 0, MAX_INSTANCES - 1, &kept))
+    return NULL;
+  uint32_t mask = slot == Py_None ? 0 : 1u << kept;
+  PyObject *name, *category, *disabled = PyList_New(0);
   Py_ssize_t pos = 0;
   Py_BEGIN_CRITICAL_SECTION(categories);
-  while (PyDict_Next(categories, &pos, &name, &category))
-    ((CategoryObject*)category)->enabled = 0;
+  while (disabled && PyDict_Next(categories, &pos, &name, &category)) {
+    if (disable_category((CategoryObject*)category, mask) &&
+        PyList_Append(disabled, category) < 0)
+      Py_CLEAR(disabled);
+  }
   Py_END_CRITICAL_SECTION();
-  Py_RETURN_NONE;
+  return disabled;
 }
 
 static PyMethodDef kFunctions[] = {
@@ -289,8 +307,9 @@ static PyMethodDef kFunctions[] = {
      "Set hook(category), called for each new or newly tagged category."},
     {"set_traced", set_traced, METH_O,
      "Set the function that Category.traced calls."},
-    {"disable_all_categories", disable_all_categories, METH_NOARGS,
-     "Clear every slot of every category."},
+    {"disable_categories", disable_categories, METH_O,
+     "disable_categories(kept)\n--\n\nDisable all categories; those enabled "
+     "in a kept slot stay enabled, in the first slot."},
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(category) {

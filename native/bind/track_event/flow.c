@@ -20,9 +20,9 @@ static uint64_t next_flow_id(void) {
   /* The counter from which flow ids are made.  Each caller must get a different
    * number; the order does not matter. */
   static _Atomic uint64_t counter;
-  uint64_t id;
+  uint64_t process = st_process_track_get()->uuid, id;
   do {
-    id = flow_stream(st_process_track.uuid, atomic_fetch_add(&counter, 1) + 1);
+    id = flow_stream(process, atomic_fetch_add(&counter, 1) + 1);
   } while (id == 0);
   return id;
 }

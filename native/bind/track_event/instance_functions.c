@@ -8,6 +8,7 @@
 #include "bind/common/arguments.h"
 #include "bind/data_path/arbiter.h"
 #include "bind/track_event/open_begins.h"
+#include "bind/track_event/process_track.h"
 #include "bind/track_event/thread_state.h"
 #include "core/session_slots.h"
 
@@ -90,6 +91,7 @@ static PyObject* after_fork_in_child(PyObject* Py_UNUSED(module),
   PyObject* arbiters[MAX_INSTANCES];
   for (int slot = 0; slot < MAX_INSTANCES; slot++)
     arbiters[slot] = st_slot_stop(slot);
+  st_process_track_forget();
   thread_states_after_fork();
   for (int slot = 0; slot < MAX_INSTANCES; slot++)
     Py_XDECREF(arbiters[slot]);

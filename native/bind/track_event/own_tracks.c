@@ -16,8 +16,9 @@ static PyObject* thread_track(PyObject* Py_UNUSED(module),
 
 static PyObject* process_track(PyObject* Py_UNUSED(module),
                                PyObject* Py_UNUSED(unused)) {
-  return fixed_track_new(st_process_track.uuid, st_process_track.descriptor,
-                         st_process_track.descriptor_size, NULL);
+  const struct st_track* process = st_process_track_get();
+  return fixed_track_new(process->uuid, process->descriptor,
+                         process->descriptor_size, NULL);
 }
 
 static PyMethodDef kFunctions[] = {

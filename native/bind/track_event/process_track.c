@@ -2,12 +2,38 @@
 
 #include <unistd.h>
 
+#include "bind/common/handler_errors.h"
+#include "bind/common/untraced_calls.h"
 #include "core/setters.h"
 
 struct st_track st_process_track;
 uint32_t st_process_generation = 1;
 
 static uint8_t* process_descriptor;
+static PyObject* describe_process_hook;
+/* Whether the track belongs to the parent, which has forked this process. */
+static bool is_of_parent;
+
+void st_process_track_set_hook(PyObject* describe_process) {
+  Py_XSETREF(describe_process_hook, Py_NewRef(describe_process));
+}
+
+void st_process_track_forget(void) {
+  is_of_parent = true;
+  st_process_generation++;
+}
+
+const struct st_track* st_process_track_get(void) {
+  if (LIKELY(!is_of_parent))
+    return &st_process_track;
+  is_of_parent = false;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Py_XDECREF(st_call_untraced(describe_process_hook, NULL, 0));
+  st_drop_own_error();
+  PyErr_Restore(type, value, traceback);
+  return &st_process_track;
+}
 
 size_t describe_thread(uint64_t native_id, uint8_t* descriptor,
                        uint64_t* uuid) {
@@ -34,11 +60,19 @@ static PyObject* set_process(PyObject* Py_UNUSED(module), PyObject* args) {
   PyMem_RawFree(process_descriptor);
   process_descriptor = copy;
   st_process_track = (struct st_track){uuid, copy, (size_t)size, NULL};
+  is_of_parent = false;
   st_process_generation++;
   Py_RETURN_NONE;
 }
 
+static PyObject* describe_process(PyObject* Py_UNUSED(module),
+                                  PyObject* Py_UNUSED(unused)) {
+  st_process_track_get();
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef kFunctions[] = {
+    {"describe_process", describe_process, METH_NOARGS, NULL},
     {"set_process", set_process, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
 

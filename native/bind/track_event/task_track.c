@@ -2,6 +2,7 @@
 
 #include "bind/common/handler_errors.h"
 #include "bind/common/untraced_calls.h"
+#include "bind/track_event/process_track.h"
 #include "core/identity_cache.h"
 
 /* The Python hook that returns the current task's track: a callable () -> Track
@@ -111,13 +112,15 @@ static PyObject* set_current_task(PyObject* Py_UNUSED(module),
 
 static PyObject* set_hooks(PyObject* Py_UNUSED(module), PyObject* const* args,
                            Py_ssize_t count) {
-  if (count != 2) {
-    PyErr_SetString(PyExc_TypeError,
-                    "set_hooks(describe_thread, current_track)");
+  if (count != 3) {
+    PyErr_SetString(
+        PyExc_TypeError,
+        "set_hooks(describe_process, describe_thread, current_track)");
     return NULL;
   }
-  thread_state_set_hook(args[0]);
-  Py_XSETREF(current_track_hook, Py_NewRef(args[1]));
+  st_process_track_set_hook(args[0]);
+  thread_state_set_hook(args[1]);
+  Py_XSETREF(current_track_hook, Py_NewRef(args[2]));
   Py_CLEAR(current_task);
   Py_CLEAR(current_python_task);
   Py_RETURN_NONE;

@@ -227,11 +227,12 @@ void thread_states_install_fork_handler(void) {
 }
 
 void thread_states_after_fork(void) {
-  /* The calling thread starts anew, too. */
+  /* The calling thread starts anew, too.  The states are freed before the next
+   * one is made: in a child that records nothing, this would only copy
+   * pages. */
   states.survivor = NULL;
   pthread_setspecific(states.key, NULL);
   st_thread = NULL;
-  thread_states_reap();
 }
 
 void thread_state_release_discarded(struct thread_state* t) {

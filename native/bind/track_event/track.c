@@ -48,11 +48,12 @@ static void build_descriptor(TrackObject* t, uint64_t parent_uuid) {
 const struct st_track* track_resolve(TrackObject* t) {
   if (LIKELY(t->process_generation == st_process_generation))
     return &t->core;
+  const struct st_track* process = st_process_track_get();
   t->process_generation = st_process_generation;
   if (t->kind == TRACK_FIXED)
     return &t->core;
   const struct st_track* parent =
-      t->parent ? track_resolve((TrackObject*)t->parent) : &st_process_track;
+      t->parent ? track_resolve((TrackObject*)t->parent) : process;
   t->core.parent = parent;
   t->core.uuid = t->own_id ^ parent->uuid;
   build_descriptor(t, parent->uuid);
@@ -165,8 +166,9 @@ PyObject* fixed_track_new(uint64_t uuid, const void* data, size_t size,
   }
   if (size)
     memcpy(t->descriptor, data, size);
+  const struct st_track* process = st_process_track_get();
   const struct st_track* above =
-      t->parent ? track_resolve((TrackObject*)t->parent) : &st_process_track;
+      t->parent ? track_resolve((TrackObject*)t->parent) : process;
   t->core = (struct st_track){uuid, t->descriptor, size,
                               above->uuid == uuid ? NULL : above};
   return (PyObject*)t;

@@ -191,6 +191,10 @@ static PyObject* api_thread_track(uint64_t native_id) {
   return fixed_track_new(uuid, descriptor, size, NULL);
 }
 
+static void api_prepare(void) {
+  thread_state_get();
+}
+
 static bool api_is_untraced(void) {
   return st_untraced_depth != 0;
 }
@@ -210,6 +214,7 @@ static const struct st_track_event_api kApi = {
     .end_past = api_end_past,
     .instant_past = api_instant_past,
     .thread_track = api_thread_track,
+    .prepare = api_prepare,
     .is_untraced = api_is_untraced,
     .set_code_name = api_set_code_name,
     .start_counter = &st_start_counter,

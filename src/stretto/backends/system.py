@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 DEADLINE_MS = 5000.0
 
+_of_parent: list[ProducerIPCClient] = []
+"""In the child of a fork: clients of its parents. Freeing their memory would copy its pages."""
+
 
 class SystemBackend:
     """A connection to the producer socket of a service.
@@ -125,6 +128,7 @@ class SystemBackend:
         client = self._take_client()
         if client is not None:
             client.abandon()
+            _of_parent.append(client)
 
     def _take_client(self) -> ProducerIPCClient | None:
         client, self._client = self._client, None

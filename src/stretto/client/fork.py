@@ -13,9 +13,15 @@ from __future__ import annotations
 import os
 import sys
 
+# Importing `functools` takes longer.
+from _functools import partial  # type: ignore[import-not-found]
+
 from stretto import _native
+from stretto.client import postponed
+from stretto.client.safe_call import call_safely
 from stretto.client.tracing import tracing
 from stretto.client.track_event import process, slots
+from stretto.client.track_event.source import TrackEventSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +34,15 @@ before: list[Callable[[], object]] = []
 after_in_parent: list[Callable[[], object]] = []
 """Called in the parent soon after a fork: start the helper threads again."""
 
+reconnect: dict[str, Callable[[], object]] = {}
+"""Functions that connect a child to a recorder, by the name of the backend.
+
+Called at the child's first event if the recorder's session records only track events. Until then
+the child has no helper threads."""
+
+when_postponed: list[Callable[[], object]] = []
+"""Called in a child that connects later; the categories of the recorder's session stay enabled."""
+
 after_in_child: list[Callable[[], object]] = []
 """Called in the child after its tracing state was reset: connect again if needed."""
 
@@ -36,13 +51,14 @@ _installed: dict[str, object] = {}
 _stopped: list[int] = []
 """Holds the process id while a fork keeps its helper threads stopped."""
 
+_kept: int | None = None
+"""The slot that the child of the latest fork keeps."""
+
 _forking: tuple[FrameType, int] | None = None
 """The frame that calls os.fork, and its current instruction."""
 
 
 def _run(hooks: list[Callable[[], object]]) -> None:
-    from stretto.client.safe_call import call_safely
-
     for hook in hooks:
         _native.call_untraced(call_safely, hook)
 
@@ -57,9 +73,12 @@ def stop_threads(caller: FrameType) -> None:
     Args:
         caller: the frame that calls os.fork.
     """
-    global _forking
+    global _forking, _kept
     _forking = (caller, caller.f_lasti)
-    _run(before)
+    postponed.suspend()
+    if not postponed.is_waiting():
+        _run(before)
+    _kept = _slot_to_keep()
 
 
 def _is_fork_over() -> bool:
@@ -90,7 +109,9 @@ def resume() -> None:
     # The child inherits the parent's pending calls, which may run before the child's hook.
     if _stopped == [os.getpid()]:
         _stopped.clear()
-        _run(after_in_parent)
+        postponed.resume()
+        if not postponed.is_waiting():
+            _run(after_in_parent)
 
 
 def _after_in_parent() -> None:
@@ -120,9 +141,35 @@ def _after_in_child() -> None:
     global _forking
     _stopped.clear()
     _forking = None
-    slots.disable_all()
-    tracing.after_fork_in_child()
+    slots.forget_sessions(_kept)
+    if _kept is None:
+        _connect_again()
+    else:
+        postponed.postpone(_connect_again)
     _run(after_in_child)
+    if _kept is not None:
+        _run(when_postponed)
+
+
+def _slot_to_keep() -> int | None:
+    """Return the slot of the recorder's session.
+
+    Returns None if there is no such session, or if it has further data sources in this process:
+    only track events can wait for a connection.
+    """
+    if postponed.is_waiting():  # The parent is such a child itself.
+        return 0
+    for name in reconnect:
+        sources = tracing.sources(name)
+        if len(sources) == 1 and isinstance(sources[0], TrackEventSource):
+            return sources[0].slot
+    return None
+
+
+def _connect_again() -> None:
+    tracing.after_fork_in_child()
+    _run([*reconnect.values()])
+    slots.release_unused()
 
 
 def install() -> None:
@@ -131,6 +178,6 @@ def install() -> None:
     if _installed.setdefault("", this) is this:
         os.register_at_fork(
             before=_before,
-            after_in_parent=_after_in_parent,
-            after_in_child=_after_in_child,
+            after_in_parent=partial(_native.call_untraced, _after_in_parent),
+            after_in_child=partial(_native.call_untraced, _after_in_child),
         )

@@ -38,6 +38,11 @@ class ProducerConnection:
         self.startup: StartupTracing | None = None
         """The startup sessions of this producer; None before the first one."""
 
+    @property
+    def instances(self) -> list[DataSource]:
+        """The data sources that sessions of the service have set up."""
+        return [*self._instances.values()]
+
     def attach(self, endpoint: ProducerEndpoint) -> None:
         """Use this endpoint of a service; register the data sources when it is connected."""
         self._connected, self._offered, self.will_update = False, {}, False

@@ -6,7 +6,7 @@ import. After a fork the child keeps the data sources and has no connection.
 
 from __future__ import annotations
 
-from stretto.client import data_source
+from stretto.client import data_source, postponed
 from stretto.client.backend import IN_PROCESS, make_backend, make_session_backend
 from stretto.client.producer_connection import ProducerConnection
 
@@ -29,6 +29,7 @@ class Tracing:
 
     def add_data_source(self, source: type[DataSource]) -> None:
         """Register a data source with all connected backends."""
+        postponed.run()
         for name, producer in self._producers.items():
             self._backends[name].call(lambda p=producer: p.add_data_source(source))  # type: ignore[misc]
 
@@ -41,11 +42,13 @@ class Tracing:
 
     def activate_triggers(self, names: Sequence[str], ttl_ms: float) -> None:
         """Activate triggers at each service with a connection, also if it is still being made."""
+        postponed.run()
         for name, producer in list(self._producers.items()):
             self._backends[name].call(lambda p=producer: p.activate_triggers(names, ttl_ms))  # type: ignore[misc]
 
     def backend(self, name: str) -> Backend:
         """Return the backend of that name; at its first use, connect this process as a producer."""
+        postponed.run()
         if name not in self._backends:
             self.connect(name, make_backend(name))
         return self._backends[name]
@@ -56,6 +59,7 @@ class Tracing:
         Raises:
             StrettoError: There is no such backend, or its service can't be reached.
         """
+        postponed.run()
         backend = self._session_backends.get(name)
         if backend is None:
             backend = self._session_backends[name] = make_session_backend(name)
@@ -64,7 +68,13 @@ class Tracing:
 
     def connected(self, name: str) -> Backend | None:
         """Return the backend of that name if it is connected, else None."""
+        postponed.run()
         return self._backends.get(name)
+
+    def sources(self, name: str) -> list[DataSource]:
+        """Return the running data sources of a backend; empty if there is no such backend."""
+        producer = self._producers.get(name)
+        return [] if producer is None else producer.instances
 
     def is_in_process(self, arbiter: _native.Arbiter) -> bool:
         """Whether the memory of `arbiter` belongs to the service in this process."""

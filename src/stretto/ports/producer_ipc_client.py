@@ -270,7 +270,10 @@ class ProducerIPCClient:
 
     def __del__(self) -> None:
         # Writers may keep the arbiter alive. It must not send to a closed descriptor.
-        self.disconnect()
+        if self._queue.broken:  # In the child of a fork, the connection is the parent's.
+            self.abandon()
+        else:
+            self.disconnect()
 
     def _end_connection(self) -> None:
         """Stop all sending and reading."""

@@ -14,7 +14,7 @@ import stretto
 from stretto import _pyhooks
 from stretto.base.errors import ConfigError
 from stretto.base.installed_code import is_installed
-from stretto.client import fork
+from stretto.client import fork, postponed
 from stretto.client.track_event import slots
 from stretto.profilers.code_filter import CodeFilter
 from stretto.profilers.code_names import code_name
@@ -203,7 +203,8 @@ _tracer = _Tracer()
 
 
 def _before_end(*_: object, **__: object) -> bool:
-    _pyhooks.suspend()
+    if not postponed.is_waiting():  # A forked child that waits has no slices.
+        _pyhooks.suspend()
     return True
 
 
@@ -218,9 +219,12 @@ _ends = [
 
 
 def _stop_sampling_at_fork() -> None:
-    """Stop the thread of auto detail before each fork, and start it again after the fork."""
+    """Stop the thread of auto detail before each fork, and start it again after the fork.
+
+    In the child it starts again with the first call of a function."""
     fork.before.append(_pyhooks.pause_sampling)
     fork.after_in_parent.append(_pyhooks.resume_sampling)
+    fork.when_postponed.append(_pyhooks.begin_in_child)
 
 
 def configure(options: FunctionOptions) -> None:
@@ -249,6 +253,11 @@ def install() -> None:
         _tracer.installed = True
         _stop_sampling_at_fork()
         slots.observe(category, _tracer.on_change)
+
+
+def silence() -> None:
+    """Report no more calls, in a forked child that ends without having recorded a call."""
+    _pyhooks.silence()
 
 
 def problems() -> list[str]:

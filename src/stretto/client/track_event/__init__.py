@@ -12,13 +12,7 @@ import os
 from stretto import _native
 from stretto.client.track_event import process, task_track
 
-
-def _after_fork_in_child() -> None:
-    """Update the description of the process, before any other fork hook can record an event."""
-    _native.after_fork_in_child()
-    process.announce_process()
-
-
 process.announce_process()
-_native.set_hooks(process.describe_thread, task_track.current_task_track)
-os.register_at_fork(after_in_child=_after_fork_in_child)
+_native.set_hooks(process.announce_process, process.describe_thread, task_track.current_task_track)
+# The description of the process is forgotten before any other fork hook can record an event.
+os.register_at_fork(after_in_child=_native.after_fork_in_child)

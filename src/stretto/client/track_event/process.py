@@ -17,6 +17,7 @@ from _thread import get_ident, get_native_id
 
 from stretto import _native
 from stretto.base.hashes import fnv1a
+from stretto.client import postponed
 from stretto.client.track_event.process_name import hidden, process_name
 from stretto.protozero import wire
 
@@ -152,12 +153,14 @@ def describe_thread(known_name: str | None) -> tuple[int, bytes, str] | None:
 
     Returns None if the thread's name is still `known_name`.
     """
+    postponed.run()
     while soon:
         soon.pop()()
     name = _thread_name(known_name)
     if name == known_name:
         return None
     tid = get_native_id()
+    _native.describe_process()
     parent = _process_uuid
     uuid = tid ^ parent
     thread = wire.varint_field(_THREAD_PID, os.getpid()) + wire.varint_field(_THREAD_TID, tid)
@@ -174,8 +177,8 @@ _announced = b""
 def announce_process() -> None:
     """Pass the description of this process to the native part.
 
-    Called again after a fork, and when the name may have changed: a program may rename itself, and
-    has no name until its script is found.
+    Called again at the first use after a fork, and when the name may have changed: a program may
+    rename itself, and has no name until its script is found.
     """
     global _process_uuid, _announced
     # Set the uuid first: if the calls below are traced, the descriptor of this thread contains it.

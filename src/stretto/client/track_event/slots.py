@@ -13,6 +13,7 @@ from __future__ import annotations
 from _thread import RLock
 
 from stretto import _native
+from stretto.client import postponed
 from stretto.client.track_event.category_config import is_category_enabled
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ _observers: dict[_native.Category, list[Callable[[bool], object]]] = {}
 
 
 def take_slot() -> int | None:
-    """Return a free slot; None if eight sessions record already."""
+    """Return a free slot, the first one if no session records; None if eight sessions record."""
     free = (slot for slot in range(_native.MAX_INSTANCES) if slot not in _configs)
     return next(free, None)
 
@@ -53,16 +54,30 @@ def disable(slot: int) -> None:
         _set(category, slot, False)
 
 
-def disable_all() -> None:
+def forget_sessions(kept: int | None = None) -> None:
     """Drop all sessions in the child of a fork.
 
-    The lock is replaced, because another thread of the parent may have held it at the fork."""
+    The lock is replaced, because another thread of the parent may have held it at the fork.
+
+    Args:
+        kept: A slot whose categories stay enabled, now in the first slot, for a session that takes
+            the slot later; None: all categories are disabled.
+    """
     global lock
     lock = RLock()
-    enabled = [category for category in _observers if category.enabled]
     _configs.clear()
-    _native.disable_all_categories()
-    for category in enabled:
+    _disable_categories(kept)
+
+
+def release_unused() -> None:
+    """Disable the categories that `forget_sessions` has kept, unless a session took the slot."""
+    with lock:
+        if not _configs:
+            _disable_categories(None)
+
+
+def _disable_categories(kept: int | None) -> None:
+    for category in _native.disable_categories(kept):
         _notify(category)
 
 
@@ -91,6 +106,7 @@ def _notify(category: _native.Category) -> None:
 
 
 def _on_new_category(category: _native.Category) -> None:
+    postponed.run()
     with lock:
         for slot, config in _configs.items():
             _set(category, slot, is_category_enabled(config, category.name, category.tags))

@@ -78,7 +78,8 @@ def _start(workspace: Workspace) -> None:
     _choose_service(workspace, options)
     Spawns(workspace)
     _name_spawned_workers()
-    fork.after_in_child.append(lambda: _connect_again(workspace))
+    name = "system" if _is_system else BACKEND
+    fork.reconnect[name] = lambda: _connect_again(workspace)
     atexit.register(_native.call_untraced, _end, workspace)
     _open_fork_socket(workspace)
     if _is_system:
@@ -179,7 +180,16 @@ def _connect_again(workspace: Workspace) -> None:
 
 
 def _end(workspace: Workspace) -> None:
-    """Disconnect at exit, after the exit handlers of the program."""
+    """End the recording at exit, after the exit handlers of the program."""
+    from stretto.client import postponed
+
+    if postponed.cancel():
+        _end_unconnected()
+    else:
+        _disconnect(workspace)
+
+
+def _disconnect(workspace: Workspace) -> None:
     from stretto import profilers
 
     problems = profilers.problems()
@@ -196,6 +206,20 @@ def _end(workspace: Workspace) -> None:
         problems.append(f"{lost:,} events were lost: the shared memory was full")
     if problems:
         workspace.note(problems)
+
+
+def _end_unconnected() -> None:
+    """Make sure that no event connects this forked child any more."""
+    from stretto import _native
+    from stretto.profilers import functions
+
+    functions.silence()
+    _native.disable_categories(None)
+    # Hide our modules from the interpreter. To free them would copy hundreds of pages.
+    for name in [*sys.modules]:
+        if name == "stretto" or name.startswith("stretto."):
+            _native.keep(sys.modules[name])
+            sys.modules[name] = None  # type: ignore[assignment]
 
 
 def _write_totals(workspace: Workspace) -> None:

@@ -1,0 +1,217 @@
+"""Forked children of recorded programs connect at their first event, or after a time-out.
+
+Most programs set a time-out that never passes, so only an event can connect the child.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.recorded import Run, check_trace, names, record
+
+HEAD = """
+import os, sys, stretto
+from stretto.client import postponed
+postponed.LONGEST_MS = 1 << 30
+category = stretto.Category("shop")
+
+def called():
+    pass
+
+@category.traced
+def decorated():
+    pass
+
+def end(pid):
+    assert os.waitpid(pid, 0)[1] == 0, "the child failed"
+"""
+EVENTS = {
+    "instant": "category.instant('event')",
+    "slice": "with category.slice('event'): pass",
+    "slice of a new category": "with stretto.Category('new').slice('event'): pass",
+    "begin and end": "category.begin('event'); category.end()",
+    "traced function": "decorated()",
+    "event on a track": "category.instant('event', track=stretto.Track('job'))",
+}
+
+
+def run_program(folder: Path, text: str, *options: str) -> Run:
+    """Record a program that forks."""
+    script = folder / "program.py"
+    script.write_text(HEAD + text)
+    run = record(folder / "trace.pftrace", "-q", *options, str(script))
+    assert (run.status, run.stderr) == (0, "")
+    return run
+
+
+def processes(loaded: Any) -> int:
+    """Return the number of processes with a name in a trace."""
+    ((count,),) = loaded.query("select count(distinct pid) from process where name is not null")
+    return int(count)
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_first_event_of_a_child_is_recorded(tmp_path: Path, oracle: Any, event: str) -> None:
+    """The child ends at once, without exit handlers."""
+    text = f"""
+if (pid := os.fork()) == 0:
+    {EVENTS[event]}
+    os._exit(0)
+end(pid)
+category.instant("of the parent")
+"""
+    loaded = check_trace(oracle, run_program(tmp_path, text, "--no-functions").trace)
+    assert processes(loaded) == 2
+    assert "of the parent" in names(loaded)
+    sql = "select count(*) from slice where category in ('shop', 'new') and name != 'of the parent'"
+    assert loaded.query(sql) == [(1,)]
+
+
+@pytest.mark.parametrize("detail", ["--full", "--ring"])
+def test_first_call_of_a_child_is_recorded(tmp_path: Path, oracle: Any, detail: str) -> None:
+    text = """
+if (pid := os.fork()) == 0:
+    called()
+    os._exit(0)
+end(pid)
+"""
+    loaded = check_trace(
+        oracle, run_program(tmp_path, text, detail).trace, complete=detail != "--ring"
+    )
+    assert "called" in names(loaded)
+    assert processes(loaded) == 2
+
+
+def test_child_without_events_is_not_in_the_trace(tmp_path: Path, oracle: Any) -> None:
+    text = """
+for exit in (sys.exit, os._exit):
+    if (pid := os.fork()) == 0:
+        exit(0)
+    end(pid)
+category.instant("of the parent")
+"""
+    loaded = check_trace(oracle, run_program(tmp_path, text).trace)
+    assert processes(loaded) == 1
+    assert "of the parent" in names(loaded)
+
+
+def test_child_without_events_is_in_the_trace_after_the_timeout(
+    tmp_path: Path, oracle: Any
+) -> None:
+    text = """
+postponed.LONGEST_MS = 1
+if (pid := os.fork()) == 0:
+    while postponed.is_waiting():
+        pass
+    os._exit(0)
+end(pid)
+"""
+    loaded = check_trace(oracle, run_program(tmp_path, text, "--no-functions").trace)
+    assert processes(loaded) == 2
+
+
+def test_child_of_a_child_without_events_is_recorded(tmp_path: Path, oracle: Any) -> None:
+    text = """
+if (pid := os.fork()) == 0:
+    if (pid := os.fork()) == 0:
+        category.instant("of the grandchild")
+        os._exit(0)
+    end(pid)
+    os._exit(0)
+end(pid)
+"""
+    loaded = check_trace(oracle, run_program(tmp_path, text, "--no-functions").trace)
+    assert "of the grandchild" in names(loaded)
+    assert processes(loaded) == 2
+
+
+def test_child_without_events_forks_without_a_second_thread(tmp_path: Path) -> None:
+    """CPython 3.12 and later warn of a fork with a second thread."""
+    text = """
+import warnings
+warnings.simplefilter("always")
+for _ in range(3):
+    if (pid := os.fork()) == 0:
+        continue
+    end(pid)
+    break
+"""
+    run_program(tmp_path, text)
+
+
+def test_session_of_a_child_is_recorded_beside_the_session_of_the_recorder(
+    tmp_path: Path, oracle: Any
+) -> None:
+    text = f"""
+if (pid := os.fork()) == 0:
+    with stretto.recording({str(tmp_path / "child.pftrace")!r}):
+        category.instant("in both traces")
+    os._exit(0)
+end(pid)
+"""
+    run = run_program(tmp_path, text, "--no-functions")
+    for trace in (run.trace, (tmp_path / "child.pftrace").read_bytes()):
+        assert "in both traces" in names(check_trace(oracle, trace))
+
+
+def test_category_stays_enabled_in_a_child(tmp_path: Path) -> None:
+    text = """
+if (pid := os.fork()) == 0:
+    assert category.enabled and postponed.is_waiting()
+    os._exit(0)
+end(pid)
+"""
+    run_program(tmp_path, text)
+
+
+def test_ids_of_a_child_differ_from_those_of_its_parent(tmp_path: Path) -> None:
+    text = """
+ids = lambda: [stretto.process_track().uuid, stretto.Track("job").uuid, stretto.Flow().id]
+read, write = os.pipe()
+if (pid := os.fork()) == 0:
+    os.write(write, repr(ids()).encode())
+    os._exit(0)
+end(pid)
+assert not {*eval(os.read(read, 1000))} & {*ids()}
+"""
+    run_program(tmp_path, text, "--no-functions")
+
+
+def test_events_while_a_child_is_finalized_are_ignored(tmp_path: Path) -> None:
+    text = """
+class Late:
+    def __del__(self):
+        category.instant("late")
+        called()
+late = Late()
+late.itself = late
+if (pid := os.fork()) == 0:
+    sys.exit(0)
+end(pid)
+os._exit(0)
+"""
+    run_program(tmp_path, text)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="auto detail needs CPython 3.12 or later")
+def test_long_call_of_a_function_that_was_switched_off_in_the_parent(
+    tmp_path: Path, oracle: Any
+) -> None:
+    text = """
+import time
+def work(seconds):
+    time.sleep(seconds)  # sleep: the duration of the call
+for _ in range(100):
+    work(0)
+if (pid := os.fork()) == 0:
+    work(0.05)
+    os._exit(0)
+end(pid)
+"""
+    loaded = check_trace(oracle, run_program(tmp_path, text, "--auto").trace)
+    sql = "select count(*) from slice where name = 'work' and dur >= 50000000"
+    assert loaded.query(sql) == [(1,)]
