@@ -80,16 +80,20 @@ def many():
         with short():
             pass
 
+def long():
+    with transaction("long"):
+        end = time.monotonic() + 12
+        while time.monotonic() < end:
+            sum(range(10000))
+
 kept = transaction("open")
 {"server": lambda: asyncio.run(server()), "open": kept.__enter__}.get(
     sys.argv[1], globals().get(sys.argv[1]))()
 """
-MODES = [
-    "--full",
-    pytest.param(
-        "--auto", marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="new in 3.12")
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="auto detail needs CPython 3.12 or later"
+)
+
 SLICES = (
     "select slice.id as id, slice.name as name, depth, slice.ts as ts, slice.dur as dur,"
     " thread.is_main_thread as main, slice.track_id as track from slice"
@@ -101,9 +105,9 @@ SLICES = (
 
 @pytest.fixture
 def managers(oracle: Any, tmp_path: Path) -> Any:
-    def run(mode: str, kind: str, *, complete: bool = True) -> Any:
+    def run(kind: str, *, complete: bool = True) -> Any:
         (tmp_path / "shop.py").write_text(PROGRAM)
-        done = record(tmp_path / "shop.pftrace", mode, "shop.py", kind, cwd=tmp_path)
+        done = record(tmp_path / "shop.pftrace", "shop.py", kind, cwd=tmp_path)
         assert done.status == 0, done.stderr
         return check_trace(oracle, done.trace, complete=complete)
 
@@ -121,9 +125,8 @@ def body_of(trace: Any, bar: int) -> tuple[int, int]:
     return begin, length
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_bar_lasts_from_enter_to_exit_with_the_body_inside(managers: Any, mode: str) -> None:
-    trace = managers(mode, "nested")
+def test_bar_lasts_from_enter_to_exit_with_the_body_inside(managers: Any) -> None:
+    trace = managers("nested")
     (outer, length, bar), (inner, inner_length, inner_bar) = bars(trace, "transaction")
     begin, body = body_of(trace, bar)
     assert begin - outer >= 20e6
@@ -134,9 +137,8 @@ def test_bar_lasts_from_enter_to_exit_with_the_body_inside(managers: Any, mode: 
     assert trace.query(f"select distinct main from ({SLICES})") == [(1,)]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_coroutines_of_asynchronous_managers_are_not_in_the_body(managers: Any, mode: str) -> None:
-    trace = managers(mode, "server")
+def test_coroutines_of_asynchronous_managers_are_not_in_the_body(managers: Any) -> None:
+    trace = managers("server")
     found = bars(trace, "session")
     assert len(found) == 2
     for begin, length, bar in found:
@@ -146,31 +148,33 @@ def test_coroutines_of_asynchronous_managers_are_not_in_the_body(managers: Any, 
         assert begin + length - (body_begin + body) >= 20e6
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_managers_that_overlap_have_separate_tracks(managers: Any, mode: str) -> None:
-    trace = managers(mode, "overlapping")
+def test_managers_that_overlap_have_separate_tracks(managers: Any) -> None:
+    trace = managers("overlapping")
     (first, length, _), (second, second_length, _) = bars(trace, "transaction")
     assert first < second < first + length < second + second_length
     assert trace.query(f"select count(distinct track) from ({SLICES})") == [(2,)]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_manager_left_by_an_exception_ends_and_its_traceback_is_unchanged(
-    managers: Any, mode: str
-) -> None:
-    trace = managers(mode, "failing")
+def test_manager_left_by_an_exception_ends_and_its_traceback_is_unchanged(managers: Any) -> None:
+    trace = managers("failing")
     assert len(bars(trace, "transaction")) == 1
     assert bars(trace, "refused") == []
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_short_managers_have_no_slices(managers: Any, mode: str) -> None:
-    trace = managers(mode, "many")
+def test_short_managers_have_no_slices(managers: Any) -> None:
+    trace = managers("many")
     assert len(bars(trace, "short")) < 1000  # on a busy machine some of them take long
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_manager_that_is_open_at_the_end_is_an_open_slice(managers: Any, mode: str) -> None:
-    trace = managers(mode, "open", complete=False)
+def test_manager_that_is_open_at_the_end_is_an_open_slice(managers: Any) -> None:
+    trace = managers("open", complete=False)
     lengths = trace.query(f"select name, dur from ({SLICES}) order by depth")
     assert lengths == [("transaction", -1), ("body", -1)]
+
+
+@pytest.mark.thorough
+def test_bars_longer_than_the_period_of_flushes_are_not_lost(managers: Any) -> None:
+    trace = managers("long")
+    ((_, length, bar),) = bars(trace, "transaction")
+    assert length >= 12e9
+    assert body_of(trace, bar)[1] >= 12e9

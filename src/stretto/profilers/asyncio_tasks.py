@@ -26,7 +26,7 @@ from stretto._native import boottime_ns
 from stretto.client.track_event import slots
 from stretto.profilers import functions, trio_tasks, uvloop_tasks
 from stretto.profilers.patch import Patch
-from stretto.profilers.task_lanes import Lane, category, coroutine_name, is_task
+from stretto.profilers.task_lanes import Lane, category, coroutine_name, is_shown, is_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,18 +105,25 @@ class _Steps:
             )
 
 
-def _make_lane(task: Any, created: int) -> Lane:
-    return (trio_tasks.TrioLane if trio_tasks.is_task(task) else Lane)(task, created)
+def _make_lane(task: Any, created: int) -> Lane | bool:
+    if trio_tasks.is_task(task):
+        return trio_tasks.TrioLane(task, created)
+    return is_shown(task.get_coro()) and Lane(task, created)
 
 
-def _look(lane: Lane | None, task: Any, created: int, *times: Any) -> Lane:
-    lane = lane or _make_lane(task, created)
-    lane.look(task, *times)
+def _look(lane: Lane | bool | None, task: Any, created: int, *times: Any) -> Lane | bool:
+    if lane is None:
+        lane = _make_lane(task, created)
+    if isinstance(lane, Lane):
+        lane.look(task, *times)
     return lane
 
 
-def _end(lane: Lane | None, task: Any, created: int, looked: int, now: int) -> None:
-    (lane or _make_lane(task, created)).end(task, looked, now)
+def _end(lane: Lane | bool | None, task: Any, created: int, looked: int, now: int) -> None:
+    if lane is None:
+        lane = _make_lane(task, created)
+    if isinstance(lane, Lane):
+        lane.end(task, looked, now)
 
 
 def _failed(error: object) -> None:

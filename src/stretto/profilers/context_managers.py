@@ -4,8 +4,10 @@
       body                     the generator is suspended: the body of the `with` statement runs
 
 Outside of `body` the generator runs. Context managers overlap calls, and each other, in any way, so
-each has its own track; these tracks have one name, so that readers show them as one lane. As with
-auto detail, those shorter than the threshold, and those over a limit per second, are left out.
+each has its own track; these tracks have one name, so that readers show them as one lane. Those
+shorter than auto detail's threshold, and those over a limit per second, are left out. Without auto
+detail there are none: the begin of a bar is written at its end, and readers of a trace with regular
+flushes drop events that are much older than their neighbours.
 """
 
 from __future__ import annotations
@@ -97,6 +99,7 @@ _patches: list[Patch] = []
 
 def _switch(on: bool) -> None:
     global _choose
+    on = on and functions.has_auto_detail()
     if on:
         _choose = functions.code_choice()
         _pyhooks.watch_managers(_look, _end)

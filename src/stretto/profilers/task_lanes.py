@@ -14,6 +14,7 @@ So the times of inner coroutine calls are only as accurate as the looks are freq
 
 from __future__ import annotations
 
+import os
 import sys
 from _weakref import ref
 from itertools import count
@@ -21,7 +22,7 @@ from itertools import count
 import stretto
 from stretto.profilers import functions
 from stretto.profilers.code_names import code_name
-from stretto.profilers.folded_code import FOLDED, is_folded
+from stretto.profilers.folded_code import FOLDED, FULL, is_folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,13 +85,32 @@ def _name(code: CodeType, frame: Any) -> str | None:
     return name
 
 
+def _module(code: CodeType, frame: Any) -> str | None:
+    """Return the module of a coroutine call. If the call has ended, only asyncio's are known."""
+    if frame is not None:
+        return frame.f_globals.get("__name__")  # type: ignore[no-any-return]
+    folder, file = os.path.split(code.co_filename)
+    path = getattr(sys.modules.get("asyncio"), "__file__", None)
+    is_asyncio = path is not None and os.path.dirname(path) == folder
+    return f"asyncio.{file.removesuffix('.py')}" if is_asyncio else None
+
+
 def _root(coroutine: Any) -> str | None:
     """Return the name of the outermost coroutine call that isn't folded; None if all are."""
     for _, code, frame in _calls(coroutine):
-        module = frame and frame.f_globals.get("__name__")
+        module = _module(code, frame)
         if not is_folded(code, module, FOLDED):
             return code_name(code, module)
     return None
+
+
+def is_shown(coroutine: Any) -> bool:
+    """Whether a task has a lane: asyncio's own tasks have none, but with all imports shown."""
+    if functions.imports() == FULL or not hasattr(coroutine, "cr_code"):
+        return True
+    code = coroutine.cr_code
+    module = _module(code, coroutine.cr_frame)
+    return module is None or not (module.startswith("asyncio.") and is_folded(code, module, FOLDED))
 
 
 class Lane:
