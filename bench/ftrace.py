@@ -38,9 +38,9 @@ CASES = {
             import os
             r, w = os.pipe(); a, b = os.pipe()
             if os.fork():
-                for _ in range(25_000): os.write(w, b'x'); os.read(a, 1)
+                for _ in range(15_000): os.write(w, b'x'); os.read(a, 1)
             else:
-                for _ in range(25_000): os.read(r, 1); os.write(b, b'x')
+                for _ in range(15_000): os.read(r, 1); os.write(b, b'x')
         """,
     ),
 }

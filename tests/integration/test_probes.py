@@ -24,7 +24,13 @@ from tests.support.system_consumer import SystemConsumer
 from tests.support.traced import Daemon, Process, closing_all, daemon_environment
 
 COMMAND = [sys.executable, "-m", "stretto", "probes"]
-NAMES = {"linux.ftrace", "linux.process_stats", "linux.sys_stats", "linux.system_info"}
+NAMES = {
+    "linux.ftrace",
+    "perfetto.metatrace",
+    "linux.process_stats",
+    "linux.sys_stats",
+    "linux.system_info",
+}
 
 
 @pytest.fixture

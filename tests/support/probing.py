@@ -28,16 +28,22 @@ class Probing(Generic[P]):
     Args:
         source: The data source.
         root: The folder with `proc` and `sys`.
+        machine: The machine of another data source; else a new one.
         config: Fields of its DataSourceConfig.
     """
 
-    def __init__(self, source: type[P], root: Path, **config: Any) -> None:
+    def __init__(
+        self, source: type[P], root: Path, machine: Machine | None = None, **config: Any
+    ) -> None:
         self.runner = FakeTaskRunner(FakeClock())
         self._packets: list[TracePacket] = []
         written = self._packets
 
+        own = Machine(self.runner, lambda f: f(), self.runner.clock, str(root))
+        chosen = machine or own
+
         class Written(source):  # type: ignore[misc, valid-type]
-            machine = Machine(self.runner, lambda f: f(), self.runner.clock, str(root))
+            machine = chosen
 
             def write(self, packet: TracePacket | bytes) -> bool:
                 data = packet if isinstance(packet, bytes) else packet.encode()

@@ -14,7 +14,6 @@ import os
 
 from stretto import _native
 from stretto.probes.ftrace_events import EventTable, Format
-from stretto.probes.poll import Poll
 from stretto.probes.probe import Probe
 from stretto.probes.tracefs import Tracefs, TracefsError
 from stretto.protos.config import FtraceConfig
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import ClassVar
 
+    from stretto.probes.poll import Poll
     from stretto.probes.tracefs import Instance
 
 FTRACE_EVENTS = TracePacket.LAYOUT.by_name["ftrace_events"].number
@@ -211,7 +211,7 @@ class Ftrace(Probe):
         instance.change("tracing_on", "1")
         period = self._options.drain_period_ms
         period = period if 1 <= period <= MAX_DRAIN_PERIOD_MS else DRAIN_PERIOD_MS
-        self._poll = Poll(self.machine, {"drain": period}, self._drain)
+        self._poll = self.poll({"drain": period}, self._drain)
 
     # --- recording
 

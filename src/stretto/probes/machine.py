@@ -39,7 +39,16 @@ class Machine:
         self.call = call
         self.now_ns = clock.boottime_ns
         self.tell = tell
+        self.observers: list[Callable[[str, int, int], object]] = []
+        """Called with the name of a data source and the start and end of its work."""
         self._root = root
+
+    def observed(self, name: str, work: Callable[[], object]) -> None:
+        """Do the work of a data source, and inform the observers."""
+        start = self.now_ns()
+        work()
+        for observe in self.observers:
+            observe(name, start, self.now_ns())
 
     def path(self, path: str) -> str:
         """Return the full path of a file."""

@@ -11,9 +11,11 @@ from _thread import _local
 
 import stretto
 from stretto import _native
+from stretto.probes.poll import Poll
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
     from typing import ClassVar
 
     from stretto.probes.machine import Machine
@@ -41,6 +43,13 @@ class Probe(stretto.DataSource):
     def _end(self) -> None:
         self.stop()
         self._writers = _local()  # Frees the writer, which then commits its last packets.
+
+    def poll(
+        self, periods_ms: Mapping[str, int], sample: Callable[[Iterable[str]], object]
+    ) -> Poll:
+        """Sample things periodically; the work is visible in `perfetto.metatrace`."""
+        observed = self.machine.observed
+        return Poll(self.machine, periods_ms, lambda due: observed(self.name, lambda: sample(due)))
 
     # --- on the runner's thread
 
