@@ -176,6 +176,15 @@ dur from slice where dur > 0), 5)
 include perfetto module counters.intervals; select * from counter_leading_intervals!((select id,
 ts, track_id, value from counter where id < 20))
 
+include perfetto module intervals.intersect; select * from _interval_intersect!((
+(select id, ts, dur, track_id from slice where depth = 0 and dur >= 0),
+(select id, ts, dur, track_id from slice where depth > 0 and dur >= 0)), (track_id))
+
+include perfetto module intervals.intersect; select * from _interval_intersect!((
+(select id, ts, dur from slice where depth = 0 and dur > 0 and track_id = 3),
+(select id, ts, dur from slice where depth = 0 and dur > 0 and track_id = 4),
+(select id, ts, dur from slice where depth = 0 and dur > 0 and track_id = 5)), ())
+
 include perfetto module sched.states; select sched_state_to_human_readable_string('R+')
 """.strip().split("\n\n")
 """Statements whose rows are compared, each followed by an empty line."""

@@ -71,10 +71,19 @@ class QueryResult:
         return self._result("df")
 
     as_pandas_dataframe = pandas
+    """The name of this method in the package perfetto."""
 
     def polars(self) -> Any:
         """Return the rows as a `polars.DataFrame` (needs polars)."""
         return self._result("pl")
+
+    as_polars_dataframe = polars
+    """The name of this method in the package perfetto."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns, as in the package perfetto."""
+        return list(self.columns)
 
 
 def _identifier(name: str) -> str:

@@ -120,7 +120,9 @@ def _row(chart: Chart, row: Times, longest: int) -> str:
         for kind, value in (("wide", wide), ("main", main))
     )
     name = _printable(row.name or row.category)
-    detail = f"{row.number:,} slices" + (f", {_printable(row.category)}" if row.category else "")
+    detail = f"×{row.number:,}"
+    if row.name and row.category:
+        detail += f" {_printable(row.category)}"
     return (
         f'<tr><td class="name">{escape(name)} <span class="more">{escape(detail)}</span></td>'
         f'<td class="time">{time_text(main)}</td><td><div class="bar">{bars}</div></td>'

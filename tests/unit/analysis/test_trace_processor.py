@@ -99,6 +99,11 @@ class TestQuery:
         )
         assert (row.name, row[1]) == ("outer", "outer")
 
+    def test_names_of_columns_are_those_of_the_package_perfetto(
+        self, processor: TraceProcessor
+    ) -> None:
+        assert processor.query("select name, dur from slice").column_names == ["name", "dur"]
+
     def test_arguments_are_found_by_key(self, processor: TraceProcessor) -> None:
         query = "select extract_arg(arg_set_id, 'debug.size') from slice where name = 'outer'"
         assert processor.query(query).fetchall() == [(3,)]

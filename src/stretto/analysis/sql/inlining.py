@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     Arguments = dict[str, exp.Expr]
 
 _PREFIX = "_arg_"
-_MAX_CALLS = 2000
+_MAX_CALLS = 500
+_MAX_DEPTH = 32
 
 
 def inline_functions(
@@ -41,10 +42,11 @@ def inline_functions(
         function = catalog.functions[call_name(called)]
         named = _arguments(called, function.parameters)
         body = parse(substitute(function.body, {name: _PREFIX + name for name in named}))
+        _check_depth(called, body)
         _qualify(called, named, catalog)
         _rename_tables(body, f"_f{number}_")
         _inline(called, _with_values(body, named), function)
-    raise QueryError("a function calls itself, or the statement has too many calls of functions")
+    raise QueryError(f"the statement has more than {_MAX_CALLS} calls of functions")
 
 
 def _arguments(called: exp.Anonymous, parameters: tuple[str, ...]) -> Arguments:
@@ -54,6 +56,19 @@ def _arguments(called: exp.Anonymous, parameters: tuple[str, ...]) -> Arguments:
             f"{call_name(called)} has {len(parameters)} arguments, not {len(arguments)}"
         )
     return dict(zip(parameters, arguments, strict=True))
+
+
+def _check_depth(called: exp.Expr, body: exp.Expr) -> None:
+    """Count in how many functions the calls of a body are.
+
+    Raises:
+        QueryError: There are too many: a function calls itself.
+    """
+    depth = called.meta.get("depth", 0) + 1
+    if depth > _MAX_DEPTH:
+        raise QueryError(f"the function {call_name(called)} calls itself")
+    for inner in body.find_all(exp.Anonymous):
+        inner.meta["depth"] = depth
 
 
 def _inline(called: exp.Anonymous, body: exp.Expr, function: Function) -> None:

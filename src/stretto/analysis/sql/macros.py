@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.sql.errors import located, nearest
+from stretto.analysis.sql.list_macros import LIST_MACROS
 from stretto.analysis.sql.tokens import Token, closing, source, split, tokenize
 
 if TYPE_CHECKING:
@@ -58,18 +59,20 @@ def _call(
     text: str, tokens: list[Token], macros: Mapping[str, Macro], *, i: int, last: int, depth: int
 ) -> str:
     name = tokens[i].text[:-1].lower()
+    if depth == _MAX_DEPTH:
+        raise located(f"the macro {name}! contains itself", text, tokens[i].start)
+    parts = [source(text, part) for part in split(tokens[i + 2 : last], ",")]
+    arguments = [expand(part, macros, depth + 1) for part in parts]
+    if name in LIST_MACROS:
+        return expand(LIST_MACROS[name](arguments), macros, depth + 1)
     macro = macros.get(name)
     if macro is None:
         problem = f"there is no macro {name}!.{nearest(name, macros)}"
         raise located(problem, text, tokens[i].start)
-    if depth == _MAX_DEPTH:
-        raise located(f"the macro {name}! contains itself", text, tokens[i].start)
-    arguments = [source(text, part) for part in split(tokens[i + 2 : last], ",")]
     if not macro.parameters and arguments == [""]:
         arguments = []
     if len(arguments) != len(macro.parameters):
         problem = f"{name}! has {len(macro.parameters)} arguments, not {len(arguments)}"
         raise located(problem, text, tokens[i].start)
-    expanded = [expand(argument, macros, depth + 1) for argument in arguments]
-    body = substitute(macro.body, dict(zip(macro.parameters, expanded, strict=True)))
+    body = substitute(macro.body, dict(zip(macro.parameters, arguments, strict=True)))
     return expand(body, macros, depth + 1)

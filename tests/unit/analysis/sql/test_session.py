@@ -150,7 +150,7 @@ def test_tables_without_rows_are_missing_if_packets_were_not_read(
     trace: bytes, processor: TraceProcessor
 ) -> None:
     assert value(processor, "count(*) from perf_sample") == 0
-    unknown = b"\x0a\x03\xf2\x04\x00"  # A packet with field 78, which the importer doesn't read.
+    unknown = b"\x0a\x03\x92\x04\x00"  # A packet with a sample of perf.
     with pytest.raises(QueryError, match="no table perf_sample"):
         TraceProcessor(trace + unknown).query("select * from perf_sample")
 

@@ -1,0 +1,2 @@
+-- _interval_intersect! takes lists: it is written in Python (list_macros.py).
+include perfetto module intervals.overlap;
