@@ -226,24 +226,20 @@ static bool parse_dict(struct path* p, struct st_field nested) {
   return added;
 }
 
+/* Nested values have the scalars of annotations, under other numbers. */
 static bool parse_nested_scalar(struct path* p, struct st_field f) {
-  switch (f.number) {
-    case NESTED(INT_VALUE):
-      add_int(p, ST_ARG_INT, (int64_t)f.value);
-      return true;
-    case NESTED(DOUBLE_VALUE):
-      add_real(p, f.value);
-      return true;
-    case NESTED(BOOL_VALUE):
-      add_int(p, ST_ARG_BOOL, f.value != 0);
-      return true;
-    case NESTED(STRING_VALUE):
-      if (f.data)
-        add_text(p, f.data, f.size);
-      return f.data != NULL;
-    default:
-      return false;
+  static const uint32_t kFields[][2] = {
+      {NESTED(INT_VALUE), FIELD(INT_VALUE)},
+      {NESTED(DOUBLE_VALUE), FIELD(DOUBLE_VALUE)},
+      {NESTED(BOOL_VALUE), FIELD(BOOL_VALUE)},
+      {NESTED(STRING_VALUE), FIELD(STRING_VALUE)}};
+  for (uint32_t i = 0; i < sizeof kFields / sizeof *kFields; i++) {
+    if (f.number != kFields[i][0])
+      continue;
+    f.number = kFields[i][1];
+    return parse_scalar(p, f);
   }
+  return false;
 }
 
 static bool parse_nested(struct path* p, struct st_field nested) {

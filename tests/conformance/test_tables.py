@@ -123,6 +123,18 @@ ARGS = THREAD + "".join(
             'dict_entries { name: "l" array_values { int_value: 1 } array_values { } '
             'array_values { string_value: "z" } } }',
         ),
+        begin(
+            15,
+            "nested values",
+            'debug_annotations { name: "old" nested_value { nested_type: DICT dict_keys: "i" '
+            'dict_keys: "d" '
+            'dict_keys: "b" dict_keys: "s" dict_keys: "l" dict_values { int_value: -5 } '
+            "dict_values { double_value: 0.5 } dict_values { bool_value: true } "
+            'dict_values { string_value: "t" } dict_values { nested_type: ARRAY '
+            "array_values { int_value: 1 } "
+            "array_values { int_value: 2 } } } }",
+        ),
+        end(16),
         end(20, 'debug_annotations { name: "u" int_value: 3 } correlation_id: 12'),
         begin(
             30,
