@@ -133,16 +133,17 @@ import json, sys, time
 hooks = sys.modules["stretto._pyhooks"]
 def now():
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+calls, looks = [], set()
 def wait(seconds):
-    if seconds: time.sleep(seconds)  # sleep: the recorded duration of the call
+    if seconds:
+        begin = now()
+        time.sleep(seconds)  # sleep: the recorded duration of the call
+        calls.append((begin, now()))
 def seldom(seconds):
     wait(seconds)
 for _ in range(100_000): seldom(0)
-calls, looks = [], set()
 for i in range(int(sys.argv[2])):
-    begin = now()
     seldom(float(sys.argv[1]))
-    calls.append((begin, now()))
     for _ in range(100): seldom(0)
     if i % 50 == 0: looks.update(hooks.looks())
 looks.update(hooks.looks())
