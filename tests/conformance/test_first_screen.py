@@ -231,8 +231,8 @@ def test_first_screen_of_a_test_run_shows_its_tests(
 ) -> None:
     script, trace = tmp_path / "test_shop.py", tmp_path / "tests.pftrace"
     script.write_text(PRELUDE + TESTS)
-    command = [f"--stretto={trace}", "-q", "-p", "no:cacheprovider", str(script)]
-    run = alone(sys.executable, "-m", "pytest", *command, STARTED=str(time.time()))
+    command = [f"--stretto={trace}", f"--rootdir={tmp_path}", "-q", "-p", "no:cacheprovider"]
+    run = alone(sys.executable, "-m", "pytest", *command, str(script), STARTED=str(time.time()))
     assert run.status == 0, run.stdout
     texts = first_screen(trace)
     names = "test_total test_discount test_refund test_delivery cart"
