@@ -114,6 +114,20 @@ end(pid)
     assert processes(loaded) == 2
 
 
+def test_worker_of_multiprocessing_without_events_is_in_the_trace(
+    tmp_path: Path, oracle: Any
+) -> None:
+    text = """
+import multiprocessing
+context = multiprocessing.get_context("fork")
+worker = context.Process(target=int)
+worker.start()
+worker.join()
+"""
+    loaded = check_trace(oracle, run_program(tmp_path, text, "--no-functions").trace)
+    assert processes(loaded) == 2
+
+
 def test_child_of_a_child_without_events_is_recorded(tmp_path: Path, oracle: Any) -> None:
     text = """
 if (pid := os.fork()) == 0:

@@ -21,7 +21,8 @@ from stretto.client import postponed
 from stretto.client.safe_call import call_safely
 from stretto.client.tracing import tracing
 from stretto.client.track_event import process, slots
-from stretto.client.track_event.source import TrackEventSource
+from stretto.client.track_event.process_name import call_when_named
+from stretto.client.track_event.source import TrackEventSource, name_worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ def _after_in_child() -> None:
         _connect_again()
     else:
         postponed.postpone(_connect_again)
+        call_when_named(name_worker)
     _run(after_in_child)
     if _kept is not None:
         _run(when_postponed)

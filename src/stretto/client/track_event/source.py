@@ -10,6 +10,7 @@ import os
 
 from stretto import _native
 from stretto.base.errors import StrettoError
+from stretto.client import postponed
 from stretto.client.data_source import DataSource
 from stretto.client.tracing import tracing
 from stretto.client.track_event import process, slots
@@ -151,6 +152,7 @@ class TrackEventSource(DataSource):
 
 def name_worker(_: object = None) -> None:
     """Write the new name of this process, which multiprocessing has made a worker."""
+    postponed.run()
     process.announce_process()
     for source in TrackEventSource.instances():
         source.name_process()
