@@ -26,7 +26,7 @@ EVENTS = 200_000
 SLOW_EVENTS = 20_000
 REPEATS = 5
 PARTS = 10
-"""A run is measured in this number of parts: other processes disturb a short part less often."""
+"""Each run is measured in so many parts: other processes disturb a short part less often."""
 
 Figures = dict[str, float]
 
@@ -34,7 +34,7 @@ Figures = dict[str, float]
 def per_event(body: Body, count: int = EVENTS) -> float:
     """Return the CPU time of one event in `body` in ns: the minimum of the parts of several runs.
 
-    A run has `count` events. A part of it fills some chunks at least.
+    A run has `count` events. Each of its parts must have enough events to fill several chunks.
     """
 
     def empty(count: int) -> None:

@@ -3,8 +3,8 @@
     python bench/ftrace.py [--json] [--rounds N]
 
 Needs root and a mounted tracefs. Both producers record the same events at the same time, each in an
-instance of its own. A figure is the CPU time of a producer divided by its events; the median of the
-rounds is shown.
+instance of its own. A figure is the CPU time of a producer divided by the number of its events: the
+median of all rounds.
 
 raw syscalls     sys_enter and sys_exit
 compact sched    sched_switch and sched_waking, as CompactSched

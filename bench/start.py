@@ -13,13 +13,14 @@ stream_memory/limit   the largest resident size of this recorder until then, rel
 record_empty/viztracer, ...
                       the same figures relative to viztracer, if viztracer is installed
 
-Of `recording/bare`, 2.0 isn't reached: on a quiet machine an empty recording adds 21 ms to a bare
-start of 13 ms. Imports of 100 modules are nearly all of it: `import stretto` 4 ms, the recording
-and the config 5 ms, the service 10 ms; the session itself takes 2.5 ms. Finding and reading their
-files is a fifth of the imports, decoding and executing their code the rest.
+The target of `recording/bare`, 2.0, isn't reached: on a quiet machine an empty recording adds 21 ms
+to a bare start of 13 ms. Nearly all of this is the import of 100 modules: `import stretto` takes
+4 ms, the modules of the recording and the config 5 ms, those of the service 10 ms. The session
+itself takes 2.5 ms. A fifth of the imports is finding and reading files; the rest is decoding and
+executing code.
 
-A spawned child imports 82 modules in 14 ms before it connects, which takes 4 ms; it hardly waits
-for the recorder. The recorder imports its service while the program's interpreter starts.
+A spawned child imports 82 modules in 14 ms, then connects in 4 ms; it hardly waits for the
+recorder. The recorder imports its service while the program's interpreter starts.
 
 Each round runs all commands once, in random order. Figures are medians, over the rounds, of wall
 times and of differences within a round. `target` is the maximum of `ratio`.

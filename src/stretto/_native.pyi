@@ -874,10 +874,14 @@ def fixed_track(uuid: int, descriptor: bytes, parent: Track | None = None) -> Tr
 def categories() -> list[Category]: ...
 def set_new_category_hook(hook: Callable[[Category], object] | None) -> None: ...
 def disable_categories(kept: int | None, /) -> list[Category]:
-    """Disable all categories in all slots, and return those that are disabled now.
+    """Disable all categories in all slots, except those of one slot.
 
     Args:
-        kept: a slot whose categories are enabled in the first slot instead; None for no slot.
+        kept: the slot whose categories stay enabled, in the first slot from now on; None for no
+            slot.
+
+    Returns:
+        The categories that were enabled before the call, and are disabled now.
     """
 
 def set_traced(trace: Callable[[Category, Any], Any]) -> None:
@@ -885,16 +889,19 @@ def set_traced(trace: Callable[[Category, Any], Any]) -> None:
 
 def set_process(uuid: int, descriptor: bytes) -> None: ...
 def call_after(ms: int, function: Callable[[], object], /) -> None:
-    """Call a function on a thread of its own in `ms` milliseconds, instead of an earlier one."""
+    """Call a function once, after `ms` milliseconds, on a new thread.
+
+    There is at most one such call: an earlier one is cancelled first, as by `cancel_call`.
+    """
 
 def cancel_call() -> None:
-    """Cancel the call of `call_after`, or wait for its end."""
+    """Cancel the call that `call_after` has planned. If it has begun, wait until it has ended."""
 
 def keep(object: object, /) -> None:
-    """Never free the object."""
+    """Keep a reference to the object until the process ends."""
 
 def describe_process() -> None:
-    """Call the hook `describe_process`, unless this process is described already."""
+    """Call the hook `describe_process` if the description is that of the parent, after a fork."""
 
 def set_hooks(
     describe_process: Callable[[], object],
@@ -982,10 +989,10 @@ class TraceImporter:
         """
 
     def is_json(self) -> bool:
-        """Return whether the trace is JSON, as its first bytes tell."""
+        """Return whether the trace is JSON. It is known from the first bytes that were fed."""
 
     def cut_off(self) -> None:
-        """Tell that the end of the trace is missing: the table stats has a row for it."""
+        """Mark the end of the trace as missing: in the table stats, `stretto_cut_off` is 1."""
 
     def finish(self) -> None:
         """Parse the events, and complete the tables."""
@@ -1070,8 +1077,8 @@ class MachineFile:
 
     Args:
         path: The file, which need not exist.
-        counters: The lines of /proc/meminfo or /proc/vmstat, in their order: the name of a counter,
-            and its number in Perfetto; 0 if it isn't wanted.
+        counters: For /proc/meminfo and /proc/vmstat: (kernel's name, Perfetto's number) of each
+            counter, in the order of the lines. Counters with the number 0 are left out.
     """
 
     def __new__(cls, path: str, counters: tuple[tuple[bytes, int], ...] = ()) -> Self: ...
@@ -1084,22 +1091,26 @@ class MachineFile:
         Args:
             group: The kind of file: "meminfo", "vmstat", "stat", "buddyinfo", "diskstat", "psi" or
                 "slab".
-            parts: The chosen parts of /proc/stat, a set of bits 1 << StatCounters; 0 for all.
-            resource: The PsiResource of the `some` line of a file in /proc/pressure.
+            parts: For "stat": the chosen parts, as bits `1 << SysStatsConfig.StatCounters`; 0 for
+                all parts.
+            resource: For "psi": the PsiResource of the line `some` of the file.
+
+        Raises:
+            ValueError: There is no such group.
         """
 
 @final
 class ProcessReader:
-    """The processes of a machine, read from /proc. One thread uses an object.
+    """Reads the processes of a machine from /proc. Only one thread at a time may use an object.
 
     Args:
-        folder: /proc.
-        thread_names: Whether threads have names.
-        main_threads: Whether a main thread has a message of its own.
-        ages: Whether processes have their start times.
-        runtimes: Whether `poll` has CPU times.
-        smaps: Whether `poll` has the sizes in `smaps_rollup`.
-        dmabuf: Whether `poll` has the memory in DMA buffers.
+        folder: The path of /proc.
+        thread_names: Whether to read the names of threads.
+        main_threads: Whether each main thread has a message ProcessTree.Thread.
+        ages: Whether to read the start times of processes.
+        runtimes: Whether `poll` reads CPU times.
+        smaps: Whether `poll` reads the sizes in `smaps_rollup`.
+        dmabuf: Whether `poll` reads the size of the memory in DMA buffers.
     """
 
     def __new__(
@@ -1120,7 +1131,10 @@ class ProcessReader:
         """Return the values that have changed: encoded fields of ProcessStats."""
 
     def new_processes(self) -> bytes:
-        """Return the processes that the last `poll` found values of, and no tree has yet."""
+        """Return the processes with values in the last `poll` that were not returned before.
+
+        The result has encoded fields of a ProcessTree.
+        """
 
     def pids(self) -> list[int]:
         """Return the ids of the processes that the last `scan` or `poll` found."""
@@ -1129,18 +1143,20 @@ class ProcessReader:
         """Let the next `poll` return all values."""
 
     def forget(self) -> None:
-        """Forget also which processes were described."""
+        """Forget the values, and which processes were returned: all of them are new again."""
 
 @final
 class FtraceReader:
     """Reads events of the kernel from `trace_pipe_raw`, and converts them.
 
     Args:
-        events: For each event (id, number, form, fields, descriptor): `number` is that of its field
-            in FtraceEvent; `form` is 1, or 2 and 3 for compact sched_switch and sched_waking;
-            `descriptor` is the GenericEventDescriptor of an event that FtraceEvent doesn't know.
-            Each field is (number, offset, size, kind), as in native/probes/ftrace_bundle.h.
-        page_size: The size of a page of the ring buffer.
+        events: Each event is (id, number, form, fields, descriptor):
+            `id`: its id in the format file.
+            `number`: the number of its field in FtraceEvent.
+            `form`: 1; for events of CompactSched 2 (sched_switch) or 3 (sched_waking).
+            `fields`: (number, offset, size, kind) of each field (native/probes/ftrace_bundle.h).
+            `descriptor`: the GenericEventDescriptor if FtraceEvent has no such event, else None.
+        page_size: The size of a page of the ring buffer, in bytes.
         cpu_count: One more than the highest number of a CPU.
 
     Raises:
@@ -1158,17 +1174,33 @@ class FtraceReader:
     def read(self, fd: int, cpu: int, /) -> tuple[list[bytes], bool]:
         """Read a batch of pages of a CPU.
 
+        Args:
+            fd: The file `trace_pipe_raw` of the CPU.
+            cpu: The number of the CPU.
+
         Returns:
             Encoded FtraceEventBundles, and whether the CPU may have more pages.
+
+        Raises:
+            ValueError: There is no such CPU.
         """
 
     def errors(self) -> list[int]:
-        """Return the FtraceParseStatus of all damage that was found."""
+        """Return each FtraceParseStatus of the damage that was found in pages."""
 
 # --- native/bind/probes: stacks of other processes
 
 def read_process_memory(pid: int, address: int, size: int) -> bytes:
-    """Return memory of another process; at most 1 MiB. Raises OSError."""
+    """Return memory of another process.
+
+    Args:
+        pid: The process.
+        address: The address of the first byte.
+        size: The number of bytes; at most 1 MiB.
+
+    Raises:
+        OSError: The process has ended, has no such memory, or may not be read.
+    """
 
 @final
 class PythonSampler:
@@ -1190,32 +1222,40 @@ class PythonSampler:
         Args:
             pid: The process.
             layout: Offsets in bytes by name: the members of `st_python_layout`.
-            heads: The address of each interpreter's pointer to its first thread; at most 16.
-            gil: The addresses of the GIL's holder and lock; (0, 0) if not known.
-            mode: 0 for threads that run, 1 for all, 2 for the holder of the GIL.
+            heads: For each interpreter, the address of its pointer to its first thread; at most 16.
+            gil: The addresses of the GIL's holder and of its lock; (0, 0) if they are unknown.
+            mode: 0 to sample threads that run, 1 all threads, 2 the thread that holds the GIL.
             period_ns: The time between two samples.
             sequence_id: The `trusted_packet_sequence_id` of the packets.
-            start_us: The time from which the first packet counts, in CLOCK_BOOTTIME.
+            start_us: The time in us, by CLOCK_BOOTTIME, to which the first timestamp is relative.
         """
     def run(self, duration_ns: int, /) -> int:
-        """Sample for some time, without the GIL.
+        """Sample for `duration_ns`, without the GIL.
 
-        Returns 0 when the time is up, 1 if the process is gone, 2 if take() is due.
+        Returns:
+            0 if the time is up; 1 if the process has ended or runs another program; 2 if take()
+            must be called before more samples can be stored.
         """
     def take(self) -> tuple[bytes, list[tuple[int, int]], list[tuple[int, ...]]]:
-        """Return what is new: packets, frames (code address, line), stacks (frame numbers).
+        """Return the packets since the last call, and the frames and stacks that are new in them.
 
-        Frames and stacks are numbered from 1 in the order in which they are returned. A stack has
-        its outermost frame first.
+        A frame is (address of the code object, line); a stack is a tuple of numbers of frames, the
+        outermost first. Frames and stacks are numbered from 1, in the order in which they are
+        returned.
         """
     def clear(self) -> None:
         """Forget all frames and stacks; numbers start at 1 again. Call take() before."""
     def hits(self) -> list[int]:
         """Return how often each stack was sampled, in the order of their numbers."""
     def dump(self) -> list[tuple[int, int, bool, tuple[int, ...] | None]]:
-        """Return (thread state, native id, holds the GIL, frame numbers or None) of all threads.
+        """Sample all threads once.
 
-        Raises ProcessLookupError.
+        Returns:
+            For each thread (address of its thread state, native id, whether it holds the GIL,
+            numbers of the frames or None). None: the stack changed during each attempt to read it.
+
+        Raises:
+            ProcessLookupError: The process has ended.
         """
     def stats(self) -> dict[str, int]:
-        """Return the counts of `st_sampler_stats` by name."""
+        """Return the counts in `st_sampler_stats` (native/probes/python_sampler.h) by name."""

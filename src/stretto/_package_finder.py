@@ -50,7 +50,7 @@ class Loader(SourceFileLoader):
         self._compiled: bytes | None = compiled
 
     def exec_module(self, module: ModuleType) -> None:
-        """Execute the module; in the usual way if this loader has done it before."""
+        """Execute the module: the first time from the compiled file, then in the usual way."""
         compiled, self._compiled = self._compiled, None
         if compiled is None:
             super().exec_module(module)
@@ -91,7 +91,7 @@ class Finder(FileFinder):
 
 
 def _spec(fullname: str, folder: str, name: str) -> ModuleSpec | None:
-    """Return how to load a module from its compiled file; None if that isn't up to date."""
+    """Return how to load a module from its compiled file; None if the file isn't up to date."""
     source = f"{folder}/{name}.py"
     path = f"{folder}/__pycache__/{name}{_SUFFIX}"
     try:
@@ -116,8 +116,8 @@ def _uint32(value: int) -> bytes:
 def install(folder: str) -> None:
     """Find the modules of this package by a `Finder`.
 
-    No effect if the compiled files have other names, or if the package isn't loaded from plain
-    files.
+    No effect if the compiled files have other names (options `-O` and `-X pycache_prefix`), or if
+    the package isn't loaded from plain files.
 
     Args:
         folder: The folder of the package.

@@ -55,7 +55,7 @@ def stop() -> None:
     """Stop recording calls. Slices that are open now stay open."""
 
 def suspend() -> None:
-    """End all slices of auto detail, and record nothing until `resume` is called."""
+    """End all slices of auto detail; record nothing until `resume`. No effect without it."""
 
 def resume() -> None:
     """Record again after `suspend`, with the same counts. No effect if `stop` was called."""
@@ -80,17 +80,21 @@ def totals() -> dict[str, Any]:
     function whose hooks were switched off. The other members of the result are numbers:
     `running_ns` and `waiting_ns` are sums over all threads; `shown` is the number of slices,
     `found` the number of slices found by sampling, `counted` the number of calls without a slice.
-    `period_ns` is the time between two rounds of samples, averaged over time.
+    `period_ns` is the mean time between two rounds of samples, weighted by this time;
+    `longest_gap_ns` is the longest.
     """
 
 def write_period() -> None:
-    """Write an instant with the time between samples of the stacks, if a function was off."""
+    """Write an instant with the mean and the longest time between two samples of the stacks.
+
+    No effect if no function was switched off.
+    """
 
 def looks() -> list[tuple[int, int]]:
-    """Return when the last looks at the stacks began and ended: at most 1,023, oldest first.
+    """Return the begin and end, in ns, of the last looks: at most 1,023, the oldest first.
 
-    A round of samples is one look, or two if the first one finds new calls. The second one looks
-    only at the threads of these calls.
+    A look reads the stacks of threads once. A round of samples is one look at all threads. If it
+    finds new calls, a second look at the threads of these calls follows.
     """
 
 def pause_sampling() -> None:
@@ -100,13 +104,14 @@ def resume_sampling() -> None:
     """Start the thread of auto detail again after a fork. No effect if auto detail is off."""
 
 def begin_in_child() -> None:
-    """Drop the open calls in the child of a fork.
+    """Drop the open calls of the parent, in the child of a fork.
 
-    With auto detail, the next call connects the process, and starts the sampling thread.
+    With auto detail, the next call of a function connects the child to the recorder, and starts
+    the sampling thread.
     """
 
 def silence() -> None:
-    """Report no more calls. Only `stop` may follow."""
+    """Make the interpreter report no more calls. After this, only `stop` may be called."""
 
 def gc_callback(
     category: Category, thread_track: Callable[[], Track], /
@@ -150,23 +155,30 @@ def task_created(created: int, task: object, /) -> None:
     """Watch a new task. This observer is called after a task was created."""
 
 def task_resumes(task: object, /) -> None:
-    """Handle the begin of a step of trio."""
+    """Handle the begin of a step of a trio task."""
 
 def task_suspends(task: object, /) -> None:
-    """Handle the end of a step of trio."""
+    """Handle the end of a step of a trio task."""
 
 def task_exits(task: object, /) -> None:
-    """Handle the end of a task of trio."""
+    """Handle the end of a trio task."""
 
 def watch_managers(
     look: Callable[[Any, Any, int, int, int, int, bool], object] | None,
     end: Callable[[Any, Any, int, int, int], object] | None,
     /,
 ) -> None:
-    """Watch context managers made of generators from now on; as `watch_tasks`."""
+    """Watch context managers made of generators from now on. If `look` is None, stop watching.
+
+    The functions have the arguments that `watch_tasks` describes, for a context manager instead of
+    a task. Its body takes the time between two steps.
+    """
 
 def look_at_managers() -> tuple[int, int]:
-    """Look at the context managers that are open; as `look_at_tasks`."""
+    """Look at the open context managers; return two numbers of those without a lane.
+
+    The numbers are those of `look_at_tasks`.
+    """
 
 def manager_enters(manager: object, /) -> object:
     """Watch a context manager. This observer is called before its `__enter__`."""

@@ -24,7 +24,7 @@ Rows = list[tuple[Any, ...]]
 Answer = tuple[list[str], Rows] | str
 
 LACKING = {"stack_id", "parent_stack_id"}
-"""Columns that only v52 has."""
+"""Columns that only the trace processor v52 has."""
 
 
 class Outcome(NamedTuple):
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
     query: Query
     result: str
-    """`same`, `refused by both`, `differs`, `refused` (by us) or `accepted` (only by us)."""
+    """`same`, `refused by both`, `differs`, `refused` or `accepted` (by Stretto only)."""
     detail: str
     rows: int
 
@@ -64,8 +64,8 @@ def _order_keys(sql: str, columns: list[str]) -> list[int]:
 class Sides:
     """Stretto and Perfetto's trace processor, with the same trace.
 
-    A statement that creates something has sides of its own, so that it can't change what other
-    statements find.
+    A statement that creates something runs on new sides, so that it can't change the results of
+    other statements.
     """
 
     def __init__(self, trace: bytes) -> None:

@@ -1,7 +1,7 @@
 """The list of queries that users write, and the trace on which they are compared.
 
-Each query of queries/*.sql has its source in a comment before it. The trace has the names that the
-queries ask for, so that they find rows.
+In queries/*.sql, a comment before each query gives its source. The trace has the names that the
+queries search for, so that they find rows.
 """
 
 from __future__ import annotations

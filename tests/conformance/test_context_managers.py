@@ -125,7 +125,7 @@ def body_of(trace: Any, bar: int) -> tuple[int, int]:
     return begin, length
 
 
-def test_bar_lasts_from_enter_to_exit_with_the_body_inside(managers: Any) -> None:
+def test_slice_lasts_from_enter_to_exit_with_the_body_inside(managers: Any) -> None:
     trace = managers("nested")
     (outer, length, bar), (inner, inner_length, inner_bar) = bars(trace, "transaction")
     begin, body = body_of(trace, bar)
@@ -173,7 +173,7 @@ def test_manager_that_is_open_at_the_end_is_an_open_slice(managers: Any) -> None
 
 
 @pytest.mark.thorough
-def test_bars_longer_than_the_period_of_flushes_are_not_lost(managers: Any) -> None:
+def test_slices_longer_than_the_period_of_flushes_are_not_lost(managers: Any) -> None:
     trace = managers("long")
     ((_, length, bar),) = bars(trace, "transaction")
     assert length >= 12e9

@@ -1,9 +1,9 @@
 """`linux.ftrace` beside Perfetto's `traced_probes` v56: the same kernel at the same time.
 
-Both producers take part in one session, ours in a private tracefs instance and theirs in the top
-one, so the buffers of both hold the same events. Each instance reads the clock itself. An interrupt
-may come between the two records of one event, so only events of the same kind, thread and CPU have
-the same order.
+Both producers take part in one session: ours uses a private tracefs instance, theirs the top one.
+So the buffers of both have the same events. Each instance reads the clock for itself, and an
+interrupt may come between the two records of an event. So only events of the same kind, thread and
+CPU have the same order in both.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ for _ in range(30_000): os.getppid()
 for _ in range(20): subprocess.run(["true"])
 """
 EDGE_NS = 5_000_000
-"""At the start and the end of a session one of the producers records alone."""
+"""Events this close to the start or end are not compared: one producer may record alone then."""
 NEAR_NS = 1_000_000
 MEDIAN_NS = 50_000
 
 Group = tuple[int, object, object]
 """CPU, kind and thread of events."""
 Events = dict[Group, list[tuple[int, object]]]
-"""The time of each event, and all else."""
+"""For each group of events: the time of each event, and all its other contents."""
 
 
 class Recorded(NamedTuple):
@@ -150,7 +150,10 @@ Row = tuple[int, tuple[object, object], object]
 
 
 def plain(bundle: FtraceEventBundle) -> Iterator[Row]:
-    """Return single events. Generic ones are numbered by each producer on its own."""
+    """Yield the events that are not in CompactSched.
+
+    Each producer has its own numbers for generic events, so they are replaced by descriptions.
+    """
     names = {
         row.field_id: described(row.event_descriptor) for row in bundle.generic_event_descriptors
     }
@@ -242,7 +245,7 @@ def test_both_producers_record_the_same_number_of_events(session: Session) -> No
         sum(start <= row[0] <= end for rows in each.events.values() for row in rows)
         for each in (session.mine, session.theirs)
     )
-    assert abs(mine - theirs) <= 10  # Events at the two edges.
+    assert abs(mine - theirs) <= 10  # Events near the start and the end.
 
 
 def test_no_event_is_lost_or_damaged(session: Session) -> None:
@@ -259,7 +262,7 @@ def test_statistics_are_written_for_both_ends(session: Session) -> None:
 
 def test_trace_processor_reads_the_events_without_an_error(session: Session, oracle: Any) -> None:
     processor = oracle(session.without_theirs)
-    # Idle tasks of some machines record nothing.
+    # On some machines, the kernel records nothing for idle tasks.
     errors = [e for e in processor.errors() if "mismatched_sched_switch_tids" not in str(e)]
     assert errors == []
     ((count,),) = processor.query("select count(*) from sched")

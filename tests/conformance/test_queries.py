@@ -1,4 +1,4 @@
-"""PerfettoSQL gives the rows of Perfetto's trace processor: users' queries, and the dialect."""
+"""Users' queries and PerfettoSQL's dialect give the same rows as Perfetto's trace processor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REFUSED = {
     "no table machine": "machines are not imported",
     "graph_reachable_dfs": "not written",
 }
-"""Why the queries of the list are refused that are; by a part of the error's message."""
+"""Why some queries of the list are refused, by a part of the error's message."""
 
 EXPRESSIONS = """
 7/2 | -7/2 | 7/2.0 | 5/0 | 5.0/0 | 1/0.0 | 3%0 | 7 %-3 | 5.5 % 2 | -7%3 | 1/2*1.0 | 'a' = 'a'

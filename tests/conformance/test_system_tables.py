@@ -1,4 +1,4 @@
-"""Tables of kernel events, counters of the machine and the service equal the trace processor's."""
+"""Tables of kernel events, machine counters and the service equal those of the trace processor."""
 
 from __future__ import annotations
 

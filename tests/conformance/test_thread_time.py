@@ -78,7 +78,7 @@ def traced(oracle: Any, tmp_path: Path) -> Any:
 
 
 @with_auto_detail
-def test_summary_tells_burning_from_sleeping_functions(traced: Any, tmp_path: Path) -> None:
+def test_summary_shows_the_cpu_time_of_functions(traced: Any, tmp_path: Path) -> None:
     traced()
     command = [sys.executable, "-m", "stretto", "summary", str(tmp_path / "work.pftrace")]
     lines = [line.split() for line in alone(*command).stdout.splitlines()]

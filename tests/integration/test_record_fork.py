@@ -212,7 +212,7 @@ os._exit(0)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="auto detail needs CPython 3.12 or later")
-def test_long_call_of_a_function_that_was_switched_off_in_the_parent(
+def test_long_call_of_a_function_that_was_switched_off_in_the_parent_is_a_slice(
     tmp_path: Path, oracle: Any
 ) -> None:
     text = """

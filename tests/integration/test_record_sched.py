@@ -1,4 +1,4 @@
-"""`stretto record --sched`: scheduling where the machine allows it, else the reason."""
+"""`stretto record --sched` records scheduling if the machine allows it; else it prints why not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WAITS = "import time\nfor _ in range(5): time.sleep(0.01)"  # sleep: the state t
 
 
 def missing() -> str:
-    """Return why this machine records no scheduling."""
+    """Return why this machine can't record scheduling; "" if it can."""
     try:
         Tracefs("/").make_instance().close()
     except TracefsError as error:
@@ -22,7 +22,7 @@ def missing() -> str:
     return ""
 
 
-def test_recording_without_the_right_gives_the_reason_and_goes_on(tmp_path: Path) -> None:
+def test_recording_without_the_right_continues_and_reports_the_reason(tmp_path: Path) -> None:
     if not (reason := missing()):
         pytest.skip("this machine records scheduling")
     run = record(tmp_path / "t.pftrace", "--sched", "-c", WAITS)
@@ -48,7 +48,7 @@ def test_states_of_the_programs_threads_are_recorded(oracle, tmp_path: Path) -> 
     assert not [name for name in Tracefs("/").names("instances") if name.startswith("stretto-")]
 
 
-def test_whole_machine_is_recorded_by_another_option(tmp_path: Path) -> None:
+def test_sched_is_refused_in_a_system_recording(tmp_path: Path) -> None:
     run = record(tmp_path / "t.pftrace", "--sched", "--system", "-c", WAITS)
     assert run.status == 2
     assert "--data-source linux.ftrace" in run.stderr

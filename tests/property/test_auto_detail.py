@@ -1,4 +1,4 @@
-"""What a recording with auto detail has of programs whose calls take known times."""
+"""Slices and counts of auto detail, for programs whose calls take known times."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_calls_shorter_than_the_period_of_looks_are_found_by_chance(
         if looks.show(begin, end) and not any(s.begin < end and begin < s.end for s in slices)
     ]
     assert missing == []
-    # The looks of the recording are where they are; by chance they are in the slow calls.
+    # The times of the looks are given. How many of them are within slow calls is chance.
     begin, end = calls[0][0], calls[-1][1]
     share = sum(e - b for b, e in calls) / (end - begin)
     deviation = (len(looks.within(begin, end)) * share * (1 - share)) ** 0.5

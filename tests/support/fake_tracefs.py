@@ -29,7 +29,7 @@ def pages(cpu: int) -> bytes:
 
 
 def text() -> str:
-    """Return the same events as the kernel prints them."""
+    """Return the recorded events in the text form that the kernel prints."""
     return gzip.decompress((RECORDED / "trace.txt.gz").read_bytes()).decode()
 
 

@@ -28,7 +28,7 @@ class Probing(Generic[P]):
     Args:
         source: The data source.
         root: The folder with `proc` and `sys`.
-        machine: The machine of another data source; else a new one.
+        machine: The machine of another data source; None for a new one.
         config: Fields of its DataSourceConfig.
     """
 

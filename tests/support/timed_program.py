@@ -1,7 +1,8 @@
-"""Programs whose calls take known times, and what a recording with auto detail has of them.
+"""Programs whose calls take known times, and the slices that auto detail records of them.
 
 A program sleeps or computes for given times, none of them near a threshold. It prints each call of
-20 ms and more with its times and its callers, and when the recorder has looked at its stacks.
+20 ms and more with its times and its callers, and the times of the recorder's looks. A look reads
+the stacks of the program's threads once.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 LONG_NS = 20_000_000
 SECOND_LOOK_NS = 50_000
 SEVERAL_NS = 3_000_000
-"""In this time there are several looks. One of them may fail because the thread runs meanwhile."""
+"""Several looks happen in this time. One of them may fail because the thread runs meanwhile."""
 
 PRELUDE = '''
 import json, sys, threading, time
@@ -132,7 +133,7 @@ PROGRAMS = st.fixed_dictionaries(
 
 
 class Call(NamedTuple):
-    """A long call. Its times are measured inside it: it lasts a little longer."""
+    """A long call. Its times are measured inside it, so it lasts a little longer than they say."""
 
     name: str
     begin: int
@@ -158,14 +159,14 @@ class Slice(NamedTuple):
     arguments: dict[str, int]
 
     def overlap_ns(self, call: Call) -> int:
-        """Return how long both may have been open, within the accuracy of the slice."""
+        """Return for how many ns both may have been open, within the accuracy of the slice."""
         begin = self.begin - self.arguments.get("begins_up_to_ns_earlier", 0)
         end = self.end + self.arguments.get("ends_up_to_ns_later", 0)
         return min(end, call.end) - max(begin, call.begin)
 
 
 class Looks:
-    """When the recorder has looked at the stacks of the program: begins and ends of the looks."""
+    """The begins and ends of the recorder's looks at the stacks of the program."""
 
     def __init__(self, looks: list[tuple[int, int]]) -> None:
         self.begins = [begin for begin, _ in looks]
@@ -178,9 +179,9 @@ class Looks:
         return list(zip(self.begins[first:last], self.ends[first:last], strict=True))
 
     def show(self, begin: int, end: int, apart: int = SECOND_LOOK_NS) -> bool:
-        """Whether a call at this time has two looks in it that are so far apart.
+        """Whether two looks are within a call of this time, and at least `apart` ns apart.
 
-        It then has to be a slice even if only looks can find it.
+        If so, the call must be a slice, even if only looks can find it.
         """
         within = self.within(begin, end)
         return len(within) > 1 and within[-1][0] - within[0][1] >= apart
@@ -269,8 +270,8 @@ class Trace:
     def check_long_calls(self, longer_than: int = LONG_NS) -> None:
         """Check that each call longer than this is a slice, and that its parent is its caller.
 
-        On a busy machine the looks at the stacks may come too late. So a call is not expected if
-        there were no looks in it.
+        On a busy machine the looks may come too late. So a call without enough looks in it may have
+        no slice.
         """
         slices = [found.id for call in self.long if (found := self.of(call))]
         assert len(slices) == len(set(slices)), "one slice for two calls"

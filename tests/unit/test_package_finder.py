@@ -1,4 +1,4 @@
-"""Modules of the package are found by its own finder, with the same results as by Python's."""
+"""The finder of this package loads modules with the same results as Python's own finder."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load(name: str) -> object:
 
 def install_in(folder: Path) -> None:
     load("")
-    importlib.util.find_spec("fast_package.none")  # Python caches its finder of the folder.
+    importlib.util.find_spec("fast_package.none")  # Makes Python cache its finder of the folder.
     install(str(folder))
 
 
@@ -82,7 +82,7 @@ def test_module_without_a_compiled_file_is_found(folder: Path) -> None:
         load("three")
 
 
-def test_compiled_file_of_another_python_is_ignored(folder: Path) -> None:
+def test_compiled_file_of_another_python_version_is_ignored(folder: Path) -> None:
     install_in(folder)
     path = Path(importlib.util.cache_from_source(str(folder / "one.py")))
     path.write_bytes(b"bad!" + path.read_bytes()[4:16] + b"no code")

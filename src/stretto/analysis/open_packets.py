@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 _REFUSALS = {
     TEXT: "it is text: make packets of it, with `stretto convert`",
-    JSON: "it is JSON: `stretto convert` makes packets of the form that it writes; Chrome's is "
-    "read by `stretto query` and `stretto summary`",
+    JSON: "it is JSON: `stretto convert` makes packets of JSON that it has written itself; "
+    "`stretto query` and `stretto summary` read Chrome's JSON",
     None: "it is no trace",
 }
 
@@ -37,7 +37,7 @@ def open_trace(
 ) -> Iterator[BinaryIO]:
     """Open the packets of a trace file; `-` is standard input.
 
-    The arguments are those of `open_packets`.
+    The other arguments are those of `open_packets`.
 
     Raises:
         OSError: The file can't be read.
@@ -65,12 +65,12 @@ def open_packets(
 
     Args:
         file: The trace, at its beginning.
-        damaged: Called with the reason where the compression is damaged or ends early; the trace
-            ends there. By default it raises a DecodeError.
-        reads_json: Chrome's JSON is opened as it is, and not refused.
+        damaged: Called with the reason if the compression is damaged or ends early. The trace
+            then ends at this place. The default raises a DecodeError.
+        reads_json: Whether JSON is opened as it is, instead of refused.
 
     Raises:
-        DecodeError: The file is not a trace.
+        DecodeError: The file is not a trace, or can't be unpacked.
     """
     with ExitStack() as stack:
         yield _packets(unpack(file, stack, damaged), stack, reads_json)

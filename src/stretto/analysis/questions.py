@@ -1,6 +1,6 @@
-"""Questions to a trace that have a name, each with its query in PerfettoSQL.
+"""Questions about a trace. Each has a name, and a query in PerfettoSQL that answers it.
 
-`$slice` in a query stands for the name of a slice, a pattern of `glob`.
+In a query, `$slice` stands for the name of a slice. The name may be a pattern of `glob`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ select name, count(*) as calls, percentile(dur, 50) as p50, percentile(dur, 90) 
 from slice where name glob $slice and dur > 0 group by name order by p99 desc""",
     ),
     "callers": Question(
-        "in which slices a slice is, by time",
+        "the slices directly around a slice, by time",
         """
 select parent.name as caller, count(*) as calls, sum(s.dur) as total
 from slice s left join slice parent on s.parent_id = parent.id
@@ -52,7 +52,7 @@ from slice s join slice child on child.parent_id = s.id
 where s.name glob $slice and child.dur >= 0 group by child.name order by total desc""",
     ),
     "meanwhile": Question(
-        "what other threads did while a slice lasted, by time",
+        "the slices of other threads during a slice, by time",
         """
 select t.name as thread, o.name, count(*) as calls,
     sum(min(o.ts + o.dur, s.ts + s.dur) - max(o.ts, s.ts)) as overlap
@@ -63,7 +63,7 @@ where s.name glob $slice and s.dur > 0 and o.depth = 0
 group by t.name, o.name order by overlap desc limit 20""",
     ),
     "while-waiting": Question(
-        "the calls in which a slice waited: where the thread was not on a CPU for most of the call",
+        "the calls in a slice that waited: for more than half of their time the thread had no CPU",
         """
 select inner_slice.name, count(*) as calls,
     sum(inner_slice.dur - inner_slice.thread_dur) as waiting, sum(inner_slice.dur) as total
@@ -73,7 +73,7 @@ where s.name glob $slice and inner_slice.thread_dur * 2 < inner_slice.dur
 group by inner_slice.name order by waiting desc limit 20""",
     ),
     "threads": Question(
-        "how long each thread had a slice",
+        "the time that each thread spent in slices",
         """
 select p.name as process, t.name as thread, t.tid, count(*) as slices, sum(s.dur) as busy
 from slice s join thread_track k on s.track_id = k.id join thread t using (utid)
@@ -110,6 +110,12 @@ where severity in ('error', 'data_loss') and value > 0 order by name""",
 
 
 def query_of(name: str, slice_name: str) -> str:
-    """Return the query of a question, with the name of the slice that it is about."""
+    """Return the query of a question.
+
+    Args:
+        name: A key of QUESTIONS.
+        slice_name: The name of the slice that the question is about, or a pattern of `glob`;
+            ignored if the question is not about a slice.
+    """
     quoted = "'" + slice_name.replace("'", "''") + "'"
     return substitute(QUESTIONS[name].sql.strip(), {"slice": quoted})

@@ -1,13 +1,16 @@
 """Compares two traces, or two groups of traces, by function and by slice.
 
-The time of a function or slice is its self time: without the slices inside, so that one slow
-function is not reported for each of its callers.
+The time of a function or slice is its self time, without the slices inside. So a slow function is
+not also reported for each of its callers.
 
-Noise: a change that noise explains is marked. In groups of traces of which each has three or more,
-a change counts if the times of one group are all above those of the other. Otherwise the calls are
-the sample: a change counts if it is more than three standard errors. Calls of one run resemble each
-other, so this test finds more changes than there are; several runs of each side tell more. With
-fewer than five calls on a side there is no test.
+A change may be noise:
+
+- If each side has three traces or more, a change is noise unless all times of one side are above
+  all times of the other side.
+- Otherwise the calls are the sample: a change is noise if it is at most three standard errors.
+  Calls of one run resemble each other, so this test takes some noise for a change. More runs of
+  each side are better.
+- If a trace has one to four calls, they are too few for the second test.
 """
 
 from __future__ import annotations
@@ -23,13 +26,19 @@ if TYPE_CHECKING:
     Key = tuple[str, str]
 
 MIN_GROUP = 3
-"""From this many traces on, a group's times are the sample."""
+"""With so many traces on each side, their times are the sample, not the calls."""
 _MIN_CALLS = 5
 _ERRORS = 3
 
 
 class Calls:
-    """The number of calls of a function, the sum of their self times in ns, and of the squares."""
+    """The calls of one function in one trace.
+
+    Attributes:
+        number: The number of calls.
+        total: The sum of their self times, in ns.
+        squares: The sum of the squares of their self times.
+    """
 
     __slots__ = ("number", "squares", "total")
 
@@ -37,7 +46,7 @@ class Calls:
         self.number = self.total = self.squares = 0
 
     def add(self, duration: int) -> None:
-        """Count a call."""
+        """Count a call with this self time, in ns."""
         self.number += 1
         self.total += duration
         self.squares += duration * duration
@@ -50,10 +59,14 @@ class Calls:
 
 
 class Change(NamedTuple):
-    """The change of one function or slice; times are means of the traces of a side, in ns.
+    """The change of one function or slice.
 
     Attributes:
-        share: The larger of its shares of each side's time.
+        before: Its self time in the traces before: the mean of the traces, in ns.
+        after: The same for the traces after.
+        calls_before: The mean number of its calls in the traces before.
+        calls_after: The same for the traces after.
+        share: Its share of all self time, from 0 to 1, on the side on which it is larger.
         is_noise: Whether noise explains the change; None if there are too few calls to know.
     """
 

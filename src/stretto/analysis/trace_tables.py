@@ -37,18 +37,19 @@ def import_trace(
 ) -> _native.TraceImporter:
     """Import a trace: Perfetto's or Fuchsia's format, or Chrome's JSON.
 
-    It may be compressed by gzip or zstd, and be the only file of a zip or tar archive. If it is
-    damaged, it is read up to the damage, and a statistic says so.
+    It may be compressed by gzip or zstd, be the only file of a zip archive, or the first file of a
+    tar archive. If it is damaged, it is read up to the damage, and the statistics in UNREAD count
+    what is missing.
 
     Args:
         trace: A path (`-` is standard input), the bytes of a trace, or a file that is read from
             its current position.
-        watch: Called with each piece of the packets.
+        watch: Called with each piece of the packets; not called for JSON.
         inflate: Called with the content of each compressed packet.
 
     Raises:
         OSError: The file can't be read.
-        DecodeError: The file is not a trace.
+        DecodeError: The file is not a trace, or can't be unpacked.
     """
     from stretto import _native  # Other readers work without the native part.
 

@@ -1,6 +1,7 @@
 """Unpacks a trace file: gzip, zstd, a zip archive of one file, the first file of a tar archive.
 
-The format is told from the content, and layers may be nested: a tar of a gzip of a trace.
+The format is recognized by the content. Formats may be nested up to MAX_LAYERS times, such as a tar
+archive that contains a trace compressed by gzip.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ class _UpToDamage(io.RawIOBase):
 
     Args:
         file: The file.
-        errors: What reading raises in damaged content.
+        errors: The exceptions that reading damaged content raises.
         damaged: Called with the reason, at the first damage.
-        what: What is damaged.
+        what: The name of the content, for the reason.
     """
 
     def __init__(
@@ -79,8 +80,8 @@ def _zstd(file: io.BufferedReader, stack: ExitStack) -> tuple[BinaryIO, tuple[An
             continue
         return stack.enter_context(zstd.open(file)), (zstd.ZstdError, EOFError)
     raise DecodeError(
-        "it is compressed by zstd: CPython 3.14 reads that; before, "
-        "`pip install backports.zstd` helps, or `zstd -d`"
+        "it is compressed by zstd, which CPython 3.14 and later can read; for older versions run "
+        "`pip install backports.zstd`, or unpack the file with `zstd -d`"
     )
 
 
@@ -140,9 +141,9 @@ def unpack(
 
     Args:
         file: The file, at its beginning.
-        stack: Closes what was opened.
-        damaged: Called where the content of a layer is damaged, and ends. If it raises, reading
-            raises the same.
+        stack: Closes the layers at its end.
+        damaged: Called with the reason if the content of a layer is damaged; the content ends
+            there. An exception that it raises is raised by the read.
 
     Raises:
         DecodeError: A layer can't be read.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DEADLINE_MS = 5000.0
 
 _of_parent: list[ProducerIPCClient] = []
-"""In the child of a fork: clients of its parents. Freeing their memory would copy its pages."""
+"""In the child of a fork: the parent's clients. To free them would copy pages of memory."""
 
 
 class SystemBackend:

@@ -66,8 +66,8 @@ class SelectorTaskRunner:
         self._delayed: list[tuple[int, int, _DelayedTask]] = []
         self._delayed_count = 0
         self._quit = False
-        # Whether a round has begun to compute how long it waits, and still waits. Only then does a
-        # new task need a wake-up.
+        # True from the time at which a round computes its waiting time until the wait ends. Only in
+        # this time a new task has to wake the runner.
         self._waits = False
         self._epoll = epoll()
         self._watches: dict[int, _Watch] = {}

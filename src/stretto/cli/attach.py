@@ -30,9 +30,9 @@ runs. CPython 3.11 to 3.15 is supported, in any environment of this machine.
 
 EPILOG = """\
 The trace has a track of samples for each thread: `stretto view TRACE`, then select a part of the
-track for its flame graph. By default a thread is sampled while it uses a CPU, so that samples times
-period is the CPU time that the process used. The right to read another process is that of a
-debugger: your own processes, or any as root.
+track for its flame graph. By default only threads that use a CPU are sampled: the number of samples
+times the period is the CPU time of the process. You may read your own processes, and root any, as
+with a debugger.
 """
 
 DEFAULT_OUTPUT = "trace.pftrace"
@@ -43,7 +43,11 @@ _TOP = 10
 
 
 def rate(text: str) -> int:
-    """Return the period of a rate such as `1000hz`, in nanoseconds."""
+    """Return the period of a rate such as `1000hz`, in nanoseconds.
+
+    Raises:
+        ArgumentTypeError: The rate is malformed, or out of range.
+    """
     found = re.fullmatch(r"([0-9]{1,6})(?:hz)?", text.lower())
     if not found or not 1 <= int(found[1]) <= MAX_RATE_HZ:
         raise ArgumentTypeError(f"{text!r} is no rate from 1hz to {MAX_RATE_HZ}hz")
@@ -51,7 +55,11 @@ def rate(text: str) -> int:
 
 
 def duration(text: str) -> float:
-    """Return the seconds of a duration such as `10s`, `500ms` or `2m`."""
+    """Return the seconds of a duration such as `10s`, `500ms`, `2m` or `10`.
+
+    Raises:
+        ArgumentTypeError: The duration is malformed, or 0.
+    """
     units = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|)", text)
     if not found or not float(found[1]):
@@ -60,7 +68,7 @@ def duration(text: str) -> float:
 
 
 def add_sampling_options(parser: VerbParser) -> None:
-    """Add the options that tell what is sampled."""
+    """Add the arguments for the process, the rate and the mode of sampling."""
     parser.add_argument("pid", type=int, metavar="PID", help="the process")
     parser.add_argument(
         "--rate",
@@ -69,13 +77,13 @@ def add_sampling_options(parser: VerbParser) -> None:
         help=f"samples a second, for each thread; default {DEFAULT_RATE}",
     )
     modes = parser.add_mutually_exclusive_group()
-    flag(modes, "--wall", "sample all threads, whether they run or wait")
+    flag(modes, "--wall", "sample all threads, running or waiting")
     flag(modes, "--gil", "sample the thread that holds the GIL (CPython 3.12 and later)")
     flag(parser, "--no-children", "sample this process only")
 
 
 def settings_of(options: object) -> Settings:
-    """Return the settings for parsed options."""
+    """Return the settings that parsed options select."""
     given = vars(options)
     mode = WALL if given["wall"] else GIL if given["gil"] else CPU
     return Settings(mode, given["rate"], children=not given["no_children"])
@@ -110,12 +118,18 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def stop_by_interrupt(profile: Profile) -> None:
-    """End the profile, not this process, by Ctrl-C."""
+    """Let Ctrl-C end the profile instead of this process."""
     signal.signal(signal.SIGINT, lambda _number, _frame: profile.stop())
 
 
 def print_summary(profile: Profile, settings: Settings, path: str) -> None:
-    """Print what was sampled, and the functions with most samples, to standard error."""
+    """Print what was sampled, and the functions with most samples, to standard error.
+
+    Args:
+        profile: The profile, which has ended.
+        settings: Its settings.
+        path: The path of the trace.
+    """
     period_ms = settings.period_ns / 1e6
     text = (
         f"{profile.sampled:,} samples of {profile.processes} "

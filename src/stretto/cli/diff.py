@@ -27,7 +27,7 @@ BEFORE and AFTER is a trace, a folder of traces, or a quoted pattern. Needs no o
   stretto diff before.pftrace after.pftrace
   stretto diff --fail-above 10% 'main-*.pftrace' 'branch-*.pftrace'
 
-Three or more traces on each side tell changes from noise best.
+With three or more traces on each side, noise is measured; with fewer it is estimated.
 """
 
 _LIMIT = 20
@@ -52,14 +52,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--fail-above",
         metavar="PERCENT",
         type=_percent,
-        help="exit with status 1 if the time of a function or slice, or of all, grew by more",
+        help="exit with status 1 if the time of a function or slice, or all time, grew by more",
     )
     parser.add_argument(
         "--min-share",
         metavar="PERCENT",
         type=_percent,
         default=0.01,
-        help="--fail-above leaves out what has a smaller share of the time (default: 1%%)",
+        help="--fail-above ignores functions and slices with less of the time (default: 1%%)",
     )
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--limit", metavar="N", type=int, default=_LIMIT, help="lines of the table")
@@ -116,7 +116,7 @@ def _as_text(changes: list[Change], whole: Change, sizes: tuple[int, int], limit
     table = as_table(columns, [_row(change) for change in changes[:limit]], columns[:5])
     more = f"and {len(changes) - limit} more\n" if len(changes) > limit else ""
     hint = (
-        f"Noise is estimated from the calls: with {MIN_GROUP} or more traces on each side it is "
+        f"Noise is estimated from the calls. With {MIN_GROUP} or more traces on each side it is "
         "measured.\n"
         if min(sizes) < MIN_GROUP
         else ""
@@ -165,6 +165,6 @@ def run(arguments: Sequence[str]) -> int:
     failures = _failures(changes, whole, given)
     if failures:
         raise CommandError(
-            f"diff: grew by more than {given.fail_above:.0%}: {', '.join(failures)}."
+            f"diff: times grew by more than {given.fail_above:.0%}: {', '.join(failures)}."
         )
     return 0

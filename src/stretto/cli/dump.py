@@ -26,8 +26,8 @@ runs. CPython 3.11 to 3.15 is supported, in any environment of this machine.
 """
 
 EPILOG = """\
-Each thread shows the kernel's function in which it waits, or "runs". Its innermost call is first.
-The right to read another process is that of a debugger: your own processes, or any as root.
+For each thread, the kernel's function in which it waits is shown, or "runs"; then its calls, the
+innermost first. You may read your own processes, and root any, as with a debugger.
 `stretto attach PID` records samples of a process; `stretto top PID` shows them live.
 """
 

@@ -31,7 +31,7 @@ A session starts a data source that its config names, and only then are files re
   linux.process_stats    processes and threads: names, memory, CPU time, open files
   linux.sys_stats        memory, CPU times, interrupts, frequencies, disks, pressure
   linux.system_info      the CPUs, and the names of interrupts
-  perfetto.metatrace     the work of these data sources
+  perfetto.metatrace     how long the work of these data sources takes
 
   data_sources { config {
     name: "linux.sys_stats"

@@ -44,8 +44,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "sql", metavar="SQL", nargs="?", help="the statements; - reads standard input"
     )
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
-    parser.add_argument("--ask", metavar="QUESTION", choices=QUESTIONS, help="instead of SQL")
-    parser.add_argument("--slice", metavar="NAME", help="the slice of a question; may have *")
+    parser.add_argument("--ask", metavar="QUESTION", choices=QUESTIONS, help="answer this question")
+    parser.add_argument("--slice", metavar="NAME", help="the question's slice, or a pattern")
     flag(parser, "--list", "show the questions, and exit")
     parsed = parser.parse_args(arguments)
     if not parsed.list:
@@ -55,13 +55,15 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _check(parser: VerbParser, parsed: argparse.Namespace) -> None:
     if parsed.trace is None or (parsed.sql is None) == (parsed.ask is None):
-        parser.error("give a trace, and SQL or --ask")
+        parser.error("give a trace, and either SQL or --ask")
     if parsed.trace == parsed.sql == "-":
         parser.error("standard input can be the trace or the SQL, not both")
     needs_slice = parsed.ask is not None and QUESTIONS[parsed.ask].needs_slice
     if needs_slice != (parsed.slice is not None):
         parser.error(
-            f"--ask {parsed.ask} needs --slice" if needs_slice else "this needs no --slice"
+            f"--ask {parsed.ask} needs --slice"
+            if needs_slice
+            else "--slice goes with questions about a slice"
         )
 
 

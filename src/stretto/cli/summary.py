@@ -115,7 +115,7 @@ def _cpu(times: Times) -> str:
 
 
 def _named(rows: list[Times]) -> dict[str, Callable[[Times], object]]:
-    """Return the columns of slices by name; with the CPU time of `total` if the trace has it."""
+    """Return the columns of a table of slices, with the CPU time if the trace has it."""
     columns = {**_TIMES, "name": lambda t: t.name}
     if not any(times.cpu for times in rows):
         return columns

@@ -53,7 +53,7 @@ def _charts(found: Summary) -> list[Chart]:
     return [
         Chart(
             "Functions",
-            "dark: self time; light: with what they call",
+            "dark: self time; light: with the functions that they call",
             found.functions,
             lambda t: t.self,
             lambda t: t.total,
@@ -74,7 +74,7 @@ def _charts(found: Summary) -> list[Chart]:
         ),
         Chart(
             "Threads and other lanes",
-            "dark: on a CPU, as far as the trace has it; light: in a slice",
+            "dark: time on a CPU, if the trace has it; light: time in slices",
             found.lanes,
             lambda t: t.cpu,
             lambda t: t.total,
@@ -89,7 +89,7 @@ def as_page(title: str, facts: str, found: Summary, limit: int) -> str:
         title: The name of the trace.
         facts: What the trace holds and what was lost, as text.
         found: The times.
-        limit: The number of rows of a chart.
+        limit: The largest number of rows of a chart.
     """
     charts = "".join(_chart(chart, limit) for chart in _charts(found))
     return (
@@ -131,5 +131,5 @@ def _row(chart: Chart, row: Times, longest: int) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a text without characters that a page may not have."""
+    """Replace the characters of a text that a page must not contain."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

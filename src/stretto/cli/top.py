@@ -35,8 +35,8 @@ runs. CPython 3.11 to 3.15 is supported, in any environment of this machine.
 """
 
 EPILOG = """\
-own %, total %    of the last second's samples: in the function itself, or also in what it called
-own s             since the start
+own %, total %    the share of the last second's samples: in the function, or also in what it called
+own s             the time in the function since the start
 Press q or Ctrl-C to end. `stretto attach PID` records the samples into a trace.
 """
 
@@ -85,7 +85,7 @@ class View:
         self._sampled = 0
 
     def show(self, profile: Profile) -> None:
-        """Print a table; on a terminal, in place of the one before."""
+        """Print a table; on a terminal, in the place of the previous one."""
         sampled = profile.sampled
         text = self.table(profile.functions(), sampled - self._sampled)
         self._sampled = sampled
@@ -96,7 +96,12 @@ class View:
         print(text, flush=True)
 
     def table(self, functions: Sequence[FunctionSamples], sampled: int) -> str:
-        """Return the text of a table, and remember its numbers for the next one."""
+        """Return the text of a table, and keep its numbers to compare the next one with them.
+
+        Args:
+            functions: How often each function was sampled since the start.
+            sampled: The number of samples since the last table.
+        """
         changes = []
         for row in functions:
             before = self._before.get(row.key) or FunctionSamples(row.key, 0, 0)
@@ -128,7 +133,11 @@ def _percent(part: int, whole: int) -> str:
 
 
 class PressedQ:
-    """Whether the key q was pressed; needs a terminal that passes on single keys."""
+    """Returns, when it is called, whether the key q was pressed.
+
+    Args:
+        fd: A terminal that delivers single keys; None if there is none.
+    """
 
     def __init__(self, fd: int | None) -> None:
         self._fd = fd
@@ -141,7 +150,7 @@ class PressedQ:
 
 @contextmanager
 def _keys() -> Iterator[PressedQ]:
-    """Make the terminal pass on single keys, in the block."""
+    """Within the block, let the terminal deliver single keys."""
     if sys.stdin is None or not sys.stdin.isatty() or not sys.stdout.isatty():
         yield PressedQ(None)
         return

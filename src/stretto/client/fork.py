@@ -38,11 +38,11 @@ after_in_parent: list[Callable[[], object]] = []
 reconnect: dict[str, Callable[[], object]] = {}
 """Functions that connect a child to a recorder, by the name of the backend.
 
-Called at the child's first event if the recorder's session records only track events. Until then
-the child has no helper threads."""
+If the recorder's session records only track events, they are called at the child's first event
+(`postponed`); until then the child has no helper threads. Otherwise they are called at once."""
 
 when_postponed: list[Callable[[], object]] = []
-"""Called in a child that connects later; the categories of the recorder's session stay enabled."""
+"""Called in a child that connects later, in which the recorder's categories stay enabled."""
 
 after_in_child: list[Callable[[], object]] = []
 """Called in the child after its tracing state was reset: connect again if needed."""
@@ -53,7 +53,7 @@ _stopped: list[int] = []
 """Holds the process id while a fork keeps its helper threads stopped."""
 
 _kept: int | None = None
-"""The slot that the child of the latest fork keeps."""
+"""The slot whose categories stay enabled in the child of the latest fork; None if it has none."""
 
 _forking: tuple[FrameType, int] | None = None
 """The frame that calls os.fork, and its current instruction."""
@@ -159,7 +159,7 @@ def _slot_to_keep() -> int | None:
     Returns None if there is no such session, or if it has further data sources in this process:
     only track events can wait for a connection.
     """
-    if postponed.is_waiting():  # The parent is such a child itself.
+    if postponed.is_waiting():  # The parent is a child that isn't connected yet.
         return 0
     for name in reconnect:
         sources = tracing.sources(name)

@@ -1,7 +1,7 @@
 """Work that is postponed until this process records its first event, or has run for 20 ms.
 
-The child of a fork connects to its recorder only then. Many children execute another program or
-end at once, and a connection takes milliseconds.
+The child of a fork connects to its recorder in this way, because a connection takes milliseconds,
+and many children execute another program or end at once.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _underway: list[Callable[[], object]] = []
 
 
 def postpone(work: Callable[[], object]) -> None:
-    """In the child of a fork: call `work` before the first event or the first use of a session.
+    """In the child of a fork: call `work` before the first event or use of a session.
 
-    The lock is replaced, because another thread of the parent may have held it at the fork.
+    It is called after LONGEST_MS at the latest. The lock is replaced, because another thread of the
+    parent may have held it at the fork.
     """
     global _lock
     _lock = RLock()

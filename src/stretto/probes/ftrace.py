@@ -3,9 +3,9 @@
     start      instance, clock, buffers, events; then recording is switched on
     each tick  the pages of each CPU are read and converted natively
     flush      all pages, and FtraceStats of the start and of now
-    stop       the instance is removed; a named one gets back its state
+    stop       the instance is removed; if the user has named it, its state is restored
 
-A set-up that fails is a FtraceStats with the reason, and the session goes on without events.
+If the set-up fails, a FtraceStats packet gives the reason, and the session has no events.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ FTRACE_EVENTS = TracePacket.LAYOUT.by_name["ftrace_events"].number
 DRAIN_PERIOD_MS = 100
 MAX_DRAIN_PERIOD_MS = 60_000
 MAX_BATCHES = 8
-"""Batches of a CPU per tick; the next tick goes on."""
+"""The most batches of pages that a tick reads for a CPU; the next tick reads the rest."""
 LARGE_MACHINE_KB = 7 << 20
 BUFFER_KB = {True: 8192, False: 2048}
-"""The buffer of each CPU, on large machines and on others."""
+"""The size of the buffer of each CPU, by whether the machine has much memory."""
 CLOCKS = ("boot", "global", "local")
 COUNTS = {
     "entries": "entries",
@@ -49,7 +49,7 @@ TIMES = {"oldest event ts": "oldest_event_ts", "now ts": "now_ts"}
 """Fields of FtraceCpuStats by the kernel's names."""
 PRINT = "ftrace/print"
 ALWAYS_ON = {PRINT}
-"""Events without a switch."""
+"""Events without a file `enable`."""
 UNSUPPORTED = (
     "atrace_categories",
     "atrace_apps",
@@ -103,7 +103,7 @@ class Ftrace(Probe):
         self.instance = None
 
     def flush(self) -> None:
-        """Write all events, and the statistics of both ends."""
+        """Write all recorded events, and the statistics of the start and of now."""
         if self.instance is None or self._poll is None:
             return
         for cpu in self._pipes:
@@ -126,7 +126,7 @@ class Ftrace(Probe):
         ignored = [name for name in UNSUPPORTED if options.has(name)]
         ignored += self._restrict(instance)
         if ignored:
-            text = f"ignored, because stretto probes can't: {', '.join(ignored)}"
+            text = f"these options are not supported and are ignored: {', '.join(ignored)}"
             self._first_stats.exclusive_feature_error = text
         self._enable(instance, tracefs, events)
         first = self._stats(instance, FtraceStats.START_OF_TRACE)
@@ -137,7 +137,7 @@ class Ftrace(Probe):
         known = instance.read("trace_clock").replace("[", " ").replace("]", " ").split()
         clock = next((clock for clock in CLOCKS if clock in known), None)
         if clock != "boot":
-            raise TracefsError("this kernel's ftrace has no clock `boot`, as Linux 4.1 and later")
+            raise TracefsError("ftrace has no clock `boot` here: Linux 4.1 or later has it")
         instance.change("trace_clock", clock)
 
     def _buffer_kb(self) -> int:
@@ -149,7 +149,7 @@ class Ftrace(Probe):
         return asked or default
 
     def _restrict(self, instance: Instance) -> list[str]:
-        """Apply what restricts the events; return the options that the kernel refuses."""
+        """Write the options that restrict the events; return those that the kernel refuses."""
         options = self._options
         wanted = {
             f"options/{o.name}": "1" if o.state == 1 else "0" for o in options.tracefs_options
@@ -164,7 +164,7 @@ class Ftrace(Probe):
         options = self._options
         compact = options.compact_sched is None or options.compact_sched.enabled is not False
         names = dict.fromkeys(name for pattern in events for name in self._found(instance, pattern))
-        # The times of sched_waking alone are written with its event.
+        # Without sched_switch, events sched_waking are plain events, not columns of CompactSched.
         self._table = EventTable(
             compact=compact and "sched/sched_switch" in names,
             generic=not options.disable_generic_events,
@@ -181,7 +181,7 @@ class Ftrace(Probe):
                 self._first_stats.failed_ftrace_events.append(name)
 
     def _found(self, instance: Instance, pattern: str) -> list[str]:
-        """Return the events that a pattern names, as `group/name`."""
+        """Return the events that match a pattern, as `group/name`."""
         group, slash, name = pattern.rpartition("/")
         groups = [group] if slash else instance.names("events")
         if name == "*" and slash:
@@ -241,7 +241,11 @@ class Ftrace(Probe):
 
 
 def _patterns(events: Iterable[str]) -> Iterator[str]:
-    """Check the names of events: `group/name`, `name`, or `group/*`."""
+    """Yield the patterns of a config: `group/name`, `name`, or `group/*`.
+
+    Raises:
+        TracefsError: A pattern has another form.
+    """
     for event in events:
         group, slash, name = event.partition("/")
         parts = (group, name) if slash else (group,)

@@ -1,4 +1,4 @@
-"""Events of the kernel: from their format files to what `_native.FtraceReader` converts.
+"""Reads the format files of kernel events, and makes the table of `_native.FtraceReader` of them.
 
 An event whose name FtraceEvent knows is written as that message, with the fields that both have.
 Any other event is generic: a field of FtraceEvent with a number of its own, described in the trace.
@@ -33,7 +33,7 @@ COMPACT = {
 """The events of CompactSched, and their fields in its order."""
 
 DYNAMIC_GROUPS = {"kprobes", "uprobes", "synthetic", "eprobes"}
-"""Groups whose events the user has named: a name known to FtraceEvent may be another event."""
+"""Groups of events that users define. Their names don't tell which message an event has."""
 
 _ID = re.compile(r"^ID: (\d{1,5})$", re.M)
 _FIELD = re.compile(
@@ -80,7 +80,7 @@ class Format:
         text: The format file.
 
     Raises:
-        ValueError: The file is not of the kernel's form.
+        ValueError: The text has no ID.
     """
 
     def __init__(self, name: str, text: str) -> None:
@@ -166,7 +166,7 @@ class EventTable:
 
 
 def _compact_row(format_: Format) -> Row | None:
-    """Return an event of CompactSched; None if it is another one, or has another layout."""
+    """Return the row of an event of CompactSched; None if the event or its layout is another."""
     form, names = COMPACT.get(format_.name, (0, ()))
     fields = {f.name: f for f in format_.fields}
     if not form or not fields.keys() >= set(names):

@@ -47,7 +47,10 @@ class Probe(stretto.DataSource):
     def poll(
         self, periods_ms: Mapping[str, int], sample: Callable[[Iterable[str]], object]
     ) -> Poll:
-        """Sample things periodically; the work is visible in `perfetto.metatrace`."""
+        """Sample several things periodically; `perfetto.metatrace` records how long it takes.
+
+        The arguments are those of `Poll`.
+        """
         observed = self.machine.observed
         return Poll(self.machine, periods_ms, lambda due: observed(self.name, lambda: sample(due)))
 

@@ -32,7 +32,7 @@ END_TIMESTAMP = Message.LAYOUT.by_name["collection_end_timestamp"].number
 class SysStats(Probe):
     """Samples the groups that a session's SysStatsConfig has a period for.
 
-    A file is opened when its group is sampled first, and kept open.
+    A file is opened when its group is sampled for the first time, and stays open.
     """
 
     name = "linux.sys_stats"
@@ -146,7 +146,7 @@ class SysStats(Probe):
 
 
 def _written(group: Callable[[Stats], None]) -> bytes:
-    """Return the fields that a function writes."""
+    """Return the encoded fields that a function writes."""
     stats = Message.Writer()
     group(stats)
     return stats.finish()

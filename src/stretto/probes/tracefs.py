@@ -1,8 +1,10 @@
-"""tracefs: the kernel's folder for ftrace, and instances, which are ring buffers of their own.
+"""tracefs, the kernel's folder for ftrace, and its instances. Each instance has own ring buffers.
 
-A private instance is made for each session: nobody else's events, buffers and clocks change. It is
-removed at the end. Its owner holds a lock on the folder; the kernel frees the lock when the owner
-has ended in any way, and the next owner removes what was left.
+Each session makes a private instance, and removes it at its end. So the events, buffers and clocks
+of other users of ftrace don't change.
+
+A session locks the folder of its instance. The kernel releases the lock when the process ends, even
+if it is killed. The next session removes private instances that are not locked.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _STAT = re.compile(r"^([a-z ]+): ([0-9.]+)$", re.M)
 
 
 class TracefsError(StrettoError):
-    """What ftrace lacks here, and what to do."""
+    """ftrace can't be used; the message says why, and what to do."""
 
 
 class Folder:
@@ -41,7 +43,7 @@ class Folder:
         return self._write(name, text, os.O_TRUNC)
 
     def append(self, name: str, text: str) -> bool:
-        """Write to a file, to which the kernel adds the text; return False if it refuses it."""
+        """Append text to a file; return False if the kernel refuses the text."""
         return self._write(name, text, os.O_APPEND)
 
     def _write(self, name: str, text: str, flag: int) -> bool:
@@ -71,7 +73,11 @@ class Folder:
         return sorted(int(number) for number in found if number.isdecimal())
 
     def open_pipe(self, cpu: int) -> int:
-        """Return a descriptor of the pages of a CPU."""
+        """Return a descriptor from which the pages of a CPU's ring buffer are read.
+
+        Raises:
+            OSError: The file can't be opened.
+        """
         path = os.path.join(self.path, f"per_cpu/cpu{cpu}/trace_pipe_raw")
         return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -88,7 +94,7 @@ class Tracefs(Folder):
         root: The folder with `sys`.
 
     Raises:
-        TracefsError: It isn't mounted, or this user may not use it.
+        TracefsError: tracefs isn't mounted, or this user may not use it.
     """
 
     def __init__(self, root: str) -> None:
@@ -107,7 +113,7 @@ class Tracefs(Folder):
         """Make a private instance; first remove those whose owners have ended.
 
         Raises:
-            TracefsError: The user may not.
+            TracefsError: The user may not make one.
         """
         self.remove_left()
         number = 0
@@ -118,7 +124,7 @@ class Tracefs(Folder):
                 self._make(path)
                 return Instance(self, path, private=True)
             except FileExistsError:
-                continue  # Another session of this process has it.
+                continue  # Another session of this process uses it.
             except OSError as error:
                 raise TracefsError(
                     f"can't make an ftrace instance: {error.strerror}; run `stretto probes` as root"
@@ -128,7 +134,7 @@ class Tracefs(Folder):
         """Return an instance that the user has made.
 
         Raises:
-            TracefsError: There is none, or another session uses it.
+            TracefsError: There is no such instance, or it is in use.
         """
         path = os.path.join(self.path, "instances", name)
         if "/" in name or name.startswith("..") or not os.path.isdir(path):
@@ -142,7 +148,7 @@ class Tracefs(Folder):
                 try:
                     Instance(self, os.path.join(self.path, "instances", name), private=True).close()
                 except TracefsError:
-                    pass  # Its owner records.
+                    pass  # Its session still records.
 
     def _make(self, path: str) -> None:
         os.mkdir(path)
@@ -155,10 +161,15 @@ class Tracefs(Folder):
 class Instance(Folder):
     """An instance, locked by this process.
 
-    What `change` has written is restored by `close`; a private instance is removed instead.
+    `close` removes a private instance. In other instances it restores what `change` has changed.
+
+    Args:
+        tracefs: The folder that contains it.
+        path: Its path.
+        private: Whether it was made for a session.
 
     Raises:
-        TracefsError: Another process uses it.
+        TracefsError: Another session uses it, or it isn't private and events are enabled in it.
     """
 
     def __init__(self, tracefs: Tracefs, path: str, *, private: bool) -> None:
@@ -177,7 +188,7 @@ class Instance(Folder):
             raise TracefsError(f"{path} is in use: events are enabled in it")
 
     def change(self, name: str, text: str) -> bool:
-        """Write a file, and remember its contents for `close`; return whether that was possible."""
+        """Write a file, which `close` restores; return False if the kernel refuses the text."""
         before = self.read(name)
         if not self.write(name, text):
             return False
@@ -193,12 +204,12 @@ class Instance(Folder):
                 for name, text in reversed(self._changed.items()):
                     self.write(name, text)
         except OSError:
-            pass  # The next start removes it.
+            pass  # The next session removes it.
         finally:
             os.close(self._lock)
 
 
 def _restorable(text: str) -> str:
-    """Return the value to write from what a file shows: `local [boot]` is the choice `boot`."""
+    """Return the text that restores the state that a file shows: `boot` for `local [boot]`."""
     chosen = re.search(r"\[([\w-]+)\]", text)
     return chosen[1] if chosen else text.split(" (")[0].strip() or " "

@@ -3,11 +3,14 @@
     shop.db.transaction        from the begin of `__enter__` to the end of `__exit__`
       body                     the generator is suspended: the body of the `with` statement runs
 
-Outside of `body` the generator runs. Context managers overlap calls, and each other, in any way, so
-each has its own track; these tracks have one name, so that readers show them as one lane. Those
-shorter than auto detail's threshold, and those over a limit per second, are left out. Without auto
-detail there are none: the begin of a bar is written at its end, and readers of a trace with regular
-flushes drop events that are much older than their neighbours.
+Outside of `body` the generator runs.
+
+Context managers may overlap each other and calls of functions, so each has its own track. All these
+tracks have the same name, so that the UI shows them as one lane. Context managers that are shorter
+than auto detail's threshold are left out, and those above a limit per second.
+
+Without auto detail nothing is recorded: the begin of a slice may be written long after its time,
+and readers of traces with periodic flushes drop events that are much older than those around them.
 """
 
 from __future__ import annotations
@@ -64,7 +67,7 @@ _choose: Choice = functions.code_choice()
 
 
 def _make_lane(manager: Any, created: int) -> _Lane | bool:
-    """Return a new lane; False if the context manager's function isn't recorded."""
+    """Return a new lane; False if the context manager's function must not be recorded."""
     code, frame = _code_and_frame(manager.gen)
     module = frame.f_globals.get("__name__") if frame is not None else None
     name = _choose(code, module)

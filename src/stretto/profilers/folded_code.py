@@ -19,7 +19,7 @@ _CO_OPTIMIZED = 1
 
 _ALL = ("",)
 _FOLDED: dict[str | None, tuple[str, ...]] = {
-    "_frozen_importlib": _ALL,  # the names until the program imports importlib
+    "_frozen_importlib": _ALL,  # its name until the program imports importlib
     "_frozen_importlib_external": _ALL,
     "anyio._backends._asyncio": _ALL,
     "anyio._backends._trio": _ALL,

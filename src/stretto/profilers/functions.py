@@ -33,7 +33,7 @@ MAX_DEPTH_LIMIT = 1 << 20
 
 CAN_SWITCH_OFF = sys.version_info >= (3, 12)
 SHORTEST_NS = 50_000
-"""What auto detail leaves out where the hooks of a function can't be switched off."""
+"""Where the hooks of a function can't be switched off, auto detail leaves out shorter calls."""
 
 
 def _patterns(name: str, value: Any) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ _tracer = _Tracer()
 
 
 def _before_end(*_: object, **__: object) -> bool:
-    if not postponed.is_waiting():  # A forked child that waits has no slices.
+    if not postponed.is_waiting():  # A forked child that isn't connected has none.
         _pyhooks.suspend()
     return True
 
@@ -238,7 +238,7 @@ def has_auto_detail() -> bool:
 
 
 def code_choice() -> Callable[[CodeType, str | None], str | tuple[str] | None]:
-    """Return a function that names code objects, for sessions that start now."""
+    """Return the function that chooses and names code objects, for sessions that start now."""
     return _code_choice(_tracer.options)
 
 
@@ -280,7 +280,7 @@ def problems() -> list[str]:
 def totals() -> dict[str, Any] | None:
     """Return what auto detail has counted; None if auto detail is off.
 
-    The trace gets an event that says how often the stacks were sampled.
+    Also writes an event with the period of the stack samples into the trace.
     """
     if not _tracer.options.auto_detail or not _pyhooks.running():
         return None

@@ -17,7 +17,7 @@ class Patch:
 
     When the observers are removed, the original function is restored, unless the program has
     wrapped it since. In that case the observers remain, and must check whether their category is
-    enabled. A function that the module lacks, in another version, is not observed.
+    enabled. If the module lacks the function, as another version may, nothing is observed.
 
     Args:
         module: name of the module; it is never imported here.

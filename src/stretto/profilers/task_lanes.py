@@ -86,7 +86,7 @@ def _name(code: CodeType, frame: Any) -> str | None:
 
 
 def _module(code: CodeType, frame: Any) -> str | None:
-    """Return the module of a coroutine call. If the call has ended, only asyncio's are known."""
+    """Return the module of a coroutine call. After its end, it is known for asyncio's code only."""
     if frame is not None:
         return frame.f_globals.get("__name__")  # type: ignore[no-any-return]
     folder, file = os.path.split(code.co_filename)
@@ -105,7 +105,7 @@ def _root(coroutine: Any) -> str | None:
 
 
 def is_shown(coroutine: Any) -> bool:
-    """Whether a task has a lane: asyncio's own tasks have none, but with all imports shown."""
+    """Whether a task has a lane: asyncio's own tasks have one only with `--imports full`."""
     if functions.imports() == FULL or not hasattr(coroutine, "cr_code"):
         return True
     code = coroutine.cr_code
@@ -125,7 +125,7 @@ class Lane:
         coroutine = self.coroutine(task)
         root = _root(coroutine) or _coroutine_name(coroutine)
         self._name = self.name(task)
-        if self._name.endswith(root):  # The name that trio and anyio give to all tasks of it.
+        if self._name.endswith(root):  # trio and anyio name all tasks so.
             self._name = f"task {number}"
         self._track = stretto.Track(f"{root} ({self._name})", parent=self.group, id=number)
         self._calls: list[tuple[ref[Any], bool]] = []
@@ -139,7 +139,7 @@ class Lane:
         return str(task.get_name())
 
     def result(self, task: Any) -> dict[str, str]:
-        """Return how the task has ended, and the name that it got meanwhile."""
+        """Return how the task has ended, and its name if it was renamed, as arguments."""
         # task.exception() would mark the exception as retrieved.
         error = None if task.cancelled() else task._exception  # noqa: SLF001
         arguments = {"result": outcome_of(error, task.cancelled())}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _RUN = "trio._core._run"
 _outcomes: dict[Any, Any] = {}
-"""The outcomes of the tasks that exit now."""
+"""The outcomes of the tasks that end now."""
 
 
 class TrioLane(Lane):
@@ -90,7 +90,7 @@ def watch_existing_tasks() -> None:
 
 
 def patches() -> list[Patch]:
-    """Return what reports the runs and the ends of tasks."""
+    """Return the patches that report new runs of trio and the ends of tasks."""
     return [
         Patch(_RUN, "setup_runner", _before_setup, _after_setup),
         Patch(_RUN, "Runner.task_exited", _before_exit),

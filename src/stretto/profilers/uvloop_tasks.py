@@ -1,7 +1,7 @@
 """Steps of tasks on uvloop are calls of asyncio's `Handle._run`, as on asyncio's own loops.
 
-uvloop has handles of its own, whose calls can't be observed. So while a session records tasks,
-what uvloop runs for a step is the method `_run` of a handle of asyncio.
+Steps on uvloop can't be observed, because uvloop has handles of its own. So while a session records
+tasks, uvloop gets the method `_run` of an asyncio handle as the callback of each step.
 """
 
 from __future__ import annotations
@@ -37,6 +37,6 @@ class _CallSoon(Patch):
 
 
 def patches() -> list[Patch]:
-    """Return what reports the steps and the creation of tasks."""
+    """Return the patches that report the steps and the creation of tasks."""
     observers = _pyhooks.creation_begins, _pyhooks.task_created
     return [_CallSoon(), Patch("uvloop", "Loop.create_task", *observers)]

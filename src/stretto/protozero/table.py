@@ -232,7 +232,7 @@ class Table:
 
 
 def _writer_class(layout: Layout, module: str) -> type[MessageWriter]:
-    from stretto.protozero.writer import writer_class  # Most programs write no messages by it.
+    from stretto.protozero.writer import writer_class  # Most programs need no writer.
 
     return writer_class(layout, module)
 

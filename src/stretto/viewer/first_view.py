@@ -1,4 +1,4 @@
-"""What the UI shows when a trace is opened: lanes of the program and of tasks are open."""
+"""What the UI shows when a trace is opened: the lanes of the program and of tasks are expanded."""
 
 from __future__ import annotations
 

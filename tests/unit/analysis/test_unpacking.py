@@ -70,7 +70,7 @@ def test_layers_are_removed(data: bytes) -> None:
     assert unpacked(data) == CONTENT
 
 
-def test_zip_is_read_from_a_file_without_positions() -> None:
+def test_zip_is_read_from_a_file_that_is_not_seekable() -> None:
     class Pipe(io.BytesIO):
         def seekable(self) -> bool:
             return False
@@ -103,7 +103,7 @@ def test_damaged_archive_is_refused() -> None:
         unpacked(zipped("a")[:100])
 
 
-def test_cut_compression_is_read_up_to_its_end(tmp_path: Path) -> None:
+def test_gzip_file_that_is_cut_off_is_read_up_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "trace.gz"
     compressed = gzip.compress(JSON)
     path.write_bytes(compressed[: len(compressed) // 2])
@@ -124,5 +124,5 @@ def test_json_object_without_its_end_is_cut_off() -> None:
     assert cut["stretto_unread_bytes"] > 0
 
 
-def test_watch_gets_no_json() -> None:
+def test_watch_function_is_not_called_for_json() -> None:
     import_trace(JSON, watch=pytest.fail)

@@ -18,23 +18,23 @@ from tests.support.python_targets import BUSY, running
 @pytest.mark.parametrize(
     ("text", "ns"), [("1000hz", 1_000_000), ("100HZ", 10_000_000), ("7", 142857142)]
 )
-def test_rate_is_a_period(text: str, ns: int) -> None:
+def test_rate_is_parsed_into_a_period_in_nanoseconds(text: str, ns: int) -> None:
     assert rate(text) == ns
 
 
 @pytest.mark.parametrize("text", ["0hz", "fast", "-1hz", "30000hz", "1khz", ""])
-def test_other_rate_is_refused(text: str) -> None:
+def test_malformed_rate_or_rate_out_of_range_is_refused(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="no rate from 1hz to 20000hz"):
         rate(text)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("10s", 10), ("500ms", 0.5), ("2m", 120), ("3", 3)])
-def test_duration_has_a_unit(text: str, seconds: float) -> None:
+def test_duration_is_parsed_into_seconds(text: str, seconds: float) -> None:
     assert duration(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["0s", "soon", "-1s", "1d"])
-def test_other_duration_is_refused(text: str) -> None:
+def test_malformed_duration_is_refused(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="no duration"):
         duration(text)
 

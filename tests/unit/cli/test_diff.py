@@ -1,4 +1,4 @@
-"""`stretto diff` compares the self times of two traces or groups, and fails beyond a budget."""
+"""`stretto diff` compares the self times of two traces or groups, and fails beyond a limit."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_change_within_three_standard_errors_is_noise(
     assert diff(capsys, before, after)["handler"]["is_noise"] is True
 
 
-def test_few_calls_have_no_test_of_noise(
+def test_noise_of_fewer_than_five_calls_is_unknown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before, after = save(tmp_path / "a", [10_000]), save(tmp_path / "b", [20_000])

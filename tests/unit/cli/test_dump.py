@@ -21,7 +21,7 @@ def test_text_has_threads_with_their_calls(capsys: pytest.CaptureFixture[str]) -
     assert "    waits (<string>:13)\n    Thread.run (" in text
 
 
-def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_threads_with_their_frames(capsys: pytest.CaptureFixture[str]) -> None:
     with running(ASLEEP) as program:
         assert main(["dump", str(program.pid), "--json"]) == 0
     content = json.loads(capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""`stretto top`: the functions of a running process, live."""
+"""`stretto top` shows the functions of a running process live."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAF = FunctionKey("leaf", "app.py")
 OUTER = FunctionKey("outer", "app.py")
 
 
-def test_table_has_the_samples_since_the_one_before() -> None:
+def test_table_has_the_samples_since_the_previous_table() -> None:
     view = View(os.getpid(), Settings(CPU, 1_000_000))
     view.table([FunctionSamples(LEAF, 90, 90), FunctionSamples(OUTER, 10, 100)], 100)
     text = view.table([FunctionSamples(LEAF, 100, 100), FunctionSamples(OUTER, 40, 140)], 40)
@@ -32,14 +32,14 @@ def test_table_without_samples_has_its_header() -> None:
     assert "0 samples of CPU time since the last table" in text
 
 
-def test_without_a_terminal_tables_are_lines() -> None:
+def test_without_a_terminal_tables_have_no_control_sequences() -> None:
     with running(BUSY) as program, Command("top", str(program.pid), "-t", "2s") as command:
         assert command.wait() == 0
     assert "leaf" in command.said
     assert "\x1b" not in command.said
 
 
-def test_key_q_ends_it_on_a_terminal() -> None:
+def test_key_q_ends_top_on_a_terminal() -> None:
     with running(BUSY) as program:
         ours, theirs = pty.openpty()
         command = [sys.executable, "-m", "stretto", "top", str(program.pid)]

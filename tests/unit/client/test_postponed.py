@@ -26,7 +26,7 @@ def test_work_is_done_once() -> None:
     assert not postponed.is_waiting()
 
 
-def test_work_that_needs_itself_does_not_run_again() -> None:
+def test_work_that_calls_run_itself_is_done_once() -> None:
     done: list[int] = []
 
     def work() -> None:
@@ -87,7 +87,7 @@ def test_work_is_done_on_another_thread_after_the_timeout(
     assert not postponed.cancel()
 
 
-def test_suspended_timeout_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_starts_again_after_a_suspension(monkeypatch: pytest.MonkeyPatch) -> None:
     done = threading.Event()
     postponed.postpone(done.set)
     postponed.suspend()

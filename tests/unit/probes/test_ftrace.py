@@ -111,7 +111,7 @@ def test_compact_scheduling_has_the_same_events_as_verbose(root: Path) -> None:
     assert not any(e.sched_switch or e.sched_waking for b in compact for e in b.event)
 
 
-def test_waking_alone_is_written_as_plain_events(root: Path) -> None:
+def test_sched_waking_without_sched_switch_is_written_as_plain_events(root: Path) -> None:
     found = bundles(recorded(root, "sched/sched_waking"))
     assert not any(bundle.compact_sched for bundle in found)
     assert any(event.sched_waking for bundle in found for event in bundle.event)
@@ -164,7 +164,7 @@ def test_private_instance_is_set_up_and_removed(root: Path) -> None:
     assert not instances(root)
 
 
-def test_named_instance_gets_back_its_state(root: Path) -> None:
+def test_state_of_a_named_instance_is_restored(root: Path) -> None:
     path = root / "sys/kernel/tracing/instances/mine"
     path.mkdir()
     fill(path)
@@ -209,7 +209,7 @@ def test_instances_of_running_sessions_are_kept(root: Path) -> None:
         (["sched/*"], {"instance_name": "../x"}, "there is no ftrace instance"),
     ],
 )
-def test_failed_set_up_is_told_in_the_trace_and_to_the_user(
+def test_reason_of_a_failed_set_up_is_in_the_trace(
     root: Path, events: list[str], options: dict[str, Any], reason: str
 ) -> None:
     session = probing(root, *events, **options)
@@ -223,7 +223,7 @@ def test_failed_set_up_is_told_in_the_trace_and_to_the_user(
     assert not instances(root)
 
 
-def test_machine_without_tracefs_gives_the_reason(tmp_path: Path) -> None:
+def test_missing_tracefs_is_the_reason_in_the_trace(tmp_path: Path) -> None:
     (packet,) = probing(tmp_path, "sched/*").take()
     assert packet.ftrace_stats is not None
     assert "tracefs is not mounted" in packet.ftrace_stats.exclusive_feature_error

@@ -317,7 +317,7 @@ def test_stopped_session_polls_no_more(root: Path) -> None:
         "77 (sh) " + "9" * 5000 + " 1" * 30,
     ],
 )
-def test_process_with_a_damaged_stat_has_no_start_time_or_any(root: Path, text: str) -> None:
+def test_process_with_a_damaged_stat_is_described(root: Path, text: str) -> None:
     write_files(root, {"proc/77/stat": text})
     options = {"scan_all_processes_on_start": True, "record_process_age": True}
     (packet,) = probing(root, **options).take()

@@ -27,7 +27,7 @@ NS_PER_TICK = 10**9 // os.sysconf("SC_CLK_TCK")
 
 
 def written(group: str, text: bytes, parts: int = 0, resource: int = 0) -> Message:
-    """Return what a file of a group is converted to."""
+    """Return the message to which the contents of a group's file are converted."""
     counters = {"meminfo": MeminfoCounters, "vmstat": VmstatCounters}
     names = files.counters(text, counters[group], ()) if group in counters else ()
     with tempfile.NamedTemporaryFile() as file:

@@ -1,7 +1,8 @@
-"""Tables whose packets the importer doesn't read.
+"""Tables of packets that the importer doesn't read.
 
-They exist, without rows, in a trace that has no unread packets: then the trace has nothing for
-them. In other traces they don't exist, so that no answer is silently incomplete.
+If all packets of a trace were read, these tables exist and have no rows: nothing is missing. If
+some packets were not read, the tables don't exist: a query fails instead of giving an incomplete
+answer.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _VIEWS = {
 
 
 def absent_tables() -> dict[str, str]:
-    """Return the statement that makes each table."""
+    """Return the statement that creates each table or view, by name."""
     tables = {
         table: f'create table "{table}" ('
         + ", ".join(f'"{n}" {"varchar" if n in _TEXT else "bigint"}' for n in columns.split())

@@ -1,6 +1,7 @@
-"""Columns beside aggregates that aren't grouped by: SQLite takes them from one row of the group.
+"""Bare columns: columns of a select with aggregates that are in no aggregate and not grouped by.
 
-With a single `min` or `max` it is the row of that value, else the first row.
+SQLite takes their values from one row of the group. If the only aggregate is a `min` or `max`, it
+is the row with this value; otherwise it is the first row.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def _projections(select: exp.Select, keys: list[exp.Expr]) -> list[exp.Expr]:
 
 
 def _others(select: exp.Select) -> list[exp.Expr]:
-    """Return HAVING and ORDER BY, without the names of results."""
+    """Return the columns in HAVING and ORDER BY that are not names of results."""
     aliases = {part.alias.lower() for part in select.expressions if part.alias}
     return [
         part
@@ -59,7 +60,7 @@ def _inside_aggregate(node: exp.Expr, top: exp.Expr) -> bool:
 
 
 def _aggregates(select: exp.Select) -> list[exp.Expr]:
-    """Return the aggregates of a select, without those over windows."""
+    """Return the aggregates of a select, without window functions."""
     clauses = [*select.expressions, select.args.get("having"), select.args.get("order")]
     return [
         node
@@ -78,7 +79,7 @@ def _is_windowed(node: exp.Expr) -> bool:
 
 
 def _keys(select: exp.Select, group: exp.Expr | None) -> list[exp.Expr]:
-    """Return what is grouped by: numbers and names of results are replaced by these."""
+    """Return the expressions that are grouped by; for a number or name of a result, the result."""
     keys: list[exp.Expr] = []
     named = {part.alias.lower(): part for part in select.expressions if part.alias}
     for key in group.expressions if group is not None else []:

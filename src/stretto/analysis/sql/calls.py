@@ -37,10 +37,10 @@ _RENAMED = {
 
 
 def rewrite_call(node: exp.Expr, catalog: Catalog) -> exp.Expr:
-    """Return what stands for a call; the node itself if it stays.
+    """Return the expression that replaces a call; the node itself if it isn't replaced.
 
     Raises:
-        QueryError: The function is not available.
+        QueryError: The function is not available, or its arguments are wrong.
     """
     if isinstance(node, exp.Column) and node.name.lower() == "rowid":
         raise QueryError("there is no rowid: use id")
@@ -94,7 +94,7 @@ def _round(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
 def _of_type(
     macro: str,
 ) -> Callable[[exp.Expr, list[exp.Expr]], exp.Expr]:
-    """Return a rewriter that calls a macro, which has forms by type."""
+    """Return a rewriter for a function whose macro has a form for each type."""
 
     def rewritten(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
         return node if has_aggregate(arguments[0]) else call(macro, arguments[0].copy())

@@ -1,4 +1,4 @@
-"""What the rewriter knows of the connection: columns, types of arguments, functions, macros."""
+"""What the rewriter knows about a trace: columns, types of arguments, functions, macros."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ class Function(NamedTuple):
 
 
 class Catalog:
-    """The names that a statement may use."""
+    """The names that a statement may use.
+
+    Args:
+        connection: The connection to DuckDB, with the trace's tables.
+    """
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -52,7 +56,7 @@ class Catalog:
         return {name for (name,) in rows if not name.startswith("_")} | set(self.functions)
 
     def arg_macro(self, key: str) -> str:
-        """Return the macro that extracts an argument: by the types that the key has."""
+        """Return the macro that extracts an argument; it depends on the types of its values."""
         if key not in self._arg_macros:
             rows = self._connection.execute(
                 "select distinct value_type from __intrinsic_args where key = $1", [key]

@@ -26,7 +26,7 @@ _NAMES = (
 
 
 def missing_name(message: str) -> tuple[str, str] | None:
-    """Return the kind and the name of what DuckDB's message doesn't find, or None."""
+    """Return the kind and the name that DuckDB's message reports as missing, or None."""
     for pattern, kind in _NAMES:
         if found := re.search(pattern, message):
             return kind, found[1]
@@ -34,13 +34,19 @@ def missing_name(message: str) -> tuple[str, str] | None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a sentence with the names that are most like a name; empty if there are none."""
+    """Return a sentence with the known names most similar to a name; empty if there are none."""
     close = get_close_matches(name.lower(), sorted(set(known)), 3, 0.6)
     return f" Did you mean {' or '.join(close)}?" if close else ""
 
 
 def located(message: str, text: str, start: int) -> QueryError:
-    """Return an error that shows a position in the user's text."""
+    """Return an error that shows a position in the user's text.
+
+    Args:
+        message: What is wrong.
+        text: The user's text.
+        start: The position, as an index of the text.
+    """
     line = text.count("\n", 0, start) + 1
     first = text.rfind("\n", 0, start) + 1
     end = text.find("\n", start)

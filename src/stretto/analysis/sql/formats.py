@@ -1,4 +1,4 @@
-"""SQLite's `printf` as DuckDB's, for formats that are known when a statement is read."""
+"""Translates formats of SQLite's `printf` into DuckDB's. Only literals can be translated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CASTS = {
 def translate_format(template: str) -> tuple[str, list[str]] | str:
     """Return the format for DuckDB and the macro that converts each argument.
 
-    Returns the directive that can't be translated, if there is one.
+    If a directive can't be translated, returns only this directive.
     """
     casts: list[str] = []
     parts, end = [], 0

@@ -29,7 +29,12 @@ _MAX_DEPTH = 32
 def inline_functions(
     tree: exp.Expr, catalog: Catalog, parse: Callable[[str], exp.Expr]
 ) -> exp.Expr:
-    """Replace the calls of functions, also those inside the bodies.
+    """Replace the calls of functions by their bodies, also the calls in these bodies.
+
+    Args:
+        tree: The statement.
+        catalog: Has the functions.
+        parse: Parses the text of a body.
 
     Raises:
         QueryError: A call has the wrong number of arguments, or a function calls itself.
@@ -59,10 +64,10 @@ def _arguments(called: exp.Anonymous, parameters: tuple[str, ...]) -> Arguments:
 
 
 def _check_depth(called: exp.Expr, body: exp.Expr) -> None:
-    """Count in how many functions the calls of a body are.
+    """Note the depth of the calls in a body: the number of functions around them.
 
     Raises:
-        QueryError: There are too many: a function calls itself.
+        QueryError: The depth is too large, so a function calls itself.
     """
     depth = called.meta.get("depth", 0) + 1
     if depth > _MAX_DEPTH:
@@ -90,10 +95,10 @@ def _scalar(body: exp.Expr) -> exp.Expr:
 
 
 def _qualify(called: exp.Expr, named: Arguments, catalog: Catalog) -> None:
-    """Write the columns of arguments with the names of their tables.
+    """Add the name of its table to each column in the arguments.
 
     Raises:
-        QueryError: It isn't known to which table a column belongs.
+        QueryError: The table of a column is unknown.
     """
     columns = [c for value in named.values() for c in value.find_all(exp.Column) if not c.table]
     if not columns:
@@ -110,7 +115,7 @@ def _qualify(called: exp.Expr, named: Arguments, catalog: Catalog) -> None:
 
 
 def _tables(select: exp.Select) -> list[exp.Expr]:
-    """Return what a select takes its rows from; each gets a name."""
+    """Return the tables and subqueries of FROM and JOIN. Those without a name get one."""
     origin = select.args.get("from_")
     parts = [origin, *(select.args.get("joins") or [])]
     tables = [part.this for part in parts if part is not None]
@@ -129,7 +134,7 @@ def _owners(tables: list[exp.Expr], column: str, catalog: Catalog) -> list[exp.E
 
 
 def _rename_tables(body: exp.Expr, prefix: str) -> None:
-    """Put a prefix before the names by which a body knows its tables."""
+    """Put a prefix before the names of the tables in a body."""
     renamed = set()
     for table in list(body.find_all(exp.Table, exp.Subquery)):
         name = table.alias_or_name
@@ -146,7 +151,7 @@ def _rename_tables(body: exp.Expr, prefix: str) -> None:
 
 
 def _with_values(body: exp.Expr, named: Arguments) -> exp.Expr:
-    """Put the arguments' values in the place of their names."""
+    """Replace the names of arguments by their values."""
     values = {_PREFIX + name: value for name, value in named.items()}
     for column in list(body.find_all(exp.Column)):
         if column.name in values:

@@ -1,4 +1,4 @@
-"""The modules of `include perfetto module`: files of this folder's `library`."""
+"""The modules of `include perfetto module`: the files in the folder `library`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def modules() -> dict[str, Traversable]:
 
 
 def matching(pattern: str) -> list[str]:
-    """Return the modules that a name means: `a.b`, or `a.*`, or `*`."""
+    """Return the names of the modules that match `a.b`, `a.*` or `*`."""
     if pattern.endswith("*"):
         return [name for name in modules() if name.startswith(pattern[:-1])]
     return [pattern] if pattern in modules() else []

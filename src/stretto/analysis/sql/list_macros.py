@@ -1,4 +1,4 @@
-"""Macros whose arguments are lists, which a macro of PerfettoSQL can't take apart."""
+"""Macros whose arguments are lists. PerfettoSQL can't split a list, so they are in Python."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ def _items(text: str) -> list[str]:
 def interval_intersect(arguments: Sequence[str]) -> str:
     """Return the query of `_interval_intersect!((a, b, …), (columns))`.
 
-    Rows are the times at which a row of each table lasts, and the columns are equal. An interval of
-    no duration counts as one nanosecond: it is inside what lasts at its time.
+    Each row is the common time of one interval from each table, if they have equal values in the
+    columns. An interval with the duration 0 intersects all intervals that are open at its time.
+
+    Raises:
+        QueryError: The arguments are not two lists, or there are less than two tables.
     """
     if len(arguments) != 2:
         raise QueryError(f"_interval_intersect! has 2 arguments, not {len(arguments)}")

@@ -34,6 +34,11 @@ def substitute(text: str, arguments: Mapping[str, str]) -> str:
 def expand(text: str, macros: Mapping[str, Macro], depth: int = 0) -> str:
     """Expand the macros of a text, and those in their expansions.
 
+    Args:
+        text: The text.
+        macros: The macros by name, in lower case.
+        depth: The number of expansions that contain the text.
+
     Raises:
         QueryError: A macro is unknown, has the wrong number of arguments, or contains itself.
     """
@@ -51,7 +56,7 @@ def expand(text: str, macros: Mapping[str, Macro], depth: int = 0) -> str:
 
 def _end_of_call(text: str, tokens: list[Token], i: int) -> int:
     if i + 1 == len(tokens) or tokens[i + 1].text != "(":
-        raise located("a macro is called with parentheses", text, tokens[i].start)
+        raise located("a macro needs parentheses after its name", text, tokens[i].start)
     return closing(tokens, i + 1, text)
 
 

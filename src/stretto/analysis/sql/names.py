@@ -15,7 +15,7 @@ _ENDS = "from where group having order limit union intersect except window".spli
 
 
 def name_results(tree: exp.Expr, text: str) -> None:
-    """Name the expressions of the outermost select as SQLite does: by their text."""
+    """Name the expressions of the outermost select by their text, as SQLite does."""
     select = tree.expression if isinstance(tree, exp.Create) else tree
     while isinstance(select, exp.SetOperation):
         select = select.left
@@ -42,7 +42,7 @@ def _written(text: str) -> list[str]:
 
 
 def unknown_quoted_names(tree: exp.Expr, catalog: Catalog) -> None:
-    """Make text of names in double quotes that no table and no result has."""
+    """Make a string of each name in double quotes that no column and no result has."""
     quoted = [
         column
         for column in tree.find_all(exp.Column)

@@ -1,4 +1,4 @@
-"""SQLite's operators, literals and casts."""
+"""Translates SQLite's operators, literals and casts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.NullSafeNEQ: "_is_not",
 }
 COMPARISONS = frozenset({*_COMPARISONS.values(), "_like"})
-"""The macros whose value is a truth value."""
+"""The macros that return a truth value."""
 
 _ARITHMETIC = (
     exp.Add,
@@ -38,11 +38,11 @@ _ARITHMETIC = (
 _WIDE_PARENTS = (*_ARITHMETIC, exp.Select, exp.Alias, exp.Tuple, exp.If, exp.Case, exp.Coalesce)
 _MAX_INT = 2**63 - 1
 _LONGEST_LIST = 50
-"""Longer lists of IN are compared by DuckDB."""
+"""For longer lists, DuckDB's own IN is used."""
 
 
 def rewrite_operator(node: exp.Expr) -> exp.Expr:
-    """Return what stands for an operator, a literal or a cast; the node itself if it stays."""
+    """Return what replaces an operator, literal or cast; the node itself if it isn't replaced."""
     if type(node) in _COMPARISONS:
         return _compared(node)
     if isinstance(node, exp.Literal) and not node.is_string:
@@ -56,7 +56,7 @@ def rewrite_operator(node: exp.Expr) -> exp.Expr:
 
 
 def _arithmetic(node: exp.Expr) -> exp.Expr:
-    """Make numbers of operands that are text for certain."""
+    """Convert operands that are certainly text to numbers."""
     for name in ("this", "expression"):
         operand = node.args.get(name)
         operand = operand.unnest() if operand is not None else None
@@ -67,7 +67,7 @@ def _arithmetic(node: exp.Expr) -> exp.Expr:
             macro = "_real" if found and found[1] else "_int"
             node.set(name, call(macro, operand.copy()))
     if isinstance(node, exp.Div):
-        # These tell sqlglot to write divisions in another way than the settings need.
+        # With these flags, sqlglot writes a division that doesn't fit the settings of DuckDB.
         node.set("typed", None)
         node.set("safe", None)
     return node
@@ -103,7 +103,7 @@ def _in(node: exp.Expr) -> exp.Expr:
 
 
 def text(node: exp.Expr) -> exp.Expr:
-    """Return a value as text."""
+    """Return an expression that converts a value to text."""
     if isinstance(node, exp.Literal) and node.is_string:
         return node.copy()
     if has_aggregate(node):
@@ -177,7 +177,7 @@ def _native_cast(value: exp.Expr, macro: str) -> exp.Expr:
 
 
 def _number(node: exp.Expr) -> exp.Expr:
-    """Return a literal: reals are doubles, and integers have 64 bits."""
+    """Return a number as a literal of DuckDB: a double, or an integer of 64 bits."""
     digits = str(node.this)
     if not digits.isdigit():
         return exp.Literal.number(digits if "e" in digits.lower() else f"{digits}e0")
@@ -196,9 +196,10 @@ def _wide(value: int) -> exp.Expr:
 
 
 def without_macros(tree: exp.Expr) -> None:
-    """Use DuckDB's own operators, for a statement in which DuckDB can't choose the macros' forms.
+    """Replace the macros by DuckDB's own operators and casts.
 
-    DuckDB doesn't know the types of columns that a lateral join takes from the tables before it.
+    Some statements need this, because DuckDB can't choose the form of a macro: in a lateral join,
+    it doesn't know the types of the columns that come from the tables before it.
     """
     operators = {macro: kind for kind, macro in _COMPARISONS.items()}
     for node in reversed(list(tree.find_all(exp.Anonymous))):

@@ -1,4 +1,4 @@
-"""Tables in FROM: joins without a condition, VALUES, functions before their tables."""
+"""Translates FROM: joins without a condition, VALUES, and table functions that come first."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def name_values(tree: exp.Expr) -> None:
 
 
 def complete_joins(tree: exp.Expr) -> None:
-    """Give joins the condition that DuckDB demands, put functions last, and drop `limit -1`."""
+    """Give joins the condition that DuckDB needs; move table functions; drop `limit -1`."""
     for limit in list(tree.find_all(exp.Limit)):
-        if isinstance(limit.expression, exp.Neg):  # No limit.
+        if isinstance(limit.expression, exp.Neg):  # In SQLite a negative limit is no limit.
             limit.pop()
     for select in tree.find_all(exp.Select):
         _put_functions_last(select)
@@ -48,7 +48,7 @@ def _depends_on(item: exp.Expr) -> set[str]:
 
 
 def _put_functions_last(select: exp.Select) -> None:
-    """Swap the first table with the one that its arguments name."""
+    """Swap a table function at the begin of FROM with the joined table that its arguments use."""
     origin, joins = select.args.get("from_"), select.args.get("joins") or []
     if origin is None or not isinstance(origin.this, exp.Table | exp.Subquery):
         return

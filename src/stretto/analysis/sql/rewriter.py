@@ -55,11 +55,11 @@ def rewrite(text: str, catalog: Catalog, *, with_macros: bool = True) -> str:
 
     Args:
         text: One statement.
-        catalog: What the statement may use.
+        catalog: The names that the statement may use.
         with_macros: False to use DuckDB's own operators and casts instead of the macros.
 
     Raises:
-        QueryError: The syntax is wrong, or the statement has what DuckDB can't do.
+        QueryError: The syntax is wrong, or the statement uses something that is not available.
     """
     tree = as_select(parse(text))
     name_results(tree, text)

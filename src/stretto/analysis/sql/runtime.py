@@ -1,7 +1,7 @@
 """Macros that give DuckDB the values of SQLite's operators and functions.
 
-Each has a form per type: DuckDB chooses one when it binds a statement, so that a comparison of two
-integers is DuckDB's own. A macro evaluates its arguments once, unless it says otherwise.
+A macro has a form for each type of its arguments. DuckDB chooses the form when it binds a
+statement. So the comparison of two integers is DuckDB's own operator.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _REAL_TEXT = """case when a is null then null when isinf(a) then if(a > 0, 'Inf'
     else regexp_replace(printf('%.15g', a), '^(-?[0-9]+)(e|$)', '\\1.0\\2') end"""
 
 _FUNCTIONS = {
-    # Truth of a value: text counts by the number at its beginning.
+    # The truth value of a text is that of the number at its beginning.
     "_truth": [
         "(a boolean) as a",
         "(a bigint) as a <> 0",
@@ -110,16 +110,18 @@ _FUNCTIONS = {
         "(a blob) as cast(octet_length(a) as bigint)",
     ],
     "_hex": ["(a blob) as hex(a)", "(a varchar) as hex(a)", "(a bigint) as hex(a::varchar)"],
-    # Only ASCII letters have a case. Without others, DuckDB's own functions are faster.
+    # SQLite converts only ASCII letters. DuckDB's own functions are faster: they convert texts of
+    # ASCII characters.
     "_lower": [f"(a) as if(strlen(a) = length(a), lower(a), {_FOLD.format('a')})"],
     "_upper": [f"(a) as if(strlen(a) = length(a), upper(a), {_RAISE.format('a')})"],
-    # ILIKE also folds letters beyond ASCII; what it finds is looked at again.
+    # ILIKE ignores the case of all letters, SQLite only that of ASCII letters. So the matches of
+    # ILIKE are checked again.
     "_like": [f"(a, b) as a ilike b and {_FOLD.format('a')} like {_FOLD.format('b')}"],
     "_mod": [
         "(a bigint, b bigint) as a % b",
         "(a double, b double) as cast(trunc(a)::bigint % trunc(b)::bigint as double)",
     ],
-    # SQLite rounds the decimal form.
+    # SQLite rounds the decimal digits of a number.
     "_round": [
         (
             "(a, digits) as if(digits <= 0, round(cast(a as double)), "

@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 
 
 _MACRO_ERRORS = ("multiple overloads", "INTERNAL Error")
-"""What DuckDB says of a statement in which it can't choose the forms of macros."""
+"""Parts of DuckDB's messages for statements in which it can't choose the form of a macro."""
 
 
 class Session:
-    """The state of a trace's SQL: what has been created, and the modules that are included."""
+    """Runs statements on a trace, and keeps what they create and which modules they include.
+
+    Args:
+        connection: The connection to DuckDB, with the trace's tables and views.
+        error: The class of DuckDB's errors.
+    """
 
     def __init__(self, connection: Any, error: type[Exception]) -> None:
         self._connection = connection
@@ -54,7 +59,12 @@ class Session:
         return relation
 
     def explained(self, message: str, text: str) -> QueryError:
-        """Return DuckDB's message as an error that shows the place in the user's text."""
+        """Return DuckDB's message as an error that shows the position in the user's text.
+
+        Args:
+            message: DuckDB's message.
+            text: The user's text.
+        """
         missing = missing_name(message)
         if missing is None:
             return QueryError(message.partition("\n\nStack Trace")[0])
@@ -100,7 +110,7 @@ class Session:
             self._create(statement, sql)
             return None
         if sql.startswith(("SELECT", "WITH")):
-            self._connection.execute(f"explain {sql}")  # So that its errors come now.
+            self._connection.execute(f"explain {sql}")  # Reports errors before rows are read.
         return self._connection.sql(sql)
 
     def _columns_of(self, table: str) -> list[str]:
@@ -142,7 +152,7 @@ class Session:
 
 
 def _in_text(error: QueryError, statement: Statement, text: str) -> QueryError:
-    """Return an error with the place of its statement, if it doesn't show a place."""
+    """Return the error; if it shows no position, with the position of its statement."""
     if str(error).startswith("line "):
         return error
     return located(str(error), text, statement.start)

@@ -24,10 +24,18 @@ if TYPE_CHECKING:
     from stretto.analysis.sql.tokens import Token
 
 _KEPT = {"span_join": "a.n and b.n", "span_left_join": "a.n", "span_outer_join": "a.n or b.n"}
+"""Which pieces are rows of the result: those with a row of the first side, the second, or both."""
 
 
 class Side(NamedTuple):
-    """A table of a span join, with its columns beside ts, dur and the partition."""
+    """A table of a span join.
+
+    Attributes:
+        table: Its name.
+        partition: The column by which it is partitioned; "" for none.
+        columns: All columns but ts, dur and the partition.
+        has_dur: Whether it has the column dur; if not, its rows are instants.
+    """
 
     table: str
     partition: str
@@ -84,7 +92,7 @@ def _side(kind: str, tokens: list[Token], columns_of: Callable[[str], list[str]]
 
 
 def _rows(side: Side) -> str:
-    """Return the query of a side: n (a number), partition p, start s and end e of its rows."""
+    """Return the query of a side's rows: number n, partition p, start s, end e, and its columns."""
     dur = "dur" if side.has_dur else "0"
     partition = f'"{side.partition}"' if side.partition else "null"
     columns = "".join(f', "{name}"' for name in side.columns)

@@ -17,12 +17,13 @@ class Statement(NamedTuple):
     Attributes:
         kind: `table`, `view`, `function`, `table function`, `macro`, `index`, `drop index`,
             `include`, `span join` or, for plain SQL, `sql`.
-        text: The SQL, without the head of PerfettoSQL's own statements.
+        text: The SQL; of PerfettoSQL's own statements only the part after `as` or `using`.
         start: Its position in the user's text.
-        name: What is created or included.
-        parameters: Of a function or macro; in lower case.
-        columns: Of a table, view or table function, if they are declared.
-        returns: The type that a function returns.
+        name: The name of what is created or included; for `index` the name of the table.
+        replaces: Whether the statement says `or replace`.
+        parameters: The parameters of a function or macro, in lower case.
+        columns: The declared columns of a table, view or table function.
+        returns: The type that a function or macro returns, in lower case.
     """
 
     kind: str
@@ -158,6 +159,6 @@ class _Reader:
         start, name = self._start(), self._name()
         self._expect("using")
         if not self._name().lower().startswith("span_"):
-            self._fail("of virtual tables only span joins are available")
+            self._fail("of all virtual tables, only span joins are available")
         self._next -= 1
         return Statement("span join", self._rest(), start, name)

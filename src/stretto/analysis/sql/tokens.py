@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """A token: `kind` is the name of its group, `text` is as written."""
+    """A token. `kind` is the name of its group in the pattern; `text` is as the user wrote it."""
 
     kind: str
     text: str
@@ -39,7 +39,7 @@ class Token(NamedTuple):
         return self.start + len(self.text)
 
     def is_word(self, *words: str) -> bool:
-        """Return whether this is one of the keywords, which are in lower case."""
+        """Return whether this is one of the keywords, which are given in lower case."""
         return self.kind == "word" and self.text.lower() in words
 
 
@@ -76,10 +76,15 @@ def split(tokens: Sequence[Token], separator: str) -> Iterator[list[Token]]:
 
 
 def closing(tokens: Sequence[Token], opening: int, text: str) -> int:
-    """Return the index of the parenthesis that closes the one at an index.
+    """Return the index of a closing parenthesis.
+
+    Args:
+        tokens: The tokens.
+        opening: The index of the opening parenthesis.
+        text: The text of the tokens, for the error.
 
     Raises:
-        QueryError: It is never closed.
+        QueryError: The parenthesis is never closed.
     """
     depth = 0
     for i in range(opening, len(tokens)):

@@ -1,4 +1,4 @@
-"""Questions to parse trees."""
+"""Helpers for parse trees: calls and aggregates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def in_same_select(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield a node and what is below it, without nested selects."""
+    """Yield a node and the nodes below it, but not those in nested selects."""
     yield node
     for child in node.iter_expressions():
         if not isinstance(child, exp.Query):

@@ -1,4 +1,7 @@
-"""Truth values: SQLite's are the integers 0 and 1, and any value can be a condition."""
+"""Truth values. SQLite's are the integers 0 and 1, and any value can be a condition.
+
+DuckDB has booleans: they are cast where a value is needed, and values where a boolean is needed.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _PREDICATES = (
 
 
 def rewrite_truth(tree: exp.Expr) -> None:
-    """Make integers of truth values, and truth values of conditions."""
+    """Convert booleans that are used as values to integers, and conditions to booleans."""
     for node in reversed(list(tree.walk())):
         if isinstance(node, exp.Paren) or not isinstance(node, exp.Condition | exp.Subquery):
             continue
@@ -49,7 +52,7 @@ def _truth(node: exp.Expr) -> exp.Expr:
 
 
 def _place(node: exp.Expr) -> tuple[exp.Expr | None, str]:
-    """Return the node of which this is a part, and as what; parentheses are left out."""
+    """Return the parent of a node, and which argument of it the node is; skip parentheses."""
     while isinstance(node.parent, exp.Paren):
         node = node.parent
     return node.parent, node.arg_key or ""

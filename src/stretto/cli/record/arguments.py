@@ -66,7 +66,7 @@ def _parse_simple(words: Sequence[str]) -> dict[str, Any]:
     """Parse options that are complete words, with their values in the following words.
 
     Raises:
-        KeyError, StopIteration, ConfigError: there is another or an invalid option.
+        KeyError, StopIteration, ConfigError: an option is written in another way, or is wrong.
     """
     values: dict[str, Any] = {each.key: each.default for each in OPTIONS.values()}
     rest = iter(words)
@@ -133,8 +133,8 @@ class RecordOptions:
             raise CommandError("record: --config and --data-source go with --system.", 2)
         if recording.sched and recording.system:
             raise CommandError(
-                "record: --sched doesn't go with --system; "
-                "--data-source linux.ftrace records the whole machine.",
+                "record: --sched doesn't go with --system: there, "
+                "--data-source linux.ftrace records the scheduling of the whole machine.",
                 USAGE_EXIT_CODE,
             )
 

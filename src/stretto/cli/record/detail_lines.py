@@ -88,7 +88,7 @@ def _left_out(result: RecordingResult) -> str:
 
 
 def _sampling(totals: Iterable[ProcessTotals]) -> list[str]:
-    """Return how often the stacks were sampled, in the process in which that was rarest."""
+    """Return a line about the stack samples of the process with the longest sampling period."""
     period, longest = max(
         (process.numbers.get("period_ns", 0), process.numbers.get("longest_gap_ns", 0))
         for process in totals
@@ -106,7 +106,7 @@ def detail_lines(result: RecordingResult) -> list[str]:
         return []
     running, waiting = _sum(totals, "running_ns"), _sum(totals, "waiting_ns")
     lines = []
-    if running or waiting:  # CPython 3.11 has no samples of the stacks.
+    if running or waiting:  # On CPython 3.11 the stacks are not sampled.
         lines = [
             f"  threads: {time_text(running)} running, {time_text(waiting)} waiting, "
             + plural(len(totals), "process")

@@ -75,7 +75,7 @@ class Option:
         metavar: what the help shows for the value; "" if the option has none.
         parse: parses the value; raises ConfigError.
         default: the value without the option.
-        choices: all valid values; empty if there are others.
+        choices: the valid values; empty if `parse` decides.
         repeatable: whether the values are collected in a list.
 
     Attributes:

@@ -27,7 +27,7 @@ from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.ports.consumer_ipc_service import ConsumerIPCService
 from stretto.ports.peer import machine_name
 from stretto.ports.producer_ipc_service import ProducerIPCService
-from stretto.service import service_state  # noqa: F401  # loaded while descriptors are free
+from stretto.service import service_state  # noqa: F401  # later, no descriptor may be free
 from stretto.service.tracing_service import TracingService
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ _observers: dict[_native.Category, list[Callable[[bool], object]]] = {}
 
 
 def take_slot() -> int | None:
-    """Return a free slot, the first one if no session records; None if eight sessions record."""
+    """Return the first free slot; None if eight sessions record already."""
     free = (slot for slot in range(_native.MAX_INSTANCES) if slot not in _configs)
     return next(free, None)
 
@@ -60,8 +60,8 @@ def forget_sessions(kept: int | None = None) -> None:
     The lock is replaced, because another thread of the parent may have held it at the fork.
 
     Args:
-        kept: A slot whose categories stay enabled, now in the first slot, for a session that takes
-            the slot later; None: all categories are disabled.
+        kept: A slot whose categories stay enabled. They move to the first slot, which the next
+            session takes. None: all categories are disabled.
     """
     global lock
     lock = RLock()
@@ -70,7 +70,7 @@ def forget_sessions(kept: int | None = None) -> None:
 
 
 def release_unused() -> None:
-    """Disable the categories that `forget_sessions` has kept, unless a session took the slot."""
+    """Disable the categories that `forget_sessions` has kept, unless a session uses the slot."""
     with lock:
         if not _configs:
             _disable_categories(None)

@@ -39,7 +39,8 @@ def _task_name(task: Any) -> str:
     coroutine = task.get_coro() if hasattr(task, "get_coro") else task.coro
     frame = getattr(coroutine, "cr_frame", None)
     if frame is not None and str(frame.f_globals.get("__name__")).startswith("anyio."):
-        # All tasks of anyio run one coroutine of anyio, and have the function's name.
+        # The outermost coroutine of all anyio tasks is the same one, of anyio. The task's name is
+        # that of the task's function.
         return str(task.get_name() if hasattr(task, "get_name") else task.name)
     name = getattr(coroutine, "__qualname__", None) or type(coroutine).__qualname__
     return str(name)

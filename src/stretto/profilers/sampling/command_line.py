@@ -9,9 +9,9 @@ _MAX_LENGTH = 120
 
 
 def command_line(pid: int) -> str:
-    """Return the command line of a process; its name if there is none, "" if it has ended.
+    """Return the command line of a process; its name if it has none, "" if it has ended.
 
-    A long one is cut, and control characters are replaced by blanks.
+    Long command lines are cut, and control characters are replaced by blanks.
     """
     folder = Path(f"/proc/{pid}")
     try:

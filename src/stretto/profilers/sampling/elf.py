@@ -1,10 +1,10 @@
-"""Symbols of ELF files: where a shared library or a program has a variable.
+"""Symbols of ELF files: the addresses of variables in shared libraries and programs.
 
-Only what is needed to find CPython's `_PyRuntime`: 64-bit little-endian files, the symbol tables
-`.dynsym` and `.symtab`, and the section `.PyRuntime`, which CPython 3.13 and later have even when
-symbols are stripped. Source: the System V ABI, chapter 4 (`man 5 elf`).
+This module has only what is needed to find CPython's `_PyRuntime`: 64-bit little-endian files, the
+symbol tables `.dynsym` and `.symtab`, and the section `.PyRuntime`, which CPython 3.13 and later
+have even when symbols are stripped. Source: the System V ABI, chapter 4 (`man 5 elf`).
 
-A file comes from a foreign process's map, so all offsets are checked.
+The files are those that another process has mapped, so all offsets are checked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class Section(NamedTuple):
 
 
 class ElfFile:
-    """A file of a process, as bytes or as a map.
+    """An ELF file.
+
+    Args:
+        image: The contents of the file, as bytes or as a memory map.
 
     Raises:
         ValueError: The file is no 64-bit little-endian ELF file, or is damaged.
@@ -75,7 +78,7 @@ class ElfFile:
 
     @property
     def first_address(self) -> int:
-        """The address at which the start of the file wants to be."""
+        """The address that the file itself gives to its start."""
         return self._first_address
 
     def section(self, name: str) -> int | None:
@@ -108,7 +111,7 @@ class ElfFile:
                 found.setdefault(wanted[offsets[name]], address)
 
     def _offsets(self, strings: Section, name: bytes) -> Iterator[int]:
-        """Yield where a table of strings has this string, or a string that ends so."""
+        """Yield the offsets of a name in a table of strings, also at the end of longer strings."""
         text = self._image[strings.offset : strings.offset + strings.size]
         at = text.find(name + b"\0")
         while at >= 0:

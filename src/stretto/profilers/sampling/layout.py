@@ -1,4 +1,4 @@
-"""Layouts: where each CPython version has the members that a sampler reads.
+"""Layouts: the offsets of the members that a sampler reads, in each CPython version.
 
 CPython 3.13 and later have a table of their offsets at the start of `_PyRuntime`
 (`_Py_DebugOffsets`). The order of the table's entries is fixed for a minor version; this module has
@@ -109,13 +109,13 @@ _CODE_TEXTS = {
 }
 
 _OWNERS = {(3, 11): (3, 2), (3, 12): (3, 3), (3, 13): (3, 3), (3, 14): (3, 4), (3, 15): (3, 3)}
-"""By version: the first owner of a frame that is no Python call, and the last owner."""
+"""By version: the lowest `owner` of frames that are no Python calls, and the highest `owner`."""
 
 
 class Layout(dict[str, int]):
-    """The offsets of one CPython version, in bytes, by name; see `PythonSampler`.
+    """The offsets of one CPython version, in bytes, by name: the layout of `PythonSampler`.
 
-    Beside these, `has_gil` is 1 where the GIL's holder can be read.
+    The entry `has_gil` is no offset: it is 1 if the holder of the GIL can be read, else 0.
     """
 
     version: tuple[int, int]
@@ -129,7 +129,8 @@ def layout_of(version: tuple[int, int], runtime: bytes) -> Layout:
         runtime: The first `OFFSETS_BYTES` bytes of its `_PyRuntime`.
 
     Raises:
-        ValueError: The version isn't supported, or is a free-threaded build.
+        ValueError: The version isn't supported, the interpreter is a free-threaded build, or its
+            table of offsets is missing or of another version.
     """
     if version not in SUPPORTED:
         raise ValueError(f"CPython {version[0]}.{version[1]} is not supported: 3.11 to 3.15 are")
@@ -168,7 +169,8 @@ def _from_table(version: tuple[int, int], runtime: bytes) -> dict[str, int]:
         for name in names.split():
             (offsets[f"{group}_{name}"],) = struct.unpack_from("<Q", runtime, at)
             at += 8
-    # The table has them from the interpreter's start; but interpreters can share one GIL.
+    # In the table, these offsets start at the interpreter. Interpreters can share a GIL, so the
+    # offsets in the layout start at the GIL.
     for name in ("locked", "holder"):
         offsets[f"gil_{name}"] = offsets[f"interpreter_gil_{name}"] - offsets["interpreter_gil"]
     return offsets

@@ -1,7 +1,7 @@
 """Reads Python objects of another process: strings and code objects.
 
-The process runs meanwhile: what is read may be torn, or no such object. So all sizes are bounded,
-and a wrong value gives a wrong text or an error, never more.
+The process runs meanwhile, so an object may change or be freed while it is read. All sizes are
+bounded: a wrong value leads to a wrong text or an error, and to no other damage.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WIDTHS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 
 
 class CodeName(NamedTuple):
-    """What a code object is called."""
+    """The name of a code object, and its place in the source."""
 
     function: str
     """The qualified name: `Shop.order`, `main.<locals>.inner`."""
@@ -38,7 +38,7 @@ class ObjectReader:
         """Return memory of the process.
 
         Raises:
-            OSError: There is none, or the process has ended.
+            OSError: The process has no such memory, or has ended.
         """
         return read_process_memory(self._pid, address, size)
 
@@ -50,8 +50,8 @@ class ObjectReader:
         """Return a `str` of the process; its first 4,096 characters.
 
         Raises:
-            OSError: There is no memory.
-            ValueError: It's no string.
+            OSError: The memory can't be read.
+            ValueError: The object is no string.
         """
         layout = self._layout
         head = self.bytes_at(address, layout["text_compact"])
@@ -65,7 +65,7 @@ class ObjectReader:
         return raw.decode(_WIDTHS[kind], "replace")
 
     def identity(self, code: int) -> bytes:
-        """Return bytes that tell this code object from a later one at the same address."""
+        """Return bytes of a code object that change if its address gets another code object."""
         return self.bytes_at(code + self._layout["code_filename"], 32)
 
     def code_name(self, code: int) -> CodeName:

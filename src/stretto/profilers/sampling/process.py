@@ -1,7 +1,7 @@
 """Finds the Python interpreter in a running process.
 
 The interpreter's state is the variable `_PyRuntime`, in the program's file or in libpython. Its
-address is that of the file in memory, from /proc/PID/maps, plus the symbol's offset in the file.
+address is the address of the file in memory (/proc/PID/maps) plus the symbol's offset in the file.
 The file is opened through /proc/PID/root, so that processes in containers are found, too.
 """
 
@@ -166,7 +166,7 @@ def _describe(pid: int, runtime: int, version_address: int) -> PythonProcess:
     elif version_address:
         version = int.from_bytes(read_process_memory(pid, version_address, 8), "little")
     else:
-        raise ProcessError(f"Process {pid} runs a Python whose version can't be told.")
+        raise ProcessError(f"Process {pid} runs a CPython whose version is unknown.")
     try:
         layout = layout_of((version >> 24, version >> 16 & 0xFF), content)
     except ValueError as error:

@@ -1,7 +1,8 @@
 """A profile: samples of a process and of its children, until it ends or the user stops it.
 
-A thread samples each process; it holds the GIL only to write what it has found, once a second. New
-children are looked for as often. A process that runs another program (`exec`) is looked at anew.
+Each process is sampled by a thread of its own. The thread holds the GIL only to write the samples,
+twice a second. New children are searched twice a second, too. If a process runs another program
+(`exec`), its interpreter is searched again.
 """
 
 from __future__ import annotations
@@ -28,16 +29,27 @@ _RETRIES = 20
 
 
 class Settings(NamedTuple):
-    """What is sampled, and how often."""
+    """What is sampled, and how often.
+
+    Attributes:
+        mode: CPU, WALL or GIL of `process`.
+        period_ns: The time between two samples.
+        children: Whether child processes are sampled, too.
+    """
 
     mode: int
-    """CPU, WALL or GIL of `process`."""
     period_ns: int
     children: bool = True
 
 
 class FunctionSamples(NamedTuple):
-    """How often a function was sampled."""
+    """How often a function was sampled.
+
+    Attributes:
+        key: The function.
+        own: The number of samples in which it was the innermost call.
+        total: The number of samples in which it was on the stack.
+    """
 
     key: FunctionKey
     own: int
@@ -90,7 +102,7 @@ class Profile:
         thread.start()
 
     def run(self, root: int, seconds: float | None = None) -> None:
-        """Sample until process `root` has ended, `stop` is called or the time is up."""
+        """Sample until process `root` has ended, `stop` is called or `seconds` have passed."""
         end = None if seconds is None else time.monotonic() + seconds
         while not self._stopped.is_set() and _is_alive(root) and self.error is None:
             left = _SCAN_PERIOD_S if end is None else min(end - time.monotonic(), _SCAN_PERIOD_S)
@@ -113,7 +125,7 @@ class Profile:
                 self._start(pid, None)
 
     def _follow(self, pid: int, samples: ProcessSamples | None) -> None:
-        """Sample one process, through `exec`, until it ends."""
+        """Sample one process until it ends, also after `exec`."""
         try:
             while not self._stopped.is_set():
                 samples = samples or self._wait_for_python(pid)
@@ -186,7 +198,7 @@ def _add(to: dict[FunctionKey, int], numbers: dict[FunctionKey, int]) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    """Return whether a process runs; one that has ended and isn't waited for doesn't."""
+    """Return whether a process runs; False for a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -194,7 +206,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Yield the processes that a process has started, and theirs."""
+    """Yield the ids of the children of a process, and of the children's descendants."""
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         children: list[int] = []
         with suppress(OSError):

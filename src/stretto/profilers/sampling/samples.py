@@ -4,9 +4,11 @@
             │
     names of code objects ──> one packet that interns them, then the samples, compressed
 
-Both are on one packet sequence per process. Timestamps are those of an incremental clock of the
-sequence, in microseconds. A code object's address may be used again after the object is freed: a
-part of the known ones is compared at each drain, and if one has changed, all numbers start anew.
+Each process has a packet sequence. Its timestamps are those of an incremental clock of this
+sequence, in microseconds.
+
+A code object may be freed, and another one get its address. So each `drain` compares some of the
+known code objects. If one has changed, the numbers of all frames and stacks start again at 1.
 """
 
 from __future__ import annotations
@@ -46,12 +48,12 @@ US = 1000
 CLEARED = 1  # SEQ_INCREMENTAL_STATE_CLEARED
 NEEDED = 2  # SEQ_NEEDS_INCREMENTAL_STATE
 _MAX_CHECKED = 256
-"""How many code objects are compared at a drain."""
+"""The most code objects that a `drain` compares."""
 _COMPRESSION = 1
 
 
 class FunctionKey(NamedTuple):
-    """What tells functions apart in a profile."""
+    """The key of a function in the counts of a profile."""
 
     function: str
     filename: str
@@ -80,9 +82,9 @@ class ProcessSamples:
     def __init__(self, process: PythonProcess, mode: int, period_ns: int, sequence_id: int) -> None:
         self.pid = process.pid
         self.own: dict[FunctionKey, int] = {}
-        """Samples by function in which they were."""
+        """The number of samples by the function that was the innermost call."""
         self.total: dict[FunctionKey, int] = {}
-        """Samples by function that was running or had called what ran."""
+        """The number of samples by each function on the stack."""
         self._sequence_id = sequence_id
         self._period_ns = period_ns
         self._start_us = boottime_ns() // US
@@ -212,7 +214,7 @@ class ProcessSamples:
             return b""
 
     def _is_stale(self) -> bool:
-        """Return whether a known code object has changed; looks at some at a time, in turn."""
+        """Return whether a known code object has changed; each call compares some, in turn."""
         checked = list(islice(self._codes.items(), _MAX_CHECKED))
         for address, code in checked:
             if self._identity(address) != code.identity:

@@ -1,4 +1,4 @@
-"""All stacks of a process, once: what `stretto dump` shows."""
+"""Reads the stacks of all threads of a process once, for `stretto dump`."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class ThreadStack(NamedTuple):
     waits_in: str | None
     """The function of the kernel in which it waits; None if it runs, or waits for a CPU."""
     frames: list[Frame] | None
-    """The innermost first; None if the stack changed during each attempt to read it."""
+    """The innermost call first; None if the stack changed during each attempt to read it."""
 
 
 def read_stacks(process: PythonProcess) -> list[ThreadStack]:
     """Return the threads of a process with their stacks, the main thread first.
 
     Raises:
-        ProcessError: The process has ended.
+        ProcessError: The process has ended, or can't be read.
     """
     sampler = process.sampler(WALL, _ANY_PERIOD_NS)
     try:

@@ -27,7 +27,7 @@ LIST = "set_event_pid"
 
 
 def make_data_source() -> DataSourceConfig:
-    """Build the config of the data source."""
+    """Return the config of the data source, which lists this process."""
     follow = FtraceConfig.TracefsOption(
         name="event-fork", state=FtraceConfig.TracefsOption.STATE_ENABLED
     )
@@ -43,7 +43,7 @@ def make_data_source() -> DataSourceConfig:
 class ProgramFtrace(Ftrace):
     """Events of the program's threads."""
 
-    buffer_exhausted_policy = _native.DROP  # The service runs on this thread: it can't wait.
+    buffer_exhausted_policy = _native.DROP  # This thread runs the service: don't wait for it.
 
     def follow(self, pid: int) -> None:
         """List the threads of a process that was not started by a listed thread."""

@@ -215,7 +215,8 @@ def _end_unconnected() -> None:
 
     functions.silence()
     _native.disable_categories(None)
-    # Hide our modules from the interpreter. To free them would copy hundreds of pages.
+    # At its end the interpreter frees all modules in `sys.modules`, which would copy hundreds of
+    # pages. So our modules are hidden there, and kept.
     for name in [*sys.modules]:
         if name == "stretto" or name.startswith("stretto."):
             _native.keep(sys.modules[name])

@@ -1,4 +1,4 @@
-"""PerfettoSQL's statements, its errors, and what is refused."""
+"""PerfettoSQL's statements, and the errors of statements that are wrong or not supported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def processor(trace: bytes) -> TraceProcessor:
 
 @pytest.fixture(scope="module")
 def shared(trace: bytes) -> TraceProcessor:
-    """A processor for statements that create nothing under a name that another test uses."""
+    """A processor for several tests. Each test must create other names than the others."""
     return TraceProcessor(trace)
 
 
@@ -88,7 +88,7 @@ class TestStatements:
         with pytest.raises(QueryError, match="no statement"):
             processor.query("-- nothing")
 
-    def test_result_has_the_names_that_are_written(self, processor: TraceProcessor) -> None:
+    def test_result_is_named_by_the_text_of_its_expression(self, processor: TraceProcessor) -> None:
         result = processor.query("select count(*), max( dur )\n  from slice")
         assert result.columns == ("count(*)", "max( dur )")
 
@@ -155,6 +155,6 @@ def test_tables_without_rows_are_missing_if_packets_were_not_read(
         TraceProcessor(trace + unknown).query("select * from perf_sample")
 
 
-def test_rows_of_an_unknown_type_of_argument_are_text(processor: TraceProcessor) -> None:
+def test_argument_whose_key_is_a_column_is_text(processor: TraceProcessor) -> None:
     sql = "select extract_arg(arg_set_id, key) from slice join args using (arg_set_id)"
     assert ("3",) in processor.query(sql).fetchall()

@@ -58,7 +58,7 @@ def test_installed_functions_are_named_if_the_program_has_none_of_its_own() -> N
     )
 
 
-def test_samples_of_the_process_with_the_longest_period_are_named() -> None:
+def test_line_of_stack_samples_is_that_of_the_process_with_the_longest_period() -> None:
     rare = ProcessTotals({"period_ns": 3 * MS, "longest_gap_ns": 12 * MS}, [])
     often = ProcessTotals({"period_ns": 2 * MS, "longest_gap_ns": 5 * MS}, [])
     assert lines_of(PROCESS, often, rare)["stack samples"].startswith(

@@ -32,7 +32,7 @@ def test_section_has_its_address() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"#!/bin/sh\n" * 20, FILE[:100]])
-def test_other_file_is_refused(content: bytes) -> None:
+def test_file_that_is_not_a_whole_elf_file_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match="ELF"):
         ElfFile(content)
 

@@ -13,7 +13,7 @@ VERSIONS_WITH_TABLE = [version for version in SUPPORTED if version >= (3, 13)]
 
 
 def table(version: tuple[int, int], free_threaded: int = 0) -> bytes:
-    """A table of offsets whose entries are their own places, from 3 on."""
+    """Return a table of offsets: each entry is its own index, and the first index is 3."""
     number = version[0] << 24 | version[1] << 16
     head = OFFSETS_COOKIE + struct.pack("<QQ", number, free_threaded)
     return head + struct.pack("<100Q", *range(3, 103))

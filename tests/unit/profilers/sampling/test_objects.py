@@ -1,4 +1,4 @@
-"""Reads strings and code objects: those of this process."""
+"""Strings and code objects are read from the memory of a process: here of this one."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def test_long_text_is_cut(reader: ObjectReader) -> None:
     assert reader.text(id(text)) == "y" * 4096
 
 
-def test_code_has_its_names(reader: ObjectReader) -> None:
-    code = test_code_has_its_names.__code__
+def test_names_and_first_line_of_code_are_read(reader: ObjectReader) -> None:
+    code = test_names_and_first_line_of_code_are_read.__code__
     name = reader.code_name(id(code))
     assert name.function == code.co_qualname
     assert name.filename == code.co_filename
     assert name.first_line == code.co_firstlineno
 
 
-def test_code_without_memory_has_a_question_mark(reader: ObjectReader) -> None:
+def test_name_of_unreadable_code_is_a_question_mark(reader: ObjectReader) -> None:
     assert reader.code_name(4096).function == "?"
 
 
-def test_other_object_is_no_text(reader: ObjectReader) -> None:
+def test_object_that_is_no_string_is_refused(reader: ObjectReader) -> None:
     zeros = bytes(100)
     with pytest.raises(ValueError, match="no string"):
         reader.text(id(zeros))

@@ -1,4 +1,4 @@
-"""Finds the interpreter of a process, or says why there is none."""
+"""The interpreter of a process is found, or the error says why not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stretto.profilers.sampling.process import WALL, ProcessError, find_python
 from tests.support.python_targets import ASLEEP, running
 
 
-def test_process_has_its_version_and_interpreter() -> None:
+def test_version_and_interpreter_of_a_process_are_found() -> None:
     with running(ASLEEP) as program:
         process = find_python(program.pid)
         assert process.layout.version == sys.version_info[:2]
@@ -27,12 +27,12 @@ def test_sub_interpreters_are_found() -> None:
         assert len(find_python(program.pid).heads()) == 2
 
 
-def test_missing_process_is_named() -> None:
+def test_missing_process_is_an_error_with_its_id() -> None:
     with pytest.raises(ProcessError, match="There is no process 4194305"):
         find_python(4194305)
 
 
-def test_other_program_is_refused() -> None:
+def test_program_without_python_is_refused() -> None:
     with subprocess.Popen(["sleep", "99"]) as program:
         try:
             with pytest.raises(ProcessError, match="no CPython interpreter"):

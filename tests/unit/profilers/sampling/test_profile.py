@@ -1,4 +1,4 @@
-"""Samples over time: counts by function, children, exec, the end of a process."""
+"""A profile over time: counts by function, child processes, exec, the end of a process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Recorded:
         return {row.key.function: (row.own, row.total) for row in self.profile.functions()}
 
 
-def test_samples_of_cpu_time_are_in_the_function_that_runs() -> None:
+def test_cpu_mode_samples_the_function_that_runs() -> None:
     with running(BUSY) as program:
         recorded = Recorded(program.pid, Settings(CPU, PERIOD_NS))
         recorded.until(lambda: recorded.profile.sampled > 200)
@@ -51,7 +51,7 @@ def test_samples_of_cpu_time_are_in_the_function_that_runs() -> None:
     assert functions.get("waits", (0, 0))[1] <= recorded.profile.sampled // 10
 
 
-def test_samples_of_wall_time_have_waiting_threads() -> None:
+def test_wall_mode_samples_waiting_threads() -> None:
     with running(BUSY) as program:
         recorded = Recorded(program.pid, Settings(WALL, PERIOD_NS))
         recorded.until(lambda: recorded.profile.sampled > 200)
@@ -59,7 +59,7 @@ def test_samples_of_wall_time_have_waiting_threads() -> None:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="3.11 does not tell who holds the GIL")
-def test_samples_of_the_gil_are_those_of_its_holder() -> None:
+def test_gil_mode_samples_the_thread_that_holds_the_gil() -> None:
     with running(BUSY) as program:
         recorded = Recorded(program.pid, Settings(GIL, PERIOD_NS))
         recorded.until(lambda: recorded.profile.sampled > 200)
@@ -108,7 +108,7 @@ def test_profile_ends_with_its_process() -> None:
     assert profile.error is None
 
 
-def test_process_that_runs_another_program_is_found_again() -> None:
+def test_process_is_sampled_after_it_has_executed_another_program() -> None:
     other = "def late():\n while 1: pass\nlate()"
     source = f"""
 print("ready", flush=True)
@@ -134,7 +134,7 @@ def test_error_of_the_output_ends_the_profile() -> None:
     assert isinstance(profile.error, OSError)
 
 
-def test_program_that_is_no_python_is_refused_at_once() -> None:
+def test_missing_process_is_refused_when_it_is_added() -> None:
     with pytest.raises(ProcessError, match="There is no process"):
         Profile(Settings(CPU, PERIOD_NS), lambda _packets: None).add(4194305)
 

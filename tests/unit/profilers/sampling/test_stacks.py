@@ -1,4 +1,4 @@
-"""All stacks of a process, once."""
+"""The stacks of all threads of a process are read once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def functions(stack: ThreadStack) -> list[str]:
 
 
 def when_it_waits(pid: int) -> ThreadStack:
-    """Return the stack of the only thread, when it sleeps in its last call."""
+    """Wait until the only thread sleeps in its innermost call; return its stack."""
     wait_until(lambda: read_stacks(find_python(pid))[0].waits_in is not None)
     (stack,) = read_stacks(find_python(pid))
     return stack
 
 
-def test_sleeping_program_has_its_calls_and_lines() -> None:
+def test_stack_of_a_sleeping_program_has_functions_and_lines() -> None:
     with running(ASLEEP) as program:
         stack = when_it_waits(program.pid)
     assert functions(stack) == ["Shop.order", "main", "<module>"]
@@ -46,7 +46,7 @@ def test_each_thread_has_a_stack_and_the_main_thread_is_first() -> None:
     assert not other.holds_gil
 
 
-def test_deep_recursion_is_cut_not_lost() -> None:
+def test_all_calls_of_a_deep_recursion_are_read() -> None:
     source = """
 sys.setrecursionlimit(5000)
 def dive(n):

@@ -28,9 +28,8 @@ def test_events_of_the_recorder_and_of_what_it_starts_are_recorded(tmp_path: Pat
     for tid in (70, 71):
         (tmp_path / f"proc/70/task/{tid}").mkdir(parents=True)
     session.source.follow(70)
-    assert (
-        instance.read("set_event_pid") == f"{os.getpid()}70 71"
-    )  # The kernel adds what is written.
+    # The fake file has the appended text. The kernel adds these ids to its list.
+    assert instance.read("set_event_pid") == f"{os.getpid()}70 71"
     session.source.on_stop()
     session.source.follow(70)
     assert any(packet.ftrace_events for packet in session.take())

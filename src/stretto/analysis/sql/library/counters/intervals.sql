@@ -1,4 +1,4 @@
--- The time until the next value of the same track.
+-- Each value of a counter, with the time until the next value of its track.
 create perfetto macro counter_leading_intervals(counters TableOrSubquery)
 returns TableOrSubquery as
 (

@@ -1,4 +1,4 @@
--- The next node of the same parent, by a key.
+-- For each node, the next node of the same parent in the order of sort_key.
 create perfetto macro graph_next_sibling(graph_table TableOrSubquery)
 returns TableOrSubquery as
 (

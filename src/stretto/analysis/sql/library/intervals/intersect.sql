@@ -1,2 +1,2 @@
--- _interval_intersect! takes lists: it is written in Python (list_macros.py).
+-- The arguments of _interval_intersect! are lists, so it is written in Python (list_macros.py).
 include perfetto module intervals.overlap;

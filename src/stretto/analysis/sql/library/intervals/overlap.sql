@@ -1,4 +1,4 @@
--- How many intervals are open, at each time when that changes. A duration of -1 has no end.
+-- The number of open intervals, at each time at which it changes. A duration of -1 means no end.
 create perfetto macro intervals_overlap_count(
     segments TableOrSubquery, ts_column ColumnName, dur_column ColumnName)
 returns TableOrSubquery as

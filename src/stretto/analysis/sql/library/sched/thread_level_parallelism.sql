@@ -1,4 +1,4 @@
--- How many threads are in a state, at each time when that changes.
+-- The numbers of threads that are runnable, blocked or on a CPU, at each time at which they change.
 include perfetto module intervals.overlap;
 
 create perfetto table sched_runnable_thread_count as

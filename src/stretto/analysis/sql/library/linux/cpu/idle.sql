@@ -1,4 +1,4 @@
--- The idle states of CPUs over time; -1 is not idle.
+-- The idle states of CPUs over time; -1 means not idle.
 include perfetto module counters.intervals;
 
 create perfetto table cpu_idle_counters as
