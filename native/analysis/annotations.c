@@ -226,7 +226,8 @@ static bool parse_dict(struct path* p, struct st_field nested) {
   return added;
 }
 
-/* Nested values have the scalars of annotations, under other numbers. */
+/* Parses a scalar of a NestedValue.  The types are those of an annotation's
+ * scalars, but the field numbers differ. */
 static bool parse_nested_scalar(struct path* p, struct st_field f) {
   static const uint32_t kFields[][2] = {
       {NESTED(INT_VALUE), FIELD(INT_VALUE)},

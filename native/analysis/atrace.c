@@ -1,13 +1,15 @@
 /* Parses texts that programs write into the kernel's trace, in the form of
  * Android's atrace:
  *
- *   B|pid|name                begin of a slice on the thread
- *   E|pid                     its end
- *   I|pid|name                instant
- *   C|pid|name|value          counter of the process
- *   S|pid|name|cookie         begin of an asynchronous slice; F is its end
- *   G|pid|track|name|cookie   the same on a named track; H|pid|track|cookie
- *   N|pid|track|name          instant on a named track
+ *   B|pid|name                begins a slice on the thread
+ *   E|pid                     ends the innermost slice of the thread
+ *   I|pid|name                adds an instant on the thread
+ *   C|pid|name|value          sets a counter of the process
+ *   S|pid|name|cookie         begins an asynchronous slice of the process
+ *   F|pid|name|cookie         ends it
+ *   G|pid|track|name|cookie   begins an asynchronous slice on a named track
+ *   H|pid|track|cookie        ends it
+ *   N|pid|track|name          adds an instant on a named track
  */
 #include <string.h>
 
@@ -25,7 +27,7 @@ struct point {
   struct text name, track;
 };
 
-/* Cuts the next field, up to `|`, from the text. */
+/* Removes the next field, up to `|`, from the text, and returns it. */
 static struct text next_field(struct text* rest) {
   struct text field = {rest->data, 0};
   while (field.size < rest->size && rest->data[field.size] != '|' &&
@@ -37,7 +39,8 @@ static struct text next_field(struct text* rest) {
   return field;
 }
 
-/* Reads a decimal number that fills the field. */
+/* Reads a decimal number.  Returns false if the field contains anything else,
+ * or if the number is too large. */
 static bool read_number(struct text field, int64_t* value) {
   bool is_negative = field.size && *field.data == '-';
   uint64_t number = 0;
@@ -51,7 +54,8 @@ static bool read_number(struct text field, int64_t* value) {
   return field.size > is_negative;
 }
 
-/* Reads the fields behind the pid. */
+/* Reads the fields after the pid.  Returns false if one is missing or
+ * invalid. */
 static bool read_fields(struct point* p, struct text rest) {
   struct text last;
   switch (p->phase) {
@@ -105,7 +109,8 @@ static st_string intern(struct st_importer* m, struct text text) {
   return st_string_add(&m->storage.strings, text.data, text.size);
 }
 
-/* Returns the thread's track.  Without a pid its process is not known. */
+/* Returns the row of the thread's track.  If the pid is 0, the process of the
+ * thread is unknown. */
 static uint32_t thread_track(struct st_importer* m, uint32_t tid, int64_t pid) {
   uint32_t utid = pid ? st_thread_get(&m->processes, tid, pid)
                       : st_thread_seen(&m->processes, tid);
@@ -122,7 +127,7 @@ static struct st_fixed_track track_of(struct st_importer* m, const char* type,
                      {"name", .text = text}}};
 }
 
-/* Adds the thread to the arguments, unless they have one. */
+/* Adds the thread's utid to the arguments as `name`, unless they have it. */
 static void add_thread(struct st_importer* m, struct st_arg_list* args,
                        const char* name, uint32_t tid) {
   st_string key = st_intern(&m->storage, name);

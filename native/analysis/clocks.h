@@ -71,7 +71,8 @@ static inline uint64_t st_clock_id(uint64_t id, uint32_t sequence) {
 bool st_clocks_add_snapshot(struct st_clocks* c, struct st_storage* s,
                             uint32_t sequence, const uint8_t* data,
                             size_t size);
-/* Adds a snapshot of two clocks, without rows. */
+/* Adds a snapshot of two clocks: the values of `a` and `b` at the same moment.
+ * The table clock_snapshot gets no rows. */
 void st_clocks_add_pair(struct st_clocks* c, uint64_t a, int64_t a_value,
                         uint64_t b, int64_t b_value);
 /* Returns a packet's timestamp in nanoseconds.  It is multiplied by the clock's

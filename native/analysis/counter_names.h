@@ -1,4 +1,4 @@
-/* Names of counters by their numbers in MeminfoCounters and VmstatCounters.
+/* Names of counters, by number in the enums MeminfoCounters and VmstatCounters.
  *
  * Source: the names of the kernel in /proc/meminfo and /proc/vmstat.
  */

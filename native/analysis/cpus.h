@@ -1,6 +1,5 @@
-/* CPUs: the CPUs of the machine that a trace mentions, and what CpuInfo says
- * about them.  A row of the table cpu exists for each; its id is the number of
- * the CPU.
+/* CPUs: the CPUs that a trace mentions, with the data of the packet CpuInfo.
+ * Each of them gets a row in the table cpu; the row's id is the CPU's number.
  */
 #pragma once
 
@@ -19,7 +18,8 @@ struct st_cpus {
   ST_ARRAY(struct st_cpu) cpus;
 };
 
-/* Returns the CPU, which gets a row; `number` is below ST_MAX_CPUS. */
+/* Returns the CPU, and marks it as seen, so that it gets a row.  `number` must
+ * be below ST_MAX_CPUS. */
 struct st_cpu* st_cpu_get(struct st_cpus* c, uint32_t number);
 /* Fills the table cpu. */
 void st_cpus_finish(struct st_cpus* c, struct st_storage* s);

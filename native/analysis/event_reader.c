@@ -141,9 +141,10 @@ static void use_defaults(struct counters* c, const struct st_defaults* d) {
 
 enum { MAX_VALUES = 2 + 4 * MAX_COUNTERS };
 
-/* Sets the values that the event's parsing needs: the counter's own value, the
- * number of extra counters, and the uuid and value of each of them.  Returns
- * their number; 0 if the event has no values, or is invalid.  Sets *valid. */
+/* Sets the values that are needed to parse the event: the counter's own value,
+ * the number of extra counters, and the uuid and value of each of them.
+ * Returns the number of values; 0 if the event has none, or is invalid.  Sets
+ * *valid to whether the event is valid. */
 static uint32_t absolute_values(struct st_importer* m, uint32_t generation,
                                 struct counters* c, double values[MAX_VALUES],
                                 bool* valid) {

@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-/* Returns the arguments of a flow of JSON; ST_NO_ROW if it is no such flow. */
+/* Returns the argument set of a flow of a JSON trace; ST_NO_ROW for other
+ * flows. */
 static uint32_t arguments(struct st_flows* f, uint64_t id) {
   if (id >= f->names.size)
     return ST_NO_ROW;
@@ -93,7 +94,8 @@ void st_flow_end_on_track(struct st_flows* f, uint64_t id, uint32_t slice) {
 }
 
 void st_flow_end_at_next(struct st_flows* f, uint64_t id, uint32_t track) {
-  /* The list of a track is circular; the map has its last entry. */
+  /* The pending flows of a track form a circular list.  The map has the number
+   * of the list's last entry. */
   uint32_t* last = st_map_at(&f->pending_by_track, track);
   *ST_PUSH(&f->pending) = (struct st_pending_flow){.id = id};
   uint32_t added = f->pending.size;
@@ -112,7 +114,8 @@ void st_flows_slice_begins(struct st_flows* f, uint32_t track, uint32_t slice) {
   do {
     at = f->pending.data[at - 1].next;
     uint64_t id = f->pending.data[at - 1].id;
-    /* As in Perfetto, a flow without a start begins in the first slice. */
+    /* As in Perfetto, a flow without a start begins in the first row of the
+     * table slice. */
     uint32_t* begun = st_map_at(&f->last, id);
     if (!*begun)
       *begun = 1;

@@ -3,7 +3,7 @@
 
 #include "args.h"
 
-/* The name of a flow of JSON. */
+/* The name and category of a flow of a JSON trace. */
 struct st_flow_name {
   st_string name, category;
 };
@@ -11,18 +11,21 @@ struct st_flow_name {
 /* A flow that ends at the next slice of a track. */
 struct st_pending_flow {
   uint64_t id;
-  uint32_t next; /* The track's next one, or its first one, plus 1. */
+  /* The number of the track's next pending flow, plus 1.  After the last one
+   * comes the first one. */
+  uint32_t next;
 };
 
 struct st_flows {
   struct st_storage* storage;
   struct st_arg_sets* arg_sets;
   struct st_map last; /* The last slice of an active flow, plus 1. */
-  /* Flows of JSON are numbered by their ids, categories and names. */
+  /* Flows of a JSON trace have numbers: `by_event` finds a number + 1 by a hash
+   * of the id, category and name; `names` has the names by number. */
   struct st_map by_event;
   ST_ARRAY(struct st_flow_name) names;
   ST_ARRAY(struct st_pending_flow) pending;
-  struct st_map pending_by_track; /* The last one, plus 1. */
+  struct st_map pending_by_track; /* Track to its last one, plus 1. */
   uint64_t duplicate_ids, without_slice, steps_without_start,
       ends_without_start, invalid_ids, without_direction;
 };
@@ -32,8 +35,9 @@ void st_flow_continue(struct st_flows* f, uint64_t id, uint32_t slice);
 /* Ends a flow in a slice; ignored if the flow isn't active. */
 void st_flow_end(struct st_flows* f, uint64_t id, uint32_t slice);
 
-/* The flows of JSON bind to slices on tracks: `slice` is the topmost one, or
- * ST_NO_ROW. */
+/* These functions are for JSON traces.  st_flow_of_event returns the flow id
+ * for the id, category and name of an event.  `slice` is the innermost open
+ * slice of the event's track; ST_NO_ROW if there is none. */
 uint64_t st_flow_of_event(struct st_flows* f, uint64_t id, st_string category,
                           st_string name);
 void st_flow_begin_on_track(struct st_flows* f, uint64_t id, uint32_t slice);
@@ -41,5 +45,6 @@ void st_flow_step_on_track(struct st_flows* f, uint64_t id, uint32_t slice);
 void st_flow_end_on_track(struct st_flows* f, uint64_t id, uint32_t slice);
 /* Ends a flow at the next slice that begins on the track. */
 void st_flow_end_at_next(struct st_flows* f, uint64_t id, uint32_t track);
+/* Ends the flows that wait for a slice on the track: `slice` begins now. */
 void st_flows_slice_begins(struct st_flows* f, uint32_t track, uint32_t slice);
 void st_flows_free(struct st_flows* f);

@@ -1,11 +1,11 @@
-/* Parses kernel events, in the order of time. */
+/* Parses kernel events, in the order of their timestamps. */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/fields.h"
 #include "importer.h"
 
-/* FtraceEvent: its fields, and those of the messages inside. */
+/* The field numbers of FtraceEvent, and constants of the kernel's events. */
 enum {
   EVENT_TIMESTAMP = 1,
   EVENT_PID = 2,
@@ -36,7 +36,8 @@ enum {
   HRTIMER_EXIT = 554,
   LOCAL_TIMER_ENTRY = 559,
   LOCAL_TIMER_EXIT = 560,
-  /* Known to Perfetto's v52: events in between, and generic ones. */
+  /* Perfetto v52 defines the events below KNOWN_EVENTS, and generic events from
+   * FIRST_GENERIC on. */
   KNOWN_EVENTS = 591,
   FIRST_GENERIC = 65536,
 
@@ -73,7 +74,7 @@ static st_string text(struct st_importer* m, const struct parsed* p,
   return f.data ? st_string_add(&m->storage.strings, f.data, f.size) : 0;
 }
 
-/* Returns the thread with the tid in the field. */
+/* Returns the utid of the thread whose tid is in the field. */
 static uint32_t thread(struct st_importer* m, const struct parsed* p,
                        uint32_t field) {
   return st_thread_seen(&m->processes, (uint32_t)number(p, field));
@@ -100,7 +101,7 @@ static st_string state_of(struct st_importer* m, int64_t raw) {
     letters |= (bits & 0x40u) | (bits & 0x80u) << 4;
     is_preempted = bits & 0x100;
   } else {
-    /* x, K, W, P, N are in this order from bit 6 on. */
+    /* Here the bits from 6 on mean x, K, W, P and N, in this order. */
     letters |= (bits & 0x1C0u) << 1 | (bits & 0x200u) >> 3 | (bits & 0x400u);
     if (letters == (0x400 | 2))
       letters = 0x800;
@@ -146,7 +147,7 @@ static void parse_new_task(struct st_importer* m, const struct parsed* p) {
   int64_t tid = (uint32_t)number(p, 1);
   st_string name = text(m, p, 2);
   uint32_t creator, created;
-  if (!tid) /* The idle threads, at the start of the machine. */
+  if (!tid) /* An idle thread, created when the machine starts. */
     return;
   if (number(p, 3) & CLONE_THREAD) {
     creator = st_thread_seen(processes, p->pid);
@@ -172,8 +173,9 @@ static void parse_rename(struct st_importer* m, const struct parsed* p) {
     st_process_set_name(&m->processes, t->upid, name, true);
 }
 
-/* Returns the name of a symbol; 0 if it is missing.  Perfetto looks it up twice,
- * the second time for the table ftrace_event, and counts both failures. */
+/* Returns the name of a kernel symbol; 0 if it is missing.  A missing symbol
+ * counts as two failed lookups, as in Perfetto: it looks each symbol up a
+ * second time, for the table ftrace_event. */
 static st_string symbol(struct st_importer* m, const struct parsed* p,
                         uint64_t iid) {
   st_string name = st_interned_text(&m->sequences, p->generation,
@@ -182,7 +184,8 @@ static st_string symbol(struct st_importer* m, const struct parsed* p,
   return name;
 }
 
-/* Returns the name of a function of the kernel, or its number. */
+/* Returns the name of a kernel function; its number in hexadecimal if the name
+ * is missing. */
 static st_string function(struct st_importer* m, const struct parsed* p,
                           uint32_t field) {
   char name[24];
@@ -206,7 +209,7 @@ static void add_arg(struct st_importer* m, struct st_arg_list* args,
     st_arg_add_int(args, st_intern(&m->storage, key), type, value);
 }
 
-/* An optional argument of a slice. */
+/* An argument of a slice.  There is no argument if `key` is NULL. */
 struct argument {
   const char* key;
   enum st_arg_type type;
@@ -331,7 +334,7 @@ static void parse_block_io(struct st_importer* m, const struct parsed* p,
                            bool is_start) {
   struct st_fixed_track f = {
       .type = "block_io",
-      .is_counter = true, /* As in Perfetto, although it holds slices. */
+      .is_counter = true, /* As in Perfetto, although the track has slices. */
       .dimensions = {{"block_device", .number = (int64_t)number(p, 1)}}};
   uint32_t track = st_tracks_fixed_row(&m->tracks, &f);
   st_string name = st_intern(&m->storage, "block_io");
@@ -475,7 +478,8 @@ static void parse_event(struct st_importer* m, struct parsed* p,
   while (has_pid && st_decoder_next(&d, &f)) {
     if (f.number == EVENT_PID || f.number == EVENT_TIMESTAMP || !f.data)
       continue;
-    /* The thread and the CPU of each event are known from then on. */
+    /* The thread and the CPU of an event get rows, even if the event is
+     * dropped. */
     if (f.number != SCHED_SWITCH &&
         (f.number < KNOWN_EVENTS || f.number >= FIRST_GENERIC)) {
       st_thread_seen(&m->processes, p->pid);

@@ -1,16 +1,16 @@
 /* Kernel events: reads the bundles of Perfetto's ftrace data source.
  *
- * A bundle holds events of one CPU; switches and wakeups may be in a compact
- * form, an array per field.  Bundles are read in the order of the file, events
- * are parsed in the order of time.
+ * A bundle holds events of one CPU.  Switches and wakeups may be in a compact
+ * form, with an array for each field.  Bundles are read in the order of the
+ * file; events are parsed in the order of their timestamps.
  *
  *   bundle ─> ftrace_reader.c ─> queues per CPU ─> ftrace.c ─> sched, tracks, …
  *
- * The kernel's buffers of the CPUs may begin at different times.  Earlier
- * events than the begin of the last one are dropped, because the other CPUs'
- * events are missing; of compact switches, only the CPU's thread is kept.
- * Events before the start of the recording are dropped, too, if the recording
- * doesn't keep what was in the buffers.
+ * The kernel has a buffer for each CPU, and these may begin at different times.
+ * Events before the latest of these times are dropped, because events of other
+ * CPUs are missing; a compact switch still sets the thread that its CPU runs.
+ * Events before the start of the recording are dropped, too, unless the config
+ * preserves the earlier contents of the buffers (preserve_ftrace_buffer).
  *
  * Limits: CPUs below ST_MAX_CPUS.  The table ftrace_event isn't filled.
  */
@@ -22,6 +22,8 @@ struct st_ftrace {
   /* The first two numbers of the kernel's version; 0 if it is unknown. */
   uint32_t kernel;
   bool has_start, preserves_buffer, has_latest_start;
+  /* Times in ns.  Events before `drop_before` are ignored.  Those before
+   * `drop_softly_before` only add their threads and CPUs. */
   int64_t drop_before, drop_softly_before, latest_start;
   int64_t last_clock_snapshot;
   struct st_map seen_cpus, failed_sequences;

@@ -19,8 +19,8 @@ enum {
   CLOCK_UNSPECIFIED = 0,
   CLOCK_MONO_RAW = 4,
   CLOCK_MONOTONIC_RAW = 5,
-  /* CompactSched: the arrays of switches begin with the timestamps, those of
-   * wakeups, too. */
+  /* CompactSched.  The first array of the switches (field 1), and that of the
+   * wakeups, contain timestamps. */
   COMPACT_STRINGS = 5,
   SWITCH_COMM = 6,
   WAKING_FIRST = 7,
@@ -35,7 +35,8 @@ struct bundle {
   struct st_field compact;
 };
 
-/* Where a bundle's events are queued. */
+/* The importer that gets the events of a bundle, and the bundle's CPU and
+ * clock. */
 struct target {
   struct st_importer* m;
   uint32_t cpu, generation;
@@ -64,8 +65,8 @@ static void read_header(struct bundle* b, const uint8_t* data, size_t size) {
   }
 }
 
-/* Returns the id of the bundle's clock.  A clock of the kernel alone is
- * compared with BOOTTIME by the bundle's pair of timestamps. */
+/* Returns the id of the bundle's clock.  If the clock isn't BOOTTIME, the
+ * bundle's pair of timestamps is added as a snapshot of both clocks. */
 static uint64_t clock_of(struct st_importer* m, const struct bundle* b,
                          uint32_t sequence) {
   uint64_t clock = ST_CLOCK_BOOTTIME;
@@ -84,7 +85,8 @@ static uint64_t clock_of(struct st_importer* m, const struct bundle* b,
   return clock;
 }
 
-/* Queues an event of a CPU.  Returns false if its clock is unknown. */
+/* Queues an event of a CPU.  Returns false if its timestamp can't be
+ * converted. */
 static bool push(const struct target* t, enum st_queue_kind kind, int64_t ts,
                  struct st_event event) {
   struct st_importer* m = t->m;
@@ -123,7 +125,7 @@ static void read_event(const struct target* t, struct st_field event) {
   }
 }
 
-/* The positions in the arrays of a compact form. */
+/* The read positions in the arrays of CompactSched, by field number. */
 struct arrays {
   const uint8_t *at[COMPACT_FIELDS], *end[COMPACT_FIELDS];
 };
@@ -138,7 +140,7 @@ static bool next(struct arrays* a, uint32_t field, uint64_t* value) {
   return a->at[field] != NULL;
 }
 
-/* Counts those of the five arrays that have not been read to their ends. */
+/* Returns how many of the five arrays have unread elements. */
 static uint32_t count_open(const struct arrays* a, const uint32_t fields[5]) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < 5; i++)
@@ -146,8 +148,9 @@ static uint32_t count_open(const struct arrays* a, const uint32_t fields[5]) {
   return count;
 }
 
-/* Reads an element of each of the five arrays, and one of the flags, which may
- * be missing.  Returns false if one is malformed. */
+/* Reads an element of each of the five arrays into `row`.  For wakeups, also
+ * reads an element of the flags; without one, it is 0.  Returns false if an
+ * element is malformed. */
 static bool next_row(struct arrays* a, const uint32_t fields[5],
                      uint64_t row[6]) {
   for (uint32_t i = 0; i < 5; i++) {
@@ -203,7 +206,8 @@ static void read_compact(const struct target* t, struct st_field compact) {
     if (!f.data)
       continue;
     if (f.number == COMPACT_STRINGS) {
-      /* In the arena, so that a failed allocation does not leak it. */
+      /* The list is in the arena, so that it is freed even if memory is
+       * exhausted. */
       if (strings.size == strings.capacity) {
         uint32_t capacity = strings.capacity * 2 + 64;
         st_string* grown =
@@ -224,7 +228,8 @@ static void read_compact(const struct target* t, struct st_field compact) {
   read_rows(t, &a, &strings, false);
 }
 
-/* Reads from when on the CPU's events are complete, in its first bundle. */
+/* Reads the time from which on the CPU's events are complete, if this is the
+ * first bundle of the CPU. */
 static void read_start(const struct target* t, const struct bundle* b) {
   struct st_ftrace* ftrace = &t->m->ftrace;
   uint32_t* is_seen = st_map_at(&ftrace->seen_cpus, t->cpu);

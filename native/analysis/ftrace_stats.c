@@ -1,4 +1,4 @@
-/* Reads FtraceStats: statistics and errors of the kernel's trace. */
+/* Reads FtraceStats: the statistics and errors of the kernel's tracing. */
 #include <string.h>
 
 #include "core/fields.h"
@@ -18,8 +18,8 @@ enum {
   PHASE_END = 2,
 };
 
-/* The statistics of a CPU, by their fields in FtraceCpuStats; those that have a
- * difference between end and start. */
+/* The names of a CPU's statistics, by field number in FtraceCpuStats: at the
+ * start, at the end, and of the difference (NULL if there is none). */
 static const struct {
   const char *begin, *end, *difference, *severity;
 } kCpuStats[] = {
@@ -44,7 +44,8 @@ static const struct {
 
 enum { CPU = 1, FIRST = 2, OLDEST = 6, NOW = 7, FIELDS = 10 };
 
-/* Converts seconds to ns. */
+/* Converts seconds, in the bits of a double, to ns.  Values out of range become
+ * INT64_MAX or INT64_MIN. */
 static int64_t to_ns(uint64_t bits) {
   double seconds;
   memcpy(&seconds, &bits, sizeof seconds);
@@ -87,7 +88,8 @@ static void append(struct errors* e, const char* text, size_t size) {
   e->size += size;
 }
 
-/* Adds an error to the text; a list of events has one per line. */
+/* Appends an error to the text.  Each name of an event has a line of its
+ * own. */
 static void add_error(struct st_importer* m, struct errors* e,
                       struct st_field f) {
   const char* label = f.number == FAILED_EVENTS    ? "Ftrace event failed: "
@@ -105,8 +107,8 @@ static void add_error(struct st_importer* m, struct errors* e,
     append(e, "\n", 1);
 }
 
-/* Reads the errors at the start: those of the first packet of a sequence that
- * has any. */
+/* Reads the errors of a packet from the start of the recording.  Only the first
+ * packet of a sequence that has errors is used. */
 static void read_errors(struct st_importer* m, uint32_t sequence,
                         const uint8_t* data, size_t size) {
   static const uint32_t kFields[] = {FAILED_EVENTS, UNKNOWN_EVENTS,
@@ -114,7 +116,8 @@ static void read_errors(struct st_importer* m, uint32_t sequence,
   uint32_t* is_known = st_map_at(&m->ftrace.failed_sequences, sequence);
   if (*is_known)
     return;
-  /* A label is at most 32 bytes, and each error has at least 2. */
+  /* A label has at most 32 bytes, and the field of an error at least 2.  So the
+   * text is less than 20 times as long as the packet. */
   struct errors e = {st_bytes_take(&m->arena, size * 20 + 64), 0};
   for (uint32_t i = 0; i < 4; i++) {
     struct st_decoder d;

@@ -25,8 +25,8 @@
  * that aren't read are counted in both cases.  The table stats also counts what
  * is invalid, and what the importer doesn't read yet (`unread_packets`).
  *
- * Memory: the events are kept until they are parsed, about one and a half times
- * the size of the file.
+ * Memory: the events are kept until they are parsed.  They take about one and a
+ * half times the size of the file.
  * Limits: packets of at most 256 MiB.  feed() and finish() return false when
  * memory is exhausted; the importer can only be freed then.
  *
@@ -96,13 +96,13 @@ struct st_importer {
   struct st_map metadata; /* Keys with one value to row + 1. */
   struct st_map stats;    /* Names and indexes to row + 1. */
   int64_t tracing_started, page_size;
-  const char* piece; /* Of JSON. */
+  const char* piece; /* The piece of a JSON trace that is being read. */
   size_t piece_size;
   uint64_t fed_bytes;
   struct st_field trace_stats;
   bool has_trigger, has_clone_trigger;
-  bool is_cut_off; /* Set by the owner: the end of the trace is missing. */
-  bool is_nested;  /* Reads the packets of a compressed packet. */
+  bool is_cut_off; /* The end of the trace is missing; also set by the owner. */
+  bool is_nested;  /* Inside a compressed packet. */
   bool failed, finished;
 };
 
@@ -139,24 +139,26 @@ void st_parse_packet(struct st_importer* m, const struct st_event* e);
  * row: events.c. */
 uint32_t st_add_counter(struct st_importer* m, int64_t ts, uint32_t row,
                         double value);
-/* Reads a piece of a JSON trace; parses an event of it; does what is left at the
- * end: json_events.c. */
+/* These functions read a JSON trace: they queue the events of a piece, parse a
+ * queued event, and finish after the last event: json_events.c. */
 void st_read_json(struct st_importer* m, const char* data, size_t size);
 void st_parse_json(struct st_importer* m, const struct st_event* e);
 void st_finish_json(struct st_importer* m);
-/* Reads a bundle of kernel events, and queues these: ftrace_reader.c. */
+/* Reads a bundle of kernel events, and queues the events.  `sequence` is the
+ * packet's sequence id, `index` the sequence's index: ftrace_reader.c. */
 void st_read_ftrace(struct st_importer* m, uint32_t sequence, uint32_t index,
                     const uint8_t* data, size_t size);
 /* Reads FtraceStats: ftrace_stats.c. */
 void st_read_ftrace_stats(struct st_importer* m, uint32_t sequence,
                           const uint8_t* data, size_t size);
-/* Parses an event of the kernel: ftrace.c. */
+/* Parses a kernel event: ftrace.c. */
 void st_parse_ftrace(struct st_importer* m, const struct st_queue* queue,
                      const struct st_event* e);
 /* Parses a text in the form of Android's atrace: atrace.c. */
 void st_parse_atrace(struct st_importer* m, int64_t ts, uint32_t tid,
                      const uint8_t* text, size_t size);
-/* Returns the row of a counter of a device, named after it: sys_stats.c. */
+/* Returns the row of a device's counter track.  Its name is that of the device
+ * with the suffix: sys_stats.c. */
 uint32_t st_device_counter_row(struct st_importer* m, const char* type,
                                const char* suffix, struct st_field device);
 /* Parses SysStats: sys_stats.c. */
@@ -165,17 +167,18 @@ void st_parse_sys_stats(struct st_importer* m, const struct st_event* e);
 void st_read_system_info(struct st_importer* m, const uint8_t* data,
                          size_t size);
 void st_read_cpu_info(struct st_importer* m, const uint8_t* data, size_t size);
-/* Sets the value of a statistic, which may have an index: totals.c. */
+/* Sets the value of a statistic; `index` is ST_NO_INDEX if it has none:
+ * totals.c. */
 enum { ST_NO_INDEX = -1 };
 void st_set_stat(struct st_importer* m, const char* name, int64_t index,
                  const char* severity, const char* source, int64_t value);
-/* Returns the value; 0 if it has not been set. */
+/* Returns the value of a statistic; 0 if it has not been set. */
 int64_t st_get_stat(struct st_importer* m, const char* name, int64_t index);
-/* These functions read what the service writes: service_packets.c. */
+/* These functions read packets of the tracing service: service_packets.c. */
 void st_read_service_event(struct st_importer* m, int64_t ts,
                            struct st_field event);
 void st_read_config(struct st_importer* m, struct st_field config);
-/* Counts the losses of each buffer's sequences up to here. */
+/* For each buffer, sums the losses that its sequences had up to this packet. */
 void st_count_losses(struct st_importer* m, struct st_field trace_stats);
 void st_parse_trigger(struct st_importer* m, const struct st_event* e);
 /* Fills the tables stats and metadata: totals.c. */

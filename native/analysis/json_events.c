@@ -1,4 +1,4 @@
-/* Queues the events of JSON traces, and parses them in the order of time. */
+/* Queues the events of a JSON trace, and parses them in the order of time. */
 #include <string.h>
 
 #include "importer.h"
@@ -14,8 +14,9 @@ struct parsed {
   st_string name, category;
 };
 
-/* Queues an event.  At the same time, ends come first, then complete slices,
- * the longer ones before the shorter ones. */
+/* Queues an event.  Of the events with the same timestamp, ends are parsed
+ * first, then complete slices, longer ones before shorter ones, then the
+ * others. */
 static void queue_event(void* context, const char* text, size_t size) {
   struct st_importer* m = context;
   struct st_json_fields e;
@@ -48,7 +49,8 @@ static st_string string_of(struct st_importer* m, struct st_json text) {
              : 0;
 }
 
-/* Returns a pid or tid; a text stands for its number in the pool. */
+/* Returns a pid or tid; 0 if the value is invalid.  A text is replaced by its
+ * number in the string pool. */
 static uint32_t number_of(struct st_importer* m, struct st_json value) {
   if (value.kind == ST_JSON_TEXT)
     return st_json_string(&m->storage.strings, value);
@@ -129,8 +131,8 @@ static void add_leaf(struct st_importer* m, const struct st_json_key* k,
   st_arg_list_add(args, arg);
 }
 
-/* Adds the members of a container as arguments, and those of the containers
- * inside; their keys begin with `k`. */
+/* Adds the members of a container, and of the containers in it, as arguments.
+ * Their keys begin with `k`. */
 static void add_members(struct st_importer* m, struct st_json_key* k,
                         struct st_json container, uint32_t depth,
                         struct st_arg_list* args) {
@@ -172,7 +174,7 @@ static void set_time(struct st_importer* m, uint32_t row, uint32_t column,
                  st_int(value));
 }
 
-/* Adds the flows that an event's own fields name. */
+/* Adds the flow that is given by bind_id, flow_in and flow_out of an event. */
 static void add_own_flow(struct st_importer* m, const struct parsed* p,
                          uint32_t track) {
   uint64_t id;
@@ -189,7 +191,8 @@ static void add_own_flow(struct st_importer* m, const struct parsed* p,
     m->flows.without_direction++;
 }
 
-/* Begins a slice, and ends the flows that wait for one on its track. */
+/* Begins a slice, which ends the flows that wait for a slice on its track.
+ * Returns its row. */
 static uint32_t begin(struct st_importer* m, const struct parsed* p,
                       uint32_t track, int64_t dur, st_string name) {
   struct st_arg_list* args;
@@ -252,8 +255,8 @@ static uint64_t hash_id(struct st_importer* m, const struct parsed* p,
   return st_mix(st_mix(p->category ^ (uint64_t)id.is_text << 40) ^ number);
 }
 
-/* Returns the row of an asynchronous slice.  Slices with the same id are on the
- * track that is named after the first of them. */
+/* Returns the row of an asynchronous slice's track.  Slices with the same id
+ * share a track, which is named after the first of them. */
 static uint32_t async_track(struct st_importer* m, const struct parsed* p,
                             uint64_t cookie, bool is_local) {
   uint32_t upid = st_process_get(&m->processes, p->pid);
@@ -336,7 +339,8 @@ static void parse_instant(struct st_importer* m, const struct parsed* p) {
   begin(m, p, track, 0, p->name);
 }
 
-/* Returns the name of a counter: that of the event, its id, and the member. */
+/* Returns the name of a counter: the names of the event and of the member, with
+ * the event's id between them if it is a text. */
 static st_string counter_name(struct st_importer* m, const struct parsed* p,
                               struct st_json member) {
   struct st_json_key* k = &m->json.key;
@@ -353,8 +357,8 @@ static st_string counter_name(struct st_importer* m, const struct parsed* p,
   return st_string_add(&m->storage.strings, k->text, k->size);
 }
 
-/* Adds a row per member.  Its track is set at the end of the trace, when the
- * thread's process is known. */
+/* Adds a row for each member of the event's args.  The tracks of the rows are
+ * set after the last event, when the threads' processes are known. */
 static void parse_counters(struct st_importer* m, const struct parsed* p) {
   struct st_json_members in = st_json_members(p->e.args);
   struct st_json name, value;

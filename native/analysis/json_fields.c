@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* Converts microseconds to nanoseconds.  Numbers may be in a text. */
+/* Converts microseconds, which may be a number or a text with a number, to
+ * nanoseconds.  Returns false if the value is neither. */
 static bool read_time(struct st_json value, int64_t* ns) {
   if (value.kind == ST_JSON_TEXT)
     value = st_json_number(value);
@@ -13,7 +14,7 @@ static bool read_time(struct st_json value, int64_t* ns) {
   double us = value.f * 1000;
   if (value.kind != ST_JSON_REAL || !(us > -9.2e18 && us < 9.2e18))
     return false;
-  /* A fraction is rounded, away from 0. */
+  /* Rounded to the nearest integer; halves are rounded away from 0. */
   *ns = (int64_t)(us + (us < 0 ? -0.5 : 0.5));
   return true;
 }
@@ -106,7 +107,8 @@ bool st_json_fields_read(struct st_json_fields* e, const char* text,
          e->has_ts;
 }
 
-/* Reads the id of a flow: a number, or a hexadecimal text. */
+/* Reads the id of a flow, which is a number or a text with hexadecimal
+ * digits. */
 bool st_json_flow_id(struct st_json_id id, uint64_t* number) {
   *number = id.number;
   if (!id.is_known || !id.is_text)

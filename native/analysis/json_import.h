@@ -1,4 +1,4 @@
-/* JSON import: the state that the events of a JSON trace share. */
+/* JSON import: the state of the import of a JSON trace. */
 #pragma once
 
 #include "json_reader.h"
@@ -6,13 +6,14 @@
 
 enum { ST_JSON_MAX_KEY = 4096 };
 
-/* The key of an argument while arguments are added; longer ones are cut. */
+/* The key of an argument, while arguments are added.  Longer keys are cut
+ * off. */
 struct st_json_key {
   char text[ST_JSON_MAX_KEY], flat[ST_JSON_MAX_KEY];
   size_t size, flat_size;
 };
 
-/* A counter's row, whose track is set at the end. */
+/* A row of the table counter, whose track is set after the last event. */
 struct st_json_counter {
   uint32_t row, utid;
   st_string name;
@@ -23,6 +24,7 @@ struct st_json_import {
   struct st_json_reader reader;
   struct st_json_key key;
   ST_ARRAY(struct st_json_counter) counters;
-  struct st_map first_names; /* Of asynchronous slices: id to name + 1. */
+  struct st_map first_names; /* Asynchronous slices: id to first name + 1. */
+  /* Events that can't be read, and events or values that can't be imported. */
   uint64_t invalid, unusable;
 };

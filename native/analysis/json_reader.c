@@ -25,7 +25,7 @@ static void keep(struct st_json_reader* r, const char* data, size_t size) {
   r->kept.size += (uint32_t)size;
 }
 
-/* Enters a container or text, whose first character comes next. */
+/* Sets the state, and resets the data of the previous state. */
 static void enter(struct st_json_reader* r, enum st_json_state state) {
   r->state = state;
   r->depth = 0;
@@ -33,8 +33,8 @@ static void enter(struct st_json_reader* r, enum st_json_state state) {
   r->kept.size = 0;
 }
 
-/* Moves behind the event at `at`.  Returns its end; NULL if it is not
- * complete. */
+/* Returns the end of the event that continues at `at`; NULL if the event
+ * doesn't end in this piece. */
 static const char* scan_event(struct st_json_reader* r, const char* at,
                               const char* end) {
   for (; at < end; at++) {
@@ -75,7 +75,8 @@ static const char* read_event(struct st_json_reader* r, const char* at,
   return last;
 }
 
-/* Skips a character of a value up to the comma or bracket behind it. */
+/* Skips a character of a value.  The comma or bracket after the value ends
+ * it. */
 static void skip_character(struct st_json_reader* r, char c) {
   if (r->in_text || c == '"') {
     if (r->is_escaped)

@@ -12,8 +12,8 @@ static void skip_space(const char** at, const char* end) {
     ++*at;
 }
 
-/* Returns the end of a text that begins at its first quote: its last quote;
- * NULL if there is none. */
+/* Returns the position of a text's closing quote; NULL if it is missing.  `at`
+ * is the opening quote.  Sets *has_escapes if there are escapes. */
 static const char* end_of_text(const char* at, const char* end,
                                bool* has_escapes) {
   for (at++; at < end; at++) {
@@ -64,7 +64,7 @@ static bool is_number_character(char c) {
          c == 'e' || c == 'E';
 }
 
-/* Converts a number that is no integer of 64 bits. */
+/* Converts a number that is not an integer, or too large for 64 bits. */
 static struct st_json read_real(const char* text, size_t size) {
   char copy[64], *end;
   if (size >= sizeof copy)
@@ -165,7 +165,7 @@ bool st_json_is(struct st_json text, const char* expected) {
          memcmp(text.data, expected, text.size) == 0;
 }
 
-/* Reads four hexadecimal digits; -1 if they are missing. */
+/* Returns the value of four hexadecimal digits; -1 if they are missing. */
 static int32_t read_hex(const char* p, const char* end) {
   int32_t value = 0;
   if (end - p < 4)
@@ -183,8 +183,8 @@ static int32_t read_hex(const char* p, const char* end) {
   return value;
 }
 
-/* Writes a character as UTF-8.  Half of a surrogate pair becomes invalid bytes,
- * which the pool replaces. */
+/* Writes a character as UTF-8, and returns the end.  Half of a surrogate pair
+ * becomes invalid bytes, which the string pool replaces. */
 static char* put_character(char* out, uint32_t c) {
   if (c < 0x80) {
     *out++ = (char)c;
@@ -198,7 +198,9 @@ static char* put_character(char* out, uint32_t c) {
   return out;
 }
 
-/* Replaces the escape behind a backslash at *at. */
+/* Writes the character of an escape sequence, and returns the end.  *at is the
+ * character after the backslash; it is moved to the last one of the sequence.
+ */
 static char* put_escape(char* out, const char** at, const char* end) {
   static const char kLetters[] = "bfnrt", kControls[] = "\b\f\n\r\t";
   char c = **at;

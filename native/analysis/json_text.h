@@ -24,8 +24,8 @@ enum st_json_kind {
 
 struct st_json {
   enum st_json_kind kind;
-  bool has_escapes; /* Of a text. */
-  const char* data; /* A text between its quotes; the inside of a container. */
+  bool has_escapes; /* Whether a text has escapes. */
+  const char* data; /* The characters between quotes or brackets. */
   size_t size;
   union {
     int64_t i;
@@ -38,18 +38,19 @@ struct st_json_members {
   bool has_keys;
 };
 
-/* Reads the value at *at, and moves *at behind it. */
+/* Reads the value at *at, and moves *at to its end. */
 struct st_json st_json_read(const char** at, const char* end);
-/* Returns the members of an object, or the elements of an array; no other kind
- * has any. */
+/* Returns the members of an object, or the elements of an array.  Values of
+ * other kinds have none. */
 struct st_json_members st_json_members(struct st_json container);
-/* Reads the next one; the key of an element has no text.  Returns false at the
- * end, or if the text is malformed. */
+/* Reads the next member or element.  The key of an element is ST_JSON_NONE.
+ * Returns false at the end, or if the text is malformed. */
 bool st_json_next(struct st_json_members* m, struct st_json* key,
                   struct st_json* value);
-/* Returns whether a text without escapes is equal to `expected`. */
+/* Returns whether a text is equal to `expected`; escapes are not replaced. */
 bool st_json_is(struct st_json text, const char* expected);
 /* Adds a text to the pool, with its escapes replaced. */
 st_string st_json_string(struct st_string_pool* p, struct st_json text);
-/* Reads a number from a text. */
+/* Returns the number that a text contains; ST_JSON_NONE if it contains anything
+ * else. */
 struct st_json st_json_number(struct st_json text);

@@ -79,7 +79,8 @@ struct st_byte_arena {
   size_t left; /* The unused bytes at the end of the last block. */
 };
 
-/* Returns freed memory to the system, as far as the allocator keeps it. */
+/* Returns freed memory, which the allocator keeps, to the system (only with
+ * glibc). */
 void st_memory_trim(void);
 
 void* st_bytes_take(struct st_byte_arena* a, size_t size);

@@ -52,7 +52,7 @@ static void store_content(struct packet* p, struct st_field f) {
     case FIELD(TRACE_UUID):
     case FIELD(TRACE_PROVENANCE):
     case FIELD(SYNCHRONIZATION_MARKER):
-    case FIELD(UI_STATE): /* Of no use for queries. */
+    case FIELD(UI_STATE): /* Not needed for queries. */
       break;
     default:
       p->content = f;

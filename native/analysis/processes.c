@@ -70,8 +70,9 @@ bool st_thread_is_alive(const struct st_processes* p, uint32_t utid) {
   return !process->has_ended && (!current || current - 1 == thread->upid);
 }
 
-/* Returns the newest thread of a tid that is alive and may belong to the
- * process, or to any if upid is ST_NO_ROW.  ST_NO_ROW if there is none. */
+/* Returns the newest thread of a tid that is alive.  Its process must be `upid`
+ * or unknown; if upid is ST_NO_ROW, it may be any.  Returns ST_NO_ROW if there
+ * is no such thread. */
 static uint32_t find_thread(const struct st_processes* p, int64_t tid,
                             uint32_t upid) {
   uint32_t at = st_map_get(&p->by_tid, (uint64_t)tid);
@@ -108,8 +109,9 @@ static void set_parent(struct st_processes* p, uint32_t child,
   st_table_set(process_table(p), child, ST_PROCESS_parent_upid, st_int(parent));
 }
 
-/* Applies the associations of a thread whose process has become known: binds
- * the threads of the same process, whose associations are applied then. */
+/* Applies the associations of a thread whose process has become known.  Threads
+ * of the same process are bound to it; then their associations are applied,
+ * too. */
 static void resolve(struct st_processes* p, uint32_t utid, uint32_t upid) {
   p->resolved.size = 0;
   *ST_PUSH(&p->resolved) = utid;
@@ -162,7 +164,7 @@ uint32_t st_thread_restart(struct st_processes* p, uint32_t utid) {
   return started;
 }
 
-/* Forgets the threads that had this tid. */
+/* Removes the threads that had this tid from lookups. */
 static void forget_tid(struct st_processes* p, int64_t tid) {
   *st_map_at(&p->by_tid, (uint64_t)tid) = 0;
 }

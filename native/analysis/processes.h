@@ -41,7 +41,8 @@ struct st_process {
   struct st_arg_list args;
 };
 
-/* What is known of a thread whose process is not known yet. */
+/* A fact about a thread whose process is unknown.  It is applied when the
+ * process becomes known. */
 struct st_association {
   uint32_t next;  /* The thread's next association, plus 1. */
   uint32_t utid;  /* A thread of the same process; ST_NO_ROW if none. */
@@ -53,14 +54,14 @@ struct st_processes {
   ST_ARRAY(struct st_thread) threads;
   ST_ARRAY(struct st_process) processes;
   ST_ARRAY(struct st_association) associations;
-  ST_ARRAY(uint32_t) resolved;  /* Reused. */
+  ST_ARRAY(uint32_t) resolved;  /* Memory of resolve(). */
   struct st_map by_tid, by_pid; /* The newest row, plus 1. */
   uint64_t errors;
 };
 
 void st_processes_init(struct st_processes* p, struct st_storage* s);
-/* The pid and tid 0 are those of the idle process, as in traces of a system; in
- * JSON they are ids like others. */
+/* Makes the pid and tid 0 those of the idle process, as in traces of a system.
+ * It is not called for JSON traces, where 0 is an id like others. */
 void st_processes_use_idle(struct st_processes* p);
 /* Returns the upid; adds the process and its main thread if they are new. */
 uint32_t st_process_get(struct st_processes* p, int64_t pid);
@@ -69,10 +70,11 @@ uint32_t st_thread_get(struct st_processes* p, int64_t tid, int64_t pid);
 /* Returns the utid of the newest thread of a tid that is alive; ST_NO_ROW if
  * there is none. */
 uint32_t st_thread_find(const struct st_processes* p, int64_t tid);
-/* The same, but adds a thread without a process if there is none. */
+/* The same as st_thread_find, but adds a thread without a process if there is
+ * none. */
 uint32_t st_thread_seen(struct st_processes* p, int64_t tid);
-/* Returns whether neither the thread nor its process has ended or been
- * replaced. */
+/* Returns false if the thread or its process has ended, or if a newer process
+ * has the same pid. */
 bool st_thread_is_alive(const struct st_processes* p, uint32_t utid);
 /* These functions add a row for a thread or process whose id is reused. */
 uint32_t st_thread_restart(struct st_processes* p, uint32_t utid);
@@ -84,9 +86,9 @@ uint32_t st_process_start(struct st_processes* p, int64_t pid, int64_t ts,
                           st_string name);
 /* Ends the newest thread of a tid; if it is a main thread, its process, too. */
 void st_thread_end(struct st_processes* p, int64_t tid, int64_t ts);
-/* Two threads belong to the same process. */
+/* Records that two threads belong to the same process. */
 void st_threads_associate(struct st_processes* p, uint32_t a, uint32_t b);
-/* The process of the thread is the parent of the process `child`. */
+/* Records that the thread's process is the parent of the process `child`. */
 void st_process_set_parent_thread(struct st_processes* p, uint32_t child,
                                   uint32_t utid);
 void st_thread_set_name(struct st_processes* p, uint32_t utid, st_string name,

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Flags of events that are written in an interrupt. */
+/* Flags of kernel events that were recorded in an interrupt. */
 enum { HARD_IRQ = 8, SOFT_IRQ = 16 };
 
 void st_sched_init(struct st_sched* s, struct st_storage* storage,
@@ -75,7 +75,7 @@ static void set_waker(struct st_sched* s, struct st_cell cells[],
     cells[ST_STATE_waker_id] = st_int(last->row);
 }
 
-/* Adds a state without an end.  The waker and the CPU are ST_NO_ROW if there is
+/* Adds a state without an end.  `waker` and `cpu` are ST_NO_ROW if there is
  * none. */
 static void open_state(struct st_sched* s, uint32_t utid, int64_t ts,
                        st_string state, uint32_t cpu, uint32_t waker,

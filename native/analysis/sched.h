@@ -1,11 +1,11 @@
-/* Scheduling: what each CPU ran, and the states of each thread.
+/* Scheduling: the threads that ran on each CPU, and the states of each thread.
  *
  *   CPU 0     a a a b b a      sched_slice: a row per run of a thread
  *   thread a  Running|R|..     thread_state: a row per state of a thread
  *
- * A switch ends the run of one thread and begins that of another; a wakeup
- * makes a sleeping thread runnable.  A switch in the compact form doesn't say
- * which thread it ends: it is the one that the CPU's last switch began.
+ * A switch ends the run of one thread and begins the run of another; a wakeup
+ * makes a sleeping thread runnable.  A switch in the compact form doesn't name
+ * the thread that stops: it is the thread that the CPU's last switch started.
  *
  * The idle thread has no states.
  */
@@ -13,13 +13,15 @@
 
 #include "cpus.h"
 
-/* What a CPU runs; ST_NO_ROW for what is unknown. */
+/* The thread that runs on a CPU, and its row in sched_slice; ST_NO_ROW if
+ * unknown. */
 struct st_running {
   uint32_t slice, utid;
   int64_t pid;
 };
 
-/* The last state of a thread; rows are ST_NO_ROW if it has none. */
+/* The last state of a thread, and the row of its current sleep.  Rows are
+ * ST_NO_ROW if there is none. */
 struct st_last_state {
   uint32_t row, blocked_row;
   st_string state;
@@ -37,23 +39,28 @@ enum { ST_NO_FLAGS = -1 };
 
 void st_sched_init(struct st_sched* s, struct st_storage* storage,
                    struct st_cpus* cpus);
-/* Returns what the CPU runs. */
+/* Returns the entry of the CPU, which is added if it is new. */
 struct st_running* st_sched_running(struct st_sched* s, uint32_t cpu);
-/* Ends the CPU's run, in the state of the thread; 0 if it is unknown. */
+/* Ends the CPU's row in sched_slice.  `state` is the new state of its thread; 0
+ * if it is unknown. */
 void st_sched_end(struct st_sched* s, uint32_t cpu, int64_t ts,
                   st_string state);
+/* Begins a row in sched_slice: the thread runs on the CPU. */
 void st_sched_begin(struct st_sched* s, uint32_t cpu, int64_t ts, uint32_t utid,
                     int32_t priority);
-/* Sets the states of the threads that a switch ends and begins. */
+/* Sets the states of the two threads of a switch: `prev` stops in `state`, and
+ * `next` runs. */
 void st_sched_switch(struct st_sched* s, uint32_t cpu, int64_t ts,
                      uint32_t prev, st_string state, uint32_t next);
-/* A thread is woken up.  `flags` are those of the event, or ST_NO_FLAGS. */
+/* Makes a woken thread runnable.  If the thread was awake already, adds a
+ * spurious wakeup.  `flags` are those of the event, or ST_NO_FLAGS. */
 void st_sched_wake(struct st_sched* s, int64_t ts, uint32_t utid,
                    uint32_t waker, int32_t flags);
-/* A thread has been created. */
+/* Makes a created thread runnable. */
 void st_sched_new(struct st_sched* s, int64_t ts, uint32_t utid,
                   uint32_t creator);
-/* Says why the thread's last sleep began; `function` is 0 if it is unknown. */
+/* Stores why the thread's current sleep began; `function` is the kernel
+ * function that blocked it, 0 if unknown. */
 void st_sched_blocked(struct st_sched* s, uint32_t utid, bool io_wait,
                       st_string function);
 void st_sched_free(struct st_sched* s);

@@ -1,5 +1,5 @@
-/* Reads the packets of the tracing service: events of the session, its config,
- * triggers, and losses by buffer. */
+/* Reads the packets of the tracing service: events and config of the session,
+ * triggers, and the losses of each buffer. */
 #include <string.h>
 
 #include "core/fields.h"
@@ -32,8 +32,8 @@ enum {
   WRITER_BUFFER = 4,
 };
 
-/* Returns the last field of a number in a message; its number is 0 if there is
- * none. */
+/* Returns the last field with this number in a message.  The number of the
+ * returned field is 0 if there is none. */
 static struct st_field find(struct st_field message, uint32_t number) {
   struct st_decoder d;
   struct st_field f, found = {0};

@@ -93,7 +93,8 @@ static bool is_inside_group(const struct work* w, uint32_t row) {
   return false;
 }
 
-/* Adds times, whose sum may be too large in a damaged trace: it wraps then. */
+/* Adds a time to a sum.  In a damaged trace the sum may be too large; it wraps
+ * then. */
 static void add(int64_t* sum, int64_t time) {
   *sum = (int64_t)((uint64_t)*sum + (uint64_t)time);
 }

@@ -27,7 +27,8 @@ struct st_open_slice {
 struct st_slice_stack {
   struct st_open_slice* slices;
   uint32_t size, used, capacity; /* Entries up to `used` own their args. */
-  /* Of a track without nesting: a begin is only counted while a slice is open. */
+  /* Of a track whose slices don't nest: while one is open, further begins are
+   * only counted. */
   bool is_flat;
   int64_t begins, last_begin;
 };
@@ -51,8 +52,9 @@ struct st_slices {
 uint32_t st_slice_begin(struct st_slices* s, uint32_t track, int64_t ts,
                         int64_t dur, st_string category, st_string name,
                         struct st_arg_list** args);
-/* The same, on a track whose slices don't nest: a begin inside a slice is only
- * counted, in the arguments of that slice.  Returns ST_NO_ROW for it. */
+/* The same, on a track whose slices don't nest.  While a slice is open, a
+ * further begin is only counted, in the arguments of the open slice, and
+ * ST_NO_ROW is returned. */
 uint32_t st_slice_begin_flat(struct st_slices* s, uint32_t track, int64_t ts,
                              st_string name, struct st_arg_list** args);
 /* Stores the values of the thread's clocks at the begin of a slice.  The

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* After so many freed blocks, their memory is returned to the system. */
+/* Memory is returned to the system each time this many blocks were freed. */
 enum { TRIM_BLOCKS = 16 };
 
 static uint32_t add_queue(struct st_sorter* s, enum st_queue_kind kind,
@@ -14,7 +14,8 @@ static uint32_t add_queue(struct st_sorter* s, enum st_queue_kind kind,
 
 static struct st_queue* queue_of(struct st_sorter* s, enum st_queue_kind kind,
                                  uint32_t cpu) {
-  while (s->queues.size < ST_QUEUE_FTRACE) /* These have fixed numbers. */
+  /* Queues of these kinds have fixed numbers. */
+  while (s->queues.size < ST_QUEUE_FTRACE)
     add_queue(s, (enum st_queue_kind)s->queues.size, 0);
   if (kind < ST_QUEUE_FTRACE)
     return &s->queues.data[kind];
@@ -25,7 +26,7 @@ static struct st_queue* queue_of(struct st_sorter* s, enum st_queue_kind kind,
   return &s->queues.data[s->by_cpu[kind].data[cpu]];
 }
 
-/* Copies the data of an event, and the numbers behind it. */
+/* Copies the data of an event, followed by its tail. */
 static void copy_data(struct st_event_block* block, struct st_event* e,
                       const void* tail, size_t tail_size) {
   size_t size = ((size_t)e->size + 7) & ~(size_t)7;
@@ -81,7 +82,7 @@ static bool is_after(const struct st_queue* q, uint32_t a, uint32_t b,
   return x->ts > y->ts || (by_rank && x->ts == y->ts && rank(x) > rank(y));
 }
 
-/* Merges two sorted parts: from `start` to `middle`, and from there to `end`. */
+/* Merges two sorted parts: `start` to `middle`, and `middle` to `end`. */
 static void merge(const struct st_queue* q, const uint32_t* from, uint32_t* to,
                   uint64_t start, uint64_t middle, uint64_t end, bool by_rank) {
   uint64_t a = start, b = middle;
@@ -92,7 +93,8 @@ static void merge(const struct st_queue* q, const uint32_t* from, uint32_t* to,
   }
 }
 
-/* Sorts events by their timestamps; equal ones keep their order. */
+/* Sorts events by timestamp, and then by rank if `by_rank`.  Equal events keep
+ * their order. */
 static void sort(struct st_queue* q, bool by_rank) {
   uint32_t n = q->size;
   bool is_sorted = true;
@@ -148,7 +150,8 @@ static bool is_before(const struct st_sorter* s, uint32_t a, uint32_t b) {
   return x < y || (x == y && a < b);
 }
 
-/* Moves the queue at the heap's place i down, below earlier ones. */
+/* Moves the queue at index i of the heap down, below queues that are
+ * earlier. */
 static void sift_down(struct st_sorter* s, uint32_t i) {
   uint32_t* heap = s->heap.data;
   for (;;) {
@@ -166,7 +169,8 @@ static void sift_down(struct st_sorter* s, uint32_t i) {
   }
 }
 
-/* Returns the time at which the first of the other queues begins. */
+/* Returns the earliest time of the queues other than the first one of the
+ * heap. */
 static int64_t limit(const struct st_sorter* s) {
   int64_t limit = INT64_MAX;
   for (uint32_t i = 1; i <= 2 && i < s->heap.size; i++) {
@@ -176,7 +180,8 @@ static int64_t limit(const struct st_sorter* s) {
   return limit;
 }
 
-/* Parses the events of a queue up to a time, and frees blocks. */
+/* Parses the events of a queue up to the time `end`, and frees blocks whose
+ * events are parsed. */
 static void parse_until(struct st_queue* q, int64_t end, st_parse* parse,
                         void* context) {
   while (q->next < q->size) {

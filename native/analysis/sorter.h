@@ -1,21 +1,22 @@
 /* Sorter: queues of events, which are parsed in the order of their time.
  *
- * Problem: the writers of a trace, and the kernel's buffers of each CPU, are
- * sorted, or nearly; the trace is not.  Events of the same time have to be
- * parsed in Perfetto's order, because it decides which ids rows get.
+ * Problem: the events of one writer, or of one CPU, are sorted by time, or
+ * nearly sorted; the events of the trace are not.  Events of the same time have
+ * to be parsed in Perfetto's order, because the order decides the ids of rows.
  *
- *   packets        10  40           each queue is sorted by time, then merged:
- *   track events   20  30  40       the queue that begins first is parsed up to
- *   CPU 0          15  25           the time at which another one begins
+ *   packets        10  40          each queue is sorted, then all are merged:
+ *   track events   20  30  40      the queue with the earliest event is parsed
+ *   CPU 0          15  25          up to the time of the next queue's event
  *
- * Queues of equal time are parsed in the order of their numbers.
+ * Events of equal time are parsed in the order of their queues' numbers.
  */
 #pragma once
 
 #include "string_pool.h"
 
-/* Packets, track events and events of JSON have one queue each.  The others exist for each
- * CPU: events of the kernel, and those in the compact form. */
+/* Packets, track events and JSON events have one queue each.  Kernel events
+ * have queues for each CPU: one for events, and one each for the compact forms
+ * of switches and wakeups. */
 enum st_queue_kind {
   ST_QUEUE_PACKETS,
   ST_QUEUE_EVENTS,
@@ -35,10 +36,11 @@ struct st_event {
       st_string comm;
     };
   };
-  /* Of the data; the state of a compact switch, the flags of a wakeup. */
+  /* The size of the data; the state of a compact switch; the flags of a compact
+   * wakeup. */
   uint32_t size : 31;
-  /* Behind the data are numbers: the values of a track event's counters, or the
-   * rank of an event of JSON among those of equal time. */
+  /* The data is followed by a tail: the values of a track event's counters, or
+   * the rank of a JSON event among the events of equal time. */
   uint32_t has_tail : 1;
   union {
     uint32_t generation; /* Of a track event, or an event of the kernel. */
@@ -47,7 +49,7 @@ struct st_event {
   };
 };
 
-/* Returns the numbers behind an event's data; NULL if there are none. */
+/* Returns the tail of an event's data; NULL if there is none. */
 static inline const void* st_event_tail(const struct st_event* e) {
   return e->has_tail ? e->data + (((size_t)e->size + 7) & ~(size_t)7) : NULL;
 }
@@ -64,10 +66,10 @@ struct st_event_block {
 
 struct st_queue {
   ST_ARRAY(struct st_event_block*) blocks;
-  uint32_t* order; /* The events by time; NULL if they are sorted. */
+  uint32_t* order; /* Numbers of the events, by time; NULL if sorted. */
   uint32_t size;
   uint32_t next;  /* The first event that has not been parsed. */
-  uint32_t freed; /* Blocks. */
+  uint32_t freed; /* The number of freed blocks. */
   uint32_t cpu;
   enum st_queue_kind kind;
 };
@@ -83,7 +85,7 @@ struct st_sorter {
  * one queue. */
 void st_sorter_push(struct st_sorter* s, enum st_queue_kind kind, uint32_t cpu,
                     struct st_event event);
-/* The same, with numbers behind the data; tail is NULL if there are none. */
+/* The same, with a tail; `tail` is NULL if there is none. */
 void st_sorter_push_with(struct st_sorter* s, enum st_queue_kind kind,
                          uint32_t cpu, struct st_event event, const void* tail,
                          size_t tail_size);

@@ -225,8 +225,8 @@ static void parse_disk(struct st_importer* m, int64_t ts, struct st_field f) {
   add_disk_counter(m, ts, device, "flush_time", "ms", differences[9]);
 }
 
-/* Returns false if the resource is unknown: Perfetto doesn't read the fields
- * behind it then. */
+/* Parses a value of pressure stall information.  Returns false if the resource
+ * is unknown: like Perfetto, the importer ignores the fields after it then. */
 static bool parse_pressure(struct st_importer* m, int64_t ts,
                            struct st_field f) {
   static const char* const kResources[] = {"resource.unspecified",
@@ -292,8 +292,8 @@ static void add_total(struct st_importer* m, int64_t ts, const char* type,
       (double)value);
 }
 
-/* Parses a field of SysStats.  `count` is the number of fields of its number
- * before it.  Returns false if the fields of later kinds aren't read. */
+/* Parses a field of SysStats.  `count` is the number of earlier fields with the
+ * same number.  Returns false if the following fields must be ignored. */
 static bool parse_field(struct st_importer* m, int64_t ts, struct st_field f,
                         uint32_t count) {
   switch (f.number) {
@@ -357,7 +357,7 @@ static bool parse_field(struct st_importer* m, int64_t ts, struct st_field f,
 }
 
 void st_parse_sys_stats(struct st_importer* m, const struct st_event* e) {
-  /* The order of Perfetto's rows. */
+  /* The order in which Perfetto adds the rows. */
   static const uint32_t kOrder[] = {
       MEMINFO,       DEVFREQ,           CPUFREQ_KHZ,   VMSTAT,
       CPU_STAT,      NUM_IRQ,           NUM_SOFTIRQ,   NUM_FORKS,

@@ -1,4 +1,4 @@
-/* Reads SystemInfo and CpuInfo: the kernel and the CPUs of the machine. */
+/* Reads SystemInfo and CpuInfo, which describe the kernel and the CPUs. */
 #include <stdlib.h>
 
 #include "importer.h"
@@ -156,8 +156,9 @@ static void add_cpu(struct st_importer* m, const struct cpu_info* info,
   }
 }
 
-/* CPUs of equal capacity form a cluster; if a CPU has none, those of equal
- * highest frequency; if one has no frequency either, all CPUs. */
+/* Assigns the CPUs to clusters.  CPUs of equal capacity form a cluster, if all
+ * CPUs have a capacity; else CPUs with the same highest frequency, if all have
+ * one; else all CPUs form one cluster. */
 void st_read_cpu_info(struct st_importer* m, const uint8_t* data, size_t size) {
   struct cpu_info* cpus = st_bytes_take(&m->arena, ST_MAX_CPUS * sizeof *cpus);
   bool capacities = true, frequencies = true;

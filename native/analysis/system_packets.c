@@ -397,7 +397,8 @@ static void parse_process_field(struct st_importer* m, int64_t ts, int64_t pid,
   }
 }
 
-/* Chrome's fields of all processes come first. */
+/* The first pass parses Chrome's fields of all processes, the second pass the
+ * other fields. */
 static void parse_stats(struct st_importer* m, const struct st_event* e) {
   for (uint32_t pass = 0; pass < 2; pass++) {
     struct st_decoder d, inner;

@@ -46,15 +46,16 @@ struct st_track_group {
   } * places;
   uint32_t size, capacity;
   uint32_t free_from; /* All places before this one are in use. */
-  /* Of tracks without descriptors: the places of cookies, and the place of
-   * instants; each plus 1. */
+  /* Of tracks without descriptors: cookie to place + 1, and the place of
+   * instants + 1 (0 if there is none). */
   struct st_map by_cookie;
   uint32_t instants;
 };
 
-/* A track without a descriptor.  There is one row per type and dimensions.  A
- * dimension is a text, or a number if the text is 0 and `is_text` isn't set; the
- * dimensions "utid" and "upid" are also stored in these columns. */
+/* A track without a descriptor.  There is one row for each type and set of
+ * dimensions.  The value of a dimension is `text` if this is not 0 or `is_text`
+ * is set, else `number`.  The dimensions "utid" and "upid" are also stored in
+ * the columns of these names. */
 struct st_fixed_track {
   const char* type;
   st_string name;
@@ -73,7 +74,7 @@ struct st_tracks {
   struct st_storage* storage;
   struct st_arg_sets* arg_sets;
   struct st_processes* processes;
-  struct st_cpus* cpus; /* A CPU's track gives the CPU a row. */
+  struct st_cpus* cpus; /* A CPU with a track gets a row. */
   ST_ARRAY(struct st_track) tracks;
   ST_ARRAY(struct st_track_group) groups;
   struct st_map by_uuid;        /* Index + 1. */
@@ -107,12 +108,13 @@ uint32_t st_tracks_thread_row(struct st_tracks* t, uint32_t utid);
 /* Returns the row of a track without a descriptor. */
 uint32_t st_tracks_fixed_row(struct st_tracks* t,
                              const struct st_fixed_track* f);
-/* Returns one of the rows of such a track, which has as many as its overlapping
- * slices need.  The events of a slice have the same cookie. */
+/* Returns the row for an asynchronous slice of such a track.  Slices that
+ * overlap get different rows.  The begin and the end of a slice have the same
+ * cookie. */
 uint32_t st_tracks_async_row(struct st_tracks* t,
                              const struct st_fixed_track* f, uint64_t cookie,
                              enum st_use use);
-/* The same, for slices that don't nest: a cookie has one slice at a time. */
+/* The same, for slices that don't nest: a cookie has at most one open slice. */
 uint32_t st_tracks_flat_row(struct st_tracks* t, const struct st_fixed_track* f,
                             uint64_t cookie, bool is_begin);
 /* Returns the row for the instants of such a track. */

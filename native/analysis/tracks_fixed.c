@@ -1,11 +1,12 @@
-/* Tracks that have no descriptors: of the kernel, of statistics, of JSON. */
+/* Tracks without descriptors: those of kernel events, statistics and JSON. */
 #include <string.h>
 
 #include "tracks.h"
 
 enum { DIMENSIONS = 3 };
 
-/* Returns the id of the set of the dimensions; ST_NO_ROW if there are none. */
+/* Returns the id of the argument set with the dimensions, and with the place
+ * unless it is NULL; ST_NO_ROW if the set is empty. */
 static uint32_t dimension_set(struct st_tracks* t,
                               const struct st_fixed_track* f,
                               const uint32_t* place) {
@@ -101,7 +102,8 @@ static uint32_t add_place(struct st_tracks* t, const struct st_fixed_track* f,
   return place;
 }
 
-/* Returns the place of the cookie, else the first that is free. */
+/* Returns the place of the cookie; without one, the first free place, which is
+ * `size` if all are in use. */
 static uint32_t find_place(struct st_track_group* g, uint64_t cookie) {
   uint32_t known = st_map_get(&g->by_cookie, cookie);
   if (known && g->places[known - 1].uuid == cookie)

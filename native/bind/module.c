@@ -1,7 +1,7 @@
 /* The extension module stretto._native: registers the types and functions of
  * the folders below.
  *
- *   probes/        files of the machine
+ *   probes/        files of the machine, stacks of other processes
  *   flows/         ids and hooks of flow tracing
  *   analysis/      traces as tables
  *   track_event/   categories, slices, tracks

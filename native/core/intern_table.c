@@ -36,8 +36,8 @@ static uint64_t load_8(const uint8_t* data) {
 }
 
 /* Returns a word that contains the last bytes of a string, up to eight.  The
- * loads have constant sizes and may overlap: a copy of variable size would be a
- * call. */
+ * loads have constant sizes and may overlap: a copy of variable size would need
+ * a function call. */
 static uint64_t last_word(const uint8_t* data, size_t size) {
   if (size >= 8)
     return load_8(data + size - 8);

@@ -84,9 +84,9 @@ struct st_life* st_life_take_all(struct st_life_table* t) {
   return all;
 }
 
-/* `next` is the time from which one more is allowed.  Each new one moves `next`
- * forward by 1 s / per_second.  `next` is never more than a second in the
- * past. */
+/* Returns whether one more is allowed now.  `next` is the time from which on
+ * one more is allowed; each one that is allowed moves it forward by 1 s /
+ * per_second.  It is never more than a second in the past. */
 static bool may_add(uint64_t* next, uint64_t per_second, uint64_t now) {
   if (*next + SECOND_NS < now)
     *next = now - SECOND_NS;

@@ -1,11 +1,11 @@
-/* Life table: objects that are traced from a begin to an end that are far
- * apart, by address: asyncio tasks, context managers.
+/* Life table: finds the data of traced objects by their addresses.  These are
+ * objects with a long lifetime, such as asyncio tasks and context managers.
  *
- *   created    the object's life begins
- *   steps      the object runs from time to time; after a step it is suspended
- *   looks      its lane, which writes the object's slices, is brought up to
- *              date; only if the life, and its last wait, are long enough to be
- *              seen
+ *   life    the data of an object from its creation to its end
+ *   step    a time in which the object runs; it is suspended between two steps
+ *   lane    writes the object's slices; made at the first look
+ *   look    an update of the lane before a step, if the life is long enough to
+ *           be shown, and so is the last wait or the time since the last look
  *
  * A table limits the rates of new lives and of new lanes, unless `every` is
  * set.
@@ -23,15 +23,15 @@ enum {
   ST_MIN_LIFE_BUCKETS = 256,
 };
 
-/* The time between two looks at an object that never waits long. */
+/* The time between two looks at an object whose waits are all short. */
 #define ST_LOOK_PERIOD_NS UINT64_C(1000000)
 
 struct st_life {
   struct st_life* next;
   const void* key; /* The address of the object; only compared. */
-  /* References of the caller, who releases them: to the object, to its lane
-   * (NULL until the first look), and to what ends the current step (or NULL).
-   */
+  /* References, which the caller owns: the object, its lane (NULL until the
+   * first look), and an object that reports the end of the current step (or
+   * NULL). */
   void *object, *lane, *step;
   /* `suspended` is the end of the last step, 0 before the first one. */
   uint64_t created, suspended, looked;
@@ -51,22 +51,23 @@ bool st_life_table_init(struct st_life_table* t, uint64_t lives_per_second,
                         bool every);
 /* Returns the life of the object at an address; NULL if it has none. */
 struct st_life* st_life_find(const struct st_life_table* t, const void* key);
-/* Returns a new life.  Returns NULL when out of memory, or if nothing is
- * traced. */
+/* Adds a life and returns it.  Returns NULL when out of memory, or if nothing
+ * is traced. */
 struct st_life* st_life_add(struct st_life_table* t, const void* key,
                             uint64_t created);
-/* Takes a life out of the table.  The caller frees it by free(). */
+/* Removes a life from the table.  The caller frees it with free(). */
 void st_life_take(struct st_life_table* t, struct st_life* life);
-/* Takes all lives out of the table and returns them, linked by `next`.  The
+/* Removes all lives from the table and returns them, linked by `next`.  The
  * table is then as before st_life_table_init(). */
 struct st_life* st_life_take_all(struct st_life_table* t);
 
-/* Whether the rates of new lives and of new lanes are below their limits.  Each
- * `true` counts as a new one.  After a quiet second, as many as are allowed in
- * a second are allowed at once. */
+/* Return whether a new life, or a new lane, is within the limit of the rate at
+ * the time `now`.  Each `true` counts as a new one.  After a second without new
+ * ones, the number for a whole second is allowed at once. */
 bool st_life_may_add(struct st_life_table* t, uint64_t now);
 bool st_life_may_add_lane(struct st_life_table* t, uint64_t now);
-/* Whether a lane that shows what lasts for `least` must be brought up to date
- * now.  `true` for a life without a lane counts as a new lane. */
+/* Returns whether a life needs a look now.  Lives and waits shorter than
+ * `least` ns are not shown.  `true` for a life without a lane counts as a new
+ * lane. */
 bool st_life_needs_look(struct st_life_table* t, const struct st_life* life,
                         uint64_t least, uint64_t now);

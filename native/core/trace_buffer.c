@@ -55,9 +55,9 @@ static void* map(size_t size, int fd) {
   return mmap(NULL, size, protection, MAP_SHARED, fd, 0);
 }
 
-/* Asks the kernel for huge pages.  The first use of memory is a large part of an
- * event's cost, and it takes half the time or less with huge pages.  A kernel
- * without huge pages ignores this. */
+/* Asks the kernel for huge pages.  The page faults at the first use of memory
+ * are a large part of an event's cost; with huge pages they take half the time
+ * or less.  A kernel without huge pages ignores this. */
 static void use_huge_pages(struct st_trace_buffer* b) {
   madvise(b->ring, b->size, MADV_HUGEPAGE);
 }

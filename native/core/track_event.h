@@ -330,9 +330,9 @@ static inline uint8_t* st_put_thread_time(uint8_t* p, uint64_t thread_time_us) {
  * value of TrackEvent.type. */
 enum { ST_BLOCK_LENGTH = 3, ST_BLOCK_TYPE = 5 };
 
-/* Writes the beginning of an event: its time, and then a block at *start.
- * Copies all bytes of the block's array, because a copy of constant size is
- * faster. */
+/* Writes the beginning of an event: its time, and then a block, whose position
+ * is stored in *start.  Returns the end of the block.  Copies all bytes of the
+ * block's array, because a copy of constant size is faster. */
 static inline uint8_t* st_put_block(struct st_sequence* s, uint8_t* p,
                                     uint64_t timestamp,
                                     const struct st_event_block* block,
@@ -345,8 +345,8 @@ static inline uint8_t* st_put_block(struct st_sequence* s, uint8_t* p,
   return p + block->size;
 }
 
-/* Ends an event that begins with a block at `start`.  If fields follow the
- * block, its length is corrected. */
+/* Ends an event with a block at `start`.  Sets the block's length, because
+ * fields may follow the block. */
 static inline void st_finish_block(struct st_sequence* s, uint8_t* start,
                                    uint8_t* end) {
   start[ST_BLOCK_LENGTH] = (uint8_t)(end - start - ST_BLOCK_LENGTH - 1);

@@ -32,12 +32,13 @@
 void st_auto_start(const char* threshold_file);
 /* Starts the sampling thread again after a fork (stack_sampler.h). */
 void st_auto_resume(void);
-/* Called in the child of a fork: all functions are switched on again. */
+/* Starts auto detail in the child of a fork: all functions are switched on
+ * again. */
 void st_auto_begin_in_child(void);
 /* Stops the sampling thread and ends all slices of auto detail.  Called after
  * the interpreter's events were switched off. */
 void st_auto_end_slices(void);
-/* Does the same, and drops what auto detail knows of functions. */
+/* Does the same, and removes all records of functions. */
 void st_auto_stop(void);
 
 /* Handles the beginning of a call of the code.  The frame of the call is the
@@ -54,7 +55,7 @@ bool st_auto_c_call(PyObject* code, PyObject* offset, PyObject* callable);
 /* Handles the end of a call of a C function. */
 void st_auto_c_return(void);
 
-/* Writes an instant event that says how often the stacks were sampled. */
+/* Writes an instant event with the sampling period of the stacks. */
 void st_auto_write_period(void);
 /* Returns a dict with the counts and times of auto detail since its start.
  * Returns NULL with an exception set on failure. */

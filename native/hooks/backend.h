@@ -13,10 +13,10 @@
  * Returns false, with an exception set and nothing registered, on failure. */
 bool st_backend_start(void);
 void st_backend_stop(void);
-/* Makes the interpreter report calls again whose events were disabled. */
+/* Enables all disabled events of calls again. */
 void st_backend_restart(void);
-/* Makes the interpreter report no more calls, at the end of the process.  Only
- * st_backend_stop() may follow. */
+/* Disables all events of calls, at the end of the process.  Only
+ * st_backend_stop() may be called afterwards. */
 void st_backend_silence(void);
 
 /* Finds the threads on which the program has replaced our callbacks, and counts

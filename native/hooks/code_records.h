@@ -70,8 +70,9 @@ uint32_t st_code_records_count(void);
  * GIL. */
 struct st_code_record* st_code_record_at(uint32_t index);
 
-/* Clears all counts, and switches all code on that is not NEVER recorded.  Called
- * in the child of a fork, without a sampling thread. */
+/* Clears all counts, and switches all code on, except code in the state
+ * ST_CODE_NEVER.  Called in the child of a fork, while no sampling thread runs.
+ */
 void st_code_records_restart(void);
 /* Removes all code records.  Called after the sampling thread was stopped. */
 void st_code_records_clear(void);

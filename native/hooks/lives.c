@@ -55,9 +55,8 @@ uint64_t st_lives_begin(struct st_lives* lives) {
   return 0;
 }
 
-/* The life that is found by the object's address may be that of an earlier
- * object, which was destroyed before its life ended.  Such a life is removed.
- */
+/* The life at the object's address may belong to an earlier object, which was
+ * destroyed before its life ended.  Such a life is removed. */
 struct st_life* st_lives_of(struct st_lives* lives, PyObject* object) {
   struct st_life* life = st_life_find(&lives->table, object);
   PyObject* reference = life ? PyWeakref_NewRef(object, NULL) : NULL;
@@ -78,8 +77,8 @@ static PyObject* object_of(const struct st_life* life) {
   return object ? object : Py_NewRef(Py_None);
 }
 
-/* Removes the lives whose objects were destroyed.  A full table is searched,
- * before it grows. */
+/* Removes the lives whose objects were destroyed.  Called before a full table
+ * grows. */
 static void drop_destroyed(struct st_lives* lives) {
   struct st_life_table* t = &lives->table;
   struct st_life* destroyed = NULL;
@@ -140,7 +139,7 @@ void st_lives_resume(struct st_lives* lives, struct st_life* life,
                      PyObject* object, uint64_t now) {
   if (!life->looked)
     life->looked = now;
-  /* Before the first step there is nothing to see. */
+  /* There is nothing to show before the first step. */
   if (life->suspended &&
       st_life_needs_look(&lives->table, life, threshold(lives), now))
     look(lives, life, object, now, true);

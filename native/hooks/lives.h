@@ -1,21 +1,21 @@
-/* Lives: Python objects that are traced from a begin to an end that are far
- * apart (core/life_table.h), with a lane for each that lasts long enough.
+/* Lives: traces Python objects that have a long lifetime (core/life_table.h).
  *
  * A life holds a weak reference to its object.  A lane is a Python object that
- * writes slices:
+ * writes the slices of an object.  Two Python functions use lanes:
  *
  *   look(lane, object, created, looked, suspended, now, resumes) -> lane
- *                     before a step, after a wait long enough to be seen;
- *                     at the end of a recording without a step
+ *                     called before a step that needs a look (`resumes` is
+ *                     True), and at the end of a recording (`resumes` is
+ *                     False); returns the lane for the next call
  *   end(lane, object, created, looked, now)
- *                     when the object's life ends
+ *                     called when the object's life ends
  *
- * `looked` is the time of the last look, at first that of the first step.
- * `suspended` is the end of the last step, 0 before the first one.  `lane` is
- * None at first.
+ * `looked` is the time of the last look, or that of the first step before the
+ * first look.  `suspended` is the end of the last step, 0 before the first one.
+ * `lane` is None until look() has returned one.  Times are in ns.
  *
- * Unless each object has a lane, a lane needs an object as old as the threshold
- * of auto detail.  Other objects are only counted.
+ * Unless `every` is set, an object gets a lane when it is older than the
+ * threshold of auto detail.  Younger objects are only counted.
  *
  * Threads: the GIL guards all lives.  The callbacks may release it, so a life
  * is searched again after each callback.
@@ -40,7 +40,8 @@ bool st_lives_watch(struct st_lives* lives, PyObject* look, PyObject* end,
 void st_lives_unwatch(struct st_lives* lives);
 
 /* Returns the current time, at which the life of a new object begins.  Returns
- * 0 if the object is not traced: it is counted. */
+ * 0 if the object can't be traced, because nothing is traced or the rate is
+ * over its limit; it is counted then. */
 uint64_t st_lives_begin(struct st_lives* lives);
 /* Returns the life of an object; a new one if it has none.  Returns NULL when
  * out of memory, or if the object does not support weak references. */
@@ -48,15 +49,17 @@ struct st_life* st_lives_add(struct st_lives* lives, PyObject* object,
                              uint64_t created);
 /* Returns the life of an object; NULL if it has none. */
 struct st_life* st_lives_of(struct st_lives* lives, PyObject* object);
-/* A step of an object begins.  The life may end meanwhile. */
+/* Handles the beginning of a step.  Python code may run and end the life. */
 void st_lives_resume(struct st_lives* lives, struct st_life* life,
                      PyObject* object, uint64_t now);
-/* A step of an object has ended.  Returns its life; NULL if it has none. */
+/* Handles the end of a step.  Returns the object's life; NULL if it has
+ * none. */
 struct st_life* st_lives_suspend(struct st_lives* lives, PyObject* object,
                                  uint64_t now);
 /* Ends the life of an object. */
 void st_lives_finish(struct st_lives* lives, struct st_life* life,
                      PyObject* object, uint64_t now);
-/* Looks at all objects.  Returns the numbers of objects without a lane: those
- * too short, and those over the limit. */
+/* Looks at all objects.  Returns a tuple of two counts of objects without a
+ * lane: those with too short a life, and those over the limit of the rate.
+ * Returns NULL with an exception set on failure. */
 PyObject* st_lives_look_at_all(struct st_lives* lives);

@@ -30,8 +30,9 @@ static PyObject* step_exited(PyObject* manager, PyObject* Py_UNUSED(ref)) {
 static PyMethodDef kStepEntered = {"step_entered", step_entered, METH_O, NULL};
 static PyMethodDef kStepExited = {"step_exited", step_exited, METH_O, NULL};
 
-/* Calls `ended` when the step that a method has returned is destroyed.  Returns
- * false if the method has returned no coroutine. */
+/* Calls `ended` when the coroutine that a method has returned is destroyed.
+ * Returns false if the manager is not traced, or the method has returned no
+ * coroutine. */
 static bool watch_step(PyObject* manager, PyObject* result,
                        PyMethodDef* ended) {
   struct st_life* life = st_life_find(&managers.table, manager);

@@ -6,8 +6,8 @@
  *
  * A step of an asynchronous context manager is a coroutine, which may be
  * suspended itself.  The step ends when the coroutine is destroyed: `async
- * with` does so as soon as the coroutine has returned.  A weak reference
- * reports it.
+ * with` does so as soon as the coroutine has returned.  The callback of a weak
+ * reference reports this.
  */
 #pragma once
 

@@ -115,7 +115,7 @@ struct st_shown_calls {
   uint32_t begun;
   uint32_t sampled;
   uint32_t generation;
-  /* The time of the event or sample that is handled. */
+  /* The time of the event or sample that is being handled. */
   uint64_t now;
   uint64_t last_event; /* The time of the last event of this thread. */
   /* The time of this thread's last merged sample. */

@@ -401,9 +401,9 @@ static bool wait_for(uint64_t ns) {
   return !stopping;
 }
 
-/* Waits without sleeping.  After a sleep of 50 us the thread has its CPU later,
- * on a busy machine by milliseconds, and the sleep takes half as much CPU time
- * itself. */
+/* Waits without sleeping.  A thread that sleeps for 50 us gets its CPU too
+ * late, on a busy machine by milliseconds.  Nor is the sleep free: it needs
+ * half as much CPU time as this wait. */
 static void await(uint64_t time) {
   while (st_boottime_ns() < time) {
   }

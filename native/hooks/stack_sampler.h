@@ -36,7 +36,7 @@ enum {
   /* A call is shown if it is open in a round, and still open after this time.
    * This is the threshold at the start of the recording. */
   ST_SECOND_LOOK_NS = 50000,
-  ST_KEPT_LOOKS = 1024,
+  ST_KEPT_LOOKS = 1024, /* The number of looks whose times are kept. */
 };
 
 /* The number of rounds since the process began, and the total running and
@@ -51,20 +51,21 @@ struct st_sampler_totals {
 
 extern struct st_sampler_totals st_sampler_totals;
 
-/* Returns the period: the time from one round to the next, as an average over
- * time.  One pause of 10 ms counts as much as ten pauses of 1 ms. */
+/* Returns the average time between two rounds in ns, weighted by time: one
+ * pause of 10 ms has the weight of ten pauses of 1 ms.  Returns 0 before the
+ * second round. */
 uint64_t st_sampling_period_ns(void);
 
-/* A look: the time in which the stacks of all threads, or in a second look of
- * some, were read. */
+/* A look: the stacks of all threads, or in a second look those of some, are
+ * read from `begin` to `end`. */
 struct st_look {
   _Atomic uint64_t begin, end;
 };
 struct st_look_time {
   uint64_t begin, end;
 };
-/* Copies the last looks, up to ST_KEPT_LOOKS, the oldest first, and returns
- * their number. */
+/* Copies the times of the last looks, at most ST_KEPT_LOOKS - 1, the oldest
+ * first.  Returns their number. */
 int st_sampler_looks(struct st_look_time* out);
 
 /* Starts the sampling thread.  Returns false if the system lets no process read

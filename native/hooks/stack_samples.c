@@ -116,8 +116,8 @@ static bool is_movable(const struct st_shown_frame* f) {
   return f->found && !f->written;
 }
 
-/* Returns the earliest begin of a new frame at `index`.  The frames around it
- * that can be moved begin 1 ns after each other, at the earliest. */
+/* Returns the earliest begin of a new frame at `index`.  The outer frames that
+ * can be moved begin at least 1 ns after each other. */
 static uint64_t earliest_begin(const struct st_shown_calls* s, uint32_t index) {
   for (uint32_t i = index; i-- > 0;) {
     const struct st_shown_frame* f = &s->frames[i];
@@ -130,7 +130,8 @@ static uint64_t earliest_begin(const struct st_shown_calls* s, uint32_t index) {
   return index;
 }
 
-/* Moves the begins of frames around the frame at `index` before its begin. */
+/* Moves the begins of outer frames back, so that they are before the begin of
+ * the frame at `index`. */
 static void begin_earlier(struct st_shown_calls* s, uint32_t index) {
   for (uint32_t i = index; i-- > 0 && is_movable(&s->frames[i]);) {
     struct st_shown_frame* f = &s->frames[i];

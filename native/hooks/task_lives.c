@@ -90,8 +90,8 @@ static PyObject* creation_begins(PyObject* Py_UNUSED(module),
   return PyLong_FromUnsignedLongLong(now);
 }
 
-/* Notes that the first step of an eager task has run already, or that the task
- * is older than the recording. */
+/* Sets the times of a task whose first step has already run: an eager task, or
+ * a task that is older than the recording. */
 static void note_earlier_step(struct st_life* life, PyObject* task) {
   PyObject* coroutine = PyObject_CallMethod(task, "get_coro", NULL);
   PyObject* suspended =

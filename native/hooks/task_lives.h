@@ -5,7 +5,7 @@
  *
  * Besides look() and end(), asyncio's tasks have the callback
  *
- *   failed(exception)   when an exception has ended a task, of any age
+ *   failed(exception)   called when an exception has ended a task of any age
  */
 #pragma once
 

@@ -5,7 +5,8 @@
 #define BUNDLE(name) ST_FIELD_FTRACE_EVENT_BUNDLE_##name
 #define COMPACT(name) ST_FIELD_FTRACE_EVENT_BUNDLE_COMPACT_SCHED_##name
 
-/* The fields that every FtraceEvent has. */
+/* The fields that every FtraceEvent has, and the offset of the kernel's
+ * flags. */
 enum { EVENT_TIMESTAMP = 1, EVENT_PID = 2, FLAGS_OFFSET = 2 };
 
 static const uint8_t kColumnFields[ST_COMPACT_COLUMNS] = {
@@ -53,8 +54,8 @@ static int64_t read_signed(const uint8_t* p, size_t size) {
   return (int64_t)(read_unsigned(p, size) << shift) >> shift;
 }
 
-/* The kernel has 12 bits of major number above 20 of minor number; user space
- * splits the minor number. */
+/* Converts a device number from the kernel's form, 12 bits major above 20 bits
+ * minor, to that of user space, which splits the minor number. */
 static uint64_t user_device(uint64_t device) {
   uint64_t major = device >> 20 & 0xFFF, minor = device & 0xFFFFF;
   return (minor & 0xFF) | major << 8 | (minor & ~(uint64_t)0xFF) << 12;
@@ -65,7 +66,7 @@ static void append_string(struct st_message* m, uint32_t number,
   st_message_append_bytes(m, number, text, strnlen((const char*)text, size));
 }
 
-/* Appends what a __data_loc refers to. */
+/* Appends the string or bytes that a __data_loc field refers to. */
 static void append_location(struct st_message* m,
                             const struct st_ftrace_field* f,
                             const struct st_ftrace_record* r) {
@@ -115,7 +116,8 @@ static void append_field(struct st_message* m, const struct st_ftrace_field* f,
 
 /* --- plain events */
 
-/* Returns whether the bundle has, or now gets, the descriptor of an event. */
+/* Writes the descriptor of an event, once in a bundle.  Returns false if the
+ * bundle has no room for it. */
 static bool describe(struct st_ftrace_bundle* b,
                      const struct st_ftrace_event* event, uint16_t id) {
   for (uint32_t i = 0; i < b->generic_count; i++) {
@@ -175,7 +177,7 @@ static void add_column(struct st_ftrace_bundle* b,
 }
 
 /* Adds a row to the columns from `first` on: the time, three numbers, and the
- * name. */
+ * name.  Returns false if the record is too short. */
 static bool add_row(struct st_ftrace_bundle* b,
                     const struct st_ftrace_event* event,
                     const struct st_ftrace_record* r,

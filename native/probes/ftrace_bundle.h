@@ -1,16 +1,18 @@
-/* Ftrace bundles: events of one CPU as the message FtraceEventBundle.
+/* Ftrace bundle: writes events of one CPU as a message FtraceEventBundle.
  *
- *   st_ftrace_bundle_begin(b, table, cpu, &root);
+ *   st_ftrace_bundle_init(b, table);              once
+ *   st_ftrace_bundle_begin(b, cpu, lost_events, previous_end, &root);
  *   st_ftrace_bundle_add_page(b, data, size);     any number of pages
  *   st_ftrace_bundle_end(b);
  *
- * A table says which events are written, and as what.  Events without an entry
- * are left out.  Plain events are messages with a field for each field of the
- * kernel.  Compact events, sched_switch and sched_waking, become columns: their
- * times are differences, and the names of threads are indexes in a table.
+ * The table defines which events are written, and in which form.  Events
+ * without an entry are left out.  Plain events are messages with a field for
+ * each field of the kernel.  Compact events, sched_switch and sched_waking,
+ * become columns: their times are differences, and the names of threads are
+ * indexes in a table.
  *
- * Each string and number is read from the record of the kernel only after its
- * bounds are checked.
+ * The bounds of each string and number are checked before it is read from the
+ * kernel's record.
  */
 #pragma once
 
@@ -18,25 +20,27 @@
 #include "core/packed.h"
 #include "probes/ftrace_page.h"
 
-/* How a field of the kernel is converted. */
+/* The conversion of a field of a kernel event. */
 enum st_ftrace_kind {
   ST_FTRACE_SIGNED,
   ST_FTRACE_UNSIGNED,
   /* A string in an array of bytes, up to a NUL. */
   ST_FTRACE_CHARS,
-  /* The same, up to the end of the record. */
+  /* A string up to a NUL or to the end of the record. */
   ST_FTRACE_REST,
-  /* A string, or bytes, anywhere in the record: low 16 bits offset, high 16
-   * bits size. */
+  /* A string, or bytes, anywhere in the record.  The field (__data_loc) has the
+   * offset in the low 16 bits, and the size in the high 16 bits. */
   ST_FTRACE_LOC_STRING,
   ST_FTRACE_LOC_BYTES,
   /* An array of unsigned numbers of 8 bytes. */
   ST_FTRACE_U64_ARRAY,
-  /* A device number in the kernel's form: 20 bits are the minor number. */
+  /* A device number in the kernel's form, with 20 bits for the minor number. */
   ST_FTRACE_DEVICE,
   ST_FTRACE_KINDS
 };
 
+/* `number` is the field of the message; `offset` and `size` are bytes in the
+ * record. */
 struct st_ftrace_field {
   uint32_t number;
   uint16_t offset, size;
@@ -70,15 +74,16 @@ struct st_ftrace_table {
   size_t count;
 };
 
-/* Whether an event can be read from a table: compact events have the right
- * number, kinds and sizes of fields. */
+/* Returns whether the kinds and sizes of an event's fields are valid.  A
+ * compact event must have exactly the fields of its form. */
 bool st_ftrace_event_is_valid(const struct st_ftrace_event* event);
 
 enum {
   ST_COMM_SIZE = 16,
-  /* A bundle ends when it has more names. */
+  /* A bundle with more names ends after the current page. */
   ST_FTRACE_MANY_NAMES = 64,
-  /* A page of 64 KiB has fewer compact events than the difference. */
+  /* A bundle may exceed the limit above by the names of one page.  A page of 64
+   * KiB has fewer compact events than the difference of the two limits. */
   ST_FTRACE_MAX_NAMES = 4096,
   ST_FTRACE_NAME_SLOTS = 256,
   ST_FTRACE_MAX_GENERIC = 64,
@@ -110,9 +115,10 @@ struct st_ftrace_bundle {
   struct st_packed columns[ST_COMPACT_COLUMNS];
   uint32_t name_count;
   char names[ST_FTRACE_MAX_NAMES][ST_COMM_SIZE];
-  /* By hash of a name: its index + 1, of the name that was used last. */
+  /* Hash of a name to the index + 1 of the last name with this hash. */
   uint16_t slots[ST_FTRACE_NAME_SLOTS];
-  /* The ids of generic events in this bundle.  Further ones are left out. */
+  /* The ids of the generic events that this bundle describes.  If it has no
+   * room, further generic events are left out. */
   uint16_t generic[ST_FTRACE_MAX_GENERIC];
   uint32_t generic_count;
   uint32_t error_count;
@@ -132,7 +138,8 @@ void st_ftrace_bundle_begin(struct st_ftrace_bundle* b, uint32_t cpu,
                             struct st_message* root);
 void st_ftrace_bundle_add_page(struct st_ftrace_bundle* b, const uint8_t* data,
                                size_t size);
-/* Records that a read has failed, with a status. */
+/* Records an error of a read or of a page.  `status` is an FtraceParseStatus.
+ * Only the first ST_FTRACE_MAX_PARSE_ERRORS of a bundle are written. */
 void st_ftrace_bundle_add_error(struct st_ftrace_bundle* b, uint64_t time,
                                 uint8_t status);
 void st_ftrace_bundle_end(struct st_ftrace_bundle* b);

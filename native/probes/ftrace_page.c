@@ -37,7 +37,8 @@ static size_t left(const struct st_ftrace_page* page) {
   return (size_t)(page->end - page->at);
 }
 
-/* Takes a u32 from the page.  Sets the status, if the page ends before. */
+/* Reads a u32, and moves behind it.  If the page ends before that, sets the
+ * status and returns false. */
 static bool take_u32(struct st_ftrace_page* page, uint8_t status,
                      uint32_t* out) {
   if (left(page) < sizeof *out)

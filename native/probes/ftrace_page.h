@@ -8,10 +8,11 @@
  * is added to the running time:
  *
  *   1..28  an event of 4 * type bytes
- *   0      u32 length, with itself; then an event of length - 4 bytes
- *   29     padding: u32 length, with itself; delta 0 ends the page
- *   30     u32 << 27 is added to the time, too
- *   31     the time is u32 << 27 + delta
+ *   0      u32 length, including its own 4 bytes; an event of length - 4 bytes
+ *   29     padding: u32 length, including its own 4 bytes; padding with the
+ *          delta 0 ends the page
+ *   30     u32 high: the time increases by (high << 27) + delta
+ *   31     u32 high: the time becomes (high << 27) + delta
  *
  * An event: u16 id, u8 flags, u8 preempt count, i32 pid; then its fields, at the
  * offsets in its format file.
@@ -83,10 +84,12 @@ static inline int32_t st_ftrace_event_pid(const struct st_ftrace_record* r) {
   return pid;
 }
 
-/* Opens a page.  If its header is damaged, it has no records, and a status. */
+/* Opens a page.  A page with a damaged header has no records, and the status
+ * ST_FTRACE_PAGE_HEADER. */
 void st_ftrace_page_open(struct st_ftrace_page* page, const uint8_t* data,
                          size_t size);
-/* Returns the next event, which has at least ST_FTRACE_EVENT_HEADER_SIZE bytes.
- * Returns false at the end of the page, or where it is damaged. */
+/* Stores the next event in *record.  It has at least
+ * ST_FTRACE_EVENT_HEADER_SIZE bytes.  Returns false at the end of the page, or
+ * where it is damaged. */
 bool st_ftrace_page_next(struct st_ftrace_page* page,
                          struct st_ftrace_record* record);

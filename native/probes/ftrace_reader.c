@@ -31,8 +31,8 @@ void st_ftrace_reader_free(struct st_ftrace_reader* r) {
   free(r);
 }
 
-/* Errors that mean "no page now": the buffer is empty, its reader is busy, or
- * the CPU is offline. */
+/* Returns whether an error means that there is no page now: the buffer is
+ * empty, another reader uses it, or the CPU is offline. */
 static bool means_no_page(int error) {
   return error == EAGAIN || error == EBUSY || error == ENOMEM ||
          error == ENODEV || error == EINTR;
@@ -59,8 +59,9 @@ bool st_ftrace_read(struct st_ftrace_reader* r, int fd, uint32_t cpu) {
       r->read_error = ST_FTRACE_PARTIAL_PAGE;
       return false;
     }
-    /* The page that the kernel is writing is not full.  But the first page may
-     * be one that an earlier read has left. */
+    /* A page that is less than half full is the one that the kernel is writing,
+     * so the batch ends.  But the first page may be left over from an earlier
+     * read. */
     if (r->page_count++ > 0 && !is_half_full(page, r->page_size))
       return false;
   }

@@ -6,7 +6,8 @@
  *     while (st_ftrace_next_bundle(r, &root)) ...
  *   } while (more);
  *
- * A batch is one bundle, unless events were lost or it has many names.
+ * A batch becomes one bundle.  A further bundle begins where events were lost,
+ * and after a page with which the bundle has many names.
  */
 #pragma once
 
@@ -18,25 +19,25 @@ struct st_ftrace_reader {
   struct st_ftrace_table table;
   struct st_ftrace_bundle bundle;
   size_t page_size;
-  /* ST_FTRACE_BATCH_PAGES pages. */
+  /* Memory for ST_FTRACE_BATCH_PAGES pages. */
   uint8_t* pages;
   uint32_t page_count, next_page;
   uint32_t cpu;
-  /* The status of the last read, if it is an error: 0, or to be written. */
+  /* The status of a failed read until it is written; else 0. */
   uint8_t read_error;
   /* By CPU: the time of the last event that was written. */
   uint64_t* last_times;
   uint32_t cpu_count;
 };
 
-/* Takes over nothing: the table's events and fields must outlive the reader.
- * Returns NULL when out of memory. */
+/* Creates a reader.  The table's events and fields are not copied: they must
+ * exist longer than the reader.  Returns NULL when out of memory. */
 struct st_ftrace_reader* st_ftrace_reader_new(struct st_ftrace_table table,
                                               size_t page_size,
                                               uint32_t cpu_count);
 void st_ftrace_reader_free(struct st_ftrace_reader* r);
 
-/* Reads pages of a CPU.  Returns whether more may be there. */
+/* Reads a batch of pages of a CPU.  Returns whether more pages may be there. */
 bool st_ftrace_read(struct st_ftrace_reader* r, int fd, uint32_t cpu);
 /* Writes the next bundle of what was read.  Returns false if there is none. */
 bool st_ftrace_next_bundle(struct st_ftrace_reader* r, struct st_message* root);

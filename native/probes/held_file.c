@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 enum { FIRST_CAPACITY = 1 << 14 };
-/* Longer files are cut. */
+/* Longer files are cut off. */
 static const size_t kMaxCapacity = (size_t)1 << 26;
 
 static bool grow(struct st_read_buffer* b, size_t used) {
@@ -20,9 +20,9 @@ static bool grow(struct st_read_buffer* b, size_t used) {
   return true;
 }
 
-/* Reads from offset 0 until a read returns nothing; or, if `one_record`, until
- * one does not fill the buffer.  Returns -1 if no byte can be read because of an
- * error. */
+/* Reads from offset 0 until a read returns no bytes, or, if `one_record`, until
+ * a read does not fill the buffer.  Returns the size; -1 if the first read
+ * fails. */
 static ssize_t read_all(int fd, bool one_record, struct st_read_buffer* b) {
   size_t used = 0;
   ssize_t n = -1;

@@ -1,8 +1,8 @@
-/* Held files: files of /proc and /sys that are read again and again.
+/* Held files: files of /proc and /sys that are read repeatedly.
  *
- * A held file stays open between reads; the kernel writes its text anew for each
- * read from offset 0.  A read that fails opens the file once more: a CPU may
- * have been offline.
+ * A held file stays open between reads.  The kernel makes a new text for each
+ * read from offset 0.  If a read fails, the file is opened again, because its
+ * CPU may have been offline.
  *
  *   struct st_held_file file = {.fd = -1, .path = path};
  *   struct st_text text = st_held_file_read(&file, &buffer);
@@ -12,7 +12,7 @@
 
 #include "probes/text.h"
 
-/* A buffer on the heap.  Zeroed, it is empty; free() its `data`. */
+/* A buffer on the heap.  A zeroed struct is empty.  The caller frees `data`. */
 struct st_read_buffer {
   char* data;
   size_t capacity;

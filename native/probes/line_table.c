@@ -42,7 +42,7 @@ static void skip_bytes(struct reader* r, int count) {
     byte_of(r);
 }
 
-/* Reads what follows the first byte of an entry.  Returns the change of the
+/* Reads the rest of an entry, after its first byte.  Returns the change of the
  * line. */
 static int64_t line_change(struct reader* r, unsigned kind) {
   if (kind < KIND_ONE_LINE) {

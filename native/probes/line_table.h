@@ -1,4 +1,4 @@
-/* Line table: the source line of an instruction, from a code object's
+/* Line table: finds the source line of an instruction in a code object's
  * co_linetable (CPython 3.11 and later, Objects/locations.md).
  *
  * The table is a sequence of entries, in the order of the instructions:
@@ -6,14 +6,14 @@
  *   1 cccc lll   c: kind of entry; l: its number of code units (2 bytes) - 1
  *   ...          columns and the change of the line, by kind:
  *
- *   0..9    one byte of columns; the line is that of the entry before
+ *   0..9    one byte of columns; the line does not change
  *   10..12  two bytes of columns; the line increases by kind - 10
  *   13      signed varint: change of the line
  *   14      signed varint: change of the line; three varints of columns
  *   15      no line
  *
- * A varint has six bits a byte, low group first; bit 6 means "more".  A signed
- * varint has its sign in bit 0.
+ * A varint has six bits per byte, the lowest bits first; bit 6 is set if a byte
+ * follows.  A signed varint has its sign in bit 0.
  */
 #pragma once
 

@@ -25,7 +25,8 @@ static const char* const kNames[] = {
     "VmSwap",   "VmLck",    "VmHWM",     "Rss",     "Pss",
     "Pss_Anon", "Pss_File", "Pss_Shmem", "SwapPss"};
 
-/* Takes the name of a line "name: rest" away. */
+/* Removes the name from a line "name: rest".  Returns false if there is
+ * none. */
 static bool take_name(struct st_text* line, struct st_text* name) {
   const char* colon = memchr(line->at, ':', st_text_size(*line));
   if (!colon)
@@ -143,8 +144,8 @@ static void append_ids(struct st_message* m, uint32_t field,
     st_message_append_varint(m, field, id < kMaxPid ? id : kMaxPid);
 }
 
-/* Writes the words of a command line, each of which ends with a NUL.  Empty
- * words are left out. */
+/* Writes the words of a command line, which end with NULs.  Empty words are
+ * left out. */
 static void append_words(struct st_message* process, struct st_text cmdline) {
   while (cmdline.at < cmdline.end) {
     const char* end = memchr(cmdline.at, 0, st_text_size(cmdline));

@@ -1,7 +1,8 @@
-/* The files of the data source linux.process_stats: the texts of /proc/PID, as
- * values and as messages ProcessTree.Process and ProcessTree.Thread.
+/* Process files: converts the texts in /proc/PID to values, and to messages
+ * ProcessTree.Process and ProcessTree.Thread, for the data source
+ * linux.process_stats.
  *
- * Lines that are not of the kernel's form are left out.
+ * Lines with an unknown format are ignored.
  * Source: proc(5).
  */
 #pragma once
@@ -9,8 +10,7 @@
 #include "core/message.h"
 #include "probes/text.h"
 
-/* The values of a process, in the order of their fields in ProcessStats.Process
- * (kProcessFields). */
+/* The values of a process, in the order of st_process_fields. */
 enum {
   ST_VM_SIZE,
   ST_SMAPS_FIRST = 8,
@@ -21,7 +21,7 @@ enum {
   ST_PROCESS_VALUES
 };
 
-/* The numbers of the fields. */
+/* The field numbers of the values in ProcessStats.Process. */
 extern const uint8_t st_process_fields[ST_PROCESS_VALUES];
 
 struct st_process_values {
@@ -42,7 +42,7 @@ struct st_status {
   /* The ids in the inner pid namespaces; most processes have none. */
   struct st_text inner_ids;
   uint64_t tgid, ppid, uid, threads, kthread;
-  /* Kernels before 6.4 have no such line. */
+  /* Whether `kthread` is known.  Kernels before 6.4 have no such line. */
   bool has_kthread;
 };
 
@@ -52,7 +52,7 @@ void st_parse_status(struct st_text text, struct st_status* status,
 /* Adds the sizes in `smaps_rollup` to the values. */
 void st_parse_smaps(struct st_text text, struct st_process_values* values);
 
-/* Times in clock ticks: since boot in the case of `start`. */
+/* Times in clock ticks.  `start` is the time since boot. */
 struct st_process_times {
   uint64_t user, kernel, start;
 };
@@ -60,11 +60,13 @@ struct st_process_times {
  * parentheses. Returns false if it is damaged. */
 bool st_parse_times(struct st_text text, struct st_process_times* times);
 
-/* Reads a file whose only content is a number.  Returns false if there is none. */
+/* Reads a file that contains only a number.  Returns false if it contains
+ * anything else. */
 bool st_parse_number(struct st_text text, int64_t* value);
 
-/* Writes the fields of a ProcessTree.Process, but for its start time.  The
- * command line of kernel threads and zombies is empty. */
+/* Writes the fields of a ProcessTree.Process, except the start time.  If the
+ * command line is empty, as for kernel threads and zombies, the name is written
+ * instead. */
 void st_write_process(const struct st_status* status, struct st_text cmdline,
                       struct st_message* process);
 /* Writes the fields of a ProcessTree.Thread; its name only if `named`. */

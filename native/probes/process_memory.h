@@ -1,11 +1,11 @@
-/* Process memory: reads the memory of another process that runs meanwhile.
+/* Process memory: reads the memory of another process while it runs.
  *
  * One system call (process_vm_readv) can copy several parts of memory, in
- * order.  Parts that are copied by one call are nearly of one moment, so a
- * sampler fetches all that it expects to need at once:
+ * order, at nearly the same time.  So a sampler copies all the parts that it
+ * expects to need by one call:
  *
  *   fetch     thread state | stack chunk | thread state again
- *   read      from these copies; else by a system call of its own
+ *   read      from these copies, or by a further system call
  *
  * The process is not stopped, and nothing is written to it.  The caller needs
  * the right to trace it (ptrace(2): the same user, and what Yama allows).
@@ -35,12 +35,13 @@ struct st_process_memory {
 };
 
 /* Copies the parts by one system call.  Returns the number of parts that are
- * complete: a part without memory ends the call.  The bytes must stay valid
- * until the next fetch. */
+ * complete: the call ends at memory that is not mapped.  The bytes must stay
+ * valid until the next fetch. */
 int st_process_fetch(struct st_process_memory* process,
                      const struct st_memory_part* parts, int count);
 
-/* Returns a source of memory for the stack reader.  It refers to `process`. */
+/* Returns a source of memory for the stack reader.  `process` must exist as
+ * long as the source. */
 struct st_memory st_process_source(struct st_process_memory* process);
 
 /* Copies `size` bytes from an address.  Returns false, with errno set, if this

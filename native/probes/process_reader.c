@@ -24,7 +24,7 @@ void st_process_reader_free(struct st_process_reader* r) {
   free(r->other.data);
 }
 
-/* Returns the id that is the name of a folder entry; 0 if it is none. */
+/* Returns the id that a directory entry has as its name; 0 if it has none. */
 static int32_t id_of(const char* name) {
   struct st_text text = st_text_of(name, strlen(name));
   uint64_t id;
@@ -147,7 +147,7 @@ static int32_t* thread_ids(const struct st_process_reader* r, int32_t pid,
     int32_t id = id_of(d->d_name);
     if (!id)
       continue;
-    if ((*count & (*count - 1)) == 0) { /* a power of two: full */
+    if ((*count & (*count - 1)) == 0) { /* Full. */
       void* grown = realloc(ids, (*count ? 2 * *count : 1) * sizeof *ids);
       if (!grown)
         break;
@@ -184,7 +184,8 @@ static void write_process(struct st_process_reader* r,
   struct st_message process;
   st_parse_status(read_file(r, entry->pid, "status", &r->status), &status,
                   NULL);
-  /* The process has ended, and its id may be that of another one's thread. */
+  /* If the process has ended, its id may now be that of another process's
+   * thread. */
   if (status.tgid != (uint64_t)entry->pid)
     return;
   entry->is_described = true;

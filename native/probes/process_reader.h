@@ -1,12 +1,12 @@
-/* Process reader: all processes of a machine, from /proc.
+/* Process reader: reads all processes of a machine from /proc.
  *
  *   st_process_reader_list(r)     lists the processes that run now
  *   st_write_process_tree(...)    describes processes and threads
  *   st_write_process_values(...)  writes the values that have changed
  *
- * It keeps an entry for each process of the last list, sorted by pid, with the
- * values that were written last.  A process that has ended loses its entry: its
- * id may be that of another process later.
+ * The reader has an entry for each process of the last list, sorted by pid,
+ * with the values that were written last.  The entry of a process that has
+ * ended is removed, because another process may get its id.
  */
 #pragma once
 
@@ -19,6 +19,7 @@ struct st_process_options {
   bool thread_names;
   /* Whether a main thread has a message of its own. */
   bool main_threads;
+  /* Which data are read: start times, CPU times, smaps_rollup, dmabuf_rss. */
   bool ages, runtimes, smaps, dmabuf;
   uint64_t ns_per_tick;
 };
@@ -41,7 +42,8 @@ struct st_process_reader {
   struct st_read_buffer status, other;
 };
 
-/* Opens a folder as /proc.  If that fails, the machine has no processes. */
+/* Opens the folder `proc`, which has the form of /proc.  If that fails, the
+ * machine has no processes. */
 void st_process_reader_init(struct st_process_reader* r, const char* proc,
                             const struct st_process_options* options);
 void st_process_reader_free(struct st_process_reader* r);
@@ -62,7 +64,7 @@ void st_write_process_tree(struct st_process_reader* r,
 void st_write_process_values(struct st_process_reader* r,
                              struct st_message* stats);
 
-/* Forgets which values were written. */
+/* Forgets which values were written, so that all are written next. */
 void st_process_reader_forget_values(struct st_process_reader* r);
-/* Forgets also which processes were described. */
+/* Removes all entries, so that all processes are described again, too. */
 void st_process_reader_forget(struct st_process_reader* r);

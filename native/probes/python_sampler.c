@@ -10,7 +10,7 @@
 #include "probes/python_threads.h"
 
 enum {
-  /* The list of threads is read anew after this time. */
+  /* The list of threads is read again after this time. */
   LIST_PERIOD_NS = 50 * 1000 * 1000,
   MAX_LINE_TABLE = 1 << 20,
   MAX_PACKET = 64,
@@ -30,7 +30,8 @@ struct st_python_sampler {
   struct st_stack_table* table;
   struct st_sampler_stats stats;
   clockid_t cpu_clock;
-  /* The CPU time of the last tick, and the part of it without a sample. */
+  /* The CPU time of the process at the last tick, and the part of it for which
+   * no sample was taken. */
   uint64_t cpu_ns, credit_ns;
   uint64_t listed_ns;
   struct st_python_threads threads;
@@ -103,7 +104,7 @@ static int32_t line_of(struct st_python_sampler* s, uint64_t code,
     return ST_NO_LINE;
   int64_t offset = (int64_t)(instruction - code - layout->code_start);
   int32_t line = st_line_of(s->line_table, size, first_line, offset / 2);
-  /* Before its first instruction a call is at the line of its `def`. */
+  /* A call that has executed no instruction yet is at the line of its `def`. */
   return offset < 0 ? first_line : line;
 }
 
@@ -152,7 +153,7 @@ static void write_packet(struct st_python_sampler* s, uint64_t tid,
   s->stats.samples++;
 }
 
-/* Returns false if the thread is gone. */
+/* Takes a sample of a thread.  Returns false if the thread has ended. */
 static bool sample_thread(struct st_python_sampler* s,
                           struct st_python_thread* t) {
   uint64_t next;
@@ -174,8 +175,8 @@ static bool sample_thread(struct st_python_sampler* s,
 
 /* --- One tick ------------------------------------------------------------ */
 
-/* Adds the CPU time since the last tick to the credit.  Returns whether it pays
- * for a sample. */
+/* Adds the CPU time since the last tick to the credit.  Returns whether the
+ * credit is at least one period, so that a sample is due. */
 static bool has_credit(struct st_python_sampler* s) {
   uint64_t cpu_ns = now_of(s->cpu_clock);
   s->credit_ns += cpu_ns > s->cpu_ns ? cpu_ns - s->cpu_ns : 0;
@@ -183,8 +184,9 @@ static bool has_credit(struct st_python_sampler* s) {
   return s->credit_ns >= s->config.period_ns;
 }
 
-/* Pays for samples.  Credit for more than one further sample is lost: a late
- * tick can't say what ran before. */
+/* Subtracts the periods of the taken samples from the credit; without a sample,
+ * the credit becomes 0.  If more than two periods are left, only one is kept,
+ * and the others are counted as late: a sample can't show what ran earlier. */
 static void spend_credit(struct st_python_sampler* s, uint64_t samples) {
   uint64_t period = s->config.period_ns;
   uint64_t paid = samples * period;
@@ -212,7 +214,7 @@ static bool sample_running(struct st_python_sampler* s) {
   return all_are_there;
 }
 
-/* Returns the state of the thread that holds the GIL, or 0. */
+/* Returns the address of the thread state that holds the GIL; 0 if unknown. */
 static uint64_t gil_holder(const struct st_python_sampler* s) {
   uint64_t holder = 0;
   int32_t locked = 0;
@@ -234,7 +236,7 @@ static bool sample_all(struct st_python_sampler* s) {
   return all_are_there;
 }
 
-/* Returns false if the process is gone. */
+/* Takes the samples of one tick.  Returns false if the process has ended. */
 static bool tick(struct st_python_sampler* s) {
   uint64_t now = now_of(CLOCK_MONOTONIC);
   if (now - s->listed_ns >= LIST_PERIOD_NS) {
@@ -277,7 +279,7 @@ enum st_run_result st_python_sampler_run(struct st_python_sampler* s,
   return ST_RUN_TIME_IS_UP;
 }
 
-/* --- What the caller takes ----------------------------------------------- */
+/* --- Results ------------------------------------------------------------- */
 
 bool st_python_sampler_dump(struct st_python_sampler* s, st_visit_stack visit,
                             void* self) {

@@ -1,10 +1,10 @@
-/* Python sampler: samples of the Python stacks of another process, as packets
- * of a trace.
+/* Python sampler: samples the Python stacks of another process, and writes the
+ * samples as packets of a trace.
  *
- *   run:   sleep until the next tick -> which threads -> their stacks -> packets
- *   take:  the packets, and the frames and stacks that are new since then
+ *   run:   at each tick, choose threads -> read their stacks -> write packets
+ *   take:  returns the packets; the stack table has the new frames and stacks
  *
- * Which threads are sampled at a tick is the sampler's mode:
+ * The mode decides which threads are sampled at a tick:
  *
  *   ST_SAMPLE_CPU   those that run; one sample for each period of CPU time that
  *                   the process has used, so samples x period = CPU time
@@ -13,14 +13,16 @@
  *
  * Each sample is a TracePacket with a PerfSample:
  *
- *   timestamp (us since the packet before), sequence id, {pid, tid, callstack}
+ *   timestamp (us since the previous packet), sequence id,
+ *   {pid, tid, callstack}
  *
  * Life cycle: create, then run and take in turns, from one thread at a time;
  * destroy.  The target is neither stopped nor written to.  Memory is bounded:
  * run ends early when ST_SAMPLER_MAX_PACKETS bytes wait to be taken.
  *
- * Losses are counted: torn stacks, ticks that were slept over, stacks for which
- * the table had no room.
+ * Losses are counted: `torn`, stacks that changed while they were copied;
+ * `late`, missed samples or ticks; `no_room`, stacks for which the table had no
+ * room.
  */
 #pragma once
 
@@ -36,7 +38,8 @@ struct st_sampler_config {
   uint64_t period_ns;
   /* The sequence id of the packets. */
   uint32_t sequence_id;
-  /* The time from which the first packet counts: CLOCK_BOOTTIME in us. */
+  /* The time from which the timestamp of the first packet counts:
+   * CLOCK_BOOTTIME in us. */
   uint64_t start_us;
 };
 
@@ -48,24 +51,25 @@ enum st_run_result {
   ST_RUN_TIME_IS_UP,
   /* The process has ended, or runs another program. */
   ST_RUN_GONE,
-  /* Take what there is, and run again. */
+  /* There is no room for more packets: take them, and run again. */
   ST_RUN_FULL,
 };
 
 struct st_python_sampler;
 
-/* Returns NULL when out of memory. */
+/* Creates a sampler.  Returns NULL when out of memory. */
 struct st_python_sampler* st_python_sampler_create(
     const struct st_python_target* target,
     const struct st_sampler_config* config);
 void st_python_sampler_destroy(struct st_python_sampler* s);
 
-/* Samples for `duration_ns`. */
+/* Samples for `duration_ns`.  Returns why it ended. */
 enum st_run_result st_python_sampler_run(struct st_python_sampler* s,
                                          uint64_t duration_ns);
 
-/* Samples all threads once.  Calls `visit` for each; `depth` is the number of
- * frames or a negative error. */
+/* Samples all threads once, and calls `visit` for each.  `depth` is the number
+ * of frames or a negative error.  Returns false if no interpreter can be read,
+ * or if `visit` has returned false, which ends the dump. */
 struct st_thread_stack {
   uint64_t state, native_id;
   int depth;

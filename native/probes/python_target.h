@@ -1,4 +1,5 @@
-/* Python target: a process with a CPython interpreter, and where it has what. */
+/* Python target: a process with a CPython interpreter, and the addresses and
+ * offsets of the interpreter's data. */
 #pragma once
 
 #include <stdint.h>
@@ -23,7 +24,8 @@ struct st_python_target {
    * interpreter. */
   uint64_t heads[ST_TARGET_MAX_HEADS];
   int head_count;
-  /* The addresses of the pointer to the last thread state that held the GIL,
-   * and of the number that tells whether it still does; 0 if not known. */
+  /* The addresses of two variables: the pointer to the last thread state that
+   * held the GIL, and the number that is 1 while the GIL is held.  0 if not
+   * known. */
   uint64_t gil_holder, gil_locked;
 };

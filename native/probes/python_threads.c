@@ -36,8 +36,8 @@ void st_python_threads_close(struct st_python_threads* threads) {
   close_from(threads, 0);
 }
 
-/* Makes the thread with this state the one at `index`.  Where the list has
- * changed, what is known of the threads from there on is dropped. */
+/* Stores a thread at `index` of the list.  If the list had another thread
+ * there, the data of this and of all later threads is dropped. */
 static void set(struct st_python_threads* threads, int index, int pid,
                 uint64_t state, uint64_t native_id) {
   struct st_python_thread* t = &threads->all[index];
@@ -52,8 +52,8 @@ static void set(struct st_python_threads* threads, int index, int pid,
   threads->count = index + 1;
 }
 
-/* Lists the threads of one interpreter after the first `count`.  Returns the
- * new count, or -1 if the interpreter cannot be read. */
+/* Adds the threads of one interpreter to the list after the first `count`.
+ * Returns the new count, or -1 if the interpreter cannot be read. */
 static int list_interpreter(struct st_python_threads* threads,
                             const struct st_python_target* target,
                             uint64_t head, int count) {

@@ -1,8 +1,9 @@
-/* Python threads: the threads of another process that Python knows.
+/* Python threads: lists the threads of another process that have a Python
+ * thread state.
  *
  * The list is read from the interpreters' linked lists of thread states, which
- * change meanwhile: a thread that starts or ends may be missed until the list
- * is read again.
+ * may change during the read: a thread that starts or ends may be missed until
+ * the list is read again.
  */
 #pragma once
 
@@ -13,20 +14,20 @@ enum { ST_PYTHON_MAX_THREADS = 4096 };
 
 struct st_python_thread {
   struct st_thread_place place;
-  /* The kernel's file that tells whether the thread runs; -1 if not open. */
+  /* The file /proc/PID/task/TID/syscall; -1 if not open. */
   int syscall_fd;
 };
 
 struct st_python_threads {
   struct st_python_thread* all; /* Room for ST_PYTHON_MAX_THREADS. */
   int count;
-  /* Whether st_python_thread_runs will be asked. */
+  /* Whether the files are opened, which st_python_thread_runs() needs. */
   bool opens_files;
-  /* Whether the process has threads that Python does not know. */
+  /* Whether the process has threads without a Python thread state. */
   bool has_others;
 };
 
-/* Reads the list; keeps what is known of a thread.  Returns false if no
+/* Reads the list.  The data of unchanged threads is kept.  Returns false if no
  * interpreter can be read: the process has ended, or runs another program. */
 bool st_python_threads_list(struct st_python_threads* threads,
                             const struct st_python_target* target);

@@ -59,8 +59,8 @@ struct st_stack_layout {
 };
 
 /* A source of memory.  `read` copies `size` bytes from an address.  It returns
- * false if some of these bytes are not mapped.  `view` may be NULL; it returns
- * the bytes of a copy that the source already has, or NULL. */
+ * false if some of these bytes are not mapped.  `view` returns these bytes in a
+ * copy that the source already has, or NULL; `view` itself may be NULL. */
 struct st_memory {
   bool (*read)(void* self, uint64_t address, void* to, size_t size);
   void* self;

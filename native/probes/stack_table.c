@@ -16,7 +16,8 @@ struct hash {
   size_t capacity, count;
 };
 
-/* A stack: the index of its first frame number, and their count. */
+/* A stack: the index of its first frame in `numbers`, the number of its frames,
+ * and the number of its samples. */
 struct stack {
   size_t first;
   uint32_t depth, hits;
@@ -90,7 +91,8 @@ static void put(struct hash* h, uint64_t hash, uint32_t number) {
   h->slots[at] = number;
 }
 
-/* Makes room for one more number: at most half of the slots are used. */
+/* Makes room for one more number: at most half of the slots are used.  Returns
+ * false when out of memory. */
 static bool reserve(const struct st_stack_table* t, struct hash* h,
                     hash_of hash) {
   if (h->count * 2 < h->capacity)

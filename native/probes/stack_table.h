@@ -1,17 +1,18 @@
-/* Stack table: a number for each different stack, and for each of its frames.
+/* Stack table: numbers the different stacks of a sampler, and their frames.
  *
- * A sampler sees few different stacks again and again.  The table gives each
- * the number that the trace refers to (its interning id):
+ * A sampler reads the same stacks many times.  The trace has each stack and
+ * each frame once, and refers to it by its number (interning id):
  *
  *   (code, instruction) --> frame: (code, line) --> stack: frames, outermost
  *                                                   first
  *
- * Numbers start at 1, in order.  Who writes the trace asks for the frames and
- * stacks that are new since it last asked, and writes these once.
+ * Numbers are given in order, from 1 on.  So the writer of the trace writes
+ * only the frames and stacks whose numbers are greater than the last written
+ * ones.
  *
  * Limits: ST_MAX_FRAMES and ST_MAX_STACKS.  When one is reached, or memory is
- * not to be had, st_stack_table_ functions return 0; the caller clears the
- * table, and all numbers start anew.
+ * exhausted, st_stack_table_add() and st_stack_table_stack() return 0.  The
+ * caller then clears the table, and numbers start at 1 again.
  */
 #pragma once
 
@@ -32,13 +33,16 @@ struct st_stack_table* st_stack_table_create(void);
 void st_stack_table_destroy(struct st_stack_table* t);
 void st_stack_table_clear(struct st_stack_table* t);
 
-/* Returns the number of the frame for an instruction; 0 if none is known. */
+/* Returns the number of the frame for an instruction of a code object; 0 if the
+ * table has none. */
 uint32_t st_stack_table_known(const struct st_stack_table* t, uint64_t code,
                               uint64_t instruction);
-/* Adds an instruction of a line.  Returns the frame's number, or 0. */
+/* Adds an instruction that belongs to a line.  Returns the frame's number, or
+ * 0. */
 uint32_t st_stack_table_add(struct st_stack_table* t, uint64_t code,
                             uint64_t instruction, int32_t line);
-/* Returns the number of a stack, which is added if it is new, or 0. */
+/* Returns the number of a stack, which is added if it is new.  Returns 0 if it
+ * can't be added. */
 uint32_t st_stack_table_stack(struct st_stack_table* t, const uint32_t* frames,
                               uint32_t depth);
 

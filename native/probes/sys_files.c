@@ -13,7 +13,7 @@ static void append_text(struct st_message* m, uint32_t field,
   st_message_append_bytes(m, field, text.at, st_text_size(text));
 }
 
-/* Writes a message of two numbers. */
+/* Writes a message with two numbers, in its fields 1 and 2. */
 static void append_pair(struct st_message* stats, uint32_t field,
                         uint64_t first, uint64_t second) {
   uint8_t pair[2 * ST_MAX_SIMPLE_FIELD];
@@ -22,8 +22,8 @@ static void append_pair(struct st_message* stats, uint32_t field,
   st_message_append_bytes(stats, field, pair, (size_t)(end - pair));
 }
 
-/* Returns the key of a counter.  *next is the index of the entry that is
- * expected. */
+/* Returns the key of a counter; 0 if it has none.  The search begins at the
+ * entry *next, which is set to the entry after the one that was found. */
 static uint32_t key_of(const struct st_sys_choice* choice, struct st_text name,
                        size_t* next) {
   for (size_t i = 0; i < choice->counter_count; i++) {
@@ -88,7 +88,8 @@ static void cpu_times(struct st_text line, uint64_t ns_per_tick,
   st_message_finalize(&row);
 }
 
-/* Most of the hundreds of interrupts are unused: `omit_zeros`. */
+/* Writes the total and the count of each interrupt.  `omit_zeros` leaves out
+ * counts of 0, because most of the hundreds of interrupts are unused. */
 static void interrupts(struct st_text line, uint32_t total_field,
                        uint32_t field, bool omit_zeros,
                        struct st_message* stats) {
@@ -124,7 +125,7 @@ void st_stat(struct st_text text, const struct st_sys_choice* choice,
   }
 }
 
-/* --- Node 0, zone      DMA      1      0      3 */
+/* --- /proc/buddyinfo: "Node 0, zone      DMA      1      0      3" */
 
 void st_buddyinfo(struct st_text text, const struct st_sys_choice* choice,
                   struct st_message* stats) {
@@ -147,8 +148,8 @@ void st_buddyinfo(struct st_text text, const struct st_sys_choice* choice,
   }
 }
 
-/* --- major minor name, then the counters; old kernels have neither discards
- * nor flushes */
+/* --- /proc/diskstats: major, minor, name, and then counts.  Old kernels have
+ * neither discards nor flushes. */
 
 void st_diskstats(struct st_text text, const struct st_sys_choice* choice,
                   struct st_message* stats) {
@@ -187,7 +188,8 @@ void st_diskstats(struct st_text text, const struct st_sys_choice* choice,
   }
 }
 
-/* --- some avg10=0.00 avg60=0.00 avg300=0.00 total=12: microseconds */
+/* --- /proc/pressure: "some avg10=0.00 avg60=0.00 avg300=0.00 total=12".  The
+ * total is in microseconds. */
 
 void st_pressure(struct st_text text, const struct st_sys_choice* choice,
                  struct st_message* stats) {
@@ -205,8 +207,8 @@ void st_pressure(struct st_text text, const struct st_sys_choice* choice,
   }
 }
 
-/* --- name and 15 words: pages per slab are the fifth number, slabs the
- * eleventh */
+/* --- /proc/slabinfo: name, and then 15 words.  The fifth number is the pages
+ * per slab; the second number after "slabdata" is the number of slabs. */
 
 void st_slabinfo(struct st_text text, const struct st_sys_choice* choice,
                  struct st_message* stats) {

@@ -7,8 +7,8 @@
  *     if (st_text_word(&line, &word) && st_text_u64(&line, &value)) ...
  *   }
  *
- * Each function takes what it returns away from the front of its text.  All
- * texts point into the same bytes; nothing is copied.
+ * Each function removes the part that it returns from the front of its text.
+ * All texts point into the same bytes; nothing is copied.
  */
 #pragma once
 
@@ -36,8 +36,8 @@ static inline bool st_text_is(struct st_text text, const char* other) {
   return st_text_size(text) == size && memcmp(text.at, other, size) == 0;
 }
 
-/* Takes a prefix away.  Returns false, and takes nothing, if the text begins
- * with something else. */
+/* Removes a prefix.  Returns false, and removes nothing, if the text does not
+ * begin with it. */
 static inline bool st_text_skip(struct st_text* text, const char* prefix) {
   size_t size = strlen(prefix);
   if (st_text_size(*text) < size || memcmp(text->at, prefix, size) != 0)
@@ -46,8 +46,8 @@ static inline bool st_text_skip(struct st_text* text, const char* prefix) {
   return true;
 }
 
-/* Takes the next line, without its end.  Returns false at the end of the
- * text. */
+/* Removes the next line, and stores it without its newline.  Returns false at
+ * the end of the text. */
 static inline bool st_text_line(struct st_text* text, struct st_text* line) {
   if (text->at == text->end)
     return false;
@@ -61,7 +61,8 @@ static inline bool st_text_is_blank(char c) {
   return c == ' ' || c == '\t';
 }
 
-/* Takes the next word: bytes up to a blank.  Returns false if there is none. */
+/* Removes the next word: bytes up to a blank.  Returns false if there is
+ * none. */
 static inline bool st_text_word(struct st_text* text, struct st_text* word) {
   const char* p = text->at;
   while (p < text->end && st_text_is_blank(*p))
@@ -73,8 +74,8 @@ static inline bool st_text_word(struct st_text* text, struct st_text* word) {
   return word->at < p;
 }
 
-/* Takes the next word if it is a number of decimal digits.  A number beyond the
- * range becomes UINT64_MAX.  Returns false at any other word, or at the end. */
+/* Removes the next word if it is a decimal number.  A number beyond the range
+ * becomes UINT64_MAX.  Returns false at any other word, or at the end. */
 static inline bool st_text_u64(struct st_text* text, uint64_t* value) {
   struct st_text rest = *text, word;
   uint64_t v = 0;
@@ -93,6 +94,7 @@ static inline bool st_text_u64(struct st_text* text, uint64_t* value) {
   return true;
 }
 
+/* Returns value * scale; UINT64_MAX if the product is too large. */
 static inline uint64_t st_scaled(uint64_t value, uint64_t scale) {
   return __builtin_mul_overflow(value, scale, &value) ? UINT64_MAX : value;
 }

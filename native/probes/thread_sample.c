@@ -4,7 +4,8 @@
 
 enum {
   POINTER_BYTES = 8,
-  /* What a chunk's window grows by: room for some more calls. */
+  /* The window of a chunk ends this many bytes after a frame: room for more
+   * calls. */
   GROWTH = 2048,
   FIRST_WINDOW = 4096,
 };
@@ -29,7 +30,8 @@ static uint64_t pointer_address(const struct st_stack_layout* layout,
                                    : place->state + layout->thread_frame;
 }
 
-/* Copies what a sample needs.  Returns whether all of it was copied. */
+/* Copies the memory that a sample needs.  Returns whether all of it was
+ * copied. */
 static bool fetch(const struct st_stack_layout* layout,
                   struct st_process_memory* process,
                   const struct st_thread_place* place, struct copies* copies) {
@@ -47,8 +49,8 @@ static bool fetch(const struct st_stack_layout* layout,
   return st_process_fetch(process, parts, count) == count;
 }
 
-/* Finds the data of a thread, by reads of their own.  Returns false if the
- * thread is gone. */
+/* Finds the addresses of a thread's data, by separate system calls.  Returns
+ * false if the thread has ended. */
 static bool find(const struct st_stack_layout* layout,
                  struct st_process_memory* process,
                  struct st_thread_place* place) {
@@ -65,8 +67,8 @@ static bool find(const struct st_stack_layout* layout,
   return true;
 }
 
-/* Makes the window contain the frame, with room for some more, if the chunk is
- * as large. */
+/* Enlarges the window, up to the size of the chunk, so that it contains the
+ * frame and GROWTH more bytes. */
 static void grow(struct st_process_memory* process,
                  struct st_thread_place* place, uint64_t frame) {
   uint64_t chunk_size;
@@ -106,8 +108,8 @@ static bool is_at(const struct st_stack_layout* layout,
           word_of(copies->state, layout->thread_frame) == place->control);
 }
 
-/* Copies the data of a thread whose place is not known any more.  Returns 0 or
- * an error; *next is stored as by st_thread_sample. */
+/* Finds and copies the data of a thread whose `place` is not correct any more.
+ * Returns 0 or an error.  *next is stored as by st_thread_sample. */
 static int relocate(const struct st_stack_layout* layout,
                     struct st_process_memory* process,
                     struct st_thread_place* place, uint64_t* next,

@@ -1,13 +1,13 @@
-/* Thread sample: the stack of one thread of another process, by one system
- * call.
+/* Thread sample: reads the stack of one thread of another process, usually by
+ * one system call.
  *
- *   place:   where the last sample found the thread's data
+ *   place:   the addresses at which the last sample found the thread's data
  *   fetch:   thread state | control frame | stack chunk | frame pointer again
  *
  * The control frame exists in CPython 3.11 and 3.12 only.  The thread runs
  * during the copy.  If its innermost frame was not the same before and after
- * the chunk was copied, the sample is torn and refused.  Frames outside the
- * chunk (generators, older chunks) are read by calls of their own.
+ * the chunk was copied, the sample is torn, which is an error.  Frames outside
+ * the chunk (generators, older chunks) are read by further system calls.
  */
 #pragma once
 
@@ -19,8 +19,8 @@ enum {
   ST_CHUNK_WINDOW = 16 << 10,
 };
 
-/* Where the data of a thread is.  Only `state` needs to be right: the rest is
- * corrected by the sample. */
+/* The addresses of a thread's data.  Only `state` must be correct: a sample
+ * corrects the others. */
 struct st_thread_place {
   uint64_t state;
   uint64_t native_id;
@@ -31,7 +31,7 @@ struct st_thread_place {
 };
 
 enum {
-  /* The thread has ended, or has no memory. */
+  /* The thread has ended, or its memory can't be read. */
   ST_THREAD_GONE = -3,
 };
 

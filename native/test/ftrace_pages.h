@@ -1,6 +1,6 @@
-/* Builds pages of the kernel's ring buffer, and a table of three events: 7 is
- * plain with fields of all kinds, 8 sched_switch, 9 sched_waking, and 10 is
- * generic. */
+/* Builds pages of the kernel's ring buffer.  Defines a table of four events, by
+ * id: 7 is plain, with fields of all kinds; 8 is sched_switch; 9 is
+ * sched_waking; 10 is generic. */
 #pragma once
 
 #include "check.h"
@@ -42,7 +42,7 @@ static inline void page_event(struct page_builder* p, uint32_t delta,
   page_put(p, fields, size);
 }
 
-/* Ends the page, with flags beside the size of its records. */
+/* Ends the page: writes the size of its records, and the flags. */
 static inline void page_end(struct page_builder* p, uint64_t flags) {
   uint64_t commit = (p->size - ST_FTRACE_PAGE_HEADER_SIZE) | flags;
   memcpy(p->data + 8, &commit, sizeof commit);

@@ -24,7 +24,7 @@ static struct message new_bundle(uint32_t cpu) {
   return bundle;
 }
 
-/* Adds an event that a thread writes. */
+/* Adds an event of a thread. */
 static void add_event(struct message* bundle, uint64_t ts, uint32_t pid,
                       uint32_t field, const struct message* content) {
   struct message event = {0};
@@ -108,7 +108,7 @@ static void check_state(const struct st_importer* m, uint32_t row, int64_t ts,
   CHECK(is_text(m, ST_STATE_TABLE, row, ST_STATE_state, state));
 }
 
-static void switches_and_wakeups_give_runs_and_states(void) {
+static void switches_and_wakeups_are_imported_as_runs_and_states(void) {
   struct message bundle = new_bundle(1);
   add_switch(&bundle, 100, 10, 1, 20); /* 10 sleeps, 20 runs. */
   add_waking(&bundle, 150, 20, 10);
@@ -154,7 +154,7 @@ static struct message compact_switches(uint64_t last_comm) {
   return bundle;
 }
 
-static void first_compact_switch_only_names_the_thread(void) {
+static void first_compact_switch_of_a_cpu_has_no_row(void) {
   struct message bundle = compact_switches(0);
   struct st_importer* m = import(&bundle);
   CHECK_EQ(m->ftrace.switches_skipped, 1);
@@ -178,7 +178,7 @@ static void invalid_compact_switches_are_counted(void) {
   st_importer_free(m);
 }
 
-static void new_tasks_start_threads_and_processes(void) {
+static void new_tasks_are_imported_as_threads_and_processes(void) {
   struct message bundle = new_bundle(0);
   add_new_task(&bundle, 10, 5, 6, 0x10000);
   add_new_task(&bundle, 20, 5, 7, 0);
@@ -188,7 +188,8 @@ static void new_tasks_start_threads_and_processes(void) {
   add_number(&content, 2, 7);
   add_event(&bundle, 50, 0, PROCESS_FREE, &content);
   struct st_importer* m = import(&bundle);
-  /* The threads 5 and 6 share a process since the text of thread 6. */
+  /* The text of thread 6 has the pid 5, so the threads 5 and 6 share a
+   * process. */
   int64_t upid = get(m, ST_THREAD_TABLE, 2, ST_THREAD_upid);
   CHECK_EQ(get(m, ST_THREAD_TABLE, 1, ST_THREAD_upid), upid);
   CHECK_EQ(get(m, ST_PROCESS_TABLE, 1, ST_PROCESS_parent_upid), upid);
@@ -244,10 +245,10 @@ static void events_of_cpus_are_merged_by_time(void) {
 }
 
 int main(void) {
-  RUN(switches_and_wakeups_give_runs_and_states);
-  RUN(first_compact_switch_only_names_the_thread);
+  RUN(switches_and_wakeups_are_imported_as_runs_and_states);
+  RUN(first_compact_switch_of_a_cpu_has_no_row);
   RUN(invalid_compact_switches_are_counted);
-  RUN(new_tasks_start_threads_and_processes);
+  RUN(new_tasks_are_imported_as_threads_and_processes);
   RUN(texts_of_atrace_are_parsed);
   RUN(events_of_cpus_are_merged_by_time);
   return 0;

@@ -31,7 +31,7 @@ static const char kFields[] =
     "\5\0\0\0\0\0\0\0\6\0\0\0\0\0\0\0"
     "hi\0\0";
 
-static void plain_event_has_its_fields(void) {
+static void plain_event_is_written_with_all_its_fields(void) {
   begin();
   page_event(&page, 5, 7, 42, kFields, 40);
   page_end(&page, 0);
@@ -149,7 +149,7 @@ static void generic_event_is_described_once_in_a_bundle(void) {
          "2{1:1000 2:1 65536:'\x08\x03'}");
 }
 
-static void impossible_events_are_refused(void) {
+static void events_with_invalid_fields_are_refused(void) {
   struct st_ftrace_field odd = {1, 8, 3, ST_FTRACE_SIGNED};
   struct st_ftrace_event event = {1, ST_FTRACE_PLAIN, 1, &odd, NULL, 0};
   CHECK(!st_ftrace_event_is_valid(&event));
@@ -165,13 +165,13 @@ static void impossible_events_are_refused(void) {
 }
 
 int main(void) {
-  RUN(plain_event_has_its_fields);
+  RUN(plain_event_is_written_with_all_its_fields);
   RUN(fields_beyond_the_record_are_left_out);
   RUN(unknown_events_are_left_out);
   RUN(scheduling_is_written_in_columns);
   RUN(short_compact_events_are_errors);
   RUN(damaged_pages_are_errors_and_keep_earlier_events);
   RUN(generic_event_is_described_once_in_a_bundle);
-  RUN(impossible_events_are_refused);
+  RUN(events_with_invalid_fields_are_refused);
   return 0;
 }

@@ -23,7 +23,7 @@ static void finish(void) {
   fclose(file);
 }
 
-/* Appends a page with one event; it is full enough if `padded`. */
+/* Appends a page with one event.  If `padded`, it is more than half full. */
 static void add_page(uint64_t time, uint64_t flags, bool padded) {
   static const uint8_t kPadding[2048];
   page_begin(&page, time);
@@ -84,7 +84,7 @@ static void batch_ends_at_a_page_that_is_not_half_full(void) {
   finish();
 }
 
-static void batch_is_limited(void) {
+static void batch_has_a_limited_number_of_pages(void) {
   start();
   for (int i = 0; i < ST_FTRACE_BATCH_PAGES + 1; i++)
     add_page(100, 0, true);
@@ -117,7 +117,7 @@ int main(void) {
   RUN(pages_of_a_batch_are_one_bundle);
   RUN(bundle_ends_before_a_loss);
   RUN(batch_ends_at_a_page_that_is_not_half_full);
-  RUN(batch_is_limited);
+  RUN(batch_has_a_limited_number_of_pages);
   RUN(empty_buffer_has_no_bundle);
   RUN(failed_reads_are_errors_in_a_bundle);
   return 0;

@@ -1,4 +1,4 @@
-/* Tests of files that are read again and again. */
+/* Tests of files that are read repeatedly. */
 #include "probes/held_file.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@ static void write_file(const char* data, size_t size) {
   CHECK(f && fwrite(data, 1, size, f) == size && fclose(f) == 0);
 }
 
-static void each_read_has_the_present_contents(void) {
+static void each_read_returns_the_current_contents(void) {
   struct st_held_file file = {.fd = -1, .path = path};
   write_file("one", 3);
   CHECK(st_text_is(st_held_file_read(&file, &buffer), "one"));
@@ -25,7 +25,7 @@ static void each_read_has_the_present_contents(void) {
   st_held_file_close(&file);
 }
 
-static void file_is_opened_again_when_it_could_not_be_read(void) {
+static void file_is_opened_again_after_a_failed_read(void) {
   struct st_held_file file = {.fd = -1, .path = path};
   unlink(path);
   CHECK_EQ(st_text_size(st_held_file_read(&file, &buffer)), 0);
@@ -64,8 +64,8 @@ int main(void) {
   int fd = mkstemp(path);
   CHECK(fd >= 0);
   close(fd);
-  RUN(each_read_has_the_present_contents);
-  RUN(file_is_opened_again_when_it_could_not_be_read);
+  RUN(each_read_returns_the_current_contents);
+  RUN(file_is_opened_again_after_a_failed_read);
   RUN(long_files_are_read_whole);
   RUN(files_of_the_kernel_are_read);
   unlink(path);

@@ -52,8 +52,8 @@ static void check_trace(const struct st_importer* m) {
   CHECK(is_text(m, ST_ARGS_TABLE, 2, ST_ARGS_flat_key, "args.k.x"));
 }
 
-static void pieces_of_any_size_give_the_same_tables(void) {
-  /* The first piece tells that it is JSON. */
+static void size_of_pieces_does_not_change_the_tables(void) {
+  /* JSON is detected by the first two bytes, so a piece has at least two. */
   for (size_t step = 2; step <= sizeof kTrace; step++) {
     struct st_importer* m = import(kTrace, step);
     check_trace(m);
@@ -84,7 +84,7 @@ static void malformed_events_are_counted(void) {
   st_importer_free(m);
 }
 
-static void deeply_nested_arguments_are_cut(void) {
+static void deeply_nested_arguments_are_cut_off(void) {
   static char text[200000];
   size_t size =
       (size_t)(stpcpy(text, "[{\"ph\":\"B\",\"ts\":1,\"args\":{\"a\":") - text);
@@ -97,7 +97,7 @@ static void deeply_nested_arguments_are_cut(void) {
   st_importer_free(m);
 }
 
-static void values_are_read(void) {
+static void each_kind_of_value_is_read(void) {
   static const struct {
     const char* text;
     enum st_json_kind kind;
@@ -132,10 +132,10 @@ static void values_are_read(void) {
 }
 
 int main(void) {
-  RUN(pieces_of_any_size_give_the_same_tables);
+  RUN(size_of_pieces_does_not_change_the_tables);
   RUN(cut_trace_is_read_up_to_its_end);
   RUN(malformed_events_are_counted);
-  RUN(deeply_nested_arguments_are_cut);
-  RUN(values_are_read);
+  RUN(deeply_nested_arguments_are_cut_off);
+  RUN(each_kind_of_value_is_read);
   return 0;
 }

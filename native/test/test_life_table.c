@@ -1,5 +1,4 @@
-/* Tests of life tables: lookups, limits of rates, and when a lane is brought up
- * to date. */
+/* Tests of life tables: lookups, limits of rates, and the times of looks. */
 #include "core/life_table.h"
 
 #include <stdlib.h>
@@ -79,7 +78,7 @@ static void rate_of_new_lanes_is_limited(void) {
   destroy();
 }
 
-static void table_of_every_object_has_no_limits(void) {
+static void table_with_every_set_has_no_limits(void) {
   make(true);
   CHECK_EQ(allowed(st_life_may_add, MANY, START_NS), MANY);
   CHECK_EQ(allowed(st_life_may_add_lane, MANY, START_NS), MANY);
@@ -110,7 +109,7 @@ static void lane_needs_look_after_long_wait_or_each_period(void) {
   destroy();
 }
 
-static void first_look_needs_a_free_lane(void) {
+static void first_look_is_delayed_by_the_limit_of_new_lanes(void) {
   make(false);
   struct st_life* life = st_life_add(&table, object_at(1), START_NS);
   uint64_t now = START_NS + SECOND_NS;
@@ -125,9 +124,9 @@ int main(void) {
   RUN(lives_are_found_until_they_are_taken);
   RUN(rate_of_new_lives_is_limited);
   RUN(rate_of_new_lanes_is_limited);
-  RUN(table_of_every_object_has_no_limits);
+  RUN(table_with_every_set_has_no_limits);
   RUN(short_life_needs_no_look);
   RUN(lane_needs_look_after_long_wait_or_each_period);
-  RUN(first_look_needs_a_free_lane);
+  RUN(first_look_is_delayed_by_the_limit_of_new_lanes);
   return 0;
 }

@@ -29,7 +29,7 @@ static void status_describes_a_process(void) {
   output_is(0, "1:78 3:77 2:'shop' 4:5 4:1");
 }
 
-static void process_without_a_command_line_has_its_name(void) {
+static void process_without_a_command_line_is_written_with_its_name(void) {
   struct st_status s;
   st_parse_status(text_of("Name:\tkthreadd\nTgid:\t2\nPPid:\t0\n"
                           "Uid:\t4294967294\t0\t0\t0\nKthread:\t1\n"),
@@ -38,7 +38,7 @@ static void process_without_a_command_line_has_its_name(void) {
   output_is(0, "1:2 2:0 3:'kthreadd' 5:18446744073709551614 9:1 8:1");
 }
 
-static void old_kernels_have_no_kthread_line(void) {
+static void is_kthread_is_left_out_on_old_kernels(void) {
   struct st_status s;
   st_parse_status(text_of("Name:\ta b\nTgid:\t1\n"), &s, NULL);
   st_write_process(&s, text_of("x"), output_begin());
@@ -67,7 +67,7 @@ static void names_in_stat_may_contain_parentheses(void) {
   CHECK(!st_parse_times(text_of(""), &times));
 }
 
-static void number_is_the_only_content_of_a_file(void) {
+static void file_with_more_than_a_number_is_refused(void) {
   int64_t value;
   CHECK(st_parse_number(text_of("-17\n"), &value) && value == -17);
   CHECK(st_parse_number(text_of("5"), &value) && value == 5);
@@ -79,10 +79,10 @@ static void number_is_the_only_content_of_a_file(void) {
 
 int main(void) {
   RUN(status_describes_a_process);
-  RUN(process_without_a_command_line_has_its_name);
-  RUN(old_kernels_have_no_kthread_line);
+  RUN(process_without_a_command_line_is_written_with_its_name);
+  RUN(is_kthread_is_left_out_on_old_kernels);
   RUN(smaps_have_proportional_sizes);
   RUN(names_in_stat_may_contain_parentheses);
-  RUN(number_is_the_only_content_of_a_file);
+  RUN(file_with_more_than_a_number_is_refused);
   return 0;
 }

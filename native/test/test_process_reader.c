@@ -29,7 +29,7 @@ static void own_process_is_described(void) {
   st_process_reader_free(&reader);
 }
 
-static void values_are_written_once_until_they_are_forgotten(void) {
+static void values_are_written_again_after_they_are_forgotten(void) {
   const struct st_process_options options = {0};
   st_process_reader_init(&reader, "/proc", &options);
   size_t sizes[2];
@@ -54,7 +54,7 @@ static void machine_without_proc_has_no_processes(void) {
 
 int main(void) {
   RUN(own_process_is_described);
-  RUN(values_are_written_once_until_they_are_forgotten);
+  RUN(values_are_written_again_after_they_are_forgotten);
   RUN(machine_without_proc_has_no_processes);
   return 0;
 }

@@ -1,5 +1,5 @@
-/* Tests of the sampler of another process: here this process is the target, and
- * has the structures of CPython 3.12 in its memory. */
+/* Tests of the Python sampler.  The target is this process itself: it has
+ * structures like those of CPython 3.12 in its memory. */
 #include "probes/python_sampler.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ enum {
   PERIOD_NS = 1000000,
 };
 
-/* A Python thread's memory. */
+/* The memory of a Python thread. */
 struct fake_thread {
   _Alignas(8) uint8_t state[ST_THREAD_STATE_BYTES];
   uint64_t control[2];
@@ -81,7 +81,7 @@ static uint64_t frame_at(struct fake_thread* t, int depth) {
   return address_of(t->chunk) + 24 + (uint64_t)depth * 80;
 }
 
-/* Calls `code`, which executes its unit `unit`. */
+/* Adds a frame at `depth`.  It executes the code unit `unit` of `code`. */
 static void push(struct fake_thread* t, int depth, const struct fake_code* code,
                  int unit) {
   uint8_t* frame = t->chunk + 24 + depth * 80;
@@ -119,7 +119,8 @@ static struct st_python_target make_target(void) {
   return target;
 }
 
-/* Two threads: the first executes main -> work, the second main -> wait. */
+/* Makes two threads: the first executes main -> work, the second main ->
+ * wait. */
 static void set_up(void) {
   for (int i = 0; i < 3; i++)
     make_code(&codes[i], 100 * (i + 1));
@@ -168,7 +169,7 @@ static bool dump(struct st_python_sampler* s, struct seen* seen) {
   return st_python_sampler_dump(s, see, seen);
 }
 
-static void a_dump_has_all_threads(void) {
+static void dump_has_all_threads(void) {
   set_up();
   struct seen seen;
   struct st_python_sampler* s = make_sampler(ST_SAMPLE_WALL);
@@ -183,7 +184,7 @@ static void a_dump_has_all_threads(void) {
   st_python_sampler_destroy(s);
 }
 
-static void a_call_before_its_first_instruction_is_at_its_first_line(void) {
+static void call_before_its_first_instruction_is_at_its_first_line(void) {
   set_up();
   push(&threads[0], 1, &codes[1], -1);
   struct seen seen;
@@ -210,7 +211,7 @@ static void frames_outside_the_chunk_are_read(void) {
   st_python_sampler_destroy(s);
 }
 
-static void a_deep_stack_is_read_from_a_larger_window(void) {
+static void deep_stack_is_read_from_a_larger_window(void) {
   set_up();
   for (int depth = 2; depth < 150; depth++)
     push(&threads[0], depth, &codes[1], depth % 8);
@@ -260,7 +261,7 @@ static void each_tick_of_wall_time_samples_all_threads(void) {
   st_python_sampler_destroy(s);
 }
 
-static void the_mode_gil_samples_the_holder(void) {
+static void mode_gil_samples_the_holder_of_the_gil(void) {
   set_up();
   struct st_python_sampler* s = make_sampler(ST_SAMPLE_GIL);
   CHECK_EQ(st_python_sampler_run(s, 10 * PERIOD_NS), ST_RUN_TIME_IS_UP);
@@ -276,7 +277,7 @@ static void the_mode_gil_samples_the_holder(void) {
 }
 
 /* While run() sleeps, this process uses almost no CPU time. */
-static void a_process_that_sleeps_has_few_samples_of_cpu_time(void) {
+static void sleeping_process_has_few_samples_of_cpu_time(void) {
   set_up();
   struct st_python_sampler* s = make_sampler(ST_SAMPLE_CPU);
   CHECK_EQ(st_python_sampler_run(s, 50 * PERIOD_NS), ST_RUN_TIME_IS_UP);
@@ -285,7 +286,7 @@ static void a_process_that_sleeps_has_few_samples_of_cpu_time(void) {
   st_python_sampler_destroy(s);
 }
 
-static void a_process_without_interpreter_is_gone(void) {
+static void process_without_an_interpreter_is_reported_as_gone(void) {
   set_up();
   struct st_python_target target = make_target();
   void* page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -299,8 +300,8 @@ static void a_process_without_interpreter_is_gone(void) {
   munmap(page, 4096);
 }
 
-/* Whatever the structures hold, the sampler neither crashes nor hangs. */
-static void random_structures_are_survived(void) {
+/* The sampler must neither crash nor hang. */
+static void random_structures_are_read_without_a_crash(void) {
   uint64_t random = 5;
   set_up();
   struct st_python_sampler* s = make_sampler(ST_SAMPLE_WALL);
@@ -325,14 +326,14 @@ static void random_structures_are_survived(void) {
 int main(void) {
   if (!st_own_memory_works())
     return 0; /* Emulators lack process_vm_readv. */
-  RUN(a_dump_has_all_threads);
-  RUN(a_call_before_its_first_instruction_is_at_its_first_line);
+  RUN(dump_has_all_threads);
+  RUN(call_before_its_first_instruction_is_at_its_first_line);
   RUN(frames_outside_the_chunk_are_read);
-  RUN(a_deep_stack_is_read_from_a_larger_window);
+  RUN(deep_stack_is_read_from_a_larger_window);
   RUN(each_tick_of_wall_time_samples_all_threads);
-  RUN(the_mode_gil_samples_the_holder);
-  RUN(a_process_that_sleeps_has_few_samples_of_cpu_time);
-  RUN(a_process_without_interpreter_is_gone);
-  RUN(random_structures_are_survived);
+  RUN(mode_gil_samples_the_holder_of_the_gil);
+  RUN(sleeping_process_has_few_samples_of_cpu_time);
+  RUN(process_without_an_interpreter_is_reported_as_gone);
+  RUN(random_structures_are_read_without_a_crash);
   return 0;
 }

@@ -1,5 +1,5 @@
-/* Tests of the stack table: numbers of frames and stacks, beside a simple
- * search. */
+/* Tests of the stack table: numbers of frames and stacks, compared with those
+ * of a simple search. */
 #include "probes/stack_table.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "check.h"
 #include "random.h"
 
-static void instructions_of_one_line_are_one_frame(void) {
+static void instructions_of_one_line_have_one_frame(void) {
   struct st_stack_table* t = st_stack_table_create();
   CHECK_EQ(st_stack_table_known(t, 0x1000, 0x1010), 0);
   CHECK_EQ(st_stack_table_add(t, 0x1000, 0x1010, 5), 1);
@@ -41,7 +41,7 @@ static void equal_stacks_have_one_number(void) {
   st_stack_table_destroy(t);
 }
 
-static void a_cleared_table_starts_at_one(void) {
+static void cleared_table_starts_at_1(void) {
   struct st_stack_table* t = st_stack_table_create();
   st_stack_table_add(t, 0x1000, 0x1010, 5);
   st_stack_table_stack(t, (const uint32_t[]){1}, 1);
@@ -53,8 +53,7 @@ static void a_cleared_table_starts_at_one(void) {
   st_stack_table_destroy(t);
 }
 
-/* The table has room for this many, and refuses more. */
-static void a_full_table_refuses_new_frames(void) {
+static void full_table_refuses_new_frames_and_stacks(void) {
   struct st_stack_table* t = st_stack_table_create();
   for (uint32_t i = 1; i <= ST_MAX_FRAMES; i++)
     CHECK_EQ(st_stack_table_add(t, 0x1000, 2 * i, (int32_t)i), i);
@@ -69,7 +68,7 @@ static void a_full_table_refuses_new_frames(void) {
 
 enum { MODEL_STACKS = 2000, MAX_DEPTH = 6 };
 
-static void numbers_are_those_of_a_simple_search(void) {
+static void numbers_of_stacks_match_a_simple_search(void) {
   static uint32_t model[MODEL_STACKS][MAX_DEPTH];
   static uint32_t depths[MODEL_STACKS];
   struct st_stack_table* t = st_stack_table_create();
@@ -93,10 +92,10 @@ static void numbers_are_those_of_a_simple_search(void) {
 }
 
 int main(void) {
-  RUN(instructions_of_one_line_are_one_frame);
+  RUN(instructions_of_one_line_have_one_frame);
   RUN(equal_stacks_have_one_number);
-  RUN(a_cleared_table_starts_at_one);
-  RUN(a_full_table_refuses_new_frames);
-  RUN(numbers_are_those_of_a_simple_search);
+  RUN(cleared_table_starts_at_1);
+  RUN(full_table_refuses_new_frames_and_stacks);
+  RUN(numbers_of_stacks_match_a_simple_search);
   return 0;
 }

@@ -1,5 +1,5 @@
-/* A message that a converter writes, and a form of it that tests can compare:
- * "3{1:0 2:5} 4:17" is field 3 with a nested message, and field 4 with 17. */
+/* Formats the message of a converter so that tests can compare it: "3{1:0 2:5}
+ * 4:17" is field 3 with a nested message, and field 4 with 17. */
 #pragma once
 
 #include <stdio.h>
@@ -19,8 +19,8 @@ static inline struct st_message* output_begin(void) {
   return &output_root;
 }
 
-/* Appends the form of the fields to `text`.  `nested` has a bit for each field
- * of the outermost message that is a message. */
+/* Appends the formatted fields to `text`.  `nested` has a bit for each field of
+ * the outermost message that is a message. */
 static inline char* form(char* text, const uint8_t* data, size_t size,
                          uint32_t nested) {
   struct st_decoder d;
@@ -40,7 +40,7 @@ static inline char* form(char* text, const uint8_t* data, size_t size,
   return text;
 }
 
-/* Ends the message, and checks its form. */
+/* Ends the message, and checks that its formatted text is `expected`. */
 static inline void output_is(uint32_t nested, const char* expected) {
   static char text[1 << 16];
   size_t size = st_message_finalize(&output_root);

@@ -3,7 +3,7 @@
  *   importer = TraceImporter(inflate)      inflate: zlib.decompress
  *   importer.feed(data)                    any number of times
  *   importer.is_json()                     whether the data are JSON
- *   importer.cut_off()                     the end of the trace is missing
+ *   importer.cut_off()                     notes that the end is missing
  *   importer.finish()
  *   importer.tables()                      names
  *   importer.rows("slice")                 (names of columns, list of tuples)

@@ -1,8 +1,11 @@
-/* call_after(): calls a Python function on a thread of its own after a delay,
- * unless cancel_call() comes first.
+/* call_after(ms, function) calls a Python function on a new thread after a
+ * delay in milliseconds.  cancel_call() cancels the call, or waits until it has
+ * ended.
  *
- * There is one such call at a time.  The thread sleeps without the GIL, and has
- * all signals blocked.  The child of a fork has no delayed call.
+ * There is at most one such call: call_after() cancels an earlier one.  If no
+ * thread can be started, the function is not called.  The thread sleeps without
+ * the GIL, and has all signals blocked.  The child of a fork has no delayed
+ * call.
  */
 #include <pthread.h>
 #include <signal.h>

@@ -1,4 +1,5 @@
-/* keep(): objects that are never freed, not even when the interpreter ends. */
+/* keep(object) makes an object immortal: it is not even freed when the
+ * interpreter ends. */
 #include "bind/common/python.h"
 
 static PyObject* keep(PyObject* Py_UNUSED(module), PyObject* object) {

@@ -1,8 +1,9 @@
-/* FtraceReader: events of the kernel from trace_pipe_raw, as messages.
+/* FtraceReader: reads kernel events from trace_pipe_raw, and encodes them.
  *
  *   reader = FtraceReader(events, page_size, cpu_count)
- *   bundles, more = reader.read(fd, cpu)     encoded FtraceEventBundles
- *   reader.errors()                          FtraceParseStatus of what was damaged
+ *   bundles, more = reader.read(fd, cpu)     encoded FtraceEventBundles, and
+ *                                            whether more pages may be there
+ *   reader.errors()                          FtraceParseStatus errors so far
  *
  * An event is a tuple (id, number, form, fields, descriptor), a field a tuple
  * (number, offset, size, kind); probes/ftrace_bundle.h has the forms and kinds.
@@ -22,7 +23,7 @@ struct ftrace_reader {
   struct st_ftrace_reader* reader;
   struct st_ftrace_table table;
   struct message_bytes message;
-  /* The events: the table points to their descriptors. */
+  /* The tuples of the events.  The table points to the descriptors in them. */
   PyObject* rows;
   bool is_busy;
 };
@@ -121,7 +122,8 @@ static void ftrace_reader_dealloc(PyObject* object) {
   st_bind_free(object);
 }
 
-/* Reads a batch of pages if `fd` is not negative.  Writes the next bundle. */
+/* Reads a batch of pages if `fd` is not negative.  Writes the next bundle;
+ * returns false if there is none. */
 static bool next_bundle(struct ftrace_reader* self, int fd, uint32_t cpu,
                         bool* more) {
   bool has_bundle;
@@ -148,7 +150,9 @@ static PyObject* ftrace_reader_read(PyObject* object, PyObject* args) {
   if (!PyArg_ParseTuple(args, "iI:read", &fd, &cpu))
     return NULL;
   if (fd < 0 || cpu >= self->reader->cpu_count)
-    return PyErr_Format(PyExc_ValueError, "there is no CPU %u, or no file %d",
+    return PyErr_Format(PyExc_ValueError,
+                        "cpu must be below cpu_count, and fd not negative: "
+                        "cpu is %u, fd is %d",
                         cpu, fd);
   if (self->is_busy) {
     set_protocol_error("another thread uses this FtraceReader");

@@ -2,11 +2,12 @@
  *
  *   file = MachineFile(path)
  *   file.read()                              contents of an attribute in /sys
- *   file.sys_stats("stat", parts, resource)  the same, as fields of SysStats
- *   MachineFile(path, counters)              for "meminfo" and "vmstat"
+ *   file.sys_stats("stat", parts, resource)  a file of /proc as SysStats fields
+ *   MachineFile(path, counters)              for "meminfo" and "vmstat", with a
+ *                                            tuple of (name, key)
  *
- * One thread at a time uses an object: it holds the GIL, because a read takes
- * as long as a few switches between threads.
+ * The GIL is held during a read, so only one thread at a time uses an object.
+ * A read takes no longer than a few switches between threads.
  */
 #include "bind/common/arguments.h"
 #include "bind/common/types.h"
@@ -29,7 +30,8 @@ struct machine_file {
   PyObject* names;
 };
 
-/* Takes over the counters, a tuple of (name, key). */
+/* Stores the counters, a tuple of (name, key).  Returns false with an exception
+ * set on failure. */
 static bool set_counters(struct machine_file* self, PyObject* rows) {
   Py_ssize_t count = PyTuple_GET_SIZE(rows);
   self->names = Py_NewRef(rows);
@@ -100,7 +102,8 @@ static PyObject* machine_file_sys_stats(PyObject* object, PyObject* args) {
     return NULL;
   const struct st_sys_group* file = st_sys_group_of(group);
   if (!file)
-    return PyErr_Format(PyExc_ValueError, "no file has the group %s", group);
+    return PyErr_Format(PyExc_ValueError, "no file has the counter group %s",
+                        group);
   message_bytes_begin(&self->message);
   self->file.is_record = file->is_record;
   file->convert(st_held_file_read(&self->file, &self->buffer), &self->choice,

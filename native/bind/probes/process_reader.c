@@ -1,4 +1,4 @@
-/* ProcessReader: the processes of a machine, as messages.
+/* ProcessReader: reads the processes of a machine, and encodes them.
  *
  *   reader = ProcessReader(folder, thread_names, ...)
  *   reader.scan()            fields of a ProcessTree: all processes and threads
@@ -6,8 +6,11 @@
  *   reader.new_processes()   fields of a ProcessTree: processes with values that
  *                            were not described yet
  *   reader.pids()            the ids of the last scan or poll
+ *   reader.forget_values()   makes the next poll() return all values
+ *   reader.forget()          also forgets which processes were described
  *
- * The GIL is released while files are read; one thread uses an object.
+ * The GIL is released while files are read.  Only one thread at a time may use
+ * an object.
  */
 #include "probes/process_reader.h"
 
@@ -56,7 +59,7 @@ static void process_reader_dealloc(PyObject* object) {
   st_bind_free(object);
 }
 
-/* What a method reads and writes; `list` lists the processes first. */
+/* The methods that write messages.  SCAN and POLL list the processes first. */
 enum what { SCAN, POLL, NEW };
 
 static bool run(struct process_reader* self, enum what what) {

@@ -1,5 +1,20 @@
-/* The Python type PythonSampler: samples the stacks of another process; and the
- * function read_process_memory. */
+/* PythonSampler: samples the Python stacks of another process.
+ *
+ *   sampler = PythonSampler(pid, layout, heads, gil, mode, period_ns,
+ *                           sequence_id, start_us)
+ *   sampler.run(duration_ns)  samples; returns an st_run_result
+ *   sampler.take()            (packets, new frames, new stacks) since the last
+ *                             take(); a frame is (address of code, line), a
+ *                             stack is a tuple of frame numbers
+ *   sampler.hits()            the number of samples of each stack
+ *   sampler.clear()           removes all frames and stacks
+ *   sampler.dump()            (state, native_id, holds_gil, frames) of each
+ *                             thread now; frames is None if the stack can't be
+ *                             read
+ *   sampler.stats()           counts of ticks, samples and losses
+ *
+ * read_process_memory(pid, address, size) returns bytes of another process.
+ */
 #include "probes/python_sampler.h"
 
 #include <errno.h>
@@ -9,7 +24,7 @@
 #include "bind/probes/python_target.h"
 #include "probes/process_memory.h"
 
-/* The most bytes that one call of read_process_memory copies. */
+/* The largest number of bytes that one call of read_process_memory copies. */
 enum { MAX_READ = 1 << 20 };
 
 struct sampler {
@@ -68,12 +83,12 @@ static void sampler_dealloc(PyObject* object) {
   st_bind_free(object);
 }
 
-/* Refuses a call while another thread is in run(). */
+/* Returns false, with RuntimeError set, while another thread is in run(). */
 static bool is_free(struct sampler* self) {
   if (!self->is_running)
     return true;
   PyErr_SetString(PyExc_RuntimeError,
-                  "the sampler runs in another thread: wait for run()");
+                  "the sampler runs in another thread: wait until run() ends");
   return false;
 }
 
@@ -118,7 +133,7 @@ static PyObject* stack_tuple(const struct st_stack_table* table,
   return numbers_tuple(frames, depth);
 }
 
-/* Returns a list of the table's elements after `first` up to `last`. */
+/* Returns a list of the table's elements with the numbers first + 1 to last. */
 static PyObject* list_of(const struct st_stack_table* table, uint32_t first,
                          uint32_t last,
                          PyObject* (*make)(const struct st_stack_table*,

@@ -3,7 +3,7 @@
 #include "bind/common/arguments.h"
 #include "probes/thread_sample.h"
 
-/* A member of a layout that is an offset. */
+/* The name of an offset, and the position of its member in st_python_layout. */
 struct offset {
   const char* name;
   size_t member;
@@ -25,7 +25,8 @@ static const struct offset kOffsets[] = {
     OTHER(code_start),        OTHER(bytes_size),      OTHER(bytes_data),
 };
 
-/* Reads dict[name], an int from 0 to `max`. */
+/* Reads dict[name], an int from 0 to `max`.  Returns false with an exception
+ * set on failure. */
 static bool number_of(PyObject* dict, const char* name, int64_t max,
                       int64_t* out) {
   PyObject* value = PyDict_GetItemString(dict, name);
@@ -35,7 +36,8 @@ static bool number_of(PyObject* dict, const char* name, int64_t max,
   return false;
 }
 
-/* What a reader copies of a thread state limits its offsets. */
+/* Returns whether the offsets are within the bytes that a reader copies.  Sets
+ * ValueError if not. */
 static bool fits(const struct st_python_layout* layout) {
   const struct st_stack_layout* s = &layout->stack;
   enum { LAST = ST_THREAD_STATE_BYTES - 8, LAST_OF_FRAME = 96 - 8 };
@@ -46,7 +48,7 @@ static bool fits(const struct st_python_layout* layout) {
       s->frame_owner <= LAST_OF_FRAME && s->frame_instruction <= LAST_OF_FRAME)
     return true;
   PyErr_SetString(PyExc_ValueError,
-                  "an offset of the layout is greater than what is copied");
+                  "an offset of the layout is beyond the copied bytes");
   return false;
 }
 

@@ -1,4 +1,4 @@
-/* Python target: another process to sample, converted from Python arguments. */
+/* Python target: converts Python arguments that describe another process. */
 #pragma once
 
 #include "bind/common/python.h"
@@ -9,5 +9,6 @@
  * or TypeError set. */
 bool st_bind_layout(PyObject* dict, struct st_python_layout* layout);
 
-/* Fills the addresses of the target's interpreters from a sequence of ints. */
+/* Fills the addresses of the target's interpreters from a sequence of ints, up
+ * to ST_TARGET_MAX_HEADS.  Returns false with an exception set on failure. */
 bool st_bind_heads(PyObject* heads, struct st_python_target* target);

@@ -272,11 +272,12 @@ static PyObject* set_new_category_hook(PyObject* Py_UNUSED(module),
   Py_RETURN_NONE;
 }
 
-/* Enables a category in the first slot if it was enabled in the slot `kept`,
- * and disables it in all other slots.  Returns whether it is disabled now. */
+/* Enables a category only in the first slot if it was enabled in the slot of
+ * the mask `kept`, else disables it.  Returns whether it was enabled before,
+ * and is disabled now. */
 static bool disable_category(CategoryObject* c, uint32_t kept) {
   uint32_t before = c->enabled, enabled = (before & kept) != 0;
-  /* In the child of a fork, a store copies a page. */
+  /* In the child of a fork, a store copies a page, so it is avoided. */
   if (before != enabled)
     c->enabled = enabled;
   return before && !enabled;
@@ -308,8 +309,9 @@ static PyMethodDef kFunctions[] = {
     {"set_traced", set_traced, METH_O,
      "Set the function that Category.traced calls."},
     {"disable_categories", disable_categories, METH_O,
-     "disable_categories(kept)\n--\n\nDisable all categories; those enabled "
-     "in a kept slot stay enabled, in the first slot."},
+     "disable_categories(kept)\n--\n\nDisable all categories, except those "
+     "enabled in the slot `kept` (None: no slot), which are enabled in the "
+     "first slot instead.  Return the disabled categories."},
     {NULL, NULL, 0, NULL}};
 
 ST_BIND_PART(category) {

@@ -11,7 +11,8 @@ uint32_t st_process_generation = 1;
 
 static uint8_t* process_descriptor;
 static PyObject* describe_process_hook;
-/* Whether the track belongs to the parent, which has forked this process. */
+/* Whether this process is the child of a fork, and the track is still that of
+ * the parent. */
 static bool is_of_parent;
 
 void st_process_track_set_hook(PyObject* describe_process) {

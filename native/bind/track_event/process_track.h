@@ -1,8 +1,9 @@
 /* The track of this process: the parent of all other tracks.
  *
- * The client sets it at start.  In the child of a fork the hook sets it again,
- * when it is used first.  This increases the generation, so that tracks update
- * their uuids when they are used next (track.h).  Written with the GIL.
+ * The client sets it at start.  In the child of a fork, a hook sets it again
+ * when it is first used.  Each change increases the generation, so that tracks
+ * update their uuids when they are used next (track.h).  The GIL guards all
+ * changes.
  */
 #pragma once
 
@@ -15,11 +16,11 @@ extern uint32_t st_process_generation;
 /* Sets the Python function that describes this process and calls
  * set_process(). */
 void st_process_track_set_hook(PyObject* describe_process);
-/* Called in the child of a fork: the track is the parent's. */
+/* Marks the track as that of the parent.  Called in the child of a fork. */
 void st_process_track_forget(void);
 /* Returns the track of this process.  May run Python code in the child of a
- * fork.  No code before the first event of a thread may use st_process_track
- * directly. */
+ * fork.  Code that may run before the first event of a thread must call this
+ * function, and not use st_process_track directly. */
 const struct st_track* st_process_track_get(void);
 
 enum { ST_THREAD_DESCRIPTOR = 64 };

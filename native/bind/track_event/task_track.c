@@ -115,7 +115,7 @@ static PyObject* set_hooks(PyObject* Py_UNUSED(module), PyObject* const* args,
   if (count != 3) {
     PyErr_SetString(
         PyExc_TypeError,
-        "set_hooks(describe_process, describe_thread, current_track)");
+        "set_hooks() takes describe_process, describe_thread, current_track");
     return NULL;
   }
   st_process_track_set_hook(args[0]);

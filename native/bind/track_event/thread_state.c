@@ -227,9 +227,9 @@ void thread_states_install_fork_handler(void) {
 }
 
 void thread_states_after_fork(void) {
-  /* The calling thread starts anew, too.  The states are freed before the next
-   * one is made: in a child that records nothing, this would only copy
-   * pages. */
+  /* The calling thread gets a new state, too.  The old states are freed when
+   * the next state is made, not here: that would copy pages, without need in a
+   * child that records nothing. */
   states.survivor = NULL;
   pthread_setspecific(states.key, NULL);
   st_thread = NULL;

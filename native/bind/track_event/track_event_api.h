@@ -69,9 +69,8 @@ struct st_track_event_api {
   /* Returns a new reference to the track of a thread of this process, even of a
    * thread that has ended.  Returns NULL with an error set on failure. */
   PyObject* (*thread_track)(uint64_t native_id);
-  /* Does what the first event of a process or thread does before it is written:
-   * connects the child of a fork, and describes the thread.  May run Python
-   * code. */
+  /* Prepares the calling thread for its first event: connects the child of a
+   * fork to the service, and describes the thread.  May run Python code. */
   void (*prepare)(void);
   /* Returns whether the calling thread is inside an untraced call. */
   bool (*is_untraced)(void);

@@ -1,5 +1,5 @@
-/* Fuzzes pages of the kernel's ring buffer: each half of the input is a page. In
- * every second run their headers are made valid. */
+/* Fuzzes pages of the kernel's ring buffer: each half of the input is a page.
+ * If the last byte of the input is odd, the headers are made valid. */
 #define CHECK_ABORTS
 #include "../ftrace_pages.h"
 #include "../text_output.h"

@@ -53,7 +53,7 @@ static const uint32_t kEvent[] = {3,  22, 10, 23, 9,  11, 30, 44, 31,
 #define ANY(in, fields) \
   any_message(in, fields, sizeof fields / sizeof *(fields), 0)
 
-/* Kernel events of threads whose ids are small. */
+/* Makes a bundle of kernel events.  The ids of threads are small. */
 static struct message any_bundle(struct input* in) {
   static const uint32_t kEvents[] = {
       3,  4,   11,  12,  13,  14,  16,  18,  20,  24,  25,  36,  37, 57,

@@ -1,5 +1,5 @@
-/* Fuzzes the import of JSON: with the input as a trace in two pieces, and with
- * events whose members the input chooses.  References between rows must be
+/* Fuzzes the import of JSON in two ways: the input is a trace in two pieces,
+ * and the input chooses the members of events.  References between rows must be
  * valid. */
 #include <string.h>
 #define CHECK_ABORTS

@@ -1,5 +1,5 @@
-/* Fuzzes the converters of files of the machine: the first byte chooses the
- * file. What they write must be whole fields. */
+/* Fuzzes the converters of files in /proc.  The first byte of the input chooses
+ * the file.  The written messages must be well-formed. */
 #define CHECK_ABORTS
 #include "../text_output.h"
 #include "probes/process_files.h"
