@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import pytest
 
+from stretto.cli.record.arguments import RecordOptions
 from stretto.cli.verbs import load_verb
 from stretto.protos.config import TraceConfig
 from stretto.protozero.generator.proto_parser import parse_imported
@@ -212,6 +213,9 @@ def parses(verb: str, arguments: list[str]) -> bool:
     Raises:
         CommandError: The arguments are wrong.
     """
+    if verb == "record":  # It parses its options by a table of its own.
+        RecordOptions(arguments)
+        return True
     with pytest.MonkeyPatch.context() as patch:
         for name in PARSING:
             patch.setattr(argparse.ArgumentParser, name, _ending(name))

@@ -47,7 +47,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--ask", metavar="QUESTION", choices=QUESTIONS, help="answer this question")
     parser.add_argument("--slice", metavar="NAME", help="the question's slice, or a pattern")
     flag(parser, "--list", "show the questions, and exit")
-    parsed = parser.parse_args(arguments)
+    parsed = parser.parse_intermixed_args(arguments)
     if not parsed.list:
         _check(parser, parsed)
     return parsed

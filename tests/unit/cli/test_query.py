@@ -45,6 +45,13 @@ def test_sql_is_read_from_standard_input(
     assert json.loads(capsys.readouterr().out) == [{"name": "work"}]
 
 
+def test_options_may_be_between_trace_and_sql(
+    trace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", trace, "--format", "csv", "select name from slice"]) == 0
+    assert capsys.readouterr().out.split() == ["name", "work"]
+
+
 def test_csv_has_a_header_and_quotes() -> None:
     assert as_csv(["a", "b"], [(1, 'x,"y"'), (None, "")]) == 'a,b\n1,"x,""y"""\n,\n'
 
