@@ -55,7 +55,10 @@ def stop() -> None:
     """Stop recording calls. Slices that are open now stay open."""
 
 def suspend() -> None:
-    """End all slices of auto detail; record nothing until `resume`. No effect without it."""
+    """End all slices of auto detail, and record nothing until `resume` is called.
+
+    No effect if auto detail is off.
+    """
 
 def resume() -> None:
     """Record again after `suspend`, with the same counts. No effect if `stop` was called."""

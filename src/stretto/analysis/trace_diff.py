@@ -10,7 +10,8 @@ A change may be noise:
 - Otherwise the calls are the sample: a change is noise if it is at most three standard errors.
   Calls of one run resemble each other, so this test takes some noise for a change. More runs of
   each side are better.
-- If a trace has one to four calls, they are too few for the second test.
+- If a trace has one to four calls, the second test isn't made: whether the change is noise is
+  unknown.
 """
 
 from __future__ import annotations

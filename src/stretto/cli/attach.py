@@ -31,8 +31,8 @@ runs. CPython 3.11 to 3.15 is supported, in any environment of this machine.
 EPILOG = """\
 The trace has a track of samples for each thread: `stretto view TRACE`, then select a part of the
 track for its flame graph. By default only threads that use a CPU are sampled: the number of samples
-times the period is the CPU time of the process. You may read your own processes, and root any, as
-with a debugger.
+times the period is the CPU time of the process. As with a debugger,
+you can read your own processes, and root can read all.
 """
 
 DEFAULT_OUTPUT = "trace.pftrace"

@@ -27,7 +27,7 @@ runs. CPython 3.11 to 3.15 is supported, in any environment of this machine.
 
 EPILOG = """\
 For each thread, the kernel's function in which it waits is shown, or "runs"; then its calls, the
-innermost first. You may read your own processes, and root any, as with a debugger.
+innermost first. As with a debugger, you can read your own processes, and root can read all.
 `stretto attach PID` records samples of a process; `stretto top PID` shows them live.
 """
 

@@ -35,7 +35,7 @@ MAX_BATCHES = 8
 """The most batches of pages that a tick reads for a CPU; the next tick reads the rest."""
 LARGE_MACHINE_KB = 7 << 20
 BUFFER_KB = {True: 8192, False: 2048}
-"""The size of the buffer of each CPU, by whether the machine has much memory."""
+"""The buffer of each CPU, by whether the machine has LARGE_MACHINE_KB of memory or more."""
 CLOCKS = ("boot", "global", "local")
 COUNTS = {
     "entries": "entries",

@@ -1,4 +1,4 @@
-"""tracefs, the kernel's folder for ftrace, and its instances. Each instance has own ring buffers.
+"""tracefs: the kernel's folder for ftrace, and instances, which have their own ring buffers.
 
 Each session makes a private instance, and removes it at its end. So the events, buffers and clocks
 of other users of ftrace don't change.

@@ -203,7 +203,7 @@ _tracer = _Tracer()
 
 
 def _before_end(*_: object, **__: object) -> bool:
-    if not postponed.is_waiting():  # A forked child that isn't connected has none.
+    if not postponed.is_waiting():  # An unconnected child has no slices.
         _pyhooks.suspend()
     return True
 

@@ -125,7 +125,7 @@ class Lane:
         coroutine = self.coroutine(task)
         root = _root(coroutine) or _coroutine_name(coroutine)
         self._name = self.name(task)
-        if self._name.endswith(root):  # trio and anyio name all tasks so.
+        if self._name.endswith(root):  # trio and anyio give tasks such a name.
             self._name = f"task {number}"
         self._track = stretto.Track(f"{root} ({self._name})", parent=self.group, id=number)
         self._calls: list[tuple[ref[Any], bool]] = []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stretto.analysis.sql.tokens import Token
 
 _KEPT = {"span_join": "a.n and b.n", "span_left_join": "a.n", "span_outer_join": "a.n or b.n"}
-"""Which pieces are rows of the result: those with a row of the first side, the second, or both."""
+"""The pieces that are in the result: those with a row of both sides, of the first, or of any."""
 
 
 class Side(NamedTuple):

@@ -1,6 +1,7 @@
 """Truth values. SQLite's are the integers 0 and 1, and any value can be a condition.
 
-DuckDB has booleans: they are cast where a value is needed, and values where a boolean is needed.
+DuckDB has booleans. A boolean that is used as a value becomes an integer, and a value that is used
+as a condition becomes a boolean.
 """
 
 from __future__ import annotations

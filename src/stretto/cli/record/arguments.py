@@ -66,7 +66,7 @@ def _parse_simple(words: Sequence[str]) -> dict[str, Any]:
     """Parse options that are complete words, with their values in the following words.
 
     Raises:
-        KeyError, StopIteration, ConfigError: an option is written in another way, or is wrong.
+        KeyError, StopIteration, ConfigError: an option has another form, or is wrong.
     """
     values: dict[str, Any] = {each.key: each.default for each in OPTIONS.values()}
     rest = iter(words)

@@ -30,7 +30,7 @@ def processor(trace: bytes) -> TraceProcessor:
 
 @pytest.fixture(scope="module")
 def shared(trace: bytes) -> TraceProcessor:
-    """A processor for several tests. Each test must create other names than the others."""
+    """A processor for several tests. No two of them may create the same name."""
     return TraceProcessor(trace)
 
 
