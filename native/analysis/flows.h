@@ -25,7 +25,7 @@ struct st_flows {
   struct st_map by_event;
   ST_ARRAY(struct st_flow_name) names;
   ST_ARRAY(struct st_pending_flow) pending;
-  struct st_map pending_by_track; /* Track to its last one, plus 1. */
+  struct st_map pending_by_track; /* Track to its last pending flow, plus 1. */
   uint64_t duplicate_ids, without_slice, steps_without_start,
       ends_without_start, invalid_ids, without_direction;
 };

@@ -1,6 +1,6 @@
 /* Importer: reads a trace of TracePackets, or of JSON, into tables.
  *
- * Problem: analysis wants columns; a trace is a stream of packets of several
+ * Problem: analysis needs columns; a trace is a stream of packets of several
  * writers, with interned strings, several clocks, and events out of order.
  *
  *   bytes ─> packets ─> state, clocks ─> events, sorted ─> tracks, slices, args
@@ -93,8 +93,8 @@ struct st_importer {
   struct st_texts {
     st_string debug, unread;
   } texts;
-  struct st_map metadata; /* Keys with one value to row + 1. */
-  struct st_map stats;    /* Names and indexes to row + 1. */
+  struct st_map metadata; /* Key with one value to row + 1. */
+  struct st_map stats;    /* Statistic, index to row + 1. */
   int64_t tracing_started, page_size;
   const char* piece; /* The piece of a JSON trace that is being read. */
   size_t piece_size;
@@ -157,8 +157,8 @@ void st_parse_ftrace(struct st_importer* m, const struct st_queue* queue,
 /* Parses a text in the form of Android's atrace: atrace.c. */
 void st_parse_atrace(struct st_importer* m, int64_t ts, uint32_t tid,
                      const uint8_t* text, size_t size);
-/* Returns the row of a device's counter track.  Its name is that of the device
- * with the suffix: sys_stats.c. */
+/* Returns the row of a device's counter track.  The name of the track is the
+ * device's name and `suffix`: sys_stats.c. */
 uint32_t st_device_counter_row(struct st_importer* m, const char* type,
                                const char* suffix, struct st_field device);
 /* Parses SysStats: sys_stats.c. */
@@ -178,7 +178,7 @@ int64_t st_get_stat(struct st_importer* m, const char* name, int64_t index);
 void st_read_service_event(struct st_importer* m, int64_t ts,
                            struct st_field event);
 void st_read_config(struct st_importer* m, struct st_field config);
-/* For each buffer, sums the losses that its sequences had up to this packet. */
+/* Sums, for each buffer, the losses of its sequences before this packet. */
 void st_count_losses(struct st_importer* m, struct st_field trace_stats);
 void st_parse_trigger(struct st_importer* m, const struct st_event* e);
 /* Fills the tables stats and metadata: totals.c. */

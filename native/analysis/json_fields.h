@@ -16,7 +16,7 @@ struct st_json_fields {
   bool has_ts, has_dur, has_tts, has_tdur;
   bool binds_enclosing, flows_in, flows_out;
   int64_t ts, dur;   /* ns */
-  int64_t tts, tdur; /* The same by the CPU time of the thread. */
+  int64_t tts, tdur; /* The same in CPU time of the thread. */
   struct st_json pid, tid, name, category, args;
   struct st_json_id id, global_id, local_id, bind_id;
 };

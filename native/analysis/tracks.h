@@ -74,7 +74,7 @@ struct st_tracks {
   struct st_storage* storage;
   struct st_arg_sets* arg_sets;
   struct st_processes* processes;
-  struct st_cpus* cpus; /* A CPU with a track gets a row. */
+  struct st_cpus* cpus; /* CPUs with tracks get rows. */
   ST_ARRAY(struct st_track) tracks;
   ST_ARRAY(struct st_track_group) groups;
   struct st_map by_uuid;        /* Index + 1. */

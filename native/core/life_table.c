@@ -84,9 +84,9 @@ struct st_life* st_life_take_all(struct st_life_table* t) {
   return all;
 }
 
-/* Returns whether one more is allowed now.  `next` is the time from which on
- * one more is allowed; each one that is allowed moves it forward by 1 s /
- * per_second.  It is never more than a second in the past. */
+/* Returns whether a new life or lane is allowed now.  `next` is the earliest
+ * time of the next one; each one that is allowed moves `next` forward by 1 s /
+ * per_second.  `next` is never more than a second in the past. */
 static bool may_add(uint64_t* next, uint64_t per_second, uint64_t now) {
   if (*next + SECOND_NS < now)
     *next = now - SECOND_NS;

@@ -49,7 +49,8 @@ struct st_life* st_lives_add(struct st_lives* lives, PyObject* object,
                              uint64_t created);
 /* Returns the life of an object; NULL if it has none. */
 struct st_life* st_lives_of(struct st_lives* lives, PyObject* object);
-/* Handles the beginning of a step.  Python code may run and end the life. */
+/* Handles the beginning of a step.  May run Python code that ends the life, so
+ * `life` must not be used afterwards. */
 void st_lives_resume(struct st_lives* lives, struct st_life* life,
                      PyObject* object, uint64_t now);
 /* Handles the end of a step.  Returns the object's life; NULL if it has

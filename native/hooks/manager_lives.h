@@ -1,5 +1,6 @@
-/* Manager lives: context managers made of generators (contextlib's
- * contextmanager and asynccontextmanager), from enter to exit (lives.h).
+/* Manager lives: traces context managers that are made of generators
+ * (contextlib's contextmanager and asynccontextmanager), from enter to exit
+ * (lives.h).
  *
  *   enter | body of the with statement | exit
  *   step  | suspended                  | step, the last one

@@ -56,8 +56,9 @@ extern struct st_sampler_totals st_sampler_totals;
  * second round. */
 uint64_t st_sampling_period_ns(void);
 
-/* A look: the stacks of all threads, or in a second look those of some, are
- * read from `begin` to `end`. */
+/* The begin and end of a look, which reads the stacks of all threads, or as a
+ * second look the stacks of some threads.  Times are in ns of CLOCK_BOOTTIME.
+ */
 struct st_look {
   _Atomic uint64_t begin, end;
 };

@@ -1,4 +1,4 @@
-/* Task lives: the tasks of asyncio and trio that are not done (lives.h).
+/* Task lives: traces tasks of asyncio and trio until they are done (lives.h).
  *
  * The steps of asyncio's tasks are calls of Handle._run (around.h).  Those of
  * trio's tasks are reported by an instrument of trio.

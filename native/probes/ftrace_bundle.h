@@ -131,8 +131,9 @@ void st_ftrace_bundle_init(struct st_ftrace_bundle* b,
                            const struct st_ftrace_table* table);
 void st_ftrace_bundle_free(struct st_ftrace_bundle* b);
 
-/* Begins the bundle of a CPU.  `previous_end` is the time of the last event that
- * was written for this CPU, or 0. */
+/* Begins the bundle of a CPU.  `lost_events` tells whether the kernel has
+ * overwritten events before it.  `previous_end` is the time of the last event
+ * that was written for this CPU, or 0. */
 void st_ftrace_bundle_begin(struct st_ftrace_bundle* b, uint32_t cpu,
                             bool lost_events, uint64_t previous_end,
                             struct st_message* root);

@@ -26,13 +26,13 @@ struct st_held_file {
   const char* path;
 };
 
-/* Returns the contents of the file, in the buffer; no bytes if it cannot be
+/* Returns the contents of the file, in the buffer; empty if the file cannot be
  * read. */
 struct st_text st_held_file_read(struct st_held_file* file,
                                  struct st_read_buffer* buffer);
 void st_held_file_close(struct st_held_file* file);
 
-/* Returns the contents of a file that is one record, such as /proc/PID/status.
- * The path is relative to a folder.  No bytes if the file cannot be read. */
+/* Returns the contents of a file that is one record, such as /proc/PID/status;
+ * empty if the file cannot be read.  The path is relative to a folder. */
 struct st_text st_read_record(int folder, const char* path,
                               struct st_read_buffer* buffer);

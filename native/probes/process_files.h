@@ -42,7 +42,7 @@ struct st_status {
   /* The ids in the inner pid namespaces; most processes have none. */
   struct st_text inner_ids;
   uint64_t tgid, ppid, uid, threads, kthread;
-  /* Whether `kthread` is known.  Kernels before 6.4 have no such line. */
+  /* Whether `kthread` is known.  Kernels before 6.4 have no line "Kthread". */
   bool has_kthread;
 };
 

@@ -7,8 +7,9 @@
  *   fetch     thread state | stack chunk | thread state again
  *   read      from these copies, or by a further system call
  *
- * The process is not stopped, and nothing is written to it.  The caller needs
- * the right to trace it (ptrace(2): the same user, and what Yama allows).
+ * The process is not stopped, and nothing is written to it.  The caller must
+ * have the permission to trace it (ptrace(2)): it must be the same user, and
+ * Yama must allow it.
  */
 #pragma once
 

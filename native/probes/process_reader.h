@@ -27,7 +27,8 @@ struct st_process_options {
 struct st_process_entry {
   int32_t pid;
   bool is_described;
-  /* Whether it is a kernel thread or a zombie, whose status is not read again. */
+  /* Whether the process is a kernel thread or a zombie.  Its status is not read
+   * again. */
   bool has_no_memory;
   /* Whether the last st_write_process_values() found values. */
   bool has_values;

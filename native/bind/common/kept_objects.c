@@ -1,4 +1,4 @@
-/* keep(object) makes an object immortal: it is not even freed when the
+/* keep(object) makes an object immortal: it is not freed, even when the
  * interpreter ends. */
 #include "bind/common/python.h"
 

@@ -228,7 +228,7 @@ void thread_states_install_fork_handler(void) {
 
 void thread_states_after_fork(void) {
   /* The calling thread gets a new state, too.  The old states are freed when
-   * the next state is made, not here: that would copy pages, without need in a
+   * the next state is made.  To free them here would copy pages, even in a
    * child that records nothing. */
   states.survivor = NULL;
   pthread_setspecific(states.key, NULL);
