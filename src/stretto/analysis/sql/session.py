@@ -34,6 +34,7 @@ class Session:
         self._connection = connection
         self._error = error
         self._included: set[str] = set()
+        self._indexes: set[tuple[str, str]] = set()
         self.catalog = Catalog(connection)
         connection.execute(RUNTIME)
         self.run("include perfetto module prelude")
@@ -93,7 +94,7 @@ class Session:
         if kind in ("function", "table function"):
             return self._create_function(statement)
         if kind in ("index", "drop index"):
-            return self._connection.execute(f'select 1 from "{statement.name}" limit 0') and None
+            return self._index(statement)
         if kind == "span join":
             query = span_join(expand(statement.text, self.catalog.macros), self._columns_of)
             return self._connection.execute(f'create table "{statement.name}" as {query}') and None
@@ -104,6 +105,17 @@ class Session:
             if not any(sign in str(error) for sign in _MACRO_ERRORS):
                 raise
             return self._run_sql(statement, rewrite(expanded, self.catalog, with_macros=False))
+
+    def _index(self, statement: Statement) -> None:
+        """Note or forget an index: only its name and table are checked, DuckDB needs none."""
+        self._connection.execute(f'select 1 from "{statement.name}" limit 0')
+        index = statement.parameters[0], statement.name.lower()
+        if statement.kind == "index":
+            self._indexes.add(index)
+        elif index in self._indexes:
+            self._indexes.remove(index)
+        else:
+            raise QueryError(f"there is no index {index[0]} on {statement.name}")
 
     def _run_sql(self, statement: Statement, sql: str) -> Any:
         if statement.kind != "sql":

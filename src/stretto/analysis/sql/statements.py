@@ -62,7 +62,7 @@ class _Reader:
             return self._include()
         if self._accept("drop") and self._accept("perfetto"):
             self._expect("index")
-            return Statement("drop index", "", self._start(), self._name())
+            return self._index("drop index", self._start(), self._name())
         self._next = 0
         if self._accept("create"):
             replaces = self._accept("or") and self._expect("replace")
@@ -133,13 +133,16 @@ class _Reader:
             self._fail("expected table, view, function, macro or index here")
         start, name = self._start(), self._name()
         if kind == "index":
-            self._expect("on")
-            return Statement("index", "", self._start(), self._name(), replaces)
+            return self._index(kind, start, name, replaces)
         declared = self._declared() if self._parenthesized() else ()
         if kind in ("table", "view"):
             self._expect("as")
             return Statement(kind, self._rest(), start, name, replaces, columns=declared)
         return self._callable(kind, start, name.lower(), replaces, declared)
+
+    def _index(self, kind: str, start: int, name: str, replaces: bool = False) -> Statement:
+        self._expect("on")
+        return Statement(kind, "", start, self._name(), replaces, parameters=(name.lower(),))
 
     def _callable(
         self, kind: str, start: int, name: str, replaces: bool, parameters: tuple[str, ...]

@@ -23,8 +23,6 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 
-Image = "bytes | mmap"
-
 
 class Section(NamedTuple):
     """A section header: the fields that are used here."""

@@ -58,6 +58,12 @@ class TestArguments:
 
 
 class TestStatements:
+    def test_index_can_be_created_and_dropped(self, processor: TraceProcessor) -> None:
+        processor.query("create perfetto index by_name on slice(name)")
+        processor.query("drop perfetto index by_name on slice")
+        with pytest.raises(QueryError, match="there is no index by_name on slice"):
+            processor.query("drop perfetto index by_name on slice")
+
     def test_function_is_called_with_columns_of_the_same_name(
         self, processor: TraceProcessor
     ) -> None:
