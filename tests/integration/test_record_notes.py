@@ -1,8 +1,10 @@
-"""The summary of `stretto record` names requested categories that no process has."""
+"""The notes in the summary of `stretto record`: an early end, names that match nothing."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import pytest
 
 from tests.support.recorded import record
 
@@ -34,3 +36,23 @@ def test_category_of_a_child_that_has_ended_is_not_reported_missing(tmp_path: Pa
 def test_trace_without_events_is_noted(tmp_path: Path) -> None:
     (note,) = notes(tmp_path, "--no-counters", "--no-gc", "-c", "pass")
     assert note.startswith("the trace has no events")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--ring", "--duration", "100ms"), "its --duration was over"),
+        (("--full", "--max-size", "100k"), "the trace reached its --max-size"),
+    ],
+)
+def test_recording_that_ended_before_its_program_has_a_note(
+    tmp_path: Path, options: tuple[str, ...], reason: str
+) -> None:
+    trace = str(tmp_path / "trace")  # The file has this name when the recording has ended.
+    program = (
+        "import os, stretto\n"
+        f"while not os.path.exists({trace!r}): stretto.Category('shop').instant('x' * 1000)"
+    )
+    (note,) = notes(tmp_path, *options, "-c", program)
+    assert note.startswith("the recording ended after ")
+    assert note.endswith(f" s, before the program: {reason}")

@@ -99,11 +99,19 @@ def _sampling(totals: Iterable[ProcessTotals]) -> list[str]:
     return [f"  stack samples: {text}; shorter calls of functions switched off may be missing"]
 
 
+def _rises(result: RecordingResult) -> list[str]:
+    return [
+        f"  less detail: from {rise.seconds:.1f} s on, when the trace had {size_text(rise.size)}, "
+        f"calls shorter than {time_text(rise.threshold_ns)} are not shown (--size)"
+        for rise in result.rises
+    ]
+
+
 def detail_lines(result: RecordingResult) -> list[str]:
-    """Return the summary's lines about auto detail; none if no process has written its totals."""
+    """Return the summary's lines about auto detail."""
     totals = result.totals
-    if not totals:
-        return []
+    if not totals:  # No process has written its totals.
+        return _rises(result)
     running, waiting = _sum(totals, "running_ns"), _sum(totals, "waiting_ns")
     lines = []
     if running or waiting:  # On CPython 3.11 the stacks are not sampled.
@@ -118,10 +126,4 @@ def detail_lines(result: RecordingResult) -> list[str]:
     lines += _top("with what they call", own, lambda f: f.total_ns)
     lines += _top("waiting in", functions, lambda f: f.waiting_ns)
     lines.append(f"  left out: {_left_out(result)}")
-    lines += _sampling(totals)
-    lines += [
-        f"  less detail: from {rise.seconds:.1f} s on, when the trace had {size_text(rise.size)}, "
-        f"calls shorter than {time_text(rise.threshold_ns)} are not shown (--size)"
-        for rise in result.rises
-    ]
-    return lines
+    return lines + _sampling(totals) + _rises(result)

@@ -11,6 +11,7 @@ from stretto.recorder.host import detail, totals
 from stretto.recorder.host.contents import Contents
 from stretto.recorder.host.counters import Counters
 from stretto.recorder.host.descendants import Descendants, has_living_processes
+from stretto.recorder.host.early_end import early_end
 from stretto.recorder.host.private_recording import PrivateRecording
 from stretto.recorder.host.program import Program
 from stretto.recorder.host.python_starts import PythonStarts
@@ -232,6 +233,7 @@ class Recorder:
     def _finish(self, workspace: Workspace) -> None:
         if not self._program.ended:
             self._scan()
+        ended_early = self._recording.ended and not self._program.ended
         seconds, end_ns = self._seconds(), _native.boottime_ns()
         if self._python_starts is not None:
             self._python_starts.close()
@@ -242,10 +244,12 @@ class Recorder:
         self._recording.stop()
         self._reporter.stopped()
         size = self._save()
-        stats, notes = self._recording.stats(), self._recording.unmatched
+        stats, notes = self._recording.stats(), list(self._recording.unmatched)
         self._recording.close()
         if self._recording.error:
             self._reporter.error(f"the recording ended early: {self._recording.error}")
+        elif ended_early:
+            notes.insert(0, early_end(self._options, seconds))
         # A trace that was streamed into a pipe can't be read again.
         counted = not (self._options.stream and self._output.direct)
         self._reporter.finished(

@@ -28,7 +28,8 @@ class RecordingResult:
         totals: with auto detail, the totals of the processes that ended by themselves.
         rises: with auto detail, the rises of its threshold.
         auto_detail: whether the recording had auto detail.
-        notes: a line for each requested data source and category that no process has offered.
+        notes: further lines of the summary: why the recording ended early, and each requested data
+            source and category that no process has offered.
     """
 
     def __init__(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stretto.cli.record.detail_lines import detail_lines
 from stretto.protos.trace import TraceStats
+from stretto.recorder.host.detail import Rise
 from stretto.recorder.host.result import RecordingResult
 from stretto.recorder.host.totals import FunctionTotals, ProcessTotals
 
@@ -21,7 +24,7 @@ PROCESS = ProcessTotals(
 )
 
 
-def lines_of(*totals: ProcessTotals) -> dict[str, str]:
+def lines_of(*totals: ProcessTotals, rises: Sequence[Rise] = ()) -> dict[str, str]:
     result = RecordingResult(
         None,
         TraceStats(),
@@ -32,6 +35,7 @@ def lines_of(*totals: ProcessTotals) -> dict[str, str]:
         seconds=1.0,
         end_ns=0,
         totals=totals,
+        rises=rises,
     )
     return dict(line.strip().partition(": ")[::2] for line in detail_lines(result))
 
@@ -65,3 +69,7 @@ def test_line_of_stack_samples_is_that_of_the_process_with_the_longest_period() 
         "every 3 ms, at most 12 ms apart; "
     )
     assert "stack samples" not in lines_of(PROCESS)
+
+
+def test_rise_of_the_threshold_has_a_line_though_no_process_has_written_totals() -> None:
+    assert list(lines_of(rises=[Rise(0.5, MS, 2048)])) == ["less detail"]
