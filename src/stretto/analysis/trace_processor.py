@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from stretto.analysis.sql.errors import QueryError
 
-MISSING = "SQL on traces needs DuckDB: `pip install 'stretto[analysis]'` installs it"
+MISSING = "SQL on traces needs {}: `pip install 'stretto[analysis]'` installs it"
 
 
 class QueryResult:
@@ -107,7 +107,7 @@ class TraceProcessor:
         watch: Called with each piece of the trace that is read.
 
     Raises:
-        ModuleNotFoundError: DuckDB isn't installed.
+        ModuleNotFoundError: DuckDB or sqlglot isn't installed.
         OSError: The file can't be read.
         DecodeError: The file is not a trace.
     """
@@ -121,7 +121,7 @@ class TraceProcessor:
             self._duckdb: Any = import_module("duckdb")
             from stretto.analysis.sql.session import Session
         except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(MISSING, name=error.name) from error
+            raise ModuleNotFoundError(MISSING.format(error.name), name=error.name) from error
         importer = import_trace(trace, watch)
         self._connection: Any = self._duckdb.connect(":memory:")
         for table in importer.tables():

@@ -8,6 +8,8 @@ import sys
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
+from stretto.base.errors import CommandError
+from stretto.base.trace_name import name_complaint
 from stretto.cli.output_file import open_output
 from stretto.cli.text_table import as_table
 from stretto.cli.verb_parser import VerbParser, flag
@@ -90,7 +92,11 @@ def settings_of(options: object) -> Settings:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run `stretto attach`."""
+    """Run `stretto attach`.
+
+    Raises:
+        CommandError: The options are wrong, or the trace can't be written.
+    """
     parser = VerbParser("attach", DESCRIPTION, epilog=EPILOG)
     add_sampling_options(parser)
     parser.add_argument(
@@ -104,6 +110,8 @@ def run(arguments: Sequence[str]) -> int:
         "-t", "--time", type=duration, metavar="10s", help="end after this time; else by Ctrl-C"
     )
     options = parser.parse_args(list(arguments))
+    if complaint := name_complaint(options.output):
+        raise CommandError(f"attach: {complaint}.", 2)
     settings = settings_of(options)
     with open_output("attach", options.output, binary=True) as file:
         profile = Profile(settings, file.write)
@@ -149,6 +157,7 @@ def print_summary(profile: Profile, settings: Settings, path: str) -> None:
         text += "\n" + as_table(
             ("own s", "total s", "function", "file"), rows, right=("own s", "total s")
         )
+    text += idle_hint(settings, profile.sampled + profile.torn + profile.late)
     for label, number in (
         ("the stack changed", profile.torn),
         ("this process was late", profile.late),
@@ -158,6 +167,18 @@ def print_summary(profile: Profile, settings: Settings, path: str) -> None:
     for pid, problem in profile.problems.items():
         text += f"\n{pid} was not sampled: {problem}"
     _tell(f"{text}\nThe trace is in {path}.")
+
+
+def idle_hint(settings: Settings, due: int) -> str:
+    """Return a line about `--wall` if no thread was running; else "".
+
+    Args:
+        settings: The settings of the profile.
+        due: The number of samples, with those that are missing.
+    """
+    if due or settings.mode == WALL:
+        return ""
+    return "No thread was running: with --wall, waiting threads are sampled, too.\n"
 
 
 def _tell(text: str) -> None:

@@ -101,7 +101,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run `stretto query`.
 
     Raises:
-        CommandError: The trace can't be read, the SQL is wrong, or DuckDB is missing.
+        CommandError: The trace can't be read, the SQL is wrong, or a package is missing.
     """
     given = _parse(arguments)
     if given.list:

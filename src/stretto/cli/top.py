@@ -12,7 +12,14 @@ import tty
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from stretto.cli.attach import MODES, add_sampling_options, duration, settings_of, stop_by_interrupt
+from stretto.cli.attach import (
+    MODES,
+    add_sampling_options,
+    duration,
+    idle_hint,
+    settings_of,
+    stop_by_interrupt,
+)
 from stretto.cli.text_table import as_table
 from stretto.cli.verb_parser import VerbParser
 from stretto.profilers.sampling.command_line import command_line
@@ -121,7 +128,7 @@ class View:
         ]
         head = (
             f"{self._title}\n{sampled:,} samples of {MODES[self._settings.mode]} "
-            f"since the last table\n\n"
+            f"since the last table\n{idle_hint(self._settings, sampled)}\n"
         )
         columns = ("own %", "total %", "own s", "function", "file")
         limit = shutil.get_terminal_size().lines - _HEADER_LINES

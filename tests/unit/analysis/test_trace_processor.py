@@ -119,9 +119,12 @@ class TestQuery:
         with pytest.raises(QueryError), processor:
             processor.query(sql).fetchall()
 
-    def test_error_without_duckdb_names_the_extra_to_install(
-        self, trace: bytes, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("package", ["duckdb", "sqlglot"])
+    def test_error_without_a_package_names_it_and_the_extra_to_install(
+        self, trace: bytes, monkeypatch: pytest.MonkeyPatch, package: str
     ) -> None:
-        monkeypatch.setitem(sys.modules, "duckdb", None)
-        with pytest.raises(ModuleNotFoundError, match=r"stretto\[analysis\]"):
+        for module in ("stretto.analysis.sql.session", "stretto.analysis.sql.rewriter"):
+            monkeypatch.delitem(sys.modules, module, raising=False)
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(ModuleNotFoundError, match=rf"needs {package}: .*stretto\[analysis\]"):
             TraceProcessor(trace)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from stretto.cli.attach import duration, rate
+from stretto.cli.attach import duration, print_summary, rate
 from stretto.cli.main import main
+from stretto.profilers.sampling.process import CPU, GIL, WALL
+from stretto.profilers.sampling.profile import Profile, Settings
 from tests.support.commands import Command
 from tests.support.oracle import ERRORS, Oracle, missing
 from tests.support.python_targets import BUSY, running
@@ -80,8 +82,25 @@ def test_ctrl_c_ends_the_recording_with_a_trace(tmp_path: Path) -> None:
     assert f"The trace is in {path}." in command.said
 
 
+@pytest.mark.parametrize(("mode", "named"), [(CPU, True), (GIL, True), (WALL, False)])
+def test_summary_without_samples_names_the_option_for_waiting_threads(
+    mode: int, named: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(mode, 1_000_000)
+    print_summary(Profile(settings, lambda _packets: None), settings, "x.pftrace")
+    said = capsys.readouterr().err
+    assert "0 samples" in said
+    assert ("with --wall, waiting threads are sampled" in said) == named
+
+
 def test_missing_process_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "out.pftrace"
     assert main(["attach", "4194305", "-o", str(path)]) == 1
     assert "There is no process 4194305." in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_json_file_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "out.json"
+    assert main(["attach", "4194305", "-o", str(path)]) == 2
+    assert f"`stretto convert {tmp_path}/out.pftrace {path}` makes" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from stretto.cli.top import View
-from stretto.profilers.sampling.process import CPU
+from stretto.profilers.sampling.process import CPU, WALL
 from stretto.profilers.sampling.profile import FunctionSamples, Settings
 from stretto.profilers.sampling.samples import FunctionKey
 from tests.support.commands import Command
@@ -30,6 +30,8 @@ def test_table_has_the_samples_since_the_previous_table() -> None:
 def test_table_without_samples_has_its_header() -> None:
     text = View(os.getpid(), Settings(CPU, 1_000_000)).table([], 0)
     assert "0 samples of CPU time since the last table" in text
+    assert "with --wall, waiting threads are sampled" in text
+    assert "--wall" not in View(os.getpid(), Settings(WALL, 1_000_000)).table([], 0)
 
 
 def test_without_a_terminal_tables_have_no_control_sequences() -> None:
