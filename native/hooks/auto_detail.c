@@ -159,7 +159,11 @@ bool st_auto_enter(PyObject* code) {
 
 bool st_auto_leave(PyObject* code, PyObject* raised) {
   struct st_code_record* r = st_code_record_find((uint64_t)(uintptr_t)code);
-  if (ST_UNLIKELY(!r || r->state == ST_CODE_NEVER))
+  /* Without a record, the call began before tracing or on an untraced thread.
+   * The function may get a record at its next call. */
+  if (ST_UNLIKELY(!r))
+    return st_code_records_count() < ST_MAX_CODE_RECORDS;
+  if (ST_UNLIKELY(r->state == ST_CODE_NEVER))
     return false;
   uint64_t now = st_hooks.api->now();
   struct st_shown_calls* s = up_to_date(now, false);

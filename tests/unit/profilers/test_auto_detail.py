@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -112,6 +113,22 @@ def test_call_that_contains_the_recording_has_no_slice() -> None:
 
     calls = still_open().calls()
     assert [name.rpartition(".")[2] for name, _ in calls] == ["inner_call"]
+
+
+@with_events
+def test_slices_of_a_function_end_although_an_earlier_call_began_before_the_recording() -> None:
+    with ExitStack() as recording:
+
+        def starts_recording(*, start: bool) -> Any:
+            result = recording.enter_context(recorded(CATEGORY)) if start else None
+            sum(range(50_000))  # makes the call long enough to be recorded
+            return result
+
+        result = starts_recording(start=True)
+        starts_recording(start=False)
+        starts_recording(start=False)
+    calls = [(name.rpartition(".")[2], inner) for name, inner in result.calls()]
+    assert calls == [("starts_recording", []), ("starts_recording", [])]
 
 
 @with_events
