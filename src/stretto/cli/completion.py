@@ -22,6 +22,8 @@ Print a script that completes verbs and options of `stretto`.
   stretto completion zsh >> ~/.zshrc        after compinit
 """
 _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+_DESCRIBED = re.compile(r"^ {1,8}(-.*?)(?:  |$)", re.MULTILINE)
+"""An option at the start of a line; deeper lines continue a description."""
 
 BASH = """\
 _stretto() {{
@@ -99,6 +101,5 @@ def _help_of(verb: Verb) -> str:
 
 def options_in(text: str) -> list[str]:
     """Return the long options that a help text describes, in order."""
-    described = (line.strip().split("  ")[0] for line in text.splitlines())
-    starts = (start for start in described if start.startswith("-"))
-    return list(dict.fromkeys(option for start in starts for option in _OPTION.findall(start)))
+    described = _DESCRIBED.findall(text)
+    return list(dict.fromkeys(option for each in described for option in _OPTION.findall(each)))

@@ -44,3 +44,8 @@ def test_options_in_the_examples_of_a_help_text_are_ignored() -> None:
         "  stretto record app.py --its-own\noptions:\n  -o, --output OUT  with --stream\n  --x-y\n"
     )
     assert completion.options_in(text) == ["--output", "--x-y"]
+
+
+def test_option_that_a_description_breaks_over_two_lines_is_ignored() -> None:
+    text = "options:\n  --ring       the default with\n               --min-\n               size\n"
+    assert completion.options_in(text) == ["--ring"]
