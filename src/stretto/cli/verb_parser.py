@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 from stretto.base.errors import CommandError
+from stretto.base.nearest_name import MISTYPED, nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
 USAGE_EXIT_CODE = 2
+_UNKNOWN = re.compile(r"unrecognized arguments: (-[^\s=]+)|invalid choice: '([^']+)'")
 
 
 def flag(group: argparse._ActionsContainer, names: str, text: str) -> None:
@@ -52,6 +55,7 @@ class VerbParser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+        self.suggest_on_error = False  # CPython 3.15 suggests choices, but no options.
         self._verb = verb
         self._exit_code = exit_code
 
@@ -61,8 +65,19 @@ class VerbParser(argparse.ArgumentParser):
         Raises:
             CommandError: Always.
         """
-        text = f"{self._verb}: {message}. `stretto {self._verb} --help` shows how."
-        raise CommandError(text, self._exit_code)
+        text = f"{self._verb}: {message}.{self._suggestion(message)}"
+        raise CommandError(f"{text} `stretto {self._verb} --help` shows how.", self._exit_code)
+
+    def _suggestion(self, message: str) -> str:
+        """Return a sentence with the options or choices most similar to an unknown one."""
+        unknown = _UNKNOWN.search(message)
+        if unknown is None:
+            return ""
+        option, choice = unknown.groups()
+        if option:
+            return nearest(option, self._option_string_actions, MISTYPED)
+        choices = (str(each) for action in self._actions for each in action.choices or ())
+        return nearest(choice, choices, MISTYPED)
 
 
 def port_number(text: str) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from stretto.base.errors import CommandError
+from stretto.base.nearest_name import MISTYPED, nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,8 +84,9 @@ def load_verb(name: str) -> Verb:
             f"{name}: this verb comes with the distribution {distribution}, which is not "
             f"installed: run `pip install {distribution}`."
         )
-    known = ", ".join([*VERBS, *sorted(added.keys() | SEPARATE)])
-    raise CommandError(f"There is no verb {name!r}: choose from {known}.", 2)
+    known = [*VERBS, *sorted(added.keys() | SEPARATE)]
+    hint = nearest(name, known, MISTYPED)
+    raise CommandError(f"There is no verb {name!r}: choose from {', '.join(known)}.{hint}", 2)
 
 
 def _load(entry: EntryPoint) -> Verb:

@@ -36,7 +36,7 @@ def test_unknown_verb_is_an_error_that_lists_the_verbs(capsys):
     assert capsys.readouterr().err == (
         "stretto: There is no verb 'rekord': choose from "
         + ", ".join([*VERBS, *sorted(added_verbs().keys() | {"fidl"})])
-        + ".\n"
+        + ". Did you mean record?\n"
     )
 
 

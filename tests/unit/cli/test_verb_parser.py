@@ -24,6 +24,29 @@ def test_error_has_the_given_exit_code() -> None:
     assert error.value.exit_code == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "suggested"),
+    [
+        (["--size"], ""),
+        (["--colours"], " Did you mean --colour?"),
+        (["--colours=red", "--x"], " Did you mean --colour?"),
+        (["--coat", "mat"], " Did you mean matt?"),
+        (["--coat", "other"], ""),
+    ],
+)
+def test_error_of_an_unknown_option_or_choice_has_the_nearest_one(
+    words: list[str], suggested: str
+) -> None:
+    parser = VerbParser("paint", "Paints.")
+    parser.add_argument("--colour")
+    parser.add_argument("--coat", choices=("matt", "gloss"))
+    with pytest.raises(CommandError) as error:
+        parser.parse_args(words)
+    message = str(error.value)
+    assert message.endswith(f".{suggested} `stretto paint --help` shows how.")
+    assert message.lower().count("mean") == bool(suggested)
+
+
 def test_abbreviated_option_is_refused() -> None:
     parser = VerbParser("paint", "Paints.")
     parser.add_argument("--colour")

@@ -105,7 +105,7 @@ def test_unknown_verb_is_an_error_that_lists_added_verbs(
 ) -> None:
     install(greet="some_verbs:greet")
     assert main(["gret"]) == 2
-    assert capsys.readouterr().err.endswith(", fidl, greet.\n")
+    assert capsys.readouterr().err.endswith(", fidl, greet. Did you mean greet?\n")
 
 
 def test_fidl_without_its_distribution_prints_what_to_install(

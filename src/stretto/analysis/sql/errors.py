@@ -1,15 +1,10 @@
-"""Errors of SQL statements, with the position in the user's text and the nearest names."""
+"""Errors of SQL statements, with the position in the user's text."""
 
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from stretto.base.errors import StrettoError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class QueryError(StrettoError):
@@ -31,12 +26,6 @@ def missing_name(message: str) -> tuple[str, str] | None:
         if found := re.search(pattern, message):
             return kind, found[1]
     return None
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a sentence with the known names most similar to a name; empty if there are none."""
-    close = get_close_matches(name.lower(), sorted(set(known)), 3, 0.6)
-    return f" Did you mean {' or '.join(close)}?" if close else ""
 
 
 def located(message: str, text: str, start: int) -> QueryError:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stretto.analysis.sql.errors import located, nearest
+from stretto.analysis.sql.errors import located
 from stretto.analysis.sql.list_macros import LIST_MACROS
 from stretto.analysis.sql.tokens import Token, closing, source, split, tokenize
+from stretto.base.nearest_name import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

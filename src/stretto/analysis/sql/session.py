@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stretto.analysis.sql.catalog import Catalog, Function
-from stretto.analysis.sql.errors import QueryError, located, missing_name, nearest
+from stretto.analysis.sql.errors import QueryError, located, missing_name
 from stretto.analysis.sql.library import matching, modules
 from stretto.analysis.sql.macros import Macro, expand
 from stretto.analysis.sql.rewriter import rewrite
@@ -13,6 +13,7 @@ from stretto.analysis.sql.runtime import RUNTIME
 from stretto.analysis.sql.span_join import span_join
 from stretto.analysis.sql.statements import Statement, statements
 from stretto.analysis.sql.tokens import tokenize
+from stretto.base.nearest_name import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
