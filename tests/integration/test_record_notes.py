@@ -38,6 +38,14 @@ def test_trace_without_events_is_noted(tmp_path: Path) -> None:
     assert note.startswith("the trace has no events")
 
 
+def test_include_pattern_that_matches_no_function_is_noted(tmp_path: Path) -> None:
+    child = "import sys, subprocess; subprocess.run([sys.executable, '-c', 'import json; {}'])"
+    program = child.format("json.dumps(1)")
+    run = record(tmp_path / "trace", "--include", "json", "--include", "jsn", "-c", program)
+    assert "  note: no function that was called matches --include jsn\n" in run.stderr
+    assert "--include json" not in run.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

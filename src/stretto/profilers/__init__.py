@@ -47,6 +47,13 @@ def problems() -> list[str]:
     return functions.problems()
 
 
+def unmatched() -> list[str] | None:
+    """Return the patterns of `include` that no called function has matched; None without any."""
+    from stretto.profilers import functions
+
+    return functions.unmatched()
+
+
 def totals() -> dict[str, Any] | None:
     """Return what auto detail has counted in this process; None if auto detail is off."""
     from stretto.profilers import functions

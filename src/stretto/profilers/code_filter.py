@@ -54,20 +54,24 @@ def _matcher(pattern: str) -> Matcher:
 class _Patterns:
     """A set of patterns for modules and paths."""
 
-    __slots__ = ("_modules", "_paths", "empty")
+    __slots__ = ("_has_paths", "_matchers", "empty", "unmatched")
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        patterns = list(patterns)
-        self.empty = not patterns
-        self._paths = [_matcher(p) for p in patterns if _is_path(p)]
-        self._modules = [_matcher(p) for p in patterns if not _is_path(p)]
+        self._matchers = [(each, _is_path(each), _matcher(each)) for each in patterns]
+        self._has_paths = any(is_path for _, is_path, _ in self._matchers)
+        self.empty = not self._matchers
+        self.unmatched = {each for each, _, _ in self._matchers}
 
     def match(self, path: str, module: str) -> bool:
-        if self._paths and not path.startswith("<"):
+        if self._has_paths and not path.startswith("<"):
             path = os.path.abspath(path)
-        return any(matches(path) for matches in self._paths) or any(
-            matches(module) for matches in self._modules
-        )
+        matching = [
+            each
+            for each, is_path, matches in self._matchers
+            if matches(path if is_path else module)
+        ]
+        self.unmatched.difference_update(matching)
+        return bool(matching)
 
 
 class CodeFilter:
@@ -82,6 +86,11 @@ class CodeFilter:
         self._include = _Patterns(include)
         self._exclude = _Patterns(exclude)
         self._own = _own_folder()
+
+    @property
+    def unmatched(self) -> set[str]:
+        """The patterns of `include` that no code has matched so far."""
+        return self._include.unmatched
 
     def __call__(self, code: CodeType, module: str | None) -> bool:
         """Return whether calls of `code` in `module` are traced."""

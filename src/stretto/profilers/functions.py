@@ -136,14 +136,17 @@ class FunctionOptions:
         return cls(**given)
 
 
+def _filter(options: FunctionOptions) -> CodeFilter:
+    return CodeFilter(options.include, options.exclude)
+
+
 def _code_choice(
-    options: FunctionOptions,
+    options: FunctionOptions, accepts: CodeFilter
 ) -> Callable[[CodeType, str | None], str | tuple[str] | None]:
     """Return a function that returns the name of a code object's slices; None for no slices.
 
     With `my_code`, the name is in a tuple if the code is installed code.
     """
-    accepts = CodeFilter(options.include, options.exclude)
 
     def choose(code: CodeType, module: str | None) -> str | tuple[str] | None:
         if is_folded(code, module, options.imports) or not accepts(code, module):
@@ -171,6 +174,7 @@ class _Tracer:
         self.options = FunctionOptions()
         self.failure = ""
         self.installed = False
+        self.accepts: CodeFilter | None = None
 
     def on_change(self, enabled: bool) -> None:
         for patch in _ends if has_auto_detail() else ():
@@ -182,10 +186,11 @@ class _Tracer:
 
     def _start(self) -> None:
         options = self.options
+        self.accepts = _filter(options)
         try:
             _pyhooks.start(
                 category,
-                accepts=_code_choice(options),
+                accepts=_code_choice(options, self.accepts),
                 min_duration_ns=options.min_duration_ns,
                 max_depth=options.max_depth,
                 c_functions=options.c_functions,
@@ -239,7 +244,7 @@ def has_auto_detail() -> bool:
 
 def code_choice() -> Callable[[CodeType, str | None], str | tuple[str] | None]:
     """Return the function that chooses and names code objects, for sessions that start now."""
-    return _code_choice(_tracer.options)
+    return _code_choice(_tracer.options, _filter(_tracer.options))
 
 
 def imports() -> str:
@@ -275,6 +280,12 @@ def problems() -> list[str]:
         shortest = _tracer.options.min_duration_ns / 1000
         lines.append(f"{stats['too_short']:,} calls shorter than {shortest:g} us (--min-duration)")
     return lines
+
+
+def unmatched() -> list[str] | None:
+    """Return the patterns of `include` that no called function has matched; None without any."""
+    accepts = _tracer.accepts
+    return sorted(accepts.unmatched) if accepts and _tracer.options.include else None
 
 
 def totals() -> dict[str, Any] | None:

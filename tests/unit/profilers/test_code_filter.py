@@ -69,3 +69,9 @@ class TestCodeFilter:
         assert own is not None
         accepts = CodeFilter(include=["stretto"])
         assert not accepts(CodeFilter.__call__.__code__, "stretto.profilers.code_filter")
+
+
+def test_filter_has_the_include_patterns_that_matched_nothing() -> None:
+    accepts = CodeFilter(["app", "app.db", "/src/app", "/lib"])
+    assert accepts(code("/src/app/db.py"), "app.db")
+    assert accepts.unmatched == {"/lib"}

@@ -18,6 +18,7 @@ from stretto.recorder.host.python_starts import PythonStarts
 from stretto.recorder.host.result import RecordingResult
 from stretto.recorder.host.saving import save_trace
 from stretto.recorder.host.snapshots import Snapshots
+from stretto.recorder.host.unmatched_patterns import unmatched_notes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -252,11 +253,13 @@ class Recorder:
             notes.insert(0, early_end(self._options, seconds))
         # A trace that was streamed into a pipe can't be read again.
         counted = not (self._options.stream and self._output.direct)
+        not_followed = self._not_followed(workspace)
+        notes += unmatched_notes(workspace.read_unmatched(), self._descendants.followed)
         self._reporter.finished(
             RecordingResult(
                 contents=self._contents if counted else None,
                 stats=stats,
-                not_followed=self._not_followed(workspace),
+                not_followed=not_followed,
                 streamed=self._options.stream,
                 path="" if self._output.direct else self._output.path,
                 size=size,

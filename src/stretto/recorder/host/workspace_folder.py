@@ -148,6 +148,7 @@ def create(options: Options) -> Workspace:
         os.mkdir(workspace.notes)
         os.mkdir(workspace.failures)
         os.mkdir(workspace.totals)
+        os.mkdir(workspace.unmatched)
         source = os.path.join(os.path.dirname(target.__file__), "sitecustomize.py")
         with open(source, "rb") as file:
             text = file.read()

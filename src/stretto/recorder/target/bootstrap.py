@@ -196,6 +196,7 @@ def _disconnect(workspace: Workspace) -> None:
     if automatic := sys.modules.get("stretto.flows.automatic"):
         problems += automatic.problems
     _write_totals(workspace)
+    _report_unmatched(workspace)
     if _backend is not None:
         if not _backend.connected and os.path.exists(workspace.fork_socket):
             problems.append("it closed all its descriptors, ours too: recorded up to there")
@@ -228,6 +229,14 @@ def _write_totals(workspace: Workspace) -> None:
 
     if (counted := profilers.totals()) is not None:
         totals.write(os.path.join(workspace.totals, str(os.getpid())), counted)
+
+
+def _report_unmatched(workspace: Workspace) -> None:
+    """Write which patterns of `--include` matched no function in this process."""
+    from stretto import profilers
+
+    if (patterns := profilers.unmatched()) is not None:
+        workspace.report_unmatched(patterns)
 
 
 def _lost_events() -> int:
