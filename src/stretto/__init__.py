@@ -26,6 +26,8 @@ from __future__ import annotations
 from stretto.base.errors import StrettoError
 from stretto.base.version import VERSION
 
+__doc__ = __doc__ and __doc__.partition("\nPYTEST_DONT_REWRITE")[0]  # pytest reads the source.
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `client.pure` has the same names with looser types.
     from stretto.client.api import (
@@ -104,13 +106,20 @@ _MODULES = {
 """Names beyond events, with the modules that define them; loaded on first use."""
 
 
+_SUBPACKAGES = ("analysis", "flows", "testing")
+"""Public subpackages that are attributes of this module before they are imported."""
+
+
 def __dir__() -> list[str]:
     """Return the public names, for completion and `help`, also those that aren't loaded yet."""
-    return sorted({*globals(), *__all__})
+    own = (name for name in globals() if name.startswith("__"))
+    return sorted({*own, *__all__, *_SUBPACKAGES})
 
 
 def __getattr__(name: str) -> object:
-    """Load a name of `_MODULES` at its first use."""
+    """Load a name of `_MODULES` or `_SUBPACKAGES` at its first use."""
+    if name in _SUBPACKAGES:
+        return _subpackage(name)
     if name not in _MODULES:
         raise AttributeError(f"module 'stretto' has no attribute {name!r}")
     if available():
@@ -123,3 +132,10 @@ def __getattr__(name: str) -> object:
     value: object = getattr(module, name)
     globals()[name] = value
     return value
+
+
+def _subpackage(name: str) -> object:
+    try:
+        return __import__(f"{__name__}.{name}", fromlist=["__name__"])
+    except ImportError as error:  # It may need the native part.
+        raise AttributeError(f"{__name__}.{name} can't be imported: {error}") from error

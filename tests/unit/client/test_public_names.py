@@ -14,8 +14,23 @@ text = pydoc.plain(pydoc.render_doc(stretto))
 for name in stretto.__all__:
     assert name in text, name
 assert "Record this program while a block runs" in text
+assert "PYTEST_DONT_REWRITE" not in text
+"""
+SUBPACKAGES = """
+import sys
+import stretto
+public = {name for name in dir(stretto) if not name.startswith("__")}
+assert public == {*stretto.__all__, "analysis", "flows", "testing"}, public
+assert "stretto.flows" not in sys.modules
+assert callable(stretto.flows.install)
+sys.modules["stretto.testing"] = None  # Importing it fails.
+assert not hasattr(stretto, "testing")
 """
 
 
 def test_dir_and_help_show_names_that_are_not_loaded_yet() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=60)
+
+
+def test_dir_has_public_names_only_and_subpackages_are_imported_at_first_use() -> None:
+    subprocess.run([sys.executable, "-c", SUBPACKAGES], check=True, timeout=60)
