@@ -35,6 +35,7 @@ import time
 
 # Importing `threading` would take a millisecond.
 from _thread import get_ident
+from sys import is_finalizing
 
 from stretto import _native
 from stretto.base.errors import RemoteProtocolError, TransportError
@@ -268,10 +269,11 @@ class ProducerIPCClient:
         # `get_ident` may be None at the interpreter's exit; then no callback runs.
         return self._ipc_thread_ident != 0 and get_ident() == self._ipc_thread_ident
 
-    def __del__(self) -> None:
+    def __del__(self, _is_finalizing: Callable[[], bool] = is_finalizing) -> None:
         # Writers may keep the arbiter alive. It must not send to a closed descriptor.
         if self._queue.broken:  # In the child of a fork, the connection is the parent's.
-            self.abandon()
+            if not _is_finalizing():  # At the exit, other modules may have no globals any more.
+                self.abandon()
         else:
             self.disconnect()
 
