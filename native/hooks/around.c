@@ -65,11 +65,13 @@ static PyObject* step_call(struct around* a, PyObject* const* args,
                            size_t count, PyObject* names) {
   PyObject* handle = PyVectorcall_NARGS(count) ? args[0] : NULL;
   uint64_t begin = st_hooks.api->now();
+  st_task_search(begin);
   PyObject* task = handle ? st_task_step_begins(handle, begin) : NULL;
   PyObject* result = PyObject_Vectorcall(a->function, args, count, names);
   uint64_t end = st_hooks.api->now();
   if (task)
     st_task_step_ended(task, end);
+  st_task_search_after_step(end);
   if (handle && a->after != Py_None &&
       end - begin >= atomic_load(&st_hooks.threshold_ns)) {
     PyObject* time = PyLong_FromUnsignedLongLong(begin);

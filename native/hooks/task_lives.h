@@ -21,6 +21,11 @@ PyObject* st_task_step_begins(PyObject* handle, uint64_t now);
 /* Handles the end of a task's step.  Releases the reference that
  * st_task_step_begins() returned.  A pending exception stays set. */
 void st_task_step_ended(PyObject* task, uint64_t now);
+/* Searches the running event loop for tasks that asyncio.Task() has created with
+ * eager_start=True since the last search.  Called before and after each step of a
+ * task, and each other call of Handle._run.  A pending exception stays set. */
+void st_task_search(uint64_t now);
+void st_task_search_after_step(uint64_t now);
 
 /* Adds the functions for tasks to the module.  Returns -1 with an exception set
  * on failure. */

@@ -1,6 +1,6 @@
 """Hooks into the interpreter (native/hooks): function tracing, and functions with observers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType
 from typing import Any, Final, final
 
@@ -125,6 +125,7 @@ def watch_tasks(
     look: Callable[[Any, Any, int, int, int, int, bool], object] | None,
     end: Callable[[Any, Any, int, int, int], object] | None,
     failed: Callable[[Any], object] | None,
+    find: Callable[[], Iterable[Any]] | None,
     every: bool,
     /,
 ) -> None:
@@ -138,6 +139,7 @@ def watch_tasks(
         end: called when a task is done, with its lane, the task, and the times of its creation, of
             the last look, and now.
         failed: called with the exception that has ended a task, of whatever age.
+        find: returns the tasks of the running event loop; called after `eager_task_begins`.
         every: whether each task has a lane, however short it is and however many there are.
     """
 
@@ -153,6 +155,9 @@ def creation_begins(*args: Any, **kwargs: Any) -> int | None:
 
     None if no tasks are watched, or if too many tasks are created per second.
     """
+
+def eager_task_begins(loop: object, /) -> None:
+    """Search new tasks later. This observer is called before an event loop's `is_running`."""
 
 def task_created(created: int, task: object, /) -> None:
     """Watch a new task. This observer is called after a task was created."""

@@ -38,12 +38,17 @@ async def eager_main():
     asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
     await asyncio.create_task(handler(), name="eager")
 
+async def started_main():
+    await asyncio.Task(handler(), loop=asyncio.get_running_loop(), eager_start=True, name="eager")
+
 async def hangs(started):
     started.set()
     await asyncio.Event().wait()
 
 if sys.argv[1] == "eager":
     asyncio.run(eager_main())
+elif sys.argv[1] == "started":
+    asyncio.run(started_main())
 elif sys.argv[1] == "pending":
     started = threading.Event()
     threading.Thread(target=lambda: asyncio.run(hangs(started)), daemon=True).start()
@@ -110,10 +115,11 @@ def test_task_that_is_pending_at_the_end_is_an_open_slice(lanes: Any, mode: str)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks are new in CPython 3.12")
+@pytest.mark.parametrize("kind", ["eager", "started"])
 @pytest.mark.parametrize("mode", MODES)
-def test_eager_task_has_a_lane(lanes: Any, mode: str) -> None:
+def test_eager_task_has_a_lane(lanes: Any, mode: str, kind: str) -> None:
     sql = f"select name, result from ({LANES}) where lane = 'handler (eager)' and depth < 3"
-    rows = lanes(mode, "eager").query(sql + " order by ts, depth")
+    rows = lanes(mode, kind).query(sql + " order by ts, depth")
     assert [name for name, _ in rows] == ["eager", "handler", "fetch", "fetch"]
     assert rows[0][1] == "done"
 

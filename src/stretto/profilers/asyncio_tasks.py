@@ -22,7 +22,7 @@ from _weakref import ref
 
 import stretto
 from stretto import _pyhooks
-from stretto._native import boottime_ns
+from stretto._native import boottime_ns, call_untraced
 from stretto.client.track_event import slots
 from stretto.profilers import functions, trio_tasks, uvloop_tasks
 from stretto.profilers.patch import Patch
@@ -31,7 +31,7 @@ from stretto.profilers.task_lanes import Lane, category, coroutine_name, is_show
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
 
@@ -144,20 +144,29 @@ _full_steps: list[Patch] = []
 _steps = _Steps()
 
 
-def _watch_existing_tasks() -> None:
-    """Watch the tasks of this thread's event loop. In the trace, the tasks begin now."""
+def _tasks_of_loop() -> Iterable[Task[Any]]:
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None and (loop := asyncio._get_running_loop()):  # noqa: SLF001
-        now = boottime_ns()
-        for task in asyncio.all_tasks(loop):
-            _pyhooks.task_created(now, task)
+        return asyncio.all_tasks(loop)  # type: ignore[no-any-return]
+    return ()
+
+
+def _find_tasks() -> Iterable[Task[Any]]:
+    return call_untraced(_tasks_of_loop)
+
+
+def _watch_existing_tasks() -> None:
+    """Watch the tasks of this thread's event loop. In the trace, the tasks begin now."""
+    now = boottime_ns()
+    for task in _tasks_of_loop():
+        _pyhooks.task_created(now, task)
     trio_tasks.watch_existing_tasks()
 
 
 def _switch(on: bool) -> None:
     full = not functions.has_auto_detail()
     if on:
-        _pyhooks.watch_tasks(_look, _end, _failed, full)
+        _pyhooks.watch_tasks(_look, _end, _failed, _find_tasks, full)
         _watch_existing_tasks()
     # The wrappers of `_full_steps` are around the wrappers of `_lanes`. So `_full_steps` is
     # switched on last, and is switched off first.
@@ -166,7 +175,7 @@ def _switch(on: bool) -> None:
     for patch in _full_steps if on else _lanes:
         patch.switch(on and (full or patch in _lanes))
     if not on:
-        _pyhooks.watch_tasks(None, None, None, False)
+        _pyhooks.watch_tasks(None, None, None, None, False)
 
 
 def install() -> None:
@@ -176,6 +185,9 @@ def install() -> None:
         observe_create = (_pyhooks.creation_begins, _pyhooks.task_created)
         _lanes.append(Patch("asyncio.events", run, None, _steps.after_long_run))
         _lanes.append(Patch("asyncio.base_events", create, *observe_create))
+        # asyncio.Task(..., eager_start=True) calls this method of the event loop.
+        observe_begin = (_pyhooks.eager_task_begins, None)
+        _lanes.append(Patch("asyncio.base_events", "BaseEventLoop.is_running", *observe_begin))
         _lanes.extend(uvloop_tasks.patches() + trio_tasks.patches())
         steps = (_steps.before_run, _steps.after_run)
         _full_steps.append(Patch("asyncio.events", run, *steps))

@@ -39,4 +39,8 @@ class _CallSoon(Patch):
 def patches() -> list[Patch]:
     """Return the patches that report the steps and the creation of tasks."""
     observers = _pyhooks.creation_begins, _pyhooks.task_created
-    return [_CallSoon(), Patch("uvloop", "Loop.create_task", *observers)]
+    return [
+        _CallSoon(),
+        Patch("uvloop", "Loop.create_task", *observers),
+        Patch("uvloop", "Loop.is_running", _pyhooks.eager_task_begins),
+    ]
