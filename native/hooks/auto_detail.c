@@ -199,6 +199,27 @@ void st_auto_c_return(void) {
   s->busy = false;
 }
 
+/* Returns the open calls of the calling thread at a begin or end of a garbage
+ * collection.  Returns NULL if auto detail does not run. */
+static struct st_shown_calls* calls_at_collection(void) {
+  if (!st_hooks.running || !st_hooks.auto_detail || st_hooks.in_new_child)
+    return NULL;
+  return up_to_date(st_hooks.api->now(), false);
+}
+
+void st_auto_collection_begins(void) {
+  struct st_shown_calls* s = calls_at_collection();
+  if (s)
+    s->collection =
+        (struct st_collection){.frame = own_frame(), .begin = s->now};
+}
+
+void st_auto_collection_ends(void) {
+  struct st_shown_calls* s = calls_at_collection();
+  if (s && s->collection.begin && !s->collection.end)
+    st_shown_collection_ends(s, s->now);
+}
+
 static PyObject* totals_of_function(const struct st_code_record* r) {
   PyCodeObject* code = (PyCodeObject*)r->code;
   PyObject* calls =

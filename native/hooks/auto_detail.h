@@ -55,6 +55,12 @@ bool st_auto_c_call(PyObject* code, PyObject* offset, PyObject* callable);
 /* Handles the end of a call of a C function. */
 void st_auto_c_return(void);
 
+/* A garbage collection begins on the calling thread; its slice is not written
+ * yet. */
+void st_auto_collection_begins(void);
+/* The garbage collection has ended; the end of its slice is written. */
+void st_auto_collection_ends(void);
+
 /* Writes an instant event with the sampling period of the stacks. */
 void st_auto_write_period(void);
 /* Returns a dict with the counts and times of auto detail since its start.

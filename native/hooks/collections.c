@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "hooks/auto_detail.h"
+
 /* The track of the thread on which the garbage collector runs, or NULL. */
 static PyObject* track;
 
@@ -52,10 +54,13 @@ static PyObject* on_phase(PyObject* self, PyObject* args) {
   if (!PyArg_ParseTuple(args, "sO!", &phase, &PyDict_Type, &info))
     return NULL;
   PyObject* category = PyTuple_GET_ITEM(self, 0);
-  if (strcmp(phase, "start") == 0)
+  if (strcmp(phase, "start") == 0) {
+    st_auto_collection_begins();
     on_start(category, PyTuple_GET_ITEM(self, 1), info);
-  else
+  } else {
     on_stop(category, info);
+    st_auto_collection_ends();
+  }
   /* The dict could not be made: out of memory.  Events raise no exceptions. */
   PyErr_Clear();
   Py_RETURN_NONE;

@@ -25,6 +25,7 @@ static void forget_own(void) {
 static void forget(struct st_shown_calls* s) {
   s->depth = s->begun = s->sampled = 0;
   s->c_calls = (struct st_c_calls){0};
+  s->collection = (struct st_collection){0};
   s->cpu = (struct st_cpu_time){0};
   Py_CLEAR(s->track);
 }
@@ -312,9 +313,25 @@ void st_shown_refresh(struct st_shown_calls* s, uint64_t now) {
     st_shown_extend(s, st_shown_unchanged_until(s, now));
 }
 
+/* Returns the latest time at which a call was certainly open.  A call that was
+ * open before and during a garbage collection was open until its end. */
+static uint64_t last_of(const struct st_shown_calls* s,
+                        const struct st_shown_frame* f) {
+  const struct st_collection* c = &s->collection;
+  bool contains =
+      f->begin < c->begin && f->last >= c->begin && f->last <= c->end;
+  return contains ? c->end + 1 : f->last;
+}
+
+void st_shown_collection_ends(struct st_shown_calls* s, uint64_t now) {
+  s->collection.end = now;
+  for (uint32_t i = 0; i < s->depth; i++)
+    s->frames[i].last = last_of(s, &s->frames[i]);
+}
+
 void st_shown_cut(struct st_shown_calls* s, uint32_t depth) {
   while (s->depth > depth)
-    close_innermost(s, s->frames[s->depth - 1].last);
+    close_innermost(s, last_of(s, &s->frames[s->depth - 1]));
 }
 
 void st_shown_visit(void (*visit)(struct st_shown_calls* s, uint64_t now),
@@ -334,7 +351,7 @@ static void end_calls(struct st_shown_calls* s, uint64_t now) {
   while (s->depth) {
     const struct st_shown_frame* f = &s->frames[s->depth - 1];
     bool open = !f->sampled && !atomic_load(&s->thread.ended);
-    close_innermost(s, open ? now : f->last);
+    close_innermost(s, open ? now : last_of(s, f));
   }
 }
 

@@ -107,6 +107,12 @@ struct st_c_calls {
   struct st_wait wait;
 };
 
+/* The last garbage collection of a thread. */
+struct st_collection {
+  uint64_t frame; /* The address of the frame in which the collector runs. */
+  uint64_t begin, end; /* `end` is 0 while the collector runs. */
+};
+
 struct st_shown_calls {
   struct st_thread_record thread;
   struct st_shown_frame* frames;
@@ -128,6 +134,7 @@ struct st_shown_calls {
   /* The `raised` argument of st_shown_leave(), a borrowed reference. */
   PyObject* raised;
   struct st_c_calls c_calls;
+  struct st_collection collection;
   struct st_cpu_time cpu;
   /* Whether the thread is handling an event, perhaps waiting without the
    * GIL. */
@@ -188,6 +195,9 @@ uint64_t st_shown_fit(struct st_shown_calls* s, uint64_t begin, uint64_t end);
 /* Closes the sampled calls that are not callers of the thread's innermost
  * frame, whose address is `frame`. */
 void st_shown_settle(struct st_shown_calls* s, uint64_t frame);
+/* The thread's garbage collection ends now.  The calls that contain it end
+ * later. */
+void st_shown_collection_ends(struct st_shown_calls* s, uint64_t now);
 /* Notes that an event of the thread happens now: its stack may change. */
 void st_shown_note_event(struct st_shown_calls* s, uint64_t now);
 /* Returns the CPU time to write at the end of a call.  `begin_cpu` is the CPU

@@ -141,15 +141,16 @@ static void begin_earlier(struct st_shown_calls* s, uint32_t index) {
   }
 }
 
-/* Inserts a call that no event has reported, at `index`.  Returns false if the
- * called function is not switched off, or if there is no room. */
+/* Inserts a call that no event has reported, at `index`.  The call began at the
+ * time `begin` or earlier.  Returns false if the called function is not
+ * switched off, or if there is no room. */
 static bool add_call(struct st_shown_calls* s, uint32_t index,
                      const struct st_stack_frame* frame,
-                     const struct st_stack_sample* from) {
+                     const struct st_stack_sample* from, uint64_t begin) {
   struct st_code_record* r = st_code_record_find(frame->code);
   if (!r || atomic_load(&r->state) != ST_CODE_OFF)
     return false;
-  uint64_t least = earliest_begin(s, index), begin = from->time;
+  uint64_t least = earliest_begin(s, index);
   if (index < s->depth && s->frames[index].begin <= begin)
     begin = s->frames[index].begin - 1;
   else if (begin < least)
@@ -186,6 +187,21 @@ static bool is_inner_foreign(const struct st_stack_frame* seen, int at,
   return caller != ST_CALLER_OWN;
 }
 
+/* Returns the number of innermost frames that a garbage collection has called.
+ * The other frames began before it.  Returns `depth` if the collector did not
+ * run at the time of the sample. */
+static int called_by_collector(const struct st_shown_calls* s,
+                               const struct st_stack_frame* seen, int depth,
+                               uint64_t time) {
+  const struct st_collection* c = &s->collection;
+  if (!c->begin || time < c->begin || (c->end && time > c->end))
+    return depth;
+  int at = 0;
+  while (at < depth && seen[at].address != c->frame)
+    at++;
+  return at;
+}
+
 /* Inserts the stack's new frames between the frames that are already known.
  * Confirms the frames that an earlier sample has found and that are still on
  * the stack. */
@@ -193,12 +209,14 @@ static void add_seen(struct st_shown_calls* s,
                      const struct st_stack_frame* seen, int depth,
                      const struct st_stack_sample* from) {
   uint32_t i = 0;
+  int inner = called_by_collector(s, seen, depth, from->time);
   for (int at = depth - 1; at >= 0; at--) {
+    uint64_t begin = at < inner ? from->time : s->collection.begin - 1;
     if (i < s->depth && is_call(&s->frames[i], &seen[at])) {
       see_again(&s->frames[i], from->time);
       i++;
     } else if (!is_inner_foreign(seen, at, depth) &&
-               add_call(s, i, &seen[at], from)) {
+               add_call(s, i, &seen[at], from, begin)) {
       i++;
     }
   }

@@ -75,6 +75,24 @@ def test_calls_that_wait_for_seconds_without_an_event_are_shown(folder: Path) ->
     assert trace.names_above(inner) == ["outer", "waits.py"]
 
 
+def test_garbage_collection_is_inside_the_calls_that_contain_it(folder: Path, oracle: Any) -> None:
+    script = folder / "collects.py"
+    script.write_text(
+        "import gc\n"
+        "gc.disable()\n"
+        "kept = [[number] for number in range(500_000)]\n"
+        "def step(collects):\n    if collects:\n        gc.collect()\n"
+        "for number in range(8000):\n    step(number % 1000 == 999)\n"
+    )
+    trace = oracle(record(folder / "collects.pftrace", "--auto", str(script)).trace)
+    inner = trace.query(
+        "select slice.name from slice join slice parent on slice.parent_id = parent.id"
+        " where parent.name = 'garbage collection' and slice.name = 'step'"
+    )
+    assert inner == []
+    assert trace.query("select count(*) from slice where name = 'garbage collection'") != [(0,)]
+
+
 @pytest.mark.parametrize("options", [(), ("--no-functions",)])
 def test_only_long_steps_of_tasks_are_shown(
     folder: Path, oracle: Any, options: tuple[str, ...]
