@@ -38,6 +38,13 @@ def test_trace_without_events_is_noted(tmp_path: Path) -> None:
     assert note.startswith("the trace has no events")
 
 
+def test_activated_trigger_is_noted_once(tmp_path: Path) -> None:
+    program = "import stretto\nfor _ in range(3): stretto.activate_triggers(['slow'])"
+    assert notes(tmp_path, "-c", program) == [
+        "the program activated the trigger 'slow', which only `stretto trace` can wait for"
+    ]
+
+
 def test_include_pattern_that_matches_no_function_is_noted(tmp_path: Path) -> None:
     child = "import sys, subprocess; subprocess.run([sys.executable, '-c', 'import json; {}'])"
     program = child.format("json.dumps(1)")

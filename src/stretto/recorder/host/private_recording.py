@@ -21,11 +21,11 @@ from stretto.recorder.host.counters import RECORDER_PAGE_SIZE, RECORDER_SHM_SIZE
 from stretto.recorder.host.fork_sockets import ForkSockets
 from stretto.recorder.host.session_consumer import FLUSH_TIMEOUT_MS, SessionConsumer
 from stretto.service.output.output_file import OutputFile
-from stretto.service.tracing_service import TracingService
+from stretto.service.tracing_service import SHOWN_NAME, TracingService
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
 
 READ_BYTES = 1 << 20
+MAX_TRIGGERS = 10
 
 
 class PrivateRecording(SessionConsumer):
@@ -103,10 +104,14 @@ class PrivateRecording(SessionConsumer):
 
     @property
     def unmatched(self) -> list[str]:
-        """A line for each requested category that exists in no recorded process."""
+        """A line for each requested category that no process has, and each activated trigger."""
         offers = Offers(map(DataSourceDescriptor.decode, self._service.offered()))
         # If no process was recorded, the summary has another line about that.
-        return offers.missing_in(self._config) if TRACK_EVENT in offers.data_sources else []
+        missing = offers.missing_in(self._config) if TRACK_EVENT in offers.data_sources else []
+        return missing + [
+            f"the program activated the trigger {name!r}, which only `stretto trace` can wait for"
+            for name in sorted(self._service.triggers)
+        ]
 
     @property
     def pids(self) -> set[int]:
@@ -175,16 +180,26 @@ class PrivateRecording(SessionConsumer):
 
 
 class _Service(TracingService):
-    """A service that also knows the data sources of producers that have ended."""
+    """A service that also knows the data sources of producers that have ended.
+
+    Attributes:
+        triggers: names of triggers that producers have activated, at most `MAX_TRIGGERS`.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._ended: set[bytes] = set()
+        self.triggers: set[str] = set()
 
     def disconnect_producer(self, producer: ProducerEndpoint) -> None:
         """Keep what the producer offers, and remove the producer."""
         self._ended.update(each.descriptor for each in self.data_sources.of_producer(producer))
         super().disconnect_producer(producer)
+
+    def activate_triggers(self, producer: ProducerEndpoint, names: Sequence[str]) -> None:
+        """Keep the names for the summary: the session waits for no trigger."""
+        self.triggers.update(name[:SHOWN_NAME] for name in names[:MAX_TRIGGERS])
+        self.triggers = set(sorted(self.triggers)[:MAX_TRIGGERS])
 
     def offered(self) -> set[bytes]:
         """Return the encoded descriptors of all data sources."""

@@ -72,7 +72,10 @@ class Recording(Protocol):
 
     @property
     def unmatched(self) -> Sequence[str]:
-        """A line for each requested data source and category that no process has offered."""
+        """A line for each requested data source and category that no process has offered.
+
+        Also a line for each trigger that the program has activated in vain.
+        """
         ...
 
     def snapshot(self, fd: int, on_done: Callable[[str], object]) -> None:

@@ -28,8 +28,8 @@ class RecordingResult:
         totals: with auto detail, the totals of the processes that ended by themselves.
         rises: with auto detail, the rises of its threshold.
         auto_detail: whether the recording had auto detail.
-        notes: further lines of the summary: why the recording ended early, and each requested data
-            source and category that no process has offered.
+        notes: further lines of the summary: why the recording ended early, and what was named
+            without an effect: categories, data sources, patterns, triggers.
     """
 
     def __init__(
