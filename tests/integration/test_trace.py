@@ -137,6 +137,9 @@ def test_unmatched_requests_and_an_empty_trace_are_reported(place: Place) -> Non
     typo = 'data_sources { config { name: "track_evnt" } } duration_ms: 50'
     done = place.run("trace", "-c", place.config(typo), "--txt", "-o", "out")
     assert "data source 'track_evnt'; did you mean 'track_event'?" in done.stderr
+    (place.folder / "only.pbtxt").write_text(f"buffers {{ size_kb: 64 }} {typo}")
+    done = place.run("trace", "-c", "only.pbtxt", "--txt", "-o", "out")
+    assert "Note: the trace has no events: no data source has written any\n" in done.stderr
 
 
 def test_trigger_without_any_session_is_reported(place: Place) -> None:

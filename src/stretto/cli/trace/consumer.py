@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from stretto.base.errors import CommandError, TransportError
 from stretto.ports.consumer_ipc_client import ConsumerIPCClient
+from stretto.protos.trace import TraceStats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,6 +119,12 @@ class TraceConsumer:
         answers: list[TracingServiceState] = []
         self.endpoint.query_service_state(answers.append, sessions_only=sessions_only)
         return self._answer(answers)
+
+    def trace_stats(self) -> TraceStats:
+        """Return the statistics of this consumer's session; empty without a session."""
+        answers: list[bytes | None] = []
+        self.endpoint.get_trace_stats(answers.append)
+        return TraceStats.decode(self._answer(answers) or b"")
 
     def _answer(self, answers: list[T]) -> T:
         if not self.wait(lambda: bool(answers), ANSWER_TIMEOUT_MS):

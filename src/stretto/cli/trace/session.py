@@ -69,6 +69,7 @@ class TraceSession:
         self._print_line = print_line
         self._on_started = on_started
         self._added = added
+        self._offered: set[str] | None = None  # the data sources that processes had at the start
         self._hits: list[ObservableEvents.CloneTriggerHit] = []
         self._snapshots = 0
         self._stopping = False
@@ -88,6 +89,7 @@ class TraceSession:
     def _check_offered(self, state: TracingServiceState) -> None:
         offers = Offers()
         offers.add_state(state)
+        self._offered = offers.data_sources
         for line in offers.missing_in(self._config, self._added):
             self._print_line(f"Note: {line}")
 
@@ -113,15 +115,25 @@ class TraceSession:
         elif self._config.write_into_file:
             self._print_line("Trace written into the output file")
         elif self._output is not None:
+            unwritten = self._is_unwritten()
             self._consumer.read_into(self._output)
             self._print_line(f"Wrote {self._output.size} bytes into {self._output.name}")
-            if self._records_track_events_only() and not self._output.has_track_events():
+            if unwritten:
+                self._print_line("Note: the trace has no events: no data source has written any")
+            elif self._named() == {TRACK_EVENT} and not self._output.has_track_events():
                 self._print_line("Note: the trace has no events, only names of processes and such")
 
-    def _records_track_events_only(self) -> bool:
+    def _named(self) -> set[str]:
+        """Return the data sources that the user has named."""
         sources = (each.config for each in self._config.data_sources)
-        names = {source.name for source in sources if source is not None}
-        return names - set(self._added) == {TRACK_EVENT}
+        return {source.name for source in sources if source is not None} - set(self._added)
+
+    def _is_unwritten(self) -> bool:
+        """Whether no process had the named data sources at first, and none has written since."""
+        if self._offered is None or self._named() & self._offered:
+            return False
+        buffers = self._consumer.trace_stats().buffer_stats
+        return bool(buffers) and not any(each.bytes_written for each in buffers)
 
     def _wait(self) -> None:
         limit = self._limit_ms()
