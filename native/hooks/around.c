@@ -99,8 +99,6 @@ static PyObject* around_getattro(PyObject* self, PyObject* name) {
   struct around* a = (struct around*)self;
   if (PyUnicode_CompareWithASCIIString(name, "__wrapped__") == 0)
     return Py_NewRef(a->function);
-  if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0)
-    return PyObject_GenericGetAttr(self, name);
   return PyObject_GetAttr(a->function, name);
 }
 

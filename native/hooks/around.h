@@ -16,7 +16,8 @@
  *   after(begin_ns, handle)        if the call reached auto detail's threshold
  *
  * Exceptions of observers are dropped.  An Around binds to objects like a
- * function, and has the function's attributes.
+ * function, and has the function's attributes, also `__class__`: for
+ * isinstance() and the module `inspect` it is a function.
  */
 #pragma once
 

@@ -92,6 +92,7 @@ class Patch:
         self._inherited = name not in vars(owner)
         self._around = self.wrap(function)
         setattr(owner, name, self._around)
+        _replace_default(owner, name, function, self._around)
 
     def _remove(self) -> None:
         import sys
@@ -106,4 +107,12 @@ class Patch:
             delattr(owner, name)
         else:
             setattr(owner, name, self._around.__wrapped__)
+        _replace_default(owner, name, self._around, self._around.__wrapped__)
         self._around = None
+
+
+def _replace_default(owner: Any, name: str, old: Any, new: Any) -> None:
+    """Replace a default hook: programs test whether `sys.excepthook is sys.__excepthook__`."""
+    default = f"__{name}__"
+    if vars(owner).get(default) is old:
+        setattr(owner, default, new)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import os
 import pickle
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import create_autospec
 
 import pytest
 
@@ -78,6 +82,18 @@ class TestObservedFunction:
         assert repr(around) == repr(divide)
         assert isinstance(around, Around)
 
+    def test_wrapper_of_a_function_is_a_function_for_inspect_and_mock(self) -> None:
+        around = Around(divide, lambda *_: None)
+        assert inspect.isfunction(around)
+        assert inspect.getsourcefile(around) == inspect.getsourcefile(divide)
+        assert inspect.signature(around) == inspect.signature(divide)
+        assert inspect.isbuiltin(Around(os.execv, lambda *_: None))
+        made = create_autospec(around, return_value=3)
+        assert type(made) is type(create_autospec(divide))
+        assert made(4, b=2) == 3
+        with pytest.raises(TypeError):
+            made(4, c=2)
+
     def test_reference_cycle_through_a_wrapper_is_collected(self) -> None:
         import gc
         import weakref
@@ -143,6 +159,29 @@ class TestPatch:
         patch.switch(True)
         assert thing.value() == 1
         assert seen == [thing, thing]
+
+    @pytest.mark.parametrize("owner", [sys, threading])
+    def test_default_hook_stays_identical_to_the_hook(
+        self, owner: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        default = owner.__excepthook__
+        monkeypatch.setattr(owner, "excepthook", default)
+        patch = Patch(owner.__name__, "excepthook", lambda *_: None)
+        patch.switch(True)
+        assert isinstance(owner.excepthook, Around)
+        assert owner.excepthook is owner.__excepthook__
+        patch.switch(False)
+        assert owner.excepthook is owner.__excepthook__ is default
+
+    def test_default_hook_stays_if_the_program_has_replaced_the_hook(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        default = sys.__excepthook__
+        monkeypatch.setattr(sys, "excepthook", lambda *_: None)
+        patch = Patch("sys", "excepthook", lambda *_: None)
+        patch.switch(True)
+        assert sys.__excepthook__ is default
+        patch.switch(False)
 
     def test_patch_switched_off_before_the_import_changes_nothing(self, module: str) -> None:
         seen: list[object] = []
