@@ -207,3 +207,21 @@ def test_native_threads_have_names(folder: Path) -> None:
         "while {'stretto-io', 'stretto-stacks'} - names(): pass\n"
     )
     assert record(folder / "threads.pftrace", "--auto", str(script)).status == 0
+
+
+def test_waiting_thread_has_its_name_though_it_records_no_event(folder: Path, oracle: Any) -> None:
+    script = folder / "waits.py"
+    script.write_text(
+        "import threading, time\n"
+        "lock = threading.Lock()\n"
+        "lock.acquire()\n"
+        "waits = threading.Event()\n"
+        "wait = lambda: waits.set() or lock.acquire()\n"
+        "threading.Thread(target=wait, daemon=True, name='waiter').start()\n"
+        "waits.wait()\n"
+        "time.sleep(0.1)  # sleep: a wait to be seen\n"
+    )
+    run = record(folder / "waits.pftrace", "--auto", str(script))
+    sql = "select distinct thread.name from slice join thread_track t on track_id = t.id"
+    sql += " join thread using (utid) where slice.name like '%<lambda>'"
+    assert oracle(run.trace).query(sql) == [("waiter",)]

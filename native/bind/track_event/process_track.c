@@ -6,6 +6,9 @@
 #include "bind/common/untraced_calls.h"
 #include "core/setters.h"
 
+/* The number of the field thread_name of ThreadDescriptor. */
+enum { THREAD_NAME_FIELD = 5 };
+
 struct st_track st_process_track;
 uint32_t st_process_generation = 1;
 
@@ -38,9 +41,13 @@ const struct st_track* st_process_track_get(void) {
 
 size_t describe_thread(uint64_t native_id, uint8_t* descriptor,
                        uint64_t* uuid) {
-  uint8_t thread[24];
+  uint8_t thread[32 + ST_THREAD_NAME];
+  char name[ST_THREAD_NAME];
+  size_t name_size = st_thread_name(native_id, name);
   uint8_t* e = st_thread_descriptor_put_pid(thread, getpid());
   e = st_thread_descriptor_put_tid(e, (int64_t)native_id);
+  if (name_size)
+    e = st_put_bytes_field(e, THREAD_NAME_FIELD, name, name_size);
   *uuid = native_id ^ st_process_track.uuid;
   uint8_t* p = st_track_descriptor_put_uuid(descriptor, *uuid);
   p = st_track_descriptor_put_parent_uuid(p, st_process_track.uuid);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "bind/common/python.h"
+#include "bind/track_event/thread_name.h"
 #include "core/track_event.h"
 
 extern struct st_track st_process_track;
@@ -23,8 +24,8 @@ void st_process_track_forget(void);
  * function, and not use st_process_track directly. */
 const struct st_track* st_process_track_get(void);
 
-enum { ST_THREAD_DESCRIPTOR = 64 };
+enum { ST_THREAD_DESCRIPTOR = 64 + ST_THREAD_NAME };
 
-/* Encodes the descriptor of a thread of this process, without a name, in
- * ST_THREAD_DESCRIPTOR bytes.  Returns its size. */
+/* Encodes the descriptor of a thread of this process in ST_THREAD_DESCRIPTOR
+ * bytes, with the thread's name if it is known.  Returns its size. */
 size_t describe_thread(uint64_t native_id, uint8_t* descriptor, uint64_t* uuid);
