@@ -61,6 +61,7 @@ void st_auto_end_slices(void) {
   st_sampler_stop();
   st_samples_take(false);
   uint64_t now = st_hooks.api->now();
+  st_shown_visit(st_shown_read_cpu, now);
   st_shown_visit(st_c_calls_end, now);
   st_shown_end_all(now);
 }

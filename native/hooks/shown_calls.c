@@ -345,6 +345,11 @@ void st_shown_visit(void (*visit)(struct st_shown_calls* s, uint64_t now),
   }
 }
 
+void st_shown_read_cpu(struct st_shown_calls* s, uint64_t now) {
+  if (!atomic_load(&s->thread.ended))
+    st_cpu_now(&s->cpu, s->native_id, now, 0);
+}
+
 static void end_calls(struct st_shown_calls* s, uint64_t now) {
   s->now = now;
   st_shown_write_due(s, now);

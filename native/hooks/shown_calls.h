@@ -214,6 +214,9 @@ void st_shown_write_due(struct st_shown_calls* s, uint64_t now);
  * The time is `now`, or earlier if the thread has ended. */
 void st_shown_visit(void (*visit)(struct st_shown_calls* s, uint64_t now),
                     uint64_t now);
+/* Reads the CPU time of a thread that is still running, at the end of the
+ * recording: since the last reading, the thread may have waited. */
+void st_shown_read_cpu(struct st_shown_calls* s, uint64_t now);
 /* Ends all open calls of all threads, at the end of the recording. */
 void st_shown_end_all(uint64_t now);
 

@@ -110,6 +110,27 @@ def test_sleeping_and_burning_calls_differ_in_thread_time(traced: Any) -> None:
     assert all(ns > 200_000_000 - ERROR_NS for ns in thread_times(trace, "burns_and_sleeps"))
 
 
+@with_auto_detail
+@pytest.mark.parametrize("mode", [(), ("--cpu",)])
+def test_thread_that_waits_until_the_end_of_the_recording_uses_no_cpu_time(
+    oracle: Any, tmp_path: Path, mode: tuple[str, ...]
+) -> None:
+    (tmp_path / "waits.py").write_text(
+        "import queue, threading, time\n"
+        "tasks, done = queue.Queue(), queue.Queue()\n"
+        "def writer():\n    while True:\n        done.put(tasks.get())\n"
+        "threading.Thread(target=writer, daemon=True).start()\n"
+        "for task in range(3):\n    tasks.put(task)\n    done.get()\n"
+        "time.sleep(1)\n"  # sleep: a wait to be seen
+    )
+    trace = check_trace(
+        oracle, record(tmp_path / "waits.pftrace", *mode, "waits.py", cwd=tmp_path).trace
+    )
+    [(lasted, used)] = trace.query("select dur, thread_dur from slice where name = 'writer'")
+    assert lasted > 1_000_000_000
+    assert used < 500_000_000
+
+
 @pytest.mark.parametrize("mode", [(), ("--cpu",), ("--full", "--cpu"), ("--ring", "--cpu")])
 def test_thread_time_is_never_negative_nor_longer_than_the_call(
     traced: Any, mode: tuple[str, ...]
