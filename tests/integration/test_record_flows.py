@@ -64,6 +64,7 @@ def test_http_requests_are_joined_and_named_without_their_paths(
     for server, port in servers.items():
         assert found.count((f"GET 127.0.0.1:{port}", "GET")) == count, (server, found)
     assert web_processes.SECRET.encode() not in run.trace
+    assert loaded.query("select name from slice where name glob 'stretto.*'") == []
     routes = "select name, count(*) from slice where name like 'GET /%' group by name order by name"
     templates = {
         "django": "GET /users/<str:name>",

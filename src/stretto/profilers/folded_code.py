@@ -1,7 +1,8 @@
 """The interpreter's own machinery, whose frames only hide those of the program.
 
-Folded are the import system, and the frames through which the standard library starts scripts,
-threads, processes and coroutines. Whether code is folded is decided once for each code object.
+Folded are the import system, the frames through which the standard library starts scripts,
+threads, processes and coroutines, and the coroutines that record the requests of a program. Whether
+code is folded is decided once for each code object.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ _FOLDED: dict[str | None, tuple[str, ...]] = {
     "multiprocessing.process": ("BaseProcess._bootstrap", "BaseProcess.run"),
     "multiprocessing.spawn": _ALL,
     "runpy": _ALL,
+    "stretto.flows.asgi": _ALL,
+    "stretto.flows.automatic": _ALL,
+    "stretto.flows.grpcio_aio": _ALL,
     "threading": ("Thread._bootstrap", "Thread.run"),
     "trio._core._run": (
         "CancelScope._",
