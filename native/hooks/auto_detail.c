@@ -130,7 +130,7 @@ static bool is_never_recorded(PyObject* code) {
   return r && r->state == ST_CODE_NEVER;
 }
 
-bool st_auto_enter(PyObject* code) {
+bool st_auto_enter(PyObject* code, bool resumes) {
   if (ST_UNLIKELY(st_hooks.api->is_untraced()))
     return !is_never_recorded(code);
   struct st_code_record* r = st_code_record_get(code);
@@ -153,7 +153,7 @@ bool st_auto_enter(PyObject* code) {
     return r->state == ST_CODE_ON;
   }
   s->busy = true;
-  st_shown_enter(s, own_frame(), r, now);
+  st_shown_enter(s, own_frame(), r, now, resumes);
   s->busy = false;
   return true;
 }

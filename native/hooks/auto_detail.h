@@ -42,9 +42,10 @@ void st_auto_end_slices(void);
 void st_auto_stop(void);
 
 /* Handles the beginning of a call of the code.  The frame of the call is the
- * innermost frame of the calling thread.  Returns false if the interpreter need
- * not report events at this code location again. */
-bool st_auto_enter(PyObject* code);
+ * innermost frame of the calling thread.  `resumes` says that a generator or
+ * coroutine continues.  Returns false if the interpreter need not report events
+ * at this code location again. */
+bool st_auto_enter(PyObject* code, bool resumes);
 /* Handles the end of a call.  `raised` is the type of the exception that left
  * the call, or NULL. The result is that of st_auto_enter(). */
 bool st_auto_leave(PyObject* code, PyObject* raised);

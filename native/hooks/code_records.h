@@ -44,7 +44,9 @@ struct st_code_record {
   /* The number of open calls of this code, on all threads
    * (shown_calls.h). */
   uint32_t open;
-  uint64_t calls; /* The number of reported calls that have returned. */
+  /* The number of reported calls that have returned.  A generator or coroutine
+   * is one call, which counts when its first step ends. */
+  uint64_t calls;
   /* The total duration of the reported calls of this code. */
   uint64_t total_ns;
   /* Estimates, written by the sampling thread: the CPU time in which this code

@@ -102,13 +102,17 @@ CALLBACK(on_leave_with_values) {
 }
 
 CALLBACK(on_auto_enter) {
-  return Py_NewRef(st_auto_enter(args[0]) ? Py_None : disable);
+  return Py_NewRef(st_auto_enter(args[0], false) ? Py_None : disable);
+}
+
+CALLBACK(on_auto_resume) {
+  return Py_NewRef(st_auto_enter(args[0], true) ? Py_None : disable);
 }
 
 /* Handles an exception that is thrown into a generator, for auto detail.  This
  * event cannot be disabled. */
 CALLBACK(on_auto_throw) {
-  st_auto_enter(args[0]);
+  st_auto_enter(args[0], true);
   Py_RETURN_NONE;
 }
 
@@ -139,7 +143,7 @@ static const struct event kPythonEvents[] = {
     {"PY_RETURN", on_leave}, {"PY_YIELD", on_leave},  {"PY_UNWIND", on_unwind},
 };
 static const struct event kAutoEvents[] = {
-    {"PY_START", on_auto_enter}, {"PY_RESUME", on_auto_enter},
+    {"PY_START", on_auto_enter}, {"PY_RESUME", on_auto_resume},
     {"PY_THROW", on_auto_throw}, {"PY_RETURN", on_auto_leave},
     {"PY_YIELD", on_auto_leave}, {"PY_UNWIND", on_auto_unwind},
 };

@@ -240,8 +240,9 @@ void st_shown_count_short(struct st_code_record* r) {
     st_shown_switch_off(r);
 }
 
-static void count_call(struct st_code_record* r, uint64_t duration) {
-  r->calls++;
+static void count_call(struct st_code_record* r, uint64_t duration,
+                       bool resumed) {
+  r->calls += !resumed;
   r->total_ns += duration;
   if (duration >= threshold()) {
     r->short_row = 0;
@@ -288,7 +289,7 @@ static void close_innermost(struct st_shown_calls* s, uint64_t end) {
     parent->short_ns += shown ? 0 : may_be_shown(&f) ? duration : f.short_ns;
   }
   if (!f.found)
-    count_call(f.record, duration);
+    count_call(f.record, duration, f.resumed);
 }
 
 void st_shown_extend(struct st_shown_calls* s, uint64_t time) {
@@ -438,7 +439,7 @@ uint64_t st_shown_fit(struct st_shown_calls* s, uint64_t begin, uint64_t end) {
 }
 
 void st_shown_enter(struct st_shown_calls* s, uint64_t address,
-                    struct st_code_record* record, uint64_t now) {
+                    struct st_code_record* record, uint64_t now, bool resumed) {
   settle(s, address);
   st_shown_note_event(s, now);
   if (!make_room(s))
@@ -449,6 +450,7 @@ void st_shown_enter(struct st_shown_calls* s, uint64_t address,
       .record = record,
       .begin = now,
       .last = now,
+      .resumed = resumed,
       .cpu_ns = st_cpu_now(&s->cpu, s->native_id, now, ST_CPU_AGE_AT_BEGIN_NS),
       .except = st_hooks.api->take_traced(record->code)};
 }

@@ -68,6 +68,8 @@ struct st_shown_frame {
   /* This frame is certainly one call, not several calls at the same address. */
   bool confirmed;
   bool written; /* The BEGIN of this call was written. */
+  /* A generator or coroutine continues: this is not its first step. */
+  bool resumed;
 };
 
 /* The last stack sample of a thread.  The struct is never freed, but may be
@@ -162,7 +164,7 @@ void st_shown_watch_forks(void);
 
 /* Adds the call that begins now.  `address` is the address of its frame. */
 void st_shown_enter(struct st_shown_calls* s, uint64_t address,
-                    struct st_code_record* record, uint64_t now);
+                    struct st_code_record* record, uint64_t now, bool resumed);
 /* Closes the call whose frame has this address, because it ends.  `raised` is
  * the type of the exception that has left the call, or NULL.  Returns false if
  * the call is unknown. */

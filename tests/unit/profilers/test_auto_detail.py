@@ -61,6 +61,27 @@ def test_calls_of_functions_that_are_not_switched_off_are_counted() -> None:
 
 
 @with_events
+def test_generator_or_coroutine_is_one_call_however_many_steps_it_has() -> None:
+    def generates() -> Iterator[int]:
+        yield from range(3)
+
+    async def waits() -> None:
+        for _ in range(3):
+            await Step()
+
+    class Step:
+        def __await__(self) -> Iterator[None]:
+            yield
+
+    with recorded(CATEGORY):
+        assert [*generates(), *generates()] == [*range(3), *range(3)]
+        for _ in waits().__await__():
+            pass
+        calls = counted()
+    assert (calls["generates"], calls["waits"], calls["__await__"]) == (2, 1, 3)
+
+
+@with_events
 def test_tracing_of_a_function_with_short_calls_is_switched_off() -> None:
     with recorded(CATEGORY):
         many(2000)
