@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
 from stretto.flows.exchange import Exchange, key_of, stamp
+from stretto.flows.own_frames import without_own_frames
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -38,6 +39,7 @@ class FlowMiddleware:
         self._category = category
         self._paths = paths
 
+    @without_own_frames
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a connection; protocols other than HTTP are passed to the application untraced."""
         if not self._switch.enabled or scope["type"] != "http":

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 import stretto
 from stretto.base import rpc_hooks
 from stretto.flows.exchange import FLOW_HEADER, TRACEPARENT, Exchange, key_of, new_flow
+from stretto.flows.own_frames import without_own_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, MutableMapping
@@ -62,12 +63,7 @@ def _wire(module: ModuleType, wire: Wire) -> None:
 def _around(owner: Any, name: str, call: Callable[..., Any]) -> None:
     """Replace a function by `call`, which gets the original as its first argument."""
     original = getattr(owner, name)
-
-    @wraps(original)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return call(original, *args, **kwargs)
-
-    setattr(owner, name, wrapped)
+    setattr(owner, name, wraps(original)(without_own_frames(partial(call, original))))
 
 
 # --- clients
@@ -247,11 +243,13 @@ def _wire_django(module: Any) -> None:
 
     def in_route(name: str, view: Any) -> Any:
         @wraps(view)
+        @without_own_frames
         def run(*args: Any, **kwargs: Any) -> Any:
             with category.slice(name):
                 return view(*args, **kwargs)
 
         @wraps(view)
+        @without_own_frames
         async def run_async(*args: Any, **kwargs: Any) -> Any:
             with category.slice(name):
                 return await view(*args, **kwargs)

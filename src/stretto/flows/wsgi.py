@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
 from stretto.flows.exchange import FLOW_HEADER, TRACEPARENT, Exchange, key_of, stamp
+from stretto.flows.own_frames import without_own_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,6 +47,7 @@ class FlowMiddleware:
         self._category = category
         self._paths = paths
 
+    @without_own_frames
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Handle a request."""
         if not self._switch.enabled:

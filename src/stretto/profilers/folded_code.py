@@ -56,6 +56,7 @@ _FOLDED: dict[str | None, tuple[str, ...]] = {
     "stretto.flows.asgi": _ALL,
     "stretto.flows.automatic": _ALL,
     "stretto.flows.grpcio_aio": _ALL,
+    "stretto.flows.own_frames": _ALL,
     "threading": ("Thread._bootstrap", "Thread.run"),
     "trio._core._run": (
         "CancelScope._",
