@@ -229,3 +229,25 @@ end(pid)
     loaded = check_trace(oracle, run_program(tmp_path, text, "--auto").trace)
     sql = "select count(*) from slice where name = 'work' and dur >= 50000000"
     assert loaded.query(sql) == [(1,)]
+
+
+COMMAND_LINES = """
+select cmdline, string_value from args join process using (arg_set_id)
+where key = 'chrome.process_label[0]' and pid = {pid}
+"""
+
+
+def test_command_line_of_the_kernel_is_an_argument_of_the_process(
+    oracle: Any, tmp_path: Path
+) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(
+        "import multiprocessing, stretto\n"
+        "load = lambda: stretto.Category('shop').instant('loaded')\n"
+        "p = multiprocessing.get_context('fork').Process(target=load, name='loader')\n"
+        "p.start(); p.join(); print(p.pid, end='')\n"
+    )
+    run = record(tmp_path / "job.pftrace", str(script), "a", "--b")
+    [(cmdline, label)] = oracle(run.trace).query(COMMAND_LINES.format(pid=run.stdout))
+    assert cmdline == "job.py loader a --b"
+    assert label.endswith(f" {script} a --b")
