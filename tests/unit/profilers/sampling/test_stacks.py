@@ -85,7 +85,10 @@ asyncio.run(work())
 
 def test_holder_of_the_gil_is_known_from_3_12_on() -> None:
     source = "print('ready', flush=True)\nwhile True: pass"
+    known = sys.version_info >= (3, 12)
+    # On a busy machine the program may not run during the first reads.
+    reads = 1_000_000 if known else 1000
     with running(source) as program:
         process = find_python(program.pid)
-        held = any(read_stacks(process)[0].holds_gil for _ in range(1000))
-    assert held == (sys.version_info >= (3, 12))
+        held = any(read_stacks(process)[0].holds_gil for _ in range(reads))
+    assert held == known
