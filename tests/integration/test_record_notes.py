@@ -68,6 +68,6 @@ def test_recording_that_ended_before_its_program_has_a_note(
         "import os, stretto\n"
         f"while not os.path.exists({trace!r}): stretto.Category('shop').instant('x' * 1000)"
     )
-    (note,) = notes(tmp_path, *options, "-c", program)
+    note, *_ = notes(tmp_path, *options, "-c", program)  # A slow start leaves a trace empty.
     assert note.startswith("the recording ended after ")
     assert note.endswith(f" s, before the program: {reason}")
