@@ -26,8 +26,6 @@ from __future__ import annotations
 from stretto.base.errors import StrettoError
 from stretto.base.version import VERSION
 
-__doc__ = __doc__ and __doc__.partition("\nPYTEST_DONT_REWRITE")[0]  # pytest reads the source.
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `client.pure` has the same names with looser types.
     from stretto.client.api import (

@@ -14,7 +14,6 @@ text = pydoc.plain(pydoc.render_doc(stretto))
 for name in stretto.__all__:
     assert name in text, name
 assert "Record this program while a block runs" in text
-assert "PYTEST_DONT_REWRITE" not in text
 """
 SUBPACKAGES = """
 import sys
