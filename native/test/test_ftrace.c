@@ -3,6 +3,7 @@
 
 #include "analysis/importer.h"
 #include "check.h"
+#include "importer_cells.h"
 #include "packet_builder.h"
 
 enum {
@@ -85,20 +86,6 @@ static struct st_importer* import(const struct message* bundle) {
   feed(m, bundle);
   CHECK(st_importer_finish(m));
   return m;
-}
-
-static int64_t get(const struct st_importer* m, uint32_t table, uint32_t row,
-                   uint32_t column) {
-  struct st_cell cell = st_table_get(&m->storage.tables[table], row, column);
-  return cell.valid ? cell.i : -99;
-}
-
-static bool is_text(const struct st_importer* m, uint32_t table, uint32_t row,
-                    uint32_t column, const char* expected) {
-  size_t size;
-  const char* text = st_string_text(
-      &m->storage.strings, (st_string)get(m, table, row, column), &size);
-  return size == strlen(expected) && memcmp(text, expected, size) == 0;
 }
 
 static void check_state(const struct st_importer* m, uint32_t row, int64_t ts,

@@ -8,9 +8,10 @@ import sys
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from stretto.base.errors import CommandError
+from stretto.base.errors import CommandError, ConfigError
 from stretto.base.trace_name import name_complaint
 from stretto.cli.output_file import open_output
+from stretto.cli.record.options import parse_time_ns
 from stretto.cli.text_table import as_table
 from stretto.cli.verb_parser import VerbParser, flag
 from stretto.profilers.sampling.process import CPU, GIL, WALL
@@ -57,16 +58,15 @@ def rate(text: str) -> int:
 
 
 def duration(text: str) -> float:
-    """Return the seconds of a duration such as `10s`, `500ms`, `2m` or `10`.
+    """Return the seconds of a time with a unit, such as `10s`, `500ms` or `2m`.
 
     Raises:
-        ArgumentTypeError: The duration is malformed, or 0.
+        ArgumentTypeError: The time is malformed, or 0.
     """
-    units = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|)", text)
-    if not found or not float(found[1]):
-        raise ArgumentTypeError(f"{text!r} is no duration such as 10s, 500ms or 2m")
-    return float(found[1]) * units[found[2]]
+    try:
+        return parse_time_ns(text) / NS
+    except ConfigError as error:
+        raise ArgumentTypeError(str(error).rstrip(".")) from error
 
 
 def add_sampling_options(parser: VerbParser) -> None:

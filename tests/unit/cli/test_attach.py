@@ -30,14 +30,14 @@ def test_malformed_rate_or_rate_out_of_range_is_refused(text: str) -> None:
         rate(text)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("10s", 10), ("500ms", 0.5), ("2m", 120), ("3", 3)])
+@pytest.mark.parametrize(("text", "seconds"), [("10s", 10), ("500ms", 0.5), ("2m", 120)])
 def test_duration_is_parsed_into_seconds(text: str, seconds: float) -> None:
     assert duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["0s", "soon", "-1s", "1d"])
+@pytest.mark.parametrize("text", ["0s", "soon", "-1s", "1d", "3"])
 def test_malformed_duration_is_refused(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="no duration"):
+    with pytest.raises(ArgumentTypeError, match="isn't a time"):
         duration(text)
 
 
