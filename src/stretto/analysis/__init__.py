@@ -3,6 +3,21 @@
 from __future__ import annotations
 
 from stretto.analysis.sql.errors import QueryError
+from stretto.analysis.trace_addresses import Trace
 from stretto.analysis.trace_processor import QueryResult, TraceProcessor
 
-__all__ = ["QueryError", "QueryResult", "TraceProcessor"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto.analysis.batch import Batch, BatchError
+
+__all__ = ["Batch", "BatchError", "QueryError", "QueryResult", "Trace", "TraceProcessor"]
+
+
+def __getattr__(name: str) -> object:
+    """Import the batch when it is used: it imports multiprocessing."""
+    if name not in ("Batch", "BatchError"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from stretto.analysis import batch
+
+    value: object = getattr(batch, name)
+    return value

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections import namedtuple
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from stretto.analysis.sql.absent import absent_tables
+from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.sql_views import TABLES, VIEWS
 from stretto.analysis.trace_tables import UNREAD, import_trace, statistics
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
     from typing import BinaryIO, Self
 
-    from stretto.analysis.sql.errors import QueryError
 
 MISSING = "SQL on traces needs {}: `pip install 'stretto[analysis]'` installs it"
 
@@ -70,6 +70,31 @@ class QueryResult:
         """Return the rows as a `pandas.DataFrame` (needs pandas)."""
         return self._result("df")
 
+    def parquet(self, path: str | os.PathLike[str], **added: object) -> None:
+        """Write the rows to a Parquet file.
+
+        Args:
+            path: The file.
+            added: Columns that have one value in all rows: a text, a number, a bool or None.
+
+        Raises:
+            QueryError: The query can't be executed, or has a column with the name of an added one.
+        """
+        if twice := added.keys() & set(self.columns):
+            raise QueryError(f"the column {min(twice)} is added to each row: give another name")
+        shown = [
+            # Sums of integers are integers of 128 bits, which Parquet doesn't have.
+            f"{f'cast(#{i} as bigint)' if str(kind) == 'HUGEINT' else f'#{i}'} as {_quoted(name)}"
+            for i, (name, kind) in enumerate(
+                zip(self.columns, self._relation.types, strict=True), 1
+            )
+        ]
+        shown += [f"{_literal(value)} as {_quoted(name)}" for name, value in added.items()]
+        try:
+            self._relation.project(", ".join(shown)).write_parquet(os.fspath(path))
+        except self._error as error:
+            raise self._explain(str(error)) from error
+
     as_pandas_dataframe = pandas
     """The name of this method in the package perfetto."""
 
@@ -84,6 +109,21 @@ class QueryResult:
     def column_names(self) -> list[str]:
         """The names of the columns, as in the package perfetto."""
         return list(self.columns)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool | int | float):
+        return f"cast('{value}' as {_LITERALS[type(value)]})"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+_LITERALS = {bool: "boolean", int: "bigint", float: "double"}
 
 
 def _identifier(name: str) -> str:
@@ -105,6 +145,8 @@ class TraceProcessor:
         trace: A path, the bytes of a trace, or an open file. Perfetto's or Fuchsia's format,
             compressed by gzip or not.
         watch: Called with each piece of the trace that is read.
+        metadata: Facts about the trace, by name: the attribute `metadata`.
+        threads: The number of DuckDB's threads; None for one per core.
 
     Raises:
         ModuleNotFoundError: DuckDB or sqlglot isn't installed.
@@ -116,14 +158,20 @@ class TraceProcessor:
         self,
         trace: str | os.PathLike[str] | bytes | BinaryIO,
         watch: Callable[[bytes], object] = lambda _: None,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        threads: int | None = None,
     ) -> None:
+        self.metadata = dict(metadata or {})
         try:
             self._duckdb: Any = import_module("duckdb")
             from stretto.analysis.sql.session import Session
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(MISSING.format(error.name), name=error.name) from error
         importer = import_trace(trace, watch)
-        self._connection: Any = self._duckdb.connect(":memory:")
+        self._connection: Any = self._duckdb.connect(
+            ":memory:", config={} if threads is None else {"threads": threads}
+        )
         for table in importer.tables():
             self._connection.register("imported", importer.arrow(table))
             name = TABLES.get(table, table)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import glob
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stretto.analysis.trace_addresses import paths_of
 from stretto.analysis.trace_diff import MIN_GROUP, Change, compare, self_times
 from stretto.analysis.trace_tables import import_trace
 from stretto.base.errors import CommandError, DecodeError
@@ -66,15 +65,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _paths(text: str) -> list[str]:
-    path = Path(text)
-    if path.is_dir():
-        return sorted(str(file) for file in path.iterdir() if file.is_file())
-    return [text] if path.exists() else sorted(glob.glob(text))
-
-
 def _read(text: str) -> list[dict[tuple[str, str], Calls]]:
-    paths = _paths(text)
+    paths = paths_of(text)
     if not paths:
         raise CommandError(f"diff: there is no trace {text!r}.", 2)
     times = []

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.questions import QUESTIONS, query_of
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from stretto.analysis.trace_processor import QueryResult
     from stretto.cli.text_table import Rows
 
 DESCRIPTION = """\
@@ -26,6 +29,7 @@ Run PerfettoSQL on a trace, or ask a question by name (pip install 'stretto[anal
 
   stretto query trace.pftrace "select name, count(*), sum(dur) from slice group by name"
   stretto query trace.pftrace --format csv "select ts, value from counters" > counters.csv
+  stretto query trace.pftrace --format parquet "select * from slice" > slices.parquet
   stretto query trace.pftrace - < question.sql
   stretto query trace.pftrace --ask p99 --slice 'handle*'
   stretto query --list
@@ -43,7 +47,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "sql", metavar="SQL", nargs="?", help="the statements; - reads standard input"
     )
-    parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    parser.add_argument("--format", choices=("table", "csv", "json", "parquet"), default="table")
     parser.add_argument("--ask", metavar="QUESTION", choices=QUESTIONS, help="answer this question")
     parser.add_argument("--slice", metavar="NAME", help="the question's slice, or a pattern")
     flag(parser, "--list", "show the questions, and exit")
@@ -56,6 +60,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 def _check(parser: VerbParser, parsed: argparse.Namespace) -> None:
     if parsed.trace is None or (parsed.sql is None) == (parsed.ask is None):
         parser.error("give a trace, and either SQL or --ask")
+    if parsed.format == "parquet" and sys.stdout.isatty():
+        parser.error("Parquet is binary: redirect the output to a file")
     if parsed.trace == parsed.sql == "-":
         parser.error("standard input can be the trace or the SQL, not both")
     needs_slice = parsed.ask is not None and QUESTIONS[parsed.ask].needs_slice
@@ -94,6 +100,13 @@ def as_json(columns: Sequence[str], rows: Rows) -> str:
     return json.dumps(objects, indent=1, default=str, ensure_ascii=False) + "\n"
 
 
+def _write_parquet(result: QueryResult) -> None:
+    with tempfile.TemporaryDirectory(prefix="stretto-") as folder:
+        path = Path(folder) / "rows.parquet"
+        result.parquet(path)
+        sys.stdout.buffer.write(path.read_bytes())
+
+
 _FORMATS = {"table": as_table, "csv": as_csv, "json": as_json}
 
 
@@ -111,6 +124,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with TraceProcessor(given.trace) as trace:
             result = trace.query(sql)
+            if given.format == "parquet":
+                _write_parquet(result)
+                return 0
             rows = result.fetchall()
     except (DecodeError, QueryError) as error:
         raise CommandError(f"query: {error}") from error

@@ -115,3 +115,15 @@ class TestQuestions:
     )
     def test_incomplete_question_is_refused(self, arguments: list[str]) -> None:
         assert main(["query", *arguments]) == 2
+
+
+def test_rows_are_written_as_parquet(
+    trace: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    import duckdb
+
+    sql = "select name, sum(depth) as d from slice group by name"
+    assert main(["query", trace, "--format", "parquet", sql]) == 0
+    file = tmp_path / "rows.parquet"
+    file.write_bytes(capfdbinary.readouterr().out)
+    assert duckdb.sql(f"select * from '{file}'").fetchall() == [("work", 0)]

@@ -1,0 +1,207 @@
+"""A batch asks many traces the same question, on any executor."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("duckdb")
+pytest.importorskip("sqlglot")
+
+import stretto
+from stretto.analysis import Batch, BatchError, QueryError, Trace, TraceProcessor
+from stretto.analysis.batch import TABLES
+from tests.support.recorded_events import record
+
+category = stretto.Category("test.batch")
+
+
+class Here(Executor):
+    """Runs each task at once, on the thread of the caller."""
+
+    def submit(self, function, /, *args, **kwargs):  # type: ignore[no-untyped-def]
+        future: Future[object] = Future()
+        try:
+            future.set_result(function(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three traces, with one, two and three slices."""
+    made = tmp_path_factory.mktemp("traces")
+    for number in (1, 2, 3):
+        with record() as recorded:
+            for size in range(number):
+                with category.slice("work", size=2**60 + size):
+                    pass
+        (made / f"{number}.pftrace").write_bytes(recorded.trace)
+    return made
+
+
+def count_slices(processor: TraceProcessor) -> int:
+    ((count,),) = processor.query("select count(*) from slice").fetchall()
+    return int(count)
+
+
+COUNT = "select count(*) as n from slice"
+
+
+class TestQuery:
+    def test_rows_have_the_trace_beside_them_in_the_order_of_the_traces(self, folder: Path) -> None:
+        rows = Batch(folder, executor=Here()).query(COUNT).fetchall()
+        assert rows == [(n, str(folder / f"{n}.pftrace")) for n in (1, 2, 3)]
+
+    def test_processes_and_threads_give_the_same_rows(self, folder: Path) -> None:
+        expected = Batch(folder, executor=Here()).query(COUNT).fetchall()
+        with Batch(folder) as batch:
+            assert isinstance(batch._pool(), ProcessPoolExecutor)
+            assert batch.query(COUNT).fetchall() == expected
+        with ThreadPoolExecutor(2) as threads:
+            assert Batch(folder, executor=threads).query(COUNT).fetchall() == expected
+            assert threads.submit(int, "7").result() == 7
+
+    def test_metadata_of_a_trace_are_columns(self, folder: Path) -> None:
+        first, second = (
+            Trace(str(folder / f"{n}.pftrace"), {"branch": name, "run": n, "fast": True})
+            for n, name in ((1, "it's"), (2, None))
+        )
+        result = Batch([first, second], executor=Here()).query(COUNT)
+        assert result.columns == ("n", "trace", "branch", "run", "fast")
+        assert [row[2:] for row in result.fetchall()] == [("it's", 1, True), (None, 2, True)]
+
+    def test_sums_are_exact(self, folder: Path) -> None:
+        sql = "select sum(extract_arg(arg_set_id, 'debug.size')) as s from slice"
+        rows = Batch(folder / "3.pftrace", executor=Here()).query(sql).fetchall()
+        assert rows[0][0] == 3 * 2**60 + 3
+
+    def test_types_that_differ_between_traces_become_one(self, folder: Path) -> None:
+        sql = "select iif(count(*) = 1, null, count(*)) as n from slice"
+        rows = Batch(folder, executor=Here()).query(sql).fetchall()
+        assert [row[0] for row in rows] == [None, 2, 3]
+
+    def test_column_with_the_name_of_metadata_is_refused(self, folder: Path) -> None:
+        with pytest.raises(BatchError, match="the column trace is added to each row"):
+            Batch(folder, executor=Here()).query("select 1 as trace")
+
+    def test_columns_of_equal_names_are_kept(self, folder: Path) -> None:
+        result = Batch(folder / "1.pftrace", executor=Here()).query("select 1 as a, 2 as a")
+        assert result.fetchall()[0][:2] == (1, 2)
+
+
+class TestTraces:
+    def test_pattern_folder_path_bytes_and_file_name_the_traces(self, folder: Path) -> None:
+        first = folder / "1.pftrace"
+        with open(first, "rb") as file:
+            named = [str(folder / "[12].*"), folder, first, first.read_bytes(), file]
+            batch = Batch(named, executor=Here())
+        names = [trace.metadata["trace"] for trace in batch.traces]
+        assert [Path(name).name[0] for name in names] == ["1", "2", "1", "2", "3", "1", "6", "7"]
+        assert [n for n, _ in batch.query(COUNT).fetchall()] == [1, 2, 1, 2, 3, 1, 1, 1]
+
+    def test_uri_is_opened_by_fsspec(self, folder: Path) -> None:
+        pytest.importorskip("fsspec")
+        batch = Batch(f"file://{folder}/*.pftrace", executor=Here())
+        assert [n for n, _ in batch.query(COUNT).fetchall()] == [1, 2, 3]
+        assert str(batch.traces[0].metadata["trace"]).startswith("file://")
+
+    def test_error_without_fsspec_names_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
+        with pytest.raises(ModuleNotFoundError, match="URIs of traces need fsspec"):
+            Batch("s3://bucket/*.pftrace")
+
+    def test_pattern_without_a_file_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError, match="there is no trace"):
+            Batch(tmp_path / "*.pftrace")
+
+
+class TestFailures:
+    @pytest.fixture
+    def mixed(self, folder: Path, tmp_path: Path) -> list[Path]:
+        broken = tmp_path / "broken.pftrace"
+        broken.write_text("hello, world")
+        return [folder / "1.pftrace", broken, folder / "2.pftrace"]
+
+    def test_failure_raises_an_error_that_names_the_trace(self, mixed: list[Path]) -> None:
+        with pytest.raises(BatchError, match=r"broken\.pftrace: it is no trace"):
+            Batch(mixed, executor=Here()).query(COUNT)
+
+    def test_traces_that_fail_are_skipped_and_listed_if_so_asked(self, mixed: list[Path]) -> None:
+        batch = Batch(mixed, executor=Here(), on_error="skip")
+        assert [n for n, _ in batch.query(COUNT).fetchall()] == [1, 2]
+        (failure,) = batch.failures
+        assert failure.trace.address == str(mixed[1])
+        assert "no trace" in str(failure.error)
+
+    def test_query_that_fails_on_all_traces_raises_even_if_failures_are_skipped(
+        self, mixed: list[Path]
+    ) -> None:
+        batch = Batch(mixed[::2], executor=Here(), on_error="skip")
+        with pytest.raises(BatchError, match=r"all 2 traces failed: .*1\.pftrace: .*nme"):
+            batch.query("select nme from slice")
+
+    def test_failure_in_a_process_has_its_cause(self, mixed: list[Path]) -> None:
+        with Batch(mixed[0]) as batch, pytest.raises(BatchError) as raised:
+            batch.query("select nme from slice")
+        assert isinstance(raised.value.__cause__, QueryError)
+
+    def test_wrong_choice_is_refused(self, folder: Path) -> None:
+        with pytest.raises(ValueError, match="not 'ignore'"):
+            Batch(folder, on_error="ignore")  # type: ignore[arg-type]
+
+
+def test_function_gets_the_processor_of_each_trace(folder: Path) -> None:
+    pairs = Batch(folder, executor=Here()).map(count_slices)
+    assert [(Path(str(trace.address)).name, n) for trace, n in pairs] == [
+        ("1.pftrace", 1), ("2.pftrace", 2), ("3.pftrace", 3),
+    ]  # fmt: skip
+
+
+def test_progress_is_called_after_each_trace(folder: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    batch = Batch(folder, executor=Here(), progress=lambda done, n: seen.append((done, n)))
+    batch.map(count_slices)
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+class TestExport:
+    def test_tables_are_written_as_parquet_partitioned_by_trace(
+        self, folder: Path, tmp_path: Path
+    ) -> None:
+        import duckdb
+
+        Batch(folder, executor=Here()).export(tmp_path)
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(TABLES)
+        rows = duckdb.sql(
+            "select trace, count(*) from read_parquet("
+            f"'{tmp_path}/slice/*/*.parquet', hive_partitioning = true) group by 1 order by 1"
+        ).fetchall()
+        assert rows == [(str(folder / f"{n}.pftrace"), n) for n in (1, 2, 3)]
+
+    def test_query_is_written_with_the_metadata(self, folder: Path, tmp_path: Path) -> None:
+        import duckdb
+
+        trace = Trace(str(folder / "2.pftrace"), {"branch": "main"})
+        Batch(trace, executor=Here()).export(tmp_path, {"sizes": COUNT})
+        rows = duckdb.sql(f"select n, branch from '{tmp_path}/sizes/*/*.parquet'").fetchall()
+        assert rows == [(2, "main")]
+
+
+@pytest.mark.once
+def test_dask_cluster_of_two_workers_gives_the_same_rows(folder: Path, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=None,
+            local_directory=str(tmp_path),
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        rows = Batch(folder, executor=client.get_executor()).query(COUNT).fetchall()
+    assert [n for n, _ in rows] == [1, 2, 3]
