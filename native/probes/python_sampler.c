@@ -12,6 +12,8 @@
 enum {
   /* The list of threads is read again after this time. */
   LIST_PERIOD_NS = 50 * 1000 * 1000,
+  /* The time from the start of a run until it ends because of new frames. */
+  NEW_FRAMES_NS = 5 * 1000 * 1000,
   MAX_LINE_TABLE = 1 << 20,
   MAX_PACKET = 64,
   PACKET_FIELD = 1,
@@ -143,7 +145,8 @@ static void write_packet(struct st_python_sampler* s, uint64_t tid,
   end = st_put_u64_field(end, TID_FIELD, tid);
   end = st_put_u64_field(end, CALLSTACK_FIELD, stack);
   uint8_t* at = st_put_u64_field(packet, TIMESTAMP_FIELD, now_us - s->last_us);
-  at = st_put_u64_field(at, SEQUENCE_FIELD, s->config.sequence_id);
+  if (s->config.sequence_id)
+    at = st_put_u64_field(at, SEQUENCE_FIELD, s->config.sequence_id);
   at =
       st_put_bytes_field(at, PERF_SAMPLE_FIELD, sample, (size_t)(end - sample));
   end = st_put_bytes_field(s->packets + s->packet_bytes, PACKET_FIELD, packet,
@@ -263,6 +266,8 @@ enum st_run_result st_python_sampler_run(struct st_python_sampler* s,
                                          uint64_t duration_ns) {
   uint64_t period = s->config.period_ns;
   uint64_t next = now_of(CLOCK_MONOTONIC), end = next + duration_ns;
+  uint64_t report = next + NEW_FRAMES_NS;
+  uint32_t known = st_stack_table_frame_count(s->table);
   size_t room = (size_t)MAX_PACKET * ST_PYTHON_MAX_THREADS;
   while (next < end) {
     if (s->packet_bytes + room > sizeof s->packets)
@@ -274,6 +279,8 @@ enum st_run_result st_python_sampler_run(struct st_python_sampler* s,
     if (s->config.mode != ST_SAMPLE_CPU)
       s->stats.late += missed;
     next += (missed + 1) * period;
+    if (now >= report && st_stack_table_frame_count(s->table) > known)
+      return ST_RUN_NEW_FRAMES;
     sleep_until(next < end ? next : end);
   }
   return ST_RUN_TIME_IS_UP;

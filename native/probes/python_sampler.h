@@ -4,6 +4,9 @@
  *   run:   at each tick, choose threads -> read their stacks -> write packets
  *   take:  returns the packets; the stack table has the new frames and stacks
  *
+ * run ends early when frames are new, so that the caller can read the names of
+ * their code while the process still runs.
+ *
  * The mode decides which threads are sampled at a tick:
  *
  *   ST_SAMPLE_CPU   those that run; one sample for each period of CPU time that
@@ -36,7 +39,7 @@ enum { ST_SAMPLER_MAX_PACKETS = 1 << 20 };
 struct st_sampler_config {
   enum st_sample_mode mode;
   uint64_t period_ns;
-  /* The sequence id of the packets. */
+  /* The sequence id of the packets; 0 if the trace writer gives them one. */
   uint32_t sequence_id;
   /* The time from which the timestamp of the first packet counts:
    * CLOCK_BOOTTIME in us. */
@@ -53,6 +56,8 @@ enum st_run_result {
   ST_RUN_GONE,
   /* There is no room for more packets: take them, and run again. */
   ST_RUN_FULL,
+  /* Some milliseconds ago, frames came into the stack table. */
+  ST_RUN_NEW_FRAMES,
 };
 
 struct st_python_sampler;

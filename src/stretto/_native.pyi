@@ -288,6 +288,8 @@ class TraceWriter:
     def write(self, packet: bytes | bytearray | memoryview, /) -> bool:
         """Append one encoded TracePacket. Returns False if the packet was dropped. Drops are
         counted."""
+    def write_all(self, packets: bytes | bytearray | memoryview, /) -> None:
+        """Append packets, which are encoded as a trace. Drops are counted."""
     def flush(self) -> None: ...
     def close(self) -> None: ...
     @property
@@ -1226,7 +1228,7 @@ class PythonSampler:
             gil: The addresses of the GIL's holder and of its lock; (0, 0) if they are unknown.
             mode: 0 to sample threads that run, 1 all threads, 2 the thread that holds the GIL.
             period_ns: The time between two samples.
-            sequence_id: The `trusted_packet_sequence_id` of the packets.
+            sequence_id: The `trusted_packet_sequence_id` of the packets; 0 for none.
             start_us: The time in us, by CLOCK_BOOTTIME, to which the first timestamp is relative.
         """
     def run(self, duration_ns: int, /) -> int:
@@ -1234,14 +1236,18 @@ class PythonSampler:
 
         Returns:
             0 if the time is up; 1 if the process has ended or runs another program; 2 if take()
-            must be called before more samples can be stored.
+            must be called before more samples can be stored; 3 if take_frames() has new frames.
         """
-    def take(self) -> tuple[bytes, list[tuple[int, int]], list[tuple[int, ...]]]:
-        """Return the packets since the last call, and the frames and stacks that are new in them.
+    def take_frames(self) -> list[tuple[int, int]]:
+        """Return the frames since the last call: (address of the code object, line).
 
-        A frame is (address of the code object, line); a stack is a tuple of numbers of frames, the
-        outermost first. Frames and stacks are numbered from 1, in the order in which they are
-        returned.
+        Frames are numbered from 1, in the order in which they are returned.
+        """
+    def take(self) -> tuple[bytes, list[tuple[int, ...]]]:
+        """Return the packets since the last call, and the stacks that are new in them.
+
+        A stack is a tuple of numbers of frames, the outermost first. Stacks are numbered from 1, in
+        the order in which they are returned.
         """
     def clear(self) -> None:
         """Forget all frames and stacks; numbers start at 1 again. Call take() before."""

@@ -191,6 +191,41 @@ def test_ui_opens_the_lanes_of_the_program_and_shows_the_source_of_a_function(
         assert view.interrupt() == 0
 
 
+SAMPLED = """
+import logging, time
+def parse():
+    for _ in range(10000):
+        pass
+def serve():
+    parse()
+logging.warning("started")
+end = time.process_time() + 1
+while time.process_time() < end:
+    serve()
+"""
+SELECT_ALL = """() => {
+  const trace = window.app.trace;
+  const {start, end} = trace.traceInfo;
+  const uris = trace.workspace.flatTracks.map(t => t.uri).filter(u => u && u.includes("perf"));
+  trace.selection.selectArea({start, end, trackUris: uris});
+  return uris;
+}"""
+
+
+def test_ui_shows_a_flame_graph_of_samples(ui: PerfettoUi, tmp_path: Path) -> None:
+    script, trace = tmp_path / "shop.py", tmp_path / "samples.pftrace"
+    script.write_text(SAMPLED)
+    assert record_program(trace, "--sample", "1000hz", str(script)).status == 0
+    with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view:
+        ui.first_screen(view.line_with("#!/?url="))
+        assert ui.page.evaluate(SELECT_ALL)
+        ui.page.locator(".pf-flamegraph .pf-virtual-canvas").wait_for()
+        ui.page.wait_for_function("[...drawnTexts].some(text => text.startsWith('parse'))")
+        ui.screenshot("ui-samples")
+        assert ui.query(ERRORS) == []
+        assert view.interrupt() == 0
+
+
 @pytest.fixture
 def bridge_port() -> Iterator[int]:
     """The fixed port that the UI connects to; a file lock reserves it for one test at a time."""

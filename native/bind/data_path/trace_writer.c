@@ -12,6 +12,7 @@
 #include "bind/common/arguments.h"
 #include "bind/common/types.h"
 #include "bind/data_path/arbiter.h"
+#include "core/decoder.h"
 
 enum writer_state { CLOSED, OPEN, CLOSING };
 
@@ -106,6 +107,33 @@ static PyObject* writer_write(PyObject* object, PyObject* packet) {
   return PyBool_FromLong(written);
 }
 
+/* Appends packets that are encoded as a trace, until one is malformed. */
+static void append_all(struct trace_writer* self, const uint8_t* at,
+                       const uint8_t* end) {
+  struct st_decoder d;
+  struct st_field packet;
+  st_decoder_init(&d, at, (size_t)(end - at));
+  while (st_decoder_next(&d, &packet) && packet.data) {
+    struct st_iovec piece = {packet.data, packet.size};
+    st_trace_writer_append(&self->writer, &piece, 1);
+  }
+}
+
+static PyObject* writer_write_all(PyObject* object, PyObject* packets) {
+  struct trace_writer* self = (struct trace_writer*)object;
+  Py_buffer bytes;
+  if (!st_bind_bytes(packets, "packets", &bytes))
+    return NULL;
+  if (enter(self)) {
+    append_all(self, bytes.buf, (const uint8_t*)bytes.buf + bytes.len);
+    leave(self);
+  } else {
+    self->refused++;
+  }
+  PyBuffer_Release(&bytes);
+  Py_RETURN_NONE;
+}
+
 bool st_bind_is_trace_writer(PyObject* object) {
   return PyType_GetSlot(Py_TYPE(object), Py_tp_dealloc) ==
          (void*)writer_dealloc;
@@ -149,6 +177,7 @@ static PyObject* get_packets_dropped(PyObject* object,
 
 static PyMethodDef kMethods[] = {
     {"write", writer_write, METH_O, NULL},
+    {"write_all", writer_write_all, METH_O, NULL},
     {"flush", writer_flush, METH_NOARGS, NULL},
     {"close", writer_close, METH_NOARGS, NULL},
     {0},

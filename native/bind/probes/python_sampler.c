@@ -3,8 +3,9 @@
  *   sampler = PythonSampler(pid, layout, heads, gil, mode, period_ns,
  *                           sequence_id, start_us)
  *   sampler.run(duration_ns)  samples; returns an st_run_result
- *   sampler.take()            (packets, new frames, new stacks) since the last
- *                             take(); a frame is (address of code, line), a
+ *   sampler.take_frames()     new frames since the last call; a frame is
+ *                             (address of code, line)
+ *   sampler.take()            (packets, new stacks) since the last take(); a
  *                             stack is a tuple of frame numbers
  *   sampler.hits()            the number of samples of each stack
  *   sampler.clear()           removes all frames and stacks
@@ -30,7 +31,7 @@ enum { MAX_READ = 1 << 20 };
 struct sampler {
   PyObject_HEAD
   struct st_python_sampler* sampler;
-  /* The numbers of frames and stacks that take() has returned. */
+  /* The numbers of frames and stacks that were returned. */
   uint32_t taken_frames, taken_stacks;
   bool is_running;
 };
@@ -58,7 +59,7 @@ static PyObject* sampler_new(PyTypeObject* type, PyObject* args,
       !st_bind_heads(in[2], &target) || !gil_of(in[3], &target) ||
       !st_bind_integer(in[4], "mode", 0, ST_SAMPLE_GIL, &mode) ||
       !st_bind_integer(in[5], "period_ns", 1000, INT64_MAX, &period) ||
-      !st_bind_integer(in[6], "sequence_id", 1, UINT32_MAX, &sequence) ||
+      !st_bind_integer(in[6], "sequence_id", 0, UINT32_MAX, &sequence) ||
       !st_bind_integer(in[7], "start_us", 0, INT64_MAX, &start))
     return NULL;
   target.pid = (int)pid;
@@ -148,28 +149,32 @@ static PyObject* list_of(const struct st_stack_table* table, uint32_t first,
   return list;
 }
 
+static PyObject* sampler_take_frames(PyObject* object,
+                                     PyObject* Py_UNUSED(unused)) {
+  struct sampler* self = (struct sampler*)object;
+  if (!is_free(self))
+    return NULL;
+  const struct st_stack_table* table = st_python_sampler_table(self->sampler);
+  uint32_t count = st_stack_table_frame_count(table);
+  PyObject* frames = list_of(table, self->taken_frames, count, frame_tuple);
+  if (frames)
+    self->taken_frames = count;
+  return frames;
+}
+
 static PyObject* sampler_take(PyObject* object, PyObject* Py_UNUSED(unused)) {
   struct sampler* self = (struct sampler*)object;
   if (!is_free(self))
     return NULL;
   const struct st_stack_table* table = st_python_sampler_table(self->sampler);
-  uint32_t frames = st_stack_table_frame_count(table);
-  uint32_t stacks = st_stack_table_stack_count(table);
-  PyObject* new_frames =
-      list_of(table, self->taken_frames, frames, frame_tuple);
-  PyObject* new_stacks =
-      list_of(table, self->taken_stacks, stacks, stack_tuple);
-  if (!new_frames || !new_stacks) {
-    Py_XDECREF(new_frames);
-    Py_XDECREF(new_stacks);
+  uint32_t count = st_stack_table_stack_count(table);
+  PyObject* stacks = list_of(table, self->taken_stacks, count, stack_tuple);
+  if (!stacks)
     return NULL;
-  }
-  self->taken_frames = frames;
-  self->taken_stacks = stacks;
+  self->taken_stacks = count;
   size_t size;
   const uint8_t* packets = st_python_sampler_take(self->sampler, &size);
-  return Py_BuildValue("y#NN", (const char*)packets, (Py_ssize_t)size,
-                       new_frames, new_stacks);
+  return Py_BuildValue("y#N", (const char*)packets, (Py_ssize_t)size, stacks);
 }
 
 static PyObject* sampler_clear(PyObject* object, PyObject* Py_UNUSED(unused)) {
@@ -263,6 +268,7 @@ static PyObject* read_process_memory(PyObject* Py_UNUSED(module),
 
 static PyMethodDef kMethods[] = {
     {"run", sampler_run, METH_O, NULL},
+    {"take_frames", sampler_take_frames, METH_NOARGS, NULL},
     {"take", sampler_take, METH_NOARGS, NULL},
     {"clear", sampler_clear, METH_NOARGS, NULL},
     {"hits", sampler_hits, METH_NOARGS, NULL},

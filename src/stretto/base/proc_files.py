@@ -6,6 +6,8 @@ empty.
 
 from __future__ import annotations
 
+import os
+
 
 def read(pid: int, name: str) -> bytes:
     """Return the contents of /proc/PID/NAME; empty if it can't be read."""
@@ -38,3 +40,24 @@ def effective_user(pid: int) -> int:
         if line.startswith(b"Uid:"):
             return int(line.split()[2])
     return -1
+
+
+def children(pid: int) -> list[int]:
+    """Return the ids of a process's children; empty if they can't be read."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    return [int(word) for tid in threads for word in read(pid, f"task/{tid}/children").split()]
+
+
+def descendants(pid: int) -> set[int]:
+    """Return the ids of a process's children, and of the children's descendants."""
+    found: set[int] = set()
+    waiting = children(pid)
+    while waiting:
+        child = waiting.pop()
+        if child not in found:
+            found.add(child)
+            waiting += children(child)
+    return found

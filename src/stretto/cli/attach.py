@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
+import zlib
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, ConfigError
 from stretto.base.trace_name import name_complaint
 from stretto.cli.output_file import open_output
-from stretto.cli.record.options import parse_time_ns
+from stretto.cli.record.options import parse_rate, parse_time_ns
 from stretto.cli.text_table import as_table
 from stretto.cli.verb_parser import VerbParser, flag
 from stretto.profilers.sampling.process import CPU, GIL, WALL
 from stretto.profilers.sampling.profile import NS, Profile, Settings
+from stretto.protozero.wire import bytes_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,9 +41,11 @@ you can read your own processes, and root can read all.
 
 DEFAULT_OUTPUT = "trace.pftrace"
 DEFAULT_RATE = "1000hz"
-MAX_RATE_HZ = 20_000
 MODES = {CPU: "CPU time", WALL: "wall time", GIL: "time with the GIL"}
 _TOP = 10
+_PACKET = 1  # Trace.packet
+_COMPRESSED_PACKETS = 50  # TracePacket.compressed_packets
+_FAST = 1
 
 
 def rate(text: str) -> int:
@@ -51,10 +54,10 @@ def rate(text: str) -> int:
     Raises:
         ArgumentTypeError: The rate is malformed, or out of range.
     """
-    found = re.fullmatch(r"([0-9]{1,6})(?:hz)?", text.lower())
-    if not found or not 1 <= int(found[1]) <= MAX_RATE_HZ:
-        raise ArgumentTypeError(f"{text!r} is no rate from 1hz to {MAX_RATE_HZ}hz")
-    return NS // int(found[1])
+    try:
+        return parse_rate(text)
+    except ConfigError as error:
+        raise ArgumentTypeError(str(error).rstrip(".")) from error
 
 
 def duration(text: str) -> float:
@@ -114,7 +117,7 @@ def run(arguments: Sequence[str]) -> int:
         raise CommandError(f"attach: {complaint}.", 2)
     settings = settings_of(options)
     with open_output("attach", options.output, binary=True) as file:
-        profile = Profile(settings, file.write)
+        profile = Profile(settings, lambda packets: file.write(_compressed(packets)))
         profile.add(options.pid)
         stop_by_interrupt(profile)
         _tell(f"stretto: sampling process {options.pid}; Ctrl-C ends it")
@@ -123,6 +126,11 @@ def run(arguments: Sequence[str]) -> int:
             raise profile.error
     print_summary(profile, settings, options.output)
     return 0
+
+
+def _compressed(packets: bytes) -> bytes:
+    """Return one packet that holds packets."""
+    return bytes_field(_PACKET, bytes_field(_COMPRESSED_PACKETS, zlib.compress(packets, _FAST)))
 
 
 def stop_by_interrupt(profile: Profile) -> None:

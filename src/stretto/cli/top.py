@@ -28,7 +28,7 @@ from stretto.profilers.sampling.profile import FunctionSamples, Profile, Setting
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stretto.profilers.sampling.samples import FunctionKey
+    from stretto.profilers.sampling.interned_stacks import FunctionKey
 
 DESCRIPTION = """\
 Show live in which Python functions a running process, and its children, spend their time.

@@ -38,3 +38,16 @@ def test_files_of_an_ended_process_are_empty(name: str) -> None:
     assert proc_files.read(ENDED, name) == b""
     assert proc_files.words(ENDED, name) == []
     assert (proc_files.stat(ENDED), proc_files.effective_user(ENDED)) == ([], -1)
+
+
+def test_descendants_are_children_and_their_children() -> None:
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(1); input()'])"
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as program:
+        assert program.stdout
+        (child,) = proc_files.children(program.pid) if program.stdout.readline() else []
+        found = proc_files.descendants(os.getpid())
+        program.communicate(b"\n")
+    assert {program.pid, child} <= found
+    assert (proc_files.children(ENDED), proc_files.descendants(ENDED)) == ([], set())

@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 from stretto.cli.top import View
+from stretto.profilers.sampling.interned_stacks import FunctionKey
 from stretto.profilers.sampling.process import CPU, WALL
 from stretto.profilers.sampling.profile import FunctionSamples, Settings
-from stretto.profilers.sampling.samples import FunctionKey
 from tests.support.commands import Command
 from tests.support.python_targets import BUSY, running
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from stretto import _native
+from stretto.protozero.wire import bytes_field
 from tests.unit.native.pipeline import (
     BUFFER,
     RemoteProducer,
@@ -36,6 +37,18 @@ class TestWritePacket:
         assert writer.write(kind(packet(3)))
         writer.close()
         assert numbers_of(read_all(table)) == [3]
+
+    def test_packets_of_a_trace_arrive_in_order_up_to_the_first_damaged_one(self) -> None:
+        table = make_table()
+        writer = _native.TraceWriter(make_arbiter(table), BUFFER)
+        trace = b"".join(bytes_field(1, packet(number, number)) for number in range(300))
+        writer.write_all(trace)
+        writer.write_all(trace[:-1])
+        writer.write_all(b"")
+        writer.close()
+        writer.write_all(trace)
+        assert numbers_of(read_all(table)) == [*range(300), *range(299)]
+        assert writer.packets_dropped == 1
 
     def test_packet_that_is_no_contiguous_buffer_is_an_error(self) -> None:
         writer = _native.TraceWriter(make_arbiter(make_table()), BUFFER)

@@ -27,6 +27,15 @@ NOT_AUTO = (
 
 DEFAULT_MODE = "auto" if sys.version_info >= (3, 12) else "ring"
 
+NOT_SAMPLED = (
+    "auto", "full", "ring", "stream", "buffer", "c_functions", "cpu", "log_args", "log_result",
+    "min_duration", "max_depth", "my_code", "include", "exclude", "imports", "attach", "system",
+)  # fmt: skip
+"""Options that don't go with samples: most are about function calls."""
+
+SAMPLES = ("python.cpu", "python.wall", "python.gil")
+"""The data sources of samples; the first is the default."""
+
 PRIVATE = {"no_args": "command lines (--no-args)", "no_logs": "log records (--no-logs)"}
 """What a trace may hold that is private, by the option that leaves it out."""
 
@@ -111,9 +120,10 @@ class RecordOptions:
         if parsed["log_args"] or parsed["log_result"]:
             self.private.append("arguments or results of calls")
         mode = _mode(parsed)
-        if parsed["max_size"] is not None and mode != "full":
+        if parsed["max_size"] is not None and mode not in ("full", "sample"):
             raise CommandError(
-                "record: --max-size goes with --full; --size limits auto detail, --buffer a ring.",
+                "record: --max-size goes with --full and --sample; --size limits auto detail, "
+                "--buffer a ring.",
                 USAGE_EXIT_CODE,
             )
         self.recording = _recording_options(parsed, mode)
@@ -130,7 +140,11 @@ class RecordOptions:
                 USAGE_EXIT_CODE,
             )
         if (recording.config_path or recording.data_sources) and not recording.system:
-            raise CommandError("record: --config and --data-source go with --system.", 2)
+            raise CommandError(
+                "record: --config and --data-source go with --system; with --sample, "
+                f"--data-source is one of {', '.join(SAMPLES)}.",
+                USAGE_EXIT_CODE,
+            )
         if recording.sched and recording.system:
             raise CommandError(
                 "record: --sched doesn't go with --system: there, "
@@ -149,7 +163,10 @@ class RecordOptions:
 
 
 def _mode(parsed: dict[str, Any]) -> str:
-    """Return `auto`, `full` or `ring`."""
+    """Return `sample`, `auto`, `full` or `ring`."""
+    if parsed["sample"]:
+        _check_samples(parsed)
+        return "sample"
     modes = [name for name in ("auto", "full", "ring", "stream") if parsed[name]]
     if len(modes) > 1 and modes != ["full", "stream"]:
         names = " and ".join(f"--{name}" for name in modes)
@@ -163,10 +180,26 @@ def _mode(parsed: dict[str, Any]) -> str:
     return "ring" if others else DEFAULT_MODE
 
 
+def _check_samples(parsed: dict[str, Any]) -> None:
+    for name in NOT_SAMPLED:
+        if parsed[name]:
+            option = name.replace("_", "-")
+            hint = ": `stretto attach PID` samples what runs already" if name == "attach" else ""
+            raise CommandError(
+                f"record: --sample doesn't go with --{option}{hint}.", USAGE_EXIT_CODE
+            )
+
+
 def _recording_options(parsed: dict[str, Any], mode: str) -> RecordingOptions:
     categories = [
         category for name, (category, _) in CATEGORIES.items() if not parsed[f"no_{name}"]
     ]
+    samples: list[str] = []
+    data_sources = parsed["data_source"]
+    if mode == "sample":
+        categories.remove(CATEGORIES["functions"][0])
+        samples = [name for name in SAMPLES if name in data_sources] or [SAMPLES[0]]
+        data_sources = [name for name in data_sources if name not in SAMPLES]
     return RecordingOptions(
         buffer_bytes=parsed["buffer"] or DEFAULT_BUFFER_BYTES,
         stream=mode != "ring",
@@ -176,10 +209,12 @@ def _recording_options(parsed: dict[str, Any], mode: str) -> RecordingOptions:
         categories=categories + parsed["category"],
         counters=not parsed["no_counters"],
         sched=parsed["sched"],
+        sample_ns=parsed["sample"] or 0,
+        sample_sources=samples,
         target=_target_options(parsed, mode),
         system=parsed["system"],
         config_path=parsed["config"] or "",
-        data_sources=parsed["data_source"],
+        data_sources=data_sources,
         attach=parsed["attach"] or 0,
     )
 

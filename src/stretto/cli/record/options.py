@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
+MAX_RATE_HZ = 20_000
+
 CATEGORIES = {
     "functions": ("python.functions", "function calls"),
     "managers": ("python.managers", "context managers made of generators"),
@@ -40,6 +42,18 @@ def parse_time_ns(text: str) -> int:
     except (KeyError, ValueError, OverflowError):
         message = f"{text!r} isn't a time: give a number and a unit, like 50us, 1.5s or 2m."
         raise ConfigError(message) from None
+
+
+def parse_rate(text: str) -> int:
+    """Return the period of a rate such as `1000hz`, in nanoseconds.
+
+    Raises:
+        ConfigError: the rate is malformed, or out of range.
+    """
+    digits = text.lower().removesuffix("hz")
+    if not digits.isdecimal() or not 1 <= int(digits[:6]) <= MAX_RATE_HZ or len(digits) > 6:
+        raise ConfigError(f"{text!r} is no rate from 1hz to {MAX_RATE_HZ}hz.")
+    return 10**9 // int(digits)
 
 
 def _positive(nanoseconds: float) -> int:
@@ -187,6 +201,14 @@ CONTENTS = Group(
         "--sched",
         "also record when the program's threads run, and what wakes them; needs root and tracefs",
     ),
+    Option(
+        "--sample",
+        "instead of function calls, record the stacks of threads that run, at this rate of CPU "
+        "time (1000hz); with --data-source python.wall of all threads, with python.gil of the "
+        "one that holds the GIL",
+        "RATE",
+        parse_rate,
+    ),
     Option("--cpu", "read the thread's CPU time at each call: exact thread_dur"),
     Option("--c-functions", "also record calls of functions written in C"),
     Option(
@@ -234,7 +256,7 @@ SYSTEM = Group(
     Option("--system", "record by the service, which must run"),
     Option(
         "--data-source",
-        "with --system: also record this data source of all producers; repeatable",
+        "with --system: also record this data source of all producers; repeatable; see --sample",
         "NAME",
         repeatable=True,
     ),

@@ -10,8 +10,9 @@ from stretto.cli.record.summary import kept_text, summary, whereabouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
+    from stretto.profilers.sampling.profile import Profile
     from stretto.recorder.host.result import RecordingResult
 
 
@@ -61,11 +62,14 @@ class TerminalReporter:
             kept = kept_text(contents.first_ns, result.end_ns, result.seconds)
         text = summary(contents, result.stats, result.not_followed, kept, streamed=result.streamed)
         notes = list(result.notes)
-        if contents is not None and not contents.events and not result.not_followed:
+        silent = contents is not None and not contents.events and not result.profiles
+        if silent and not result.not_followed:
             notes.append("the trace has no events: there were none of an enabled category")
         text = "\n".join([text, *(f"  note: {each}" for each in notes)])
         if result.auto_detail:
             text = "\n".join([text, *detail_lines(result)])
+        if result.profiles:
+            text = "\n".join([text, *_sample_lines(result.profiles)])
         if self._private:
             text += f"\n  private: the trace holds {', '.join(self._private)}"
         if result.size is not None:  # If it is None, saving failed.
@@ -76,6 +80,13 @@ class TerminalReporter:
         if not self._quiet:
             self._progress.clear()
             _print(text)
+
+
+def _sample_lines(profiles: Iterable[Profile]) -> list[str]:
+    # The module is imported only for `--sample`.
+    from stretto.cli.record.sample_lines import sample_lines
+
+    return [line for profile in profiles for line in sample_lines(profile)]
 
 
 def _print(text: str) -> None:

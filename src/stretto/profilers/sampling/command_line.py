@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
+
+from stretto.base import proc_files
 
 _MAX_LENGTH = 120
 
@@ -13,14 +14,9 @@ def command_line(pid: int) -> str:
 
     Long command lines are cut, and control characters are replaced by blanks.
     """
-    folder = Path(f"/proc/{pid}")
-    try:
-        arguments = folder.joinpath("cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-        if arguments != [b""]:
-            return _line(shlex.join(each.decode(errors="replace") for each in arguments))
-        return folder.joinpath("comm").read_text(errors="replace").strip()
-    except OSError:
-        return ""
+    if arguments := proc_files.words(pid, "cmdline"):
+        return _line(shlex.join(arguments))
+    return proc_files.read(pid, "comm").decode(errors="replace").strip()
 
 
 def _line(text: str) -> str:

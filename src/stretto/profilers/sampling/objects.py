@@ -19,12 +19,11 @@ _WIDTHS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 
 
 class CodeName(NamedTuple):
-    """The name of a code object, and its place in the source."""
+    """The name of a code object, and its file."""
 
     function: str
     """The qualified name: `Shop.order`, `main.<locals>.inner`."""
     filename: str
-    first_line: int
 
 
 class ObjectReader:
@@ -70,15 +69,9 @@ class ObjectReader:
 
     def code_name(self, code: int) -> CodeName:
         """Return the name of a code object; parts that can't be read are `?`."""
-        layout = self._layout
-        try:
-            raw = self.bytes_at(code + layout["code_first_line"], 4)
-        except OSError:
-            raw = bytes(4)
         return CodeName(
-            self._text_of(code + layout["code_qualname"]),
-            self._text_of(code + layout["code_filename"]),
-            int.from_bytes(raw, "little", signed=True),
+            self._text_of(code + self._layout["code_qualname"]),
+            self._text_of(code + self._layout["code_filename"]),
         )
 
     def _text_of(self, pointer: int) -> str:

@@ -31,6 +31,10 @@ class ProcessError(StrettoError):
     """A process can't be sampled; the message says why, and what to do."""
 
 
+class NoPythonError(ProcessError):
+    """A process has no interpreter."""
+
+
 class PythonProcess(NamedTuple):
     """A process with a Python interpreter."""
 
@@ -105,7 +109,7 @@ def find_python(pid: int) -> PythonProcess:
                 return found
     except OSError as error:
         raise _unreadable(pid, error) from error
-    raise ProcessError(f"Process {pid} has no CPython interpreter (version 3.11 to 3.15).")
+    raise NoPythonError(f"Process {pid} has no CPython interpreter (version 3.11 to 3.15).")
 
 
 def _unreadable(pid: int, error: OSError) -> ProcessError:

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from stretto.base import proc_files
 from stretto.base.errors import StrettoError
-from stretto.profilers.sampling.process import ProcessError, find_python
-from stretto.profilers.sampling.samples import FunctionKey, ProcessSamples
+from stretto.profilers.sampling.process import NoPythonError, ProcessError, find_python
+from stretto.profilers.sampling.samples import ProcessSamples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from stretto.profilers.sampling.interned_stacks import FunctionKey
 
 NS = 1_000_000_000
 FIRST_SEQUENCE_ID = 1000
-_DRAIN_PERIOD_NS = NS // 2
+_RUN_NS = NS // 20
+_RUNS_PER_DRAIN = 10
 _SCAN_PERIOD_S = 0.5
 _RETRY_S = 0.05
 _RETRIES = 20
@@ -35,11 +37,13 @@ class Settings(NamedTuple):
         mode: CPU, WALL or GIL of `process`.
         period_ns: The time between two samples.
         children: Whether child processes are sampled, too.
+        numbered: Whether the packets have sequence ids; else the writer has to add them.
     """
 
     mode: int
     period_ns: int
     children: bool = True
+    numbered: bool = True
 
 
 class FunctionSamples(NamedTuple):
@@ -65,12 +69,13 @@ class Profile:
     """
 
     def __init__(self, settings: Settings, write: Callable[[bytes], None]) -> None:
-        self._settings = settings
+        self.settings = settings
         self._write = write
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._pids: set[int] = set()
+        self._followed: set[int] = set()
+        self._children: set[int] = set()
         self._samples: list[ProcessSamples] = []
         self.problems: dict[int, str] = {}
         """Why a process isn't sampled, by pid."""
@@ -88,15 +93,28 @@ class Profile:
 
     def _samples_of(self, pid: int) -> ProcessSamples:
         with self._lock:
-            sequence_id = FIRST_SEQUENCE_ID + len(self._samples)
+            settings = self.settings
+            sequence_id = FIRST_SEQUENCE_ID + len(self._samples) if settings.numbered else 0
             samples = ProcessSamples(
-                find_python(pid), self._settings.mode, self._settings.period_ns, sequence_id
+                find_python(pid), settings.mode, settings.period_ns, sequence_id
             )
             self._samples.append(samples)
         return samples
 
+    def follow(self, pid: int) -> None:
+        """Sample a process, which may just be starting, unless it is sampled already."""
+        if pid not in self._followed and not self._stopped.is_set():
+            self._start(pid, None)
+
+    def add_children(self, root: int) -> None:
+        """Sample the new descendants of a process."""
+        new = proc_files.descendants(root) - self._children
+        self._children |= new
+        for pid in new:
+            self.follow(pid)
+
     def _start(self, pid: int, samples: ProcessSamples | None) -> None:
-        self._pids.add(pid)
+        self._followed.add(pid)
         thread = threading.Thread(target=self._follow, args=(pid, samples), daemon=True)
         self._threads.append(thread)
         thread.start()
@@ -109,20 +127,19 @@ class Profile:
             if left <= 0:
                 break
             self._stopped.wait(left)
-            if self._settings.children:
-                self._add_children(root)
+            if self.settings.children:
+                self.add_children(root)
         self.stop()
-        for thread in self._threads:
-            thread.join()
+        self.join()
 
     def stop(self) -> None:
         """End the profile soon; may be called by a signal handler."""
         self._stopped.set()
 
-    def _add_children(self, root: int) -> None:
-        for pid in descendants(root):
-            if pid not in self._pids:
-                self._start(pid, None)
+    def join(self) -> None:
+        """Wait until all samples are written, after `stop`."""
+        for thread in self._threads:
+            thread.join()
 
     def _follow(self, pid: int, samples: ProcessSamples | None) -> None:
         """Sample one process until it ends, also after `exec`."""
@@ -136,15 +153,19 @@ class Profile:
         except (OSError, StrettoError) as error:  # The caller of `run` reports the first one.
             self.error = self.error or error
             self.stop()
+        finally:
+            self._followed.discard(pid)
 
     def _wait_for_python(self, pid: int) -> ProcessSamples | None:
         """Return samples of a process that may just be starting; None if it can't be sampled."""
         for _ in range(_RETRIES):
             try:
                 return self._samples_of(pid)
+            except NoPythonError:
+                pass  # It may execute Python soon.
             except ProcessError as error:
                 self.problems[pid] = str(error)
-            if self._stopped.wait(_RETRY_S) or not _is_alive(pid):
+            if not _is_alive(pid) or self._stopped.wait(_RETRY_S):
                 self.problems.pop(pid, None)
                 return None
         return None
@@ -153,7 +174,10 @@ class Profile:
         self.problems.pop(samples.pid, None)
         lives = True
         while lives and not self._stopped.is_set():
-            lives = samples.run(_DRAIN_PERIOD_NS)
+            for _ in range(_RUNS_PER_DRAIN):
+                lives = samples.run(_RUN_NS)
+                if not lives or self._stopped.is_set():
+                    break
             packets = samples.drain()
             with self._lock:
                 self._write(packets)
@@ -199,18 +223,5 @@ def _add(to: dict[FunctionKey, int], numbers: dict[FunctionKey, int]) -> None:
 
 def _is_alive(pid: int) -> bool:
     """Return whether a process runs; False for a zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def descendants(pid: int) -> Iterator[int]:
-    """Yield the ids of the children of a process, and of the children's descendants."""
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        children: list[int] = []
-        with suppress(OSError):
-            children = [int(word) for word in task.read_text().split()]
-        for child in children:
-            yield child
-            yield from descendants(child)
+    stat = proc_files.stat(pid)
+    return bool(stat) and stat[0] not in (b"Z", b"X")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from stretto.base import proc_files
 from stretto.profilers.sampling.objects import ObjectReader
 from stretto.profilers.sampling.process import WALL, ProcessError
 
@@ -49,7 +49,7 @@ def read_stacks(process: PythonProcess) -> list[ThreadStack]:
         rows = sampler.dump()
     except ProcessLookupError as error:
         raise ProcessError(f"Process {process.pid}: {error}.") from error
-    _, frames, _ = sampler.take()
+    frames = sampler.take_frames()
     reader = ObjectReader(process.pid, process.layout)
     names: dict[int, CodeName] = {}
 
@@ -83,7 +83,4 @@ def _waits_in(pid: int, native_id: int) -> str | None:
 
 
 def _task_file(pid: int, native_id: int, name: str) -> str:
-    try:
-        return Path(f"/proc/{pid}/task/{native_id}/{name}").read_text(errors="replace").strip()
-    except OSError:
-        return ""
+    return proc_files.read(pid, f"task/{native_id}/{name}").decode(errors="replace").strip()

@@ -57,6 +57,10 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
         from stretto.recorder.host.scheduling import make_data_source
 
         sources.append(TraceConfig.DataSource(config=make_data_source()))
+    sources += [
+        TraceConfig.DataSource(config=DataSourceConfig(name=name))
+        for name in options.sample_sources
+    ]
     config = TraceConfig(
         buffers=[TraceConfig.BufferConfig(size_kb=options.buffer_bytes // 1024)],
         data_sources=sources,
@@ -75,10 +79,11 @@ def _stream(config: TraceConfig, options: RecordingOptions) -> None:
     config.write_into_file = True
     config.buffers[0].size_kb = STREAM_BUFFER_KB
     config.file_write_period_ms = STREAM_PERIOD_MS
-    # With auto detail there are no flushes. In a file without flushes, the trace processor sorts
-    # all events as a whole; with flushes, it sorts them piece by piece.
-    config.flush_period_ms = NEVER_MS if options.auto_size else STREAM_PERIOD_MS
-    config.write_flush_mode = NO_FLUSH if options.auto_size else FLUSH_BEFORE_WRITE
+    # With auto detail or samples, packets are late, so there are no flushes. In a file without
+    # flushes, the trace processor sorts all events as a whole; with flushes, piece by piece.
+    is_late = bool(options.auto_size or options.sample_ns)
+    config.flush_period_ms = NEVER_MS if is_late else STREAM_PERIOD_MS
+    config.write_flush_mode = NO_FLUSH if is_late else FLUSH_BEFORE_WRITE
     if options.max_size is not None:
         config.max_file_size_bytes = options.max_size
 

@@ -37,15 +37,6 @@ def has_living_processes(folder: str) -> bool:
     return any(variable in proc_files.read(pid, "environ") for pid in pids)
 
 
-def _children(pid: int) -> list[int]:
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
-    words = b" ".join(proc_files.read(pid, f"task/{tid}/children") for tid in threads)
-    return [int(word) for word in words.split()]
-
-
 def _runs_python(pid: int) -> bool:
     try:
         return is_python(os.readlink(f"/proc/{pid}/exe"))
@@ -127,7 +118,7 @@ class Descendants:
             seen.add(pid)
             if pid not in connected:
                 self._check(pid)
-            waiting += _children(pid)
+            waiting += proc_files.children(pid)
         self._known = seen
 
     def _check(self, pid: int) -> None:

@@ -25,6 +25,8 @@ class RecordingOptions:
         categories: track event categories to enable besides those that are on by default.
         counters: whether to record memory and CPU time of the processes.
         sched: whether to record when the threads of the processes run and are woken.
+        sample_ns: time between two samples of the stacks; 0 for no samples.
+        sample_sources: names of the data sources of the samples.
         target: options for the recorded processes, which read them from the workspace.
         system: whether to record with the machine's tracing service and all its producers.
         config_path: with `system`, path of a TraceConfig in text form; its data sources are
@@ -44,6 +46,8 @@ class RecordingOptions:
         categories: Sequence[str] = (),
         counters: bool = True,
         sched: bool = False,
+        sample_ns: int = 0,
+        sample_sources: Sequence[str] = (),
         target: Options | None = None,
         system: bool = False,
         config_path: str = "",
@@ -58,6 +62,8 @@ class RecordingOptions:
         self.categories = categories
         self.counters = counters
         self.sched = sched
+        self.sample_ns = sample_ns
+        self.sample_sources = sample_sources
         self.target = target or {}
         self.system = system
         self.config_path = config_path

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stretto.recorder.host.output import Output
     from stretto.recorder.host.recording import Recording
     from stretto.recorder.host.reporter import Reporter
+    from stretto.recorder.host.samples import ProgramSamples
     from stretto.recorder.host.scheduling import Scheduling
     from stretto.recorder.workspace import Workspace
 
@@ -72,6 +73,7 @@ class Recorder:
         if options.counters:
             self._counters = Counters(self._runner, self._recording.add_producer)
         self._scheduling = self._make_scheduling() if options.sched else None
+        self._samples = self._make_samples() if options.sample_ns else None
         self._snapshots = Snapshots(self._runner, self._recording, output, reporter)
         launch.program.on_snapshot = self._snapshots.take
         self._program = self._attached_program() if options.attach else launch.program
@@ -97,6 +99,12 @@ class Recorder:
             self._recording.add_producer,
             lambda reason: self._reporter.error(f"no scheduling is recorded: {reason}"),
         )
+
+    def _make_samples(self) -> ProgramSamples:
+        # The module is imported only for `--sample`.
+        from stretto.recorder.host.samples import ProgramSamples
+
+        return ProgramSamples(self._runner, self._recording.add_producer, self._options.sample_ns)
 
     def _attached_program(self) -> AttachedProgram:
         # The module is imported only to attach to a running program.
@@ -124,6 +132,8 @@ class Recorder:
             raise
         _raise_descriptor_limit()
         self._tick()
+        if self._samples is not None:
+            self._samples.follow_tree(self._program.pid)
         self._follow_size()
         if self._options.stream and not self._output.direct:
             self._count()
@@ -191,6 +201,8 @@ class Recorder:
             self._counters.follow(pid)
         if self._scheduling is not None:
             self._scheduling.follow(pid)
+        if self._samples is not None:
+            self._samples.follow(pid)
 
     def _tick(self) -> None:
         if self._program.ended or self._recording.ended:
@@ -242,6 +254,8 @@ class Recorder:
         if self._counters is not None:
             self._counters.close()
             self._counters = None
+        if self._samples is not None:
+            self._samples.stop()
         self._recording.stop()
         self._reporter.stopped()
         size = self._save()
@@ -268,6 +282,7 @@ class Recorder:
                 totals=totals.read_all(workspace.totals),
                 rises=self._detail.rises if self._detail is not None else (),
                 auto_detail=self._detail is not None,
+                profiles=self._samples.profiles if self._samples is not None else (),
                 notes=notes,
             )
         )

@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stretto.profilers.sampling.profile import Profile
     from stretto.protos.trace import TraceStats
     from stretto.recorder.host.contents import Contents
     from stretto.recorder.host.detail import Rise
@@ -28,6 +29,7 @@ class RecordingResult:
         totals: with auto detail, the totals of the processes that ended by themselves.
         rises: with auto detail, the rises of its threshold.
         auto_detail: whether the recording had auto detail.
+        profiles: the samples of the stacks, by data source.
         notes: further lines of the summary: why the recording ended early, and what was named
             without an effect: categories, data sources, patterns, triggers.
     """
@@ -46,6 +48,7 @@ class RecordingResult:
         totals: Sequence[ProcessTotals] = (),
         rises: Sequence[Rise] = (),
         auto_detail: bool = False,
+        profiles: Sequence[Profile] = (),
         notes: Sequence[str] = (),
     ) -> None:
         self.contents = contents
@@ -59,4 +62,5 @@ class RecordingResult:
         self.totals = totals
         self.rises = rises
         self.auto_detail = auto_detail
+        self.profiles = profiles
         self.notes = notes

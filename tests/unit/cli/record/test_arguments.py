@@ -155,3 +155,23 @@ def test_time_with_unit_is_parsed(text, ns):
 def test_invalid_time_is_refused(text):
     with pytest.raises(ConfigError, match="isn't a time: give a number and a unit"):
         parse_time_ns(text)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--full"], ["--ring"], ["--auto"], ["--include", "a"], ["--system"], ["--attach", "7"]],
+)
+def test_samples_exclude_options_of_function_calls(arguments):
+    with pytest.raises(CommandError, match=f"--sample doesn't go with {arguments[0]}"):
+        RecordOptions(["--sample", "100hz", *arguments, "app.py"])
+
+
+def test_rate_of_samples_is_a_period_in_nanoseconds():
+    options = RecordOptions(["--sample", "100hz", "app.py"]).recording
+    assert (options.sample_ns, options.sample_sources) == (10_000_000, ["python.cpu"])
+
+
+@pytest.mark.parametrize("source", ["python.wall", "linux.ftrace"])
+def test_data_sources_need_samples_or_a_system_recording(source):
+    with pytest.raises(CommandError, match=r"python\.cpu, python\.wall, python\.gil"):
+        RecordOptions(["--data-source", source, "app.py"])

@@ -28,12 +28,11 @@ def test_long_text_is_cut(reader: ObjectReader) -> None:
     assert reader.text(id(text)) == "y" * 4096
 
 
-def test_names_and_first_line_of_code_are_read(reader: ObjectReader) -> None:
-    code = test_names_and_first_line_of_code_are_read.__code__
+def test_names_of_code_are_read(reader: ObjectReader) -> None:
+    code = test_names_of_code_are_read.__code__
     name = reader.code_name(id(code))
     assert name.function == code.co_qualname
     assert name.filename == code.co_filename
-    assert name.first_line == code.co_firstlineno
 
 
 def test_name_of_unreadable_code_is_a_question_mark(reader: ObjectReader) -> None:

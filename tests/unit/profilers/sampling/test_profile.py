@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from stretto.profilers.sampling.process import CPU, GIL, WALL, ProcessError
-from stretto.profilers.sampling.profile import Profile, Settings
+from stretto.profilers.sampling.profile import FIRST_SEQUENCE_ID, Profile, Settings
 from stretto.protos.trace import Trace, TracePacket
 from tests.support.polling import wait_until
 from tests.support.python_targets import ASLEEP, BUSY, running
@@ -77,7 +77,7 @@ def test_packets_name_process_threads_functions_and_files() -> None:
     trees = [packet.process_tree for packet in packets if packet.process_tree]
     assert [process.pid for tree in trees for process in tree.processes] == [program.pid]
     assert len([thread for tree in trees for thread in tree.threads]) == 2
-    assert any(packet.compressed_packets for packet in packets)
+    assert {packet.trusted_packet_sequence_id for packet in packets} == {FIRST_SEQUENCE_ID}
 
 
 def test_children_are_sampled() -> None:
@@ -121,6 +121,24 @@ os.execv(sys.executable, [sys.executable, "-c", {other!r}])
         program.stdin.write("go\n")
         program.stdin.flush()
         recorded.until(lambda: "late" in recorded.functions())
+
+
+def test_functions_of_a_process_that_has_just_ended_have_names() -> None:
+    source = """
+print("ready", flush=True)
+def brief():
+    end = time.process_time() + 0.1
+    while time.process_time() < end:
+        pass
+sys.stdin.readline()
+brief()
+"""
+    with running(source) as program:
+        recorded = Recorded(program.pid, Settings(CPU, PERIOD_NS, numbered=False))
+        program.communicate("go\n")
+        recorded.until(lambda: program.pid not in recorded.profile._followed)
+    assert recorded.functions()["brief"][0] > 0
+    assert all(packet.trusted_packet_sequence_id == 0 for packet in recorded.packets())
 
 
 def test_error_of_the_output_ends_the_profile() -> None:

@@ -61,3 +61,18 @@ def test_streamed_trace_is_written_into_the_file_periodically():
 def test_writers_stall_only_if_the_trace_is_streamed_to_a_file(arguments, to_file, policy):
     source = config(*arguments, to_file=to_file).data_sources[0].config
     assert source.buffer_exhausted_policy == policy
+
+
+def test_samples_are_a_data_source_instead_of_function_calls():
+    made = config("--sample", "1000hz", "--no-counters")
+    events, samples = (source.config for source in made.data_sources)
+    assert "python.functions" not in events.track_event_config.enabled_categories
+    assert samples.name == "python.cpu"
+    assert made.write_into_file
+
+
+def test_samples_have_the_named_data_sources():
+    names = ("python.gil", "python.wall")
+    given = [word for name in names for word in ("--data-source", name)]
+    made = config("--sample", "1000hz", *given, "--no-counters")
+    assert {source.config.name for source in made.data_sources} == {"track_event", *names}

@@ -1,0 +1,42 @@
+"""Formats the lines of the summary about stack samples."""
+
+from __future__ import annotations
+
+import os
+
+from stretto.cli.attach import MODES
+from stretto.cli.record.detail_lines import TOP, time_text
+from stretto.cli.record.summary import plural
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.profilers.sampling.profile import FunctionSamples, Profile
+
+
+def sample_lines(profile: Profile) -> list[str]:
+    """Return the summary's lines about one kind of samples."""
+    period_ns = profile.settings.period_ns
+    head = f"{profile.sampled:,} of {plural(profile.processes, 'process')}"
+    each = f"{time_text(period_ns)} of {MODES[profile.settings.mode]}"
+    lines = [f"  samples: {head}, each is {each}"]
+    functions = profile.functions()
+    calling = [row for row in functions if row.key.function != "<module>"]
+    lines += _top("running in", functions, lambda row: row.own * period_ns)
+    lines += _top("with what they call", calling, lambda row: row.total * period_ns)
+    for label, missing in (("the stack changed", profile.torn), ("they were late", profile.late)):
+        if missing:
+            lines.append(f"  lost: {plural(missing, 'sample')}: {label}")
+    return lines + [f"  not sampled: {problem}" for problem in profile.problems.values()]
+
+
+def _top(
+    title: str, functions: list[FunctionSamples], time_ns: Callable[[FunctionSamples], int]
+) -> list[str]:
+    top = [row for row in sorted(functions, key=time_ns, reverse=True)[:TOP] if time_ns(row)]
+    texts = [
+        f"{row.key.function} ({os.path.basename(row.key.filename)}) {time_text(time_ns(row))}"
+        for row in top
+    ]
+    return [f"  {title}: {'; '.join(texts)}"] if texts else []

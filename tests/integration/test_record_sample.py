@@ -1,0 +1,78 @@
+"""`stretto record --sample` records stacks instead of calls, beside all other events."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.support.recorded import check_trace, record
+
+PROGRAM = """
+import logging, os, subprocess, sys, time
+import stretto
+
+def spend(name):
+    end = time.process_time() + 0.5
+    while time.process_time() < end:
+        pass
+
+def parent():
+    with stretto.slice("order"):
+        spend("parent")
+
+def child():
+    spend("child")
+    os._exit(0)
+
+logging.warning("started")
+if os.fork() == 0:
+    child()
+os.wait()
+parent()
+if "isolated" in sys.argv:
+    alone = "def alone():\\n for _ in range(10**8): pass\\nalone()"
+    subprocess.run([sys.executable, "-I", "-c", alone])
+"""
+
+LEAVES = """
+select f.name, count(*), count(distinct upid) from perf_sample s join thread using (utid)
+join stack_profile_callsite c on c.id = s.callsite_id
+join stack_profile_frame f on f.id = c.frame_id group by 1
+"""
+
+
+def test_samples_of_the_program_and_its_children_are_beside_its_events(
+    oracle, tmp_path: Path
+) -> None:
+    script = tmp_path / "shop.py"
+    script.write_text(PROGRAM)
+    run = record(tmp_path / "t.pftrace", "--sample", "1000hz", str(script), "isolated")
+    assert run.status == 0
+    loaded = check_trace(oracle, run.trace)
+    found = {name: (samples, processes) for name, samples, processes in loaded.query(LEAVES)}
+    assert found["spend"][1] == 2
+    assert "alone" in found
+    names = {name for (name,) in loaded.query("select name from slice")}
+    assert "order" in names
+    assert "parent" not in names
+    assert loaded.query("select msg from android_logs") == [("started",)]
+    assert "each is 1 ms of CPU time" in run.stderr
+    assert "running in: " in run.stderr
+
+
+def test_waiting_threads_are_sampled_in_wall_time(oracle, tmp_path: Path) -> None:
+    code = "import time\ndef waits(): time.sleep(0.5)\nwaits()"  # sleep: what is sampled
+    options = ("--sample", "1000hz", "--data-source", "python.wall")
+    run = record(tmp_path / "t.pftrace", *options, "-c", code)
+    assert run.status == 0
+    found = {row[0]: row[1] for row in check_trace(oracle, run.trace).query(LEAVES)}
+    assert found["waits"] > 0
+    assert "each is 1 ms of wall time" in run.stderr
+
+
+def test_program_started_by_a_shell_is_sampled(tmp_path: Path) -> None:
+    code = "def spin():\n for _ in range(10**7): pass\nspin()"
+    command = ("--sample", "1000hz", "--", "sh", "-c", 'exec "$0" -c "$1"')
+    run = record(tmp_path / "t.pftrace", *command, sys.executable, code)
+    assert run.status == 0
+    assert "spin (<string>)" in run.stderr
