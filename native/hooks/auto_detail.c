@@ -1,9 +1,12 @@
 #include "hooks/auto_detail.h"
 
+#include <unistd.h>
+
 #include "hooks/backend.h"
 #include "hooks/c_calls.h"
 #include "hooks/code_filter.h"
 #include "hooks/python_layout.h"
+#include "hooks/shared_totals.h"
 #include "hooks/shown_calls.h"
 #include "hooks/stack_sampler.h"
 #include "hooks/stack_samples.h"
@@ -17,6 +20,7 @@ void st_auto_resume(void) {
 void st_auto_start(const char* threshold_file) {
   st_shown_watch_forks();
   st_samples_start();
+  st_totals_start();
   st_hooks.some_off = false;
   st_shown_counts = (struct st_shown_counts){0};
   atomic_store(&st_hooks.threshold_ns, ST_DEFAULT_THRESHOLD_NS);
@@ -55,6 +59,25 @@ void st_auto_write_period(void) {
   PyErr_Clear();
   Py_XDECREF(e.arguments);
   Py_XDECREF(name);
+}
+
+/* How many calls are counted and have no slice. */
+static uint64_t calls_without_slice(void) {
+  return __atomic_load_n(&st_shown_counts.counted, __ATOMIC_RELAXED) +
+         atomic_load(&st_hooks.counts.too_short);
+}
+
+void st_auto_publish(void) {
+  const struct st_sampler_totals* l = &st_sampler_totals;
+  st_totals_set(ST_TOTALS_PID, (uint64_t)getpid());
+  st_totals_set(ST_TOTALS_RUNNING, l->running_ns);
+  st_totals_set(ST_TOTALS_WAITING, l->waiting_ns);
+  st_totals_set(ST_TOTALS_PERIOD, st_sampling_period_ns());
+  st_totals_set(ST_TOTALS_LONGEST_GAP, l->longest_gap_ns);
+  st_totals_set(ST_TOTALS_COUNTED, calls_without_slice());
+  st_totals_set(ST_TOTALS_THRESHOLD, st_hooks.auto_detail
+                                         ? st_hooks.threshold_ns
+                                         : st_hooks.min_duration_ns);
 }
 
 void st_auto_end_slices(void) {
@@ -223,6 +246,9 @@ void st_auto_collection_ends(void) {
 
 static PyObject* totals_of_function(const struct st_code_record* r) {
   PyCodeObject* code = (PyCodeObject*)r->code;
+  const struct st_function_totals none = {0}, *t = st_totals_at(r->totals);
+  if (!t)
+    t = &none;
   PyObject* calls =
       r->was_off ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(r->calls);
   if (!calls)
@@ -230,8 +256,8 @@ static PyObject* totals_of_function(const struct st_code_record* r) {
   return Py_BuildValue(
       "(OOiNKKKK)", st_code_name(r->code), code->co_filename,
       code->co_firstlineno, calls, (unsigned long long)r->total_ns,
-      (unsigned long long)r->own_ns, (unsigned long long)r->time_ns,
-      (unsigned long long)r->waiting_ns);
+      (unsigned long long)t->own_ns, (unsigned long long)t->time_ns,
+      (unsigned long long)t->waiting_ns);
 }
 
 static PyObject* totals_of_functions(void) {

@@ -48,6 +48,14 @@ struct st_code_record* st_code_record_find(uint64_t code) {
   }
 }
 
+void st_code_record_publish(const struct st_code_record* r) {
+  struct st_function_totals* t = st_totals_at(r->totals);
+  if (!t)
+    return;
+  atomic_store_explicit(&t->calls, r->calls, memory_order_relaxed);
+  atomic_store_explicit(&t->uncounted, r->was_off, memory_order_relaxed);
+}
+
 /* From here on: functions that need the GIL. */
 
 static bool takes_time(uint8_t opcode) {
@@ -122,6 +130,14 @@ static void add_to_table(uint64_t code, uint32_t number) {
   atomic_store_explicit(&slots[i], number + 1, memory_order_release);
 }
 
+/* Returns the bytes of a str, which live as long as the str. */
+static const char* text_of(PyObject* str) {
+  const char* text = PyUnicode_AsUTF8(str);
+  if (!text)
+    PyErr_Clear(); /* A path that is no UTF-8. */
+  return text ? text : "?";
+}
+
 struct st_code_record* st_code_record_get(PyObject* code) {
   uint64_t address = (uint64_t)(uintptr_t)code;
   struct st_code_record* r = st_code_record_find(address);
@@ -135,6 +151,8 @@ struct st_code_record* st_code_record_get(PyObject* code) {
   if (!r)
     return NULL;
   r->code = Py_NewRef(code);
+  r->name = text_of(st_code_name(code));
+  r->file = text_of(((PyCodeObject*)code)->co_filename);
   r->was_off = state == ST_CODE_OFF;
   r->may_block = state != ST_CODE_NEVER && st_code_may_block(code);
   atomic_store_explicit(&r->state, state, memory_order_relaxed);
@@ -150,6 +168,8 @@ uint32_t st_code_records_count(void) {
 
 static void restart(struct st_code_record* r) {
   *r = (struct st_code_record){.code = r->code,
+                               .name = r->name,
+                               .file = r->file,
                                .may_block = r->may_block,
                                .reports_calls = r->reports_calls};
 }

@@ -17,6 +17,7 @@
 
 #include <stdatomic.h>
 
+#include "hooks/shared_totals.h"
 #include "hooks/tracer.h"
 
 enum { ST_MAX_CODE_RECORDS = 1 << 16 };
@@ -46,13 +47,13 @@ struct st_code_record {
   uint32_t open;
   /* The number of reported calls that have returned.  A generator or coroutine
    * is one call, which counts when its first step ends. */
-  uint64_t calls;
+  _Atomic uint64_t calls;
   /* The total duration of the reported calls of this code. */
   uint64_t total_ns;
-  /* Estimates, written by the sampling thread: the CPU time in which this code
-   * was the innermost call, that in which it was on some stack, and the waiting
-   * time in which it was the innermost call. */
-  _Atomic uint64_t own_ns, time_ns, waiting_ns;
+  /* The name of its slices and its file, for the sampling thread. */
+  const char *name, *file;
+  /* The number of its totals (shared_totals.h); 0 if it has none. */
+  _Atomic uint32_t totals;
   /* The number of the last sampling round that found this code on a stack.
    * Only the sampling thread uses this number. */
   uint64_t round;
@@ -76,5 +77,7 @@ struct st_code_record* st_code_record_at(uint32_t index);
  * ST_CODE_NEVER.  Called in the child of a fork, while no sampling thread runs.
  */
 void st_code_records_restart(void);
+/* Copies the calls of a function into its totals, if it has some. */
+void st_code_record_publish(const struct st_code_record* record);
 /* Removes all code records.  Called after the sampling thread was stopped. */
 void st_code_records_clear(void);

@@ -7,6 +7,7 @@
 #include "hooks/code_filter.h"
 #include "hooks/collections.h"
 #include "hooks/manager_lives.h"
+#include "hooks/shared_totals.h"
 #include "hooks/stack_sampler.h"
 #include "hooks/task_lives.h"
 #include "hooks/tracer.h"
@@ -227,9 +228,16 @@ static PyObject* totals(PyObject* module, PyObject* unused) {
   return st_auto_totals();
 }
 
-static PyObject* write_period(PyObject* module, PyObject* unused) {
+static PyObject* share_totals(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
+  return PyLong_FromLong(st_totals_share());
+}
+
+static PyObject* publish_totals(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  st_auto_publish();
   if (st_hooks.running && st_hooks.some_off)
     st_auto_write_period();
   Py_RETURN_NONE;
@@ -302,8 +310,10 @@ static PyMethodDef kFunctions[] = {
     {"totals", totals, METH_NOARGS,
      "Return the counts and times of auto detail since its start, by function "
      "and in total."},
-    {"write_period", write_period, METH_NOARGS,
-     "Write an instant event with the sampling period of the stacks."},
+    {"share_totals", share_totals, METH_NOARGS,
+     "Put the totals into memory, and return its descriptor."},
+    {"publish_totals", publish_totals, METH_NOARGS,
+     "Complete the totals in the memory, and write the sampling period."},
     {"looks", looks, METH_NOARGS,
      "Return (begin, end), in ns of CLOCK_BOOTTIME, of each of the last 1,023 "
      "looks at the stacks."},

@@ -242,8 +242,10 @@ void st_shown_count_short(struct st_code_record* r) {
 
 static void count_call(struct st_code_record* r, uint64_t duration,
                        bool resumed) {
-  r->calls += !resumed;
+  if (!resumed)
+    atomic_store_explicit(&r->calls, r->calls + 1, memory_order_relaxed);
   r->total_ns += duration;
+  st_code_record_publish(r);
   if (duration >= threshold()) {
     r->short_row = 0;
     r->row_ns = 0;
@@ -503,6 +505,7 @@ struct st_shown_frame* st_shown_insert(struct st_shown_calls* s, uint32_t index,
 
 void st_shown_switch_off(struct st_code_record* record) {
   record->was_off = st_hooks.some_off = true;
+  st_code_record_publish(record);
   record->short_row = 0;
   record->row_ns = 0;
   atomic_store(&record->armed, false);

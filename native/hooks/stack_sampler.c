@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "core/thread_join.h"
+#include "hooks/auto_detail.h"
 #include "hooks/python_layout.h"
 #include "hooks/stack_samples.h"
 
@@ -136,6 +137,17 @@ static void add(_Atomic uint64_t* sum, uint64_t value) {
                         memory_order_relaxed);
 }
 
+/* Returns the totals of a function, and makes them on first use.  Returns NULL
+ * if there is no room. */
+static struct st_function_totals* totals_of(struct st_code_record* r) {
+  if (!r->totals) {
+    uint64_t line = (uint64_t)((PyCodeObject*)r->code)->co_firstlineno;
+    r->totals = st_totals_add(r->name, r->file, line);
+    st_code_record_publish(r);
+  }
+  return st_totals_at(r->totals);
+}
+
 /* Adds the time since the last sample to each function on the thread's stack:
  * `ran` of it on a CPU, `waited` not. */
 static void add_times(const struct known_thread* k, uint64_t ran,
@@ -147,11 +159,15 @@ static void add_times(const struct known_thread* k, uint64_t ran,
     if (!r || r->round == count)
       continue;
     r->round = count; /* A recursive function is counted once in each round. */
-    add(&r->time_ns, ran);
+    struct st_function_totals* t =
+        atomic_load(&r->state) == ST_CODE_NEVER ? NULL : totals_of(r);
+    if (!t)
+      continue;
+    add(&t->time_ns, ran);
     if (i > 0)
       continue;
-    add(&r->own_ns, ran);
-    add(&r->waiting_ns, waited);
+    add(&t->own_ns, ran);
+    add(&t->waiting_ns, waited);
   }
 }
 
@@ -442,6 +458,7 @@ static void* run(void* unused) {
     }
     arm_in_turn();
     follow_threshold();
+    st_auto_publish();
     uint64_t cost = (own_cpu_time() - start) * SAMPLING_SHARE;
     pause = cost > ST_SAMPLING_PAUSE_NS ? cost : ST_SAMPLING_PAUSE_NS;
   }

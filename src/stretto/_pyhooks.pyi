@@ -87,10 +87,19 @@ def totals() -> dict[str, Any]:
     `longest_gap_ns` is the longest.
     """
 
-def write_period() -> None:
-    """Write an instant with the mean and the longest time between two samples of the stacks.
+def share_totals() -> int:
+    """Put the totals of auto detail into memory, where they outlive this process.
 
-    No effect if no function was switched off.
+    Returns:
+        The descriptor of the memory, owned by the caller; -1 if the system has no such memory, or
+        the totals are shared already. `recorder.host.totals` reads the memory.
+    """
+
+def publish_totals() -> None:
+    """Bring the shared totals up to date, at the end of the process.
+
+    Also write an instant with the mean and the longest time between two samples of the stacks, if
+    a function was switched off.
     """
 
 def looks() -> list[tuple[int, int]]:

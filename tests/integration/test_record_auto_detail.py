@@ -63,6 +63,69 @@ def test_summary_names_the_functions_that_took_the_time(folder: Path) -> None:
     assert ("calls not counted" in run.stderr) == (run.status == 0)
 
 
+WORKS = """
+import concurrent.futures, multiprocessing, os, signal, sys
+hooks = sys.modules["stretto._pyhooks"]
+
+def own_ns():
+    return {each[0]: each[5] for each in hooks.totals()["functions"]}.get("work")
+
+def work(_=0):
+    while not own_ns():  # until a stack sample has found this call
+        sum(range(1000))
+
+def fork(end):
+    if not os.fork():
+        work()
+        end()
+    os.wait()
+
+def pool(method):
+    with multiprocessing.get_context(method).Pool(1) as pool:  # ends its worker by SIGTERM
+        pool.map(work, [1])
+
+def executor():
+    with concurrent.futures.ProcessPoolExecutor(1) as pool:  # its worker ends by itself
+        pool.submit(work).result()
+
+if __name__ == "__main__":
+    eval(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "fork(lambda: os._exit(0))",
+        "fork(lambda: os.kill(os.getpid(), signal.SIGKILL))",
+        "fork(lambda: os.execv('/bin/true', ['true']))",
+        "pool('fork')",
+        "pool('spawn')",
+        "pool('forkserver')",
+        "executor()",
+    ],
+)
+def test_summary_has_the_functions_of_children_however_they_end(folder: Path, call: str) -> None:
+    script = folder / "works.py"
+    script.write_text(WORKS)
+    run = record(folder / "works.pftrace", "--auto", str(script), call)
+    assert run.status == 0, run.stderr
+    lines = dict(line.strip().partition(": ")[::2] for line in run.stderr.splitlines())
+    assert "work (works.py:" in lines["with what they call"]
+
+
+def test_summary_has_the_functions_of_a_program_that_still_runs(folder: Path) -> None:
+    script = folder / "still_works.py"
+    trace = str(folder / "still_works.pftrace")  # The file has this name after the recording.
+    script.write_text(
+        WORKS.replace("__main__", "") + "work()\nimport stretto\n"
+        f"while not os.path.exists({trace!r}): stretto.Category('shop').instant('x' * 1000)"
+    )
+    run = record(Path(trace), "--auto", "--size", "1mb", str(script))
+    assert "the trace reached its --size" in run.stderr
+    assert "work (still_works.py:" in run.stderr
+
+
 def test_calls_that_wait_for_seconds_without_an_event_are_shown(folder: Path) -> None:
     script = folder / "waits.py"
     script.write_text(

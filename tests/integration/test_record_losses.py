@@ -77,6 +77,17 @@ def test_losses_of_an_idle_thread_are_reported(oracle, trace):
     assert f"{1_000_000 - found:,} events were lost" in run.stderr
 
 
+def test_short_calls_of_a_child_that_ends_by_os_exit_are_reported(trace):
+    program = (
+        "import os, stretto\ndef short(): pass\n"
+        "if not os.fork():\n stretto.instant('connects')\n"
+        " for _ in range(1000): short()\n os._exit(0)\nos.wait()"
+    )
+    run = record(trace, "--full", "--min-duration", "10s", "-c", program)
+    counts = re.findall(r"([\d,]+) calls shorter than 1e\+07 us", run.stderr)
+    assert max(int(each.replace(",", "")) for each in counts) >= 1000
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="later versions count calls by function")
 def test_short_calls_that_auto_leaves_out_on_python_3_11_are_counted(tmp_path):
     script = tmp_path / "calls.py"

@@ -20,7 +20,6 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
 
 def install(options: Mapping[str, object] | None = None) -> None:
@@ -45,17 +44,3 @@ def problems() -> list[str]:
     from stretto.profilers import functions
 
     return functions.problems()
-
-
-def unmatched() -> list[str] | None:
-    """Return the patterns of `include` that no called function has matched; None without any."""
-    from stretto.profilers import functions
-
-    return functions.unmatched()
-
-
-def totals() -> dict[str, Any] | None:
-    """Return what auto detail has counted in this process; None if auto detail is off."""
-    from stretto.profilers import functions
-
-    return functions.totals()

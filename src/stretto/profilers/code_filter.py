@@ -54,13 +54,14 @@ def _matcher(pattern: str) -> Matcher:
 class _Patterns:
     """A set of patterns for modules and paths."""
 
-    __slots__ = ("_has_paths", "_matchers", "empty", "unmatched")
+    __slots__ = ("_has_paths", "_matchers", "_on_match", "_unmatched", "empty")
 
-    def __init__(self, patterns: Iterable[str]) -> None:
+    def __init__(self, patterns: Iterable[str], on_match: Callable[[str], object] = id) -> None:
         self._matchers = [(each, _is_path(each), _matcher(each)) for each in patterns]
         self._has_paths = any(is_path for _, is_path, _ in self._matchers)
         self.empty = not self._matchers
-        self.unmatched = {each for each, _, _ in self._matchers}
+        self._unmatched = {each for each, _, _ in self._matchers}
+        self._on_match = on_match
 
     def match(self, path: str, module: str) -> bool:
         if self._has_paths and not path.startswith("<"):
@@ -70,7 +71,9 @@ class _Patterns:
             for each, is_path, matches in self._matchers
             if matches(path if is_path else module)
         ]
-        self.unmatched.difference_update(matching)
+        for pattern in self._unmatched.intersection(matching):
+            self._unmatched.discard(pattern)
+            self._on_match(pattern)
         return bool(matching)
 
 
@@ -80,17 +83,18 @@ class CodeFilter:
     Args:
         include: patterns of traced code; if empty, all code is traced.
         exclude: patterns of code that is not traced.
+        on_match: called once with each pattern of `include` that some code matches.
     """
 
-    def __init__(self, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> None:
-        self._include = _Patterns(include)
+    def __init__(
+        self,
+        include: Iterable[str] = (),
+        exclude: Iterable[str] = (),
+        on_match: Callable[[str], object] = id,
+    ) -> None:
+        self._include = _Patterns(include, on_match)
         self._exclude = _Patterns(exclude)
         self._own = _own_folder()
-
-    @property
-    def unmatched(self) -> set[str]:
-        """The patterns of `include` that no code has matched so far."""
-        return self._include.unmatched
 
     def __call__(self, code: CodeType, module: str | None) -> bool:
         """Return whether calls of `code` in `module` are traced."""

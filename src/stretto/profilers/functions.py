@@ -137,7 +137,7 @@ class FunctionOptions:
 
 
 def _filter(options: FunctionOptions) -> CodeFilter:
-    return CodeFilter(options.include, options.exclude)
+    return CodeFilter(options.include, options.exclude, _tracer.on_match)
 
 
 def _code_choice(
@@ -174,10 +174,10 @@ class _Tracer:
         self.options = FunctionOptions()
         self.failure = ""
         self.installed = False
-        self.accepts: CodeFilter | None = None
+        self.on_match: Callable[[str], object] = id
 
     def on_change(self, enabled: bool) -> None:
-        for patch in _ends if has_auto_detail() else ():
+        for patch in _ends if self.options.auto_detail else ():
             patch.switch(enabled)
         if not enabled:
             _pyhooks.stop()
@@ -186,11 +186,10 @@ class _Tracer:
 
     def _start(self) -> None:
         options = self.options
-        self.accepts = _filter(options)
         try:
             _pyhooks.start(
                 category,
-                accepts=_code_choice(options, self.accepts),
+                accepts=_code_choice(options, _filter(options)),
                 min_duration_ns=options.min_duration_ns,
                 max_depth=options.max_depth,
                 c_functions=options.c_functions,
@@ -209,6 +208,7 @@ _tracer = _Tracer()
 
 def _before_end(*_: object, **__: object) -> bool:
     if not postponed.is_waiting():  # An unconnected child has no slices.
+        publish_totals()
         _pyhooks.suspend()
     return True
 
@@ -235,6 +235,11 @@ def _stop_sampling_at_fork() -> None:
 def configure(options: FunctionOptions) -> None:
     """Set the options for sessions that start later."""
     _tracer.options = options
+
+
+def when_included(on_match: Callable[[str], object]) -> None:
+    """Call a function once with each pattern of `include` that a called function matches."""
+    _tracer.on_match = on_match
 
 
 def has_auto_detail() -> bool:
@@ -282,21 +287,15 @@ def problems() -> list[str]:
     return lines
 
 
-def unmatched() -> list[str] | None:
-    """Return the patterns of `include` that no called function has matched; None without any."""
-    accepts = _tracer.accepts
-    return sorted(accepts.unmatched) if accepts and _tracer.options.include else None
+def share_totals() -> int:
+    """Return the descriptor of memory with the totals of auto detail; -1 if there is none."""
+    return _pyhooks.share_totals() if _tracer.options.auto_detail else -1
 
 
-def totals() -> dict[str, Any] | None:
-    """Return what auto detail has counted; None if auto detail is off.
+def publish_totals() -> None:
+    """With auto detail: bring the totals that the recorder reads up to date.
 
     Also writes an event with the period of the stack samples into the trace.
     """
-    if not _tracer.options.auto_detail or not _pyhooks.running():
-        return None
-    if not CAN_SWITCH_OFF:
-        counted = _pyhooks.stats()["too_short"]
-        return {"functions": [], "counted": counted, "threshold_ns": SHORTEST_NS}
-    _pyhooks.write_period()
-    return _pyhooks.totals()
+    if _tracer.options.auto_detail and _pyhooks.running():
+        _pyhooks.publish_totals()

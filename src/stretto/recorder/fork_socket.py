@@ -3,13 +3,17 @@
     process --connects to--> FOLDER/fork.sock
        |  fork: the child inherits the connection
        +--passes one end of a new socket pair--> recorder: the child's producer connection
+       |--passes the memory with its totals----> recorder: reads it at the end
+       '--sends bytes: n + 1 for the pattern n of `--include` that a function has matched
 
-It has two purposes:
+It has three purposes:
 
 - If a parent has dropped privileges, its child may not enter the recorder's folder. The child then
   connects over the inherited socket.
 - The socket stays open while a process holds it, also between a fork and the child's own
   connection. So the recorder knows whether a process is running that may still connect.
+- A process reports its totals and the patterns that it has matched, also if it is killed soon, and
+  if it has changed its user.
 
 `exec` closes the socket: the executed program finds the recorder by its environment.
 """
@@ -74,6 +78,14 @@ class ForkSocket:
             connection.close()
             raise TransportError("the recorder takes no more connections: is it stopped?")
         return connection
+
+    def report(self, number: int, fd: int = -1) -> None:
+        """Send a byte, and perhaps a descriptor, to the recorder; no effect if it has ended."""
+        try:
+            if self.is_open:
+                self._end.send(bytes([number]), fd)
+        except TransportError:
+            pass
 
     def close(self) -> None:
         """Close this process's descriptor. No effect if the program has closed it."""

@@ -9,8 +9,6 @@ FOLDER/                     mode 0700, named by the environment variable STRETTO
   site/sitecustomize.py     on PYTHONPATH: the first code that a recorded Python runs
   notes/PID                 messages of a recorded process for the summary, one per line
   threshold                 for auto detail: duration from which calls are shown, u64 in ns
-  totals/PID                counts of a process by auto detail (recorder.target.totals)
-  unmatched/PID             patterns of --include that matched no function in a process
   failures/PID              reasons why a Python can't be recorded
 """
 
@@ -43,8 +41,6 @@ class Workspace:
         self.notes = os.path.join(folder, "notes")
         self.failures = os.path.join(folder, "failures")
         self.threshold = os.path.join(folder, "threshold")
-        self.totals = os.path.join(folder, "totals")
-        self.unmatched = os.path.join(folder, "unmatched")
 
     @classmethod
     def from_environment(cls) -> Workspace | None:
@@ -71,10 +67,6 @@ class Workspace:
         """Append messages of this process for the summary. No effect if the folder is removed."""
         _append(os.path.join(self.notes, str(os.getpid())), lines)
 
-    def report_unmatched(self, patterns: list[str]) -> None:
-        """Write which patterns matched nothing in this process; ignored without the folder."""
-        _append(os.path.join(self.unmatched, str(os.getpid())), patterns)
-
     def note_failure(self, pid: int, reason: str) -> None:
         """Append the reason why a process can't be recorded; ignored if the folder is removed."""
         _append(os.path.join(self.failures, str(pid)), [reason])
@@ -82,10 +74,6 @@ class Workspace:
     def read_notes(self) -> dict[int, list[str]]:
         """Return the messages of recorded processes, by pid."""
         return _read_lines(self.notes)
-
-    def read_unmatched(self) -> dict[int, list[str]]:
-        """Return the patterns that matched nothing, by pid of the process that reports them."""
-        return _read_lines(self.unmatched)
 
     def read_failures(self) -> dict[int, list[str]]:
         """Return the reasons why processes can't be recorded, by pid."""

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from stretto import _pyhooks
-from stretto.profilers import totals
 from stretto.profilers.functions import category
 from tests.support.call_slices import END, recorded
 
@@ -47,9 +46,8 @@ def many(count: int) -> None:
 
 
 def counted() -> dict[str, Any]:
-    found = totals()
-    assert found is not None
-    return {name.rpartition(".")[2]: calls for name, _, _, calls, *_ in found["functions"]}
+    functions = _pyhooks.totals()["functions"]
+    return {name.rpartition(".")[2]: calls for name, _, _, calls, *_ in functions}
 
 
 @with_events
@@ -170,7 +168,3 @@ def test_recursion_of_50000_calls_works_during_auto_detail() -> None:
 def test_auto_detail_is_refused_on_python_3_11() -> None:
     with pytest.raises(RuntimeError, match=r"needs CPython 3\.12 or later"):
         _pyhooks.start(category, auto_detail=True)
-
-
-def test_totals_are_none_while_nothing_is_recorded() -> None:
-    assert totals() is None

@@ -71,7 +71,9 @@ class TestCodeFilter:
         assert not accepts(CodeFilter.__call__.__code__, "stretto.profilers.code_filter")
 
 
-def test_filter_has_the_include_patterns_that_matched_nothing() -> None:
-    accepts = CodeFilter(["app", "app.db", "/src/app", "/lib"])
+def test_each_include_pattern_is_reported_at_its_first_match() -> None:
+    matched: list[str] = []
+    accepts = CodeFilter(["app", "app.db", "/src/app", "/lib"], on_match=matched.append)
     assert accepts(code("/src/app/db.py"), "app.db")
-    assert accepts.unmatched == {"/lib"}
+    assert accepts(code("/src/app/db.py"), "app.db")
+    assert sorted(matched) == ["/src/app", "app", "app.db"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 
 import pytest
 
@@ -22,7 +23,10 @@ class Recorder:
         self.address = str(folder / "fork.sock")
         self.runner = SelectorTaskRunner()
         self.passed: list[UnixSocket] = []
-        self.ends = ForkSockets(UnixListener(self.address), self.runner, self.passed.append)
+        self.memories: list[int] = []
+        self.ends = ForkSockets(
+            UnixListener(self.address), self.runner, self.passed.append, self.memories.append
+        )
 
     def wait(self, predicate):
         assert self.runner.run_until(predicate, DEADLINE_MS)
@@ -100,18 +104,38 @@ def test_fork_socket_closed_by_the_program_is_not_used(recorder, use_again):
     end._end._socket.detach()
 
 
-def test_descriptor_that_is_no_unix_socket_is_closed(recorder):
+def test_descriptor_that_is_no_socket_is_memory(recorder):
     end = recorder.fork_socket()
-    read_end, write_end = os.pipe()
-    end._end.send(b"\0", read_end)
-    end._end.send(b"no descriptor")
+    memory = os.memfd_create("totals")
+    end.report(0, memory)
+    recorder.wait(lambda: recorder.memories)
+    assert os.path.sameopenfile(recorder.memories[0], memory)
+    for fd in (memory, *recorder.memories):
+        os.close(fd)
+    end.close()
+
+
+def test_descriptor_of_another_kind_of_socket_is_closed(recorder):
+    end = recorder.fork_socket()
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    end.report(0, far.fileno())
     end.connect().close()
     recorder.wait(lambda: len(recorder.passed) == 1)
-    os.close(read_end)
-    with pytest.raises(BrokenPipeError):
-        os.write(write_end, b"x")
-    os.close(write_end)
+    far.close()
+    with pytest.raises(ConnectionRefusedError):
+        near.send(b"x")
+    near.close()
     end.close()
+
+
+def test_reported_numbers_arrive_though_the_process_has_ended(recorder):
+    end = recorder.fork_socket()
+    for number in (1, 255, 1):
+        end.report(number)
+    end.close()
+    recorder.wait(lambda: recorder.ends.count == 0)
+    assert recorder.ends.matched == {0, 254}
+    end.report(2)
 
 
 def test_connect_fails_when_the_recorder_has_ended(tmp_path):

@@ -110,14 +110,14 @@ def _rises(result: RecordingResult) -> list[str]:
 def detail_lines(result: RecordingResult) -> list[str]:
     """Return the summary's lines about auto detail."""
     totals = result.totals
-    if not totals:  # No process has written its totals.
+    if not totals:  # No process has connected.
         return _rises(result)
     running, waiting = _sum(totals, "running_ns"), _sum(totals, "waiting_ns")
     lines = []
     if running or waiting:  # On CPython 3.11 the stacks are not sampled.
         lines = [
             f"  threads: {time_text(running)} running, {time_text(waiting)} waiting, "
-            + plural(len(totals), "process")
+            + plural(len({each.pid for each in totals}), "process")
         ]
     functions = _merge(totals)
     inner = [function for function in functions if not function.is_body()]

@@ -14,11 +14,8 @@ def early_end(options: RecordingOptions, seconds: float) -> str:
         options: the options of the recording.
         seconds: the time from its start to its end.
     """
-    text = f"the recording ended after {seconds:.1f} s, before the program: "
-    text += _reason(options, seconds)
-    if options.auto_size:
-        text += "; there are no times by function of processes that still ran"
-    return text
+    reason = _reason(options, seconds)
+    return f"the recording ended after {seconds:.1f} s, before the program: {reason}"
 
 
 def _reason(options: RecordingOptions, seconds: float) -> str:

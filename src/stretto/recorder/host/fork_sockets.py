@@ -4,12 +4,14 @@ Only descendants of the recorder can hold a fork socket. Other users may not ent
 where the sockets are connected, and a child inherits its parent's socket. Parent and child may have
 different users. So connections that are passed over a fork socket are accepted without a check of
 the user.
+
+A descriptor that isn't a socket is the memory with the totals of a process (`totals`). A byte n + 1
+says that the process has called a function that matches the pattern n of `--include`.
 """
 
 from __future__ import annotations
 
 import _socket as socket
-import os
 
 from stretto.base.errors import TransportError
 from stretto.base.unix_socket import UnixSocket
@@ -31,7 +33,11 @@ class ForkSockets:
         listening: the listening socket; owned by this object from now on.
         runner: the task runner that watches the sockets.
         on_connection: called with each passed connection; the callback then owns the connection.
+        on_memory: called with the descriptor of each process's totals; the callback then owns it.
         on_process_socket: called with each accepted fork socket.
+
+    Attributes:
+        matched: the numbers of the patterns that some function has matched.
     """
 
     def __init__(
@@ -39,10 +45,13 @@ class ForkSockets:
         listening: UnixListener,
         runner: SelectorTaskRunner,
         on_connection: Callable[[UnixSocket], object],
+        on_memory: Callable[[int], object],
         on_process_socket: Callable[[StreamSocket], object] = lambda _: None,
     ) -> None:
         self._runner = runner
         self._on_connection = on_connection
+        self._on_memory = on_memory
+        self.matched: set[int] = set()
         self._on_process_socket = on_process_socket
         self._ends: set[StreamSocket] = set()
         self._listener = Listener(listening, runner, self._add)
@@ -59,8 +68,9 @@ class ForkSockets:
 
     def _receive(self, end: StreamSocket) -> None:
         """Receive one byte and its descriptor; if more bytes wait, the socket stays readable."""
+        byte = bytearray(1)
         try:
-            received = end.recv_into(memoryview(bytearray(1)))
+            received = end.recv_into(memoryview(byte))
         except TransportError:
             received = (0, -1)
         if received is None:
@@ -70,12 +80,14 @@ class ForkSockets:
             self._accept(fd)
         if not size:
             self._drop(end)
+        elif byte[0]:
+            self.matched.add(byte[0] - 1)
 
     def _accept(self, fd: int) -> None:
         try:
             passed = socket.socket(fileno=fd)
         except OSError:  # The descriptor isn't a socket.
-            os.close(fd)
+            self._on_memory(fd)
             return
         if passed.family == socket.AF_UNIX and passed.type == socket.SOCK_STREAM:
             self._on_connection(UnixSocket(passed, guarded=False))

@@ -83,7 +83,9 @@ class PrivateRecording(SessionConsumer):
         if self.ended:
             raise SessionError(self.error)
         self._port.listen(launch.producers)
-        self._fork_sockets = ForkSockets(launch.forks, self._runner, self._port.add_connection)
+        self._fork_sockets = ForkSockets(
+            launch.forks, self._runner, self._port.add_connection, self.totals.add
+        )
 
     def _run_posted(self) -> None:
         """Run the posted tasks, because a refusal is reported by a task."""

@@ -7,7 +7,7 @@ import time
 
 from stretto import _native
 from stretto.base.errors import StrettoError
-from stretto.recorder.host import detail, totals
+from stretto.recorder.host import detail
 from stretto.recorder.host.contents import Contents
 from stretto.recorder.host.counters import Counters
 from stretto.recorder.host.descendants import Descendants, has_living_processes
@@ -268,7 +268,8 @@ class Recorder:
         # A trace that was streamed into a pipe can't be read again.
         counted = not (self._options.stream and self._output.direct)
         not_followed = self._not_followed(workspace)
-        notes += unmatched_notes(workspace.read_unmatched(), self._descendants.followed)
+        if self._descendants.followed:
+            notes += unmatched_notes(self._options, self._recording.matched)
         self._reporter.finished(
             RecordingResult(
                 contents=self._contents if counted else None,
@@ -279,7 +280,7 @@ class Recorder:
                 size=size,
                 seconds=seconds,
                 end_ns=end_ns,
-                totals=totals.read_all(workspace.totals),
+                totals=self._recording.totals.finish(),
                 rises=self._detail.rises if self._detail is not None else (),
                 auto_detail=self._detail is not None,
                 profiles=self._samples.profiles if self._samples is not None else (),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stretto.recorder.host.launch import Launch
     from stretto.recorder.host.options import RecordingOptions
     from stretto.recorder.host.output import Output
+    from stretto.recorder.host.totals import SharedTotals
     from stretto.recorder.workspace import Options
 
 
@@ -31,6 +32,16 @@ class Recording(Protocol):
     @property
     def error(self) -> str:
         """Why the session ended early, or ""."""
+        ...
+
+    @property
+    def totals(self) -> SharedTotals:
+        """The totals of the recorded processes."""
+        ...
+
+    @property
+    def matched(self) -> set[int]:
+        """The numbers of the patterns of `--include` that some function has matched."""
         ...
 
     @property

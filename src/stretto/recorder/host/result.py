@@ -26,7 +26,7 @@ class RecordingResult:
         size: bytes of the file; None if it could not be written.
         seconds: the time from the start of the recording to its end.
         end_ns: the time of the end, by the boot-time clock.
-        totals: with auto detail, the totals of the processes that ended by themselves.
+        totals: with auto detail, the totals of the processes.
         rises: with auto detail, the rises of its threshold.
         auto_detail: whether the recording had auto detail.
         profiles: the samples of the stacks, by data source.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from stretto.recorder.host.totals import SharedTotals
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +26,7 @@ class SessionConsumer:
     Attributes:
         ended: whether the session has ended.
         error: why the session ended early, or "".
+        totals: the totals of the recorded processes.
     """
 
     _endpoint: ConsumerEndpoint
@@ -37,6 +40,12 @@ class SessionConsumer:
         self._stop_timeout_ms: int | None = STOP_TIMEOUT_MS
         self.ended = False
         self.error = ""
+        self.totals = SharedTotals()
+
+    @property
+    def matched(self) -> set[int]:
+        """The numbers of the patterns of `--include` that some function has matched."""
+        return self._fork_sockets.matched if self._fork_sockets else set()
 
     def stop(self) -> None:
         """Flush the producers and end the session."""

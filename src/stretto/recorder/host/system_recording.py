@@ -95,6 +95,7 @@ class SystemRecording(SessionConsumer):
             self._runner,
             # Producers connect to the service directly, not through the recorder.
             on_connection=lambda end: end.close(),
+            on_memory=self.totals.add,
             on_process_socket=self._on_process_socket,
         )
 

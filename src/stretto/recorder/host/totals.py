@@ -1,8 +1,14 @@
-"""Reads the totals of auto detail, written by recorded processes (`recorder.target.totals`)."""
+"""Reads the totals of auto detail, which recorded processes keep in shared memory.
+
+Each process sends the descriptor of its memory over its fork socket. So the totals of processes
+that were killed, or still run, are known, too. `native/hooks/shared_totals.h` describes the memory.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
+import struct
 
 
 class FunctionTotals:
@@ -41,36 +47,96 @@ class ProcessTotals:
     """The totals of one process.
 
     Args:
+        pid: its process id, in its own namespace.
         numbers: totals of the process by name; see `_pyhooks.totals`.
-        functions: the functions that took most of the time.
+        functions: the functions that stack samples have found.
     """
 
-    def __init__(self, numbers: dict[str, int], functions: list[FunctionTotals]) -> None:
+    def __init__(self, pid: int, numbers: dict[str, int], functions: list[FunctionTotals]) -> None:
+        self.pid = pid
         self.numbers = numbers
         self.functions = functions
 
 
-def _read_function(line: str) -> FunctionTotals:
-    name, file, first_line, calls, *times = line.split("\t")
-    own, total, waiting = map(int, times)
-    return FunctionTotals(
-        name, file, int(first_line), int(calls) if calls else None, own, total, waiting
+_NUMBERS = struct.Struct("=8Q")
+_NAMES = ("running_ns", "waiting_ns", "period_ns", "longest_gap_ns", "counted", "threshold_ns")
+_FUNCTION = struct.Struct("=7Q")
+_MAX_FUNCTIONS = 1 << 13
+_TEXT_AT = _NUMBERS.size + _MAX_FUNCTIONS * _FUNCTION.size
+_TEXT_BYTES = 1 << 20
+
+MAX_MEMORIES = 256
+"""The descriptors that are kept open until the processes of some of them have ended."""
+
+
+def _word(text: bytes, start: int) -> tuple[str, int]:
+    """Return the text at `start`, and where the next one starts."""
+    end = text.find(b"\0", start)
+    return " ".join(text[start:end].decode("utf-8", "replace").split()), end + 1
+
+
+def _read_function(fields: tuple[int, ...], text: bytes) -> FunctionTotals:
+    calls, uncounted, own, total, waiting, line, at = fields
+    name, next_at = _word(text, at)
+    file, _ = _word(text, next_at)
+    return FunctionTotals(name, file, line, None if uncounted else calls, own, total, waiting)
+
+
+def read(fd: int) -> ProcessTotals | None:
+    """Return the totals in the memory of a process; None if it has written none.
+
+    The process may change the memory meanwhile, and shorten it.
+    """
+    head = os.pread(fd, _NUMBERS.size, 0)
+    if len(head) < _NUMBERS.size:
+        return None
+    pid, count, *numbers = _NUMBERS.unpack(head)
+    if not pid:
+        return None
+    table = os.pread(fd, min(count, _MAX_FUNCTIONS) * _FUNCTION.size, _NUMBERS.size)
+    text = os.pread(fd, _TEXT_BYTES, _TEXT_AT)
+    whole = len(table) - len(table) % _FUNCTION.size
+    functions = [_read_function(each, text) for each in _FUNCTION.iter_unpack(table[:whole])]
+    return ProcessTotals(
+        pid,
+        dict(zip(_NAMES, numbers, strict=True)),
+        [each for each in functions if each.own_ns or each.total_ns or each.waiting_ns],
     )
 
 
-def read(path: str) -> ProcessTotals | None:
-    """Return the totals in a file; None if the file is incomplete or malformed."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            first, *rest = file.read().split("\n")
-        words = first.split("\t")
-        numbers = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-        return ProcessTotals(numbers, [_read_function(line) for line in rest])
-    except (OSError, ValueError):
-        return None
+class SharedTotals:
+    """The memories into which the recorded processes write their totals."""
 
+    def __init__(self) -> None:
+        self._memories: list[int] = []
+        self._read: list[ProcessTotals] = []
 
-def read_all(folder: str) -> list[ProcessTotals]:
-    """Return the totals of all processes, from the files in a folder."""
-    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
-    return [totals for path in paths if (totals := read(path)) is not None]
+    def add(self, fd: int) -> None:
+        """Take over the descriptor of a process's memory."""
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            return
+        self._memories.append(fd)
+        if len(self._memories) % MAX_MEMORIES == 0:
+            self._close_ended()
+
+    def _close_ended(self) -> None:
+        """Read and close the memories of processes that have ended."""
+        kept = []
+        for fd in self._memories:
+            totals = read(fd)
+            if totals is None or os.path.exists(f"/proc/{totals.pid}"):
+                kept.append(fd)
+                continue
+            self._read.append(totals)
+            os.close(fd)
+        self._memories = kept
+
+    def finish(self) -> list[ProcessTotals]:
+        """Close all memories, and return the totals of the processes."""
+        for fd in self._memories:
+            if (totals := read(fd)) is not None:
+                self._read.append(totals)
+            os.close(fd)
+        self._memories = []
+        return self._read

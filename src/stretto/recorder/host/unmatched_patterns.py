@@ -4,17 +4,26 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container
+
+    from stretto.recorder.host.options import RecordingOptions
+
+MAX_PATTERNS = 255
+"""Matches of further patterns aren't reported: see `recorder.fork_socket`."""
 
 
-def unmatched_notes(reports: Mapping[int, list[str]], processes: set[int]) -> list[str]:
-    """Return a line for each pattern that matched nothing; none if a process has no report.
+def unmatched_notes(options: RecordingOptions, matched: Container[int]) -> list[str]:
+    """Return a line for each pattern that matched nothing; an attached program reports no matches.
 
     Args:
-        reports: the patterns that matched nothing in a process, by pid.
-        processes: pids of all recorded processes. Those that were killed have no report.
+        options: the options of the recording.
+        matched: the numbers of the patterns that some function has matched, in any process.
     """
-    if not processes or not processes <= reports.keys():
+    if options.attach or "python.functions" not in options.categories:
         return []
-    patterns = set.intersection(*(set(reports[pid]) for pid in processes))
-    return [f"no function that was called matches --include {each}" for each in sorted(patterns)]
+    patterns = options.target.get("include", [])
+    return [
+        f"no function that was called matches --include {pattern}"
+        for number, pattern in enumerate(patterns[:MAX_PATTERNS])
+        if number not in matched and pattern not in patterns[:number]
+    ]

@@ -147,8 +147,6 @@ def create(options: Options) -> Workspace:
         os.mkdir(workspace.site)
         os.mkdir(workspace.notes)
         os.mkdir(workspace.failures)
-        os.mkdir(workspace.totals)
-        os.mkdir(workspace.unmatched)
         source = os.path.join(os.path.dirname(target.__file__), "sitecustomize.py")
         with open(source, "rb") as file:
             text = file.read()

@@ -12,7 +12,6 @@ import os
 import sys
 
 from stretto.base.errors import StrettoError
-from stretto.recorder.target import totals
 from stretto.recorder.workspace import Workspace
 
 TYPE_CHECKING = False
@@ -78,10 +77,13 @@ def _start(workspace: Workspace) -> None:
     _choose_service(workspace, options)
     Spawns(workspace)
     _name_spawned_workers()
+    _note_problems_at_os_exit(workspace)
     name = "system" if _is_system else BACKEND
     fork.reconnect[name] = lambda: _connect_again(workspace)
     atexit.register(_native.call_untraced, _end, workspace)
     _open_fork_socket(workspace)
+    _report_matches(options.get("include", []))
+    _share_totals()
     if _is_system:
         _replace_always_on()
     _native.call_untraced(_connect)
@@ -126,6 +128,18 @@ def configure(options: Options, workspace: Workspace) -> None:
         automatic.install(when_imported)
 
 
+def _report_matches(patterns: list[str]) -> None:
+    """Report each pattern of `--include` that a function of this process matches."""
+    from stretto.profilers import functions
+
+    def report(pattern: str) -> None:
+        number = patterns.index(pattern) + 1
+        if _fork_socket is not None and number < 256:
+            _fork_socket.report(number)
+
+    functions.when_included(report)
+
+
 def _choose_service(workspace: Workspace, options: Options) -> None:
     """Set this process's producer name, and its service: the recorder's or the machine's."""
     global _service, _name, _is_system
@@ -143,11 +157,34 @@ def _name_spawned_workers() -> None:
     prepare.switch(True)
 
 
+def _note_problems_at_os_exit(workspace: Workspace) -> None:
+    """Do so for `os._exit`, which runs no exit handlers; children of multiprocessing end by it."""
+    from stretto.client import postponed
+    from stretto.profilers.patch import Patch
+
+    def note(*_: object, **__: object) -> None:
+        if not postponed.is_waiting() and (problems := _problems()):
+            workspace.note(problems)
+
+    Patch("os", "_exit", note).switch(True)
+
+
 def _open_fork_socket(workspace: Workspace) -> None:
     global _fork_socket
     from stretto.recorder.fork_socket import ForkSocket
 
     _fork_socket = ForkSocket(workspace.fork_socket, DEADLINE_MS)
+
+
+def _share_totals() -> None:
+    """Pass the memory with the totals of this process to the recorder."""
+    from stretto.profilers import functions
+
+    if _fork_socket is not None and (fd := functions.share_totals()) >= 0:
+        try:
+            _fork_socket.report(0, fd)
+        finally:
+            os.close(fd)
 
 
 def _connect(make_connection: Callable[[], UnixSocket] | None = None) -> None:
@@ -175,6 +212,7 @@ def _connect_again(workspace: Workspace) -> None:
         elif os.path.exists(workspace.fork_socket):  # The program has closed the fork socket.
             _open_fork_socket(workspace)
             _connect()
+        _share_totals()
     except StrettoError as error:
         workspace.note([str(error)])
 
@@ -190,13 +228,10 @@ def _end(workspace: Workspace) -> None:
 
 
 def _disconnect(workspace: Workspace) -> None:
-    from stretto import profilers
+    from stretto.profilers import functions
 
-    problems = profilers.problems()
-    if automatic := sys.modules.get("stretto.flows.automatic"):
-        problems += automatic.problems
-    _write_totals(workspace)
-    _report_unmatched(workspace)
+    problems = _problems()
+    functions.publish_totals()
     if _backend is not None:
         if not _backend.connected and os.path.exists(workspace.fork_socket):
             problems.append("it closed all its descriptors, ours too: recorded up to there")
@@ -207,6 +242,16 @@ def _disconnect(workspace: Workspace) -> None:
         problems.append(f"{lost:,} events were lost: the shared memory was full")
     if problems:
         workspace.note(problems)
+
+
+def _problems() -> list[str]:
+    """Return what was not recorded in this process, and why."""
+    from stretto import profilers
+
+    problems = profilers.problems()
+    if automatic := sys.modules.get("stretto.flows.automatic"):
+        problems += automatic.problems
+    return problems
 
 
 def _end_unconnected() -> None:
@@ -222,21 +267,6 @@ def _end_unconnected() -> None:
         if name == "stretto" or name.startswith("stretto."):
             _native.keep(sys.modules[name])
             sys.modules[name] = None  # type: ignore[assignment]
-
-
-def _write_totals(workspace: Workspace) -> None:
-    from stretto import profilers
-
-    if (counted := profilers.totals()) is not None:
-        totals.write(os.path.join(workspace.totals, str(os.getpid())), counted)
-
-
-def _report_unmatched(workspace: Workspace) -> None:
-    """Write which patterns of `--include` matched no function in this process."""
-    from stretto import profilers
-
-    if (patterns := profilers.unmatched()) is not None:
-        workspace.report_unmatched(patterns)
 
 
 def _lost_events() -> int:

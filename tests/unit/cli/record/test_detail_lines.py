@@ -13,6 +13,7 @@ from stretto.recorder.host.totals import FunctionTotals, ProcessTotals
 MS = 10**6
 STDLIB, OWN = "/usr/lib/python3.12/queue.py", "/app/job.py"
 PROCESS = ProcessTotals(
+    7,
     {"running_ns": 9 * MS, "waiting_ns": 90 * MS, "counted": 0},
     [
         FunctionTotals("queue.Queue.get", STDLIB, 154, 2, 1 * MS, 9 * MS, 90 * MS),
@@ -56,20 +57,20 @@ def test_line_with_what_they_call_has_only_functions_of_the_program_and_no_modul
 
 
 def test_installed_functions_are_named_if_the_program_has_none_of_its_own() -> None:
-    installed = ProcessTotals(PROCESS.numbers, PROCESS.functions[:3])
+    installed = ProcessTotals(7, PROCESS.numbers, PROCESS.functions[:3])
     assert lines_of(installed)["with what they call"] == (
         "queue.Queue.get (queue.py:154) 9 ms, 2 calls"
     )
 
 
 def test_line_of_stack_samples_is_that_of_the_process_with_the_longest_period() -> None:
-    rare = ProcessTotals({"period_ns": 3 * MS, "longest_gap_ns": 12 * MS}, [])
-    often = ProcessTotals({"period_ns": 2 * MS, "longest_gap_ns": 5 * MS}, [])
+    rare = ProcessTotals(8, {"period_ns": 3 * MS, "longest_gap_ns": 12 * MS}, [])
+    often = ProcessTotals(9, {"period_ns": 2 * MS, "longest_gap_ns": 5 * MS}, [])
     assert lines_of(PROCESS, often, rare)["stack samples"].startswith(
         "every 3 ms, at most 12 ms apart; "
     )
     assert "stack samples" not in lines_of(PROCESS)
 
 
-def test_rise_of_the_threshold_has_a_line_though_no_process_has_written_totals() -> None:
+def test_rise_of_the_threshold_has_a_line_though_no_process_has_totals() -> None:
     assert list(lines_of(rises=[Rise(0.5, MS, 2048)])) == ["less detail"]

@@ -17,7 +17,7 @@ def test_end_by_the_largest_size_names_its_option() -> None:
     full = RecordingOptions(max_size=1000, stream=True, duration_ms=9000)
     assert early_end(full, 2.0).endswith(": the trace reached its --max-size")
     auto = early_end(RecordingOptions(max_size=1000, stream=True, auto_size=1000), 2.0)
-    assert ": the trace reached its --size; there are no times by function" in auto
+    assert auto.endswith(": the trace reached its --size")
 
 
 def test_session_that_the_service_ended_is_named() -> None:

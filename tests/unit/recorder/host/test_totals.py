@@ -1,49 +1,77 @@
-"""Totals of auto detail: the recorder reads the values that a process has written."""
+"""Totals of auto detail: the recorder reads the memory of a process."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from collections.abc import Iterator
 
-from stretto.recorder.host.totals import FunctionTotals, read, read_all
-from stretto.recorder.target.totals import MAX_FUNCTIONS, write
+import pytest
 
-FUNCTION = ("shop.quote", "/app/shop.py", 7, 3, 30, 10, 20, 5)
+from stretto.recorder.host import totals
+from stretto.recorder.host.totals import FunctionTotals, SharedTotals, read
+
+GONE = 1 << 30
+"""Above the largest pid."""
 
 
-def test_totals_are_equal_after_writing_and_reading(tmp_path: Path) -> None:
-    off = ("odd\tname\n", "x.py", 1, None, 0, 1, 1, 1)
-    write(str(tmp_path / "7"), {"functions": [off, FUNCTION], "shown": 5})
-    totals = read(str(tmp_path / "7"))
-    assert totals is not None
-    assert totals.numbers == {"shown": 5}
+def memory(
+    pid: int, *functions: tuple[int, ...], count: int | None = None, text: bytes = b""
+) -> int:
+    """Return a descriptor of memory as a process writes it."""
+    fd = os.memfd_create("totals")
+    counted = len(functions) if count is None else count
+    table = b"".join(totals._FUNCTION.pack(*each) for each in functions)
+    os.pwrite(fd, totals._NUMBERS.pack(pid, counted, 1, 2, 3, 4, 5, 6) + table, 0)
+    os.pwrite(fd, text, totals._TEXT_AT)
+    return fd
+
+
+@pytest.fixture
+def shared() -> Iterator[SharedTotals]:
+    shared = SharedTotals()
+    yield shared
+    shared.finish()
+
+
+def test_totals_of_a_process_are_read_from_its_memory() -> None:
+    functions = ((3, 0, 10, 20, 5, 7, 0), (9, 1, 1, 1, 1, 8, 21), (1, 0, 0, 0, 0, 1, 0))
+    fd = memory(7, *functions, text=b"shop.quote\0/app/s.py\0odd\tname\n\0x\xff.py\0")
+    found = read(fd)
+    os.close(fd)
+    assert found is not None
+    assert found.pid == 7
+    assert [*found.numbers.values()] == [1, 2, 3, 4, 5, 6]
     expected = [
-        FunctionTotals("shop.quote", "/app/shop.py", 7, 3, 10, 20, 5),
-        FunctionTotals("odd name", "x.py", 1, None, 1, 1, 1),
+        FunctionTotals("shop.quote", "/app/s.py", 7, 3, 10, 20, 5),
+        FunctionTotals("odd name", "x\N{REPLACEMENT CHARACTER}.py", 8, None, 1, 1, 1),
     ]
-    assert [vars(each) for each in totals.functions] == [vars(each) for each in expected]
+    assert [vars(each) for each in found.functions] == [vars(each) for each in expected]
 
 
-def test_totals_omit_functions_without_time_and_limit_the_number_of_functions(
-    tmp_path: Path,
-) -> None:
-    functions = [(str(i), "x.py", 1, 1, 0, 0, i, 0) for i in range(MAX_FUNCTIONS + 5)]
-    write(str(tmp_path / "7"), {"functions": functions[:1], "shown": 0})
-    totals = read(str(tmp_path / "7"))
-    assert totals is not None
-    assert totals.functions == []
-    write(str(tmp_path / "7"), {"functions": functions, "shown": 0})
-    totals = read(str(tmp_path / "7"))
-    assert totals is not None
-    assert len(totals.functions) == MAX_FUNCTIONS
+def test_memory_that_a_process_has_damaged_is_read_without_an_error() -> None:
+    for fd in (
+        os.memfd_create("empty"),
+        memory(0),
+        memory(7, count=1 << 60),
+        memory(7, (1, 0, 1, 1, 1, 1, 1 << 63)),
+    ):
+        found = read(fd)
+        os.close(fd)
+        assert found is None or all(each.name == "" for each in found.functions)
 
 
-def test_files_of_totals_with_an_incomplete_line_are_ignored(tmp_path: Path) -> None:
-    (tmp_path / "1").write_text("shown\t1\nf\tx.py\n")
-    (tmp_path / "2").write_text("shown\n")
-    (tmp_path / "3").write_text("shown\t3")
-    assert [totals.numbers for totals in read_all(str(tmp_path))] == [{"shown": 3}]
+def test_descriptor_that_is_no_memory_is_closed(shared: SharedTotals) -> None:
+    read_end, write_end = os.pipe()
+    shared.add(read_end)
+    with pytest.raises(BrokenPipeError):
+        os.write(write_end, b"x")
+    os.close(write_end)
+    assert shared.finish() == []
 
 
-def test_missing_folder_of_totals_is_no_error_for_the_writer(tmp_path: Path) -> None:
-    write(str(tmp_path / "gone" / "7"), {"functions": [], "shown": 1})
-    assert read(str(tmp_path / "gone" / "7")) is None
+def test_memories_of_ended_processes_are_closed_before_the_end(shared: SharedTotals) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(2 * totals.MAX_MEMORIES):
+        shared.add(memory(os.getpid() if number == 5 else GONE))
+    assert len(os.listdir("/proc/self/fd")) < before + totals.MAX_MEMORIES
+    assert len(shared.finish()) == 2 * totals.MAX_MEMORIES

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from stretto.recorder.host.unmatched_patterns import unmatched_notes
+from typing import Any
+
+from stretto.recorder.host.options import RecordingOptions
+from stretto.recorder.host.unmatched_patterns import MAX_PATTERNS, unmatched_notes
 
 
-def test_pattern_that_matched_in_no_process_has_a_note() -> None:
-    notes = unmatched_notes({1: ["a", "b"], 2: ["b", "c"], 3: ["b"]}, {1, 2})
+def options(*patterns: str, category: str = "python.functions", **others: Any) -> RecordingOptions:
+    target = {"include": [*patterns]}
+    return RecordingOptions(categories=[category], target=target, **others)
+
+
+def test_pattern_that_matched_in_no_process_has_one_note() -> None:
+    notes = unmatched_notes(options("a", "b", "c", "b"), {0, 2})
     assert notes == ["no function that was called matches --include b"]
 
 
-def test_no_pattern_is_noted_if_a_process_has_not_reported() -> None:
-    assert unmatched_notes({1: ["a"]}, {1, 2}) == []
-    assert unmatched_notes({}, set()) == []
+def test_patterns_whose_matches_are_not_reported_have_no_note() -> None:
+    many = options(*map(str, range(300)))
+    assert len(unmatched_notes(many, set())) == MAX_PATTERNS
+    assert unmatched_notes(options("a", attach=7), set()) == []
+    assert unmatched_notes(options("a", category="python.gc"), set()) == []
