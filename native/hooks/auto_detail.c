@@ -1,7 +1,5 @@
 #include "hooks/auto_detail.h"
 
-#include <unistd.h>
-
 #include "hooks/backend.h"
 #include "hooks/c_calls.h"
 #include "hooks/code_filter.h"
@@ -59,25 +57,6 @@ void st_auto_write_period(void) {
   PyErr_Clear();
   Py_XDECREF(e.arguments);
   Py_XDECREF(name);
-}
-
-/* How many calls are counted and have no slice. */
-static uint64_t calls_without_slice(void) {
-  return __atomic_load_n(&st_shown_counts.counted, __ATOMIC_RELAXED) +
-         atomic_load(&st_hooks.counts.too_short);
-}
-
-void st_auto_publish(void) {
-  const struct st_sampler_totals* l = &st_sampler_totals;
-  st_totals_set(ST_TOTALS_PID, (uint64_t)getpid());
-  st_totals_set(ST_TOTALS_RUNNING, l->running_ns);
-  st_totals_set(ST_TOTALS_WAITING, l->waiting_ns);
-  st_totals_set(ST_TOTALS_PERIOD, st_sampling_period_ns());
-  st_totals_set(ST_TOTALS_LONGEST_GAP, l->longest_gap_ns);
-  st_totals_set(ST_TOTALS_COUNTED, calls_without_slice());
-  st_totals_set(ST_TOTALS_THRESHOLD, st_hooks.auto_detail
-                                         ? st_hooks.threshold_ns
-                                         : st_hooks.min_duration_ns);
 }
 
 void st_auto_end_slices(void) {

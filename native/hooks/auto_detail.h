@@ -64,9 +64,6 @@ void st_auto_collection_ends(void);
 
 /* Writes an instant event with the sampling period of the stacks. */
 void st_auto_write_period(void);
-/* Stores the numbers of this process for the recorder (shared_totals.h).  May be
- * called without the GIL. */
-void st_auto_publish(void);
 /* Returns a dict with the counts and times of auto detail since its start.
  * Returns NULL with an exception set on failure. */
 PyObject* st_auto_totals(void);

@@ -237,7 +237,7 @@ static PyObject* share_totals(PyObject* module, PyObject* unused) {
 static PyObject* publish_totals(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
-  st_auto_publish();
+  st_sampler_publish();
   if (st_hooks.running && st_hooks.some_off)
     st_auto_write_period();
   Py_RETURN_NONE;

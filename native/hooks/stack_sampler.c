@@ -12,8 +12,9 @@
 
 #include "core/clock.h"
 #include "core/thread_join.h"
-#include "hooks/auto_detail.h"
 #include "hooks/python_layout.h"
+#include "hooks/shared_totals.h"
+#include "hooks/shown_calls.h"
 #include "hooks/stack_samples.h"
 
 enum {
@@ -439,6 +440,25 @@ uint64_t st_sampling_period_ns(void) {
   return gaps ? atomic_load(&st_sampler_totals.squares_us) * 1000 / gaps : 0;
 }
 
+/* How many calls are counted and have no slice. */
+static uint64_t calls_without_slice(void) {
+  return __atomic_load_n(&st_shown_counts.counted, __ATOMIC_RELAXED) +
+         atomic_load(&st_hooks.counts.too_short);
+}
+
+void st_sampler_publish(void) {
+  const struct st_sampler_totals* l = &st_sampler_totals;
+  st_totals_set(ST_TOTALS_PID, (uint64_t)getpid());
+  st_totals_set(ST_TOTALS_RUNNING, l->running_ns);
+  st_totals_set(ST_TOTALS_WAITING, l->waiting_ns);
+  st_totals_set(ST_TOTALS_PERIOD, st_sampling_period_ns());
+  st_totals_set(ST_TOTALS_LONGEST_GAP, l->longest_gap_ns);
+  st_totals_set(ST_TOTALS_COUNTED, calls_without_slice());
+  st_totals_set(ST_TOTALS_THRESHOLD, st_hooks.auto_detail
+                                         ? st_hooks.threshold_ns
+                                         : st_hooks.min_duration_ns);
+}
+
 static void* run(void* unused) {
   (void)unused;
   sampler.kernel_id = (pid_t)syscall(SYS_gettid);
@@ -458,7 +478,7 @@ static void* run(void* unused) {
     }
     arm_in_turn();
     follow_threshold();
-    st_auto_publish();
+    st_sampler_publish();
     uint64_t cost = (own_cpu_time() - start) * SAMPLING_SHARE;
     pause = cost > ST_SAMPLING_PAUSE_NS ? cost : ST_SAMPLING_PAUSE_NS;
   }

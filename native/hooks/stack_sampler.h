@@ -75,6 +75,9 @@ bool st_sampler_start(void);
 /* Stops the sampling thread and joins it.  Does nothing if it does not run. */
 void st_sampler_stop(void);
 
+/* Stores the numbers of this process for the recorder (shared_totals.h).  The
+ * sampling thread does so in each round. */
+void st_sampler_publish(void);
 /* Sets all totals to 0.  May be called only while no sampling thread runs. */
 void st_sampler_forget_totals(void);
 
