@@ -93,8 +93,10 @@ class ProducerConnection:
 
             self.startup = StartupTracing(now_ns)
         sources = [(self._types[c.name], c) for c in configs if c.name in self._types]
-        before = self.startup.memory
-        self.startup.begin(session, sources, self.arbiter, timeout_ms)
+        before, arbiter = self.startup.memory, self.arbiter
+        self.startup.begin(session, sources, arbiter, timeout_ms)
+        if arbiter is not None and self.arbiter is not arbiter:
+            self.startup.end_all(arbiter)  # The service has disconnected meanwhile.
         return self.startup.memory is not before
 
     def stop(self) -> None:
@@ -135,12 +137,13 @@ class ProducerConnection:
     def on_disconnect(self) -> None:
         """End all instances: the service has disconnected."""
         self._connected = False
+        # First, so that a startup session of another thread doesn't use this arbiter any more.
+        arbiter, self.endpoint, self.arbiter = self.arbiter, None, None
         self.stop()
-        if self.arbiter is not None:
-            self.arbiter.disable()
+        if arbiter is not None:
+            arbiter.disable()
             if self.startup is not None:
-                self.startup.end_all(self.arbiter)
-        self.endpoint = self.arbiter = None
+                self.startup.end_all(arbiter)
         if self.on_gone is not None:
             self.on_gone()
 

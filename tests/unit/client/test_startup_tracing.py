@@ -209,6 +209,33 @@ def test_disconnection_aborts_the_startup_session(program: Program) -> None:
     assert Early.log == ["setup", "start", "stop"]
 
 
+def test_session_that_begins_during_a_disconnection_waits_for_the_next_service(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program.producer.setup_data_source(7, config(target_buffer=3))
+    program.producer.start_data_source(7, config(target_buffer=3))
+    sessions: list[StartupTracingSession] = []
+
+    def begin_once(_source: Early) -> None:
+        if not sessions:
+            sessions.append(program.start())
+
+    # While the data source stops, the disconnection is half done; another thread may act then.
+    monkeypatch.setattr(Early, "on_stop", begin_once)
+    program.producer.on_disconnect()
+    assert program.needs_memory
+    assert (sessions[0].state, program.ends) == ("recording", [])
+    sessions[0].abort()
+
+
+def test_disconnection_while_a_session_begins_aborts_the_session(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Early, "on_start", lambda _source: program.producer.on_disconnect())
+    session = program.start()
+    assert (session.state, program.ends) == ("aborted", ["aborted"])
+
+
 def test_session_without_known_data_sources_is_aborted(program: Program) -> None:
     session = program.start(config("nobody's"))
     assert (session.state, session.num_data_sources_started) == ("aborted", 0)
