@@ -14,7 +14,8 @@ struct entry {
 };
 
 struct st_buffer_table {
-  pthread_mutex_t mutex; /* This mutex guards `entries`. */
+  pthread_mutex_t mutex; /* This mutex guards all other members. */
+  uint32_t end;          /* Entries from here on were never used. */
   struct entry entries[BUFFER_IDS];
 };
 
@@ -30,7 +31,7 @@ struct st_buffer_table* st_buffer_table_create(void) {
 void st_buffer_table_destroy(struct st_buffer_table* t) {
   if (!t)
     return;
-  for (uint32_t id = 0; id < BUFFER_IDS; id++)
+  for (uint32_t id = 0; id < t->end; id++)
     if (t->entries[id].buffer)
       st_trace_buffer_destroy(t->entries[id].buffer);
   pthread_mutex_destroy(&t->mutex);
@@ -44,6 +45,8 @@ bool st_buffer_table_add(struct st_buffer_table* t, uint16_t id,
   bool added = id && !entry->buffer;
   if (added)
     *entry = (struct entry){.buffer = buffer};
+  if (added && t->end <= id)
+    t->end = id + 1u;
   pthread_mutex_unlock(&t->mutex);
   return added;
 }

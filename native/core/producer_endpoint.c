@@ -56,7 +56,9 @@ static bool is_allowed(const struct st_producer_endpoint* e, uint64_t buffer) {
 static void set_writer_buffer(struct st_producer_endpoint* e,
                               uint32_t writer_id, uint32_t buffer_plus_one) {
   pthread_mutex_lock(&e->mutex);
-  e->writer_buffer[(uint16_t)writer_id] = buffer_plus_one;
+  uint32_t* stored = &e->writer_buffer[(uint16_t)writer_id];
+  e->registered_writers += (buffer_plus_one != 0) - (*stored != 0);
+  *stored = buffer_plus_one;
   pthread_mutex_unlock(&e->mutex);
 }
 
@@ -190,9 +192,19 @@ static bool is_one_of(uint16_t id, const uint16_t* ids, size_t n) {
   return false;
 }
 
+/* Returns whether a chunk may have a target buffer.  If not, a scrape reads no
+ * page, and the kernel allocates none of those that were never used. */
+static bool has_writers(struct st_producer_endpoint* e) {
+  pthread_mutex_lock(&e->mutex);
+  bool found = e->registered_writers || e->adoptive_buffer;
+  pthread_mutex_unlock(&e->mutex);
+  return found;
+}
+
 void st_producer_endpoint_scrape(struct st_producer_endpoint* e,
                                  const uint16_t* buffers, size_t n) {
-  uint8_t* scratch = e->shm.num_pages ? calloc(1, e->shm.page_size) : NULL;
+  bool needed = e->shm.num_pages && has_writers(e);
+  uint8_t* scratch = needed ? calloc(1, e->shm.page_size) : NULL;
   if (!scratch)
     return;
   for (uint32_t page = 0; page < e->shm.num_pages; page++) {

@@ -59,6 +59,7 @@ struct st_producer_endpoint {
   /* For each writer id its buffer id + 1, or 0 if the writer is not
    * registered. */
   uint32_t* writer_buffer;
+  uint32_t registered_writers; /* The number of registered writers. */
   /* The buffer that receives scraped chunks of unregistered writers; 0 if there
    * is none. */
   uint16_t adoptive_buffer;

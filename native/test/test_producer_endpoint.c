@@ -400,6 +400,18 @@ static void only_allowed_buffers_are_scraped(void) {
   tear_down();
 }
 
+static void repeated_registrations_count_once(void) {
+  set_up();
+  st_producer_endpoint_unregister_writer(&f.endpoint, 5);
+  st_producer_endpoint_register_writer(&f.endpoint, 5, OTHER);
+  st_producer_endpoint_register_writer(&f.endpoint, 5, BUFFER);
+  CHECK_EQ(f.endpoint.registered_writers, 1);
+  st_producer_endpoint_unregister_writer(&f.endpoint, 5);
+  st_producer_endpoint_unregister_writer(&f.endpoint, 5);
+  CHECK_EQ(f.endpoint.registered_writers, 0);
+  tear_down();
+}
+
 static void scrape_stays_inside_chunks_with_wrong_sizes(void) {
   set_up();
   const uint16_t ids[] = {BUFFER};
@@ -557,6 +569,7 @@ int main(void) {
   RUN(chunks_in_flight_are_scraped);
   RUN(unregistered_writers_of_a_dead_producer_are_scraped);
   RUN(only_allowed_buffers_are_scraped);
+  RUN(repeated_registrations_count_once);
   RUN(scrape_stays_inside_chunks_with_wrong_sizes);
   RUN(chunks_inside_requests_are_copied);
   RUN(concurrent_writers_and_scrapes_lose_no_packet);

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import os
 import time
-from heapq import heappop, heappush
 from select import EPOLLIN, EPOLLOUT, epoll
 
-from stretto.base.c_modules import deque
+from stretto.base.c_modules import deque, heappop, heappush
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,6 @@ again. Enum values are plain integers, so unknown values are kept.
 
 from __future__ import annotations
 
-import struct
-
 from stretto.protozero import wire
 from stretto.protozero.quoting import quoted
 
@@ -161,25 +159,33 @@ def _bool() -> Codec:
     return Codec("bool", wire.VARINT, False, check=check, pack=pack, take=take)
 
 
-def _float(kind: str, wire_type: int, layout: str) -> Codec:
-    as_float = struct.Struct(layout)
-    size = as_float.size
+def _float(kind: str, wire_type: int, layout: str, size: int) -> Codec:
+    # Few messages have such fields, so `struct` is imported when it is needed.
 
     def check(value: Any) -> float:
+        import struct
+
         try:
             # A float is rounded to 32 bits: it then equals the value that is decoded later.
-            (number,) = as_float.unpack(as_float.pack(value))
+            (number,) = struct.unpack(layout, struct.pack(layout, value))
         except OverflowError:
             raise ValueError(f"{quoted(value)} is out of range for {kind}") from None
         except struct.error:
             raise ValueError(f"expected {kind}, got {quoted(value)}") from None
         return float(number)
 
+    def pack(value: float) -> bytes:
+        import struct
+
+        return struct.pack(layout, value)
+
     def take(_data: bytes, value: int, _end: int, _depth: int) -> float:
-        (number,) = as_float.unpack(value.to_bytes(size, "little"))
+        import struct
+
+        (number,) = struct.unpack(layout, value.to_bytes(size, "little"))
         return float(number)
 
-    return Codec(kind, wire_type, 0.0, check=check, pack=as_float.pack, take=take)
+    return Codec(kind, wire_type, 0.0, check=check, pack=pack, take=take)
 
 
 def _string() -> Codec:
@@ -250,8 +256,8 @@ SCALARS: dict[str, Codec] = {
         _zigzag("sint32", 32),
         _zigzag("sint64", 64),
         _bool(),
-        _float("float", wire.FIXED32, "<f"),
-        _float("double", wire.FIXED64, "<d"),
+        _float("float", wire.FIXED32, "<f", 4),
+        _float("double", wire.FIXED64, "<d", 8),
         _string(),
         _bytes(),
     )

@@ -14,7 +14,6 @@ from stretto.base.ids import MAX_PRODUCER_ID
 from stretto.ports.data_source_descriptor import DescriptorHeader
 from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
 from stretto.service.endpoints.producer_endpoint import ProducerEndpoint
-from stretto.service.endpoints.relay_endpoint import RelayEndpoint
 from stretto.service.endpoints.shm_geometry import DEFAULT_PAGE_SIZE, DEFAULT_SHM_SIZE
 from stretto.service.id_allocator import IdAllocator
 from stretto.service.limits import (
@@ -22,7 +21,6 @@ from stretto.service.limits import (
     MAX_DATA_SOURCES_PER_PRODUCER,
 )
 from stretto.service.output.file_threads import FileThreads
-from stretto.service.output.snapshot import take_snapshot
 from stretto.service.priority_boost import PriorityBoosts
 from stretto.service.service_context import ServiceContext
 from stretto.service.session import triggers
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from stretto.ports.endpoints import Consumer, OutOfProcessProducer, Producer
     from stretto.ports.producer_identity import ProducerIdentity
     from stretto.protos.config import TraceConfig
+    from stretto.service.endpoints.relay_endpoint import RelayEndpoint
     from stretto.service.output.trace_stats import ServiceCounts
     from stretto.service.priority_boost import Scheduler
     from stretto.service.session.requested_data_sources import RequestedDataSource
@@ -372,10 +371,14 @@ class TracingService:
         session = self.sessions.get(session_id)
         if session is None:
             raise SessionError(f"There is no session {session_id}: it has ended, or never existed.")
+        from stretto.service.output.snapshot import take_snapshot
+
         return take_snapshot(session, self.buffers)
 
     def connect_relay(self, machine_id: int) -> RelayEndpoint:
         """Connect the relay of another machine."""
+        from stretto.service.endpoints.relay_endpoint import RelayEndpoint
+
         relays = self.context.relays
         relay = RelayEndpoint(self.context.clock, machine_id, lambda gone: relays.pop(gone, None))
         relays[relay] = None

@@ -11,7 +11,6 @@ import os
 
 from stretto import _native
 from stretto.base.errors import StrettoError, TransportError
-from stretto.base.memory import checked_memfd_size, create_sealed_memfd, memfd_size_limit
 from stretto.service.endpoints.shm_geometry import ABI_PAGE_SIZE, valid_geometry, wished_geometry
 
 TYPE_CHECKING = False
@@ -192,6 +191,8 @@ class ProducerEndpoint:
         Args:
             fd: A sealed memfd; owned by the caller.
         """
+        from stretto.base.memory import checked_memfd_size
+
         try:
             size = checked_memfd_size(fd)
             page_size = self.identity.page_size_hint
@@ -287,6 +288,8 @@ def _make_memory(size: int, page_size: int) -> tuple[int, int, int]:
     Raises:
         TransportError: No memory can be created.
     """
+    from stretto.base.memory import create_sealed_memfd, memfd_size_limit
+
     try:
         return create_sealed_memfd(size), size, page_size
     except TransportError:

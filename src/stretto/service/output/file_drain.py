@@ -61,7 +61,7 @@ def write_period_ms(config: TraceConfig) -> int:
 
 def flush_period_ms(config: TraceConfig) -> int:
     """Return the period in ms of additional flushes between writes; 0 for no such flushes."""
-    if not config.write_into_file or config.write_flush_mode == _FLUSH_DISABLED:
+    if config.write_flush_mode == _FLUSH_DISABLED:
         return config.flush_period_ms
     if config.write_flush_mode in _FLUSH_AUTO:
         often = write_period_ms(config) <= limits.FILE_FLUSH_PERIOD_MS
@@ -107,6 +107,11 @@ class FileDrain:
     def open(self) -> bool:
         """Whether the file accepts more data of the session."""
         return not self._writer.closing and not self.error
+
+    @property
+    def flush_period_ms(self) -> int:
+        """The period in ms of additional flushes between writes; 0 for no such flushes."""
+        return flush_period_ms(self._session.config)
 
     def copy(self) -> Iterator[bytes]:
         """Iterate over the data written so far, for the file of a clone. Raises OSError."""

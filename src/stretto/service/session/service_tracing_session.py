@@ -20,11 +20,7 @@ from stretto.base.errors import LocalProtocolError
 from stretto.protos.config import TraceConfig
 from stretto.service import limits
 from stretto.service.output.clock_snapshots import ClockSnapshots
-from stretto.service.output.compressor import make_compressor
-from stretto.service.output.concurrent_sessions import ConcurrentSessions
-from stretto.service.output.file_drain import FileDrain, flush_period_ms
 from stretto.service.output.lifecycle_events import LifecycleEvents
-from stretto.service.output.output_file import OutputFile
 from stretto.service.output.read_buffers import Reader
 from stretto.service.output.service_packets import (
     ALL_DATA_SOURCES_STARTED,
@@ -44,6 +40,10 @@ if TYPE_CHECKING:
     from typing import Final
 
     from stretto import _native
+    from stretto.base.clock import Clock
+    from stretto.service.output.compressor import Compressor
+    from stretto.service.output.concurrent_sessions import ConcurrentSessions
+    from stretto.service.output.file_drain import FileDrain
     from stretto.service.output.trace_stats import ServiceCounts
     from stretto.service.service_context import ServiceContext
     from stretto.service.session.compiled_config import CompiledConfig
@@ -120,18 +120,14 @@ class ServiceTracingSession:
         snapshots = not self.builtin.disable_clock_snapshotting
         self.clocks = ClockSnapshots(clock, enabled=snapshots)
         self.lifecycle = LifecycleEvents(clock)
-        wants_others = self.builtin.enable_concurrent_session_events
-        self.concurrent = ConcurrentSessions(clock) if wants_others else None
+        self.concurrent = _concurrent_sessions(self.builtin, clock)
         self.flushes = Flushes(self)
-        self.compress = make_compressor(config)
+        self.compress = _compressor(config)
         self.reader = Reader(self, buffers, uuid, self.clocks, self.lifecycle)
         self.final_flush_outcome = 0
         self.clones: list[UnfinishedClone] = []
         self.clone_trigger: triggers.ReceivedTrigger | None = None
-        self.drain: FileDrain | None = None
-        if output_fd is not None:
-            file = OutputFile(output_fd, interruptible=True)
-            self.drain = FileDrain(self, file, config.max_file_size_bytes)
+        self.drain = None if output_fd is None else _file_drain(self, output_fd)
         self._error = ""
         self._end_due = False  # Whether the end is to be reported when the file is complete.
         self.all_started = False
@@ -248,8 +244,9 @@ class ServiceTracingSession:
             timer("duration", self.duration_ms, self._on_duration)
         if self.drain:
             self.drain.start()
-        if flush_period_ms(config):
-            timers.every("flush", flush_period_ms(config), self._flush_periodically)
+        flush_period_ms = self.drain.flush_period_ms if self.drain else config.flush_period_ms
+        if flush_period_ms:
+            timers.every("flush", flush_period_ms, self._flush_periodically)
         incremental = config.incremental_state_config
         if incremental is not None and incremental.clear_period_ms:
             timers.every("clear", incremental.clear_period_ms, self._clear_incremental_state)
@@ -458,3 +455,32 @@ class ServiceTracingSession:
         self.instances.remove(source)
         self.check_all_started()
         self._check_all_stopped()
+
+
+# Most recordings have none of these parts, so their modules are imported when they are needed.
+
+
+def _file_drain(session: ServiceTracingSession, fd: int) -> FileDrain:
+    from stretto.service.output.file_drain import FileDrain
+    from stretto.service.output.output_file import OutputFile
+
+    file = OutputFile(fd, interruptible=True)
+    return FileDrain(session, file, session.config.max_file_size_bytes)
+
+
+def _concurrent_sessions(
+    builtin: TraceConfig.BuiltinDataSource, clock: Clock
+) -> ConcurrentSessions | None:
+    if not builtin.enable_concurrent_session_events:
+        return None
+    from stretto.service.output.concurrent_sessions import ConcurrentSessions
+
+    return ConcurrentSessions(clock)
+
+
+def _compressor(config: TraceConfig) -> Compressor | None:
+    if config.compression is None and not config.compression_type:
+        return None
+    from stretto.service.output.compressor import make_compressor
+
+    return make_compressor(config)

@@ -9,7 +9,6 @@ import os
 
 from stretto.base.errors import ConfigError, DecodeError, SessionError
 from stretto.protos.config import TraceConfig
-from stretto.service.output.output_file import create_output_file
 from stretto.service.session.config_validation import (
     check_against_sessions,
     check_config,
@@ -139,6 +138,8 @@ def _open_output(
             f"output_path is for the service's own user ({context.uid}), not for {uid}: "
             "pass a file descriptor."
         )
+    from stretto.service.output.output_file import create_output_file
+
     return create_output_file(config.output_path)
 
 

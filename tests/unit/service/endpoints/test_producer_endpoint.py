@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from stretto import _native
+from stretto.base import memory
 from stretto.protos.config import TraceConfig
-from stretto.service.endpoints import producer_endpoint
 from stretto.service.limits import MAX_DATA_SOURCES_PER_PRODUCER
 from stretto.testing.chunk_builder import ChunkBuilder, chunk_to_move, flush_done
 from tests.support.descriptors import expect_new_descriptors, open_descriptors
@@ -73,7 +73,7 @@ class TestSharedMemory:
         def fail(size):
             raise OSError
 
-        monkeypatch.setattr(producer_endpoint, "create_sealed_memfd", fail)
+        monkeypatch.setattr(memory, "create_sealed_memfd", fail)
         failed, working = remote(setup, "ds"), setup.producer("ds")
         consumer = setup.enable(make_config("ds"))
         assert not failed.configs

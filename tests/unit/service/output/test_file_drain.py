@@ -193,7 +193,7 @@ def test_writes_and_flushes_have_default_and_minimum_periods():
     assert write_period_ms(config(file_write_period_ms=1)) == 100
     assert not flushes_before_write(config(file_write_period_ms=5000))
     assert flushes_before_write(config(file_write_period_ms=5001))
-    assert flush_period_ms(TraceConfig(flush_period_ms=7)) == 7
+    assert flush_period_ms(config(flush_period_ms=7, write_flush_mode=DISABLED)) == 7
     assert flush_period_ms(config(flush_period_ms=7, write_flush_mode=ENABLED)) == 0
 
 
