@@ -23,7 +23,10 @@ from tests.support.recorded import record as record_program
 from tests.support.recorded_events import record
 from tests.support.traced_greeter import TracedGreeter, flows_installed
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+]
 
 SLICES = """
 select ts, dur, depth, ifnull(category, ''), ifnull(name, '') from slice order by 1, 2, 3, 4, 5

@@ -21,7 +21,7 @@ from tests.support.google_classes import perfetto_messages
 from tests.support.message_pairs import contents, make, relaxed
 
 REASON = oracle.missing()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+pytestmark = [pytest.mark.once, pytest.mark.skipif(REASON is not None, reason=str(REASON))]
 
 
 class Compiler:

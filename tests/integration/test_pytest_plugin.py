@@ -94,6 +94,7 @@ def test_each_test_is_a_slice_with_phases_fixtures_and_outcome(folder: Path, ora
     assert fixtures["fixture cart"] == 2
 
 
+@pytest.mark.thorough
 def test_workers_of_xdist_are_lanes_of_one_trace(folder: Path, oracle: Any) -> None:
     run = run_pytest(folder, "-n", "2", "--dist", "each", "--stretto")
     assert run.status == TESTS_FAILED, run

@@ -17,6 +17,8 @@ from stretto.viewer.page_server import IDLE_S, LINGER_S, REFUSED_S, PageServer
 from stretto.viewer.response import BLOCK_BYTES, FileBody, HttpError, Response
 from tests.support.polling import wait_until
 
+pytestmark = pytest.mark.once
+
 HANG_S = 30.0
 CLOSING_REQUEST = b"GET /a HTTP/1.1\r\nConnection: close\r\n\r\n"
 BIG = bytes(range(256)) * (64 * BLOCK_BYTES // 256) + b"end"
