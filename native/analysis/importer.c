@@ -18,6 +18,7 @@ static void init(struct st_importer* m) {
   st_tracks_init(&m->tracks, &m->storage, &m->arg_sets, &m->processes);
   m->tracks.cpus = &m->cpus;
   st_sched_init(&m->sched, &m->storage, &m->cpus);
+  m->stacks.storage = &m->storage;
   m->slices.storage = &m->storage;
   m->slices.arg_sets = &m->arg_sets;
   m->flows.storage = &m->storage;
@@ -110,6 +111,7 @@ static void finish(struct st_importer* m) {
     st_finish_json(m);
   st_slices_finish(&m->slices);
   st_processes_finish(&m->processes, &m->arg_sets);
+  st_stacks_finish(&m->stacks);
   st_cpus_finish(&m->cpus, &m->storage);
   st_add_totals(m);
   for (uint32_t i = 0; i < ST_TABLE_COUNT; i++)
@@ -148,6 +150,11 @@ void st_importer_free(struct st_importer* m) {
   st_sched_free(&m->sched);
   st_cpus_free(&m->cpus);
   st_disks_free(&m->disks);
+  st_stacks_free(&m->stacks);
+  st_map_free(&m->perf.sessions);
+  st_keys_free(&m->perf.cpu_keys);
+  free(m->perf.cpus.data);
+  st_heap_profiles_free(&m->heap_profiles);
   st_map_free(&m->stats);
   st_json_reader_free(&m->json.reader);
   st_map_free(&m->json.first_names);

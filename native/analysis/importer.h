@@ -42,11 +42,13 @@
 #include "disks.h"
 #include "flows.h"
 #include "ftrace.h"
+#include "heap_profiles.h"
 #include "json_import.h"
 #include "sched.h"
 #include "sequences.h"
 #include "slices.h"
 #include "sorter.h"
+#include "stacks.h"
 #include "tracks.h"
 
 /* Inflates a zlib stream.  Returns the bytes, which free() frees; NULL if the
@@ -63,6 +65,19 @@ struct st_counts {
   uint64_t proc_stat_unknown, write_into_file;
   uint64_t write_into_file_no_flush;
   uint64_t meminfo_unknown, vmstat_unknown, psi_unknown, invalid_cpu_times;
+};
+
+/* The tracks of the counters of perf samples on a CPU. */
+enum { ST_MAX_FOLLOWERS = 16 };
+
+struct st_perf_cpu {
+  uint32_t timebase, follower_count, followers[ST_MAX_FOLLOWERS];
+};
+
+struct st_perf {
+  struct st_map sessions;  /* Sequence to session + 1. */
+  struct st_keys cpu_keys; /* By session and CPU. */
+  ST_ARRAY(struct st_perf_cpu) cpus;
 };
 
 struct st_importer {
@@ -88,6 +103,9 @@ struct st_importer {
   struct st_sched sched;
   struct st_ftrace ftrace;
   struct st_disks disks;
+  struct st_stacks stacks;
+  struct st_perf perf;
+  struct st_heap_profiles heap_profiles;
   struct st_json_import json;
   int64_t latest_ts;
   struct st_texts {
@@ -163,6 +181,21 @@ uint32_t st_device_counter_row(struct st_importer* m, const char* type,
                                const char* suffix, struct st_field device);
 /* Parses SysStats: sys_stats.c. */
 void st_parse_sys_stats(struct st_importer* m, const struct st_event* e);
+/* Returns the time of a StreamingProfilePacket in the trace, and adds its
+ * duration to the time of its sequence: profiles.c. */
+int64_t st_streaming_profile_time(struct st_importer* m, uint32_t sequence,
+                                  const uint8_t* data, size_t size);
+/* These functions parse packets of profilers: profiles.c, perf_samples.c,
+ * heap_profiles.c. */
+void st_parse_profile(struct st_importer* m, const struct st_event* e);
+void st_parse_perf_sample(struct st_importer* m, const struct st_event* e,
+                          uint32_t generation);
+void st_parse_heap_profile(struct st_importer* m, const struct st_event* e,
+                           uint32_t generation);
+/* Returns the callsite of an interned stack of a process; ST_NO_ROW if it is
+ * empty or invalid: interned_stacks.c. */
+uint32_t st_interned_stack(struct st_importer* m, uint32_t generation,
+                           uint32_t upid, uint64_t iid);
 /* Reads SystemInfo and CpuInfo: system_info.c. */
 void st_read_system_info(struct st_importer* m, const uint8_t* data,
                          size_t size);
@@ -172,6 +205,9 @@ void st_read_cpu_info(struct st_importer* m, const uint8_t* data, size_t size);
 enum { ST_NO_INDEX = -1 };
 void st_set_stat(struct st_importer* m, const char* name, int64_t index,
                  const char* severity, const char* source, int64_t value);
+/* Adds to the value of a statistic. */
+void st_increment_stat(struct st_importer* m, const char* name, int64_t index,
+                       const char* severity, const char* source, int64_t value);
 /* Returns the value of a statistic; 0 if it has not been set. */
 int64_t st_get_stat(struct st_importer* m, const char* name, int64_t index);
 /* These functions read packets of the tracing service: service_packets.c. */

@@ -4,6 +4,7 @@
 #include "core/decoder.h"
 #include "core/fields.h"
 #include "importer.h"
+#include "messages.h"
 
 #define FIELD(name) ST_FIELD_TRACE_PACKET_##name
 
@@ -164,43 +165,67 @@ static void queue_packet(struct st_importer* m, int64_t ts, struct st_field f) {
                                    .field = f.number});
 }
 
-/* If a descriptor is a thread's, its sequence gets the thread's pid and tid. */
-static void set_thread(struct st_importer* m, struct st_field descriptor,
+/* Queues a packet that needs its sequence's state. */
+static void queue_profile(struct st_importer* m, int64_t ts, uint32_t index,
+                          struct st_field f) {
+  uint32_t generation = m->sequences.sequences.data[index].generation;
+  st_sorter_push_with(&m->sorter, ST_QUEUE_PACKETS, 0,
+                      (struct st_event){.ts = ts,
+                                        .data = f.data,
+                                        .size = (uint32_t)f.size & INT32_MAX,
+                                        .field = f.number},
+                      &generation, sizeof generation);
+}
+
+/* Sets the pid, tid and time of a sequence. */
+static void set_thread(struct st_importer* m, struct st_field thread,
                        uint32_t index) {
   struct st_sequence* sequence = &m->sequences.sequences.data[index];
-  struct st_decoder d, thread;
-  struct st_field f;
-  st_decoder_init(&d, descriptor.data, descriptor.size);
-  while (st_decoder_next(&d, &f)) {
-    if (f.number != ST_FIELD_TRACK_DESCRIPTOR_THREAD || !f.data)
-      continue;
-    sequence->has_thread = true;
-    st_decoder_init(&thread, f.data, f.size);
-    while (st_decoder_next(&thread, &f)) {
-      if (f.number == ST_FIELD_THREAD_DESCRIPTOR_PID)
-        sequence->pid = (uint32_t)f.value;
-      else if (f.number == ST_FIELD_THREAD_DESCRIPTOR_TID)
-        sequence->tid = (int64_t)f.value;
-    }
-  }
+  struct st_field f[ST_FIELD_THREAD_DESCRIPTOR_REFERENCE_TIMESTAMP_US + 1];
+  if (!thread.data)
+    return;
+  st_message_read(thread, f, sizeof f / sizeof *f);
+  sequence->has_thread = true;
+  sequence->pid = (uint32_t)f[ST_FIELD_THREAD_DESCRIPTOR_PID].value;
+  sequence->tid = (int64_t)f[ST_FIELD_THREAD_DESCRIPTOR_TID].value;
+  sequence->thread_time =
+      f[ST_FIELD_THREAD_DESCRIPTOR_REFERENCE_TIMESTAMP_US].value * 1000;
 }
 
 static void route_content(struct st_importer* m, const struct packet* p,
                           uint32_t index, int64_t ts) {
   switch (p->content.number) {
     case FIELD(TRACK_DESCRIPTOR):
-      set_thread(m, p->content, index);
+      set_thread(m,
+                 st_message_find(p->content, ST_FIELD_TRACK_DESCRIPTOR_THREAD),
+                 index);
       if (!st_tracks_register(&m->tracks, m->sequences.sequences.data[index].id,
                               p->content.data, p->content.size))
         m->counts.tokenizer_errors++;
       queue_packet(m, ts, p->content);
       break;
+    case FIELD(THREAD_DESCRIPTOR):
+      set_thread(m, p->content, index);
+      queue_packet(m, ts, p->content);
+      break;
+    case FIELD(PROCESS_DESCRIPTOR):
     case FIELD(PROCESS_TREE):
     case FIELD(PROCESS_STATS):
     case FIELD(SYS_STATS):
     case FIELD(TRIGGER):
     case FIELD(CLONE_SNAPSHOT_TRIGGER):
       queue_packet(m, ts, p->content);
+      break;
+    case FIELD(STREAMING_PROFILE_PACKET):
+      ts =
+          st_streaming_profile_time(m, index, p->content.data, p->content.size);
+      queue_profile(m, ts, index, p->content);
+      break;
+    case FIELD(PERF_SAMPLE):
+    case FIELD(PROFILE_PACKET):
+    case FIELD(MODULE_SYMBOLS):
+    case FIELD(SMAPS_PACKET):
+      queue_profile(m, ts, index, p->content);
       break;
     case FIELD(SYSTEM_INFO):
       st_read_system_info(m, p->content.data, p->content.size);

@@ -38,6 +38,7 @@ void st_sequence_clear(struct st_sequences* s, uint32_t index) {
   uint32_t generation = add_generation(s, index, add_interning(s));
   s->sequences.data[index].generation = generation;
   s->sequences.data[index].is_valid = true;
+  s->sequences.data[index].thread_time = 0;
 }
 
 /* Reads a repeated field of integers, packed or not, up to 8 values. */
@@ -85,10 +86,16 @@ void st_sequence_set_defaults(struct st_sequences* s, uint32_t index,
     else if (f.number == ST_FIELD_TRACE_PACKET_DEFAULTS_TRACK_EVENT_DEFAULTS &&
              f.data)
       read_event_defaults(&defaults, f);
+    else if (f.number == ST_FIELD_TRACE_PACKET_DEFAULTS_PERF_SAMPLE_DEFAULTS &&
+             f.data) {
+      defaults.perf = f;
+      defaults.perf.data = st_bytes_copy(s->arena, f.data, f.size);
+    }
   }
   struct st_sequence* sequence = &s->sequences.data[index];
   uint32_t interning = s->generations.data[sequence->generation].interning;
   sequence->generation = add_generation(s, index, interning);
+  sequence->thread_time = 0;
   s->generations.data[sequence->generation].defaults = defaults;
 }
 

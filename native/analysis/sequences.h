@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "core/decoder.h"
 #include "storage.h"
 
 struct st_interned {
@@ -30,6 +31,7 @@ struct st_defaults {
   uint64_t clock;
   uint64_t counter_uuids[8], double_uuids[8];
   uint8_t counter_count, double_count;
+  struct st_field perf; /* PerfSampleDefaults. */
 };
 
 struct st_generation {
@@ -44,6 +46,7 @@ struct st_sequence {
   uint32_t id;
   bool is_valid, has_thread, has_packets;
   int64_t pid, tid;
+  uint64_t thread_time; /* In ns: legacy timestamps are differences to it. */
   uint32_t generation;
   uint64_t losses, needing, skipped;
 };

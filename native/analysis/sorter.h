@@ -39,8 +39,9 @@ struct st_event {
   /* The size of the data; the state of a compact switch; the flags of a compact
    * wakeup. */
   uint32_t size : 31;
-  /* The data is followed by a tail: the values of a track event's counters, or
-   * the rank of a JSON event among the events of equal time. */
+  /* The data is followed by a tail: the values of a track event's counters, the
+   * generation of a profiler's packet, or the rank of a JSON event among the
+   * events of equal time. */
   uint32_t has_tail : 1;
   union {
     uint32_t generation; /* Of a track event, or an event of the kernel. */

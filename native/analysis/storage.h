@@ -79,6 +79,51 @@
   X(FD, filedescriptor,                                                        \
     C(FD, id, INT32) C(FD, ufd, INT64) C(FD, fd, INT64) C(FD, ts, INT64)       \
         C(FD, upid, INT32) C(FD, path, TEXT))                                  \
+  X(MAPPING, stack_profile_mapping,                                            \
+    C(MAPPING, id, INT32) C(MAPPING, build_id, TEXT)                           \
+        C(MAPPING, exact_offset, INT64) C(MAPPING, start_offset, INT64)        \
+            C(MAPPING, start, INT64) C(MAPPING, end, INT64)                    \
+                C(MAPPING, load_bias, INT64) C(MAPPING, name, TEXT))           \
+  X(FRAME, stack_profile_frame,                                                \
+    C(FRAME, id, INT32) C(FRAME, name, TEXT) C(FRAME, mapping, INT32)          \
+        C(FRAME, rel_pc, INT64) C(FRAME, symbol_set_id, INT32)                 \
+            C(FRAME, deobfuscated_name, TEXT))                                 \
+  X(CALLSITE, stack_profile_callsite,                                          \
+    C(CALLSITE, id, INT32) C(CALLSITE, depth, INT32)                           \
+        C(CALLSITE, parent_id, INT32) C(CALLSITE, frame_id, INT32))            \
+  X(SYMBOL, stack_profile_symbol,                                              \
+    C(SYMBOL, id, INT32) C(SYMBOL, symbol_set_id, INT32) C(SYMBOL, name, TEXT) \
+        C(SYMBOL, source_file, TEXT) C(SYMBOL, line_number, INT64))            \
+  X(PERF_SESSION, __intrinsic_perf_session,                                    \
+    C(PERF_SESSION, id, INT32) C(PERF_SESSION, cmdline, TEXT))                 \
+  X(PERF_SAMPLE, perf_sample,                                                  \
+    C(PERF_SAMPLE, id, INT32) C(PERF_SAMPLE, ts, INT64)                        \
+        C(PERF_SAMPLE, utid, INT32) C(PERF_SAMPLE, cpu, INT64)                 \
+            C(PERF_SAMPLE, cpu_mode, TEXT) C(PERF_SAMPLE, callsite_id, INT32)  \
+                C(PERF_SAMPLE, unwind_error, TEXT)                             \
+                    C(PERF_SAMPLE, perf_session_id, INT32))                    \
+  X(CPU_SAMPLE, cpu_profile_stack_sample,                                      \
+    C(CPU_SAMPLE, id, INT32) C(CPU_SAMPLE, ts, INT64)                          \
+        C(CPU_SAMPLE, callsite_id, INT32) C(CPU_SAMPLE, utid, INT32)           \
+            C(CPU_SAMPLE, process_priority, INT32))                            \
+  X(ALLOCATION, heap_profile_allocation,                                       \
+    C(ALLOCATION, id, INT32) C(ALLOCATION, ts, INT64)                          \
+        C(ALLOCATION, upid, INT32) C(ALLOCATION, heap_name, TEXT)              \
+            C(ALLOCATION, callsite_id, INT32) C(ALLOCATION, count, INT64)      \
+                C(ALLOCATION, size, INT64))                                    \
+  X(SMAPS, profiler_smaps,                                                     \
+    C(SMAPS, id, INT32) C(SMAPS, upid, INT32) C(SMAPS, ts, INT64)              \
+        C(SMAPS, path, TEXT) C(SMAPS, size_kb, INT64) C(                       \
+            SMAPS, private_dirty_kb, INT64) C(SMAPS, swap_kb, INT64)           \
+            C(SMAPS, file_name, TEXT) C(SMAPS, start_address, INT64) C(        \
+                SMAPS, module_timestamp, INT64) C(SMAPS, module_debugid, TEXT) \
+                C(SMAPS, module_debug_path, TEXT)                              \
+                    C(SMAPS, protection_flags, INT64)                          \
+                        C(SMAPS, private_clean_resident_kb, INT64)             \
+                            C(SMAPS, shared_dirty_resident_kb, INT64)          \
+                                C(SMAPS, shared_clean_resident_kb, INT64) C(   \
+                                    SMAPS, locked_kb, INT64)                   \
+                                    C(SMAPS, proportional_resident_kb, INT64)) \
   X(METADATA, metadata,                                                        \
     C(METADATA, id, INT32) C(METADATA, name, TEXT) C(METADATA, key_type, TEXT) \
         C(METADATA, int_value, INT64) C(METADATA, str_value, TEXT))            \

@@ -420,9 +420,16 @@ static void parse_stats(struct st_importer* m, const struct st_event* e) {
 }
 
 void st_parse_packet(struct st_importer* m, const struct st_event* e) {
+  struct st_field packet = {.data = e->data, .size = e->size};
   switch (e->field) {
     case ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR:
       parse_descriptor(m, e);
+      break;
+    case ST_FIELD_TRACE_PACKET_THREAD_DESCRIPTOR:
+      parse_thread_descriptor(m, packet);
+      break;
+    case ST_FIELD_TRACE_PACKET_PROCESS_DESCRIPTOR:
+      parse_process_descriptor(m, packet);
       break;
     case ST_FIELD_TRACE_PACKET_PROCESS_TREE:
       parse_tree(m, e);
@@ -436,6 +443,13 @@ void st_parse_packet(struct st_importer* m, const struct st_event* e) {
       break;
     case ST_FIELD_TRACE_PACKET_SYS_STATS:
       st_parse_sys_stats(m, e);
+      break;
+    case ST_FIELD_TRACE_PACKET_STREAMING_PROFILE_PACKET:
+    case ST_FIELD_TRACE_PACKET_PERF_SAMPLE:
+    case ST_FIELD_TRACE_PACKET_PROFILE_PACKET:
+    case ST_FIELD_TRACE_PACKET_MODULE_SYMBOLS:
+    case ST_FIELD_TRACE_PACKET_SMAPS_PACKET:
+      st_parse_profile(m, e);
       break;
     default:
       break;

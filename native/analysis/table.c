@@ -135,6 +135,33 @@ struct st_cell st_table_get(const struct st_table* t, uint32_t row,
   }
 }
 
+static bool has_cells(const struct st_table* t, uint32_t row,
+                      const struct st_cell* cells) {
+  for (uint32_t i = 1; i < t->spec->column_count; i++) {
+    struct st_cell cell = st_table_get(t, row, i);
+    if (cell.valid != cells[i].valid || (cell.valid && cell.i != cells[i].i))
+      return false;
+  }
+  return true;
+}
+
+uint32_t st_table_intern(struct st_table* t, struct st_map* rows,
+                         struct st_cell* cells) {
+  uint64_t hash = st_mix((uintptr_t)rows);
+  for (uint32_t i = 1; i < t->spec->column_count; i++)
+    hash = st_mix(hash ^ (cells[i].valid ? (uint64_t)cells[i].i : i));
+  for (;; hash++) {
+    uint32_t* row = st_map_at(rows, hash);
+    if (*row && has_cells(t, *row - 1, cells))
+      return *row - 1;
+    if (*row)
+      continue;
+    *row = t->rows + 1;
+    cells[0] = st_int(t->rows);
+    return st_table_add(t, cells);
+  }
+}
+
 void st_table_complete(struct st_table* t) {
   for (uint32_t i = 0; i < t->spec->column_count; i++)
     materialize(t, i);

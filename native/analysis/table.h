@@ -65,6 +65,11 @@ static inline struct st_cell st_row(uint32_t row) {
 void st_table_init(struct st_table* t, const struct st_table_spec* spec);
 /* Adds a row.  Returns its number. */
 uint32_t st_table_add(struct st_table* t, const struct st_cell* cells);
+/* Sets cells[0] to the number of the new row, and adds the row, unless `rows`
+ * finds one whose other cells are equal; these must be integers or texts.
+ * Returns the row's number. */
+uint32_t st_table_intern(struct st_table* t, struct st_map* rows,
+                         struct st_cell* cells);
 void st_table_set(struct st_table* t, uint32_t row, uint32_t column,
                   struct st_cell cell);
 struct st_cell st_table_get(const struct st_table* t, uint32_t row,

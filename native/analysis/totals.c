@@ -40,6 +40,13 @@ int64_t st_get_stat(struct st_importer* m, const char* name, int64_t index) {
   return row ? st_table_get(t, row - 1, ST_STATS_value).i : 0;
 }
 
+void st_increment_stat(struct st_importer* m, const char* name, int64_t index,
+                       const char* severity, const char* source,
+                       int64_t value) {
+  uint64_t sum = (uint64_t)st_get_stat(m, name, index) + (uint64_t)value;
+  st_set_stat(m, name, index, severity, source, (int64_t)sum);
+}
+
 /* Adds the statistics that the importer has counted itself. */
 static void add_counts(struct st_importer* m) {
   const struct st_counts* c = &m->counts;

@@ -36,6 +36,15 @@ BY_ID = (
     "cpu",
     "__intrinsic_cpu_freq",
     "filedescriptor",
+    "stack_profile_mapping",
+    "stack_profile_frame",
+    "stack_profile_callsite",
+    "stack_profile_symbol",
+    "__intrinsic_perf_session",
+    "perf_sample",
+    "cpu_profile_stack_sample",
+    "heap_profile_allocation",
+    "profiler_smaps",
 )
 """Tables whose rows have the same ids on both sides."""
 BY_CONTENT = {

@@ -50,6 +50,8 @@ static const uint32_t kSmall[] = {1,  2,  3,  4,  5,  6,  7,  8, 9,
 static const uint32_t kEvent[] = {3,  22, 10, 23, 9,  11, 30, 44, 31,
                                   12, 45, 46, 36, 47, 42, 48, 52, 53,
                                   54, 4,  5,  21, 33, 34, 6,  1,  16};
+/* Fields of InternedData that make the stacks of profiles, and some others. */
+static const uint32_t kInterned[] = {1, 2, 5, 6, 7, 16, 17, 19, 26};
 #define ANY(in, fields) \
   any_message(in, fields, sizeof fields / sizeof *(fields), 0)
 
@@ -80,14 +82,16 @@ static struct message any_bundle(struct input* in) {
 }
 
 static struct message any_packet(struct input* in) {
-  static const uint32_t kFields[] = {11, 60, 6, 12, 59, 2,  9, 45,
-                                     69, 35, 1, 1,  7,  34, 67};
+  static const uint32_t kFields[] = {11, 60, 6,  12, 59, 2,  9,  45,
+                                     69, 35, 1,  1,  7,  34, 67, 12,
+                                     66, 37, 54, 61, 68, 44};
   struct message packet = begin_packet(next(in) % 4, number(in));
-  uint32_t field = kFields[next(in) % 15];
+  uint32_t field = kFields[next(in) % (sizeof kFields / sizeof *kFields)];
   uint8_t flags = next(in);
-  struct message content = field == 11  ? ANY(in, kEvent)
-                           : field == 1 ? any_bundle(in)
-                                        : ANY(in, kSmall);
+  struct message content = field == 11   ? ANY(in, kEvent)
+                           : field == 1  ? any_bundle(in)
+                           : field == 12 ? ANY(in, kInterned)
+                                         : ANY(in, kSmall);
   if (flags & 4)
     add_number(&packet, ST_FIELD_TRACE_PACKET_TIMESTAMP_CLOCK_ID,
                flags & 8 ? 64 : 3);
@@ -135,6 +139,16 @@ static void finish(struct st_importer* m) {
   check_references(m, ST_STATE_TABLE, ST_STATE_waker_id, ST_STATE_TABLE);
   check_references(m, ST_PROCESS_TABLE, ST_PROCESS_parent_upid,
                    ST_PROCESS_TABLE);
+  check_references(m, ST_PERF_SAMPLE_TABLE, ST_PERF_SAMPLE_callsite_id,
+                   ST_CALLSITE_TABLE);
+  check_references(m, ST_CPU_SAMPLE_TABLE, ST_CPU_SAMPLE_callsite_id,
+                   ST_CALLSITE_TABLE);
+  check_references(m, ST_ALLOCATION_TABLE, ST_ALLOCATION_callsite_id,
+                   ST_CALLSITE_TABLE);
+  check_references(m, ST_CALLSITE_TABLE, ST_CALLSITE_parent_id,
+                   ST_CALLSITE_TABLE);
+  check_references(m, ST_CALLSITE_TABLE, ST_CALLSITE_frame_id, ST_FRAME_TABLE);
+  check_references(m, ST_FRAME_TABLE, ST_FRAME_mapping, ST_MAPPING_TABLE);
   check_references(m, ST_FLOW_TABLE, ST_FLOW_slice_in, ST_SLICE_TABLE);
   struct st_slice_totals totals = {0};
   CHECK(st_slice_totals(&totals, &m->storage, ST_BY_FUNCTION));

@@ -72,6 +72,16 @@ create view thread_counter_track as
 create view process_counter_track as
     select c.*, t.upid from counter_track c join __intrinsic_track t using (id)
     where t.upid is not null;
+create view perf_session as
+    select id, cmdline, id as perf_session_id from __intrinsic_perf_session;
+create view perf_counter_track as
+    select c.id, name, type, parent_id, source_arg_set_id, machine_id, unit, description,
+        s.int_value as perf_session_id, p.int_value as cpu, b.int_value as is_timebase
+    from counter_track c
+    join __intrinsic_args s on c.dimension_arg_set_id = s.arg_set_id and s.key = 'perf_session_id'
+    join __intrinsic_args p on c.dimension_arg_set_id = p.arg_set_id and p.key = 'cpu'
+    join __intrinsic_args b on c.source_arg_set_id = b.arg_set_id and b.key = 'is_timebase'
+    where c.type = 'perf_cpu_counter';
 create view counters as
     select c.*, t.name, t.counter_unit as unit
     from counter c join __intrinsic_track t on c.track_id = t.id order by c.ts;
@@ -80,6 +90,9 @@ create view trace_bounds as
         if(min(ts) = max(ts_end), max(ts_end) + 1, coalesce(max(ts_end), 0)) as end_ts
     from (select ts, ts + dur as ts_end from _slice union all select ts, ts from counter
         union all select ts, ts from android_logs
+        union all select ts, ts from perf_sample
+        union all select ts, ts from cpu_profile_stack_sample
+        union all select ts, ts from heap_profile_allocation
         union all select ts, ts + dur from __intrinsic_sched_slice
         union all select ts, ts + dur from __intrinsic_thread_state);
 create view _arg_texts as

@@ -155,10 +155,10 @@ def test_error_says_what_is_wrong_and_where(
 def test_tables_without_rows_are_missing_if_packets_were_not_read(
     trace: bytes, processor: TraceProcessor
 ) -> None:
-    assert value(processor, "count(*) from perf_sample") == 0
-    unknown = b"\x0a\x03\x92\x04\x00"  # A packet with a sample of perf.
-    with pytest.raises(QueryError, match="no table perf_sample"):
-        TraceProcessor(trace + unknown).query("select * from perf_sample")
+    assert value(processor, "count(*) from instruments_sample") == 0
+    unknown = b"\x0a\x03\xca\x03\x00"  # A packet with a GraphicsFrameEvent.
+    with pytest.raises(QueryError, match="no table instruments_sample"):
+        TraceProcessor(trace + unknown).query("select * from instruments_sample")
 
 
 def test_argument_whose_key_is_a_column_is_text(processor: TraceProcessor) -> None:
