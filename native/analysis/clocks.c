@@ -123,13 +123,27 @@ static const char* const kNames[] = {
     "MONOTONIC", "MONOTONIC_COARSE", "MONOTONIC_RAW",
     "BOOTTIME"};
 
+/* Sets *ts to the trace time of a reading: that of the snapshot, if the clock
+ * can't be converted because it went backwards. */
+static bool trace_time(struct st_clocks* c, uint32_t reading, int64_t* ts) {
+  uint64_t id = c->clocks.data[c->members.data[reading]].id;
+  if (st_clocks_convert(c, id, c->readings.data[reading], ts))
+    return true;
+  for (uint32_t i = 0; i < c->members.size; i++) {
+    if (c->clocks.data[c->members.data[i]].id == c->trace_clock) {
+      *ts = c->readings.data[i];
+      return true;
+    }
+  }
+  return false;
+}
+
 static void add_rows(struct st_clocks* c, struct st_storage* s) {
-  int64_t ts = 0;
   for (uint32_t i = 0; i < c->members.size; i++) {
     uint64_t id = c->clocks.data[c->members.data[i]].id;
-    int64_t converted;
-    if (st_clocks_convert(c, id, c->readings.data[i], &converted))
-      ts = converted;
+    int64_t ts;
+    if (!trace_time(c, i, &ts))
+      continue;
     bool named = id < sizeof kNames / sizeof *kNames && kNames[id];
     struct st_table* t = &s->tables[ST_CLOCK_TABLE];
     struct st_cell cells[ST_CLOCK_COLUMNS] = {

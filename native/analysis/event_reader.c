@@ -178,7 +178,7 @@ void st_read_event(struct st_importer* m, uint32_t sequence, const int64_t* ts,
                    const uint8_t* data, size_t size) {
   struct counters c = {0};
   uint32_t generation = m->sequences.sequences.data[sequence].generation;
-  bool valid = ts != NULL && m->sequences.sequences.data[sequence].id != 0;
+  bool valid = ts != NULL;
   double values[MAX_VALUES];
   uint32_t n = 0;
   m->counts.track_events++;

@@ -254,8 +254,8 @@ static void route(struct st_importer* m, const struct packet* p, uint32_t index,
     return;
   }
   if (p->event.data)
-    st_read_event(m, index, p->has_timestamp ? &ts : NULL, p->event.data,
-                  p->event.size);
+    st_read_event(m, index, p->has_timestamp && p->has_sequence ? &ts : NULL,
+                  p->event.data, p->event.size);
   if (p->content.data)
     route_content(m, p, index, ts);
 }

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _REFUSED = frozenset(
     "date time datetime julianday strftime timediff unixepoch json_array json_object "
-    "json_each json_tree demangle hash to_ftrace to_timecode cat_stacks experimental_profile "
+    "json_each json_tree demangle hash to_ftrace cat_stacks experimental_profile "
     "stack_from_stack_profile_frame stack_from_stack_profile_callsite export_json write_file "
-    "run_metric create_function create_view_function import experimental_memoize "
+    "run_metric "
     "ancestor_slice_by_stack descendant_slice_by_stack experimental_slice_layout "
     "experimental_flat_slice experimental_flamegraph last_insert_rowid changes random randomblob "
     "zeroblob quote soundex load_extension".split()
@@ -122,6 +122,9 @@ def _regexp_extract(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     if groups > 1:
         raise QueryError("the pattern of regexp_extract must have at most one group")
     found = call("regexp_extract", value.copy(), pattern.copy(), exp.Literal.number(groups))
+    if groups:  # If the group matches nothing, the result is the whole match.
+        whole = call("regexp_extract", value.copy(), pattern.copy(), exp.Literal.number(0))
+        found = call("coalesce", call("nullif", found, exp.Literal.string("")), whole)
     matches = call("regexp_matches", value.copy(), pattern.copy())
     return call("if", matches, found, exp.null())
 
@@ -160,6 +163,7 @@ _REWRITERS: dict[str, Callable[[exp.Expr, list[exp.Expr]], exp.Expr]] = {
     "total": _total,
     "percentile": _percentile,
     "round": _round,
+    **{name: _of_type(f"_{name}") for name in ("exp", "ln", "sqrt", "ceil", "floor")},
     "length": _of_type("_length"),
     "hex": _of_type("_hex"),
     "lower": _of_type("_lower"),

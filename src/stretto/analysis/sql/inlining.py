@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.sql.macros import substitute
-from stretto.analysis.sql.trees import call_name
+from stretto.analysis.sql.trees import call_name, in_same_select
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +100,8 @@ def _qualify(called: exp.Expr, named: Arguments, catalog: Catalog) -> None:
     Raises:
         QueryError: The table of a column is unknown.
     """
-    columns = [c for value in named.values() for c in value.find_all(exp.Column) if not c.table]
+    parts = (part for value in named.values() for part in in_same_select(value))
+    columns = [part for part in parts if isinstance(part, exp.Column) and not part.table]
     if not columns:
         return
     select = called.find_ancestor(exp.Select)

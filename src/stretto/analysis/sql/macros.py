@@ -67,6 +67,8 @@ def _call(
     name = tokens[i].text[:-1].lower()
     if depth == _MAX_DEPTH:
         raise located(f"the macro {name}! contains itself", text, tokens[i].start)
+    if name == "__intrinsic_stringify":
+        return f"'{source(text, tokens[i + 2 : last])}'"
     parts = [source(text, part) for part in split(tokens[i + 2 : last], ",")]
     arguments = [expand(part, macros, depth + 1) for part in parts]
     if name in LIST_MACROS:

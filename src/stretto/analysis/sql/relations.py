@@ -35,6 +35,8 @@ def complete_joins(tree: exp.Expr) -> None:
     for select in tree.find_all(exp.Select):
         _put_functions_last(select)
         for join in select.args.get("joins") or []:
+            if join.args.get("using") and join.kind == "CROSS":
+                join.set("kind", None)
             if join.args.get("on") or join.args.get("using") or join.method:
                 continue
             if join.side:

@@ -128,6 +128,23 @@ _FUNCTIONS = {
             "cast(printf('%.' || least(digits, 30) || 'f', cast(a as double)) as double))"
         )
     ],
+    # Perfetto's functions give no value for a text.
+    **{
+        name: [f"(a bigint) as {body}", f"(a double) as {body}", "(a varchar) as null::double"]
+        for name, body in {
+            "_exp": "exp(a)",
+            "_ln": "if(a > 0, ln(a), null)",
+            "_sqrt": "if(a >= 0, sqrt(a), null)",
+        }.items()
+    },
+    **{
+        f"_{name}": [
+            "(a bigint) as a",
+            f"(a double) as {name}(a)",
+            f"(a varchar) as {name}(try_cast(a as double))",
+        ]
+        for name in ("ceil", "floor")
+    },
     "_str_split": ["(a, separator, n) as string_split(a, separator)[n + 1]"],
 }
 
@@ -151,15 +168,19 @@ create macro slice_is_ancestor(_upper, _inner) as (
 create view _clock_points as
     select ts as _trace_time, clock_id as _id, clock_value as _value from clock_snapshot;
 create macro _clock_value(_at, _clock) as (
-    select _at + coalesce(max(_value - _trace_time) filter (
-        where _trace_time = (select max(_trace_time) from _clock_points
-            where _id = _clock and _trace_time <= _at)), min_by(_value - _trace_time, _trace_time))
+    select least(
+        coalesce(_at + arg_max(_value - _trace_time, _trace_time) filter (where _trace_time <= _at),
+            min_by(_value, _trace_time)),
+        min_by(_value, _trace_time) filter (where _trace_time > _at))
     from _clock_points where _id = _clock);
 create macro to_realtime(_at) as _clock_value(_at, 1);
 create macro to_monotonic(_at) as _clock_value(_at, 3);
 create macro abs_time_str(_at) as (
     select strftime(make_timestamp(_ns // 1000), '%Y-%m-%dT%H:%M:%S.')
         || printf('%09d', _ns % 1000000000) from (select to_realtime(_at) as _ns));
+create macro to_timecode(_at) as printf('%02d:%02d:%02d %03d %03d %03d', _at // 3600000000000,
+    _at // 60000000000 % 60, _at // 1000000000 % 60, _at // 1000000 % 1000, _at // 1000 % 1000,
+    _at % 1000);
 """
 
 _SLICES = """

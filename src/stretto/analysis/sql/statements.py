@@ -47,6 +47,18 @@ def statements(text: str) -> Iterator[Statement]:
             yield _Reader(text, tokens).statement()
 
 
+_LEGACY = {
+    "create_function": ("create or replace perfetto function {} returns {} as {}", 3),
+    "create_view_function": (
+        "create or replace perfetto function {} returns table({}) as {}",
+        3,
+    ),
+    "experimental_memoize": ("select 1 as memoized", 1),
+    "import": ("include perfetto module {}", 1),
+}
+"""Functions that were replaced by statements: the statement, and the number of arguments."""
+
+
 class _Reader:
     """Reads one statement."""
 
@@ -64,13 +76,35 @@ class _Reader:
             self._expect("index")
             return self._index("drop index", self._start(), self._name())
         self._next = 0
+        if self._accept("select"):
+            legacy = self._legacy()
+            if legacy is not None:
+                return legacy
+        self._next = 0
         if self._accept("create"):
             replaces = self._accept("or") and self._expect("replace")
             if self._accept("perfetto"):
                 return self._created(replaces)
             if self._accept("virtual"):
                 return self._virtual_table()
-        return Statement("sql", source(self._text, self._tokens), self._tokens[0].start)
+        return Statement("sql", source(self._text, self._ordinary()), self._tokens[0].start)
+
+    def _ordinary(self) -> list[Token]:
+        """Return the tokens without `without rowid`, which only says how rows are stored."""
+        last = self._tokens[-2:]
+        if [token.text.lower() for token in last] == ["without", "rowid"]:
+            return self._tokens[:-2]
+        return self._tokens
+
+    def _legacy(self) -> Statement | None:
+        """Read `create_function('f(x INT)', 'INT', 'body')` and its like, after `select`."""
+        name = self._tokens[self._next].text.lower() if self._peek() else ""
+        texts = [t.text[1:-1].replace("''", "'") for t in self._tokens if t.kind == "string"]
+        form, count = _LEGACY.get(name, ("", -1))
+        if len(texts) != count or len(self._tokens) != 2 * count + 3:
+            return None
+        (statement,) = statements(form.format(*texts))
+        return statement._replace(start=self._tokens[0].start)
 
     def _peek(self) -> Token | None:
         return self._tokens[self._next] if self._next < len(self._tokens) else None

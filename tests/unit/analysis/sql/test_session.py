@@ -90,6 +90,28 @@ class TestStatements:
     def test_last_statement_gives_the_result(self, processor: TraceProcessor) -> None:
         assert processor.query("select 1; select 2;").fetchall() == [(2,)]
 
+    def test_functions_replace_statements_of_old_queries(self, processor: TraceProcessor) -> None:
+        rows = processor.query(
+            "select create_function('f(x INT)', 'INT', 'select $x + 1');"
+            "select create_view_function('g(x INT)', 'y INT', 'select f($x) as y');"
+            "select import('slices.self_dur'); select y from g(5)"
+        ).fetchall()
+        assert rows == [(6,)]
+
+    def test_table_may_be_without_rowid(self, processor: TraceProcessor) -> None:
+        processor.query("create table numbers(a INT, primary key (a)) without rowid")
+        processor.query("insert into numbers values (3)")
+        assert processor.query(
+            "select a from numbers cross join numbers n using (a)"
+        ).fetchall() == [(3,)]
+
+    def test_argument_of_a_table_function_may_be_a_query(self, processor: TraceProcessor) -> None:
+        rows = processor.query(
+            "include perfetto module slices.hierarchy; select name "
+            "from _slice_ancestor_and_self((select id from slice where name = 'inside'))"
+        ).fetchall()
+        assert rows == [("inside",), ("outer",)]
+
     def test_comment_alone_is_refused(self, processor: TraceProcessor) -> None:
         with pytest.raises(QueryError, match="no statement"):
             processor.query("-- nothing")
@@ -101,6 +123,26 @@ class TestStatements:
     def test_declared_columns_are_checked(self, processor: TraceProcessor) -> None:
         with pytest.raises(QueryError, match="declared with the columns b, but has a"):
             processor.query("create perfetto table t(b LONG) as select 1 as a")
+
+
+VALUES = [
+    ("to_timecode(3599123456789)", "00:59:59 123 456 789"),
+    ("ceil(5)", 5),
+    ("floor(5.5)", 5.0),
+    ("exp('x')", None),
+    ("ln(0)", None),
+    ("sqrt(4)", 2.0),
+    ("sqrt(-1)", None),
+    ("regexp_extract('ac', 'a(b)?c')", "ac"),
+    ("__intrinsic_stringify!(a + b)", "a + b"),
+]
+
+
+@pytest.mark.parametrize(("expression", "expected"), VALUES)
+def test_function_gives_the_value_of_perfetto(
+    shared: TraceProcessor, expression: str, expected: object
+) -> None:
+    assert value(shared, expression) == expected
 
 
 ERRORS = [
