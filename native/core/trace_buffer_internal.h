@@ -357,6 +357,9 @@ static inline const uint8_t* st_get_fragment(const uint8_t* p,
   *size = 0;
   if (p < end && *p < 0x80) {
     *size = *p++;
+  } else if (end - p >= 2 && p[1] < 0x80) {
+    *size = (*p & 0x7Fu) | (uint64_t)p[1] << 7;
+    p += 2;
   } else {
     p = st_get_varint(p, end, size);
     if (!p)

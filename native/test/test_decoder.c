@@ -152,6 +152,23 @@ static void ids_of_every_length_are_encoded_as_varints(void) {
   }
 }
 
+static void texts_of_every_length_are_copied(void) {
+  for (size_t size = 0; size < 300; size++) {
+    /* The sanitizers find accesses outside of these allocations. */
+    char* text = malloc(size + 1);
+    uint8_t* copy = malloc(size + 1);
+    for (size_t i = 0; i < size; i++)
+      text[i] = (char)(i * 7 + size);
+    text[size] = 1;
+    copy[size] = 2;
+    CHECK(st_put_text(copy, text, size) == copy + size);
+    CHECK(!memcmp(copy, text, size));
+    CHECK_EQ(copy[size], 2);
+    free(text);
+    free(copy);
+  }
+}
+
 static void empty_input_has_no_fields(void) {
   decode(NULL, 0);
   CHECK(!st_decoder_next(&d, &f));
@@ -166,6 +183,7 @@ int main(void) {
   RUN(very_large_fields_are_skipped);
   RUN(varints_of_every_length_are_decoded);
   RUN(ids_of_every_length_are_encoded_as_varints);
+  RUN(texts_of_every_length_are_copied);
   RUN(empty_input_has_no_fields);
   return 0;
 }

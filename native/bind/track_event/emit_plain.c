@@ -54,8 +54,7 @@ static ALWAYS_INLINE uint8_t* put_string(uint8_t* p, const uint8_t* limit,
     return NULL;
   *p++ = FIELD_STRING;
   put_size(p, (size_t)size, size_bytes);
-  memcpy(p + size_bytes, data, (size_t)size);
-  return p + size_bytes + size;
+  return st_put_text(p + size_bytes, data, (size_t)size);
 }
 
 /* Converts an int.  Returns false if it exceeds int64. */
@@ -191,8 +190,7 @@ RARE static uint8_t* put_name(uint8_t* p, const uint8_t* limit,
     return NULL;
   p = st_put_tag(p, ST_FIELD_TRACK_EVENT_NAME, ST_WIRE_DELIMITED);
   put_size(p, now->name_size, size_bytes);
-  memcpy(p + size_bytes, now->name, now->name_size);
-  return p + size_bytes + now->name_size;
+  return st_put_text(p + size_bytes, now->name, now->name_size);
 }
 
 /* Writes those fields of an event that follow `type`. */

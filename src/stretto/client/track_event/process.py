@@ -116,10 +116,13 @@ soon: list[Callable[[], object]] = []
 blocked for long."""
 
 
-def _starting_thread(threading: ModuleType | None) -> Thread | None:
+_NO_THREADS: dict[int, Thread] = {}
+
+
+def _starting_thread(threading: ModuleType) -> Thread | None:
     """Return the Thread that is starting in this call stack; `threading` may not list it yet."""
     frame: FrameType | None = sys._getframe()  # noqa: SLF001  # documented for CPython
-    while threading is not None and frame is not None:
+    while frame is not None:
         if frame.f_code.co_name == "_bootstrap" and frame.f_globals is threading.__dict__:
             found: Thread | None = frame.f_locals.get("self")
             return found
@@ -134,9 +137,11 @@ def _thread_name(known_name: str | None) -> str:
     lock, and an event may be recorded while one of these functions runs.
     """
     threading = sys.modules.get("threading")
-    thread = getattr(threading, "_active", {}).get(get_ident()) or _starting_thread(threading)
-    if thread is not None:
-        return str(thread.name)
+    if threading is not None:
+        threads: dict[int, Thread] = getattr(threading, "_active", _NO_THREADS)
+        thread = threads.get(get_ident()) or _starting_thread(threading)
+        if thread is not None:
+            return str(thread.name)
     if known_name is not None:
         return known_name
     if get_native_id() == os.getpid():
