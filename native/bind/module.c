@@ -32,10 +32,10 @@
  * use types that earlier parts have added. */
 #define PARTS(X)                                                             \
   X(clock), X(descriptors), X(untraced_calls), X(pending_calls),             \
-      X(kept_objects), X(delayed_call), X(buffer_table), X(readback),        \
-      X(producer_endpoint), X(send_queue), X(ipc_thread), X(arbiter),        \
-      X(trace_writer), X(request_key), X(trace_scan), X(trace_slices),       \
-      X(byte_range), X(message_writer), X(message_field),                    \
+      X(kept_objects), X(with_methods), X(delayed_call), X(buffer_table),    \
+      X(readback), X(producer_endpoint), X(send_queue), X(ipc_thread),       \
+      X(arbiter), X(trace_writer), X(request_key), X(trace_scan),            \
+      X(trace_slices), X(byte_range), X(message_writer), X(message_field),   \
       X(message_writer_class), X(message_decoder), X(decoded_field),         \
       X(typed_decoder), X(selector), X(tokenizer), X(message_filter),        \
       X(message_reader), X(argument_errors), X(process_track), X(track),     \

@@ -11,6 +11,7 @@
 #include "bind/common/arguments.h"
 #include "bind/common/dev_mode.h"
 #include "bind/common/errors.h"
+#include "bind/common/with_methods.h"
 
 enum { MAX_FREE = 64 };
 
@@ -416,7 +417,8 @@ static PyType_Spec kSpec = ST_BIND_SPEC("MessageWriter", struct message_writer,
 ST_BIND_PART(message_writer) {
   message_writer_type =
       (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
-  if (!message_writer_type || !read_dev_mode())
+  if (!message_writer_type || st_bind_with_methods(message_writer_type) < 0 ||
+      !read_dev_mode())
     return -1;
   message_writer_finish_type(message_writer_type);
   if (PyModule_AddType(module, message_writer_type) < 0)

@@ -1,5 +1,6 @@
 #include "bind/track_event/slice.h"
 
+#include "bind/common/with_methods.h"
 #include "bind/track_event/emit.h"
 #include "bind/track_event/emit_fast.h"
 #include "bind/track_event/emit_plain.h"
@@ -436,7 +437,8 @@ ST_BIND_PART(slice) {
   slice_type = (PyTypeObject*)PyType_FromModuleAndSpec(module, &kSpec, NULL);
   empty_type =
       (PyTypeObject*)PyType_FromModuleAndSpec(module, &kEmptySpec, NULL);
-  if (!slice_type || !empty_type)
+  if (!slice_type || !empty_type || st_bind_with_methods(slice_type) < 0 ||
+      st_bind_with_methods(empty_type) < 0)
     return -1;
   st_empty_slice = empty_type->tp_alloc(empty_type, 0);
   if (!st_empty_slice)
