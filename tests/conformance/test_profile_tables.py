@@ -236,3 +236,27 @@ def test_sql_on_profiles_gives_the_rows_of_the_trace_processor(
             wanted = [f'"{name}"' for name in columns if not name.endswith("arg_set_id")]
             query = f"select {', '.join(wanted)} from {view} order by 1"
             assert ours.query(query).fetchall() == judge.query(query), view
+
+
+MODULES = {
+    "stacks.cpu_profiling": ("cpu_profiling_samples", "cpu_profiling_summary_tree"),
+    "linux.perf.samples": ("linux_perf_samples_summary_tree",),
+    "android.memory.heap_profile.summary_tree": ("android_heap_profile_summary_tree",),
+}
+
+
+@pytest.mark.parametrize("name", ["symbols", "stream with clocks", "heap"])
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_of_profiles_give_the_rows_of_the_trace_processor(
+    module: str, name: str, oracle: type[Oracle]
+) -> None:
+    pytest.importorskip("duckdb")
+    trace = encode(TRACES[name])
+    judge = oracle(trace)
+    with TraceProcessor(trace) as ours:
+        for table in MODULES[module]:
+            include = f"include perfetto module {module};"
+            columns, _ = judge.table(f"{include} select * from {table}")
+            query = f"{include} select {', '.join(columns)} from {table} order by id"
+            assert ours.query(f"{include} select * from {table}").columns == tuple(columns)
+            assert ours.query(query).fetchall() == judge.query(query)
