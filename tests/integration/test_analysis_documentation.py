@@ -34,7 +34,7 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_python_block_prints_the_slices(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pandas", reason="a line of the block needs pandas")
     variables: dict[str, object] = {}
-    exec(block_with("python", "frame = "), variables)  # the page's own block
+    exec(block_with("python", "analysis import TraceProcessor"), variables)  # the page's own block
     assert capsys.readouterr().out.startswith("quote ")
     assert len(variables["frame"]) == 1  # type: ignore[arg-type]
 
@@ -46,6 +46,14 @@ def test_sql_block_gives_the_slices_of_the_thread() -> None:
         ((_, name, duration),) = processor.query(block_with("sql", "thread.name")).fetchall()
     assert name == "quote"
     assert duration >= 0
+
+
+def test_block_for_the_package_perfetto_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pandas", reason="a line of the block needs pandas")
+    variables: dict[str, object] = {}
+    exec(block_with("python", "BatchTraceProcessor"), variables)
+    assert capsys.readouterr().out.startswith("quote ")
+    assert len(variables["frame"]) == 1  # type: ignore[arg-type]
 
 
 @pytest.fixture

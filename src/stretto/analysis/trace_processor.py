@@ -205,11 +205,23 @@ class TraceProcessor:
             QueryError: A statement is wrong, or can't be executed.
         """
         relation = self._session.run(sql)
-        if relation is None:  # The last statement has no result.
+        has_result = relation is not None
+        if not has_result:
             relation = self._connection.sql("select 1 as done where false")
-        return QueryResult(
+        result = QueryResult(
             relation, self._duckdb.Error, lambda message: self._session.explained(message, sql)
         )
+        if not has_result:
+            result.columns = ()
+        return result
+
+    def add_modules(self, texts: Mapping[str, str]) -> None:
+        """Add modules for `include perfetto module`.
+
+        Args:
+            texts: The SQL of each module, by its name, such as `mine.slices`.
+        """
+        self._session.add_modules(texts)
 
     def close(self) -> None:
         """Free the tables."""

@@ -15,7 +15,10 @@ from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.trace_processor import TraceProcessor
 from stretto.base.errors import CommandError, DecodeError
 from stretto.cli.text_table import aligned, as_table
-from stretto.cli.verb_parser import VerbParser, flag
+from stretto.cli.verb_parser import VerbParser, flag, port_number
+from stretto.viewer.access import LOOPBACK
+from stretto.viewer.peer_user import allowed_users
+from stretto.viewer.trace_site import PORT
 
 if TYPE_CHECKING:
     import argparse
@@ -32,6 +35,7 @@ Run PerfettoSQL on a trace, or ask a question by name (pip install 'stretto[anal
   stretto query trace.pftrace --format parquet "select * from slice" > slices.parquet
   stretto query trace.pftrace - < question.sql
   stretto query trace.pftrace --ask p99 --slice 'handle*'
+  stretto query --serve trace.pftrace
   stretto query --list
 
 Tables: slice, thread_track, process_track, track, counter, counter_track, counters, thread,
@@ -50,9 +54,15 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--format", choices=("table", "csv", "json", "parquet"), default="table")
     parser.add_argument("--ask", metavar="QUESTION", choices=QUESTIONS, help="answer this question")
     parser.add_argument("--slice", metavar="NAME", help="the question's slice, or a pattern")
+    flag(parser, "--serve", "answer the clients of Perfetto's trace processor, until Ctrl-C")
+    parser.add_argument(
+        "--port", type=port_number, default=PORT, help=f"with --serve (default: {PORT})"
+    )
     flag(parser, "--list", "show the questions, and exit")
     parsed = parser.parse_intermixed_args(arguments)
-    if not parsed.list:
+    if parsed.serve and (parsed.sql or parsed.ask):
+        parser.error("--serve takes only a trace")
+    if not parsed.list and not parsed.serve:
         _check(parser, parsed)
     return parsed
 
@@ -110,18 +120,40 @@ def _write_parquet(result: QueryResult) -> None:
 _FORMATS = {"table": as_table, "csv": as_csv, "json": as_json}
 
 
+def _serve(trace: str | None, port: int) -> int:
+    import stretto
+    from stretto.analysis.rpc.service import RpcService
+    from stretto.viewer.query_server import QueryServer, QuerySite
+
+    with QueryServer(port, allowed_users(())) as server:
+        version = f"Stretto {stretto.__version__}"
+        service = RpcService(TraceProcessor, trace or b"", name=trace or "", version=version)
+        print(f"http://{LOOPBACK}:{server.port}", flush=True)
+        print("stretto: Ctrl-C ends.", file=sys.stderr)
+        try:
+            server.serve(QuerySite(service.answer, server.port))
+        except KeyboardInterrupt:
+            pass
+        finally:
+            service.close()
+    return 0
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run `stretto query`.
 
     Raises:
         CommandError: The trace can't be read, the SQL is wrong, or a package is missing.
+        TransportError: The port of --serve is taken.
     """
     given = _parse(arguments)
     if given.list:
         _list_questions()
         return 0
-    sql = _statements(given)
     try:
+        if given.serve:
+            return _serve(given.trace, given.port)
+        sql = _statements(given)
         with TraceProcessor(given.trace) as trace:
             result = trace.query(sql)
             if given.format == "parquet":

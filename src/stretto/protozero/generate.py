@@ -12,6 +12,7 @@ import base64
 import importlib
 import sys
 import textwrap
+from importlib import resources
 from pathlib import Path
 
 from stretto.protozero.generator import (
@@ -42,6 +43,11 @@ TRACE = (
     "Contents of traces: TracePacket and all it holds, except configuration.",
 )
 IPC = ("stretto.protos.ipc", "Messages of the producer, consumer and relay sockets.")
+
+RPC = (
+    "stretto.protos.trace_processor",
+    "The trace processor's protocol, and the specs and results of trace summaries.",
+)
 
 # Messages for which the native core needs field numbers.
 C_NAMES = """
@@ -120,11 +126,18 @@ def outputs(root: Path) -> dict[str, str]:
         (*TRACE, perfetto.type_names()),
         (*IPC, [name for file in own for name in file.type_names()]),
     ]
-    for module in modules.split(schema, plan):
+    for module in [*modules.split(schema, plan), *_rpc_modules()]:
         path = f"src/{module.name.replace('.', '/')}.py"
         texts[path] = python_emitter.emit(module, COMMAND)
         texts[path + "i"] = stub_emitter.emit(module, COMMAND)
     return texts | _well_known()
+
+
+def _rpc_modules() -> list[modules.Module]:
+    packaged = resources.files("perfetto") / "trace_processor" / "trace_processor.descriptor"
+    schema = Schema(descriptor_set.read_descriptor_set(packaged.read_bytes()))
+    names = [PACKAGE + name for name in ("TraceProcessorRpcStream", "TraceSummary", "StatusArgs")]
+    return modules.split(schema, [(*RPC, names)])
 
 
 def _well_known() -> dict[str, str]:

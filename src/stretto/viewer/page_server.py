@@ -104,10 +104,14 @@ class PageServer(ThreadingHTTPServer):
         self._lock = Lock()  # The lock guards the slots, which several threads use.
         self._connections: dict[Any, _Connection] = {}
         try:
-            super().__init__((LOOPBACK, port), _Handler)
+            super().__init__((LOOPBACK, port), self.handler())
         except OSError as error:
             raise TransportError(f"can't listen on {LOOPBACK}:{port}: {error.strerror}.") from error
         self.port = self.server_port
+
+    def handler(self) -> type[Handler]:
+        """Returns the class that handles connections."""
+        return Handler
 
     def serve(self, site: Site) -> None:
         """Answers requests until `shutdown` is called on another thread."""
@@ -166,7 +170,7 @@ class PageServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     """One connection of a user that is answered."""
 
     protocol_version = "HTTP/1.1"
@@ -191,18 +195,24 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answers a request of any method that sites support."""
         self.server.set_deadline(self.connection, None)
+        self.answer(self._answer_without_body)
+
+    do_HEAD = do_OPTIONS = do_GET  # noqa: N815 – the names that http.server looks up
+
+    def _answer_without_body(self, path: str) -> Response:
+        _check_body(self.headers)
+        return self.server.site.answer(self.command, path, self.headers)
+
+    def answer(self, make_response: Callable[[str], Response]) -> None:
+        """Answers with the response that is made of the path, or with the error of making it."""
         try:
-            _check_body(self.headers)
-            path = unquote(self.path.partition("?")[0])
-            response = self.server.site.answer(self.command, path, self.headers)
+            response = make_response(unquote(self.path.partition("?")[0]))
         except HttpError as error:
             # After 413 the client may still send the body. The body isn't read, so the connection
             # can't have another request.
             self.close_connection = self.close_connection or error.status == 413
             response = Response.of(error)
         self._respond(response)
-
-    do_HEAD = do_OPTIONS = do_GET  # noqa: N815 – the names that http.server looks up
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answers a request that http.server refuses: it is malformed, or its method is unknown."""

@@ -127,3 +127,25 @@ def test_rows_are_written_as_parquet(
     file = tmp_path / "rows.parquet"
     file.write_bytes(capfdbinary.readouterr().out)
     assert duckdb.sql(f"select * from '{file}'").fetchall() == [("work", 0)]
+
+
+def test_served_trace_answers_clients_until_interrupted(trace: str) -> None:
+    import signal
+    import subprocess
+    import sys
+
+    from stretto.analysis.perfetto.trace_processor import TraceProcessor as Client
+
+    command = [sys.executable, "-m", "stretto", "query", "--serve", "--port", "0", trace]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().decode().strip()
+        with Client(addr=address) as client:
+            assert [row.name for row in client.query("select name from slice")] == ["work"]
+        server.send_signal(signal.SIGINT)
+        assert server.wait(60) == 0
+
+
+def test_serve_takes_no_sql(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", "--serve", trace, "select 1"]) == 2
+    assert "--serve takes only a trace" in capsys.readouterr().err

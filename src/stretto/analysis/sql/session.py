@@ -16,7 +16,7 @@ from stretto.analysis.sql.tokens import tokenize
 from stretto.base.nearest_name import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 _MACRO_ERRORS = ("multiple overloads", "INTERNAL Error")
@@ -35,6 +35,7 @@ class Session:
         self._connection = connection
         self._error = error
         self._included: set[str] = set()
+        self._modules = modules()
         self._indexes: set[tuple[str, str]] = set()
         self.catalog = Catalog(connection)
         connection.execute(RUNTIME)
@@ -155,13 +156,18 @@ class Session:
         )
 
     def _include(self, pattern: str) -> None:
-        names = matching(pattern)
+        names = matching(pattern, self._modules)
         if not names:
-            raise QueryError(f"there is no module {pattern}.{nearest(pattern, modules())}")
+            raise QueryError(f"there is no module {pattern}.{nearest(pattern, self._modules)}")
         for name in names:
             if name not in self._included:
                 self._included.add(name)
-                self.run(modules()[name].read_text())
+                self.run(self._modules[name])
+
+    def add_modules(self, texts: Mapping[str, str]) -> None:
+        """Add modules, given as SQL by name; they replace modules of the same names."""
+        self._modules.update(texts)
+        self._included -= texts.keys()
 
 
 def _in_text(error: QueryError, statement: Statement, text: str) -> QueryError:

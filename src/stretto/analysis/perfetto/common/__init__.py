@@ -1,0 +1,3 @@
+"""Errors and results."""
+
+from __future__ import annotations

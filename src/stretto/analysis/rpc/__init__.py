@@ -1,0 +1,3 @@
+"""The trace processor's protocol: requests and results as protobuf messages."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Trace summaries: metrics that a TraceSummarySpec defines."""
+
+from __future__ import annotations
